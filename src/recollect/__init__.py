@@ -1,0 +1,65 @@
+"""The history and context engine that LLM agents stand on.
+
+A session is an append-only log of immutable entries; everything anyone sees of it is a fold over
+that log. Importing this package does nothing but define names, and loads each when it is used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from recollect.entries import Entry as Entry
+    from recollect.entries import FileRef as FileRef
+    from recollect.entries import InlineData as InlineData
+    from recollect.entries import Message as Message
+    from recollect.entries import Note as Note
+    from recollect.entries import Text as Text
+    from recollect.entries import Thought as Thought
+    from recollect.entries import Title as Title
+    from recollect.entries import ToolCall as ToolCall
+    from recollect.entries import ToolResult as ToolResult
+    from recollect.entries import Usage as Usage
+    from recollect.errors import HeadMoved as HeadMoved
+    from recollect.errors import RecollectError as RecollectError
+    from recollect.store.contract import Hit as Hit
+    from recollect.store.contract import Project as Project
+    from recollect.store.contract import Query as Query
+    from recollect.store.contract import Session as Session
+    from recollect.store.contract import Store as Store
+    from recollect.store.sqlite import open_store as open_store
+
+_HOMES = {
+    "recollect.entries": (
+        "Entry",
+        "FileRef",
+        "InlineData",
+        "Message",
+        "Note",
+        "Text",
+        "Thought",
+        "Title",
+        "ToolCall",
+        "ToolResult",
+        "Usage",
+    ),
+    "recollect.errors": ("HeadMoved", "RecollectError"),
+    "recollect.store.contract": ("Hit", "Project", "Query", "Session", "Store"),
+    "recollect.store.sqlite": ("open_store",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+__all__ = [*sorted(_HOME_OF), "__version__"]  # noqa: PLE0604 - every name is a string
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'recollect' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOME_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,0 +1,389 @@
+"""What a session's log is made of: facts (what happened) and edits (how facts are to be shown).
+
+An `Entry` is an envelope — id, parent, time — around one `Body`. Bodies and parts are frozen
+values without identity. `encode` and `decode` are exact inverses, also for text that UTF-8 cannot
+carry (lone surrogates) and for fields, parts and kinds that a newer version wrote: what is not
+known here rides along in `extra` or `Unknown` and is written out again where it stood.
+
+Times are whole milliseconds since 1970 in UTC. Ids are 32 hexadecimal digits.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any, Literal, TypeAlias, get_args, get_origin
+
+import msgspec
+
+from recollect.errors import BadInput, BadRole
+
+SCHEMA_VERSION = 1
+Role: TypeAlias = Literal["user", "model", "system"]
+CompactionStatus: TypeAlias = Literal[
+    "COMPRESSED",
+    "COMPRESSION_FAILED_INFLATED_TOKEN_COUNT",
+    "COMPRESSION_FAILED_TOKEN_COUNT_ERROR",
+    "COMPRESSION_FAILED_EMPTY_SUMMARY",
+    "NOOP",
+]
+
+
+class _Record(
+    msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True
+):
+    # A JSON object, as text so that the value stays immutable: the fields this version does not
+    # know, and what an importer keeps of a foreign record. Written out beside the known fields.
+    extra: str = msgspec.field(default="", name="$extra")
+
+
+# --- parts -------------------------------------------------------------------------------------
+
+
+class Text(_Record, frozen=True, tag_field="type", tag="text"):
+    text: str
+
+
+class Thought(_Record, frozen=True, tag_field="type", tag="thought"):
+    text: str
+    subject: str = ""
+    time: int | None = None
+    signature: str = ""  # opaque; only the provider that made it gets it back
+
+
+class ToolCall(_Record, frozen=True, tag_field="type", tag="call"):
+    id: str
+    name: str
+    arguments: str  # the JSON text as received, even when it is malformed
+    signature: str = ""
+
+
+class InlineData(_Record, frozen=True, tag_field="type", tag="data"):
+    mime: str
+    data: bytes
+
+
+class FileRef(_Record, frozen=True, tag_field="type", tag="file"):
+    mime: str
+    uri: str
+
+
+class Unknown(msgspec.Struct, frozen=True, tag_field="type", tag="$unknown"):
+    """A part of a type this version does not know: the whole JSON object, as text."""
+
+    data: str
+
+
+Content: TypeAlias = Text | InlineData | FileRef | Unknown
+
+
+class ToolResult(_Record, frozen=True, tag_field="type", tag="result"):
+    call_id: str
+    name: str
+    content: tuple[Content, ...] = ()
+    is_error: bool = False
+    status: str = ""
+    duration: float | None = None  # seconds
+    time: int | None = None
+
+
+Part: TypeAlias = Text | Thought | ToolCall | ToolResult | InlineData | FileRef | Unknown
+
+
+# --- facts -------------------------------------------------------------------------------------
+
+
+class Usage(_Record, frozen=True):
+    """Tokens, as the provider counted them."""
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    thoughts: int = 0
+    tool: int = 0
+    total: int = 0
+
+
+class Message(_Record, frozen=True, tag_field="kind", tag="message"):
+    role: Role
+    parts: tuple[Part, ...] = ()
+    model: str = ""
+    finish: str = ""  # stop, length, calls, safety, interrupted, error … ; empty when not known
+    usage: Usage | None = None
+
+
+class Note(_Record, frozen=True, tag_field="kind", tag="note"):
+    """For people; never sent to a model."""
+
+    text: str
+    level: Literal["info", "warning", "error"] = "info"
+
+
+class Request(_Record, frozen=True, tag_field="kind", tag="request"):
+    """What was sent to a model, by reference: enough to show it again, exactly, for ever."""
+
+    head: str | None
+    as_of: int
+    model: str = ""
+    settings: str | None = None
+    tokens: int = 0
+
+
+class Source(_Record, frozen=True, tag_field="kind", tag="source"):
+    """A foreign file, or the new part of one, that entries were made from: kept byte for byte."""
+
+    format: str
+    name: str
+    size: int
+    offset: int = 0  # where in the file these bytes began
+    blobs: tuple[str, ...] = ()
+
+
+# --- edits -------------------------------------------------------------------------------------
+
+
+class Elided(_Record, frozen=True):
+    entry: str
+    placeholder: str
+    parts: tuple[int, ...] = ()  # positions; none means every part
+    tokens: int = 0
+
+
+class Elide(_Record, frozen=True, tag_field="kind", tag="elide"):
+    rule: str
+    items: tuple[Elided, ...]
+
+
+class Pin(_Record, frozen=True, tag_field="kind", tag="pin"):
+    entries: tuple[str, ...]
+
+
+class Restore(_Record, frozen=True, tag_field="kind", tag="restore"):
+    entries: tuple[str, ...]  # the elide, pin or compaction entries to undo
+
+
+class Compaction(_Record, frozen=True, tag_field="kind", tag="compaction"):
+    status: CompactionStatus
+    snapshot: str = ""
+    first_kept: str | None = None
+    tokens_before: int = 0
+    tokens_after: int = 0
+    trigger: Literal["manual", "auto", "overflow", "import"] = "manual"
+    reason: str = ""
+
+
+class Title(_Record, frozen=True, tag_field="kind", tag="title"):
+    title: str
+
+
+class SettingsEdit(_Record, frozen=True, tag_field="kind", tag="settings"):
+    values: str  # a JSON object as text: the settings in force from here on
+
+
+class UnknownBody(msgspec.Struct, frozen=True, tag_field="kind", tag="$unknown"):
+    """A kind this version does not know: the whole JSON object, as text."""
+
+    data: str
+
+
+Body: TypeAlias = (
+    Message
+    | Note
+    | Request
+    | Source
+    | Elide
+    | Pin
+    | Restore
+    | Compaction
+    | Title
+    | SettingsEdit
+    | UnknownBody
+)
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One immutable record in a session's log."""
+
+    id: str
+    parent: str | None
+    time: int
+    body: Body
+
+
+# --- JSON in and out ---------------------------------------------------------------------------
+
+_encoder = msgspec.json.Encoder()
+_decoder: msgspec.json.Decoder[Body] = msgspec.json.Decoder(Body)
+_ROLES, _PARTS, _BODIES = get_args(Role), get_args(Part), get_args(Body)
+_BODY_TAGS: dict[str, type[msgspec.Struct]] = {str(t.__struct_config__.tag): t for t in _BODIES}
+_PART_TAGS: dict[str, type[msgspec.Struct]] = {str(t.__struct_config__.tag): t for t in _PARTS}
+
+
+def encode(body: Body) -> bytes:
+    """A body as JSON in UTF-8; lone surrogates become bytes that `decode` reads back exactly."""
+    try:
+        data = _encoder.encode(body)
+    except UnicodeEncodeError:
+        return _dump(_lower(msgspec.to_builtins(body)))
+    if b'"$extra":' in data or b':"$unknown"' in data:
+        return _dump(_lower(msgspec.to_builtins(body)))
+    return data
+
+
+def decode(data: bytes) -> Body:
+    try:
+        return _decoder.decode(data)
+    except (msgspec.MsgspecError, UnicodeError):
+        return _decode_carefully(data)
+
+
+def check(body: object, position: int = 0) -> bytes:
+    """The JSON of a body from outside, or a `BadInput` that says what is wrong with it."""
+    if not isinstance(body, _BODIES):
+        raise BadInput(f"item {position} is a {type(body).__name__}, not an entry's body")
+    if isinstance(body, Message):
+        if body.role not in _ROLES:
+            raise BadRole(body.role, position)
+        for part in body.parts:
+            if not isinstance(part, _PARTS):
+                raise BadInput(f"item {position} has a {type(part).__name__} among its parts")
+    try:
+        data = encode(body)
+        decode(data)
+    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
+        raise BadInput(f"item {position} cannot be stored: {error}") from error
+    return data
+
+
+def entry_to_json(entry: Entry) -> dict[str, Any]:
+    """An entry as plain JSON values, with the schema version, for export and for people."""
+    return {
+        "v": SCHEMA_VERSION,
+        "id": entry.id,
+        "parent": entry.parent,
+        "time": entry.time,
+        "body": _load(encode(entry.body)),
+    }
+
+
+def entry_from_json(value: dict[str, Any]) -> Entry:
+    try:
+        body = decode(_dump(value["body"]))
+        entry = Entry(value["id"], value["parent"], value["time"], body)
+        return msgspec.convert(msgspec.structs.asdict(entry), Entry)
+    except (KeyError, TypeError, msgspec.MsgspecError) as error:
+        raise BadInput(f"not an entry: {error}") from error
+
+
+def json_schema() -> dict[str, Any]:
+    """The published schema. It allows unknown fields, because readers must keep them."""
+    (root,), parts = msgspec.json.schema_components([Entry], ref_template="#/$defs/{name}")
+    for name in ("Unknown", "UnknownBody"):
+        parts.pop(name)
+    for part in parts.values():
+        part.pop("additionalProperties", None)
+        part.get("properties", {}).pop("$extra", None)
+    _forget_unknown(parts)
+    parts["Entry"]["properties"]["v"] = {"const": SCHEMA_VERSION}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"recollect entry, version {SCHEMA_VERSION}",
+        "description": "Readers keep fields, part types and kinds that they do not know.",
+        **root,
+        "$defs": parts,
+    }
+
+
+def _forget_unknown(value: Any) -> None:
+    if isinstance(value, dict):
+        if "anyOf" in value:
+            hidden = ("#/$defs/Unknown", "#/$defs/UnknownBody")
+            value["anyOf"] = [v for v in value["anyOf"] if v.get("$ref") not in hidden]
+        value.get("mapping", {}).pop("$unknown", None)
+        for item in value.values():
+            _forget_unknown(item)
+    elif isinstance(value, list):
+        for item in value:
+            _forget_unknown(item)
+
+
+def _decode_carefully(data: bytes) -> Body:
+    value = _load(data)
+    if not isinstance(value, dict):
+        raise BadInput("an entry's body must be a JSON object")
+    return msgspec.convert(_lift(value, "kind", _BODY_TAGS), Body)  # type: ignore[no-any-return]
+
+
+def json_text(value: object) -> str:
+    """Compact JSON, the form in which `extra`, `arguments` and unknown objects are kept."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def _dump(value: object) -> bytes:
+    return json_text(value).encode("utf-8", "surrogatepass")
+
+
+def _load(data: bytes) -> Any:
+    return json.loads(data.decode("utf-8", "surrogatepass"))
+
+
+def _lower(value: Any) -> Any:
+    """What `msgspec.to_builtins` gave, with `extra` and unknown objects put where they stood."""
+    if isinstance(value, list | tuple):
+        return [_lower(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "$unknown" in (value.get("type"), value.get("kind")):
+        return json.loads(value["data"])
+    extra = value.pop("$extra", "")
+    known = {key: _lower(item) for key, item in value.items()}
+    if not extra:
+        return known
+    more = json.loads(extra)
+    if not isinstance(more, dict):
+        raise BadInput(f"extra must be a JSON object, not {extra[:40]!r}")
+    return known | {key: item for key, item in more.items() if key not in known}
+
+
+def _lift(value: dict[str, Any], tag: str, types: dict[str, type[msgspec.Struct]]) -> Any:
+    """The inverse of `_lower` for one tagged object."""
+    cls = types.get(str(value.get(tag)))
+    if cls is None or cls in (Unknown, UnknownBody):
+        return {tag: "$unknown", "data": json_text(value)}
+    return {tag: value[tag], **_lift_fields(cls, {k: v for k, v in value.items() if k != tag})}
+
+
+def _lift_fields(cls: type[msgspec.Struct], value: dict[str, Any]) -> dict[str, Any]:
+    nested = _nested(cls)
+    lifted: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
+    for key, item in value.items():
+        if key not in nested:
+            extra[key] = item
+        elif nested[key] is _PART_TAGS and isinstance(item, list):
+            lifted[key] = [_lift(v, "type", _PART_TAGS) if isinstance(v, dict) else v for v in item]
+        elif isinstance(kind := nested[key], type) and isinstance(item, dict):
+            lifted[key] = _lift_fields(kind, item)
+        elif isinstance(kind, type) and isinstance(item, list):
+            lifted[key] = [_lift_fields(kind, v) if isinstance(v, dict) else v for v in item]
+        else:
+            lifted[key] = item
+    if extra:
+        lifted["$extra"] = json_text(extra)
+    return lifted
+
+
+@cache
+def _nested(cls: type[msgspec.Struct]) -> dict[str, Any]:
+    """Each field's name, with what it holds: parts, another record, or None for plain values."""
+    found: dict[str, Any] = {}
+    for field in msgspec.structs.fields(cls):
+        if field.encode_name == "$extra":
+            continue
+        inner = get_args(field.type) if get_origin(field.type) else (field.type,)
+        flat = [t for i in inner for t in (get_args(i) or (i,)) if isinstance(t, type)]
+        records = [t for t in flat if issubclass(t, msgspec.Struct)]
+        found[field.encode_name] = (
+            _PART_TAGS if Text in records else records[0] if records else None
+        )
+    return found

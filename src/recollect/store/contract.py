@@ -1,0 +1,135 @@
+"""What every store promises, and the values it hands out.
+
+`append` names the head it expects. When the session is elsewhere it raises `HeadMoved` and writes
+nothing: that is the whole concurrency model. An append that returned is on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from recollect.entries import Body, Entry, Message
+
+
+class Project(msgspec.Struct, frozen=True):
+    """A folder that sessions belong to. `keys` are its identities, the strongest first."""
+
+    keys: tuple[str, ...]
+    name: str
+    path: str
+    inode: str = ""  # with `names`, recognises a folder without a git history after a rename
+    names: tuple[str, ...] = ()
+
+
+class Session(msgspec.Struct, frozen=True):
+    id: str
+    title: str
+    head: str | None
+    entries: int  # on the path to the head
+    created: int
+    used: int
+    project: str | None = None  # the project's path as last seen
+    trashed: int | None = None
+    forked_from: str | None = None  # the entry a fork grew from
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """An entry that a search found. `marks` are the positions of the matches in the snippet."""
+
+    session: Session
+    entry: Entry
+    snippet: str
+    marks: tuple[tuple[int, int], ...] = ()
+
+
+class Query(msgspec.Struct, frozen=True):
+    """Words are joined by *and*; "quoted" ones stay together; word* is a beginning; -word is out."""
+
+    words: str
+    project: int | None = None
+    session: str | None = None
+    role: str | None = None
+    tool: str | None = None
+    after: int | None = None
+    before: int | None = None
+    limit: int = 20
+
+
+class Store(Protocol):
+    async def create(
+        self,
+        *,
+        project: Project | None = None,
+        title: str = "",
+        id: str | None = None,  # noqa: A002
+        created: int | None = None,
+    ) -> Session: ...
+
+    async def sessions(
+        self, *, project: Project | None = None, trashed: bool = False
+    ) -> tuple[Session, ...]:
+        """Newest use first. With a project only its sessions; `trashed` lists the trash instead."""
+        ...
+
+    async def session(self, prefix: str) -> Session: ...
+
+    async def entry(self, prefix: str, *, session: str | None = None) -> tuple[Session, Entry]: ...
+
+    async def append(
+        self, session: str, items: Sequence[Body | Entry], *, parent: str | None
+    ) -> tuple[Entry, ...]:
+        """Add items after `parent`, one after the other, all or none. An `Entry` keeps the id and
+        time it comes with; its own `parent` is replaced by its place in the chain."""
+        ...
+
+    async def path(
+        self,
+        session: str,
+        *,
+        at: str | None = None,
+        last: int | None = None,
+        since: str | None = None,
+    ) -> tuple[Entry, ...]:
+        """Root to head (or to `at`), oldest first; only the newest `last`, or what follows `since`."""
+        ...
+
+    async def tree(self, session: str) -> tuple[Entry, ...]:
+        """Every entry ever written in the session, on all branches, parents first."""
+        ...
+
+    async def rewind(self, session: str, to: str | None, *, head: str | None = ...) -> Session:
+        """Move the head to an earlier (or other) entry of this session; nothing is deleted."""
+        ...
+
+    async def fork(self, session: str, *, at: str | None = None, title: str = "") -> Session: ...
+
+    async def rename(self, session: str, title: str) -> Session: ...
+
+    async def trash(self, session: str) -> Session: ...
+
+    async def restore(self, session: str) -> Session: ...
+
+    async def draft(
+        self,
+        session: str,
+        message: Message,
+        *,
+        parent: str | None,
+        id: str | None = None,  # noqa: A002
+    ) -> str:
+        """Keep what has come of a reply so far. Appending an entry with the id returned ends the
+        draft; one whose writer died becomes an interrupted message on the next open."""
+        ...
+
+    async def put(self, data: bytes) -> str:
+        """Keep bytes under their own hash, which is returned; the same bytes are kept once."""
+        ...
+
+    async def blob(self, digest: str) -> bytes: ...
+
+    async def search(self, query: Query) -> tuple[Hit, ...]: ...
+
+    async def close(self) -> None: ...

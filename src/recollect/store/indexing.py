@@ -1,0 +1,117 @@
+"""Keeps the search index up with the log, behind the writers' backs.
+
+An append marks its line as pending in its own transaction; indexing reads what is new, adds its
+words, notes how far it came and clears the mark, all in one transaction. So a crash loses neither,
+and a search that finds a mark indexes first: it is always complete. Nothing here needs a sync of
+its own: what a power cut takes away is done again.
+"""
+
+from __future__ import annotations
+
+import apsw
+
+from recollect.errors import Damaged, NotFound
+from recollect.store import rows
+from recollect.store.reading import Reader, bounds
+from recollect.store.schema import LINE_FULL
+from recollect.store.words import index_text
+
+SLICE = 256  # entries in one transaction; appends wait a few milliseconds for it at most
+SAMPLES = 2_000
+
+
+def behind(db: apsw.Connection) -> bool:
+    return bool(list(db.execute("SELECT 1 FROM pending LIMIT 1")))
+
+
+def index_slice(reader: Reader) -> bool:
+    """Index up to SLICE entries; whether there may be more."""
+    db = reader.db
+    db.pragma("synchronous", "normal")
+    try:
+        db.execute("BEGIN IMMEDIATE")
+        room = SLICE
+        for (line,) in list(db.execute("SELECT line FROM pending LIMIT ?", (SLICE,))):
+            room -= _index_line(reader, line, room)
+            if room <= 0:
+                break
+        db.execute("COMMIT")
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        db.pragma("synchronous", "full")
+    return behind(db)
+
+
+def _index_line(reader: Reader, line: int, room: int) -> int:
+    db = reader.db
+    floor, top = bounds(line)
+    ((done,),) = db.execute("SELECT indexed FROM lines WHERE line = ?", (line,))
+    found = list(
+        db.execute(
+            "SELECT key, body FROM entries WHERE key > ? AND key <= ? ORDER BY key LIMIT ?",
+            (floor + done, top, room),
+        )
+    )
+    words = ((key, _words(reader, body)) for key, body in found)
+    db.executemany(
+        "INSERT INTO search(rowid, text) VALUES (?, ?)", [pair for pair in words if pair[1]]
+    )
+    if found:
+        reached = found[-1][0] & LINE_FULL
+        db.execute("UPDATE lines SET indexed = ? WHERE line = ?", (reached, line))
+    if len(found) < room:
+        db.execute("DELETE FROM pending WHERE line = ?", (line,))
+    return len(found)
+
+
+def _words(reader: Reader, stored: bytes) -> str:
+    try:
+        return index_text(reader.body(stored))
+    except (Damaged, NotFound, ValueError):
+        return ""  # reading it reports the damage; the index has nothing to say about it
+
+
+def index_all(reader: Reader) -> None:
+    while behind(reader.db):
+        index_slice(reader)
+
+
+def rebuild(reader: Reader) -> None:
+    """Forget the index and mark every line as pending, in one transaction."""
+    db = reader.db
+    db.execute("BEGIN IMMEDIATE")
+    db.execute("INSERT INTO search(search) VALUES ('delete-all')")
+    db.execute("UPDATE lines SET indexed = 0")
+    db.execute("INSERT OR IGNORE INTO pending SELECT line FROM lines")
+    db.execute("COMMIT")
+    index_all(reader)
+
+
+def train_once(reader: Reader) -> None:
+    """Make the store's dictionary as soon as there is enough to learn from."""
+    db = reader.db
+    if reader.packer.trained:
+        return
+    newest = db.execute("SELECT body FROM entries ORDER BY key DESC LIMIT ?", (SAMPLES,))
+    samples = [body for (stored,) in list(newest) if (body := _json(reader, stored))]
+    if (dictionary := rows.train(samples)) is not None:
+        db.execute("BEGIN IMMEDIATE")
+        save_dictionary(reader, dictionary)
+        db.execute("COMMIT")
+
+
+def save_dictionary(reader: Reader, dictionary: bytes) -> None:
+    """Within a transaction: the first to arrive wins, the others use what is there."""
+    for number, data in reader.db.execute("SELECT number, data FROM dictionaries"):
+        reader.packer.learn(number, data)
+    if not reader.packer.trained:
+        reader.db.execute("INSERT INTO dictionaries(number, data) VALUES (1, ?)", (dictionary,))
+        reader.packer.learn(1, dictionary)
+
+
+def _json(reader: Reader, stored: bytes) -> bytes:
+    try:
+        return reader.packer.unpack(stored)[0] if stored else b""
+    except Damaged:
+        return b""

@@ -1,0 +1,171 @@
+"""Reads paths back and checks every hash on the way.
+
+Reading a window reads that window and one entry before it, whose hash the oldest one needs. What
+does not verify is `Damaged`, named entry by entry; with `mark` the rest is handed out and a note
+stands where the damaged entry was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import TypeAlias
+
+import apsw
+
+from recollect.entries import Body, Entry, Note, decode
+from recollect.errors import BadInput, Damaged, UnknownBlob, UnknownEntry
+from recollect.store.rows import HASH_BYTES, ZERO_HASH, Packer, address, bring_back, unpack_blob
+from recollect.store.schema import LINE_BITS, LINE_FULL
+
+Row: TypeAlias = tuple[int, bytes, int, bytes, bytes]  # key, id, time, hash, body
+
+_RANGE = (
+    "SELECT key, id, time, hash, body FROM entries WHERE key > ? AND key <= ?"
+    " ORDER BY key DESC LIMIT ?"
+)
+QUARANTINED = "[this entry was damaged and is in quarantine: `recollect doctor` tells more]"
+UNREADABLE = "[this entry is damaged: `recollect doctor` tells more]"
+_NO_LIMIT = -1
+
+
+def bounds(line: int) -> tuple[int, int]:
+    """The keys of a line lie above the first and up to the second."""
+    return line << LINE_BITS, line << LINE_BITS | LINE_FULL
+
+
+def packer_for(db: apsw.Connection) -> Packer:
+    def find(number: int) -> bytes | None:
+        query = "SELECT data FROM dictionaries WHERE number = ?"
+        return next((data for (data,) in db.execute(query, (number,))), None)
+
+    return Packer(dict(db.execute("SELECT number, data FROM dictionaries")), find)
+
+
+class Reader:
+    def __init__(self, db: apsw.Connection) -> None:
+        self.db = db
+        self.packer = packer_for(db)
+
+    def path(
+        self, head: int | None, *, last: int | None = None, since: int | None = None, mark: bool
+    ) -> tuple[Entry, ...]:
+        if head is None or last == 0:
+            return ()
+        rows, before = self._window(head, last, since)
+        return self.verified(rows, before, mark=mark)
+
+    def line(self, line: int, *, mark: bool) -> tuple[Entry, ...]:
+        """Every entry written in a line, whether or not a path still leads there."""
+        rows = list(self.db.execute(_RANGE, (*bounds(line), _NO_LIMIT)))[::-1]
+        return self.verified(rows, self._row(self.base(line)), mark=mark) if rows else ()
+
+    def _window(
+        self, head: int, last: int | None, since: int | None
+    ) -> tuple[list[Row], Row | None]:
+        """The rows asked for, oldest first, and the row before them."""
+        wanted = _NO_LIMIT if last is None else last + 1
+        rows: list[Row] = []
+        key: int | None = head
+        while key is not None and (wanted < 0 or len(rows) < wanted):
+            line = key >> LINE_BITS
+            floor = line << LINE_BITS
+            stop = since is not None and floor < since <= key
+            if stop and since is not None:
+                floor = since - 1
+            room = wanted if wanted < 0 else wanted - len(rows)
+            found = list(self.db.execute(_RANGE, (floor, key, room)))
+            self._check_run(found, key, None if wanted >= 0 and len(found) == room else floor)
+            rows += found
+            if stop:
+                break
+            key = self.base(line)
+        else:
+            if since is not None:
+                raise UnknownEntry(self.id_of(since))
+        rows.reverse()
+        if since is not None or (wanted > 0 and len(rows) == wanted):
+            return rows[1:], rows[0]
+        return rows, None
+
+    def _check_run(self, rows: list[Row], top: int, floor: int | None) -> None:
+        """Rows of one line, newest first, must run from `top` down without a gap."""
+        expected = top
+        for row in rows:
+            if row[0] != expected:
+                break
+            expected -= 1
+        else:
+            if floor is None or expected == floor:
+                return
+        raise Damaged(f"entry {expected & LINE_FULL} of line {expected >> LINE_BITS} is missing")
+
+    def base(self, line: int) -> int | None:
+        query = "SELECT base FROM lines WHERE line = ?"
+        found: list[tuple[int | None]] = list(self.db.execute(query, (line,)))
+        if found:
+            return found[0][0]
+        raise Damaged(f"line {line} of the log is missing")
+
+    def _row(self, key: int | None) -> Row | None:
+        if key is None:
+            return None
+        found: list[Row] = list(self.db.execute(_RANGE, (key - 1, key, 1)))
+        if found:
+            return found[0]
+        raise Damaged(f"entry {key & LINE_FULL} of line {key >> LINE_BITS} is missing")
+
+    def id_of(self, key: int) -> str:
+        row = self._row(key)
+        assert row is not None
+        return row[1].hex()
+
+    def verified(self, rows: list[Row], before: Row | None, *, mark: bool) -> tuple[Entry, ...]:
+        blake2b, packer = hashlib.blake2b, self.packer
+        parent = before[1].hex() if before else None
+        previous = before[3] if before else ZERO_HASH
+        entries: list[Entry] = []
+        damaged: list[str] = []
+        for _, raw_id, time, sealed, stored in rows:
+            entry_id = raw_id.hex()
+            body: Body
+            try:
+                json, moved = packer.unpack(stored) if stored else (b"", False)
+                data = b"".join((previous, raw_id, time.to_bytes(8, "big", signed=True), json))
+                if not stored:
+                    body = Note(text=QUARANTINED, level="error")
+                elif blake2b(data, digest_size=HASH_BYTES).digest() != sealed:
+                    raise Damaged("its hash does not fit")
+                else:
+                    body = decode(bring_back(json, self.blob) if moved else json)
+            except (Damaged, UnknownBlob, BadInput, ValueError):
+                body = Note(text=UNREADABLE, level="error")
+                damaged.append(entry_id)
+            entries.append(Entry(entry_id, parent, time, body))
+            parent, previous = entry_id, sealed
+        if damaged and not mark:
+            few = ", ".join(damaged[:3]) + (" …" if len(damaged) > 3 else "")
+            raise Damaged(f"{len(damaged)} of {len(rows)} entries are damaged ({few})", damaged)
+        return tuple(entries)
+
+    def blob(self, digest: bytes) -> bytes:
+        for size, data in self.db.execute(
+            "SELECT size, data FROM blobs WHERE address = ?", (digest,)
+        ):
+            content = unpack_blob(data, size)
+            if address(content) != digest:
+                raise Damaged(f"content {digest.hex()} is not what was stored")
+            return content
+        raise UnknownBlob(digest.hex())
+
+    def bodies(self, keys: Iterator[int]) -> Iterator[tuple[int, Body]]:
+        """Bodies by key, unverified: for the search index, which is checked against the text."""
+        for key in keys:
+            for (stored,) in self.db.execute("SELECT body FROM entries WHERE key = ?", (key,)):
+                yield key, self.body(stored)
+
+    def body(self, stored: bytes) -> Body:
+        if not stored:
+            return Note(text=QUARANTINED, level="error")
+        json, moved = self.packer.unpack(stored)
+        return decode(bring_back(json, self.blob) if moved else json)

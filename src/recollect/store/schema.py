@@ -1,0 +1,132 @@
+"""The database's tables, and how an older file becomes a current one.
+
+An entry's key is `line << LINE_BITS | n`: a *line* is an unbroken run of entries, n counts from 1
+without gaps. A session's path is its newest line, then the part of another line below that line's
+base, and so on to the root. So appending touches one place, the newest entries of a path are one
+range of keys, a rewind or a fork is one new row in `lines`, and the head needs no column: it is the
+last entry of the session's newest line, or that line's base while the line is empty.
+
+What is not covered by the hash chain (sessions, lines, projects) carries a `seal` over its fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import apsw
+
+from recollect.errors import CannotOpen, NewerStore
+
+APPLICATION_ID = 0x7265636F  # "reco"
+FORMAT = 1
+LINE_BITS = 24
+LINE_FULL = (1 << LINE_BITS) - 1
+
+_TABLES = """
+CREATE TABLE dictionaries(
+    number INTEGER PRIMARY KEY,
+    data BLOB NOT NULL
+);
+CREATE TABLE projects(
+    project INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    path TEXT NOT NULL,
+    inode TEXT NOT NULL,
+    names TEXT NOT NULL,
+    seal BLOB NOT NULL
+);
+CREATE TABLE project_keys(
+    key TEXT PRIMARY KEY,
+    project INTEGER NOT NULL REFERENCES projects
+) WITHOUT ROWID;
+CREATE TABLE sessions(
+    session INTEGER PRIMARY KEY,
+    id BLOB NOT NULL UNIQUE,
+    project INTEGER REFERENCES projects,
+    title TEXT NOT NULL,
+    created INTEGER NOT NULL,
+    trashed INTEGER,
+    seal BLOB NOT NULL
+);
+CREATE TABLE entries(
+    key INTEGER PRIMARY KEY,
+    id BLOB NOT NULL UNIQUE,
+    time INTEGER NOT NULL,
+    hash BLOB NOT NULL,
+    body BLOB NOT NULL
+);
+CREATE TABLE lines(
+    line INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL REFERENCES sessions,
+    base INTEGER REFERENCES entries,
+    depth INTEGER NOT NULL,
+    indexed INTEGER NOT NULL DEFAULT 0,
+    seal BLOB NOT NULL
+);
+CREATE INDEX lines_of_session ON lines(session);
+CREATE TABLE pending(
+    line INTEGER PRIMARY KEY
+);
+CREATE TABLE blobs(
+    number INTEGER PRIMARY KEY,
+    address BLOB NOT NULL UNIQUE,
+    size INTEGER NOT NULL,
+    data BLOB NOT NULL
+);
+CREATE TABLE drafts(
+    id BLOB PRIMARY KEY,
+    session INTEGER NOT NULL REFERENCES sessions,
+    parent INTEGER REFERENCES entries,
+    pid INTEGER NOT NULL,
+    time INTEGER NOT NULL,
+    body BLOB NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE quarantine(
+    number INTEGER PRIMARY KEY,
+    place TEXT NOT NULL,
+    time INTEGER NOT NULL,
+    reason TEXT NOT NULL,
+    data BLOB
+);
+CREATE VIRTUAL TABLE search USING fts5(
+    text, content='', contentless_delete=0, detail=none,
+    tokenize="unicode61 remove_diacritics 2"
+);
+"""
+
+
+def _first(db: apsw.Connection) -> None:
+    db.execute(_TABLES)
+
+
+# One step for each format: _STEPS[n] brings a file of format n to format n + 1. A released step
+# never changes; a new format is a new step at the end.
+_STEPS: tuple[Callable[[apsw.Connection], None], ...] = (_first,)
+
+
+def migrate(db: apsw.Connection, path: str) -> None:
+    """Bring the file to the current format in one transaction; refuse what is not ours or newer."""
+    found = int(db.pragma("user_version"))
+    if found == FORMAT:
+        _refuse_strangers(db, path)
+        return
+    if found > FORMAT:
+        raise NewerStore(path, found, FORMAT)
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        found = int(db.pragma("user_version"))  # another process may have been faster
+        if found == 0 and list(db.execute("SELECT 1 FROM sqlite_schema LIMIT 1")):
+            raise CannotOpen(path, "this is another program's database; name another file")
+        for step in _STEPS[found:]:
+            step(db)
+        db.pragma("application_id", APPLICATION_ID)
+        db.pragma("user_version", FORMAT)
+        db.execute("COMMIT")
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+
+
+def _refuse_strangers(db: apsw.Connection, path: str) -> None:
+    if int(db.pragma("application_id")) != APPLICATION_ID:
+        raise CannotOpen(path, "this is another program's database; name another file")

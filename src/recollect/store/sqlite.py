@@ -1,0 +1,335 @@
+"""The store in one SQLite file. `open_store` is the way in.
+
+Reads run in a thread with a connection of their own, so they never wait for a writer; writes go
+through the `Committer`. The search index follows the log within a second, in the background.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final, Literal, TypeVar
+
+import apsw
+
+from recollect.entries import Body, Entry, Message, Title, check
+from recollect.errors import BadInput, HeadMoved, RecollectError, TooLarge, UnknownEntry
+from recollect.store import indexing, rows, wal, writing
+from recollect.store.commit import Committer, explain
+from recollect.store.contract import Hit, Project, Query, Session
+from recollect.store.finding import entry_by_prefix, find, list_sessions, session_by_prefix
+from recollect.store.ids import new_id, now
+from recollect.store.place import connect, open_file
+from recollect.store.reading import Reader
+from recollect.store.schema import LINE_BITS
+
+T = TypeVar("T")
+Damage = Literal["refuse", "mark"]
+INDEX_DELAY = 0.5  # seconds that new entries may wait for the index to take them along
+LONG_BATCH = 200  # items; larger appends run in the writer's thread
+CHECKPOINT_PAGES = 500
+
+
+class _Anywhere:
+    """The default of `rewind(head=…)`: wherever the head is now."""
+
+
+ANYWHERE: Final = _Anywhere()
+
+
+class SqliteStore:
+    """Implements `recollect.store.contract.Store`. Made by `open_store`."""
+
+    def __init__(self, path: Path) -> None:
+        self.file = path
+        self._expected_frames = wal.committed_frames(path)
+        self._writer = Reader(open_file(path))
+        self._commit = Committer(self._writer.db, str(path))
+        self._readers = ThreadPoolExecutor(1, thread_name_prefix="recollect-reader")
+        self._reader: Reader | None = None
+        self._drafts: set[str] = set()
+        self._titled: set[str] = set()
+        self._upkeep: asyncio.Task[None] | None = None
+        self.warnings: list[str] = []  # what opening found and put right, for people
+
+    async def recover(self) -> None:
+        """What a crash left behind: a journal that was cut or damaged, replies in progress."""
+        self.warnings += wal.report_loss(self.file, self._writer.db, self._expected_frames)
+        if await self._read(lambda r: list(r.db.execute("SELECT 1 FROM drafts LIMIT 1"))):
+            for session, entry in await self._commit(
+                lambda _: writing.recover_drafts(self._writer)
+            ):
+                self.warnings.append(
+                    f"a reply that broke off was kept as interrupted entry {entry} "
+                    f"of session {session}"
+                )
+
+    # --- sessions ------------------------------------------------------------------------------
+
+    async def create(
+        self,
+        *,
+        project: Project | None = None,
+        title: str = "",
+        id: str | None = None,  # noqa: A002 - the word everybody looks for
+        created: int | None = None,
+    ) -> Session:
+        session = id or new_id()
+
+        def write(db: apsw.Connection) -> None:
+            when = now() if created is None else created
+            writing.add_line(db, writing.create(db, session, project, title, when), None, 0)
+
+        await self._commit(write)
+        return await self.session(session)
+
+    async def sessions(
+        self, *, project: Project | None = None, trashed: bool = False
+    ) -> tuple[Session, ...]:
+        return await self._read(lambda r: list_sessions(r.db, project, trashed=trashed))
+
+    async def session(self, prefix: str) -> Session:
+        return await self._read(lambda r: session_by_prefix(r.db, prefix))
+
+    async def entry(self, prefix: str, *, session: str | None = None) -> tuple[Session, Entry]:
+        return await self._read(lambda r: entry_by_prefix(r, prefix, session))
+
+    async def fork(self, session: str, *, at: str | None = None, title: str = "") -> Session:
+        forked = new_id()
+        await self._commit(lambda db: writing.fork(db, session, at, forked, title))
+        return await self.session(forked)
+
+    async def rewind(
+        self, session: str, to: str | None, *, head: str | _Anywhere | None = ANYWHERE
+    ) -> Session:
+        expected = None if isinstance(head, _Anywhere) else head
+        any_head = isinstance(head, _Anywhere)
+        await self._commit(lambda db: writing.rewind(db, session, to, expected, any_head=any_head))
+        return await self.session(session)
+
+    async def rename(self, session: str, title: str) -> Session:
+        if not writing.clean_title(title):
+            raise BadInput("a title needs at least one visible character")
+        while True:
+            current = await self.session(session)
+            with contextlib.suppress(HeadMoved):
+                await self.append(current.id, [Title(title=title)], parent=current.head)
+                return await self.session(session)
+
+    async def trash(self, session: str) -> Session:
+        return await self._set_trashed(session, now())
+
+    async def restore(self, session: str) -> Session:
+        return await self._set_trashed(session, None)
+
+    async def _set_trashed(self, session: str, when: int | None) -> Session:
+        def write(db: apsw.Connection) -> None:
+            number = writing.session_number(db, session)
+            db.execute("UPDATE sessions SET trashed = ? WHERE session = ?", (when, number))
+            writing.seal_session(db, number)
+
+        await self._commit(write)
+        return await self.session(session)
+
+    # --- entries -------------------------------------------------------------------------------
+
+    async def append(
+        self, session: str, items: Sequence[Body | Entry], *, parent: str | None
+    ) -> tuple[Entry, ...]:
+        if not items:
+            return ()
+        if len(items) > LONG_BATCH:
+            return await self._commit(
+                lambda _: self._append_many(session, items, parent), long=True
+            )
+        new = writing.prepare(items)
+        return await self._commit(lambda _: self._append(session, new, parent))
+
+    def _append_many(
+        self, session: str, items: Sequence[Body | Entry], parent: str | None
+    ) -> tuple[Entry, ...]:
+        new = writing.prepare(items)
+        if not self._writer.packer.trained:
+            dictionary = rows.train([item.json for item in new])
+            if dictionary is not None:
+                indexing.save_dictionary(self._writer, dictionary)
+        return self._append(session, new, parent)
+
+    def _append(
+        self, session: str, new: list[writing.New], parent: str | None
+    ) -> tuple[Entry, ...]:
+        db = self._writer.db
+        entries = writing.append(self._writer, session, new, parent)
+        titled = session in self._titled
+        if not titled or any(isinstance(item.body, Title) for item in new):
+            self._title(db, session, new, titled=titled)
+        if self._drafts:
+            for entry in entries:
+                if entry.id in self._drafts:
+                    db.execute("DELETE FROM drafts WHERE id = ?", (bytes.fromhex(entry.id),))
+                    self._drafts.discard(entry.id)
+        self._wake()
+        return entries
+
+    def _title(
+        self, db: apsw.Connection, session: str, new: list[writing.New], *, titled: bool
+    ) -> None:
+        number = writing.session_number(db, session)
+        if not titled:
+            ((title,),) = db.execute("SELECT title FROM sessions WHERE session = ?", (number,))
+            titled = bool(title)
+        given = writing.title_in(new, titled=titled)
+        if given:
+            writing.set_title(db, number, given)
+        if given or titled:
+            self._titled.add(session)
+
+    async def path(
+        self,
+        session: str,
+        *,
+        at: str | None = None,
+        last: int | None = None,
+        since: str | None = None,
+        damaged: Damage = "refuse",
+    ) -> tuple[Entry, ...]:
+        def read(reader: Reader) -> tuple[Entry, ...]:
+            db = reader.db
+            number = writing.session_number(db, session)
+            if at is None:
+                head = writing.head_of(db, number)
+                _refuse_lost_tail(db, head)
+                key = head.key
+            else:
+                key = writing.key_in_session(db, number, session, at)
+            floor = None if since is None else writing.find_key(db, since)
+            if since is not None and floor is None:
+                raise UnknownEntry(since, session)
+            return reader.path(key, last=last, since=floor, mark=damaged == "mark")
+
+        return await self._read(read)
+
+    async def tree(self, session: str, *, damaged: Damage = "refuse") -> tuple[Entry, ...]:
+        def read(reader: Reader) -> tuple[Entry, ...]:
+            number = writing.session_number(reader.db, session)
+            lines = list(reader.db.execute("SELECT line FROM lines WHERE session = ?", (number,)))
+            found: list[Entry] = []
+            for (line,) in lines:
+                found += reader.line(line, mark=damaged == "mark")
+            return tuple(found)
+
+        return await self._read(read)
+
+    async def draft(
+        self,
+        session: str,
+        message: Message,
+        *,
+        parent: str | None,
+        id: str | None = None,  # noqa: A002 - the word everybody looks for
+    ) -> str:
+        draft, json = id or new_id(), check(message)
+        await self._commit(lambda _: writing.save_draft(self._writer, session, draft, json, parent))
+        self._drafts.add(draft)
+        return draft
+
+    async def put(self, data: bytes) -> str:
+        if len(data) > rows.MAX_STRING:
+            raise TooLarge("content", len(data), rows.MAX_STRING)
+        digest = rows.address(data)
+        await self._commit(lambda db: writing.put(db, digest, data), long=len(data) > 100_000)
+        return digest.hex()
+
+    async def blob(self, digest: str) -> bytes:
+        return await self._read(lambda r: r.blob(bytes.fromhex(digest)))
+
+    async def search(self, query: Query, *, project: Project | None = None) -> tuple[Hit, ...]:
+        await self.index_now()
+        return await self._read(lambda r: find(r, query, project))
+
+    # --- upkeep --------------------------------------------------------------------------------
+
+    async def index_now(self) -> None:
+        """Bring the search index up to the last entry."""
+        while await self._read(lambda r: indexing.behind(r.db)):
+            await self._commit.apart(lambda _: indexing.index_slice(self._writer))
+
+    def _wake(self) -> None:
+        if self._upkeep is None or self._upkeep.done():
+            with contextlib.suppress(RuntimeError):  # in the writer's thread: the next write wakes
+                self._upkeep = asyncio.get_running_loop().create_task(self._keep_up())
+
+    async def _keep_up(self) -> None:
+        await asyncio.sleep(INDEX_DELAY)
+        try:
+            while await self._commit.apart(lambda _: indexing.index_slice(self._writer)):
+                await asyncio.sleep(0)
+            await self._commit.apart(self._tidy)
+        except RecollectError as error:
+            # the log is not concerned: what is pending stays marked and is tried again
+            self.warnings.append(f"the search index is behind: {error}")
+
+    def _tidy(self, db: apsw.Connection) -> None:
+        indexing.train_once(self._writer)
+        if wal.frames_in_use(db) > CHECKPOINT_PAGES:
+            db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+
+    async def close(self) -> None:
+        if self._upkeep is not None:
+            self._upkeep.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._upkeep
+        try:
+            await self.index_now()
+        finally:
+            await self._commit.close()
+            self._readers.shutdown()
+            if self._reader is not None:
+                self._reader.db.close()
+            self._writer.db.close()
+
+    async def _read(self, work: Callable[[Reader], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(
+            self._readers, self._read_consistently, work
+        )
+
+    def _read_consistently(self, work: Callable[[Reader], T]) -> T:
+        try:
+            if self._reader is None:
+                self._reader = Reader(connect(self.file))
+            db = self._reader.db
+            db.execute("BEGIN")
+            try:
+                return work(self._reader)
+            finally:
+                db.execute("ROLLBACK")
+        except apsw.Error as error:
+            raise explain(error, str(self.file)) from error
+
+
+def _refuse_lost_tail(db: apsw.Connection, head: writing.Head) -> None:
+    """The index has seen more of this line than is there: its end has been lost."""
+    ((indexed,),) = db.execute("SELECT indexed FROM lines WHERE line = ?", (head.line,))
+    present = (
+        head.key & (1 << LINE_BITS) - 1 if head.key and head.key >> LINE_BITS == head.line else 0
+    )
+    if present < indexed:
+        from recollect.errors import Damaged
+
+        raise Damaged(f"the newest {indexed - present} entries of this session are missing")
+
+
+@contextlib.asynccontextmanager
+async def open_store(path: Path | str | None = None) -> AsyncIterator[SqliteStore]:
+    """Open the store at `path` (by default the user's own), and close it in order."""
+    from recollect.settings import store_path
+
+    store = SqliteStore(Path(path) if path is not None else store_path())
+    try:
+        await store.recover()
+        yield store
+    finally:
+        await store.close()

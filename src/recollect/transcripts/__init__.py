@@ -1,0 +1,1 @@
+"""Other programs' session files, in and out."""

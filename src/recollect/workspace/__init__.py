@@ -1,0 +1,1 @@
+"""The folder a session is about."""
