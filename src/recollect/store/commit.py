@@ -10,6 +10,7 @@ hears of it, or it raised and left nothing behind.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import time
 from collections.abc import Callable
@@ -39,13 +40,22 @@ class _Waiting:
 
 
 class Committer:
-    def __init__(self, db: apsw.Connection, path: str) -> None:
-        self._db, self._path = db, path
+    """`begin` opens a transaction; `forget` is told when one was undone."""
+
+    def __init__(
+        self,
+        db: apsw.Connection,
+        path: str,
+        begin: Callable[[], None],
+        forget: Callable[[], None],
+    ) -> None:
+        self._db, self._path, self._begin, self._forget = db, path, begin, forget
         self._queue: list[_Waiting] = []
         self._thread: ThreadPoolExecutor | None = None
         self._in_thread: asyncio.Future[None] | None = None
         self._pace = 0.0  # how long commits take, a running average
         self._deadline = 0.0
+        self._tainted = False
         db.set_busy_handler(self._keep_waiting)
 
     async def __call__(self, write: Write[T], *, long: bool = False) -> T:
@@ -134,6 +144,8 @@ class Committer:
             raise
         except Exception as error:  # noqa: BLE001 - handed to whoever asked for the write
             self._undo()
+            self._tainted = isinstance(error, apsw.IOError | apsw.FullError)
+            self._restart_journal()
             if len(batch) == 1:
                 _finish(batch, explain(error, self._path))
             else:  # one of them spoils it for the others: each on its own
@@ -143,7 +155,8 @@ class Committer:
 
     def _transaction(self, batch: list[_Waiting]) -> None:
         db = self._db
-        db.execute("BEGIN IMMEDIATE")
+        self._restart_journal()
+        self._begin()
         for waiting in batch:
             before, waiting.error = db.total_changes(), None
             try:
@@ -155,9 +168,18 @@ class Committer:
         db.execute("COMMIT")
         _finish(batch, None)
 
+    def _restart_journal(self) -> None:
+        """A commit that the disk refused may lie in the journal, whole but unwanted: a crash would
+        bring it back. Starting the journal anew makes sure that it is gone."""
+        if self._tainted:
+            with contextlib.suppress(apsw.Error):  # still no room: the next write tries again
+                self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+                self._tainted = False
+
     def _undo(self) -> None:
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
+        self._forget()
 
 
 def _finish(batch: list[_Waiting], error: BaseException | None) -> None:

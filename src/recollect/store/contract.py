@@ -15,11 +15,10 @@ from recollect.entries import Body, Entry, Message
 
 
 class Project(msgspec.Struct, frozen=True):
-    """A folder that sessions belong to. `keys` are its identities, the strongest first."""
+    """A folder that sessions belong to, known by its git history, else by its path."""
 
-    keys: tuple[str, ...]
-    name: str
     path: str
+    git: str | None = None  # the first commit's id
     inode: str = ""  # with `names`, recognises a folder without a git history after a rename
     names: tuple[str, ...] = ()
 
@@ -46,7 +45,7 @@ class Hit(msgspec.Struct, frozen=True):
 
 
 class Query(msgspec.Struct, frozen=True):
-    """Words are joined by *and*; "quoted" ones stay together; word* is a beginning; -word is out."""
+    """Words are joined by *and*; "quoted" words stay together; word* begins so; -word is out."""
 
     words: str
     project: int | None = None
@@ -93,7 +92,7 @@ class Store(Protocol):
         last: int | None = None,
         since: str | None = None,
     ) -> tuple[Entry, ...]:
-        """Root to head (or to `at`), oldest first; only the newest `last`, or what follows `since`."""
+        """Root to head (or to `at`); only the newest `last`, or only what follows `since`."""
         ...
 
     async def tree(self, session: str) -> tuple[Entry, ...]:

@@ -14,7 +14,7 @@ from recollect.store.contract import Hit, Project, Query, Session
 from recollect.store.ids import is_prefix, tidy
 from recollect.store.reading import Reader
 from recollect.store.schema import LINE_BITS, LINE_FULL
-from recollect.store.writing import depth_of, find_project
+from recollect.store.sessions import find_project
 
 _SESSIONS = f"""
 SELECT s.id, s.title, s.created, s.trashed, p.path, l.depth, l.line, t.key, t.id, t.time, f.id
@@ -150,6 +150,3 @@ def _candidates(
         if value is not None:
             sql, given = sql + condition, [*given, value]
     return db.execute(sql + " ORDER BY search.rowid DESC", given)
-
-
-__all__ = ["depth_of", "entry_by_prefix", "find", "list_sessions", "session_by_prefix"]

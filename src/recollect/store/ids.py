@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import time
 
 _VARIANT = "89ab"
+_PREFIX = re.compile("[0-9a-f]{1,32}")
+_RANDOM = ~(0xF << 76 | 0x3 << 62)
+_VERSION_7 = 0x7 << 76 | 0x2 << 62
 
 
 def now() -> int:
@@ -15,9 +19,9 @@ def now() -> int:
 
 def new_id() -> str:
     """A UUIDv7 as 32 hexadecimal digits."""
-    noise = os.urandom(10).hex()
-    variant = _VARIANT[int(noise[3], 16) & 3]
-    return f"{time.time_ns() // 1_000_000:012x}7{noise[:3]}{variant}{noise[4:19]}"
+    noise = int.from_bytes(os.urandom(10), "big")
+    stamp = time.time_ns() // 1_000_000 << 80 | noise
+    return f"{stamp & _RANDOM | _VERSION_7:032x}"
 
 
 def derived_id(*source: str) -> str:
@@ -29,7 +33,11 @@ def derived_id(*source: str) -> str:
 
 
 def is_prefix(text: str) -> bool:
-    return 0 < len(text) <= 32 and all(c in "0123456789abcdef" for c in text)
+    return _PREFIX.fullmatch(text) is not None
+
+
+def is_id(text: object) -> bool:
+    return isinstance(text, str) and len(text) == 32 and _PREFIX.fullmatch(text) is not None
 
 
 def tidy(text: str) -> str:

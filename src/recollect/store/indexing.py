@@ -15,8 +15,9 @@ from recollect.store import rows
 from recollect.store.reading import Reader, bounds
 from recollect.store.schema import LINE_FULL
 from recollect.store.words import index_text
+from recollect.store.writing import Writer
 
-SLICE = 256  # entries in one transaction; appends wait a few milliseconds for it at most
+SLICE = 512  # entries in one transaction; appends wait some ten milliseconds for it at most
 SAMPLES = 2_000
 
 
@@ -24,18 +25,19 @@ def behind(db: apsw.Connection) -> bool:
     return bool(list(db.execute("SELECT 1 FROM pending LIMIT 1")))
 
 
-def index_slice(reader: Reader) -> bool:
+def index_slice(writer: Writer) -> bool:
     """Index up to SLICE entries; whether there may be more."""
-    db = reader.db
+    db = writer.db
     db.pragma("synchronous", "normal")
     try:
-        db.execute("BEGIN IMMEDIATE")
+        writer.begin()
         room = SLICE
         for (line,) in list(db.execute("SELECT line FROM pending LIMIT ?", (SLICE,))):
-            room -= _index_line(reader, line, room)
+            room -= _index_line(writer, line, room)
             if room <= 0:
                 break
         db.execute("COMMIT")
+        writer.unmark()
     finally:
         if db.in_transaction:
             db.execute("ROLLBACK")
@@ -72,20 +74,20 @@ def _words(reader: Reader, stored: bytes) -> str:
         return ""  # reading it reports the damage; the index has nothing to say about it
 
 
-def index_all(reader: Reader) -> None:
-    while behind(reader.db):
-        index_slice(reader)
+def index_all(writer: Writer) -> None:
+    while behind(writer.db):
+        index_slice(writer)
 
 
-def rebuild(reader: Reader) -> None:
+def rebuild(writer: Writer) -> None:
     """Forget the index and mark every line as pending, in one transaction."""
-    db = reader.db
-    db.execute("BEGIN IMMEDIATE")
+    db = writer.db
+    writer.begin()
     db.execute("INSERT INTO search(search) VALUES ('delete-all')")
     db.execute("UPDATE lines SET indexed = 0")
     db.execute("INSERT OR IGNORE INTO pending SELECT line FROM lines")
     db.execute("COMMIT")
-    index_all(reader)
+    index_all(writer)
 
 
 def train_once(reader: Reader) -> None:

@@ -11,10 +11,18 @@ from pathlib import Path
 
 import apsw
 
-from recollect.errors import CannotOpen, Damaged
+from recollect.errors import CannotOpen, Damaged, RecollectError
 from recollect.store import schema
 from recollect.store.commit import PATIENCE
 
+_PRAGMAS: dict[str, str | int] = {
+    "journal_mode": "wal",
+    "synchronous": "full",
+    "foreign_keys": "on",
+    "wal_autocheckpoint": 2_000,  # a safety net: upkeep checkpoints earlier, in the background
+    "journal_size_limit": 64 * 1024 * 1024,
+    "cache_size": -16_000,
+}
 SAFE_SQLITE = (3, 51, 3)  # before this, two connections could corrupt a WAL they both reset
 _NETWORK = {
     "9p",
@@ -35,26 +43,33 @@ _NETWORK = {
 
 def connect(path: Path) -> apsw.Connection:
     """A connection with our settings. The file must exist; `prepare` sees to that."""
+    db: apsw.Connection | None = None
     try:
         db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+        db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # until we know that it is ours
         db.set_busy_timeout(int(PATIENCE * 1000))
-        db.pragma("journal_mode", "wal")
-        db.pragma("synchronous", "full")
-        db.pragma("foreign_keys", "on")
-        db.pragma("wal_autocheckpoint", 2_000)
-        db.pragma("journal_size_limit", 64 * 1024 * 1024)
-        db.pragma("cache_size", -16_000)
-        return db
-    except (apsw.NotADBError, apsw.CorruptError) as error:
-        raise Damaged(f"{path} is not a readable database ({error})") from error
-    except (apsw.ReadOnlyError, apsw.CantOpenError) as error:
-        raise CannotOpen(
-            str(path), "the file or its directory is read-only; grant access or set RECOLLECT_HOME"
-        ) from error
-    except apsw.FullError as error:
-        raise CannotOpen(str(path), "the disk is full; make room and try again") from error
-    except apsw.Error as error:
-        raise CannotOpen(str(path), str(error)) from error
+        schema.refuse_others(db, str(path))
+        db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+        for name, value in _PRAGMAS.items():
+            db.pragma(name, value)
+    except BaseException as error:
+        if db is not None:
+            db.close()
+        if isinstance(error, apsw.Error):
+            raise _explain(error, path) from error
+        raise
+    return db
+
+
+def _explain(error: apsw.Error, path: Path) -> RecollectError:
+    if isinstance(error, apsw.NotADBError | apsw.CorruptError):
+        return Damaged(f"{path} is not a readable database ({error})")
+    if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError):
+        remedy = "the file or its directory is read-only; grant access or set RECOLLECT_HOME"
+        return CannotOpen(str(path), remedy)
+    if isinstance(error, apsw.FullError):
+        return CannotOpen(str(path), "the disk is full; make room and try again")
+    return CannotOpen(str(path), str(error))
 
 
 def prepare(path: Path) -> None:
@@ -102,14 +117,11 @@ def open_file(path: Path) -> apsw.Connection:
     prepare(path)
     db = connect(path)
     try:
-        schema.migrate(db, str(path))
-    except apsw.Error as error:
+        schema.migrate(db)
+    except BaseException as error:
         db.close()
-        if isinstance(error, apsw.CorruptError | apsw.NotADBError):
-            raise Damaged(f"{path} is damaged ({error})") from error
-        raise CannotOpen(str(path), str(error)) from error
-    except BaseException:
-        db.close()
+        if isinstance(error, apsw.Error):
+            raise _explain(error, path) from error
         raise
     return db
 

@@ -7,14 +7,15 @@ stands where the damaged entry was.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator
+import struct
+from hashlib import blake2b
 from typing import TypeAlias
 
 import apsw
 
 from recollect.entries import Body, Entry, Note, decode
 from recollect.errors import BadInput, Damaged, UnknownBlob, UnknownEntry
+from recollect.store.ids import derived_id
 from recollect.store.rows import HASH_BYTES, ZERO_HASH, Packer, address, bring_back, unpack_blob
 from recollect.store.schema import LINE_BITS, LINE_FULL
 
@@ -27,11 +28,17 @@ _RANGE = (
 QUARANTINED = "[this entry was damaged and is in quarantine: `recollect doctor` tells more]"
 UNREADABLE = "[this entry is damaged: `recollect doctor` tells more]"
 _NO_LIMIT = -1
+_TIME = struct.Struct(">q")
 
 
 def bounds(line: int) -> tuple[int, int]:
     """The keys of a line lie above the first and up to the second."""
     return line << LINE_BITS, line << LINE_BITS | LINE_FULL
+
+
+def stand_in(key: int) -> Row:
+    """The row that takes the place of an entry that is gone: no body, and no hash to check by."""
+    return key, bytes.fromhex(derived_id("missing", str(key))), 0, b"", b""
 
 
 def packer_for(db: apsw.Connection) -> Packer:
@@ -121,32 +128,40 @@ class Reader:
         return row[1].hex()
 
     def verified(self, rows: list[Row], before: Row | None, *, mark: bool) -> tuple[Entry, ...]:
-        blake2b, packer = hashlib.blake2b, self.packer
+        """Rows of a path, oldest first, as entries; `before` is the row the first one follows.
+
+        An empty hash is that of an entry which is gone: its successor is taken on trust.
+        """
         parent = before[1].hex() if before else None
         previous = before[3] if before else ZERO_HASH
+        unpack, pack_time, join = self.packer.unpack, _TIME.pack, b"".join
         entries: list[Entry] = []
         damaged: list[str] = []
         for _, raw_id, time, sealed, stored in rows:
             entry_id = raw_id.hex()
             body: Body
             try:
-                json, moved = packer.unpack(stored) if stored else (b"", False)
-                data = b"".join((previous, raw_id, time.to_bytes(8, "big", signed=True), json))
-                if not stored:
-                    body = Note(text=QUARANTINED, level="error")
-                elif blake2b(data, digest_size=HASH_BYTES).digest() != sealed:
-                    raise Damaged("its hash does not fit")
-                else:
+                json, moved = unpack(stored)
+                data = join((previous, raw_id, pack_time(time), json))
+                if blake2b(data, digest_size=HASH_BYTES).digest() == sealed or not previous:
                     body = decode(bring_back(json, self.blob) if moved else json)
-            except (Damaged, UnknownBlob, BadInput, ValueError):
-                body = Note(text=UNREADABLE, level="error")
-                damaged.append(entry_id)
+                else:
+                    body = self._stands_in(entry_id, stored, damaged)
+            except (Damaged, UnknownBlob, BadInput, ValueError, struct.error):
+                body = self._stands_in(entry_id, stored, damaged)
             entries.append(Entry(entry_id, parent, time, body))
             parent, previous = entry_id, sealed
         if damaged and not mark:
             few = ", ".join(damaged[:3]) + (" …" if len(damaged) > 3 else "")
             raise Damaged(f"{len(damaged)} of {len(rows)} entries are damaged ({few})", damaged)
         return tuple(entries)
+
+    def _stands_in(self, entry_id: str, stored: bytes, damaged: list[str]) -> Note:
+        """The note for an entry that cannot be read; one in quarantine is no news."""
+        if not stored:
+            return Note(text=QUARANTINED, level="error")
+        damaged.append(entry_id)
+        return Note(text=UNREADABLE, level="error")
 
     def blob(self, digest: bytes) -> bytes:
         for size, data in self.db.execute(
@@ -157,12 +172,6 @@ class Reader:
                 raise Damaged(f"content {digest.hex()} is not what was stored")
             return content
         raise UnknownBlob(digest.hex())
-
-    def bodies(self, keys: Iterator[int]) -> Iterator[tuple[int, Body]]:
-        """Bodies by key, unverified: for the search index, which is checked against the text."""
-        for key in keys:
-            for (stored,) in self.db.execute("SELECT body FROM entries WHERE key = ?", (key,)):
-                yield key, self.body(stored)
 
     def body(self, stored: bytes) -> Body:
         if not stored:

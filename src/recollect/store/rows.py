@@ -11,9 +11,10 @@ compression; a string that was moved out is covered through its own hash, which 
 
 from __future__ import annotations
 
-import hashlib
 import json
+import struct
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import blake2b
 from typing import Any
 
 import zstandard
@@ -29,24 +30,25 @@ COMPRESS_FROM_ALONE = 1_024
 DICTIONARY_BYTES = 65_536
 TRAIN_FROM = 400  # bodies; fewer give a dictionary that is not worth its bytes
 
-_PLAIN_MOVED, _ZSTD, _ZSTD_MOVED = 1, 2, 3
+_PLAIN_MOVED, _ZSTD, _ZSTD_MOVED, _PLAIN = 1, 2, 3, ord("{")
 _MOVED = "$blob"
 ZERO_HASH = bytes(HASH_BYTES)
+_TIME = struct.Struct(">q")
 
 
 def seal(parent: bytes, entry_id: bytes, time: int, body: bytes) -> bytes:
     """The hash of an entry."""
-    data = b"".join((parent, entry_id, time.to_bytes(8, "big", signed=True), body))
-    return hashlib.blake2b(data, digest_size=HASH_BYTES).digest()
+    data = b"".join((parent, entry_id, _TIME.pack(time), body))
+    return blake2b(data, digest_size=HASH_BYTES).digest()
 
 
 def seal_row(*values: object) -> bytes:
     """A short check over the fields of a row that no hash chain covers."""
-    return hashlib.blake2b(repr(values).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return blake2b(repr(values).encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
 def address(data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=32).digest()
+    return blake2b(data, digest_size=32).digest()
 
 
 class Packer:
@@ -85,13 +87,15 @@ class Packer:
 
     def unpack(self, stored: bytes) -> tuple[bytes, bool]:
         """The JSON, and whether strings were moved out of it."""
-        if stored[:1] == b"{":
+        if len(stored) < 3:
+            raise Damaged("a body is empty or cut off")
+        kind = stored[0]
+        if kind == _PLAIN:
             return stored, False
-        kind = stored[0] if stored else 0
         if kind == _PLAIN_MOVED:
             return stored[1:], True
-        if kind not in (_ZSTD, _ZSTD_MOVED) or len(stored) < 3:
-            raise Damaged("a body begins with bytes no version writes")
+        if kind > _ZSTD_MOVED:
+            raise Damaged("a body begins with a byte that no version writes")
         try:
             opener = self._open.get(stored[1]) or self._fetch(stored[1])
             return opener.decompress(stored[2:]), kind == _ZSTD_MOVED

@@ -29,16 +29,12 @@ CREATE TABLE dictionaries(
 );
 CREATE TABLE projects(
     project INTEGER PRIMARY KEY,
-    name TEXT NOT NULL,
+    git TEXT UNIQUE,
     path TEXT NOT NULL,
     inode TEXT NOT NULL,
     names TEXT NOT NULL,
     seal BLOB NOT NULL
 );
-CREATE TABLE project_keys(
-    key TEXT PRIMARY KEY,
-    project INTEGER NOT NULL REFERENCES projects
-) WITHOUT ROWID;
 CREATE TABLE sessions(
     session INTEGER PRIMARY KEY,
     id BLOB NOT NULL UNIQUE,
@@ -74,13 +70,14 @@ CREATE TABLE blobs(
     data BLOB NOT NULL
 );
 CREATE TABLE drafts(
-    id BLOB PRIMARY KEY,
+    number INTEGER PRIMARY KEY,
+    id BLOB NOT NULL UNIQUE,
     session INTEGER NOT NULL REFERENCES sessions,
     parent INTEGER REFERENCES entries,
-    pid INTEGER NOT NULL,
+    writer TEXT NOT NULL,
     time INTEGER NOT NULL,
     body BLOB NOT NULL
-) WITHOUT ROWID;
+);
 CREATE TABLE quarantine(
     number INTEGER PRIMARY KEY,
     place TEXT NOT NULL,
@@ -88,15 +85,13 @@ CREATE TABLE quarantine(
     reason TEXT NOT NULL,
     data BLOB
 );
-CREATE VIRTUAL TABLE search USING fts5(
-    text, content='', contentless_delete=0, detail=none,
-    tokenize="unicode61 remove_diacritics 2"
-);
 """
+TOKENIZER = """text, content='', detail=none, tokenize="unicode61 remove_diacritics 2" """
 
 
 def _first(db: apsw.Connection) -> None:
     db.execute(_TABLES)
+    db.execute(f"CREATE VIRTUAL TABLE search USING fts5({TOKENIZER})")
 
 
 # One step for each format: _STEPS[n] brings a file of format n to format n + 1. A released step
@@ -104,19 +99,22 @@ def _first(db: apsw.Connection) -> None:
 _STEPS: tuple[Callable[[apsw.Connection], None], ...] = (_first,)
 
 
-def migrate(db: apsw.Connection, path: str) -> None:
-    """Bring the file to the current format in one transaction; refuse what is not ours or newer."""
-    found = int(db.pragma("user_version"))
-    if found == FORMAT:
-        _refuse_strangers(db, path)
+def refuse_others(db: apsw.Connection, path: str) -> None:
+    """Before anything is changed: is this ours, or empty, and not from a newer version?"""
+    if int(db.pragma("application_id")) == APPLICATION_ID:
+        if (found := int(db.pragma("user_version"))) > FORMAT:
+            raise NewerStore(path, found, FORMAT)
+    elif list(db.execute("SELECT 1 FROM sqlite_schema LIMIT 1")) or db.pragma("user_version"):
+        raise CannotOpen(path, "this is another program's database; name another file")
+
+
+def migrate(db: apsw.Connection) -> None:
+    """Bring the file to the current format, in one transaction."""
+    if int(db.pragma("user_version")) == FORMAT:
         return
-    if found > FORMAT:
-        raise NewerStore(path, found, FORMAT)
     db.execute("BEGIN IMMEDIATE")
     try:
         found = int(db.pragma("user_version"))  # another process may have been faster
-        if found == 0 and list(db.execute("SELECT 1 FROM sqlite_schema LIMIT 1")):
-            raise CannotOpen(path, "this is another program's database; name another file")
         for step in _STEPS[found:]:
             step(db)
         db.pragma("application_id", APPLICATION_ID)
@@ -125,8 +123,3 @@ def migrate(db: apsw.Connection, path: str) -> None:
     except BaseException:
         db.execute("ROLLBACK")
         raise
-
-
-def _refuse_strangers(db: apsw.Connection, path: str) -> None:
-    if int(db.pragma("application_id")) != APPLICATION_ID:
-        raise CannotOpen(path, "this is another program's database; name another file")

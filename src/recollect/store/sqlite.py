@@ -16,15 +16,24 @@ from typing import Final, Literal, TypeVar
 import apsw
 
 from recollect.entries import Body, Entry, Message, Title, check
-from recollect.errors import BadInput, HeadMoved, RecollectError, TooLarge, UnknownEntry
-from recollect.store import indexing, rows, wal, writing
+from recollect.errors import (
+    BadInput,
+    Damaged,
+    HeadMoved,
+    RecollectError,
+    TooLarge,
+    UnknownBlob,
+    UnknownEntry,
+)
+from recollect.store import drafts, indexing, rows, sessions, wal
 from recollect.store.commit import Committer, explain
 from recollect.store.contract import Hit, Project, Query, Session
 from recollect.store.finding import entry_by_prefix, find, list_sessions, session_by_prefix
-from recollect.store.ids import new_id, now
+from recollect.store.ids import is_id, new_id, now
 from recollect.store.place import connect, open_file
 from recollect.store.reading import Reader
-from recollect.store.schema import LINE_BITS
+from recollect.store.schema import LINE_BITS, LINE_FULL
+from recollect.store.writing import Writer, prepare
 
 T = TypeVar("T")
 Damage = Literal["refuse", "mark"]
@@ -46,12 +55,10 @@ class SqliteStore:
     def __init__(self, path: Path) -> None:
         self.file = path
         self._expected_frames = wal.committed_frames(path)
-        self._writer = Reader(open_file(path))
-        self._commit = Committer(self._writer.db, str(path))
+        self._writer = writer = Writer(open_file(path))
+        self._commit = Committer(writer.db, str(path), writer.begin, writer.undone)
         self._readers = ThreadPoolExecutor(1, thread_name_prefix="recollect-reader")
         self._reader: Reader | None = None
-        self._drafts: set[str] = set()
-        self._titled: set[str] = set()
         self._upkeep: asyncio.Task[None] | None = None
         self.warnings: list[str] = []  # what opening found and put right, for people
 
@@ -59,9 +66,7 @@ class SqliteStore:
         """What a crash left behind: a journal that was cut or damaged, replies in progress."""
         self.warnings += wal.report_loss(self.file, self._writer.db, self._expected_frames)
         if await self._read(lambda r: list(r.db.execute("SELECT 1 FROM drafts LIMIT 1"))):
-            for session, entry in await self._commit(
-                lambda _: writing.recover_drafts(self._writer)
-            ):
+            for session, entry in await self._commit(lambda _: drafts.recover(self._writer)):
                 self.warnings.append(
                     f"a reply that broke off was kept as interrupted entry {entry} "
                     f"of session {session}"
@@ -79,11 +84,8 @@ class SqliteStore:
     ) -> Session:
         session = id or new_id()
 
-        def write(db: apsw.Connection) -> None:
-            when = now() if created is None else created
-            writing.add_line(db, writing.create(db, session, project, title, when), None, 0)
-
-        await self._commit(write)
+        when = now() if created is None else created
+        await self._commit(lambda db: sessions.create(db, session, project, title, when))
         return await self.session(session)
 
     async def sessions(
@@ -99,19 +101,26 @@ class SqliteStore:
 
     async def fork(self, session: str, *, at: str | None = None, title: str = "") -> Session:
         forked = new_id()
-        await self._commit(lambda db: writing.fork(db, session, at, forked, title))
+        await self._commit(lambda db: sessions.fork(db, session, at, forked, title))
         return await self.session(forked)
 
     async def rewind(
         self, session: str, to: str | None, *, head: str | _Anywhere | None = ANYWHERE
     ) -> Session:
-        expected = None if isinstance(head, _Anywhere) else head
-        any_head = isinstance(head, _Anywhere)
-        await self._commit(lambda db: writing.rewind(db, session, to, expected, any_head=any_head))
+        def write(db: apsw.Connection) -> None:
+            number, now_at = self._writer.head(session)
+            if not isinstance(head, _Anywhere) and now_at.id != head:
+                raise HeadMoved(session, head, now_at.id)
+            base = None if to is None else sessions.key_in_session(db, number, session, to)
+            if base != now_at.key:
+                sessions.add_line(db, number, base)
+                self._writer.moved(session)
+
+        await self._commit(write)
         return await self.session(session)
 
     async def rename(self, session: str, title: str) -> Session:
-        if not writing.clean_title(title):
+        if not sessions.clean_title(title):
             raise BadInput("a title needs at least one visible character")
         while True:
             current = await self.session(session)
@@ -126,12 +135,7 @@ class SqliteStore:
         return await self._set_trashed(session, None)
 
     async def _set_trashed(self, session: str, when: int | None) -> Session:
-        def write(db: apsw.Connection) -> None:
-            number = writing.session_number(db, session)
-            db.execute("UPDATE sessions SET trashed = ? WHERE session = ?", (when, number))
-            writing.seal_session(db, number)
-
-        await self._commit(write)
+        await self._commit(lambda db: sessions.set_trashed(db, session, when))
         return await self.session(session)
 
     # --- entries -------------------------------------------------------------------------------
@@ -142,50 +146,27 @@ class SqliteStore:
         if not items:
             return ()
         if len(items) > LONG_BATCH:
-            return await self._commit(
+            many = await self._commit(
                 lambda _: self._append_many(session, items, parent), long=True
             )
-        new = writing.prepare(items)
-        return await self._commit(lambda _: self._append(session, new, parent))
+            self._wake()
+            return many
+        new = prepare(items)
+        entries = await self._commit(lambda _: self._writer.append(session, new, parent))
+        if self._writer.drafts:
+            self._writer.drafts.difference_update(entry.id for entry in entries)
+        self._wake()
+        return entries
 
     def _append_many(
         self, session: str, items: Sequence[Body | Entry], parent: str | None
     ) -> tuple[Entry, ...]:
-        new = writing.prepare(items)
+        new = prepare(items)
         if not self._writer.packer.trained:
             dictionary = rows.train([item.json for item in new])
             if dictionary is not None:
                 indexing.save_dictionary(self._writer, dictionary)
-        return self._append(session, new, parent)
-
-    def _append(
-        self, session: str, new: list[writing.New], parent: str | None
-    ) -> tuple[Entry, ...]:
-        db = self._writer.db
-        entries = writing.append(self._writer, session, new, parent)
-        titled = session in self._titled
-        if not titled or any(isinstance(item.body, Title) for item in new):
-            self._title(db, session, new, titled=titled)
-        if self._drafts:
-            for entry in entries:
-                if entry.id in self._drafts:
-                    db.execute("DELETE FROM drafts WHERE id = ?", (bytes.fromhex(entry.id),))
-                    self._drafts.discard(entry.id)
-        self._wake()
-        return entries
-
-    def _title(
-        self, db: apsw.Connection, session: str, new: list[writing.New], *, titled: bool
-    ) -> None:
-        number = writing.session_number(db, session)
-        if not titled:
-            ((title,),) = db.execute("SELECT title FROM sessions WHERE session = ?", (number,))
-            titled = bool(title)
-        given = writing.title_in(new, titled=titled)
-        if given:
-            writing.set_title(db, number, given)
-        if given or titled:
-            self._titled.add(session)
+        return self._writer.append(session, new, parent)
 
     async def path(
         self,
@@ -198,14 +179,14 @@ class SqliteStore:
     ) -> tuple[Entry, ...]:
         def read(reader: Reader) -> tuple[Entry, ...]:
             db = reader.db
-            number = writing.session_number(db, session)
+            number = sessions.number_of(db, session)
             if at is None:
-                head = writing.head_of(db, number)
+                head = sessions.head_of(db, number)
                 _refuse_lost_tail(db, head)
                 key = head.key
             else:
-                key = writing.key_in_session(db, number, session, at)
-            floor = None if since is None else writing.find_key(db, since)
+                key = sessions.key_in_session(db, number, session, at)
+            floor = None if since is None else sessions.find_key(db, since)
             if since is not None and floor is None:
                 raise UnknownEntry(since, session)
             return reader.path(key, last=last, since=floor, mark=damaged == "mark")
@@ -214,7 +195,7 @@ class SqliteStore:
 
     async def tree(self, session: str, *, damaged: Damage = "refuse") -> tuple[Entry, ...]:
         def read(reader: Reader) -> tuple[Entry, ...]:
-            number = writing.session_number(reader.db, session)
+            number = sessions.number_of(reader.db, session)
             lines = list(reader.db.execute("SELECT line FROM lines WHERE session = ?", (number,)))
             found: list[Entry] = []
             for (line,) in lines:
@@ -232,19 +213,24 @@ class SqliteStore:
         id: str | None = None,  # noqa: A002 - the word everybody looks for
     ) -> str:
         draft, json = id or new_id(), check(message)
-        await self._commit(lambda _: writing.save_draft(self._writer, session, draft, json, parent))
-        self._drafts.add(draft)
+        if not is_id(draft):
+            raise BadInput(f"draft id {draft!r} is not 32 hexadecimal digits")
+        await self._commit(lambda _: drafts.save(self._writer, session, draft, json, parent))
         return draft
 
     async def put(self, data: bytes) -> str:
         if len(data) > rows.MAX_STRING:
             raise TooLarge("content", len(data), rows.MAX_STRING)
         digest = rows.address(data)
-        await self._commit(lambda db: writing.put(db, digest, data), long=len(data) > 100_000)
+        await self._commit(lambda _: self._writer.put(digest, data), long=len(data) > 100_000)
         return digest.hex()
 
     async def blob(self, digest: str) -> bytes:
-        return await self._read(lambda r: r.blob(bytes.fromhex(digest)))
+        try:
+            raw = bytes.fromhex(digest)
+        except ValueError:
+            raise UnknownBlob(digest) from None
+        return await self._read(lambda r: r.blob(raw))
 
     async def search(self, query: Query, *, project: Project | None = None) -> tuple[Hit, ...]:
         await self.index_now()
@@ -259,8 +245,7 @@ class SqliteStore:
 
     def _wake(self) -> None:
         if self._upkeep is None or self._upkeep.done():
-            with contextlib.suppress(RuntimeError):  # in the writer's thread: the next write wakes
-                self._upkeep = asyncio.get_running_loop().create_task(self._keep_up())
+            self._upkeep = asyncio.get_running_loop().create_task(self._keep_up())
 
     async def _keep_up(self) -> None:
         await asyncio.sleep(INDEX_DELAY)
@@ -275,7 +260,8 @@ class SqliteStore:
     def _tidy(self, db: apsw.Connection) -> None:
         indexing.train_once(self._writer)
         if wal.frames_in_use(db) > CHECKPOINT_PAGES:
-            db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            with contextlib.suppress(apsw.BusyError):  # another process is at it
+                db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
     async def close(self) -> None:
         if self._upkeep is not None:
@@ -284,6 +270,8 @@ class SqliteStore:
                 await self._upkeep
         try:
             await self.index_now()
+        except RecollectError as error:
+            self.warnings.append(f"the search index is behind: {error}")
         finally:
             await self._commit.close()
             self._readers.shutdown()
@@ -310,15 +298,12 @@ class SqliteStore:
             raise explain(error, str(self.file)) from error
 
 
-def _refuse_lost_tail(db: apsw.Connection, head: writing.Head) -> None:
+def _refuse_lost_tail(db: apsw.Connection, head: sessions.Head) -> None:
     """The index has seen more of this line than is there: its end has been lost."""
     ((indexed,),) = db.execute("SELECT indexed FROM lines WHERE line = ?", (head.line,))
-    present = (
-        head.key & (1 << LINE_BITS) - 1 if head.key and head.key >> LINE_BITS == head.line else 0
-    )
+    on_line = head.key is not None and head.key >> LINE_BITS == head.line
+    present = head.key & LINE_FULL if head.key is not None and on_line else 0
     if present < indexed:
-        from recollect.errors import Damaged
-
         raise Damaged(f"the newest {indexed - present} entries of this session are missing")
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import TypeAlias
 
 import msgspec
@@ -33,8 +34,9 @@ from recollect.errors import BadInput
 
 INDEXED_CHARACTERS = 1_000_000  # of one entry; the rest is kept and shown, but not found
 _ROLE, _TOOL = "\ue000", "\ue001"  # private characters no text reaches the index with
-_CAMEL = re.compile(r"([a-z0-9])([A-Z])")
-_ACRONYM = re.compile(r"([A-Z])([A-Z][a-z])")
+# where a word begins inside an identifier: userName, HTTPServer; begins with the rarest class,
+# which makes it twice as fast
+_HUMP = re.compile(r"[A-Z](?:(?<=[a-z0-9][A-Z])|(?<=[A-Z][A-Z])(?=[a-z]))")
 _CJK = (
     "\u2e80-\u2fdf\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
@@ -99,7 +101,7 @@ def fold_for_index(text: str) -> str:
 
 
 def _split_identifiers(text: str) -> str:
-    return _ACRONYM.sub(r"\1 \2", _CAMEL.sub(r"\1 \2", text))
+    return text if text.islower() else _HUMP.sub(r" \g<0>", text)
 
 
 def _nfkc(text: str) -> str:
@@ -114,6 +116,7 @@ def _pairs(run: str) -> str:
     return " ".join([run[i : i + 2] for i in range(len(run) - 1)] + [run[-1]])
 
 
+@lru_cache(1_000)
 def _mark(name: str) -> str:
     return _NOT_WORD.sub("", name).replace("_", "").lower()
 

@@ -1,0 +1,167 @@
+"""`recollect rename`, `fork`, `rewind`, `trash`, `restore`: one change each, told in a sentence.
+
+None of them deletes anything, and each says how to undo it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from recollect.cli.options import examples, json_option, store_option
+
+if TYPE_CHECKING:
+    from recollect.store.contract import Session
+    from recollect.store.sqlite import SqliteStore
+
+    Told = tuple[Session, Callable[[str], str]]  # the sentence, given the session's short id
+    Change = Callable[[SqliteStore, Session], Awaitable[Told]]
+
+
+def _change(prefix: str, file: Path | None, change: Change, *, as_json: bool) -> None:
+    """Find the session, change it, and say what happened."""
+    from recollect.cli.opening import short_session, use_store
+    from recollect.cli.terminal import emit_json
+    from recollect.cli.text import harmless
+
+    async def work(store: SqliteStore) -> tuple[Session, str]:
+        session, sentence = await change(store, await store.session(prefix))
+        return session, sentence(await short_session(store, session.id))
+
+    session, sentence = use_store(file, work)
+    if as_json:
+        import msgspec
+
+        emit_json(msgspec.to_builtins(session))
+    else:
+        click.echo(harmless(sentence))
+
+
+@click.command(
+    epilog=examples(("recollect rename 019a8b1c 'Rate limiter, second try'", "a clearer title"))
+)
+@click.argument("session", metavar="ID")
+@click.argument("title")
+@json_option
+@store_option
+def rename(*, session: str, title: str, as_json: bool, file: Path | None) -> None:
+    """Give a session another title."""
+
+    async def change(store: SqliteStore, found: Session) -> Told:
+        renamed = await store.rename(found.id, title)
+        return renamed, lambda short: f"session {short} is now called {renamed.title!r}"
+
+    _change(session, file, change, as_json=as_json)
+
+
+@click.command(
+    epilog=examples(
+        ("recollect trash 019a8b1c", "out of sight"),
+        ("recollect sessions --trash", "what is there"),
+        ("recollect restore 019a8b1c", "back again"),
+    )
+)
+@click.argument("session", metavar="ID")
+@json_option
+@store_option
+def trash(*, session: str, as_json: bool, file: Path | None) -> None:
+    """Put a session into the trash; nothing is deleted."""
+
+    async def change(store: SqliteStore, found: Session) -> Told:
+        trashed = await store.trash(found.id)
+        return (
+            trashed,
+            lambda short: (
+                f"session {short} is in the trash; `recollect restore {short}` brings it back"
+            ),
+        )
+
+    _change(session, file, change, as_json=as_json)
+
+
+@click.command(epilog=examples(("recollect restore 019a8b1c", "out of the trash again")))
+@click.argument("session", metavar="ID")
+@json_option
+@store_option
+def restore(*, session: str, as_json: bool, file: Path | None) -> None:
+    """Bring a session back from the trash."""
+
+    async def change(store: SqliteStore, found: Session) -> Told:
+        if found.trashed is None:
+            return found, lambda short: f"session {short} is not in the trash"
+        restored = await store.restore(found.id)
+        return restored, lambda short: f"session {short} is back"
+
+    _change(session, file, change, as_json=as_json)
+
+
+@click.command(
+    epilog=examples(
+        ("recollect fork 019a8b1c", "go on from its head in a new session"),
+        ("recollect fork 019a8b1c --at 019a8b1c77f0", "from an earlier entry"),
+    )
+)
+@click.argument("session", metavar="ID")
+@click.option("--at", "entry", metavar="ENTRY", help="Fork here instead of at the head.")
+@click.option("--title", default="", help="The new session's title; by default the old one's.")
+@json_option
+@store_option
+def fork(
+    *,
+    session: str,
+    entry: str | None,
+    title: str,
+    as_json: bool,
+    file: Path | None,
+) -> None:
+    """Start a new session that shares another's beginning."""
+
+    async def change(store: SqliteStore, found: Session) -> Told:
+        from recollect.cli.opening import find_entry, short_session
+        from recollect.cli.text import many
+
+        at = None if entry is None else await find_entry(store, entry, found)
+        forked = await store.fork(found.id, at=at, title=title)
+        shared, origin = many(forked.entries, "entry"), await short_session(store, found.id)
+        return forked, lambda short: f"session {short} shares its first {shared} with {origin}"
+
+    _change(session, file, change, as_json=as_json)
+
+
+@click.command(
+    epilog=examples(
+        ("recollect rewind 019a8b1c 019a8b1c77f0", "go on after this entry"),
+        ("recollect rewind 019a8b1c start", "before its first entry"),
+        ("recollect show 019a8b1c --tree", "every branch, also those left behind"),
+    )
+)
+@click.argument("session", metavar="ID")
+@click.argument("entry")
+@json_option
+@store_option
+def rewind(*, session: str, entry: str, as_json: bool, file: Path | None) -> None:
+    """Move a session's head; nothing is deleted.
+
+    ENTRY is where to go on from, by the beginning of its id, or `start`.
+    """
+
+    async def change(store: SqliteStore, found: Session) -> Told:
+        from recollect.cli.opening import find_entry
+        from recollect.cli.text import many
+
+        to = None if entry == "start" else await find_entry(store, entry, found)
+        rewound = await store.rewind(found.id, to, head=found.head)
+        if found.head == rewound.head:
+            return rewound, lambda short: f"session {short} stands there already"
+        return (
+            rewound,
+            lambda short: (
+                f"session {short} now has {many(rewound.entries, 'entry')}, was {found.entries:,}; "
+                f"`recollect rewind {short} {found.head or 'start'}` goes back"
+            ),
+        )
+
+    _change(session, file, change, as_json=as_json)

@@ -1,0 +1,124 @@
+"""`recollect export`: a session as another program's file.
+
+The file appears whole or not at all, readable by its owner only, and takes no other file's place
+unless that is asked for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from recollect.cli.options import examples, store_option
+
+if TYPE_CHECKING:
+    from recollect.store.sqlite import SqliteStore
+
+Written = Literal["wrote", "unchanged"]
+
+
+@click.command(
+    epilog=examples(
+        ("recollect export 019a8b1c --to gemini", "into this directory"),
+        ("recollect export 019a8b1c --to gemini -o ~/chats", "into another"),
+        ("recollect export 019a8b1c --to history-server -o - | jq .", "to stdout"),
+    )
+)
+@click.argument("prefix", metavar="ID")
+@click.option(
+    "--to", type=click.Choice(["gemini", "history-server"]), required=True, help="The file format."
+)
+@click.option("-o", "--output", metavar="FILE|DIR|-", help="Where to; by default here.")
+@click.option("--force", is_flag=True, help="Replace a file that has other content.")
+@store_option
+def export(
+    *,
+    prefix: str,
+    to: Literal["gemini", "history-server"],
+    output: str | None,
+    force: bool,
+    file: Path | None,
+) -> None:
+    """Write a session as a file of another program, without loss."""
+    from recollect.cli.opening import use_store
+    from recollect.cli.terminal import mention
+    from recollect.cli.text import size
+
+    async def work(store: SqliteStore) -> tuple[str, bytes]:
+        from recollect.transcripts.importing import export_session
+
+        session = await store.session(prefix)
+        return await export_session(store, session.id, to)
+
+    name, data = use_store(file, work)
+    if output == "-":
+        sys.stdout.buffer.write(data)
+        return
+    target = Path(output or ".").expanduser()
+    if target.is_dir() or (output or "").endswith(os.sep):
+        target = target / name
+    done = write_file(target, data, force=force)
+    if done == "unchanged":
+        mention(f"{target} has this content already")
+    else:
+        click.echo(target)
+        mention(f"{size(len(data))} written")
+
+
+def write_file(path: Path, data: bytes, *, force: bool) -> Written:
+    from recollect.errors import AlreadyExists
+
+    path = path.resolve()
+    if path.exists() and not path.is_file():  # a device or a pipe: written to, never replaced
+        path.write_bytes(data)
+        return "wrote"
+    if path.exists() and path.read_bytes() == data:
+        return "unchanged"
+    beside = path.with_name(f".{path.name[:200]}.{os.getpid()}.tmp")
+    try:
+        _write_durably(beside, data)
+        if force:
+            beside.replace(path)
+        else:
+            _appear(beside, path)
+    except FileExistsError as error:
+        message = f"a file with other content, which --force replaces: {path}"
+        raise AlreadyExists("", message) from error
+    finally:
+        beside.unlink(missing_ok=True)
+    _sync_directory(path.parent)
+    return "wrote"
+
+
+def _appear(beside: Path, path: Path) -> None:
+    """Give a file its name, unless the name is taken: a link fails where a rename would replace."""
+    try:
+        path.hardlink_to(beside)
+    except FileExistsError:
+        raise
+    except OSError:  # a filesystem without links
+        if path.exists():
+            raise FileExistsError(path) from None
+        beside.replace(path)
+
+
+def _write_durably(path: Path, data: bytes) -> None:
+    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _sync_directory(directory: Path) -> None:
+    with contextlib.suppress(OSError):  # some filesystems cannot
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,55 @@
+"""The way in: runs a command and turns whatever happens into an exit code.
+
+0 ok, 1 failed, 2 wrong usage, 130 interrupted, 141 nobody reads the output any more. A failure that
+recollect foresees is one sentence on stderr. Nothing is imported here that takes time, so that an
+interrupt is quiet from the first moment on.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+FAILED, USAGE, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
+
+
+def run() -> None:
+    try:
+        code = _outcome()
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except BrokenPipeError:
+        # Python would flush stdout once more on the way out and complain
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = PIPE_CLOSED
+    sys.exit(code)
+
+
+def _outcome() -> int:
+    import click
+
+    from recollect.cli.group import recollect
+    from recollect.cli.terminal import complain
+    from recollect.errors import RecollectError
+
+    for stream in (sys.stdout, sys.stderr):
+        # a terminal that cannot show a character gets its number, not a traceback
+        getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
+    try:
+        code = recollect.main(prog_name="recollect", standalone_mode=False)
+    except click.Abort:
+        return INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except RecollectError as error:
+        complain(str(error))
+        return FAILED
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        complain(f"{where}{error.strerror or error}")
+        return FAILED
+    return code if isinstance(code, int) else 0

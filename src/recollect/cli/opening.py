@@ -1,0 +1,136 @@
+"""Opens the store for one command, and finds what a person means by an id.
+
+The store is closed before anything is shown, so a pager that stays open keeps nothing locked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from recollect.cli.terminal import warn
+from recollect.errors import Ambiguous, CannotOpen, NotFound, UnknownEntry, UnknownSession
+
+if TYPE_CHECKING:
+    from recollect.entries import Entry
+    from recollect.store.contract import Project, Session
+    from recollect.store.sqlite import SqliteStore
+
+T = TypeVar("T")
+SESSION_DIGITS = 8
+ENTRY_DIGITS = 12  # an id begins with its millisecond, which takes this many digits
+
+
+def use_store(
+    file: Path | None, work: Callable[[SqliteStore], Awaitable[T]], *, make: bool = False
+) -> T:
+    """Run `work` on the store. One that was named must exist, unless the command may `make` it."""
+    if file is not None and not make and not file.exists():
+        raise CannotOpen(str(file), "there is no such file")
+
+    async def opened() -> T:
+        from recollect.store.sqlite import open_store
+
+        async with open_store(file) as store:
+            try:
+                return await work(store)
+            finally:
+                for warning in store.warnings:
+                    warn(warning)
+
+    return asyncio.run(opened())
+
+
+def this_project() -> Project:
+    from recollect.workspace.project import identify
+
+    return identify(Path.cwd())
+
+
+async def find_entry(store: SqliteStore, prefix: str, session: Session) -> str:
+    """An entry of a session by the beginning of its id, also one that a fork shares."""
+    try:
+        return (await store.entry(prefix, session=session.id))[1].id
+    except UnknownEntry:
+        try:
+            return (await store.entry(prefix))[1].id
+        except NotFound:
+            raise UnknownEntry(prefix, session.id) from None
+
+
+async def session_or_entry(store: SqliteStore, prefix: str) -> tuple[Session, Entry | None]:
+    """What an id means: a session, or else an entry together with its session."""
+    try:
+        return await store.session(prefix), None
+    except UnknownSession:
+        try:
+            return await store.entry(prefix)
+        except UnknownEntry:
+            raise UnknownThing(prefix) from None
+
+
+class UnknownThing(NotFound):
+    def __init__(self, prefix: str) -> None:
+        super().__init__(
+            f"no session and no entry {prefix!r}; `recollect sessions --all` lists the sessions"
+        )
+        self.prefix = prefix
+
+
+def short_ids(ids: Iterable[str], digits: int) -> dict[str, str]:
+    """Each id's shortest beginning, of at least so many digits, that no other of them has."""
+    ordered = sorted(set(ids))
+    short = {}
+    for before, this, after in zip(["", *ordered], ordered, [*ordered[1:], ""], strict=False):
+        shared = max(_shared(before, this), _shared(this, after))
+        short[this] = this[: max(digits, shared + 1)]
+    return short
+
+
+def _shared(one: str, other: str) -> int:
+    pairs = zip(one, other, strict=False)
+    return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+
+
+async def session_ids(store: SqliteStore) -> dict[str, str]:
+    """The short id of every session, those in the trash included."""
+    every = (*await store.sessions(), *await store.sessions(trashed=True))
+    return short_ids((session.id for session in every), SESSION_DIGITS)
+
+
+async def short_session(store: SqliteStore, session: str) -> str:
+    """The beginning of a session's id that means this session in the whole store."""
+    return await _shortest(session, SESSION_DIGITS, store.session)
+
+
+async def short_entry(store: SqliteStore, entry: str) -> str:
+    """The beginning of an entry's id that means this entry, and no session, in the whole store."""
+    short = await _shortest(entry, ENTRY_DIGITS, store.entry)
+    with contextlib.suppress(UnknownSession):
+        await _shortest(short, len(short), store.session)
+        return entry
+    return short
+
+
+async def _shortest(whole: str, digits: int, look: Callable[[str], Awaitable[object]]) -> str:
+    short = whole[:digits]
+    while len(short) < len(whole):
+        try:
+            await look(short)
+            break
+        except Ambiguous as several:
+            shared = (_shared(whole, other) for other in several.candidates if other != whole)
+            short = whole[: max(len(short), *shared) + 1]
+    return short
+
+
+def home_path(path: str | None) -> str:
+    """A project's path as people write it."""
+    if not path:
+        return ""
+    home = str(Path.home())
+    return "~" + path[len(home) :] if path == home or path.startswith(home + os.sep) else path

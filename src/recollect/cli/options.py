@@ -1,0 +1,52 @@
+"""What the commands have in common: options, the Examples section of a help text, dates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def store_option(command: F) -> F:
+    return click.option(
+        "--store",
+        "file",
+        metavar="FILE",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="The store to use instead of your own.",
+    )(command)
+
+
+def json_option(command: F) -> F:
+    return click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")(
+        command
+    )
+
+
+def examples(*lines: tuple[str, str]) -> str:
+    """An Examples section: a command and what it is for, in two columns."""
+    width = max(len(command) for command, _ in lines)
+    shown = (f"  {command.ljust(width)}  {purpose}".rstrip() for command, purpose in lines)
+    return "\b\nExamples:\n" + "\n".join(shown)
+
+
+class When(click.ParamType[int]):
+    """A point in time, as `recollect.cli.when.parse` reads it; milliseconds since 1970."""
+
+    name = "date"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        from recollect.cli.when import parse
+
+        if isinstance(value, int):
+            return value
+        try:
+            return parse(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)

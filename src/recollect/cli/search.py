@@ -1,0 +1,142 @@
+"""`recollect search`: finds entries by their words, in English, Chinese, Japanese and code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from recollect.cli.options import When, examples, json_option, store_option
+
+if TYPE_CHECKING:
+    from recollect.cli.terminal import Ink
+    from recollect.store.contract import Hit, Project, Query
+    from recollect.store.sqlite import SqliteStore
+
+
+@click.command(
+    epilog=examples(
+        ("recollect search rate limiter", "both words, in this project"),
+        ("recollect search '\"token bucket\"' -- -redis", "a phrase, without a word"),
+        ("recollect search 速率限制 --all", "in every project"),
+        ("recollect search getUserName --role model --after 3d", "code, said by the model, lately"),
+        (
+            "recollect search error --tool shell --session 019a8b1c",
+            "in one tool's calls and results",
+        ),
+    )
+)
+@click.argument("words", nargs=-1, required=True)
+@click.option("--all", "everywhere", is_flag=True, help="In every project, not only this one.")
+@click.option("--session", metavar="ID", help="In one session only.")
+@click.option(
+    "--role", type=click.Choice(["user", "model", "system"]), help="Said by this role only."
+)
+@click.option("--tool", metavar="NAME", help="In calls and results of this tool only.")
+@click.option("--after", type=When(), help="Written then or later: 2026-11-01, yesterday, 3d.")
+@click.option("--before", type=When(), help="Written before then.")
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N")
+@json_option
+@store_option
+def search(
+    *,
+    words: tuple[str, ...],
+    everywhere: bool,
+    session: str | None,
+    role: str | None,
+    tool: str | None,
+    after: int | None,
+    before: int | None,
+    limit: int,
+    as_json: bool,
+    file: Path | None,
+) -> None:
+    """Find entries by their words.
+
+    All words must be there. "Quoted ones" stay together, word* is a beginning, -word (after --)
+    must not be there.
+    """
+    from recollect.cli.opening import this_project, use_store
+    from recollect.cli.terminal import emit, emit_json, mention
+    from recollect.store.contract import Query
+
+    query = Query(
+        words=" ".join(words),
+        session=session,
+        role=role,
+        tool=tool,
+        after=after,
+        before=before,
+        limit=limit + 1,  # one more tells whether there are more
+    )
+    project = None if everywhere or session else this_project()
+    found, short = use_store(file, lambda store: _find(store, query, project))
+    hits = found[:limit]
+    if as_json:
+        emit_json([_record(hit) for hit in hits])
+    elif not hits:
+        where = "" if everywhere or session else " in this project; --all searches every one"
+        mention(f"nothing found for {query.words!r}{where}")
+    else:
+        emit(_lines(hits, short))
+        if len(found) > limit:
+            mention(f"there are more; --limit {limit * 5} shows more of them")
+
+
+async def _find(
+    store: SqliteStore, query: Query, project: Project | None
+) -> tuple[tuple[Hit, ...], dict[str, str]]:
+    from recollect.cli.opening import short_entry, short_session
+
+    hits = await store.search(query, project=project)
+    entries = {hit.entry.id: await short_entry(store, hit.entry.id) for hit in hits}
+    owners = {hit.session.id for hit in hits}
+    sessions = {owner: await short_session(store, owner) for owner in owners}
+    return hits, entries | sessions
+
+
+def _record(hit: Hit) -> dict[str, object]:
+    import msgspec
+
+    from recollect.entries import entry_to_json
+
+    return {
+        "session": msgspec.to_builtins(hit.session),
+        "entry": entry_to_json(hit.entry),
+        "snippet": hit.snippet,
+        "marks": hit.marks,
+    }
+
+
+def _lines(hits: tuple[Hit, ...], short: dict[str, str]) -> Iterator[str]:
+    from recollect.cli.terminal import ink, width
+    from recollect.cli.text import cut, one_line
+    from recollect.cli.transcript import role_of
+    from recollect.cli.when import ago
+
+    paint, columns = ink(), width()
+    for hit in hits:
+        entry, session = short[hit.entry.id], hit.session
+        about = f"{role_of(hit.entry.body)}, {ago(hit.entry.time)}"
+        origin = f"in {short[session.id]} {one_line(session.title) or '(no title)'}"
+        if columns is not None:
+            origin = cut(origin, max(20, columns - len(entry) - len(about) - 4))
+        yield f"{paint(entry, fg='yellow')}  {about}  {paint.dim(origin)}"
+        yield f"    {_highlight(hit, paint)}"
+    yield ""
+    yield paint.dim(f"`recollect show {short[hits[0].entry.id]}` jumps to the first of them")
+
+
+def _highlight(hit: Hit, paint: Ink) -> str:
+    from recollect.cli.text import harmless
+
+    shown, end = [], 0
+    for start, stop in sorted(hit.marks):
+        if start < end:
+            continue
+        match = harmless(hit.snippet[start:stop])
+        shown += [harmless(hit.snippet[end:start]), paint(match, fg="red", bold=True)]
+        end = stop
+    return "".join([*shown, harmless(hit.snippet[end:])])

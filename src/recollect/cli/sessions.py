@@ -1,0 +1,95 @@
+"""`recollect sessions`: which sessions there are, newest use first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from recollect.cli.options import examples, json_option, store_option
+
+if TYPE_CHECKING:
+    from recollect.store.contract import Session
+    from recollect.store.sqlite import SqliteStore
+
+
+@click.command(
+    epilog=examples(
+        ("recollect sessions", "this project's, newest use first"),
+        ("recollect sessions --all --limit 20", "of every project"),
+        ("recollect sessions --trash", "what `recollect restore ID` brings back"),
+        ("recollect sessions --json | jq '.[0].id'", "for programs"),
+    )
+)
+@click.option("--all", "everywhere", is_flag=True, help="Of every project, not only this one.")
+@click.option("--trash", is_flag=True, help="Those in the trash instead.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most so many.")
+@json_option
+@store_option
+def sessions(
+    *,
+    everywhere: bool,
+    trash: bool,
+    limit: int | None,
+    as_json: bool,
+    file: Path | None,
+) -> None:
+    """List this project's sessions, newest use first."""
+    from recollect.cli.opening import session_ids, this_project, use_store
+    from recollect.cli.terminal import emit, emit_json, mention
+
+    project = None if everywhere else this_project()
+
+    async def work(store: SqliteStore) -> tuple[tuple[Session, ...], dict[str, str], int]:
+        found = await store.sessions(project=project, trashed=trash)
+        others = 0 if found or everywhere else len(await store.sessions(trashed=trash))
+        return found, await session_ids(store), others
+
+    found, short, elsewhere = use_store(file, work)
+    shown = found[:limit]
+    if as_json:
+        import msgspec
+
+        emit_json([msgspec.to_builtins(session) for session in shown])
+    elif not found:
+        mention(_none(everywhere=everywhere, trash=trash, elsewhere=elsewhere))
+    else:
+        emit(_lines(shown, short, everywhere=everywhere))
+        if len(shown) < len(found):
+            mention(f"{len(found) - len(shown):,} more; a larger --limit shows them")
+
+
+def _none(*, everywhere: bool, trash: bool, elsewhere: int) -> str:
+    where = "" if everywhere else "of this project "
+    if elsewhere:
+        command = "recollect sessions --trash --all" if trash else "recollect sessions --all"
+        place = "in the trash" if trash else "yet"
+        return f"no sessions {where}{place}; `{command}` lists {elsewhere:,} of other projects"
+    if trash:
+        return f"no sessions {where}in the trash"
+    return "no sessions yet; `recollect import FILE` brings one in, `recollect demo` shows around"
+
+
+def _lines(found: tuple[Session, ...], short: dict[str, str], *, everywhere: bool) -> list[str]:
+    from recollect.cli.opening import home_path
+    from recollect.cli.terminal import ink, width
+    from recollect.cli.text import GAP, one_line, table
+    from recollect.cli.when import ago
+
+    rows = [["ID", "TITLE", "ENTRIES", "USED", "PROJECT"]]
+    for session in found:
+        title = one_line(session.title) or "(no title)"
+        if session.forked_from:
+            title = f"⑂ {title}"
+        project = one_line(home_path(session.project)) or "-"
+        used = ago(session.used) if session.trashed is None else f"trashed {ago(session.trashed)}"
+        rows.append([short[session.id], title, f"{session.entries:,}", used, project])
+    if not everywhere:
+        rows = [row[:4] for row in rows]
+    head, *body = table(rows, width=width(), stretch=1, numbers=(2,))
+    paint = ink()
+    return [paint.dim(GAP.join(head).rstrip())] + [
+        GAP.join([paint(row[0], fg="yellow"), *row[1:3], *map(paint.dim, row[3:])]).rstrip()
+        for row in body
+    ]

@@ -1,0 +1,125 @@
+"""Text on its way to a terminal: harmless, measured in columns, cut, and set in tables.
+
+Stored text comes from models, tools and files. `harmless` leaves nothing in it that a terminal
+would obey or hide: control characters (escape sequences with them), bidirectional overrides, tags,
+invisible characters and lone surrogates are shown as what they are.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+_OBEYED = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+    "\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff]"
+)
+_BLANK = re.compile(r"\s+")
+_ZERO_WIDTH = ("Mn", "Me", "Cf")
+GAP = "  "
+
+
+def harmless(text: str) -> str:
+    """The text with everything made visible that cannot be seen, but for tabs and line ends."""
+    return _OBEYED.sub(_visible, text.replace("\r\n", "\n"))
+
+
+def _visible(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code < 0x20:
+        return chr(0x2400 + code)  # the pictures ␀ to ␟
+    if code == 0x7F:
+        return "␡"
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else _long(code)
+
+
+def _long(code: int) -> str:
+    return f"\\U{code:08x}"
+
+
+def one_line(text: str) -> str:
+    return harmless(_BLANK.sub(" ", text).strip())
+
+
+def columns(text: str) -> int:
+    """How many columns a terminal uses for a text."""
+    if text.isascii():
+        return len(text)
+    return sum(_columns(c) for c in text)
+
+
+def _columns(char: str) -> int:
+    if unicodedata.category(char) in _ZERO_WIDTH:
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def cut(text: str, width: int) -> str:
+    """At most `width` columns of a text, with … where it was cut."""
+    if columns(text) <= width:
+        return text
+    kept, used = [], 0
+    for char in text:
+        used += _columns(char)
+        if used > width - 1:
+            break
+        kept.append(char)
+    return "".join(kept) + "…"
+
+
+def pad(text: str, width: int, *, right: bool = False) -> str:
+    space = " " * (width - columns(text))
+    return space + text if right else text + space
+
+
+def table(
+    rows: Sequence[Sequence[str]],
+    *,
+    width: int | None,
+    stretch: int,
+    numbers: Sequence[int] = (),
+) -> list[list[str]]:
+    """Cells padded to columns. Where `width` does not hold them, column `stretch` is cut."""
+    if not rows:
+        return []
+    widths = [max(columns(row[i]) for row in rows) for i in range(len(rows[0]))]
+    if width is not None:
+        others = sum(widths) - widths[stretch] + len(GAP) * (len(widths) - 1)
+        widths[stretch] = max(8, min(widths[stretch], width - others))
+    return [
+        [
+            pad(cut(cell, widths[i]) if i == stretch else cell, widths[i], right=i in numbers)
+            for i, cell in enumerate(row)
+        ]
+        for row in rows
+    ]
+
+
+def shorten(text: str, *, lines: int, characters: int) -> tuple[str, str]:
+    """The beginning of a long text, and in words how much was left out ("" when nothing was)."""
+    parts = text.split("\n", lines)
+    kept = "\n".join(parts[:lines])[:characters]
+    left = len(text) - len(kept)
+    if left <= 0 or not text[len(kept) :].strip():
+        return text.rstrip("\n"), ""
+    more = text.count("\n", len(kept))
+    what = f"{more:,} more lines, " if more > 1 else ""
+    return kept, f"{what}{left:,} more characters"
+
+
+def size(count: float) -> str:
+    """A number of bytes for people."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 1_000:
+            return f"{count:,.0f} {unit}" if unit == "bytes" else f"{count:,.1f} {unit}"
+        count /= 1_000
+    return f"{count:,.1f} TB"
+
+
+def many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {_plural(noun)}"
+
+
+def _plural(noun: str) -> str:
+    return noun[:-1] + "ies" if noun.endswith("y") else noun + "s"

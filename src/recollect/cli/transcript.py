@@ -1,0 +1,236 @@
+"""Entries as people read them: who, when, what was said, thought, called and answered.
+
+Pure: from entries to lines. Stored text is made harmless here and nowhere else on this way.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import NamedTuple, assert_never
+
+from recollect.cli.terminal import Ink
+from recollect.cli.text import harmless, many, one_line, shorten, size
+from recollect.cli.when import moment
+from recollect.entries import (
+    Body,
+    Compaction,
+    Content,
+    Elide,
+    Entry,
+    FileRef,
+    InlineData,
+    Message,
+    Note,
+    Part,
+    Pin,
+    Request,
+    Restore,
+    SettingsEdit,
+    Source,
+    Text,
+    Thought,
+    Title,
+    ToolCall,
+    ToolResult,
+    Unknown,
+    UnknownBody,
+)
+
+_COLOURS = {"user": "green", "model": "blue", "system": "magenta"}
+_NOTE_COLOURS = {"info": "cyan", "warning": "yellow", "error": "red"}
+
+
+class Look(NamedTuple):
+    """How a transcript is shown."""
+
+    ink: Ink
+    full: bool = False
+    marked: str | None = None
+    damaged: frozenset[str] = frozenset()
+
+
+def entry_lines(entry: Entry, short: str, look: Look) -> Iterator[str]:
+    """One entry: a line that says who and when, then its parts, indented."""
+    paint = look.ink
+    name, colour = _who(entry.body)
+    if entry.id in look.damaged:
+        name, colour = "damaged", "red"
+    mark = paint("▶ ", fg="yellow", bold=True) if entry.id == look.marked else ""
+    about = " · ".join(filter(None, [moment(entry.time), *_about(entry.body)]))
+    yield f"{mark}{paint(name, fg=colour, bold=True)}  {paint.dim(f'{about} · {short}')}"
+    yield from _body_lines(entry.body, look)
+
+
+def _who(body: Body) -> tuple[str, str]:
+    if isinstance(body, Message):
+        return str(body.role), _COLOURS.get(body.role, "white")
+    if isinstance(body, Note):
+        return "note" if body.level == "info" else body.level, _NOTE_COLOURS.get(body.level, "red")
+    kind = body.__struct_config__.tag
+    return ("unknown" if isinstance(body, UnknownBody) else str(kind)), "cyan"
+
+
+def _about(body: Body) -> list[str]:
+    if not isinstance(body, Message):
+        return []
+    finish = "" if body.finish in ("", "stop", "calls") else body.finish
+    tokens = ""
+    if usage := body.usage:
+        tokens = f"{usage.total or usage.input + usage.output:,} tokens"
+    return [one_line(body.model), one_line(finish), tokens]
+
+
+def _body_lines(body: Body, look: Look) -> Iterator[str]:
+    if isinstance(body, Message):
+        for part in body.parts:
+            yield from part_lines(part, look)
+        if not body.parts:
+            yield look.ink.dim("  (empty)")
+    elif isinstance(body, Note):
+        yield from _block(body.text, "  ", look, lines=60, characters=6_000)
+    else:
+        yield from _block(edit_text(body), "  ", look, lines=12, characters=1_000, dim=True)
+
+
+def edit_text(body: Body) -> str:  # noqa: C901 - one case per kind
+    """Everything but messages, in a sentence."""
+    match body:
+        case Message() | Note():
+            return ""
+        case Title(title=title):
+            return f"the title is now {title!r}"
+        case Elide(rule=rule, items=items):
+            return f"{many(len(items), 'entry')} left out by rule {rule}"
+        case Pin(entries=entries):
+            return f"pinned {', '.join(entries)}"
+        case Restore(entries=entries):
+            return f"undid {', '.join(entries)}"
+        case Compaction():
+            return _compaction(body)
+        case SettingsEdit(values=values):
+            return f"settings {values}"
+        case Request(model=model, tokens=tokens):
+            return f"sent {tokens:,} tokens to {model or 'a model'}"
+        case Source(format=form, name=name, size=count):
+            return f"imported from {name} ({form}, {size(count)})"
+        case UnknownBody(data=data):
+            return f"a kind this version does not know: {data}"
+        case _:
+            assert_never(body)
+
+
+def _compaction(body: Compaction) -> str:
+    change = f"{body.tokens_before:,} to {body.tokens_after:,} tokens"
+    reason = f": {body.reason}" if body.reason else ""
+    text = f"\n{body.snapshot}" if body.snapshot else ""
+    return f"{body.status.lower()}, {change}{reason}{text}"
+
+
+def part_lines(part: Part, look: Look) -> Iterator[str]:
+    match part:
+        case Text(text=text):
+            yield from _block(text, "  ", look, lines=60, characters=6_000)
+        case Thought(text=text, subject=subject):
+            said = f"thought: {subject}: {text}" if subject else f"thought: {text}"
+            yield from _block(said, "  ", look, lines=12, characters=1_000, dim=True)
+        case ToolCall():
+            yield from _call_lines(part, look)
+        case ToolResult():
+            yield from _result_lines(part, look)
+        case InlineData() | FileRef() | Unknown():
+            yield "  " + look.ink.dim(_attachment(part))
+        case _:
+            assert_never(part)
+
+
+def _call_lines(call: ToolCall, look: Look) -> Iterator[str]:
+    first, *rest = _block(_arguments(call.arguments), "", look, lines=12, characters=1_000)
+    name = look.ink(one_line(call.name), fg="cyan")
+    if not rest:
+        yield f"  {name}({first})"
+        return
+    yield f"  {name}({first}"
+    for line in rest[:-1]:
+        yield f"  {line}"
+    yield f"  {rest[-1]})"
+
+
+def _arguments(text: str) -> str:
+    """Arguments as in a call, `path="a.py", limit=3`; as they came when they are no object."""
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    if not isinstance(values, dict):
+        return text
+    pairs = (f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in values.items())
+    return ", ".join(pairs)
+
+
+def _result_lines(result: ToolResult, look: Look) -> Iterator[str]:
+    took = "" if result.duration is None else f"{result.duration:.1f} s"
+    failed = look.ink("failed", fg="red") if result.is_error else ""
+    about = ", ".join(filter(None, [failed, one_line(result.status), took]))
+    name = look.ink(one_line(result.name or result.call_id), fg="cyan")
+    yield f"  {look.ink.dim('→')} {name}{f' ({about})' if about else ''}"
+    for item in result.content:
+        if isinstance(item, Text):
+            yield from _block(item.text, "    ", look, lines=12, characters=1_000)
+        else:
+            yield "    " + look.ink.dim(_attachment(item))
+
+
+def _attachment(part: Content) -> str:
+    match part:
+        case InlineData(mime=mime, data=data):
+            return f"[{one_line(mime)}, {size(len(data))}]"
+        case FileRef(mime=mime, uri=uri):
+            return f"[{one_line(mime)} {one_line(uri)}]"
+        case Unknown(data=data):
+            return f"[a part this version does not know: {one_line(data[:200])}]"
+        case Text(text=text):
+            return one_line(text)
+        case _:
+            assert_never(part)
+
+
+def _block(
+    text: str, indent: str, look: Look, *, lines: int, characters: int, dim: bool = False
+) -> Iterator[str]:
+    """A text, harmless, indented, and cut with a word on how to see the whole of it."""
+    kept, left = (text, "") if look.full else shorten(text, lines=lines, characters=characters)
+    for line in harmless(kept).split("\n"):
+        yield (indent + (look.ink.dim(line) if dim else line)).rstrip(" ")
+    if left:
+        yield indent + look.ink(f"… {left}; --full shows them", fg="yellow")
+
+
+def summary(body: Body) -> str:
+    """An entry in one line."""
+    if not isinstance(body, Message):
+        return one_line(body.text if isinstance(body, Note) else edit_text(body))
+    return one_line(" ".join(_brief(part) for part in body.parts)[:2_000]) or "(empty)"
+
+
+def _brief(part: Part) -> str:
+    match part:
+        case Text(text=text):
+            return text[:500]
+        case Thought(text=text):
+            return f"(thought: {text[:200]})"
+        case ToolCall(name=name, arguments=arguments):
+            return f"{name}({_arguments(arguments[:5_000])[:300]})"
+        case ToolResult(name=name, content=content):
+            said = " ".join(
+                c.text[:300] if isinstance(c, Text) else _attachment(c) for c in content
+            )
+            return f"→ {name}: {said}"
+        case InlineData() | FileRef() | Unknown():
+            return _attachment(part)
+        case _:
+            assert_never(part)
+
+
+def role_of(body: Body) -> str:
+    return _who(body)[0]

@@ -1,0 +1,96 @@
+"""Replies in progress, kept beside the log until they are whole.
+
+A draft has the id of the entry it will become. Appending that entry ends it. If its writer died,
+the next open turns it into an interrupted message: at the head if the session still stands where
+the reply began, else as a branch there. Mistaking a slow writer for a dead one loses nothing: the
+log has the draft, and the writer hears `HeadMoved` or `AlreadyExists`.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from recollect.entries import Entry, Message, decode
+from recollect.errors import AlreadyExists
+from recollect.store import sessions
+from recollect.store.ids import now
+from recollect.store.writing import Writer, prepare
+
+LIFE = 30_000  # milliseconds of silence after which a writer that cannot be seen is gone
+
+
+def save(writer: Writer, session: str, draft: str, json: bytes, parent: str | None) -> None:
+    db = writer.db
+    number = sessions.number_of(db, session)
+    base = None if parent is None else sessions.key_in_session(db, number, session, parent)
+    if sessions.find_key(db, draft) is not None:
+        raise AlreadyExists("an entry", draft)
+    packed = writer.packer.pack(json, moved=False)
+    db.execute(
+        "INSERT OR REPLACE INTO drafts(id, session, parent, writer, time, body)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
+        (bytes.fromhex(draft), number, base, me(), now(), packed),
+    )
+    writer.drafts.add(draft)
+
+
+def recover(writer: Writer) -> list[tuple[str, str]]:
+    """Turn drafts whose writer is gone into interrupted messages; (session, entry) of each."""
+    db, recovered = writer.db, []
+    for raw_id, session, base, owner, time, body in list(
+        db.execute("SELECT id, session, parent, writer, time, body FROM drafts ORDER BY id")
+    ):
+        if _alive(owner, now() - time):
+            continue
+        db.execute("DELETE FROM drafts WHERE id = ?", (raw_id,))
+        if sessions.find_key(db, raw_id.hex()) is None:
+            message = decode(writer.packer.unpack(body)[0])
+            _append(writer, session, base, Entry(raw_id.hex(), None, time, message))
+            ((name,),) = db.execute("SELECT id FROM sessions WHERE session = ?", (session,))
+            recovered.append((name.hex(), raw_id.hex()))
+    writer.forget()
+    return recovered
+
+
+def _append(writer: Writer, session: int, base: int | None, draft: Entry) -> None:
+    if isinstance(draft.body, Message):
+        body = msgspec.structs.replace(draft.body, finish="interrupted")
+        draft = msgspec.structs.replace(draft, body=body)
+    head = sessions.head_of(writer.db, session)
+    if head.key == base:
+        writer.append_at(session, head, prepare([draft]))
+        return
+    sessions.add_line(writer.db, session, base)
+    branch = sessions.head_of(writer.db, session)
+    writer.append_at(session, branch, prepare([draft]))
+    sessions.add_line(writer.db, session, head.key)  # the head stays where it was
+
+
+def me() -> str:
+    """This process: its number, and when it began, because numbers are used again."""
+    return f"{os.getpid()}:{_began(os.getpid())}"
+
+
+def _alive(writer: str, silent: int) -> bool:
+    """Whether a draft's writer still runs; after LIFE it does not, where the system cannot tell."""
+    pid, _, began = writer.partition(":")
+    if began:
+        return _began(int(pid)) == began
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass  # another user's process
+    return silent < LIFE
+
+
+def _began(pid: int) -> str:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    return stat.rpartition(")")[2].split()[19]  # the 22nd field; the 2nd may hold spaces
