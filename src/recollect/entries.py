@@ -19,6 +19,7 @@ import msgspec
 from recollect.errors import BadInput, BadRole
 
 SCHEMA_VERSION = 1
+MAX_DEPTH = 100  # levels of nesting in foreign JSON that rides along
 Role: TypeAlias = Literal["user", "model", "system"]
 CompactionStatus: TypeAlias = Literal[
     "COMPRESSED",
@@ -254,9 +255,14 @@ def check(body: object, position: int = 0) -> bytes:
                 raise BadInput(f"item {position} has a {type(part).__name__} among its parts")
     try:
         data = encode(body)
-        decode(data)
+        same = decode(data) == body
     except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
         raise BadInput(f"item {position} cannot be stored: {error}") from error
+    if not same:
+        raise BadInput(
+            f"item {position} would not be read back as it is: use tuples, finite numbers, and "
+            "compact JSON (`json_text`) without our own field names for extra and unknown data"
+        )
     return data
 
 
@@ -339,15 +345,31 @@ def _lower(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if "$unknown" in (value.get("type"), value.get("kind")):
-        return json.loads(value["data"])
+        return _shallow(json.loads(value["data"]))
     extra = value.pop("$extra", "")
     known = {key: _lower(item) for key, item in value.items()}
     if not extra:
         return known
-    more = json.loads(extra)
+    more = _shallow(json.loads(extra))
     if not isinstance(more, dict):
         raise BadInput(f"extra must be a JSON object, not {extra[:40]!r}")
     return known | {key: item for key, item in more.items() if key not in known}
+
+
+def _shallow(value: Any) -> Any:
+    """The value itself, unless it is nested so deeply that other readers would stumble."""
+    level, depth = [value], 0
+    while level:
+        depth += 1
+        if depth > MAX_DEPTH:
+            raise BadInput(f"JSON nested deeper than {MAX_DEPTH} levels is refused; flatten it")
+        below: list[Any] = []
+        for item in level:
+            below += (
+                item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
+            )
+        level = below
+    return value
 
 
 def _lift(value: dict[str, Any], tag: str, types: dict[str, type[msgspec.Struct]]) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import asyncio
 import inspect
 import tempfile
 import textwrap
@@ -33,6 +32,8 @@ if TYPE_CHECKING:
 )
 def demo(*, keep: Path | None) -> None:
     """Show what recollect does, on a session made on the spot."""
+    import asyncio
+
     if keep is not None:
         asyncio.run(_tour(keep))
         click.echo(f"Look around: recollect sessions --all --store {keep / 'recollect.db'}")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Outcome = tuple[Path, Imported | None, str]  # the file, what came of it, or what was wrong
 
-SHOWN_WARNINGS = 5
+SHOWN_REASONS = 5
 
 
 @click.command(
@@ -36,22 +36,31 @@ SHOWN_WARNINGS = 5
 @store_option
 def import_(*, files: tuple[Path, ...], as_json: bool, file: Path | None) -> int:
     """Bring in other programs' session files, every byte of them."""
-    from recollect.cli.opening import short_session, this_project, use_store
+    from recollect.cli.opening import this_project, use_store
     from recollect.cli.terminal import emit_json
 
     project = this_project()
 
     async def work(store: SqliteStore) -> tuple[list[Outcome], dict[str, str]]:
         outcomes = [await _import(store, path, project) for path in files]
-        sessions = {imported.session.id for _, imported, _ in outcomes if imported}
-        return outcomes, {this: await short_session(store, this) for this in sessions}
+        sessions = {imported.session for _, imported, _ in outcomes if imported}
+        return outcomes, {session: await _label(store, session) for session in sessions}
 
-    outcomes, short = use_store(file, work, make=True)
+    outcomes, labels = use_store(file, work, make=True)
     if as_json:
         emit_json([_record(outcome) for outcome in outcomes])
     for path, imported, problem in outcomes:
-        _tell(path, imported, problem, short, as_json=as_json)
+        _tell(path, imported, problem, labels, as_json=as_json)
     return 1 if any(problem for _, _, problem in outcomes) else 0
+
+
+async def _label(store: SqliteStore, session: str) -> str:
+    """A session's short id and title."""
+    from recollect.cli.opening import short_session
+    from recollect.cli.text import one_line
+
+    title = (await store.session(session)).title
+    return f"{await short_session(store, session)} {one_line(title)}".rstrip()
 
 
 async def _import(store: SqliteStore, path: Path, project: Project) -> Outcome:
@@ -84,25 +93,24 @@ def _record(outcome: Outcome) -> dict[str, object]:
 
 
 def _tell(
-    path: Path, imported: Imported | None, problem: str, short: dict[str, str], *, as_json: bool
+    path: Path, imported: Imported | None, problem: str, labels: dict[str, str], *, as_json: bool
 ) -> None:
     from recollect.cli.terminal import complain, warn
-    from recollect.cli.text import harmless, many, one_line
+    from recollect.cli.text import harmless, many
 
     if imported is None:
         complain(problem)
         return
-    for warning in imported.warnings[:SHOWN_WARNINGS]:
+    for line, reason in imported.skipped[:SHOWN_REASONS]:
+        warn(f"{path.name}{f', line {line}' if line else ''}: {reason}")
+    if len(imported.skipped) > SHOWN_REASONS:
+        warn(f"{path.name}: {len(imported.skipped) - SHOWN_REASONS:,} more like these")
+    for warning in imported.warnings:
         warn(f"{path.name}: {warning}")
-    if len(imported.warnings) > SHOWN_WARNINGS:
-        warn(f"{path.name}: {len(imported.warnings) - SHOWN_WARNINGS:,} more warnings like these")
     if as_json:
         return
-    session = short[imported.session.id]
     what = f"{many(imported.added, 'entry')} added" if imported.added else "nothing new"
-    known = f", {imported.known:,} known" if imported.known else ""
-    skipped = f", {many(imported.skipped, 'line')} skipped" if imported.skipped else ""
-    title = one_line(imported.session.title)
-    click.echo(
-        harmless(f"{path.name}: {what}{known}{skipped} → session {session} {title}".rstrip())
-    )
+    known = f", {imported.already:,} known" if imported.already else ""
+    skipped = f", {many(len(imported.skipped), 'line')} skipped" if imported.skipped else ""
+    to = f"session {labels[imported.session]}"
+    click.echo(harmless(f"{path.name}: {what}{known}{skipped} → {to}"))

@@ -8,10 +8,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Awaitable, Callable, Iterable
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from recollect.cli.main import INTERRUPTED
 from recollect.cli.terminal import warn
 from recollect.errors import Ambiguous, CannotOpen, NotFound, UnknownEntry, UnknownSession
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from recollect.store.sqlite import SqliteStore
 
 T = TypeVar("T")
+GRACE = 2.0  # seconds
 SESSION_DIGITS = 8
 ENTRY_DIGITS = 12  # an id begins with its millisecond, which takes this many digits
 
@@ -42,7 +45,23 @@ def use_store(
                 for warning in store.warnings:
                     warn(warning)
 
-    return asyncio.run(opened())
+    return asyncio.run(_interruptible(opened()))
+
+
+async def _interruptible(work: Coroutine[None, None, T]) -> T:
+    """Ctrl-C closes the store in order, but does not wait for ever where that takes long, as when
+    another process holds the file. The store is made for an end at any moment."""
+    task = asyncio.create_task(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        leaving = threading.Timer(GRACE, os._exit, (INTERRUPTED,))
+        leaving.daemon = True
+        leaving.start()
+        task.cancel()
+        result = await task
+        leaving.cancel()
+        return result
 
 
 def this_project() -> Project:

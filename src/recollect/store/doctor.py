@@ -8,7 +8,6 @@ file is built from every row that can still be read and the old one is put aside
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections.abc import Callable
@@ -21,7 +20,7 @@ import msgspec
 from recollect.errors import CannotOpen, Damaged, NewerStore, RecollectError
 from recollect.store import checks, mending, salvage
 from recollect.store.checks import Finding
-from recollect.store.place import connect
+from recollect.store.place import connect, sync_directory
 from recollect.store.schema import FORMAT
 from recollect.store.wal import committed_frames, journal, report_loss
 from recollect.store.writing import Writer
@@ -48,6 +47,10 @@ def examine(path: Path, progress: Progress | None = None) -> Report:
         db = connect(path)
     except NewerStore:
         raise
+    except CannotOpen as error:
+        if path.stat().st_size:
+            raise  # another program's file: nothing to repair
+        return Report(str(path), (_unreadable(error),), _file_facts(path))
     except RecollectError as error:
         return Report(str(path), (_unreadable(error),), _file_facts(path))
     try:
@@ -95,7 +98,7 @@ def _rebuild(path: Path) -> Finding:
         if companion.exists():
             companion.rename(aside.with_name(aside.name + suffix))
     fresh.rename(path)
-    _sync(path.parent)
+    sync_directory(path.parent)
     return Finding(
         what="the file's structure was broken",
         place="structure",
@@ -103,17 +106,8 @@ def _rebuild(path: Path) -> Finding:
     )
 
 
-def _sync(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def _unreadable(error: Exception) -> Finding:
-    place = "file" if isinstance(error, CannotOpen) else "structure"
-    return Finding(what=str(error), place=place, repairable=place == "structure")
+    return Finding(what=str(error), place="structure")
 
 
 def _file_facts(path: Path) -> dict[str, Any]:

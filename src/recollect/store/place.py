@@ -14,6 +14,7 @@ import apsw
 from recollect.errors import CannotOpen, Damaged, RecollectError
 from recollect.store import schema
 from recollect.store.commit import PATIENCE
+from recollect.store.ids import new_id
 
 _PRAGMAS: dict[str, str | int] = {
     "journal_mode": "wal",
@@ -42,7 +43,7 @@ _NETWORK = {
 
 
 def connect(path: Path) -> apsw.Connection:
-    """A connection with our settings. The file must exist; `prepare` sees to that."""
+    """A connection with our settings to a store that exists."""
     db: apsw.Connection | None = None
     try:
         db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
@@ -72,18 +73,54 @@ def _explain(error: apsw.Error, path: Path) -> RecollectError:
     return CannotOpen(str(path), str(error))
 
 
-def prepare(path: Path) -> None:
-    """Make the directory and an empty private file where there is none yet."""
+def make(path: Path) -> None:
+    """A new store appears whole or not at all: it is built beside its place and linked there."""
     if _number(SAFE_SQLITE) > apsw.SQLITE_VERSION_NUMBER:
         raise CannotOpen(str(path), f"SQLite {apsw.sqlite_lib_version()} is unsafe; upgrade apsw")
+    built = path.with_name(f".{path.name}.{new_id()}")
     try:
         for missing in reversed([p for p in (path.parent, *path.parents) if not p.exists()]):
             missing.mkdir(mode=0o700, exist_ok=True)
         refuse_network(path)
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        os.close(os.open(built, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        try:
+            _build(built)
+            _link(built, path)
+        finally:
+            built.unlink(missing_ok=True)
     except OSError as error:
         why = f"{error.strerror or error}; grant access, make room, or set RECOLLECT_HOME"
         raise CannotOpen(str(path), why) from error
+    except apsw.Error as error:
+        raise _explain(error, path) from error
+
+
+def _build(path: Path) -> None:
+    db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        schema.migrate(db)
+        db.pragma("journal_mode", "wal")
+    finally:
+        db.close()
+
+
+def _link(built: Path, path: Path) -> None:
+    """Put the file in its place, unless another process was faster."""
+    try:
+        path.hardlink_to(built)
+    except FileExistsError:
+        return
+    except OSError:  # a filesystem without links
+        built.rename(path)
+    sync_directory(path.parent)
+
+
+def sync_directory(directory: Path) -> None:
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def refuse_network(path: Path) -> None:
@@ -114,7 +151,8 @@ def filesystem(directory: Path) -> str:
 
 def open_file(path: Path) -> apsw.Connection:
     """Open or make a store's file in the current format."""
-    prepare(path)
+    if not path.exists():
+        make(path)
     db = connect(path)
     try:
         schema.migrate(db)

@@ -100,12 +100,18 @@ _STEPS: tuple[Callable[[apsw.Connection], None], ...] = (_first,)
 
 
 def refuse_others(db: apsw.Connection, path: str) -> None:
-    """Before anything is changed: is this ours, or empty, and not from a newer version?"""
+    """Before anything is changed: is this ours, and not from a newer version?"""
     if int(db.pragma("application_id")) == APPLICATION_ID:
         if (found := int(db.pragma("user_version"))) > FORMAT:
             raise NewerStore(path, found, FORMAT)
     elif list(db.execute("SELECT 1 FROM sqlite_schema LIMIT 1")) or db.pragma("user_version"):
         raise CannotOpen(path, "this is another program's database; name another file")
+    else:
+        raise CannotOpen(
+            path,
+            "it is empty, which a store never is: it was cut off, or something else made it. "
+            "Run `recollect doctor --repair`, or remove the file to begin a new store",
+        )
 
 
 def migrate(db: apsw.Connection) -> None:

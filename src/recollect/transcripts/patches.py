@@ -82,7 +82,11 @@ def _apply_at(value: Any, path: Path, change: list[Any]) -> Any:
     if len(change) == 3:
         if not path:
             return _spliced(value, change)
-        return _with(value, path[0], _spliced(value[path[0]], change)) if _holds(value, path[0]) else value
+        return (
+            _with(value, path[0], _spliced(value[path[0]], change))
+            if _holds(value, path[0])
+            else value
+        )
     if not path:
         return change[0] if change else value
     if isinstance(value, dict) and isinstance(path[0], str):

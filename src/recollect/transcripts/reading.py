@@ -114,7 +114,11 @@ def _looks_whole(value: object) -> bool:
     keys = value.keys()
     return any(
         marks <= keys
-        for marks in ({"uuid", "type"}, {"id", "timestamp", "type"}, {"role", "content", "timestamp"})
+        for marks in (
+            {"uuid", "type"},
+            {"id", "timestamp", "type"},
+            {"role", "content", "timestamp"},
+        )
     ) or bool({"$set", "$rewindTo"} & keys)
 
 
@@ -149,14 +153,19 @@ class _Decoder:
         )
 
     def _refused(self, text: str) -> None:
-        self.odd.append(f"{text[:12]} is not JSON; read as null")
+        self.odd.append(f"{text[:12]} cannot be kept as a number; read as null")
 
     def _float(self, text: str) -> float | None:
-        number = float(text)
-        return number if math.isfinite(number) else self._refused(text)
+        if math.isfinite(number := float(text)):
+            return number
+        self._refused(text)
+        return None
 
     def _int(self, text: str) -> int | None:
-        return int(text) if len(text) <= DIGITS_LIMIT else self._refused(text)
+        if len(text) <= DIGITS_LIMIT:
+            return int(text)
+        self._refused(text)
+        return None
 
     def value_at(self, text: str, at: int) -> tuple[Any, int]:
         try:
@@ -250,9 +259,7 @@ class _Finder:
             for found in self._values(line, 0, number)
         ]
 
-    def _values(
-        self, text: str, at: int, line: int, until: str = ""
-    ) -> Iterator[tuple[int, Json]]:
+    def _values(self, text: str, at: int, line: int, until: str = "") -> Iterator[tuple[int, Json]]:
         """Every object from `at` on, one after the other; damage is told and stepped over."""
         counted, whole = at, True
         while True:

@@ -16,118 +16,33 @@ References from edits to entries follow the entries to their new ids and back.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from recollect.entries import (
-    Body,
     Entry,
     Message,
-    Source,
-    ToolCall,
     ToolResult,
-    UnknownBody,
     entry_from_json,
-    entry_to_json,
     json_text,
 )
 from recollect.errors import BadInput
 from recollect.store.ids import derived_id
+from recollect.transcripts.dialects import (
+    MARK,
+    Dialect,
+    Loose,
+    called,
+    known_as,
+    natural_json,
+    renamed,
+    split,
+    tagged,
+)
+from recollect.transcripts.marks import write_records
 from recollect.transcripts.patches import Json, apply, diff, same
-
-MARK = "recollect"
-
-
-class Loose(NamedTuple):
-    """What a dialect read: a body and its time, if the record told it."""
-
-    body: Body
-    time: int | None
-
-
-class Dialect(Protocol):
-    @property
-    def name(self) -> str: ...
-
-    def read(self, record: Json, key: str) -> list[Loose]:
-        """The record's own body, then at most one message with the results of its calls. `key`
-        is for ids that the format does not have."""
-        ...
-
-    def write(self, run: Sequence[Entry], name: str) -> Json:
-        """The inverse, for an entry and the messages that answer its calls."""
-        ...
-
-    def name_of(self, record: Json) -> str | None:
-        """The id the record has in its file."""
-        ...
-
-    def stands_alone(self, body: Body) -> bool:
-        """Whether the format has a record for such a body."""
-        ...
-
-    def mark_of(self, record: Json) -> object: ...
-
-    def with_mark(self, record: Json, mark: object) -> Json:
-        """The record with this mark; without any for None."""
-        ...
-
-
-# --- tags: what an imported entry remembers of its record ---------------------------------------
-
-
-def tag_of(dialect: str, body: Body) -> Json:
-    """`was`: the id in the file. `patch`: makes the record exact. `joined`: part of the one before.
-    `header`: made from the file's header."""
-    text = body.data if isinstance(body, UnknownBody) else body.extra
-    if dialect not in text:
-        return {}
-    tag = json.loads(text).get(dialect)
-    return tag if isinstance(tag, dict) else {}
-
-
-def tagged(dialect: str, body: Body, tag: Json) -> Body:
-    if isinstance(body, UnknownBody):
-        return UnknownBody(data=json_text(json.loads(body.data) | {dialect: tag}))
-    extra = json.loads(body.extra) if body.extra else {}
-    return msgspec.structs.replace(body, extra=json_text(extra | {dialect: tag}))
-
-
-def known_as(dialect: str, entry: Entry) -> str:
-    """The id an entry goes by in the file: that of its record, or its own."""
-    was = tag_of(dialect, entry.body).get("was")
-    return was if isinstance(was, str) else entry.id
-
-
-# --- references between entries ----------------------------------------------------------------
-
-
-def renamed(body: Json, name: Callable[[str], str]) -> Json:
-    """A body as JSON, with the ids of other entries in it replaced."""
-
-    def change(value: Any) -> Any:
-        if isinstance(value, list):
-            return [change(item) for item in value]
-        return name(value) if isinstance(value, str) else value
-
-    kind = body.get("kind")
-    if kind in ("pin", "restore") and "entries" in body:
-        return body | {"entries": change(body["entries"])}
-    if kind == "elide" and isinstance(body.get("items"), list):
-        items = [
-            item | {"entry": change(item["entry"])}
-            if isinstance(item, dict) and "entry" in item
-            else item
-            for item in body["items"]
-        ]
-        return body | {"items": items}
-    fields = {"compaction": ("first_kept",), "request": ("head", "settings")}.get(str(kind), ())
-    return body | {field: change(body[field]) for field in fields if field in body}
-
-
-# --- from records to entries -------------------------------------------------------------------
 
 
 class Reader:
@@ -147,11 +62,14 @@ class Reader:
         self._learn(entries)
         return entries
 
-    def sides(self, items: object, key: str, start: int) -> list[Entry] | None:
-        """Entries that are no records, as a mark lists them; None when it is not a list of ours."""
+    def before(self, items: object, start: int) -> list[Entry] | None:
+        """Entries before the first record, as a file's mark lists them; None if it is not ours."""
+        key = derived_id(self._dialect.name, self._session, "before", json_text(items))
         try:
             entries = self._sides(items, _Base(key, None, start))
         except (BadInput, LookupError, TypeError, ValueError):
+            return None
+        if not same(write_records(self._dialect, entries).before, items):
             return None
         self._learn(entries)
         return entries
@@ -176,8 +94,8 @@ class Reader:
         return [*run, *after] if exact else None
 
     def _ours(self, plain: Json, mark: Json, base: _Base) -> list[Entry]:
-        loose = self._dialect.read(plain, str(mark["id"]))
-        natural = natural_json(_split(loose, mark.get("results")), str(mark["id"]), base.time)
+        loose = called(self._dialect.read(plain, str(mark["id"])), mark.get("calls"))
+        natural = natural_json(split(loose, mark.get("results")), str(mark["id"]))
         return self._sides(apply(natural, mark.get("patch", [])), base)
 
     def _sides(self, items: object, base: _Base) -> list[Entry]:
@@ -185,8 +103,10 @@ class Reader:
             raise BadInput("not a list of entries")
         entries: list[Entry] = []
         for item in items:
+            if not isinstance(item["body"], dict):
+                raise BadInput("a body that is no object")
             body = renamed(item["body"], lambda name: self._ids.get(name, name))
-            tag = {"was": item["id"]} if "id" in item else {}
+            tag = {"was": item["id"]}
             base = base.after(entries[-1:])
             value = {"id": base.next_id, "parent": base.parent_id, "time": item["time"]}
             entry = entry_from_json(value | {"body": body | {self._dialect.name: tag}})
@@ -206,7 +126,9 @@ class Reader:
             entries.append(Entry(base.next_id, base.parent_id, when, joined))
         head = entries[0]
         patch = diff(dialect.write(entries, name or base.key), record)
-        tag = ({} if name is None else {"was": name}) | {"patch": patch}
+        tag: Json = ({} if name is None else {"was": name}) | {"patch": patch}
+        if len(entries) > 1:
+            tag["run"] = len(entries)
         first = msgspec.structs.replace(head, body=tagged(dialect.name, head.body, tag))
         return [first, *entries[1:]]
 
@@ -217,11 +139,11 @@ class _Base(NamedTuple):
     key: str
     parent: Entry | None
     start: int
-    count: int = 0
+    done: int = 0
 
     @property
     def next_id(self) -> str:
-        return self.key if self.count == 0 else derived_id(self.key, str(self.count))
+        return self.key if self.done == 0 else derived_id(self.key, str(self.done))
 
     @property
     def parent_id(self) -> str | None:
@@ -234,7 +156,7 @@ class _Base(NamedTuple):
     def after(self, entries: Sequence[Entry]) -> _Base:
         if not entries:
             return self
-        return self._replace(parent=entries[-1], count=self.count + len(entries))
+        return self._replace(parent=entries[-1], done=self.done + len(entries))
 
 
 def canonical(record: Json) -> str:
@@ -242,7 +164,7 @@ def canonical(record: Json) -> str:
 
 
 def _unanswered(loose: list[Loose], answered: frozenset[str]) -> list[Loose]:
-    """Without the results that stand in a record of their own: a provider refuses one sent twice."""
+    """Without results that stand in a record of their own: providers refuse one sent twice."""
     kept = loose[:1]
     for body, time in loose[1:]:
         assert isinstance(body, Message)
@@ -256,46 +178,13 @@ def _unanswered(loose: list[Loose], answered: frozenset[str]) -> list[Loose]:
     return kept
 
 
-# --- from entries to records -------------------------------------------------------------------
-
-
-class Written(NamedTuple):
-    records: list[Json]
-    before: list[Json]  # entries that stand before the first record
-
-
-def write_records(dialect: Dialect, entries: Sequence[Entry]) -> Written:
-    names = {entry.id: known_as(dialect.name, entry) for entry in entries}
-    written = Written([], [])
-    after = written.before
-    at = 0
-    while at < len(entries):
-        entry, tag = entries[at], tag_of(dialect.name, entries[at].body)
-        if isinstance(entry.body, Source) or "header" in tag:
-            at += 1
-        elif not dialect.stands_alone(entry.body):
-            after.append(_side(dialect, entry, names))
-            at += 1
-        else:
-            foreign = "patch" in tag
-            run = _run(dialect, entries, at, foreign=foreign)
-            at += len(run)
-            after = []
-            name = names[entry.id]
-            record = dialect.write(run, name)
-            if foreign:
-                record = apply(record, tag["patch"])
-                record = record if isinstance(record, dict) else {}
-                mark: Json = {}
-            else:
-                mark = _mark(dialect, record, run, names)
-            written.records.append(record)
-            _pending = (record, mark)
-            while at < len(entries) and _is_side(dialect, entries[at]):
-                after.append(_side(dialect, entries[at], names))
-                at += 1
-            if after:
-                mark = mark | {"after": after}
-            if mark:
-                written.records[-1] = dialect.with_mark(record, mark)
-    return written
+def leading(reader: Reader, header: Json, start: int) -> tuple[Json, list[Entry]]:
+    """A file's header without the entries that its mark lists, and those entries."""
+    mark = header.get(MARK)
+    if not isinstance(mark, dict) or "before" not in mark:
+        return header, []
+    entries = reader.before(mark["before"], start)
+    if entries is None:
+        return header, []
+    rest = {key: item for key, item in mark.items() if key != "before"}
+    return header | {MARK: rest}, entries

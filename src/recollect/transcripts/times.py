@@ -62,7 +62,7 @@ def history_server_name(session: str, start: int) -> str:
 
 
 def _tame(session: str) -> str:
-    """A foreign id may hold anything, also `../`; what is changed or cut is told apart by a hash."""
+    """A foreign id may hold anything, also `../`; a hash tells apart what had to be changed."""
     tame = re.sub(r"[^A-Za-z0-9_-]", "_", session)[:_NAME_CHARACTERS]
     if tame == session and tame:
         return tame

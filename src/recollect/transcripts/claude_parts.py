@@ -1,0 +1,85 @@
+"""Claude Code's content blocks as our parts. A block we do not know is kept whole."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+
+from recollect.entries import (
+    Content,
+    FileRef,
+    InlineData,
+    Part,
+    Text,
+    Thought,
+    ToolCall,
+    ToolResult,
+    Unknown,
+    json_text,
+)
+from recollect.transcripts.patches import Json
+
+_STRANGE = "claude-code"  # the type under which a block that we do not know is kept
+
+
+def blocks_of(content: object) -> list[Json]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    if not isinstance(content, list):
+        return []
+    texts = ({"type": "text", "text": item} if isinstance(item, str) else item for item in content)
+    return [block for block in texts if isinstance(block, dict)]
+
+
+def text_of(content: object) -> str:
+    texts = (block.get("text") for block in blocks_of(content) if block.get("type") == "text")
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def parts_of(content: object, names: Mapping[str, str]) -> list[Part]:
+    """`names` gives the tool of each call, which a result does not repeat."""
+    return [_part(block, names) for block in blocks_of(content)]
+
+
+def _part(block: Json, names: Mapping[str, str]) -> Part:
+    kind = block.get("type")
+    if kind == "thinking" and isinstance(text := block.get("thinking"), str):
+        return Thought(text=text, signature=_string(block.get("signature")))
+    if kind == "tool_use" and isinstance(id_ := block.get("id"), str):
+        arguments = json_text(block.get("input", {}))
+        return ToolCall(id=id_, name=_string(block.get("name")), arguments=arguments)
+    if kind == "tool_result" and isinstance(id_ := block.get("tool_use_id"), str):
+        return ToolResult(
+            call_id=id_,
+            name=names.get(id_, ""),
+            content=tuple(_content(inner) for inner in blocks_of(block.get("content"))),
+            is_error=block.get("is_error") is True,
+        )
+    return _content(block)
+
+
+def _content(block: Json) -> Content:
+    kind, source = block.get("type"), block.get("source")
+    if kind == "text" and isinstance(text := block.get("text"), str):
+        return Text(text=text)
+    if kind in ("image", "document") and isinstance(source, dict):
+        mime = _string(source.get("media_type"))
+        if isinstance(url := source.get("url"), str):
+            return FileRef(mime=mime, uri=url)
+        if (data := _bytes(source.get("data"))) is not None:
+            return InlineData(mime=mime, data=data)
+    return Unknown(data=json_text({"type": _STRANGE, "block": block}))
+
+
+def _string(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _bytes(value: object) -> bytes | None:
+    if not isinstance(value, str):
+        return None
+    try:
+        return base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        return None

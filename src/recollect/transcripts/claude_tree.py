@@ -1,0 +1,193 @@
+"""Which of Claude Code's records belong together, and what follows what.
+
+Every record with a uuid counts once. Sidechains are left out. A parent that is not in the file is
+replaced by the record before, as is a boundary's missing one; a circle is cut open. All of it is
+linear in the number of records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple, TypeAlias
+
+from recollect.transcripts.claude_parts import blocks_of
+from recollect.transcripts.patches import Json
+from recollect.transcripts.reading import Problem
+
+Kind: TypeAlias = Literal["user", "assistant", "boundary", "summary", "other"]
+Key: TypeAlias = tuple[str, str]
+
+
+class Record(NamedTuple):
+    uuid: str
+    kind: Kind
+    value: Json
+    parent: str | None
+
+    @property
+    def message(self) -> Json:
+        message = self.value.get("message")
+        return message if isinstance(message, dict) else {}
+
+    @property
+    def content(self) -> object:
+        return self.message.get("content")
+
+
+class Turn(NamedTuple):
+    """Records that follow each other without a choice; another turn continues after the last."""
+
+    parent: int | None
+    members: list[Record]
+
+
+class Tree(NamedTuple):
+    turns: list[Turn]  # in the order of their first records in the file
+    order: list[int]  # parents first
+    leaf: int | None
+
+    def in_order(self) -> Iterator[tuple[int, Turn]]:
+        return ((number, self.turns[number]) for number in self.order)
+
+    def records(self) -> Iterator[Record]:
+        return (record for turn in self.turns for record in turn.members)
+
+
+def grow(values: list[tuple[int, Json]]) -> tuple[Tree, list[Problem]]:
+    records, problems = _records(values)
+    keys = _keys(records)
+    members: dict[Key, list[Record]] = {}
+    for record in records.values():
+        if (key := keys.get(record.uuid)) is not None:
+            members.setdefault(key, []).append(record)
+    numbers = {key: number for number, key in enumerate(members)}
+    owners = _owners(records, keys)
+    turns = [Turn(_parent(key, group, owners, numbers), group) for key, group in members.items()]
+    order = _parents_first(turns)
+    turns = [
+        turn
+        if turn.parent is None or order[turn.parent] < order[number]
+        else turn._replace(parent=None)
+        for number, turn in enumerate(turns)
+    ]
+    positions = {uuid: position for position, uuid in enumerate(records)}
+    leaf = _leaf(turns, positions)
+    return Tree(turns, sorted(order, key=order.__getitem__), leaf), problems
+
+
+def _records(values: list[tuple[int, Json]]) -> tuple[dict[str, Record], list[Problem]]:
+    """By uuid, in the order of the file, each with a parent that is there."""
+    uuids = {v["uuid"] for _, v in values if isinstance(v.get("uuid"), str) and not _aside(v)}
+    records: dict[str, Record] = {}
+    problems = []
+    before: str | None = None
+    for line, value in values:
+        uuid = value.get("uuid")
+        if not isinstance(uuid, str) or uuid in records or _aside(value):
+            continue
+        kind = _kind(value)
+        parent = value.get("parentUuid") or value.get("logicalParentUuid")
+        if (parent is not None or kind == "boundary") and not (
+            isinstance(parent, str) and parent in uuids
+        ):
+            problems.append(
+                Problem(
+                    line,
+                    f"its parent {parent!r:.60} is not in the file; put after the record before it",
+                )
+            )
+            parent = before
+        records[uuid] = Record(uuid, kind, value, parent)
+        before = uuid
+    return records, problems
+
+
+def _aside(value: Json) -> bool:
+    return value.get("isSidechain") is True
+
+
+def _kind(value: Json) -> Kind:
+    kind, message = value.get("type"), value.get("message")
+    if kind == "system" and value.get("subtype") == "compact_boundary":
+        return "boundary"
+    if not isinstance(message, dict):
+        return "other"
+    if kind == "user":
+        return "summary" if value.get("isCompactSummary") is True else "user"
+    return "assistant" if kind == "assistant" else "other"
+
+
+def _keys(records: dict[str, Record]) -> dict[str, Key]:
+    """The turn that each record belongs to; records that are no part of any turn have none."""
+    keys: dict[str, Key] = {}
+    callers: dict[str, Key] = {}
+    for record in records.values():
+        if record.kind == "assistant":
+            shared = record.message.get("id")
+            key = ("reply", shared) if isinstance(shared, str) else ("record", record.uuid)
+            keys[record.uuid] = key
+            for block in blocks_of(record.content):
+                if block.get("type") == "tool_use" and isinstance(block.get("id"), str):
+                    callers.setdefault(block["id"], key)
+    for record in records.values():
+        if record.kind == "user":
+            called = (block.get("tool_use_id") for block in blocks_of(record.content))
+            known = (callers[id_] for id_ in called if isinstance(id_, str) and id_ in callers)
+            keys[record.uuid] = next(known, ("record", record.uuid))
+        elif record.kind in ("boundary", "summary"):
+            above = records.get(record.parent or "")
+            paired = record.kind == "summary" and above is not None and above.kind == "boundary"
+            keys[record.uuid] = ("record", above.uuid if paired and above else record.uuid)
+    return keys
+
+
+def _owners(records: dict[str, Record], keys: dict[str, Key]) -> dict[str, Key | None]:
+    """For each record the turn it is part of, or that it follows as a mere link of the chain."""
+    owners: dict[str, Key | None] = dict(keys)
+    for start in records:
+        walked: list[str] = []
+        at: str | None = start
+        while at is not None and at not in owners:
+            owners[at] = None  # also what a circle of links comes back to
+            walked.append(at)
+            at = records[at].parent
+        if at is not None and (found := owners[at]) is not None:
+            owners.update((uuid, found) for uuid in walked)
+    return owners
+
+
+def _parent(
+    key: Key, members: list[Record], owners: dict[str, Key | None], numbers: dict[Key, int]
+) -> int | None:
+    for member in members:
+        above = owners[member.parent] if member.parent is not None else None
+        if above is not None and above != key:
+            return numbers[above]
+    return None
+
+
+def _parents_first(turns: list[Turn]) -> dict[int, int]:
+    """The place of each turn in an order in which parents come before their children."""
+    places: dict[int, int] = {}
+    for start in range(len(turns)):
+        walked: dict[int, None] = {}
+        at: int | None = start
+        while at is not None and at not in places and at not in walked:
+            walked[at] = None
+            at = turns[at].parent
+        for number in reversed(walked):
+            places[number] = len(places)
+    return places
+
+
+def _leaf(turns: list[Turn], positions: dict[str, int]) -> int | None:
+    """The turn at the end of the file that nothing continues; one the user saw, if there is one."""
+    parents = {turn.parent for turn in turns}
+    ends = [number for number in range(len(turns)) if number not in parents]
+
+    def rank(number: int) -> tuple[bool, int]:
+        members = turns[number].members
+        shown = any(member.value.get("isMeta") is not True for member in members)
+        return shown, max(positions[member.uuid] for member in members)
+
+    return max(ends, key=rank, default=None)

@@ -1,0 +1,43 @@
+"""A session as a file tells it: a tree of entries, and which of its leaves the program stood at.
+
+The entries' ids are derived from what the file says and from the entry before, so the same history
+always has the same ids and a different one never has.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+import msgspec
+
+from recollect.entries import Entry
+from recollect.store.ids import derived_id
+from recollect.transcripts.patches import Json
+from recollect.transcripts.reading import Format, Problem
+from recollect.transcripts.records import canonical
+
+
+class Foreign(msgspec.Struct, frozen=True):
+    format: Format
+    session: str  # our id for it
+    created: int
+    entries: tuple[Entry, ...]  # parents first
+    leaf: str | None
+    title: str = ""  # for the list of sessions only
+    heading: str = ""  # a title that the file gives; becomes an entry
+    header: str = ""  # JSON: `extra` of the source, so that the file can be written again
+    problems: tuple[Problem, ...] = ()
+
+
+def session_id(format_: Format, given: object, first: Json) -> str:
+    """Ours, from theirs; a file that does not say is told apart by its first record."""
+    if isinstance(given, str) and given:
+        return derived_id(format_, given)
+    digest = hashlib.blake2b(canonical(first).encode("utf-8", "surrogatepass"), digest_size=16)
+    return derived_id(format_, "", digest.hexdigest())
+
+
+def unique(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    """Paths that begin alike share entries: each once."""
+    return tuple({entry.id: entry for entry in entries}.values())

@@ -1,0 +1,229 @@
+"""Files of other programs in, and sessions out as files of theirs.
+
+What was read is kept byte for byte, and as entries. Importing a file again adds nothing; importing
+one that has grown adds what is new; importing one that tells another past adds a branch and leaves
+the session where it was. An import that was cut short is completed by the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal, TypeAlias, assert_never
+
+import msgspec
+
+from recollect.entries import Entry, Source
+from recollect.errors import AlreadyExists, HeadMoved, UnknownSession
+from recollect.store.contract import Project, Session, Store
+from recollect.transcripts import claude, gemini, history_server
+from recollect.transcripts.dialects import MARK, tag_of
+from recollect.transcripts.foreign import Foreign
+from recollect.transcripts.patches import Json
+from recollect.transcripts.planning import Plan, plan
+from recollect.transcripts.reading import Parsed, parse, read_bytes
+from recollect.transcripts.sources import keep, source_id
+from recollect.transcripts.times import gemini_name, history_server_name, parse_time, zoneless, zulu
+
+Target: TypeAlias = Literal["gemini", "history-server"]
+Progress: TypeAlias = Callable[[int, int], None]
+_ATTEMPTS = 5  # when somebody else writes in the same session meanwhile
+_LONE = re.compile("[\ud800-\udfff]")
+
+
+class Imported(msgspec.Struct, frozen=True):
+    session: str
+    format: str
+    added: int
+    already: int  # entries of the file that were there
+    skipped: tuple[tuple[int, str], ...] = ()  # line and reason; line 0 for a sum
+    warnings: tuple[str, ...] = ()
+
+
+def read_foreign(data: bytes, name: str) -> Foreign:
+    """The session that a file tells, or `CannotImport`."""
+    parsed = parse(data, name)
+    foreign = _converted(parsed)
+    return msgspec.structs.replace(foreign, problems=(*parsed.problems, *foreign.problems))
+
+
+def _converted(parsed: Parsed) -> Foreign:
+    first = parsed.records[0][1]
+    match parsed.format:
+        case "history-server":
+            return history_server.read(_object(parsed))
+        case "gemini":
+            whole = isinstance(first.get("messages"), list)
+            return gemini.read(first) if whole else gemini.read_lines(parsed.records)
+        case "claude-code":
+            return claude.read(parsed.records)
+        case _:
+            assert_never(parsed.format)
+
+
+def _object(parsed: Parsed) -> Json:
+    return next(value for _, value in parsed.records if isinstance(value.get("messages"), list))
+
+
+async def import_file(
+    store: Store,
+    path: Path | str,
+    *,
+    project: Project | None = None,
+    progress: Progress | None = None,
+) -> Imported:
+    """Bring a file into the store. `progress` is told bytes kept and entries written, of all."""
+    place = Path(path)
+    data = await asyncio.to_thread(read_bytes, place)
+    foreign = await asyncio.to_thread(read_foreign, data, place.name)
+    session = await _session(store, foreign, project)
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return await _bring_in(store, foreign, data, place.name, session, progress)
+        except (HeadMoved, AlreadyExists):
+            session = await store.session(foreign.session)
+    return await _bring_in(store, foreign, data, place.name, session, progress)
+
+
+async def _session(store: Store, foreign: Foreign, project: Project | None) -> Session:
+    try:
+        return await store.session(foreign.session)
+    except UnknownSession:
+        pass
+    try:
+        return await store.create(
+            project=project, title=foreign.title, id=foreign.session, created=foreign.created
+        )
+    except AlreadyExists:  # by somebody else, just now
+        return await store.session(foreign.session)
+
+
+async def _bring_in(
+    store: Store,
+    foreign: Foreign,
+    data: bytes,
+    name: str,
+    session: Session,
+    progress: Progress | None,
+) -> Imported:
+    tree = await store.tree(session.id)
+    path = await store.path(session.id)
+    held = {entry.id for entry in tree}
+    total = len(data) + len(foreign.entries)
+    tell = progress or _silent
+    new_source = None
+    if (source := source_id(foreign, data)) not in held:
+        body = await keep(store, foreign, data, name, tree, lambda done: tell(done, total))
+        time = max((entry.time for entry in foreign.entries), default=foreign.created)
+        new_source = Entry(source, None, time, body)
+    steps = plan(foreign, new_source, tree, path)
+    present = sum(entry.id in held for entry in foreign.entries)
+    tell(len(data) + present, total)
+    await _write(store, session.id, steps, path[-1].id if path else None)
+    tell(total, total)
+    return Imported(
+        session=session.id,
+        format=foreign.format,
+        added=steps.new,
+        already=present,
+        skipped=tuple((line, reason) for line, reason in foreign.problems),
+        warnings=_warnings(session, steps),
+    )
+
+
+def _silent(_done: int, _total: int) -> None:
+    pass
+
+
+async def _write(store: Store, session: str, steps: Plan, head: str | None) -> None:
+    at = head
+    try:
+        for after, entries in steps.runs:
+            if after != at:
+                await store.rewind(session, after, head=at)
+                at = after
+            at = (await store.append(session, entries, parent=at))[-1].id
+    finally:  # also when this is cancelled half-way
+        if steps.course in ("aside", "none") and at != head:
+            await store.rewind(session, head, head=at)
+
+
+def _warnings(session: Session, steps: Plan) -> tuple[str, ...]:
+    warnings = []
+    if session.trashed is not None:
+        warnings.append(f"session {session.id} is in the trash; `recollect restore` brings it back")
+    if steps.course == "aside":
+        warnings.append(
+            "the session here and the file have gone different ways: what is new in the file was "
+            f"added as a branch, and the session stays where it was ({session.head})"
+        )
+    elif steps.course == "follow" and steps.displaced:
+        warnings.append(
+            f"{steps.displaced} entries were replaced by a later state of the file; "
+            "they are kept as a branch"
+        )
+    return tuple(warnings)
+
+
+# --- out ---------------------------------------------------------------------------------------
+
+
+async def export_session(store: Store, session_id: str, to: Target) -> tuple[str, bytes]:
+    """A proposed file name, and the session's path to its head as a file of that program."""
+    session = await store.session(session_id)
+    path = await store.path(session.id)
+    header = header_for(session, path, to)
+    match to:
+        case "gemini":
+            name = gemini_name(*_named(header, "sessionId", "startTime", session))
+            return name, to_bytes(gemini.write(header, path))
+        case "history-server":
+            name = history_server_name(*_named(header, "session_id", "created_at", session))
+            return name, to_bytes(history_server.write(header, path))
+        case _:
+            assert_never(to)
+
+
+def header_for(session: Session, path: Sequence[Entry], to: Target) -> Json:
+    """As the file had it that the session came from, or a new one."""
+    last = next((e for e in reversed(path) if not isinstance(e.body, Source)), None)
+    time = session.created if last is None else last.time
+    for entry in reversed(path):
+        given = tag_of(to, entry.body).get("header")
+        if isinstance(entry.body, Source) and isinstance(given, dict):
+            ours = last is not None and not tag_of(to, last.body)
+            changed = (
+                {"lastUpdated": zulu(time)} if to == "gemini" else {"updated_at": zoneless(time)}
+            )
+            return given | changed if ours else given
+    mark = {MARK: {"title": session.title}} if session.title else {}
+    if to == "history-server":
+        dates = {"created_at": zoneless(session.created), "updated_at": zoneless(time)}
+        return {"session_id": session.id, **dates, **mark}
+    # Gemini CLI knows a project by this hash of its folder's path
+    project = hashlib.sha256((session.project or "").encode("utf-8", "replace")).hexdigest()
+    return {
+        "sessionId": session.id,
+        "projectHash": project,
+        "startTime": zulu(session.created),
+        "lastUpdated": zulu(time),
+        **mark,
+    }
+
+
+def _named(header: Json, id_field: str, time_field: str, session: Session) -> tuple[str, int]:
+    given, time = header.get(id_field), parse_time(header.get(time_field))
+    return given if isinstance(
+        given, str
+    ) else session.id, session.created if time is None else time
+
+
+def to_bytes(value: Json) -> bytes:
+    """Valid UTF-8. A lone surrogate is written as an escape and reads back as itself; only a high
+    and a low one side by side read back as the character that they stand for together."""
+    text = json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    return _LONE.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()

@@ -1,0 +1,167 @@
+"""Where the entries of a file go in a session that may already hold some of them.
+
+Entries that are there (ids are derived, so the same history has the same ids) are left alone. The
+others are grouped into unbroken runs, each to be appended in one go after its parent; the run that
+ends at the file's own leaf comes last, so that an import that was cut short goes on where it was.
+
+The head follows the file when all it would leave behind are entries that the file itself has left
+behind, or an earlier state of the file's last message. When our session has gone its own way, or
+the file has been changed in its past, the head stays and the file's version is a branch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from recollect.entries import Body, Entry, Message, Source, Text, Title, ToolCall, json_text
+from recollect.store.ids import derived_id
+from recollect.transcripts.dialects import tag_of
+from recollect.transcripts.foreign import Foreign
+
+
+class Run(NamedTuple):
+    after: str | None
+    entries: tuple[Entry, ...]
+
+
+class Plan(NamedTuple):
+    """Courses: `on` from the head; `follow` the file to another place; `aside`, as a branch, and
+    the head goes back; `none` when nothing is new on the way to the file's leaf."""
+
+    runs: tuple[Run, ...]
+    course: Literal["on", "follow", "aside", "none"]
+    displaced: int = 0  # entries of ours that the file's version does not go on from
+
+    @property
+    def new(self) -> int:
+        return sum(len(run.entries) for run in self.runs)
+
+
+def plan(
+    foreign: Foreign, source: Entry | None, tree: Sequence[Entry], path: Sequence[Entry]
+) -> Plan:
+    """`tree` is all the session holds, `path` what leads to its head, `source` a new one if any."""
+    held = {entry.id for entry in tree}
+    missing = [entry for entry in foreign.entries if entry.id not in held]
+    main = _main_path(foreign)
+    fork = next((id_ for id_ in reversed(main) if id_ in held), None)
+    missing, spine = _with_bookkeeping(foreign, source, missing, held, main, fork)
+    runs = _runs(missing, spine)
+    if not any(entry.id in spine for run in runs for entry in run.entries):
+        return Plan(runs, "none")
+    tail = _after(path, fork)
+    if tail is not None and all(_is_bookkeeping(foreign, entry) for entry in tail):
+        head = path[-1].id if path else None
+        moved = tuple(run._replace(after=head) if run.after == fork else run for run in runs)
+        return Plan(moved, "on")
+    follows = tail is not None and _explained(foreign, tail, set(main))
+    count = sum(not _is_bookkeeping(foreign, entry) for entry in tail or ())
+    return Plan(runs, "follow" if follows else "aside", count)
+
+
+def _main_path(foreign: Foreign) -> list[str]:
+    parents = {entry.id: entry.parent for entry in foreign.entries}
+    ids: list[str] = []
+    at = foreign.leaf
+    while at is not None:
+        ids.append(at)
+        at = parents[at]
+    return ids[::-1]
+
+
+def _with_bookkeeping(
+    foreign: Foreign,
+    source: Entry | None,
+    missing: list[Entry],
+    held: set[str],
+    main: list[str],
+    fork: str | None,
+) -> tuple[list[Entry], set[str]]:
+    """The source before, the title after what is new on the way to the leaf."""
+    spine, entries = set(main), list(missing)
+    last = foreign.leaf
+    if source is not None:
+        entries = [
+            _under(entry, source.id) if entry.parent == fork and entry.id in spine else entry
+            for entry in entries
+        ]
+        entries.insert(0, _under(source, fork))
+        spine.add(source.id)
+        last = source.id if fork == foreign.leaf else foreign.leaf
+    title = derived_id(foreign.format, foreign.session, "title", foreign.heading)
+    if foreign.heading and title not in held:
+        time = max((entry.time for entry in foreign.entries), default=foreign.created)
+        mark = json_text({foreign.format: {"header": True}})
+        entries.append(Entry(title, last, time, Title(title=foreign.heading, extra=mark)))
+        spine.add(title)
+    return entries, spine
+
+
+def _under(entry: Entry, parent: str | None) -> Entry:
+    return Entry(entry.id, parent, entry.time, entry.body)
+
+
+def _runs(missing: Sequence[Entry], spine: set[str]) -> tuple[Run, ...]:
+    children: dict[str | None, list[Entry]] = {}
+    for entry in missing:
+        children.setdefault(entry.parent, []).append(entry)
+    for siblings in children.values():
+        siblings.sort(key=lambda entry: entry.id in spine)
+    new = {entry.id for entry in missing}
+    roots = [entry for entry in missing if entry.parent not in new]
+    roots.sort(key=lambda entry: entry.id in spine)
+    runs: list[Run] = []
+    waiting = roots[::-1]
+    while waiting:
+        start = at = waiting.pop()
+        run = [at]
+        while following := children.get(at.id):
+            waiting += following[:0:-1]
+            at = following[0]
+            run.append(at)
+        runs.append(Run(start.parent, tuple(run)))
+    return tuple(runs)
+
+
+def _after(path: Sequence[Entry], fork: str | None) -> Sequence[Entry] | None:
+    """What our path holds after an entry; None if the entry is not on it."""
+    if fork is None:
+        return path
+    for position in range(len(path) - 1, -1, -1):
+        if path[position].id == fork:
+            return path[position + 1 :]
+    return None
+
+
+def _is_bookkeeping(foreign: Foreign, entry: Entry) -> bool:
+    if isinstance(entry.body, Source):
+        return True
+    return isinstance(entry.body, Title) and "header" in tag_of(foreign.format, entry.body)
+
+
+def _explained(foreign: Foreign, tail: Sequence[Entry], main: set[str]) -> bool:
+    """Whether the file accounts for all of these entries of ours that it does not go on from."""
+    theirs = {entry.id for entry in foreign.entries}
+    rest = [e for e in tail if e.id not in theirs and not _is_bookkeeping(foreign, e)]
+    named = [tag_of(foreign.format, entry.body) for entry in rest]
+    if any(not tag for tag in named):
+        return False
+    names = {tag["was"] for tag in named if "was" in tag}
+    if len(names) > 1:
+        return False
+    later = [
+        entry.body
+        for entry in foreign.entries
+        if entry.id in main and tag_of(foreign.format, entry.body).get("was") in names
+    ]
+    return not rest or (bool(later) and _grew(rest[0].body, later[0]))
+
+
+def _grew(before: Body, now: Body) -> bool:
+    """Whether a message is a later state of another: all of it is there, and perhaps more."""
+    if not isinstance(before, Message) or not isinstance(now, Message):
+        return type(before) is type(now)
+    calls = [{p.id for p in message.parts if isinstance(p, ToolCall)} for message in (before, now)]
+    texts = ["".join(p.text for p in m.parts if isinstance(p, Text)) for m in (before, now)]
+    return before.role == now.role and calls[0] <= calls[1] and texts[1].startswith(texts[0])

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect import entries
+from recollect.entries import (
+    Body,
+    Entry,
+    Message,
+    Note,
+    Text,
+    ToolResult,
+    Unknown,
+    UnknownBody,
+    check,
+    decode,
+    encode,
+    entry_from_json,
+    entry_to_json,
+)
+from recollect.errors import BadInput, BadRole
+from tests.strategies import bodies, ids, json_values, numbers, text
+
+VALIDATOR = jsonschema.Draft202012Validator(entries.json_schema())
+SCHEMA = Path(__file__).parent.parent / "docs" / "entry.schema.json"
+
+
+@given(bodies)
+def test_decoding_what_was_encoded_gives_the_same_value(body: Body) -> None:
+    assert decode(encode(body)) == body
+
+
+@given(bodies, ids, numbers)
+def test_an_entry_survives_json(body: Body, entry_id: str, time: int) -> None:
+    entry = Entry(entry_id, None, time, body)
+    as_text = json.dumps(entry_to_json(entry))  # ASCII: lone surrogates as escapes
+    if not _has_surrogate_pair(body):
+        assert entry_from_json(json.loads(as_text)) == entry
+
+
+def _has_surrogate_pair(body: Body) -> bool:
+    """Two halves side by side are one character to JSON's escapes; `encode` keeps them apart."""
+    whole = encode(body).decode("utf-8", "surrogatepass")
+    return any("\ud800" <= a < "\udc00" <= b < "\ue000" for a, b in pairwise(whole))
+
+
+@given(st.dictionaries(text, json_values, max_size=4), text)
+def test_a_kind_of_a_newer_version_survives_a_round_trip(fields: dict[str, Any], kind: str) -> None:
+    newer = {**fields, "kind": f"newer-{kind}"}
+    body = decode(json.dumps(newer, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+    assert isinstance(body, UnknownBody)
+    assert json.loads(encode(body).decode("utf-8", "surrogatepass")) == newer
+
+
+def test_fields_and_parts_of_a_newer_version_survive_where_they_stood() -> None:
+    newer = {
+        "kind": "message",
+        "role": "user",
+        "parts": [
+            {"type": "hologram", "depth": 3},
+            {"type": "text", "text": "hi", "language": "de"},
+            {"type": "result", "call_id": "1", "name": "x", "content": [{"type": "smell"}]},
+        ],
+        "usage": {"input": 3, "warp": [1]},
+        "mood": {"good": True},
+    }
+    body = decode(json.dumps(newer).encode())
+    assert isinstance(body, Message)
+    assert isinstance(body.parts[0], Unknown)
+    assert isinstance(body.parts[1], Text)
+    assert body.parts[1].text == "hi"
+    assert json.loads(encode(body)) == newer
+
+
+@pytest.mark.parametrize("role", ["assistant", "tool", "", None, 3])
+def test_another_role_is_refused_with_its_name_and_position(role: Any) -> None:
+    with pytest.raises(BadRole, match=f"Role must be user or model, but got {role}") as caught:
+        check(Message(role=role), 7)
+    assert caught.value.position == 7
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "text",
+        None,
+        {"kind": "message"},
+        Message(role="user", parts=({"type": "text", "text": "x"},)),  # type: ignore[arg-type]
+        Message(role="user", parts=(Text(text=3),)),  # type: ignore[arg-type]
+        Note(text="x", extra="[1]"),
+        Note(text="x", extra="{"),
+        Note(text="x", extra='{"level":"error"}'),
+        Message(role="user", parts=[Text(text="a list")]),  # type: ignore[arg-type]
+        Message(role="user", parts=(ToolResult(call_id="", name="", duration=float("nan")),)),
+        UnknownBody(data='{"kind":"note","text":"known after all"}'),
+        UnknownBody(data='{"kind":"new","deep":' + "[" * 120 + "]" * 120 + "}"),
+        Note(text="x", extra='{"a":' * 2000 + "1" + "}" * 2000),
+        Note(text="x", level="loud"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_no_body_is_refused_before_it_is_stored(wrong: Any) -> None:
+    with pytest.raises(BadInput):
+        check(wrong)
+
+
+def test_values_cannot_be_changed() -> None:
+    message = Message(role="user", parts=(Text(text="hi"),))
+    with pytest.raises(AttributeError):
+        message.role = "model"  # type: ignore[misc]
+    assert hash(message) == hash(Message(role="user", parts=(Text(text="hi"),)))
+
+
+def test_the_published_schema_is_in_step() -> None:
+    published = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    today = json.loads(json.dumps(entries.json_schema()))
+    assert published == today, "run: recollect schema > docs/entry.schema.json"
+
+
+@given(bodies, ids, numbers)
+def test_every_entry_fits_the_published_schema(body: Body, entry_id: str, time: int) -> None:
+    VALIDATOR.validate(entry_to_json(Entry(entry_id, None, time, body)))
