@@ -52,8 +52,10 @@ def contents(writer: Writer, progress: Callable[[str], None]) -> list[Finding]:
     findings += entries(writer)
     progress("checking stored content")
     findings += blobs(writer)
+    if findings:
+        return findings  # what is damaged cannot tell its words; repairing builds the index anew
     progress("checking the search index")
-    return findings + search_index(writer)
+    return search_index(writer)
 
 
 def seals(db: apsw.Connection) -> list[Finding]:
