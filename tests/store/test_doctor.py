@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from pathlib import Path
 
 import apsw
@@ -207,3 +209,56 @@ def test_lines_and_sessions_whose_rows_are_lost_are_found_again(store: Filled) -
             return set(found)
 
     assert {entry.id for entry in entries} < asyncio.run(tree())
+
+
+def test_entries_behind_a_damaged_frame_of_the_journal_come_back(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    crash = """
+import asyncio, os, sys
+from recollect.store.sqlite import SqliteStore
+from recollect.testing import user
+async def main():
+    store = SqliteStore(sys.argv[1])
+    session = await store.create()
+    parent = None
+    for n in range(30):
+        (entry,) = await store.append(session.id, [user(f"message {n}")], parent=parent)
+        parent = entry.id
+    print(session.id, flush=True)
+    os._exit(1)
+asyncio.run(main())
+"""
+    arguments = [sys.executable, "-c", crash.replace("sys.argv[1]", repr(path)), str(path)]
+    arguments[2] = "from pathlib import PosixPath\n" + arguments[2]
+    session = subprocess.run(arguments, capture_output=True, text=True).stdout.strip()
+    journal = path.with_name("store.db-wal")
+    data = bytearray(journal.read_bytes())
+    data[len(data) // 2] ^= 4
+    journal.write_bytes(data)
+
+    async def before() -> int:
+        async with open_store(path) as opened:
+            assert "the journal of store.db was damaged" in opened.warnings[0]
+            return len(await opened.path(session))
+
+    assert asyncio.run(before()) < 30
+    report = doctor.repair(path)
+    assert report.healthy, report
+    assert len(read(path, session)) >= 28
+
+
+def test_one_damaged_copy_of_the_dictionary_costs_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+
+    async def fill() -> tuple[str, tuple[Entry, ...]]:
+        async with open_store(path) as opened:
+            session = await opened.create()
+            talk = [user(f"the quick brown fox jumps {n} times over " * 5) for n in range(600)]
+            return session.id, await opened.append(session.id, talk, parent=None)
+
+    session, entries = asyncio.run(fill())
+    damage(path, "UPDATE dictionaries SET data = zeroblob(length(data)) WHERE copy = 1")
+    assert read(path, session) == entries
+    assert not doctor.examine(path).healthy
+    assert doctor.repair(path).healthy
+    assert doctor.examine(path).healthy

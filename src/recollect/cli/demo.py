@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from recollect.cli.tour import Step
 
 
+STORE = "recollect.db"
+
+
 @click.command(
     epilog=examples(
         ("recollect demo", "in a temporary store, gone afterwards"),
@@ -34,9 +37,14 @@ def demo(*, keep: Path | None) -> None:
     """Show what recollect does, on a session made on the spot."""
     import asyncio
 
+    from recollect.errors import AlreadyExists
+
+    click.echo("A session is an append-only log of immutable entries. A tour, with real output:\n")
     if keep is not None:
+        if (keep / STORE).exists():
+            raise AlreadyExists("a store", str(keep / STORE))
         asyncio.run(_tour(keep))
-        click.echo(f"Look around: recollect sessions --all --store {keep / 'recollect.db'}")
+        click.echo(f"Look around: recollect sessions --all --store {keep / STORE}")
         return
     with tempfile.TemporaryDirectory(prefix="recollect-demo-") as folder:
         asyncio.run(_tour(Path(folder)))
@@ -48,7 +56,7 @@ async def _tour(folder: Path) -> None:
     from recollect.store.sqlite import open_store
 
     number = 0
-    async with open_store(folder / "recollect.db") as store:
+    async with open_store(folder / STORE) as store:
         for part, steps in (
             (tour.writing, tour.writing(store)),
             (tour.finding, tour.finding(store)),
@@ -77,7 +85,7 @@ def _code(part: Callable[..., AsyncIterator[Step]]) -> list[str]:
 
 
 def _tell(number: int, step: Step, code: str) -> None:
-    from recollect.cli.terminal import ink
+    from recollect.cli.terminal import ink, width
     from recollect.cli.text import harmless
 
     paint = ink()
@@ -85,5 +93,8 @@ def _tell(number: int, step: Step, code: str) -> None:
     for line in code.splitlines():
         click.echo("   " + paint(line, fg="cyan"))
     for line in step.lines:
-        click.echo("   " + paint.dim("→ ") + harmless(line))
+        first, *rest = textwrap.wrap(harmless(line), (width() or 100) - 5) or [""]
+        click.echo("   " + paint.dim("→ ") + first)
+        for more in rest:
+            click.echo("     " + more)
     click.echo()

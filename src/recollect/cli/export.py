@@ -87,8 +87,7 @@ def write_file(path: Path, data: bytes, *, force: bool) -> Written:
         else:
             _appear(beside, path)
     except FileExistsError as error:
-        message = f"a file with other content, which --force replaces: {path}"
-        raise AlreadyExists("", message) from error
+        raise AlreadyExists("another file (--force replaces it)", str(path)) from error
     finally:
         beside.unlink(missing_ok=True)
     _sync_directory(path.parent)

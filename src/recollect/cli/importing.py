@@ -111,6 +111,6 @@ def _tell(
         return
     what = f"{many(imported.added, 'entry')} added" if imported.added else "nothing new"
     known = f", {imported.already:,} known" if imported.already else ""
-    skipped = f", {many(len(imported.skipped), 'line')} skipped" if imported.skipped else ""
+    problems = f", {many(len(imported.skipped), 'problem')}" if imported.skipped else ""
     to = f"session {labels[imported.session]}"
-    click.echo(harmless(f"{path.name}: {what}{known}{skipped} → {to}"))
+    click.echo(harmless(f"{path.name}: {what}{known}{problems} → {to}"))

@@ -1,8 +1,8 @@
 """The way in: runs a command and turns whatever happens into an exit code.
 
-0 ok, 1 failed, 2 wrong usage, 130 interrupted, 141 nobody reads the output any more. A failure that
-recollect foresees is one sentence on stderr. Nothing is imported here that takes time, so that an
-interrupt is quiet from the first moment on.
+0 ok, 1 failed, 2 wrong usage, 130 interrupted. A failure that recollect foresees is one sentence on
+stderr; a reader that stops reading is no reason for one. Nothing is imported here that takes time,
+so that an interrupt is quiet from the first moment on.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
-FAILED, USAGE, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
+FAILED, INTERRUPTED = 1, 130  # 2 is click's own
 
 
 def run() -> None:
@@ -22,7 +22,7 @@ def run() -> None:
     except BrokenPipeError:
         # Python would flush stdout once more on the way out and complain
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = PIPE_CLOSED
+        code = FAILED
     sys.exit(code)
 
 

@@ -6,7 +6,6 @@ The store is closed before anything is shown, so a pager that stays open keeps n
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
@@ -129,10 +128,13 @@ async def short_session(store: SqliteStore, session: str) -> str:
 async def short_entry(store: SqliteStore, entry: str) -> str:
     """The beginning of an entry's id that means this entry, and no session, in the whole store."""
     short = await _shortest(entry, ENTRY_DIGITS, store.entry)
-    with contextlib.suppress(UnknownSession):
-        await _shortest(short, len(short), store.session)
-        return entry
-    return short
+    try:
+        await store.session(short)
+    except UnknownSession:
+        return short
+    except Ambiguous:
+        pass
+    return entry
 
 
 async def _shortest(whole: str, digits: int, look: Callable[[str], Awaitable[object]]) -> str:

@@ -31,11 +31,9 @@ def _visible(match: re.Match[str]) -> str:
         return chr(0x2400 + code)  # the pictures ␀ to ␟
     if code == 0x7F:
         return "␡"
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else _long(code)
-
-
-def _long(code: int) -> str:
-    return f"\\U{code:08x}"
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def one_line(text: str) -> str:

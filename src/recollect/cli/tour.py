@@ -6,16 +6,17 @@ here, so what is shown is what was run.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import NamedTuple
 
-from recollect.cli.text import one_line
+from recollect.cli.text import columns, one_line, pad, size
 from recollect.cli.transcript import role_of, summary
 from recollect.entries import Entry
 from recollect.errors import HeadMoved
 from recollect.store.contract import Hit, Query, Session
-from recollect.store.doctor import examine
+from recollect.store.doctor import Report, examine
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import model, user
 from recollect.transcripts.importing import export_session, import_file
@@ -28,39 +29,37 @@ class Step(NamedTuple):
 
 async def writing(store: SqliteStore) -> AsyncIterator[Step]:
     session = await store.create()
-    asked, answered = await store.append(
-        session.id,
-        [user("Why does the limiter drop requests?"), model("refillTokens runs once a minute.")],
-        parent=None,
-    )
-    yield Step("Append two messages. When this returns they are on disk.", shown(asked, answered))
+    question = user("Why does the limiter drop requests?")
+    answer = model("refillTokens runs once a minute.")
+    asked, told = await store.append(session.id, [question, answer], parent=None)
+    yield Step("Append two messages. When this returns they are on disk.", shown(asked, told))
 
     path = await store.path(session.id)
     yield Step("Read the session back, every hash checked.", shown(*path))
 
     fork = await store.fork(session.id, at=asked.id, title="Second opinion")
-    await store.append(fork.id, [model("补充令牌太慢：每分钟一次。")], parent=asked.id)
-    yield Step(
-        "Fork after the question, and let the fork answer in its own way. Nothing is copied.",
-        listed(await store.sessions()),
-    )
+    other = model("补充令牌太慢：每分钟一次。")
+    await store.append(fork.id, [other], parent=asked.id)
+    sessions = await store.sessions()
+    yield Step("Fork after the question and answer otherwise. Nothing is copied.", listed(sessions))
 
     try:
         await store.append(session.id, [user("Fix it.")], parent=asked.id)
-    except HeadMoved as moved:
-        told = str(moved)
-    yield Step("A writer that has not seen the answer is told so. Nothing interleaves.", [told])
+    except HeadMoved as error:
+        moved = str(error)
+    yield Step("A writer that has not seen the answer is told so.", [moved])
 
     await store.rewind(session.id, asked.id)
-    await store.append(session.id, [model("The clock jumps. See MonotonicClock.")], parent=asked.id)
+    better = model("The clock jumps. See MonotonicClock.")
+    await store.append(session.id, [better], parent=asked.id)
     kept = await store.tree(session.id)
-    yield Step("Rewind and answer again. The first answer is off the path, but kept.", shown(*kept))
+    yield Step("Rewind and answer again. The first answer is kept aside.", shown(*kept))
 
 
 async def finding(store: SqliteStore) -> AsyncIterator[Step]:
-    words = ["dropping requests", "drop requests", "令牌", "refill", "clock -monotonic"]
+    words = ["drop requests", "令牌", "refill", "monotonicClock", "clock -jumps"]
     found = [(word, await store.search(Query(words=word))) for word in words]
-    yield Step("Search: words, Chinese, parts of identifiers.", hits(found))
+    yield Step("Search: words, Chinese, identifiers and parts of them.", hits(found))
 
 
 async def carrying(store: SqliteStore, folder: Path) -> AsyncIterator[Step]:
@@ -74,12 +73,11 @@ async def carrying(store: SqliteStore, folder: Path) -> AsyncIterator[Step]:
     twice = await import_file(store, file)
     yield Step(
         "Import it back, twice: the second time adds nothing.",
-        [f"{i.added} added, {i.already} known" for i in (once, twice)],
+        [f"{each.added} entries added to {each.session}" for each in (once, twice)],
     )
 
-    report = examine(store.file)
-    facts = [f"{name}: {value}" for name, value in report.facts.items()]
-    yield Step(f"Ask the doctor: {len(report.findings)} findings.", facts)
+    report = await asyncio.to_thread(examine, store.file)
+    yield Step("Ask the doctor whether all is well.", health(report))
 
 
 def shown(*entries: Entry) -> list[str]:
@@ -91,9 +89,15 @@ def listed(sessions: tuple[Session, ...]) -> list[str]:
 
 
 def hits(found: list[tuple[str, tuple[Hit, ...]]]) -> list[str]:
-    lines = []
-    for word, several in found:
-        lines += [f"{word:20} {one_line(hit.snippet)}" for hit in several]
-        if not several:
-            lines.append(f"{word:20} (nothing)")
-    return lines
+    width = max(columns(word) for word, _ in found)
+    return [
+        f"{pad(word, width)}  {one_line(several[0].snippet) if several else '(nothing)'}"
+        for word, several in found
+    ]
+
+
+def health(report: Report) -> list[str]:
+    wrong = [f"{finding.what} ({finding.place})" for finding in report.findings]
+    facts = report.facts
+    counts = f"{facts['sessions']} sessions, {facts['entries']} entries"
+    return [*(wrong or ["healthy"]), f"{counts}, {size(facts['bytes_on_disk'])} on disk"]

@@ -51,7 +51,7 @@ def contents(writer: Writer, progress: Callable[[str], None]) -> list[Finding]:
     progress("checking entries")
     findings += entries(writer)
     progress("checking stored content")
-    findings += blobs(writer)
+    findings += blobs(writer) + dictionaries(writer.db)
     if findings:
         return findings  # what is damaged cannot tell its words; repairing builds the index anew
     progress("checking the search index")
@@ -116,6 +116,15 @@ def blobs(writer: Writer) -> list[Finding]:
             writer.blob(digest)
         except Damaged as error:
             found.append(Finding(what=error.what, place=f"blob {number}", repairable=True))
+    return found
+
+
+def dictionaries(db: apsw.Connection) -> list[Finding]:
+    found = []
+    for copy, digest, data in db.execute("SELECT copy, address, data FROM dictionaries"):
+        if rows.address(data) != digest:
+            what = "a copy of the compression dictionary is damaged"
+            found.append(Finding(what=what, place=f"dictionary {copy}"))
     return found
 
 

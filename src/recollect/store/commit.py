@@ -56,6 +56,7 @@ class Committer:
         self._pace = 0.0  # how long commits take, a running average
         self._deadline = 0.0
         self._tainted = False
+        self._closing = False
         db.set_busy_handler(self._keep_waiting)
 
     async def __call__(self, write: Write[T], *, long: bool = False) -> T:
@@ -81,6 +82,8 @@ class Committer:
         return await self._hand_over(lambda: self._patiently(work))
 
     async def close(self) -> None:
+        """Wait for a write that is under way; one that waits for another process gives up."""
+        self._closing = True
         while self._in_thread is not None:
             await asyncio.shield(self._in_thread)
         if self._thread is not None:
@@ -129,7 +132,7 @@ class Committer:
             _finish(batch, error)
 
     def _keep_waiting(self, attempt: int) -> bool:
-        if time.monotonic() > self._deadline:
+        if self._closing or time.monotonic() > self._deadline:
             return False
         # jitter, so that processes which wait for each other do not march in step
         time.sleep(random.uniform(0.0002, 0.002 if attempt < 20 else 0.02))
@@ -139,7 +142,7 @@ class Committer:
         started = time.perf_counter()
         try:
             self._transaction(batch)
-        except apsw.BusyError:
+        except (apsw.BusyError, KeyboardInterrupt, SystemExit):
             self._undo()
             raise
         except Exception as error:  # noqa: BLE001 - handed to whoever asked for the write

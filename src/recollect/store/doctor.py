@@ -18,7 +18,7 @@ import apsw
 import msgspec
 
 from recollect.errors import CannotOpen, Damaged, NewerStore, RecollectError
-from recollect.store import checks, mending, salvage
+from recollect.store import checks, mending, rescue, salvage
 from recollect.store.checks import Finding
 from recollect.store.place import connect, sync_directory
 from recollect.store.schema import FORMAT
@@ -54,9 +54,12 @@ def examine(path: Path, progress: Progress | None = None) -> Report:
     except RecollectError as error:
         return Report(str(path), (_unreadable(error),), _file_facts(path))
     try:
-        lost = report_loss(path, db, expected)
-        findings = [Finding(what=warning, place="journal", repairable=False) for warning in lost]
-        findings += checks.structure(db)
+        report_loss(path, db, expected)
+        findings = checks.structure(db)
+        findings += [
+            Finding(what=f"a damaged journal was put aside as {name}", place="journal")
+            for name in (aside.name for aside in rescue.journals(path))
+        ]
         if not any(finding.place == "structure" for finding in findings):
             findings += checks.contents(Writer(db), progress or _silent)
         return Report(str(path), tuple(findings), _file_facts(path) | checks.facts(db))
@@ -79,11 +82,25 @@ def repair(path: Path, progress: Progress | None = None) -> Report:
         done = []
     db = connect(path)
     try:
-        done += mending.mend(Writer(db), tell)
+        writer = Writer(db)
+        done += [_rescue(writer, path, aside) for aside in rescue.journals(path)]
+        done += mending.mend(writer, tell)
     finally:
         db.close()
     after = examine(path, progress)
     return Report(str(path), (*done, *after.findings), after.facts)
+
+
+def _rescue(writer: Writer, path: Path, aside: Path) -> Finding:
+    writer.begin()
+    try:
+        finding = rescue.rescue(writer, path, aside)
+        writer.db.execute("COMMIT")
+    finally:
+        if writer.db.in_transaction:
+            writer.db.execute("ROLLBACK")
+    aside.rename(aside.with_name(aside.name.replace("damaged-", "rescued-")))
+    return finding
 
 
 def _rebuild(path: Path) -> Finding:

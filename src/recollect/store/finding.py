@@ -9,7 +9,7 @@ import apsw
 
 from recollect.entries import Entry
 from recollect.errors import Ambiguous, Damaged, NotFound, UnknownEntry, UnknownSession
-from recollect.store import words
+from recollect.store import sessions, words
 from recollect.store.contract import Hit, Project, Query, Session
 from recollect.store.ids import is_prefix, tidy
 from recollect.store.reading import Reader
@@ -80,7 +80,8 @@ def entry_by_prefix(reader: Reader, prefix: str, session: str | None) -> tuple[S
     found = _by_prefix(reader.db, "SELECT key, id FROM entries WHERE id >= ? AND id <= ?", wanted)
     owned = [(key, raw, _owner(reader.db, key)) for key, raw in found]
     if session is not None:
-        owned = [row for row in owned if row[2].id == session]
+        number = sessions.number_of(reader.db, session)
+        owned = [row for row in owned if sessions.holds(reader.db, number, row[0])]
     if not owned:
         raise UnknownEntry(prefix, session)
     if len(owned) > 1:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import threading
 import time
 
 _VARIANT = "89ab"
+_lock, _last = threading.Lock(), 0
 _PREFIX = re.compile("[0-9a-f]{1,32}")
 _RANDOM = ~(0xF << 76 | 0x3 << 62)
 _VERSION_7 = 0x7 << 76 | 0x2 << 62
@@ -18,10 +20,13 @@ def now() -> int:
 
 
 def new_id() -> str:
-    """A UUIDv7 as 32 hexadecimal digits."""
+    """A UUIDv7 as 32 hexadecimal digits; each is greater than the one before in this process."""
+    global _last  # noqa: PLW0603 - what makes the order is that there is one
     noise = int.from_bytes(os.urandom(10), "big")
-    stamp = time.time_ns() // 1_000_000 << 80 | noise
-    return f"{stamp & _RANDOM | _VERSION_7:032x}"
+    stamp = (time.time_ns() // 1_000_000 << 80 | noise) & _RANDOM | _VERSION_7
+    with _lock:
+        _last = stamp if stamp > _last else _last + 1
+        return f"{_last:032x}"
 
 
 def derived_id(*source: str) -> str:

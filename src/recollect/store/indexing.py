@@ -12,7 +12,7 @@ import apsw
 
 from recollect.errors import Damaged, NotFound
 from recollect.store import rows
-from recollect.store.reading import Reader, bounds
+from recollect.store.reading import Reader, bounds, dictionaries
 from recollect.store.schema import LINE_FULL
 from recollect.store.words import index_text
 from recollect.store.writing import Writer
@@ -105,10 +105,12 @@ def train_once(reader: Reader) -> None:
 
 def save_dictionary(reader: Reader, dictionary: bytes) -> None:
     """Within a transaction: the first to arrive wins, the others use what is there."""
-    for number, data in reader.db.execute("SELECT number, data FROM dictionaries"):
+    for number, data in dictionaries(reader.db).items():
         reader.packer.learn(number, data)
     if not reader.packer.trained:
-        reader.db.execute("INSERT INTO dictionaries(number, data) VALUES (1, ?)", (dictionary,))
+        kept = (1, rows.address(dictionary), dictionary)
+        insert = "INSERT INTO dictionaries(number, address, data) VALUES (?, ?, ?)"
+        reader.db.executemany(insert, [kept, kept])
         reader.packer.learn(1, dictionary)
 
 

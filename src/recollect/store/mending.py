@@ -9,7 +9,7 @@ from recollect.errors import Damaged
 from recollect.store import checks, indexing, rows, sessions
 from recollect.store.checks import SEALED, Finding
 from recollect.store.ids import now
-from recollect.store.reading import Reader, bounds, stand_in
+from recollect.store.reading import Reader, bounds, dictionaries, stand_in
 from recollect.store.writing import Writer
 
 
@@ -19,7 +19,7 @@ def mend(writer: Writer, progress: Callable[[str], None]) -> list[Finding]:
     writer.begin()
     try:
         done = [*_gaps(writer), *_hashes(writer), *_bodies(writer), *_blobs(writer)]
-        done += _seals(writer)
+        done += _seals(writer) + _dictionaries(writer)
         writer.db.execute("COMMIT")
     finally:
         if writer.db.in_transaction:
@@ -118,6 +118,21 @@ def _blobs(writer: Writer) -> list[Finding]:
         done.append(
             Finding(what=finding.what, place=finding.place, repaired="moved to the quarantine")
         )
+    return done
+
+
+def _dictionaries(writer: Writer) -> list[Finding]:
+    """A damaged copy is written anew from the good one."""
+    done, good = [], dictionaries(writer.db)
+    for finding in checks.dictionaries(writer.db):
+        copy = int(finding.place.split()[1])
+        query = "SELECT number FROM dictionaries WHERE copy = ?"
+        ((number,),) = writer.db.execute(query, (copy,))
+        if data := good.get(number):
+            fields = (rows.address(data), data, copy)
+            writer.db.execute("UPDATE dictionaries SET address=?, data=? WHERE copy=?", fields)
+            what, place = finding.what, finding.place
+            done.append(Finding(what=what, place=place, repaired="written anew from the other"))
     return done
 
 

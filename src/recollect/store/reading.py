@@ -7,6 +7,7 @@ stands where the damaged entry was.
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from hashlib import blake2b
 from typing import TypeAlias
@@ -42,11 +43,18 @@ def stand_in(key: int) -> Row:
 
 
 def packer_for(db: apsw.Connection) -> Packer:
-    def find(number: int) -> bytes | None:
-        query = "SELECT data FROM dictionaries WHERE number = ?"
-        return next((data for (data,) in db.execute(query, (number,))), None)
+    return Packer(dictionaries(db), lambda number: dictionaries(db).get(number))
 
-    return Packer(dict(db.execute("SELECT number, data FROM dictionaries")), find)
+
+def dictionaries(db: apsw.Connection) -> dict[int, bytes]:
+    """Each is kept twice: one good copy is enough."""
+    good: dict[int, bytes] = {}
+    for (copy,) in list(db.execute("SELECT copy FROM dictionaries")):
+        query = "SELECT number, address, data FROM dictionaries WHERE copy = ?"
+        with contextlib.suppress(apsw.CorruptError):
+            found = list(db.execute(query, (copy,)))
+            good |= {number: data for number, digest, data in found if address(data) == digest}
+    return good
 
 
 class Reader:

@@ -27,7 +27,7 @@ BLOB_FROM = 4_096  # characters; a longer string is stored once, by its content
 MAX_STRING = 900_000_000  # SQLite takes 10^9 bytes in a value
 COMPRESS_FROM = 160  # bytes, with a dictionary; without one small bodies do not shrink
 COMPRESS_FROM_ALONE = 1_024
-DICTIONARY_BYTES = 65_536
+DICTIONARY_BYTES = 32_768
 TRAIN_FROM = 400  # bodies; fewer give a dictionary that is not worth its bytes
 
 _PLAIN_MOVED, _ZSTD, _ZSTD_MOVED, _PLAIN = 1, 2, 3, ord("{")

@@ -22,10 +22,10 @@ from recollect.store.reading import Reader, bounds, stand_in
 from recollect.store.schema import LINE_BITS
 from recollect.store.wal import journal
 
-_DICTIONARY_MAGIC = b"\x37\xa4\x30\xec"
 # By table: the types of its columns after the key (s text, i integer, b bytes, ? or NULL), and the
 # lengths that its byte columns must have.
 _SHAPES: dict[str, tuple[str, tuple[int | None, ...]]] = {
+    "dictionaries": ("i b b", (32, None)),
     "entries": ("b i b b", (16, 16, None)),
     "sessions": ("b i? s i i? b", (16, 8)),
     "lines": ("i i? i i b", (8,)),
@@ -38,7 +38,7 @@ _SHAPES: dict[str, tuple[str, tuple[int | None, ...]]] = {
 
 def rebuild(path: Path, fresh: Path) -> str:
     """Write a new store to `fresh`; a sentence on what could be saved."""
-    found = _collect(Pages(path, journal(path)))
+    found = collect(Pages(path, journal(path)))
     db = open_file(fresh)
     try:
         db.pragma("foreign_keys", "off")  # in a broken file anything may be missing
@@ -61,8 +61,9 @@ def rebuild(path: Path, fresh: Path) -> str:
     return ", ".join(counts).replace("blobs", "contents")
 
 
-def _collect(pages: Pages) -> dict[str, dict[int, list[Value]]]:
-    found: dict[str, dict[int, list[Value]]] = {t: {} for t in ("dictionaries", *_SHAPES)}
+def collect(pages: Pages) -> dict[str, dict[int, list[Value]]]:
+    """Rows by table and key, as far as the pages can be read."""
+    found: dict[str, dict[int, list[Value]]] = {t: {} for t in _SHAPES}
     for rowid, values in pages.rows():
         table = _table(values)
         if table is None or (rowid in found[table] and not _proven(table, rowid, values)):
@@ -72,12 +73,8 @@ def _collect(pages: Pages) -> dict[str, dict[int, list[Value]]]:
 
 
 def _table(values: list[Value]) -> str | None:
-    if len(values) < 2 or values[0] is not None:
+    if not values or values[0] is not None:
         return None
-    if len(values) == 2:
-        data = values[1]
-        is_one = isinstance(data, bytes) and data.startswith(_DICTIONARY_MAGIC)
-        return "dictionaries" if is_one else None
     for table, (shape, lengths) in _SHAPES.items():
         if _fits(values[1:], shape.split(), lengths):
             return table

@@ -7,6 +7,7 @@ range of keys, a rewind or a fork is one new row in `lines`, and the head needs 
 last entry of the session's newest line, or that line's base while the line is empty.
 
 What is not covered by the hash chain (sessions, lines, projects) carries a `seal` over its fields.
+A dictionary is kept twice, because every entry that was compressed with it hangs on it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ LINE_FULL = (1 << LINE_BITS) - 1
 
 _TABLES = """
 CREATE TABLE dictionaries(
-    number INTEGER PRIMARY KEY,
+    copy INTEGER PRIMARY KEY,
+    number INTEGER NOT NULL,
+    address BLOB NOT NULL,
     data BLOB NOT NULL
 );
 CREATE TABLE projects(

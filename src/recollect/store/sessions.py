@@ -117,21 +117,27 @@ def depth_of(db: apsw.Connection, key: int) -> int:
 
 
 def key_in_session(db: apsw.Connection, session: int, name: str, entry_id: str) -> int:
-    """The key of an entry that this session wrote, or that lies below the place it forked from."""
     key = find_key(db, entry_id)
+    if key is None or not holds(db, session, key):
+        raise UnknownEntry(entry_id, name)
+    return key
+
+
+def holds(db: apsw.Connection, session: int, key: int) -> bool:
+    """Whether the session wrote the entry, or it lies below the place that the session forked from."""
     own = db.execute("SELECT line FROM lines WHERE session = ?", (session,))
-    todo = [] if key is None else [line << LINE_BITS | LINE_FULL for (line,) in own]
+    todo = [line << LINE_BITS | LINE_FULL for (line,) in own]
     seen: set[int] = set()
     while todo:
         top = todo.pop()
-        if key is not None and top >> LINE_BITS == key >> LINE_BITS and key <= top:
-            return key
+        if top >> LINE_BITS == key >> LINE_BITS and key <= top:
+            return True
         query = "SELECT base FROM lines WHERE line = ?"
         for (base,) in db.execute(query, (top >> LINE_BITS,)):
             if base is not None and base not in seen:
                 seen.add(base)
                 todo.append(base)
-    raise UnknownEntry(entry_id, name)
+    return False
 
 
 def set_trashed(db: apsw.Connection, session: str, when: int | None) -> None:

@@ -55,7 +55,7 @@ class SqliteStore:
     def __init__(self, path: Path) -> None:
         self.file = path
         self._expected_frames = wal.committed_frames(path)
-        self._writer = writer = Writer(open_file(path))
+        self._writer = writer = _writer(path)
         self._commit = Committer(writer.db, str(path), writer.begin, writer.undone)
         self._readers = ThreadPoolExecutor(1, thread_name_prefix="recollect-reader")
         self._reader: Reader | None = None
@@ -296,6 +296,15 @@ class SqliteStore:
                 db.execute("ROLLBACK")
         except apsw.Error as error:
             raise explain(error, str(self.file)) from error
+
+
+def _writer(path: Path) -> Writer:
+    db = open_file(path)
+    try:
+        return Writer(db)
+    except apsw.Error as error:
+        db.close()
+        raise explain(error, str(path)) from error
 
 
 def _refuse_lost_tail(db: apsw.Connection, head: sessions.Head) -> None:

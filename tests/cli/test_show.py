@@ -1,0 +1,184 @@
+"""`recollect show`: reading a session, jumping to an entry, seeing what is damaged."""
+
+from __future__ import annotations
+
+import re
+
+import apsw
+
+from recollect.entries import (
+    FileRef,
+    InlineData,
+    Message,
+    Note,
+    Text,
+    Thought,
+    ToolCall,
+    Unknown,
+    Usage,
+)
+from recollect.store.sqlite import SqliteStore
+from recollect.testing import call, model, result, user
+
+from .running import Cli
+
+
+def test_a_transcript_shows_who_when_what_was_thought_called_and_answered(cli: Cli) -> None:
+    read = call("read_file", path="a.py", limit=3)
+    asked = Message(
+        role="model",
+        parts=(Thought(text="look first", subject="Plan"), Text(text="I will look."), read),
+        model="gemini-2.5-pro",
+        usage=Usage(total=1_234),
+    )
+    items = [user("Why?"), asked, result(read, "print(1)"), result(read, "gone", is_error=True)]
+    session, entries = cli.session(items)
+    out = cli.ok("show", session.id).out
+    assert re.search(rf"^user  \d{{4}}-\d\d-\d\d \d\d:\d\d · {entries[0].id[:12]}", out, re.M)
+    assert "gemini-2.5-pro · 1,234 tokens" in out
+    assert "\n  Why?\n" in out
+    assert "\n  thought: Plan: look first\n" in out
+    assert '\n  read_file(path="a.py", limit=3)\n' in out
+    assert "\n  → read_file\n    print(1)\n" in out
+    assert "\n  → read_file (failed)\n    gone\n" in out
+
+
+def test_arguments_that_are_no_json_are_shown_as_they_came(cli: Cli) -> None:
+    broken = ToolCall(id="1", name="shell", arguments='{"command": "ls')
+    session, _ = cli.session([Message(role="model", parts=(broken,))])
+    assert 'shell({"command": "ls)' in cli.ok("show", session.id).out
+
+
+def test_everything_else_a_session_may_hold_is_named(cli: Cli) -> None:
+    parts = (
+        InlineData(mime="image/png", data=b"x" * 3_000),
+        FileRef(mime="text/plain", uri="file:///notes"),
+        Unknown(data='{"type":"hologram"}'),
+    )
+    interrupted = Message(role="model", finish="interrupted")
+    note = Note(text="beware", level="warning")
+    session, _ = cli.session([Message(role="user", parts=parts), note, interrupted])
+    out = cli.ok("show", session.id).out
+    assert "[image/png, 3.0 kB]" in out
+    assert "[text/plain file:///notes]" in out
+    assert 'does not know: {"type":"hologram"}' in out
+    assert "warning  " in out
+    assert "· interrupted ·" in out
+    assert "(empty)" in out
+
+
+def test_long_results_are_shortened_and_the_way_to_the_whole_is_told(cli: Cli) -> None:
+    read = call("read_file", path="long")
+    lines = "\n".join(f"line {n}" for n in range(100))
+    session, _ = cli.session([result(read, lines)])
+    short = cli.ok("show", session.id).out
+    assert "line 11" in short
+    assert "line 12" not in short
+    assert "… 88 more lines" in short
+    assert "--full shows them" in short
+    full = cli.ok("show", session.id, "--full").out
+    assert "line 99" in full
+    assert "more lines" not in full
+
+
+def test_last_shows_the_end_and_counts_what_came_before(cli: Cli) -> None:
+    session, _ = cli.session([user(f"message {n}") for n in range(9)])
+    out = cli.ok("show", session.id, "--last", "2").out
+    assert "message 6" not in out
+    assert "message 7" in out
+    assert "… 7 entries before" in out
+
+
+def test_at_shows_the_session_as_it_stood(cli: Cli) -> None:
+    session, entries = cli.session([user("one"), model("two"), user("three")])
+    out = cli.ok("show", session.id, "--at", entries[1].id).out
+    assert "two" in out
+    assert "three" not in out
+
+
+def test_an_entry_is_shown_marked_among_its_neighbours(cli: Cli) -> None:
+    session, entries = cli.session([user(f"message {n}") for n in range(20)])
+    out = cli.ok("show", entries[9].id).out
+    (marked,) = [line for line in out.splitlines() if line.startswith("▶")]
+    assert entries[9].id[:12] in marked
+    assert "… 4 entries before" in out
+    assert "message 4\n" in out
+    assert "message 14\n" in out
+    assert "message 15\n" not in out
+    assert f"… 5 entries after; `recollect show {session.id[:8]}" in out
+
+
+def test_an_entry_the_head_has_left_is_found_and_said_to_be_aside(cli: Cli) -> None:
+    session, entries = cli.session([user("one"), model("left behind")])
+    cli.ok("rewind", session.id, entries[0].id)
+    out = cli.ok("show", entries[1].id).out
+    assert "left behind" in out
+    assert "the head is on another branch" in out
+
+
+def test_the_tree_shows_every_branch_and_where_the_head_is(cli: Cli) -> None:
+    session, entries = cli.session([user("question"), model("first answer")])
+
+    async def again(store: SqliteStore) -> None:
+        await store.rewind(session.id, entries[0].id)
+        await store.append(session.id, [model("second answer")], parent=entries[0].id)
+
+    cli.write(again)
+    drawn = cli.ok("show", session.id, "--tree").out.splitlines()[3:]
+    assert drawn[0].startswith("● ")
+    assert drawn[0].endswith("question")
+    assert drawn[1].startswith("├─○ ")
+    assert drawn[1].endswith("first answer")
+    assert drawn[2].startswith("● ")
+    assert drawn[2].endswith("second answer ← head")
+
+
+def test_json_is_the_session_and_its_entries_and_keeps_every_character(cli: Cli) -> None:
+    text = "lone \ud800, nul \x00, escape \x1b[31m, 限流"
+    session, entries = cli.session([user(text)])
+    result = cli.ok("show", session.id, "--json")
+    assert result.out.isascii()
+    assert result.json["session"]["id"] == session.id
+    (entry,) = result.json["entries"]
+    assert entry["id"] == entries[0].id
+    assert entry["body"]["parts"][0]["text"] == text
+
+
+def test_what_is_not_there_is_an_error_that_tells_where_to_look(cli: Cli) -> None:
+    result = cli("show", "feed")
+    assert result.code == 1
+    assert result.out == ""
+    assert result.err.startswith("recollect: no session and no entry 'feed'; `recollect sessions")
+
+
+def damage(cli: Cli, entry: str) -> None:
+    """Flip a byte in an entry's stored body, behind the store's back."""
+    db = apsw.Connection(str(cli.store))
+    ((body,),) = db.execute("SELECT body FROM entries WHERE id = ?", (bytes.fromhex(entry),))
+    broken = body[:-3] + bytes([body[-3] ^ 1]) + body[-2:]
+    db.execute("UPDATE entries SET body = ? WHERE id = ?", (broken, bytes.fromhex(entry)))
+    db.close()
+
+
+def test_a_damaged_entry_is_shown_as_damaged_and_the_rest_is_shown(cli: Cli) -> None:
+    session, entries = cli.session([user("before"), model("spoilt"), user("after")])
+    damage(cli, entries[1].id)
+    result = cli("show", session.id)
+    assert result.code == 1
+    assert "before" in result.out
+    assert "after" in result.out
+    assert "damaged  " in result.out
+    assert "recollect: warning: 1 damaged entry; `recollect doctor` tells more" in result.err
+    assert cli("show", session.id, "--json").json["damaged"] == [entries[1].id]
+
+
+def test_when_an_entry_is_missing_what_is_left_is_shown(cli: Cli) -> None:
+    session, entries = cli.session([user("before"), model("lost"), user("after")])
+    db = apsw.Connection(str(cli.store))
+    db.execute("DELETE FROM entries WHERE id = ?", (bytes.fromhex(entries[1].id),))
+    db.close()
+    result = cli("show", session.id)
+    assert result.code == 1
+    assert "  before\n" in result.out
+    assert "damaged  " in result.out  # without its forerunner the last one cannot be verified
+    assert "is missing" in result.err

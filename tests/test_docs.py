@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def test_the_readmes_program_prints_what_the_readme_says(tmp_path: Path) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    found = re.search(r"```python\n(.*?)```\n\n```\n(.*?)```", readme, re.S)
+    assert found is not None
+    program, printed = found.groups()
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"RECOLLECT_HOME": str(tmp_path), "PYTHONUTF8": "1"},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+    )
+    assert (done.stdout, done.stderr) == (printed, "")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+        assert target.startswith("https://") or (page.parent / target).exists(), target
+
+
+def test_every_command_is_in_the_readme_or_documented_by_help() -> None:
+    from recollect.cli.main import cli
+
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for name in ("sessions", "show", "search", "export", "import", "doctor"):
+        assert f"recollect {name}" in readme
+        assert name in cli.list_commands(None)  # type: ignore[arg-type]
