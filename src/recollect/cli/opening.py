@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from recollect.cli.main import INTERRUPTED
 from recollect.cli.terminal import warn
 from recollect.errors import Ambiguous, CannotOpen, NotFound, UnknownEntry, UnknownSession
 
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
     from recollect.store.sqlite import SqliteStore
 
 T = TypeVar("T")
-GRACE = 2.0  # seconds
 SESSION_DIGITS = 8
 ENTRY_DIGITS = 12  # an id begins with its millisecond, which takes this many digits
 
@@ -44,23 +41,7 @@ def use_store(
                 for warning in store.warnings:
                     warn(warning)
 
-    return asyncio.run(_interruptible(opened()))
-
-
-async def _interruptible(work: Coroutine[None, None, T]) -> T:
-    """Ctrl-C closes the store in order, but does not wait for ever where that takes long, as when
-    another process holds the file. The store is made for an end at any moment."""
-    task = asyncio.create_task(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        leaving = threading.Timer(GRACE, os._exit, (INTERRUPTED,))
-        leaving.daemon = True
-        leaving.start()
-        task.cancel()
-        result = await task
-        leaving.cancel()
-        return result
+    return asyncio.run(opened())
 
 
 def this_project() -> Project:
@@ -70,14 +51,8 @@ def this_project() -> Project:
 
 
 async def find_entry(store: SqliteStore, prefix: str, session: Session) -> str:
-    """An entry of a session by the beginning of its id, also one that a fork shares."""
-    try:
-        return (await store.entry(prefix, session=session.id))[1].id
-    except UnknownEntry:
-        try:
-            return (await store.entry(prefix))[1].id
-        except NotFound:
-            raise UnknownEntry(prefix, session.id) from None
+    """An entry of a session, or one that it shares as a fork, by the beginning of its id."""
+    return (await store.entry(prefix, session=session.id))[1].id
 
 
 async def session_or_entry(store: SqliteStore, prefix: str) -> tuple[Session, Entry | None]:

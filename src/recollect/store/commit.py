@@ -25,6 +25,7 @@ T = TypeVar("T")
 Write = Callable[[apsw.Connection], T]
 
 PATIENCE = 60.0  # seconds another process may hold the file before a write gives up
+HURRY = 1.0  # seconds, when the store is being closed
 GLANCE = 0.003  # seconds the event loop itself is willing to wait for another process
 SLOW_COMMIT = 0.010  # seconds; slower disks are waited for in a thread
 
@@ -56,7 +57,7 @@ class Committer:
         self._pace = 0.0  # how long commits take, a running average
         self._deadline = 0.0
         self._tainted = False
-        self._closing = False
+        self._last_moment = float("inf")
         db.set_busy_handler(self._keep_waiting)
 
     async def __call__(self, write: Write[T], *, long: bool = False) -> T:
@@ -81,9 +82,12 @@ class Committer:
             await asyncio.shield(self._in_thread)
         return await self._hand_over(lambda: self._patiently(work))
 
+    def hurry(self) -> None:
+        """From now on, writes that wait for another process give up soon."""
+        self._last_moment = time.monotonic() + HURRY
+
     async def close(self) -> None:
-        """Wait for a write that is under way; one that waits for another process gives up."""
-        self._closing = True
+        """Wait for a write that is under way."""
         while self._in_thread is not None:
             await asyncio.shield(self._in_thread)
         if self._thread is not None:
@@ -132,7 +136,7 @@ class Committer:
             _finish(batch, error)
 
     def _keep_waiting(self, attempt: int) -> bool:
-        if self._closing or time.monotonic() > self._deadline:
+        if time.monotonic() > min(self._deadline, self._last_moment):
             return False
         # jitter, so that processes which wait for each other do not march in step
         time.sleep(random.uniform(0.0002, 0.002 if attempt < 20 else 0.02))
@@ -202,5 +206,5 @@ def explain(error: BaseException, path: str) -> BaseException:
     if isinstance(error, apsw.CorruptError | apsw.NotADBError):
         return Damaged(f"{path} is damaged ({error})")
     if isinstance(error, apsw.BusyError):
-        return CannotWrite(path, f"another process held it for {PATIENCE:.0f} s")
+        return CannotWrite(path, "another process holds it and did not let go in time")
     return error

@@ -124,7 +124,7 @@ def key_in_session(db: apsw.Connection, session: int, name: str, entry_id: str) 
 
 
 def holds(db: apsw.Connection, session: int, key: int) -> bool:
-    """Whether the session wrote the entry, or it lies below the place that the session forked from."""
+    """Whether the session wrote the entry, or it lies below where the session forked off."""
     own = db.execute("SELECT line FROM lines WHERE session = ?", (session,))
     todo = [line << LINE_BITS | LINE_FULL for (line,) in own]
     seen: set[int] = set()

@@ -268,10 +268,10 @@ class SqliteStore:
             self._upkeep.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._upkeep
+        self._commit.hurry()
         try:
-            await self.index_now()
-        except RecollectError as error:
-            self.warnings.append(f"the search index is behind: {error}")
+            with contextlib.suppress(RecollectError):  # what is pending stays marked
+                await self.index_now()
         finally:
             await self._commit.close()
             self._readers.shutdown()

@@ -83,10 +83,15 @@ def tagged(dialect: str, body: Body, tag: Json) -> Body:
     return msgspec.structs.replace(body, extra=json_text(extra | {dialect: tag}))
 
 
+def name_of(dialect: str, body: Body) -> str | None:
+    """The id that an imported entry had in the file."""
+    was = tag_of(dialect, body).get("was")
+    return was if isinstance(was, str) else None
+
+
 def known_as(dialect: str, entry: Entry) -> str:
     """The id an entry goes by in the file: that of its record, or its own."""
-    was = tag_of(dialect, entry.body).get("was")
-    return was if isinstance(was, str) else entry.id
+    return name_of(dialect, entry.body) or entry.id
 
 
 # --- references between entries ----------------------------------------------------------------

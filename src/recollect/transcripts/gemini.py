@@ -98,11 +98,13 @@ def _read_model(record: Json, content: list[Part], time: int | None, key: str) -
     calls: dict[str, ToolCall] = {p.id: p for p in content if isinstance(p, ToolCall)}
     shown = set(calls)
     results: list[ToolResult] = []
+    answered: set[str] = set()
     for position, each in enumerate(_objects(record.get("toolCalls"))):
         call = _call(each, f"{key[:12]}-{position}")
         if call.id not in calls:
             calls[call.id] = call
-        if (result := _result(each, call)) and all(r.call_id != call.id for r in results):
+        if call.id not in answered and (result := _result(each, call)):
+            answered.add(call.id)
             results.append(result)
     parts = [*thoughts, *content, *(call for id_, call in calls.items() if id_ not in shown)]
     model = record.get("model")

@@ -24,7 +24,7 @@ from recollect.transcripts import claude, gemini, history_server
 from recollect.transcripts.dialects import MARK, tag_of
 from recollect.transcripts.foreign import Foreign
 from recollect.transcripts.patches import Json
-from recollect.transcripts.planning import Plan, plan
+from recollect.transcripts.planning import Plan, is_bookkeeping, plan
 from recollect.transcripts.reading import Parsed, parse, read_bytes
 from recollect.transcripts.sources import keep, source_id
 from recollect.transcripts.times import gemini_name, history_server_name, parse_time, zoneless, zulu
@@ -121,15 +121,13 @@ async def _bring_in(
         time = max((entry.time for entry in foreign.entries), default=foreign.created)
         new_source = Entry(source, None, time, body)
     steps = plan(foreign, new_source, tree, path)
-    present = sum(entry.id in held for entry in foreign.entries)
-    tell(len(data) + present, total)
     await _write(store, session.id, steps, path[-1].id if path else None)
     tell(total, total)
     return Imported(
         session=session.id,
         format=foreign.format,
-        added=steps.new,
-        already=present,
+        added=len(steps.new),
+        already=len(foreign.entries) - sum(not is_bookkeeping(foreign, e) for e in steps.new),
         skipped=tuple((line, reason) for line, reason in foreign.problems),
         warnings=_warnings(session, steps),
     )

@@ -7,7 +7,7 @@ them, and a patch for all the rest.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from recollect.entries import (
@@ -52,8 +52,11 @@ class _Group(NamedTuple):
     sides: list[Entry]
 
 
-def write_records(dialect: Dialect, entries: Sequence[Entry]) -> Written:
-    names = {entry.id: known_as(dialect.name, entry) for entry in entries}
+def write_records(
+    dialect: Dialect, entries: Sequence[Entry], known: Mapping[str, str] | None = None
+) -> Written:
+    """`known` are the names in the file of entries that are referred to and not written here."""
+    names = dict(known or {}) | {e.id: known_as(dialect.name, e) for e in entries}
     before, *groups = _groups(dialect, entries)
     records = []
     for run, sides in groups:
@@ -103,16 +106,17 @@ def _own_run(dialect: Dialect, entries: Sequence[Entry], at: int) -> int:
     head = entries[at].body
     is_model = isinstance(head, Message) and head.role == "model"
     waiting, length = set(calls_in(head)) if is_model else set(), 1
-    for position, entry in enumerate(entries[at + 1 :], 2):
+    for position in range(at + 1, len(entries)):
+        body = entries[position].body
         if not waiting:
             break
-        if not dialect.stands_alone(entry.body):
+        if not dialect.stands_alone(body):
             continue
-        answers = answers_in(entry.body)
+        answers = answers_in(body)
         if not answers or not waiting.issuperset(answers) or len(set(answers)) < len(answers):
             break
         waiting.difference_update(answers)
-        length = position
+        length = position - at + 1
     return length
 
 

@@ -16,6 +16,8 @@ from typing import Any, TypeAlias
 
 Json: TypeAlias = dict[str, Any]
 Path: TypeAlias = list[str | int]
+_LONGEST_PATH = 120
+_MOST_WORK = 10_000_000
 
 
 def same(a: Any, b: Any) -> bool:
@@ -65,34 +67,45 @@ def _list_steps(a: list[Any], b: list[Any], path: Path) -> Iterator[list[Any]]:
 
 
 def apply(value: Any, patch: object) -> Any:
-    if not isinstance(patch, list):
+    """The value with these changes. Steps that do not fit, and paths and lists so long that no
+    `diff` of ours made them, are passed over."""
+    if not isinstance(patch, list) or not patch:
         return value
+    holder = [_copied(value)]
+    work = 0
     for step in patch:
         if isinstance(step, list) and step and isinstance(step[0], list):
-            value = _apply_at(value, step[0], step[1:])
+            work += _change(holder, [0, *step[0][: _LONGEST_PATH + 1]], step[1:])
+        if work > _MOST_WORK:
+            break
+    return holder[0]
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_copied(item) for item in value]
     return value
 
 
-def _apply_at(value: Any, path: Path, change: list[Any]) -> Any:
-    if len(path) > 1:
-        key = path[0]
+def _change(value: Any, path: Path, change: list[Any]) -> int:
+    """Makes one change in place; how many items of a list had to move for it."""
+    if len(path) > _LONGEST_PATH:
+        return 0
+    for key in path[:-1]:
         if not _holds(value, key):
-            return value
-        return _with(value, key, _apply_at(value[key], path[1:], change))
-    if len(change) == 3:
-        if not path:
-            return _spliced(value, change)
-        return (
-            _with(value, path[0], _spliced(value[path[0]], change))
-            if _holds(value, path[0])
-            else value
-        )
-    if not path:
-        return change[0] if change else value
-    if isinstance(value, dict) and isinstance(path[0], str):
-        rest = {key: item for key, item in value.items() if key != path[0]}
-        return rest | {path[0]: change[0]} if change else rest
-    return _with(value, path[0], change[0]) if change and _holds(value, path[0]) else value
+            return 0
+        value = value[key]
+    last = path[-1]
+    new_key = isinstance(value, dict) and isinstance(last, str)
+    if len(change) == 1 and (new_key or _holds(value, last)):
+        value[last] = _copied(change[0])
+    elif not change and new_key:
+        value.pop(last, None)
+    elif len(change) == 3 and _holds(value, last):
+        return _splice(value[last], *change)
+    return 0
 
 
 def _holds(value: Any, key: Any) -> bool:
@@ -101,15 +114,9 @@ def _holds(value: Any, key: Any) -> bool:
     return isinstance(value, list) and type(key) is int and 0 <= key < len(value)
 
 
-def _with(value: Any, key: Any, item: Any) -> Any:
-    copy = value.copy()
-    copy[key] = item
-    return copy
-
-
-def _spliced(value: Any, change: list[Any]) -> Any:
-    start, count, items = change
+def _splice(value: Any, start: Any, count: Any, items: Any) -> int:
     fits = type(start) is int and type(count) is int and start >= 0 and count >= 0
     if not (fits and isinstance(value, list) and isinstance(items, list)):
-        return value
-    return value[:start] + items + value[start + count :]
+        return 0
+    value[start : start + count] = _copied(items)
+    return len(value)

@@ -11,12 +11,14 @@ the file has been changed in its past, the head stays and the file's version is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
+
+import msgspec
 
 from recollect.entries import Body, Entry, Message, Source, Text, Title, ToolCall, json_text
 from recollect.store.ids import derived_id
-from recollect.transcripts.dialects import tag_of
+from recollect.transcripts.dialects import name_of, tag_of
 from recollect.transcripts.foreign import Foreign
 
 
@@ -34,14 +36,15 @@ class Plan(NamedTuple):
     displaced: int = 0  # entries of ours that the file's version does not go on from
 
     @property
-    def new(self) -> int:
-        return sum(len(run.entries) for run in self.runs)
+    def new(self) -> tuple[Entry, ...]:
+        return tuple(entry for run in self.runs for entry in run.entries)
 
 
 def plan(
     foreign: Foreign, source: Entry | None, tree: Sequence[Entry], path: Sequence[Entry]
 ) -> Plan:
     """`tree` is all the session holds, `path` what leads to its head, `source` a new one if any."""
+    foreign = _at_home(foreign, {entry.id: entry for entry in tree})
     held = {entry.id for entry in tree}
     missing = [entry for entry in foreign.entries if entry.id not in held]
     main = _main_path(foreign)
@@ -51,13 +54,40 @@ def plan(
     if not any(entry.id in spine for run in runs for entry in run.entries):
         return Plan(runs, "none")
     tail = _after(path, fork)
-    if tail is not None and all(_is_bookkeeping(foreign, entry) for entry in tail):
+    if tail is not None and all(is_bookkeeping(foreign, entry) for entry in tail):
         head = path[-1].id if path else None
         moved = tuple(run._replace(after=head) if run.after == fork else run for run in runs)
         return Plan(moved, "on")
     follows = tail is not None and _explained(foreign, tail, set(main))
-    count = sum(not _is_bookkeeping(foreign, entry) for entry in tail or ())
+    count = sum(not is_bookkeeping(foreign, entry) for entry in tail or ())
     return Plan(runs, "follow" if follows else "aside", count)
+
+
+def _at_home(foreign: Foreign, held: Mapping[str, Entry]) -> Foreign:
+    """With the ids we know: entries of ours that left in an export and come back are the same."""
+    ours: dict[str | None, str] = {}
+    for entry in foreign.entries:
+        known = held.get(name_of(foreign.format, entry.body) or "")
+        if known is not None and entry.id not in held and _alike(known.body, entry.body):
+            ours[entry.id] = known.id
+    if not ours:
+        return foreign
+    entries = tuple(
+        _under(entry, ours.get(entry.parent, entry.parent))
+        for entry in foreign.entries
+        if entry.id not in ours
+    )
+    return msgspec.structs.replace(
+        foreign,
+        entries=(*(held[id_] for id_ in ours.values()), *entries),
+        leaf=ours.get(foreign.leaf, foreign.leaf),
+    )
+
+
+def _alike(ours: Body, theirs: Body) -> bool:
+    if isinstance(ours, Message) and isinstance(theirs, Message):
+        return ours.role == theirs.role and ours.parts == theirs.parts
+    return type(ours) is type(theirs)
 
 
 def _main_path(foreign: Foreign) -> list[str]:
@@ -66,7 +96,7 @@ def _main_path(foreign: Foreign) -> list[str]:
     at = foreign.leaf
     while at is not None:
         ids.append(at)
-        at = parents[at]
+        at = parents.get(at)
     return ids[::-1]
 
 
@@ -134,7 +164,8 @@ def _after(path: Sequence[Entry], fork: str | None) -> Sequence[Entry] | None:
     return None
 
 
-def _is_bookkeeping(foreign: Foreign, entry: Entry) -> bool:
+def is_bookkeeping(foreign: Foreign, entry: Entry) -> bool:
+    """Written by an import about the file itself, not about what happened."""
     if isinstance(entry.body, Source):
         return True
     return isinstance(entry.body, Title) and "header" in tag_of(foreign.format, entry.body)
@@ -143,19 +174,19 @@ def _is_bookkeeping(foreign: Foreign, entry: Entry) -> bool:
 def _explained(foreign: Foreign, tail: Sequence[Entry], main: set[str]) -> bool:
     """Whether the file accounts for all of these entries of ours that it does not go on from."""
     theirs = {entry.id for entry in foreign.entries}
-    rest = [e for e in tail if e.id not in theirs and not _is_bookkeeping(foreign, e)]
-    named = [tag_of(foreign.format, entry.body) for entry in rest]
-    if any(not tag for tag in named):
-        return False
-    names = {tag["was"] for tag in named if "was" in tag}
-    if len(names) > 1:
-        return False
-    later = [
-        entry.body
+    later = {
+        name: entry.body
         for entry in foreign.entries
-        if entry.id in main and tag_of(foreign.format, entry.body).get("was") in names
-    ]
-    return not rest or (bool(later) and _grew(rest[0].body, later[0]))
+        if entry.id in main and (name := name_of(foreign.format, entry.body)) is not None
+    }
+    for entry in tail:
+        tag = tag_of(foreign.format, entry.body)
+        if entry.id in theirs or "joined" in tag or is_bookkeeping(foreign, entry):
+            continue
+        now = later.get(name_of(foreign.format, entry.body) or "")
+        if now is None or not _grew(entry.body, now):
+            return False
+    return True
 
 
 def _grew(before: Body, now: Body) -> bool:

@@ -2,9 +2,9 @@
 
 Whatever the bytes are, `parse` either returns the JSON objects it found, each with its line, and a
 problem for each thing it could not take as it stood (line, reason); or it raises `CannotImport`.
-Torn ends, glued records, NUL bytes, a BOM, bad UTF-8, lone surrogates, NaN and nesting beyond 100
-levels are problems, not failures. The work is linear in the size of the file: looking for the next
-whole record after a damaged one stops when a budget is used up.
+Torn ends, glued records, NUL bytes, a BOM, bad UTF-8, lone surrogates, NaN and nesting beyond
+`DEPTH_LIMIT` levels are problems, not failures. The work is linear in the size of the file: looking
+for the next whole record after a damaged one stops when a budget is used up.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ KNOWN = (
     "Claude Code (.jsonl: uuid, parentUuid, message)"
 )
 FILE_LIMIT = 2 * 1024**3
-DEPTH_LIMIT = 100
+DEPTH_LIMIT = 90  # of a record: the store takes 100 levels, and keeping one exact needs some
 DIGITS_LIMIT = 4_000  # Python itself refuses longer numbers
 PROBLEMS_TOLD = 1_000
 _BLANK = " \t\r\n\0\ufeff,"
 _MESSAGES = re.compile(r'"messages"\s*:\s*\[')
 _PAIR = re.compile(r'"(\w{1,40})"\s*:\s*"([^"\\\n]{0,400})"')
 _HEADER_LIMIT = 65_536
+_RECURSION_COST = 100_000  # in characters: what it takes Python to find out that it is too deep
 
 
 class Problem(NamedTuple):
@@ -73,7 +74,11 @@ def parse(data: bytes, name: str) -> Parsed:
     found = finder.records()
     format_ = recognise(found)
     if format_ is None:
-        why = "it is empty" if not data.strip(b" \t\r\n\0") else "its format is not recognised"
+        why = (
+            "it is empty"
+            if not data.strip(b" \t\r\n\0\xef\xbb\xbf")
+            else "its format is not recognised"
+        )
         raise CannotImport(name, f"{why}; known are: {KNOWN}")
     return Parsed(format=format_, records=tuple(found), problems=finder.problems())
 
@@ -175,7 +180,7 @@ class _Decoder:
             cost = error.pos - at + error.pos // 20 + 200
             raise _Broken(f"not JSON: {error.msg.lower()}", cost) from error
         except RecursionError as error:
-            raise _Broken(f"nested deeper than {DEPTH_LIMIT} levels", 5_000) from error
+            raise _Broken(f"nested deeper than {DEPTH_LIMIT} levels", _RECURSION_COST) from error
         return value, end
 
 
@@ -300,15 +305,14 @@ class _Finder:
         reason = f"nested deeper than {DEPTH_LIMIT} levels; left out"
         kept = []
         for position, message in enumerate(value["messages"], 1):
-            if isinstance(message, dict | list) and too_deep(message, DEPTH_LIMIT - 3):
+            if isinstance(message, dict | list) and too_deep(message):
                 self._tell(1, f"message {position}: {reason}")
             else:
                 kept.append(message)
         header = {
             key: item
             for key, item in value.items()
-            if key != "messages"
-            and not (isinstance(item, dict | list) and too_deep(item, DEPTH_LIMIT - 3))
+            if key != "messages" and not (isinstance(item, dict | list) and too_deep(item))
         }
         if header.keys() | {"messages"} != value.keys():
             self._tell(1, reason)

@@ -44,6 +44,17 @@ from recollect.transcripts.dialects import (
 from recollect.transcripts.marks import write_records
 from recollect.transcripts.patches import Json, apply, diff, same
 
+# what reading a mark can raise that is not a mark of ours
+_NOT_OURS = (
+    BadInput,
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+)
+
 
 class Reader:
     """Turns records into entries, one after the other; knows the ids of those it has seen."""
@@ -52,13 +63,24 @@ class Reader:
         self._dialect, self._session = dialect, session
         self._answered = answered  # calls whose result has a record of its own
         self._ids: dict[str, str] = {}  # by the id in the file
+        self._names: dict[str, str] = {}  # the other way round
+        self._anchors: dict[str, str] = {}  # of entries that ride along: what they ride on
 
     def read(self, record: Json, parent: Entry | None, start: int) -> list[Entry]:
         """The entries of a record that follows `parent`; `start` is when the session began."""
-        above = parent.id if parent else ""
-        key = derived_id(self._dialect.name, self._session, above, canonical(record))
+        # not what rides along: a record is the same with and without edits of ours around it
+        above = self._anchors.get(parent.id, parent.id) if parent else ""
+        mark = self._dialect.mark_of(record)
+        foreign = isinstance(mark, dict) and "id" not in mark
+        own = self._dialect.with_mark(record, None) if foreign else record
+        key = derived_id(self._dialect.name, self._session, above, canonical(own))
         base = _Base(key, parent, start)
-        entries = self._marked(record, base) or self._plain(record, base)
+        if isinstance(mark, dict) and (entries := self._marked(record, mark, base)):
+            return entries
+        if foreign:  # what looks like a mark is none, so it is part of the record
+            key = derived_id(self._dialect.name, self._session, above, canonical(record))
+            base = _Base(key, parent, start)
+        entries = self._plain(record, base)
         self._learn(entries)
         return entries
 
@@ -67,31 +89,34 @@ class Reader:
         key = derived_id(self._dialect.name, self._session, "before", json_text(items))
         try:
             entries = self._sides(items, _Base(key, None, start))
-        except (BadInput, LookupError, TypeError, ValueError):
+        except _NOT_OURS:
             return None
         if not same(write_records(self._dialect, entries).before, items):
             return None
         self._learn(entries)
+        self._anchors.update((entry.id, "") for entry in entries)
         return entries
 
     def _learn(self, entries: Iterable[Entry]) -> None:
-        self._ids.update((known_as(self._dialect.name, entry), entry.id) for entry in entries)
+        for entry in entries:
+            name = known_as(self._dialect.name, entry)
+            self._ids[name], self._names[entry.id] = entry.id, name
 
-    def _marked(self, record: Json, base: _Base) -> list[Entry] | None:
+    def _marked(self, record: Json, mark: Json, base: _Base) -> list[Entry] | None:
         """By the mark that an export of ours made; None unless it gives exactly this record."""
-        mark = self._dialect.mark_of(record)
-        if not isinstance(mark, dict):
-            return None
         plain = self._dialect.with_mark(record, None)
         try:
             run = self._ours(plain, mark, base) if "id" in mark else self._plain(plain, base)
             self._learn(run)
             after = self._sides(mark.get("after", []), base.after(run))
-            written = write_records(self._dialect, [*run, *after])
-        except (BadInput, LookupError, TypeError, ValueError):
+            written = write_records(self._dialect, [*run, *after], self._names)
+        except _NOT_OURS:
             return None
-        exact = not written.before and same(written.records, [record])
-        return [*run, *after] if exact else None
+        if written.before or not same(written.records, [record]):
+            return None
+        self._learn(after)
+        self._anchors.update((entry.id, run[-1].id) for entry in after)
+        return [*run, *after]
 
     def _ours(self, plain: Json, mark: Json, base: _Base) -> list[Entry]:
         loose = called(self._dialect.read(plain, str(mark["id"])), mark.get("calls"))
@@ -108,7 +133,8 @@ class Reader:
             body = renamed(item["body"], lambda name: self._ids.get(name, name))
             tag = {"was": item["id"]}
             base = base.after(entries[-1:])
-            value = {"id": base.next_id, "parent": base.parent_id, "time": item["time"]}
+            id_ = derived_id(base.next_id, json_text(item))
+            value = {"id": id_, "parent": base.parent_id, "time": item["time"]}
             entry = entry_from_json(value | {"body": body | {self._dialect.name: tag}})
             if not -(2**53) <= entry.time < 2**53:
                 raise BadInput(f"time {entry.time} is not in whole milliseconds")
