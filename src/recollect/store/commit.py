@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import struct
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -195,16 +196,22 @@ def _finish(batch: list[_Waiting], error: BaseException | None) -> None:
         waiting.error = error or waiting.error
 
 
+# What reading a row may raise when the row is not what was written.
+_NONSENSE = (StopIteration, TypeError, AttributeError, LookupError, ValueError, struct.error)
+
+
 def explain(error: BaseException, path: str) -> BaseException:
-    """SQLite's error in our words; anything else as it is."""
+    """SQLite's error, or what nonsense in a row led to, in our words; anything else as it is."""
+    if isinstance(error, RecollectError):
+        return error
     if isinstance(error, apsw.FullError):
         return CannotWrite(path, "the disk is full")
     if isinstance(error, apsw.ReadOnlyError | apsw.PermissionsError | apsw.CantOpenError):
         return CannotWrite(path, "the file or its directory is read-only")
     if isinstance(error, apsw.IOError):
         return CannotWrite(path, f"the disk reported an error ({error})")
-    if isinstance(error, apsw.CorruptError | apsw.NotADBError):
-        return Damaged(f"{path} is damaged ({error})")
     if isinstance(error, apsw.BusyError):
         return CannotWrite(path, "another process holds it and did not let go in time")
+    if isinstance(error, (apsw.Error, *_NONSENSE)):
+        return Damaged(f"{path} is damaged ({type(error).__name__}: {error})")
     return error

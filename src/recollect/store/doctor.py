@@ -47,11 +47,9 @@ def examine(path: Path, progress: Progress | None = None) -> Report:
         db = connect(path)
     except NewerStore:
         raise
-    except CannotOpen as error:
-        if path.stat().st_size:
-            raise  # another program's file: nothing to repair
-        return Report(str(path), (_unreadable(error),), _file_facts(path))
     except RecollectError as error:
+        if isinstance(error, CannotOpen) and path.stat().st_size and not salvage.is_ours(path):
+            raise  # another program's file: nothing of ours to repair
         return Report(str(path), (_unreadable(error),), _file_facts(path))
     try:
         report_loss(path, db, expected)
@@ -63,7 +61,7 @@ def examine(path: Path, progress: Progress | None = None) -> Report:
         if not any(finding.place == "structure" for finding in findings):
             findings += checks.contents(Writer(db), progress or _silent)
         return Report(str(path), tuple(findings), _file_facts(path) | checks.facts(db))
-    except (apsw.Error, Damaged, ValueError) as error:
+    except (apsw.Error, Damaged, ValueError, TypeError, LookupError, AttributeError) as error:
         return Report(str(path), (_unreadable(error),), _file_facts(path))
     finally:
         db.close()

@@ -93,4 +93,5 @@ def _began(pid: int) -> str:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
-    return stat.rpartition(")")[2].split()[19]  # the 22nd field; the 2nd may hold spaces
+    fields = stat.rpartition(")")[2].split()  # from the 3rd on; the 2nd may hold spaces
+    return "" if fields[0] in "ZX" else fields[19]  # a zombie runs no more

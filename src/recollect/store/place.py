@@ -7,6 +7,7 @@ SQLite's locks and its shared memory do not hold there.
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import apsw
@@ -24,6 +25,7 @@ _PRAGMAS: dict[str, str | int] = {
     "journal_size_limit": 64 * 1024 * 1024,
     "cache_size": -16_000,
 }
+ABANDONED = 3_600  # seconds
 SAFE_SQLITE = (3, 51, 3)  # before this, two connections could corrupt a WAL they both reset
 _NETWORK = {
     "9p",
@@ -78,6 +80,9 @@ def make(path: Path) -> None:
     if _number(SAFE_SQLITE) > apsw.SQLITE_VERSION_NUMBER:
         raise CannotOpen(str(path), f"SQLite {apsw.sqlite_lib_version()} is unsafe; upgrade apsw")
     built = path.with_name(f".{path.name}.{new_id()}")
+    for old in path.parent.glob(f".{path.name}.*"):  # of a process that died while making one
+        if time.time() - old.stat().st_mtime > ABANDONED:
+            old.unlink(missing_ok=True)
     try:
         for missing in reversed([p for p in (path.parent, *path.parents) if not p.exists()]):
             missing.mkdir(mode=0o700, exist_ok=True)

@@ -61,6 +61,15 @@ def rebuild(path: Path, fresh: Path) -> str:
     return ", ".join(counts).replace("blobs", "contents")
 
 
+def is_ours(path: Path) -> bool:
+    """Whether a file that SQLite cannot read holds rows that only we write."""
+    for rowid, values in Pages(path, journal(path)).rows():
+        table = _table(values)
+        if table in ("sessions", "lines", "projects") and _proven(table, rowid, values):
+            return True
+    return False
+
+
 def collect(pages: Pages) -> dict[str, dict[int, list[Value]]]:
     """Rows by table and key, as far as the pages can be read."""
     found: dict[str, dict[int, list[Value]]] = {t: {} for t in _SHAPES}

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import apsw
 
-from recollect.errors import CannotOpen, NewerStore
+from recollect.errors import CannotOpen, Damaged, NewerStore
 
 APPLICATION_ID = 0x7265636F  # "reco"
 FORMAT = 1
@@ -24,6 +24,10 @@ LINE_BITS = 24
 LINE_FULL = (1 << LINE_BITS) - 1
 
 _TABLES = """
+CREATE TABLE recollect(
+    format INTEGER NOT NULL
+);
+INSERT INTO recollect VALUES (0);
 CREATE TABLE dictionaries(
     copy INTEGER PRIMARY KEY,
     number INTEGER NOT NULL,
@@ -103,11 +107,20 @@ _STEPS: tuple[Callable[[apsw.Connection], None], ...] = (_first,)
 
 
 def refuse_others(db: apsw.Connection, path: str) -> None:
-    """Before anything is changed: is this ours, and not from a newer version?"""
-    if int(db.pragma("application_id")) == APPLICATION_ID:
-        if (found := int(db.pragma("user_version"))) > FORMAT:
+    """Before anything is changed: is this ours, and not from a newer version?
+
+    The format stands in the file's header and in a table. One flipped bit in the header must not
+    make a store look like another program's, or like a newer one, or like an empty one.
+    """
+    header = (int(db.pragma("application_id")), int(db.pragma("user_version")))
+    ours = list(db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'recollect'"))
+    if ours:
+        ((found,),) = db.execute("SELECT format FROM recollect")
+        if header != (APPLICATION_ID, found):
+            raise Damaged(f"the header of {path} is damaged: it says {header}, the store {found}")
+        if found > FORMAT:
             raise NewerStore(path, found, FORMAT)
-    elif list(db.execute("SELECT 1 FROM sqlite_schema LIMIT 1")) or db.pragma("user_version"):
+    elif any(header) or list(db.execute("SELECT 1 FROM sqlite_schema LIMIT 1")):
         raise CannotOpen(path, "this is another program's database; name another file")
     else:
         raise CannotOpen(
@@ -128,6 +141,7 @@ def migrate(db: apsw.Connection) -> None:
             step(db)
         db.pragma("application_id", APPLICATION_ID)
         db.pragma("user_version", FORMAT)
+        db.execute("UPDATE recollect SET format = ?", (FORMAT,))
         db.execute("COMMIT")
     except BaseException:
         db.execute("ROLLBACK")

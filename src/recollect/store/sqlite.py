@@ -294,7 +294,7 @@ class SqliteStore:
                 return work(self._reader)
             finally:
                 db.execute("ROLLBACK")
-        except apsw.Error as error:
+        except Exception as error:
             raise explain(error, str(self.file)) from error
 
 
@@ -302,7 +302,7 @@ def _writer(path: Path) -> Writer:
     db = open_file(path)
     try:
         return Writer(db)
-    except apsw.Error as error:
+    except Exception as error:
         db.close()
         raise explain(error, str(path)) from error
 

@@ -8,6 +8,7 @@ kept. If some are missing, the journal is copied aside before anything can overw
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import struct
 import time
@@ -75,6 +76,8 @@ def report_loss(path: Path, db: apsw.Connection, expected: int) -> list[str]:
     aside = journal(path).with_name(f"{path.name}-wal.damaged-{time.time_ns()}")
     shutil.copyfile(journal(path), aside)
     aside.chmod(0o600)
+    with contextlib.suppress(apsw.Error):  # so that the next open does not find the same again
+        db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     warning = (
         f"the journal of {path.name} was damaged: {expected - kept} of {expected} frames could "
         f"not be replayed, so the newest entries may be missing. It was copied to {aside.name}; "

@@ -26,7 +26,7 @@ from recollect.entries import (
 )
 from recollect.store.ids import derived_id
 from recollect.transcripts import claude_parts as wire
-from recollect.transcripts.claude_tree import Record, Tree, grow
+from recollect.transcripts.claude_tree import Record, Tree, grow, is_subagent
 from recollect.transcripts.foreign import Foreign, session_id
 from recollect.transcripts.patches import Json
 from recollect.transcripts.records import canonical
@@ -54,8 +54,7 @@ def read(records: Iterable[tuple[int, Json]]) -> Foreign:
     found = list(records)
     tree, problems = grow(found)
     first = next((record.value for record in tree.records()), found[0][1] if found else {})
-    given = next((value["sessionId"] for _, value in found if "sessionId" in value), None)
-    session = session_id(NAME, given, first)
+    session = session_id(NAME, _given_id([value for _, value in found]), first)
     start = next((t for _, value in found if (t := parse_time(value.get("timestamp")))), 0)
     entries, ends = _entries(tree, session, start)
     leaf = ends.get(tree.leaf) if tree.leaf is not None else None
@@ -69,6 +68,14 @@ def read(records: Iterable[tuple[int, Json]]) -> Foreign:
         header=json_text({NAME: _about(first)}),
         problems=tuple(problems),
     )
+
+
+def _given_id(values: list[Json]) -> object:
+    given = next((value["sessionId"] for value in values if "sessionId" in value), None)
+    if not is_subagent(values):
+        return given
+    # a subagent's file bears the id of the session that called it
+    return f"{given}/{next((v['agentId'] for v in values if 'agentId' in v), '')}"
 
 
 def _about(record: Json) -> Json:
@@ -134,8 +141,8 @@ def _drafts(members: list[Record], names: Mapping[str, str]) -> list[_Draft]:
 
 
 def _extra(record: Record) -> str:
-    meta = {"isMeta": True} if record.value.get("isMeta") is True else {}
-    return json_text({NAME: {"was": record.uuid, **meta}})
+    """Nothing for most: entries without it load many times faster, and the source has it all."""
+    return json_text({NAME: {"isMeta": True}}) if record.value.get("isMeta") is True else ""
 
 
 def _reply(replies: list[Record]) -> Message:
@@ -151,7 +158,6 @@ def _reply(replies: list[Record]) -> Message:
         model=models[-1] if models else "",
         finish=_FINISH.get(stops[-1], stops[-1]) if stops else "",
         usage=max(usages, key=lambda usage: usage.output) if usages else None,
-        extra=_extra(replies[0]),
     )
 
 
@@ -182,7 +188,6 @@ def _compaction(boundary: Json | None, summary: Record | None) -> _Draft:
             tokens_before=tokens if type(tokens) is int and 0 <= tokens < 2**53 else 0,
             trigger="import",
             reason="" if text else "the file has no summary for this boundary",
-            extra=json_text({NAME: {"was": str(sources[0].get("uuid"))}}),
         ),
         sources,
     )

@@ -1,8 +1,8 @@
 """Which of Claude Code's records belong together, and what follows what.
 
-Every record with a uuid counts once. Sidechains are left out. A parent that is not in the file is
-replaced by the record before, as is a boundary's missing one; a circle is cut open. All of it is
-linear in the number of records.
+Every record with a uuid counts once. Sidechains are left out, unless there is nothing else. A
+parent that is not in the file is replaced by the record before, as is a boundary's missing one; a
+circle is cut open. All of it is linear in the number of records.
 """
 
 from __future__ import annotations
@@ -77,13 +77,17 @@ def grow(values: list[tuple[int, Json]]) -> tuple[Tree, list[Problem]]:
 
 def _records(values: list[tuple[int, Json]]) -> tuple[dict[str, Record], list[Problem]]:
     """By uuid, in the order of the file, each with a parent that is there."""
-    uuids = {v["uuid"] for _, v in values if isinstance(v.get("uuid"), str) and not _aside(v)}
+    chained = [value for _, value in values if isinstance(value.get("uuid"), str)]
+    alone = is_subagent(chained)
+    uuids = {value["uuid"] for value in chained if alone or not _aside(value)}
     records: dict[str, Record] = {}
     problems = []
     before: str | None = None
     for line, value in values:
         uuid = value.get("uuid")
-        if not isinstance(uuid, str) or uuid in records or _aside(value):
+        if not isinstance(uuid, str) or uuid in records:
+            continue
+        if _aside(value) and not alone:
             continue
         kind = _kind(value)
         parent = value.get("parentUuid") or value.get("logicalParentUuid")
@@ -104,6 +108,12 @@ def _records(values: list[tuple[int, Json]]) -> tuple[dict[str, Record], list[Pr
 
 def _aside(value: Json) -> bool:
     return value.get("isSidechain") is True
+
+
+def is_subagent(values: list[Json]) -> bool:
+    """A file of nothing but a sidechain: there it is the conversation."""
+    chained = [value for value in values if isinstance(value.get("uuid"), str)]
+    return bool(chained) and all(map(_aside, chained))
 
 
 def _kind(value: Json) -> Kind:

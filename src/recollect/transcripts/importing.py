@@ -18,20 +18,21 @@ from typing import Literal, TypeAlias, assert_never
 import msgspec
 
 from recollect.entries import Entry, Source
-from recollect.errors import AlreadyExists, HeadMoved, UnknownSession
+from recollect.errors import AlreadyExists, HeadMoved, UnknownEntry, UnknownSession
 from recollect.store.contract import Project, Session, Store
 from recollect.transcripts import claude, gemini, history_server
 from recollect.transcripts.dialects import MARK, tag_of
 from recollect.transcripts.foreign import Foreign
 from recollect.transcripts.patches import Json
 from recollect.transcripts.planning import Plan, is_bookkeeping, plan
-from recollect.transcripts.reading import Parsed, parse, read_bytes
+from recollect.transcripts.reading import PROBLEMS_TOLD, Parsed, Problem, parse, read_bytes
 from recollect.transcripts.sources import keep, source_id
 from recollect.transcripts.times import gemini_name, history_server_name, parse_time, zoneless, zulu
 
 Target: TypeAlias = Literal["gemini", "history-server"]
 Progress: TypeAlias = Callable[[int, int], None]
 _ATTEMPTS = 5  # when somebody else writes in the same session meanwhile
+_ENDS_LOOKED_UP = 200
 _LONE = re.compile("[\ud800-\udfff]")
 
 
@@ -48,7 +49,11 @@ def read_foreign(data: bytes, name: str) -> Foreign:
     """The session that a file tells, or `CannotImport`."""
     parsed = parse(data, name)
     foreign = _converted(parsed)
-    return msgspec.structs.replace(foreign, problems=(*parsed.problems, *foreign.problems))
+    problems = parsed.problems + foreign.problems
+    if len(problems) > 2 * PROBLEMS_TOLD:
+        more = Problem(0, f"{len(problems) - PROBLEMS_TOLD:,} more problems")
+        problems = (*problems[:PROBLEMS_TOLD], more)
+    return msgspec.structs.replace(foreign, problems=problems)
 
 
 def _converted(parsed: Parsed) -> Foreign:
@@ -81,12 +86,29 @@ async def import_file(
     data = await asyncio.to_thread(read_bytes, place)
     foreign = await asyncio.to_thread(read_foreign, data, place.name)
     session = await _session(store, foreign, project)
+    if await _is_complete(store, foreign, source_id(foreign, data)):
+        return _imported(foreign, session, Plan((), "none"))
     for _ in range(_ATTEMPTS - 1):
         try:
-            return await _bring_in(store, foreign, data, place.name, session, progress)
+            return await _bring_in(store, foreign, data, place.name, session, progress or _silent)
         except (HeadMoved, AlreadyExists):
             session = await store.session(foreign.session)
-    return await _bring_in(store, foreign, data, place.name, session, progress)
+    return await _bring_in(store, foreign, data, place.name, session, progress or _silent)
+
+
+async def _is_complete(store: Store, foreign: Foreign, source: str) -> bool:
+    """Whether just this file has been imported: parents are written before their children, so
+    when all ends are there, everything is."""
+    parents = {entry.parent for entry in foreign.entries}
+    ends = [entry.id for entry in foreign.entries if entry.id not in parents]
+    if len(ends) > _ENDS_LOOKED_UP:
+        return False
+    try:
+        for entry in (source, *ends):
+            await store.entry(entry, session=foreign.session)
+    except UnknownEntry:
+        return False
+    return True
 
 
 async def _session(store: Store, foreign: Foreign, project: Project | None) -> Session:
@@ -103,31 +125,45 @@ async def _session(store: Store, foreign: Foreign, project: Project | None) -> S
 
 
 async def _bring_in(
-    store: Store,
-    foreign: Foreign,
-    data: bytes,
-    name: str,
-    session: Session,
-    progress: Progress | None,
+    store: Store, foreign: Foreign, data: bytes, name: str, session: Session, progress: Progress
 ) -> Imported:
     tree = await store.tree(session.id)
-    path = await store.path(session.id)
-    held = {entry.id for entry in tree}
-    total = len(data) + len(foreign.entries)
-    tell = progress or _silent
+    path = _path(tree, session)
+    total = len(data) + len(foreign.entries) + 2  # bytes, entries, source and title
     new_source = None
-    if (source := source_id(foreign, data)) not in held:
-        body = await keep(store, foreign, data, name, tree, lambda done: tell(done, total))
+    source = source_id(foreign, data)
+    if source not in {entry.id for entry in tree}:
+        body = await keep(store, foreign, data, name, tree, lambda done: progress(done, total))
         time = max((entry.time for entry in foreign.entries), default=foreign.created)
         new_source = Entry(source, None, time, body)
     steps = plan(foreign, new_source, tree, path)
-    await _write(store, session.id, steps, path[-1].id if path else None)
-    tell(total, total)
+    missing = len(steps.new)
+    await _write(
+        store, session, steps, lambda written: progress(total - max(missing - written, 0), total)
+    )
+    progress(total, total)
+    return _imported(foreign, session, steps)
+
+
+def _path(tree: Sequence[Entry], session: Session) -> tuple[Entry, ...]:
+    """Root to head. Reading it from the store would read everything a second time."""
+    entries = {entry.id: entry for entry in tree}
+    path, at = [], session.head
+    while at is not None:
+        if at not in entries:  # the session moved after it was looked up
+            raise HeadMoved(session.id, session.head, None)
+        path.append(entries[at])
+        at = entries[at].parent
+    return tuple(reversed(path))
+
+
+def _imported(foreign: Foreign, session: Session, steps: Plan) -> Imported:
+    new = sum(not is_bookkeeping(foreign, entry) for entry in steps.new)
     return Imported(
         session=session.id,
         format=foreign.format,
         added=len(steps.new),
-        already=len(foreign.entries) - sum(not is_bookkeeping(foreign, e) for e in steps.new),
+        already=len(foreign.entries) - new,
         skipped=tuple((line, reason) for line, reason in foreign.problems),
         warnings=_warnings(session, steps),
     )
@@ -137,17 +173,26 @@ def _silent(_done: int, _total: int) -> None:
     pass
 
 
-async def _write(store: Store, session: str, steps: Plan, head: str | None) -> None:
+async def _write(store: Store, session: Session, steps: Plan, tell: Callable[[int], None]) -> None:
+    head, stays, written = session.head, steps.course in ("aside", "none"), 0
     at = head
     try:
         for after, entries in steps.runs:
             if after != at:
-                await store.rewind(session, after, head=at)
+                await store.rewind(session.id, after, head=at)
                 at = after
-            at = (await store.append(session, entries, parent=at))[-1].id
-    finally:  # also when this is cancelled half-way
-        if steps.course in ("aside", "none") and at != head:
-            await store.rewind(session, head, head=at)
+            at = (await store.append(session.id, entries, parent=at))[-1].id
+            written += len(entries)
+            tell(written)
+    except HeadMoved:
+        raise
+    except BaseException:
+        if stays:  # from wherever a write that was cancelled under way may yet take it
+            await store.rewind(session.id, head)
+        raise
+    end = head if stays else steps.end
+    if at != end:
+        await store.rewind(session.id, end, head=at)
 
 
 def _warnings(session: Session, steps: Plan) -> tuple[str, ...]:

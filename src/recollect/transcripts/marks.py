@@ -68,6 +68,9 @@ def write_records(
             mark = _mark(dialect, record, run, names)
         if sides:
             mark["after"] = [_to_json(dialect, side, names) for side in sides]
+            # a foreign record may have had something of its own where the mark goes
+            unmarked = dialect.with_mark(dialect.with_mark(record, mark), None)
+            mark |= {"undo": undo} if (undo := diff(unmarked, record)) else {}
         records.append(dialect.with_mark(record, mark) if mark else record)
     return Written(records, [_to_json(dialect, side, names) for side in before.sides])
 

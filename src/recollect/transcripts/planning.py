@@ -21,6 +21,8 @@ from recollect.store.ids import derived_id
 from recollect.transcripts.dialects import name_of, tag_of
 from recollect.transcripts.foreign import Foreign
 
+_CANDIDATES = 50  # entries of one millisecond that are looked at
+
 
 class Run(NamedTuple):
     after: str | None
@@ -33,6 +35,7 @@ class Plan(NamedTuple):
 
     runs: tuple[Run, ...]
     course: Literal["on", "follow", "aside", "none"]
+    end: str | None = None  # the file's own place among what is new
     displaced: int = 0  # entries of ours that the file's version does not go on from
 
     @property
@@ -51,16 +54,17 @@ def plan(
     fork = next((id_ for id_ in reversed(main) if id_ in held), None)
     missing, spine = _with_bookkeeping(foreign, source, missing, held, main, fork)
     runs = _runs(missing, spine)
-    if not any(entry.id in spine for run in runs for entry in run.entries):
+    end = next((entry.id for entry in reversed(missing) if entry.id in spine), None)
+    if end is None:
         return Plan(runs, "none")
     tail = _after(path, fork)
     if tail is not None and all(is_bookkeeping(foreign, entry) for entry in tail):
         head = path[-1].id if path else None
         moved = tuple(run._replace(after=head) if run.after == fork else run for run in runs)
-        return Plan(moved, "on")
+        return Plan(moved, "on", end)
     follows = tail is not None and _explained(foreign, tail, set(main))
     count = sum(not is_bookkeeping(foreign, entry) for entry in tail or ())
-    return Plan(runs, "follow" if follows else "aside", count)
+    return Plan(runs, "follow" if follows else "aside", end, count)
 
 
 def _at_home(foreign: Foreign, held: Mapping[str, Entry]) -> Foreign:
@@ -174,17 +178,15 @@ def is_bookkeeping(foreign: Foreign, entry: Entry) -> bool:
 def _explained(foreign: Foreign, tail: Sequence[Entry], main: set[str]) -> bool:
     """Whether the file accounts for all of these entries of ours that it does not go on from."""
     theirs = {entry.id for entry in foreign.entries}
-    later = {
-        name: entry.body
-        for entry in foreign.entries
-        if entry.id in main and (name := name_of(foreign.format, entry.body)) is not None
-    }
+    later: dict[int, list[Body]] = {}
+    for entry in foreign.entries:
+        if entry.id in main:
+            later.setdefault(entry.time, []).append(entry.body)
     for entry in tail:
-        tag = tag_of(foreign.format, entry.body)
-        if entry.id in theirs or "joined" in tag or is_bookkeeping(foreign, entry):
+        joined = "joined" in tag_of(foreign.format, entry.body)
+        if entry.id in theirs or joined or is_bookkeeping(foreign, entry):
             continue
-        now = later.get(name_of(foreign.format, entry.body) or "")
-        if now is None or not _grew(entry.body, now):
+        if not any(_grew(entry.body, body) for body in later.get(entry.time, ())[:_CANDIDATES]):
             return False
     return True
 

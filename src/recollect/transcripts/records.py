@@ -72,7 +72,7 @@ class Reader:
         above = self._anchors.get(parent.id, parent.id) if parent else ""
         mark = self._dialect.mark_of(record)
         foreign = isinstance(mark, dict) and "id" not in mark
-        own = self._dialect.with_mark(record, None) if foreign else record
+        own = self._unmarked(record, mark) if foreign and isinstance(mark, dict) else record
         key = derived_id(self._dialect.name, self._session, above, canonical(own))
         base = _Base(key, parent, start)
         if isinstance(mark, dict) and (entries := self._marked(record, mark, base)):
@@ -104,7 +104,7 @@ class Reader:
 
     def _marked(self, record: Json, mark: Json, base: _Base) -> list[Entry] | None:
         """By the mark that an export of ours made; None unless it gives exactly this record."""
-        plain = self._dialect.with_mark(record, None)
+        plain = self._unmarked(record, mark)
         try:
             run = self._ours(plain, mark, base) if "id" in mark else self._plain(plain, base)
             self._learn(run)
@@ -117,6 +117,11 @@ class Reader:
         self._learn(after)
         self._anchors.update((entry.id, run[-1].id) for entry in after)
         return [*run, *after]
+
+    def _unmarked(self, record: Json, mark: Json) -> Json:
+        """The record as it was before the mark."""
+        plain = apply(self._dialect.with_mark(record, None), mark.get("undo"))
+        return plain if isinstance(plain, dict) else record
 
     def _ours(self, plain: Json, mark: Json, base: _Base) -> list[Entry]:
         loose = called(self._dialect.read(plain, str(mark["id"])), mark.get("calls"))
