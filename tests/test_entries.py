@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect import entries
 from recollect.entries import (
     Body,
     Entry,
@@ -27,9 +26,10 @@ from recollect.entries import (
     entry_to_json,
 )
 from recollect.errors import BadInput, BadRole
+from recollect.schema import json_schema
 from tests.strategies import bodies, ids, json_values, numbers, text
 
-VALIDATOR = jsonschema.Draft202012Validator(entries.json_schema())
+VALIDATOR = jsonschema.Draft202012Validator(json_schema())
 SCHEMA = Path(__file__).parent.parent / "docs" / "entry.schema.json"
 
 
@@ -120,7 +120,7 @@ def test_values_cannot_be_changed() -> None:
 
 def test_the_published_schema_is_in_step() -> None:
     published = json.loads(SCHEMA.read_text(encoding="utf-8"))
-    today = json.loads(json.dumps(entries.json_schema()))
+    today = json.loads(json.dumps(json_schema()))
     assert published == today, "run: recollect schema > docs/entry.schema.json"
 
 

@@ -6,9 +6,8 @@ that log. Importing this package does nothing but define names, and loads each w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 __version__ = "0.1.0"
+TYPE_CHECKING = False  # type checkers know the name; importing `typing` would double the start-up
 
 if TYPE_CHECKING:
     from recollect.entries import Entry as Entry
@@ -53,7 +52,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [*sorted(_HOME_OF), "__version__"]  # noqa: PLE0604 - every name is a string
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOME_OF:
         raise AttributeError(f"module 'recollect' has no attribute {name!r}")
     from importlib import import_module

@@ -13,6 +13,6 @@ from recollect.cli.options import examples
 def schema() -> None:
     """Print the JSON Schema of an entry."""
     from recollect.cli.terminal import emit_json
-    from recollect.entries import json_schema
+    from recollect.schema import json_schema
 
     emit_json(json_schema())

@@ -20,6 +20,7 @@ from recollect.store.pages import Pages, Value
 from recollect.store.place import open_file
 from recollect.store.reading import Reader, bounds, stand_in
 from recollect.store.schema import LINE_BITS
+from recollect.store.strays import place_strays
 from recollect.store.wal import journal
 
 # By table: the types of its columns after the key (s text, i integer, b bytes, ? or NULL), and the
@@ -49,6 +50,7 @@ def rebuild(path: Path, fresh: Path) -> str:
                 insert = f"INSERT OR IGNORE INTO {table} VALUES ({marks})"  # noqa: S608
                 db.execute(insert, (key, *values))
         reader = Reader(db)
+        place_strays(reader)
         _find_lines(reader)
         _find_bases(db)
         _find_sessions(reader)

@@ -1,0 +1,197 @@
+"""Recollect, through the names a user has, except where it says otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from bench import clock, conversation
+from recollect import Query, Store, open_store
+
+SESSION = f"{1:032x}"
+_WARM_UP = f"{2:032x}"
+_FILE = "store.db"
+
+
+async def append(place: Path, n: int, start: int = 0) -> dict[str, Any]:
+    messages = conversation.messages(n, start)
+    async with open_store(place / _FILE) as store:
+        parent = await _head(store, start)
+        clock.settle()
+        before = clock.now()
+        for message in messages:
+            (entry,) = await store.append(SESSION, [message], parent=parent)
+            parent = entry.id
+        acknowledged = clock.now()
+        await store.index_now()
+    return clock.spans(before, acknowledged, clock.now(), place)
+
+
+async def _head(store: Store, start: int) -> str | None:
+    if not start:
+        await store.create(id=SESSION)
+    return (await store.session(SESSION)).head
+
+
+async def batch(place: Path, batches: int, size: int) -> dict[str, Any]:
+    messages = conversation.messages(batches * size)
+    async with open_store(place / _FILE) as store:
+        parent = await _head(store, 0)
+        clock.settle()
+        before = clock.now()
+        for first in range(0, len(messages), size):
+            entries = await store.append(SESSION, messages[first : first + size], parent=parent)
+            parent = entries[-1].id
+        acknowledged = clock.now()
+        await store.index_now()
+    return clock.spans(before, acknowledged, clock.now(), place)
+
+
+async def fill(place: Path, n: int, size: int = 1_000) -> dict[str, Any]:
+    """A store as it is in use: it has seen another session and has made its dictionary."""
+    async with open_store(place / _FILE) as store:
+        await store.create(id=_WARM_UP)
+        await store.append(_WARM_UP, conversation.messages(*conversation.WARM_UP), parent=None)
+        trained = await _dictionary(place)
+        await store.create(id=SESSION)
+        parent = None
+        before = clock.now()
+        for first in range(0, n, size):
+            more = conversation.messages(min(size, n - first), first)
+            parent = (await store.append(SESSION, more, parent=parent))[-1].id
+        await store.index_now()
+        done = clock.now()
+    return {"trained": trained, "wall": done.wall - before.wall, "cpu": done.cpu - before.cpu}
+
+
+async def _dictionary(place: Path) -> bool:
+    """Whether the store made its dictionary within some seconds (looks into the file)."""
+    for _ in range(50):
+        await asyncio.sleep(0.2)
+        db = apsw.Connection(str(place / _FILE), flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            if list(db.execute("SELECT 1 FROM dictionaries LIMIT 1")):
+                return True
+        finally:
+            db.close()
+    return False
+
+
+async def load(place: Path, last: int | None = None, repeats: int = 5, **_: Any) -> dict[str, Any]:
+    async with open_store(place / _FILE) as store:
+
+        async def work() -> int:
+            return len(await store.path(SESSION, last=last))
+
+        return await clock.repeat(work, repeats)
+
+
+async def fill_sessions(place: Path, n: int) -> dict[str, Any]:
+    messages = conversation.messages(4)
+    async with open_store(place / _FILE) as store:
+        for i in range(n):
+            session = await store.create(title=f"session {i}")
+            await store.append(session.id, messages, parent=None)
+    return {}
+
+
+async def opening(place: Path, repeats: int = 9) -> dict[str, Any]:
+    async def work() -> int:
+        async with open_store(place / _FILE):
+            return 1
+
+    return await clock.repeat(work, repeats)
+
+
+async def listing(place: Path, repeats: int = 9) -> dict[str, Any]:
+    async with open_store(place / _FILE) as store:
+
+        async def work() -> int:
+            return len(await store.sessions())
+
+        return await clock.repeat(work, repeats)
+
+
+async def search(place: Path, words: str, repeats: int = 9) -> dict[str, Any]:
+    query = Query(words=f'"{words}"' if " " in words else words)
+    async with open_store(place / _FILE) as store:
+
+        async def work() -> int:
+            return len(await store.search(query))
+
+        return await clock.repeat(work, repeats)
+
+
+async def paced(place: Path, n: int, pause: float, index: bool) -> dict[str, Any]:
+    """Appends with a pause between them, as an agent makes them; how long each took.
+
+    Without `index` the background task is kept from starting. That reaches into the store, because
+    recollect has no such switch: nobody should want one.
+    """
+    messages = conversation.messages(n)
+    async with open_store(place / _FILE) as store:
+        parent = await _head(store, 0)
+        if not index:
+            assert hasattr(store, "_wake"), "the store's indexing is started elsewhere now"
+            store._wake = lambda: None  # type: ignore[method-assign]
+        clock.settle()
+        took, before = [], clock.now()
+        for message in messages:
+            began = time.perf_counter()
+            (entry,) = await store.append(SESSION, [message], parent=parent)
+            took.append(time.perf_counter() - began)
+            parent = entry.id
+            await asyncio.sleep(pause)
+        cpu = clock.now().cpu - before.cpu
+        assert index or store._upkeep is None, "the index was kept up all the same"
+    took.sort()
+    return {
+        "mean": statistics.fmean(took),
+        "median": took[n // 2],
+        "p99": took[n * 99 // 100],
+        "cpu": cpu,
+    }
+
+
+async def write_with_others(place: Path, number: int, n: int, start_at: float) -> dict[str, Any]:
+    messages = conversation.messages(n, number * n)
+    session = f"{number:032x}"
+    async with open_store(place / _FILE) as store:
+        clock.settle()
+        await asyncio.sleep(max(0.0, start_at - time.time()))
+        began, parent = time.time(), None
+        for message in messages:
+            (entry,) = await store.append(session, [message], parent=parent)
+            parent = entry.id
+        ended = time.time()
+    return {"began": began, "ended": ended}
+
+
+async def create_sessions(place: Path, n: int) -> dict[str, Any]:
+    async with open_store(place / _FILE) as store:
+        for number in range(n):
+            await store.create(id=f"{number:032x}")
+    return {}
+
+
+async def count(place: Path) -> dict[str, Any]:
+    async with open_store(place / _FILE) as store:
+        found = [len(await store.path(session.id)) for session in await store.sessions()]
+    return {"count": sum(found)}
+
+
+async def import_transcripts(place: Path, paths: list[str]) -> dict[str, Any]:
+    try:
+        from recollect.transcripts.importing import import_file
+    except ImportError:
+        return {"missing": True}
+    async with open_store(place / _FILE) as store:
+        for path in paths:
+            await import_file(store, Path(path))
+        await store.index_now()
+    return {"bytes": sum(p.stat().st_size for p in place.glob(f"{_FILE}*"))}

@@ -1,0 +1,65 @@
+"""The same rows through Python's own `sqlite3`, which is what most peers stand on.
+
+It opens a transaction and commits it by two more calls, and carries another SQLite than apsw does:
+the ratios of `shared/field.md` were to this, so it stands in the table as a second measure.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from bench import clock, conversation
+
+_INSERT = "INSERT INTO messages(session, body) VALUES ('raw', ?)"
+
+
+def connect(place: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(place / "stdlib.db")
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+        db.execute(f"PRAGMA {pragma}")
+    db.execute(
+        "CREATE TABLE IF NOT EXISTS messages(id INTEGER PRIMARY KEY, session TEXT, body TEXT)"
+    )
+    return db
+
+
+async def append(place: Path, n: int) -> dict[str, Any]:
+    payloads = conversation.payloads(n)
+    db = connect(place)
+    clock.settle()
+    before = clock.now()
+    for body in payloads:
+        db.execute(_INSERT, (body,))
+        db.commit()
+    acknowledged = clock.now()
+    db.close()
+    return clock.spans(before, acknowledged, clock.now(), place)
+
+
+async def batch(place: Path, batches: int, size: int) -> dict[str, Any]:
+    payloads = conversation.payloads(batches * size)
+    db = connect(place)
+    clock.settle()
+    before = clock.now()
+    for first in range(0, len(payloads), size):
+        db.executemany(_INSERT, ((body,) for body in payloads[first : first + size]))
+        db.commit()
+    acknowledged = clock.now()
+    db.close()
+    return clock.spans(before, acknowledged, clock.now(), place)
+
+
+async def load(place: Path, n: int, repeats: int = 5, **_: Any) -> dict[str, Any]:
+    db = connect(place)
+    db.executemany(_INSERT, ((body,) for body in conversation.payloads(n)))
+    db.commit()
+
+    async def work() -> int:
+        return len([json.loads(body) for (body,) in db.execute("SELECT body FROM messages")])
+
+    found = await clock.repeat(work, repeats)
+    db.close()
+    return found
