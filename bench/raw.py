@@ -1,8 +1,8 @@
-"""Raw SQLite: what the same payloads cost with the same settings and nothing around them.
+"""Raw SQLite: what the same messages cost with the same settings and nothing around them.
 
-One plain table, JSON text that was serialised beforehand, apsw, and the store's own connection
-settings by construction (WAL, synchronous=FULL, foreign keys, checkpoints and cache alike). No
-hashes, no ids, no index, no check of what is inserted.
+One plain table, `json.dumps` of each message, apsw, and the store's own connection settings by
+construction (WAL, synchronous=FULL, foreign keys, checkpoints and cache alike). No hashes, no ids,
+no index, no check of what is inserted. `bare` is the same with text that was serialised before.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -55,26 +56,32 @@ async def connect(place: Path, known: dict[str, Any] | None = None) -> apsw.Conn
     return db
 
 
-async def append(place: Path, n: int, start: int = 0) -> dict[str, Any]:
+async def append(
+    place: Path, n: int, start: int = 0, write: Callable[[Any], str] = json.dumps
+) -> dict[str, Any]:
     payloads = conversation.payloads(n, start)
+    values = payloads if write is str else [json.loads(body) for body in payloads]
     db = await connect(place)
     clock.settle()
     before = clock.now()
-    for body in payloads:
-        db.execute(_INSERT, (_SESSION, body))
+    for value in values:
+        db.execute(_INSERT, (_SESSION, write(value)))
     acknowledged = clock.now()
     db.close()
     return clock.spans(before, acknowledged, clock.now(), place)
 
 
-async def batch(place: Path, batches: int, size: int) -> dict[str, Any]:
+async def batch(
+    place: Path, batches: int, size: int, write: Callable[[Any], str] = json.dumps
+) -> dict[str, Any]:
     payloads = conversation.payloads(batches * size)
+    values = payloads if write is str else [json.loads(body) for body in payloads]
     db = await connect(place)
     clock.settle()
     before = clock.now()
-    for first in range(0, len(payloads), size):
+    for first in range(0, len(values), size):
         db.execute("BEGIN")
-        db.executemany(_INSERT, ((_SESSION, body) for body in payloads[first : first + size]))
+        db.executemany(_INSERT, ((_SESSION, write(v)) for v in values[first : first + size]))
         db.execute("COMMIT")
     acknowledged = clock.now()
     db.close()

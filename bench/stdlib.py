@@ -1,7 +1,7 @@
-"""The same rows through Python's own `sqlite3`, which is what most peers stand on.
+"""The same through Python's own `sqlite3`, which is what most peers stand on.
 
-It opens a transaction and commits it by two more calls, and carries another SQLite than apsw does:
-the ratios of `shared/field.md` were to this, so it stands in the table as a second measure.
+It opens a transaction and commits it by two more calls, and carries another SQLite than apsw does,
+so it stands in the table as a second measure.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def connect(place: Path) -> sqlite3.Connection:
 
 
 async def append(place: Path, n: int) -> dict[str, Any]:
-    payloads = conversation.payloads(n)
+    values = [json.loads(body) for body in conversation.payloads(n)]
     db = connect(place)
     clock.settle()
     before = clock.now()
-    for body in payloads:
-        db.execute(_INSERT, (body,))
+    for value in values:
+        db.execute(_INSERT, (json.dumps(value),))
         db.commit()
     acknowledged = clock.now()
     db.close()
@@ -40,12 +40,12 @@ async def append(place: Path, n: int) -> dict[str, Any]:
 
 
 async def batch(place: Path, batches: int, size: int) -> dict[str, Any]:
-    payloads = conversation.payloads(batches * size)
+    values = [json.loads(body) for body in conversation.payloads(batches * size)]
     db = connect(place)
     clock.settle()
     before = clock.now()
-    for first in range(0, len(payloads), size):
-        db.executemany(_INSERT, ((body,) for body in payloads[first : first + size]))
+    for first in range(0, len(values), size):
+        db.executemany(_INSERT, ((json.dumps(v),) for v in values[first : first + size]))
         db.commit()
     acknowledged = clock.now()
     db.close()

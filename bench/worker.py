@@ -13,11 +13,13 @@ Task = Callable[..., Coroutine[Any, Any, dict[str, Any]]]
 
 
 def _find(contender: str, task: str) -> Task:
-    from bench import ours, peers, raw, stdlib
+    from bench import bare, ours, peers, raw, stdlib
 
     if contender in peers.PEERS:
         return peers.task(contender, task)
-    found: Task = getattr({"raw": raw, "ours": ours, "sqlite3": stdlib}[contender], task)
+    found: Task = getattr(
+        {"raw": raw, "bare": bare, "ours": ours, "sqlite3": stdlib}[contender], task
+    )
     return found
 
 

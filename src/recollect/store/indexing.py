@@ -18,7 +18,7 @@ from recollect.store.words import index_text
 from recollect.store.writing import Writer
 
 SLICE = 512  # entries in one transaction; appends wait some ten milliseconds for it at most
-SAMPLES = 2_000
+SAMPLES = 1_000
 
 
 def behind(db: apsw.Connection) -> bool:
@@ -45,8 +45,8 @@ def index_slice(writer: Writer) -> bool:
     return behind(db)
 
 
-def _index_line(reader: Reader, line: int, room: int) -> int:
-    db = reader.db
+def _index_line(writer: Writer, line: int, room: int) -> int:
+    db = writer.db
     floor, top = bounds(line)
     ((done,),) = db.execute("SELECT indexed FROM lines WHERE line = ?", (line,))
     found = list(
@@ -55,7 +55,7 @@ def _index_line(reader: Reader, line: int, room: int) -> int:
             (floor + done, top, room),
         )
     )
-    words = ((key, _words(reader, body)) for key, body in found)
+    words = ((key, _words(writer, key, body)) for key, body in found)
     db.executemany(
         "INSERT INTO search(rowid, text) VALUES (?, ?)", [pair for pair in words if pair[1]]
     )
@@ -67,9 +67,10 @@ def _index_line(reader: Reader, line: int, room: int) -> int:
     return len(found)
 
 
-def _words(reader: Reader, stored: bytes) -> str:
+def _words(writer: Writer, key: int, stored: bytes) -> str:
     try:
-        return index_text(reader.body(stored))
+        fresh = key in writer.fresh
+        return index_text(writer.fresh.pop(key) if fresh else writer.body(stored))
     except (Damaged, NotFound, ValueError):
         return ""  # reading it reports the damage; the index has nothing to say about it
 

@@ -46,6 +46,7 @@ _WORD = re.compile(f"[{_CJK}]+|[^\\W_{_CJK}]+")
 _TERM = re.compile(r'(-?)(?:"([^"]*)"|(\S+))')
 _NOT_WORD = re.compile(r"\W+")
 Span: TypeAlias = tuple[int, int]
+_SPEAKS, _OF_A_TOOL = (Text, Thought), (ToolCall, ToolResult)
 
 
 class Term(msgspec.Struct, frozen=True):
@@ -71,7 +72,7 @@ def text_of(body: Body) -> str:
 
 
 def _part_text(part: Part | Content) -> str:
-    if isinstance(part, Text | Thought):
+    if isinstance(part, _SPEAKS):
         return part.text
     if isinstance(part, ToolCall):
         return f"{part.name} {part.arguments}"
@@ -87,7 +88,7 @@ def index_text(body: Body) -> str:
     text = text_of(body)[:INDEXED_CHARACTERS]
     if not isinstance(body, Message):
         return fold_for_index(text) if text else ""
-    tools = (part.name for part in body.parts if isinstance(part, ToolCall | ToolResult))
+    tools = (part.name for part in body.parts if isinstance(part, _OF_A_TOOL))
     marks = [_ROLE + body.role, *(_TOOL + _mark(name) for name in tools)]
     return f"{fold_for_index(text)} {' '.join(marks)}"
 

@@ -21,6 +21,7 @@ from recollect.store.schema import LINE_BITS, LINE_FULL
 from recollect.store.sessions import Head
 
 KNOWN_HEADS = 10_000  # sessions one process keeps in mind
+FRESH = 2_000  # small bodies that are kept for the index until it has taken them
 
 
 class New(NamedTuple):
@@ -37,6 +38,7 @@ class Writer(Reader):
     def __init__(self, db: apsw.Connection) -> None:
         super().__init__(db)
         self.drafts: set[str] = set()  # replies in progress that this process keeps
+        self.fresh: dict[int, Body] = {}  # by key: what the index need not read back
         self._heads: dict[str, tuple[int, Head]] = {}
         self._pending: set[int] = set()  # lines that are marked for the index
         self._titled: set[str] = set()
@@ -59,6 +61,7 @@ class Writer(Reader):
 
     def forget(self) -> None:
         self._heads.clear()
+        self.fresh.clear()
         self._pending.clear()
         self._titled.clear()
 
@@ -106,6 +109,8 @@ class Writer(Reader):
             stored.append((key, raw_id, time, previous, pack(json, moved=bool(moved))))
             entries.append(Entry(entry_id, parent, time, body))
             parent = entry_id
+            if not moved and len(self.fresh) < FRESH:
+                self.fresh[key] = body
             for digest, data in moved.items():
                 self.put(digest, data)
         self._insert(stored)
