@@ -128,3 +128,11 @@ def test_lines_that_cannot_be_read_are_counted_and_the_first_reasons_told(cli: C
     assert "recollect: warning: cut.jsonl" in done.err
     assert len(done.err.splitlines()) <= 7
     assert "hello" in cli.ok("sessions").out
+
+
+def test_two_sessions_of_one_minute_get_two_files(cli: Cli, tmp_path: Path) -> None:
+    ids = [conversation(cli) for _ in range(2)]
+    for session in ids:
+        cli.ok("export", session, "--to", "gemini", "-o", str(tmp_path))
+    told = [json.loads(file.read_bytes())["sessionId"] for file in tmp_path.glob("session-*.json")]
+    assert sorted(told) == sorted(ids)

@@ -58,7 +58,7 @@ async def sources(store: Store, session: str) -> list[Entry]:
 def test_importing_twice_adds_nothing(tmp_path: Path) -> None:
     async def work(store: SqliteStore, file: Path) -> None:
         first = await bring(store, file, gemini_file(ONE, TWO))
-        assert (first.added, first.already, first.warnings, first.skipped) == (3, 0, (), ())
+        assert (first.added, first.already, first.warnings, first.problems) == (3, 0, (), ())
         before = await store.tree(first.session)
         again = await bring(store, file, gemini_file(ONE, TWO))
         assert (again.added, again.already, again.session) == (0, 2, first.session)

@@ -49,25 +49,39 @@ def export(
     from recollect.cli.terminal import mention
     from recollect.cli.text import size
 
+    target = Path(output or ".").expanduser()
+    into = target.is_dir() or (output or "").endswith(os.sep)
+
     async def work(store: SqliteStore) -> tuple[str, bytes]:
         from recollect.transcripts.importing import export_session
 
         session = await store.session(prefix)
-        return await export_session(store, session.id, to)
+        taken = (lambda name, mine: _is_another(target / name, mine)) if into else None
+        return await export_session(store, session.id, to, taken)
 
     name, data = use_store(file, work)
     if output == "-":
         sys.stdout.buffer.write(data)
         return
-    target = Path(output or ".").expanduser()
-    if target.is_dir() or (output or "").endswith(os.sep):
-        target = target / name
+    target = target / name if into else target
     done = write_file(target, data, force=force)
     if done == "unchanged":
         mention(f"{target} has this content already")
     else:
         click.echo(target)
         mention(f"{size(len(data))} written")
+
+
+def _is_another(path: Path, session: str) -> bool:
+    """Whether a file is there that tells another session: its short name happens to be the same."""
+    import json
+
+    try:
+        return bool(json.loads(path.read_bytes()).get("sessionId") != session)
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return True
 
 
 def write_file(path: Path, data: bytes, *, force: bool) -> Written:

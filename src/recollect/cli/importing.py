@@ -101,16 +101,16 @@ def _tell(
     if imported is None:
         complain(problem)
         return
-    for line, reason in imported.skipped[:SHOWN_REASONS]:
+    for line, reason in imported.problems[:SHOWN_REASONS]:
         warn(f"{path.name}{f', line {line}' if line else ''}: {reason}")
-    if len(imported.skipped) > SHOWN_REASONS:
-        warn(f"{path.name}: {len(imported.skipped) - SHOWN_REASONS:,} more like these")
+    if len(imported.problems) > SHOWN_REASONS:
+        warn(f"{path.name}: {len(imported.problems) - SHOWN_REASONS:,} more like these")
     for warning in imported.warnings:
         warn(f"{path.name}: {warning}")
     if as_json:
         return
     what = f"{many(imported.added, 'entry')} added" if imported.added else "nothing new"
     known = f", {imported.already:,} known" if imported.already else ""
-    problems = f", {many(len(imported.skipped), 'problem')}" if imported.skipped else ""
+    problems = f", {many(len(imported.problems), 'problem')}" if imported.problems else ""
     to = f"session {labels[imported.session]}"
     click.echo(harmless(f"{path.name}: {what}{known}{problems} → {to}"))

@@ -31,6 +31,7 @@ from recollect.transcripts.times import gemini_name, history_server_name, parse_
 
 Target: TypeAlias = Literal["gemini", "history-server"]
 Progress: TypeAlias = Callable[[int, int], None]
+Taken: TypeAlias = Callable[[str, str], bool]
 _ATTEMPTS = 5  # when somebody else writes in the same session meanwhile
 _ENDS_LOOKED_UP = 200
 _LONE = re.compile("[\ud800-\udfff]")
@@ -41,7 +42,7 @@ class Imported(msgspec.Struct, frozen=True):
     format: str
     added: int
     already: int  # entries of the file that were there
-    skipped: tuple[tuple[int, str], ...] = ()  # line and reason; line 0 for a sum
+    problems: tuple[tuple[int, str], ...] = ()  # line and what was odd there; line 0 for a sum
     warnings: tuple[str, ...] = ()
 
 
@@ -164,7 +165,7 @@ def _imported(foreign: Foreign, session: Session, steps: Plan) -> Imported:
         format=foreign.format,
         added=len(steps.new),
         already=len(foreign.entries) - new,
-        skipped=tuple((line, reason) for line, reason in foreign.problems),
+        problems=tuple((line, reason) for line, reason in foreign.problems),
         warnings=_warnings(session, steps),
     )
 
@@ -215,14 +216,21 @@ def _warnings(session: Session, steps: Plan) -> tuple[str, ...]:
 # --- out ---------------------------------------------------------------------------------------
 
 
-async def export_session(store: Store, session_id: str, to: Target) -> tuple[str, bytes]:
-    """A proposed file name, and the session's path to its head as a file of that program."""
+async def export_session(
+    store: Store, session_id: str, to: Target, taken: Taken | None = None
+) -> tuple[str, bytes]:
+    """A proposed file name, and the session's path to its head as a file of that program.
+
+    `taken` says whether a name belongs to another session than the one with this foreign id.
+    """
     session = await store.session(session_id)
     path = await store.path(session.id)
     header = header_for(session, path, to)
     match to:
         case "gemini":
-            name = gemini_name(*_named(header, "sessionId", "startTime", session))
+            foreign, start = _named(header, "sessionId", "startTime", session)
+            free = None if taken is None else lambda name: taken(name, foreign)
+            name = gemini_name(foreign, start, taken=free)
             return name, to_bytes(gemini.write(header, path))
         case "history-server":
             name = history_server_name(*_named(header, "session_id", "created_at", session))
