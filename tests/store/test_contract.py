@@ -211,6 +211,23 @@ def test_a_rewind_moves_the_head_and_keeps_everything(play: Play[None]) -> None:
     play(story)
 
 
+def test_a_branch_grows_beside_the_path_and_the_head_stays(play: Play[None]) -> None:
+    async def story(store: SqliteStore) -> None:
+        session, entries = await grown(store, "one", "two")
+        (aside,) = await store.branch(session.id, [user("2b")], at=entries[0].id)
+        assert aside.parent == entries[0].id
+        assert await store.path(session.id) == entries
+        assert await store.path(session.id, at=aside.id) == (entries[0], aside)
+        (root,) = await store.branch(session.id, [user("1b")], at=None)
+        assert set(await store.tree(session.id)) == {*entries, aside, root}
+        with pytest.raises(UnknownEntry):
+            await store.branch(session.id, [user("x")], at="f" * 32)
+        await store.append(session.id, [user("three")], parent=entries[1].id)
+        assert texts(await store.path(session.id)) == ["one", "two", "three"]
+
+    play(story)
+
+
 def test_a_rewind_to_an_unknown_place_is_an_error_and_never_clears(play: Play[None]) -> None:
     async def story(store: SqliteStore) -> None:
         session, entries = await grown(store, "one", "two")

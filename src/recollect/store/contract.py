@@ -84,6 +84,12 @@ class Store(Protocol):
         time it comes with; its own `parent` is replaced by its place in the chain."""
         ...
 
+    async def branch(
+        self, session: str, items: Sequence[Body | Entry], *, at: str | None
+    ) -> tuple[Entry, ...]:
+        """Add items after `at`, wherever that is in the session; the head stays where it is."""
+        ...
+
     async def path(
         self,
         session: str,

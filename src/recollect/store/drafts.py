@@ -62,11 +62,8 @@ def _append(writer: Writer, session: int, base: int | None, draft: Entry) -> Non
     head = sessions.head_of(writer.db, session)
     if head.key == base:
         writer.append_at(session, head, prepare([draft]))
-        return
-    sessions.add_line(writer.db, session, base)
-    branch = sessions.head_of(writer.db, session)
-    writer.append_at(session, branch, prepare([draft]))
-    sessions.add_line(writer.db, session, head.key)  # the head stays where it was
+    else:
+        writer.branch_at(session, base, prepare([draft]))
 
 
 def me() -> str:

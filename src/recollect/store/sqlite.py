@@ -33,7 +33,7 @@ from recollect.store.ids import is_id, new_id, now
 from recollect.store.place import connect, open_file
 from recollect.store.reading import Reader
 from recollect.store.schema import LINE_BITS, LINE_FULL
-from recollect.store.writing import Writer, prepare
+from recollect.store.writing import New, Writer, prepare
 
 T = TypeVar("T")
 Damage = Literal["refuse", "mark"]
@@ -143,30 +143,35 @@ class SqliteStore:
     async def append(
         self, session: str, items: Sequence[Body | Entry], *, parent: str | None
     ) -> tuple[Entry, ...]:
+        return await self._add(items, lambda new: self._writer.append(session, new, parent))
+
+    async def branch(
+        self, session: str, items: Sequence[Body | Entry], *, at: str | None
+    ) -> tuple[Entry, ...]:
+        return await self._add(items, lambda new: self._writer.branch(session, new, at))
+
+    async def _add(
+        self, items: Sequence[Body | Entry], write: Callable[[list[New]], tuple[Entry, ...]]
+    ) -> tuple[Entry, ...]:
         if not items:
             return ()
         if len(items) > LONG_BATCH:
-            many = await self._commit(
-                lambda _: self._append_many(session, items, parent), long=True
-            )
-            self._wake()
-            return many
-        new = prepare(items)
-        entries = await self._commit(lambda _: self._writer.append(session, new, parent))
+            entries = await self._commit(lambda _: write(self._prepare_many(items)), long=True)
+        else:
+            new = prepare(items)
+            entries = await self._commit(lambda _: write(new))
         if self._writer.drafts:
             self._writer.drafts.difference_update(entry.id for entry in entries)
         self._wake()
         return entries
 
-    def _append_many(
-        self, session: str, items: Sequence[Body | Entry], parent: str | None
-    ) -> tuple[Entry, ...]:
+    def _prepare_many(self, items: Sequence[Body | Entry]) -> list[New]:
         new = prepare(items)
         if not self._writer.packer.trained:
             dictionary = rows.train([item.json for item in new])
             if dictionary is not None:
                 indexing.save_dictionary(self._writer, dictionary)
-        return self._writer.append(session, new, parent)
+        return new
 
     async def path(
         self,

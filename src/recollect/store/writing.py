@@ -93,6 +93,21 @@ class Writer(Reader):
                 self.db.execute("DELETE FROM drafts WHERE id = ?", (bytes.fromhex(entry.id),))
         return entries
 
+    def branch(self, session: str, new: list[New], at: str | None) -> tuple[Entry, ...]:
+        """Append after another entry than the head, which stays where it is."""
+        number, _ = self.head(session)
+        base = None if at is None else sessions.key_in_session(self.db, number, session, at)
+        entries = self.branch_at(number, base, new)
+        self.moved(session)
+        return entries
+
+    def branch_at(self, session: int, base: int | None, new: list[New]) -> tuple[Entry, ...]:
+        head = sessions.head_of(self.db, session)
+        sessions.add_line(self.db, session, base)
+        entries, _ = self.append_at(session, sessions.head_of(self.db, session), new)
+        sessions.add_line(self.db, session, head.key)
+        return entries
+
     def append_at(self, session: int, head: Head, new: list[New]) -> tuple[tuple[Entry, ...], Head]:
         line, key = head.line, head.key
         if key is None or key >> LINE_BITS != line:

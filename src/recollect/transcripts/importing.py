@@ -175,25 +175,19 @@ def _silent(_done: int, _total: int) -> None:
 
 
 async def _write(store: Store, session: Session, steps: Plan, tell: Callable[[int], None]) -> None:
+    """Every run but the one that the head follows is a branch: the head never strays."""
     head, stays, written = session.head, steps.course in ("aside", "none"), 0
-    at = head
-    try:
-        for after, entries in steps.runs:
-            if after != at:
-                await store.rewind(session.id, after, head=at)
-                at = after
-            at = (await store.append(session.id, entries, parent=at))[-1].id
-            written += len(entries)
-            tell(written)
-    except HeadMoved:
-        raise
-    except BaseException:
-        if stays:  # from wherever a write that was cancelled under way may yet take it
-            await store.rewind(session.id, head)
-        raise
-    end = head if stays else steps.end
-    if at != end:
-        await store.rewind(session.id, end, head=at)
+    for number, (after, entries) in enumerate(steps.runs, 1):
+        if stays or number < len(steps.runs):
+            await store.branch(session.id, entries, at=after)
+        else:
+            if after != head:
+                await store.rewind(session.id, after, head=head)
+            head = (await store.append(session.id, entries, parent=after))[-1].id
+        written += len(entries)
+        tell(written)
+    if not stays and head != steps.end:
+        await store.rewind(session.id, steps.end, head=head)
 
 
 def _warnings(session: Session, steps: Plan) -> tuple[str, ...]:

@@ -57,6 +57,8 @@ def plan(
     end = next((entry.id for entry in reversed(missing) if entry.id in spine), None)
     if end is None:
         return Plan(runs, "none")
+    if not path and fork is not None:  # an import that was cut short before its last run
+        return Plan(runs, "follow", end)
     tail = _after(path, fork)
     if tail is not None and all(is_bookkeeping(foreign, entry) for entry in tail):
         head = path[-1].id if path else None
