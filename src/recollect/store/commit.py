@@ -200,8 +200,9 @@ def _finish(batch: list[_Waiting], error: BaseException | None) -> None:
 _NONSENSE = (StopIteration, TypeError, AttributeError, LookupError, ValueError, struct.error)
 
 
-def explain(error: BaseException, path: str) -> BaseException:
-    """SQLite's error, or what nonsense in a row led to, in our words; anything else as it is."""
+def explain(error: BaseException, path: str, *, reading: bool = False) -> BaseException:
+    """SQLite's error in our words; when reading, also what nonsense in a row led to; anything
+    else as it is."""
     if isinstance(error, RecollectError):
         return error
     if isinstance(error, apsw.FullError):
@@ -212,6 +213,6 @@ def explain(error: BaseException, path: str) -> BaseException:
         return CannotWrite(path, f"the disk reported an error ({error})")
     if isinstance(error, apsw.BusyError):
         return CannotWrite(path, "another process holds it and did not let go in time")
-    if isinstance(error, (apsw.Error, *_NONSENSE)):
+    if isinstance(error, apsw.Error) or (reading and isinstance(error, _NONSENSE)):
         return Damaged(f"{path} is damaged ({type(error).__name__}: {error})")
     return error

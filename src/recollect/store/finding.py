@@ -40,7 +40,7 @@ def _session(row: Iterable[Any]) -> Session:
         entries=depth + (key & LINE_FULL) if on_line else depth,
         created=created,
         used=max(created, time) if time is not None and on_line else created,
-        project=path,
+        project=None if path is None else sessions.to_text(path),
         trashed=trashed,
         forked_from=forked.hex() if forked else None,
     )

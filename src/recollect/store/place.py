@@ -6,6 +6,7 @@ SQLite's locks and its shared memory do not hold there.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from pathlib import Path
@@ -81,8 +82,9 @@ def make(path: Path) -> None:
         raise CannotOpen(str(path), f"SQLite {apsw.sqlite_lib_version()} is unsafe; upgrade apsw")
     built = path.with_name(f".{path.name}.{new_id()}")
     for old in path.parent.glob(f".{path.name}.*"):  # of a process that died while making one
-        if time.time() - old.stat().st_mtime > ABANDONED:
-            old.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):  # somebody else's, just finished
+            if time.time() - old.stat().st_mtime > ABANDONED:
+                old.unlink()
     try:
         for missing in reversed([p for p in (path.parent, *path.parents) if not p.exists()]):
             missing.mkdir(mode=0o700, exist_ok=True)

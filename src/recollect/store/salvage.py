@@ -30,7 +30,7 @@ _SHAPES: dict[str, tuple[str, tuple[int | None, ...]]] = {
     "entries": ("b i b b", (16, 16, None)),
     "sessions": ("b i? s i i? b", (16, 8)),
     "lines": ("i i? i i b", (8,)),
-    "projects": ("s? s s s b", (8,)),
+    "projects": ("b? b b b b", (None, None, None, None, 8)),
     "blobs": ("b i b", (32, None)),
     "drafts": ("b i i? s i b", (16, None)),
     "quarantine": ("s i s b?", (None,)),

@@ -7,6 +7,7 @@ range of keys, a rewind or a fork is one new row in `lines`, and the head needs 
 last entry of the session's newest line, or that line's base while the line is empty.
 
 What is not covered by the hash chain (sessions, lines, projects) carries a `seal` over its fields.
+What names a project is bytes, because file names need not be text.
 A dictionary is kept twice, because every entry that was compressed with it hangs on it.
 """
 
@@ -36,10 +37,10 @@ CREATE TABLE dictionaries(
 );
 CREATE TABLE projects(
     project INTEGER PRIMARY KEY,
-    git TEXT UNIQUE,
-    path TEXT NOT NULL,
-    inode TEXT NOT NULL,
-    names TEXT NOT NULL,
+    git BLOB UNIQUE,
+    path BLOB NOT NULL,
+    inode BLOB NOT NULL,
+    names BLOB NOT NULL,
     seal BLOB NOT NULL
 );
 CREATE TABLE sessions(

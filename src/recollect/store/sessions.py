@@ -192,15 +192,16 @@ def set_title(db: apsw.Connection, session: int, title: str) -> None:
 def save_project(db: apsw.Connection, project: Project) -> int:
     """The project's row: found and brought up to date, or made."""
     number = find_project(db, project)
-    project = _storable(project)
-    fields = (project.git, project.path, project.inode, "\n".join(project.names))
+    git = None if project.git is None else to_bytes(project.git)
+    names = to_bytes("\0".join(project.names))
+    fields = (git, to_bytes(project.path), to_bytes(project.inode), names)
     if number is None:
         db.execute(
             "INSERT INTO projects(git, path, inode, names, seal) VALUES (?, ?, ?, ?, ?)",
             (*fields, rows.seal_row(*fields)),
         )
         return db.last_insert_rowid()
-    if project.git is None:  # a folder keeps its history when git does not answer for once
+    if git is None:  # a folder keeps its history when git does not answer for once
         ((git,),) = db.execute("SELECT git FROM projects WHERE project = ?", (number,))
         fields = (git, *fields[1:])
     db.execute(
@@ -212,26 +213,16 @@ def save_project(db: apsw.Connection, project: Project) -> int:
 
 def find_project(db: apsw.Connection, project: Project) -> int | None:
     """By git history; else by path, unless another history was seen there; else as moved."""
-    project = _storable(project)
-    known = db.execute("SELECT project FROM projects WHERE git = ?", (project.git,))
+    git = None if project.git is None else to_bytes(project.git)
+    known = db.execute("SELECT project FROM projects WHERE git = ?", (git,))
     at_path = db.execute(
         "SELECT project FROM projects WHERE path = ? AND (git IS NULL OR ? IS NULL)"
         " ORDER BY project DESC",
-        (project.path, project.git),
+        (to_bytes(project.path), git),
     )
     for (number,) in (*known, *at_path):
         return int(number)
     return _moved_project(db, project)
-
-
-def _storable(project: Project) -> Project:
-    """File names may hold bytes that are no text; they show as \\udcNN."""
-    names = tuple(_storable_text(name) for name in project.names)
-    return Project(_storable_text(project.path), project.git, project.inode, names)
-
-
-def _storable_text(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _moved_project(db: apsw.Connection, project: Project) -> int | None:
@@ -241,10 +232,18 @@ def _moved_project(db: apsw.Connection, project: Project) -> int | None:
         return None
     for number, path, names in db.execute(
         "SELECT project, path, names FROM projects WHERE inode = ? AND (git IS NULL OR ? IS NULL)",
-        (project.inode, project.git),
+        (to_bytes(project.inode), project.git and to_bytes(project.git)),
     ):
-        before, today = set(names.split("\n")), set(project.names)
+        before, today = set(to_text(names).split("\0")), set(project.names)
         alike = len(before & today) * 2 >= len(before | today)
-        if alike and not os.path.lexists(path):
+        if alike and not os.path.lexists(to_text(path)):
             return int(number)
     return None
+
+
+def to_bytes(path: str) -> bytes:
+    return path.encode("utf-8", "surrogatepass")
+
+
+def to_text(path: bytes) -> str:
+    return path.decode("utf-8", "surrogatepass")

@@ -300,7 +300,7 @@ class SqliteStore:
             finally:
                 db.execute("ROLLBACK")
         except Exception as error:
-            raise explain(error, str(self.file)) from error
+            raise explain(error, str(self.file), reading=True) from error
 
 
 def _writer(path: Path) -> Writer:
@@ -309,7 +309,7 @@ def _writer(path: Path) -> Writer:
         return Writer(db)
     except Exception as error:
         db.close()
-        raise explain(error, str(path)) from error
+        raise explain(error, str(path), reading=True) from error
 
 
 def _refuse_lost_tail(db: apsw.Connection, head: sessions.Head) -> None:

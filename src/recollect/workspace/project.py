@@ -33,12 +33,7 @@ def _project(root: Path, git: str | None) -> Project:
         inode = f"{found.st_dev}:{found.st_ino}"
     except OSError:
         names, inode = [], ""
-    return Project(_text(real), git, inode, tuple(_text(name) for name in names))
-
-
-def _text(path: Path | str) -> str:
-    """A path as text that any store can hold; bytes that are no UTF-8 show as \\xNN."""
-    return os.fsencode(path).decode("utf-8", "backslashreplace")
+    return Project(str(real), git, inode, tuple(names))
 
 
 def _git_root(directory: Path) -> Path | None:
