@@ -91,22 +91,30 @@ def _computed(
 def _bodies(writer: Writer) -> list[Finding]:
     done = []
     for (line,) in list(writer.db.execute("SELECT line FROM lines")):
-        try:
-            writer.line(line, mark=False)
-        except Damaged as error:
-            for entry in error.entries:
-                key = sessions.find_key(writer.db, entry)
+        while damaged := _damaged(writer, line):
+            # of neighbours the first may have taken the next one along: its hash is not to be
+            # trusted, so it goes, and what follows is looked at again
+            first = [key for key in damaged if key - 1 not in damaged]
+            for key in first:
+                entry = writer.id_of(key)
                 _set_aside(writer, f"entry {entry}", "body FROM entries WHERE key = ?", key)
-                writer.db.execute("UPDATE entries SET body = x'' WHERE key = ?", (key,))
-            done.append(
-                Finding(
-                    what=error.what,
-                    place=f"line {line}",
-                    repaired="moved to the quarantine",
-                    entries=error.entries,
+                doubtful = key + 1 in damaged
+                update = "UPDATE entries SET body = x'', hash = iif(?, x'', hash) WHERE key = ?"
+                writer.db.execute(update, (doubtful, key))
+                what, repaired = "an entry was damaged", "moved to the quarantine"
+                done.append(
+                    Finding(what=what, place=f"line {line}", repaired=repaired, entries=(entry,))
                 )
-            )
     return done
+
+
+def _damaged(writer: Writer, line: int) -> set[int]:
+    try:
+        writer.line(line, mark=False)
+    except Damaged as error:
+        keys = (sessions.find_key(writer.db, entry) for entry in error.entries)
+        return {key for key in keys if key is not None}
+    return set()
 
 
 def _blobs(writer: Writer) -> list[Finding]:

@@ -18,7 +18,8 @@ from typing import TypeAlias
 Value: TypeAlias = int | float | str | bytes | None
 Row: TypeAlias = tuple[int, list[Value]]  # rowid, columns
 
-_LEAF = 0x0D
+# a table's leaf, and what one flipped bit makes of it; what is no row of ours is sorted out later
+_LEAVES = {0x0D, *(0x0D ^ 1 << bit for bit in range(8))}
 _MAX_PAYLOAD = 1 << 30
 _INTEGERS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
 
@@ -43,7 +44,7 @@ class Pages:
         for number in range(1, self.count + 1):
             page = self.page(number)
             start = 100 if number == 1 else 0
-            if number not in self._free and len(page) == self.size and page[start] == _LEAF:
+            if number not in self._free and len(page) == self.size and page[start] in _LEAVES:
                 yield from self._leaf(page, start)
 
     def _page_size(self) -> int:

@@ -24,10 +24,10 @@ from recollect.store.strays import place_strays
 from recollect.store.wal import journal
 
 # By table: the types of its columns after the key (s text, i integer, b bytes, ? or NULL), and the
-# lengths that its byte columns must have.
+# lengths that its byte columns must have; below zero: or nothing, as in a lost entry's stand-in.
 _SHAPES: dict[str, tuple[str, tuple[int | None, ...]]] = {
     "dictionaries": ("i b b", (32, None)),
-    "entries": ("b i b b", (16, 16, None)),
+    "entries": ("b i b b", (16, -16, None)),
     "sessions": ("b i? s i i? b", (16, 8)),
     "lines": ("i i? i i b", (8,)),
     "projects": ("b? b b b b", (None, None, None, None, 8)),
@@ -35,6 +35,9 @@ _SHAPES: dict[str, tuple[str, tuple[int | None, ...]]] = {
     "drafts": ("b i i? s i b", (16, None)),
     "quarantine": ("s i s b?", (None,)),
 }
+
+
+_STRAYS = 1 << 61  # above any line's keys
 
 
 def rebuild(path: Path, fresh: Path) -> str:
@@ -77,9 +80,15 @@ def collect(pages: Pages) -> dict[str, dict[int, list[Value]]]:
     found: dict[str, dict[int, list[Value]]] = {t: {} for t in _SHAPES}
     for rowid, values in pages.rows():
         table = _table(values)
-        if table is None or (rowid in found[table] and not _proven(table, rowid, values)):
+        if table is None:
             continue
-        found[table][rowid] = values[1:]
+        known = found[table].get(rowid)
+        if table == "entries" and known is not None and known != values[1:]:
+            # one of the two has a damaged key: both become strays, and their hashes decide
+            found[table][_STRAYS | rowid] = found[table].pop(rowid)
+            found[table][_STRAYS | 1 << 60 | rowid] = values[1:]
+        elif known is None or _proven(table, rowid, values):
+            found[table][rowid] = values[1:]
     return found
 
 
@@ -102,8 +111,10 @@ def _fits(values: list[Value], shape: list[str], lengths: tuple[int | None, ...]
             continue
         if not isinstance(value, {"b": bytes, "i": int, "s": str}[kind[0]]):
             return False
-        if length and isinstance(value, bytes) and len(value) not in (length, 0):
-            return False  # nothing at all is what a stand-in for a lost entry has
+        if length and isinstance(value, bytes):
+            fits = len(value) == abs(length) or (length < 0 and not value)
+            if not fits:
+                return False
     return True
 
 
