@@ -90,6 +90,7 @@ def repair(path: Path, progress: Progress | None = None) -> Report:
 
 
 def _rescue(writer: Writer, path: Path, aside: Path) -> Finding:
+    writer.db.pragma("foreign_keys", "off")
     writer.begin()
     try:
         finding = rescue.rescue(writer, path, aside)
@@ -97,6 +98,7 @@ def _rescue(writer: Writer, path: Path, aside: Path) -> Finding:
     finally:
         if writer.db.in_transaction:
             writer.db.execute("ROLLBACK")
+        writer.db.pragma("foreign_keys", "on")
     aside.rename(aside.with_name(aside.name.replace("damaged-", "rescued-")))
     return finding
 

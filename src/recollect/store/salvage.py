@@ -55,7 +55,7 @@ def rebuild(path: Path, fresh: Path) -> str:
         reader = Reader(db)
         place_strays(reader)
         _find_lines(reader)
-        _find_bases(db)
+        find_bases(db)
         _find_sessions(reader)
         db.execute("UPDATE lines SET indexed = 0")
         db.execute("INSERT OR IGNORE INTO pending SELECT line FROM lines")
@@ -184,7 +184,7 @@ def _lost_session(db: apsw.Connection, line: int) -> int:
     return int(highest) + line
 
 
-def _find_bases(db: apsw.Connection) -> None:
+def find_bases(db: apsw.Connection) -> None:
     """A stand-in for an entry that other lines grow from and that is gone."""
     lost = "SELECT DISTINCT base FROM lines WHERE base NOT IN (SELECT key FROM entries)"
     for (key,) in list(db.execute(lost)):
