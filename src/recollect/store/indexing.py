@@ -25,8 +25,8 @@ def behind(db: apsw.Connection) -> bool:
     return bool(list(db.execute("SELECT 1 FROM pending LIMIT 1")))
 
 
-def index_slice(writer: Writer) -> bool:
-    """Index up to SLICE entries; whether there may be more."""
+def index_slice(writer: Writer) -> int:
+    """Index up to SLICE entries; how many it were."""
     db = writer.db
     db.pragma("synchronous", "normal")
     try:
@@ -42,7 +42,7 @@ def index_slice(writer: Writer) -> bool:
         if db.in_transaction:
             db.execute("ROLLBACK")
         db.pragma("synchronous", "full")
-    return behind(db)
+    return SLICE - room
 
 
 def _index_line(writer: Writer, line: int, room: int) -> int:

@@ -176,7 +176,7 @@ def _each(value: Any, visit: Callable[[Any], Any]) -> Any:
 
 def _compressor(dictionary: zstandard.ZstdCompressionDict | None) -> zstandard.ZstdCompressor:
     parameters = zstandard.ZstdCompressionParameters.from_level(
-        3,
+        1,  # between two appends its tables go cold: 3 takes a third longer for 2 % less
         format=zstandard.FORMAT_ZSTD1_MAGICLESS,
         write_content_size=True,
         write_dict_id=False,

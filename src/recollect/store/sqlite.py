@@ -37,7 +37,7 @@ from recollect.store.writing import New, Writer, prepare
 
 T = TypeVar("T")
 Damage = Literal["refuse", "mark"]
-INDEX_DELAY = 0.5  # seconds that new entries may wait for the index to take them along
+INDEX_DELAY = 0.3  # seconds that new entries may wait for the index to take them along
 LONG_BATCH = 200  # items; larger appends run in the writer's thread
 CHECKPOINT_PAGES = 500
 
@@ -253,20 +253,24 @@ class SqliteStore:
             self._upkeep = asyncio.get_running_loop().create_task(self._keep_up())
 
     async def _keep_up(self) -> None:
-        await asyncio.sleep(INDEX_DELAY)
+        """In rounds, until one finds nothing to do: a busy session is indexed in large slices."""
         try:
-            while await self._commit.apart(lambda _: indexing.index_slice(self._writer)):
-                await asyncio.sleep(0)
-            await self._commit.apart(self._tidy)
+            indexed = 1
+            while indexed:
+                await asyncio.sleep(0 if indexed == indexing.SLICE else INDEX_DELAY)
+                indexed = await self._commit.apart(self._keep_up_once)
         except RecollectError as error:
             # the log is not concerned: what is pending stays marked and is tried again
             self.warnings.append(f"the search index is behind: {error}")
 
-    def _tidy(self, db: apsw.Connection) -> None:
+    def _keep_up_once(self, db: apsw.Connection) -> int:
+        """A slice for the index, the dictionary when it is due, a checkpoint when it pays."""
+        indexed = indexing.index_slice(self._writer)
         indexing.train_once(self._writer)
         if wal.frames_in_use(db) > CHECKPOINT_PAGES:
             with contextlib.suppress(apsw.BusyError):  # another process is at it
                 db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        return indexed
 
     async def close(self) -> None:
         if self._upkeep is not None:
