@@ -1,7 +1,7 @@
 """The store in one SQLite file. `open_store` is the way in.
 
 Reads run in a thread with a connection of their own, so they never wait for a writer; writes go
-through the `Committer`. The search index follows the log within a second, in the background.
+through the `Committer`. The search index follows the log within seconds, in the background.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from recollect.store.writing import New, Writer, prepare
 
 T = TypeVar("T")
 Damage = Literal["refuse", "mark"]
-INDEX_DELAY = 0.3  # seconds that new entries may wait for the index to take them along
+INDEX_DELAY = 2.0  # seconds that new entries wait for the index, which a search does not
 LONG_BATCH = 200  # items; larger appends run in the writer's thread
 CHECKPOINT_PAGES = 500
 
