@@ -86,6 +86,7 @@ def _is_another(path: Path, session: str) -> bool:
 
 def write_file(path: Path, data: bytes, *, force: bool) -> Written:
     from recollect.errors import AlreadyExists
+    from recollect.store.place import sync_directory
 
     path = path.resolve()
     if path.exists() and not path.is_file():  # a device or a pipe: written to, never replaced
@@ -104,7 +105,8 @@ def write_file(path: Path, data: bytes, *, force: bool) -> Written:
         raise AlreadyExists("another file (--force replaces it)", str(path)) from error
     finally:
         beside.unlink(missing_ok=True)
-    _sync_directory(path.parent)
+    with contextlib.suppress(OSError):  # some filesystems cannot
+        sync_directory(path.parent)
     return "wrote"
 
 
@@ -126,12 +128,3 @@ def _write_durably(path: Path, data: bytes) -> None:
         stream.write(data)
         stream.flush()
         os.fsync(stream.fileno())
-
-
-def _sync_directory(directory: Path) -> None:
-    with contextlib.suppress(OSError):  # some filesystems cannot
-        descriptor = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

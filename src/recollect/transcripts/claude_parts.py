@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Mapping
 
 from recollect.entries import (
@@ -19,6 +17,7 @@ from recollect.entries import (
     json_text,
 )
 from recollect.transcripts.patches import Json
+from recollect.transcripts.values import base64_bytes, string
 
 _STRANGE = "claude-code"  # the type under which a block that we do not know is kept
 
@@ -45,10 +44,10 @@ def parts_of(content: object, names: Mapping[str, str]) -> list[Part]:
 def _part(block: Json, names: Mapping[str, str]) -> Part:
     kind = block.get("type")
     if kind == "thinking" and isinstance(text := block.get("thinking"), str):
-        return Thought(text=text, signature=_string(block.get("signature")))
+        return Thought(text=text, signature=string(block.get("signature")))
     if kind == "tool_use" and isinstance(id_ := block.get("id"), str):
         arguments = json_text(block.get("input", {}))
-        return ToolCall(id=id_, name=_string(block.get("name")), arguments=arguments)
+        return ToolCall(id=id_, name=string(block.get("name")), arguments=arguments)
     if kind == "tool_result" and isinstance(id_ := block.get("tool_use_id"), str):
         return ToolResult(
             call_id=id_,
@@ -64,22 +63,9 @@ def _content(block: Json) -> Content:
     if kind == "text" and isinstance(text := block.get("text"), str):
         return Text(text=text)
     if kind in ("image", "document") and isinstance(source, dict):
-        mime = _string(source.get("media_type"))
+        mime = string(source.get("media_type"))
         if isinstance(url := source.get("url"), str):
             return FileRef(mime=mime, uri=url)
-        if (data := _bytes(source.get("data"))) is not None:
+        if (data := base64_bytes(source.get("data"))) is not None:
             return InlineData(mime=mime, data=data)
     return Unknown(data=json_text({"type": _STRANGE, "block": block}))
-
-
-def _string(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _bytes(value: object) -> bytes | None:
-    if not isinstance(value, str):
-        return None
-    try:
-        return base64.b64decode(value, validate=True)
-    except (binascii.Error, ValueError):
-        return None

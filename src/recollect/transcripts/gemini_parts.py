@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -22,6 +21,7 @@ from recollect.entries import (
 )
 from recollect.transcripts.patches import Json
 from recollect.transcripts.reading import too_deep
+from recollect.transcripts.values import base64_bytes, string
 
 _STRANGE = "gemini"  # the type under which a part that we do not know is kept
 
@@ -85,24 +85,11 @@ def _response(response: Json) -> ToolResult:
 
 def _data(item: Json) -> InlineData | FileRef | Unknown:
     inline, file = item.get("inlineData"), item.get("fileData")
-    if isinstance(inline, dict) and (data := _bytes(inline.get("data"))) is not None:
-        return InlineData(mime=_string(inline.get("mimeType")), data=data)
+    if isinstance(inline, dict) and (data := base64_bytes(inline.get("data"))) is not None:
+        return InlineData(mime=string(inline.get("mimeType")), data=data)
     if isinstance(file, dict) and isinstance(file.get("fileUri"), str):
-        return FileRef(mime=_string(file.get("mimeType")), uri=file["fileUri"])
+        return FileRef(mime=string(file.get("mimeType")), uri=file["fileUri"])
     return Unknown(data=json_text({"type": _STRANGE, "part": item}))
-
-
-def _string(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _bytes(value: object) -> bytes | None:
-    if not isinstance(value, str):
-        return None
-    try:
-        return base64.b64decode(value, validate=True)
-    except (binascii.Error, ValueError):
-        return None
 
 
 def contents_of(item: object) -> list[Content]:
