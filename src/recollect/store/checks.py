@@ -11,7 +11,7 @@ import msgspec
 from recollect.errors import Damaged
 from recollect.store import rows
 from recollect.store.reading import bounds
-from recollect.store.schema import LINE_BITS, LINE_FULL, TOKENIZER
+from recollect.store.schema import LINE_FULL, TOKENIZER
 from recollect.store.words import index_text
 from recollect.store.writing import Writer
 
@@ -183,8 +183,8 @@ def facts(db: apsw.Connection) -> dict[str, Any]:
         "sessions": one("SELECT count(*) FROM sessions WHERE trashed IS NULL"),
         "trashed_sessions": one("SELECT count(*) FROM sessions WHERE trashed IS NOT NULL"),
         "trashed_bytes": one(
-            f"SELECT sum(length(body)) FROM entries JOIN lines l ON l.line = key >> {LINE_BITS}"
-            " JOIN sessions s ON s.session = l.session WHERE s.trashed IS NOT NULL"  # noqa: S608 - a constant
+            "SELECT sum(length(body)) FROM entries JOIN lines l ON l.line = key >> 24"
+            " JOIN sessions s ON s.session = l.session WHERE s.trashed IS NOT NULL"
         ),
         "entries": one("SELECT count(*) FROM entries"),
         "contents": one("SELECT count(*) FROM blobs"),
