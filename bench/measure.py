@@ -46,7 +46,7 @@ class Scale:
     late: int = 99_000
     sessions: int = 10_000
     search: int = 100_000
-    paced: int = 2_000
+    paced: int = 6_000  # long enough for the index to run several times
     writers: tuple[int, int] = (8, 500)
     starts: int = 20
     rounds: int = 3

@@ -124,6 +124,40 @@ def test_of_many_tasks_that_race_for_one_head_one_wins(play: Play[None]) -> None
     play(story)
 
 
+def test_a_task_that_writes_without_a_pause_lets_others_write_too(play: Play[None]) -> None:
+    async def story(store: SqliteStore) -> None:
+        busy, other = await store.create(), await store.create()
+
+        async def write_on() -> None:
+            head = None
+            while not await_other.done():
+                head = (await store.append(busy.id, [user("more")], parent=head))[-1].id
+
+        await_other = asyncio.create_task(store.append(other.id, [user("me too")], parent=None))
+        await asyncio.wait_for(write_on(), timeout=60)
+        assert texts(await store.path(other.id)) == ["me too"]
+
+    play(story)
+
+
+def test_another_connection_that_writes_in_between_is_noticed(play: Play[None]) -> None:
+    async def story(store: SqliteStore) -> None:
+        session, entries = await grown(store, "one")
+        async with open_store(store.file) as elsewhere:
+            for number in range(20):
+                writer = (elsewhere, store)[number % 2]
+                entries += await writer.append(
+                    session.id, [user(f"{number}")], parent=entries[-1].id
+                )
+                with pytest.raises(HeadMoved):
+                    await (store, elsewhere)[number % 2].append(
+                        session.id, [user("late")], parent=entries[-2].id
+                    )
+        assert await store.path(session.id) == entries
+
+    play(story)
+
+
 def test_one_bad_append_does_not_spoil_those_that_share_its_commit(play: Play[None]) -> None:
     async def story(store: SqliteStore) -> None:
         taken = Entry("a" * 32, None, 0, Note(text="first"))

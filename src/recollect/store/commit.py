@@ -16,7 +16,7 @@ import struct
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import apsw
 
@@ -28,6 +28,7 @@ Write = Callable[[apsw.Connection], T]
 PATIENCE = 60.0  # seconds another process may hold the file before a write gives up
 HURRY = 1.0  # seconds, when the store is being closed
 GLANCE = 0.003  # seconds the event loop itself is willing to wait for another process
+TURN = 0.005  # seconds one task may write without asking whether others want to
 SLOW_COMMIT = 0.010  # seconds; slower disks are waited for in a thread
 
 
@@ -41,17 +42,22 @@ class _Waiting:
         self.done = False
 
 
-class Committer:
-    """`begin` opens a transaction; `forget` is told when one was undone."""
+class Transactions(Protocol):
+    """What a committer needs to know of the connection that writes."""
 
-    def __init__(
-        self,
-        db: apsw.Connection,
-        path: str,
-        begin: Callable[[], None],
-        forget: Callable[[], None],
-    ) -> None:
-        self._db, self._path, self._begin, self._forget = db, path, begin, forget
+    db: apsw.Connection
+
+    def begin(self) -> None: ...
+
+    def commit(self) -> None: ...
+
+    def undone(self) -> None:
+        """A transaction was rolled back."""
+
+
+class Committer:
+    def __init__(self, transactions: Transactions, path: str) -> None:
+        self._transactions, self._db, self._path = transactions, transactions.db, path
         self._queue: list[_Waiting] = []
         self._thread: ThreadPoolExecutor | None = None
         self._in_thread: asyncio.Future[None] | None = None
@@ -59,14 +65,15 @@ class Committer:
         self._deadline = 0.0
         self._tainted = False
         self._last_moment = float("inf")
-        db.set_busy_handler(self._keep_waiting)
+        self._turn = (0, 0.0)  # whose it is, since when
+        self._db.set_busy_handler(self._keep_waiting)
 
     async def __call__(self, write: Write[T], *, long: bool = False) -> T:
         """Run a write in a transaction; a `long` one in the thread whatever the disk's pace."""
         waiting = _Waiting(write, long)
         self._queue.append(waiting)
         try:
-            await asyncio.sleep(0)  # whoever else wants to write now joins this commit
+            await self._let_others_join()
             while not waiting.done:
                 await self._round()
         except asyncio.CancelledError:
@@ -76,6 +83,14 @@ class Committer:
         if waiting.error is not None:
             raise waiting.error
         return cast(T, waiting.result)
+
+    async def _let_others_join(self) -> None:
+        """Whoever else wants to write now joins this commit. A task that alone writes one thing
+        after the other need not ask each time, only often enough for the others to get on."""
+        task, now = id(asyncio.current_task()), time.monotonic()
+        if self._turn[0] != task or now - self._turn[1] > TURN:
+            self._turn = (task, now)
+            await asyncio.sleep(0)
 
     async def apart(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run work that makes its own transactions, in the thread, when no write is under way."""
@@ -164,7 +179,7 @@ class Committer:
     def _transaction(self, batch: list[_Waiting]) -> None:
         db = self._db
         self._restart_journal()
-        self._begin()
+        self._transactions.begin()
         for waiting in batch:
             before, waiting.error = db.total_changes(), None
             try:
@@ -173,7 +188,7 @@ class Committer:
                 if db.total_changes() != before:
                     raise
                 waiting.error = error
-        db.execute("COMMIT")
+        self._transactions.commit()
         _finish(batch, None)
 
     def _restart_journal(self) -> None:
@@ -187,7 +202,7 @@ class Committer:
     def _undo(self) -> None:
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
-        self._forget()
+        self._transactions.undone()
 
 
 def _finish(batch: list[_Waiting], error: BaseException | None) -> None:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
+import random
 import re
 import time
 
 _VARIANT = "89ab"
+# Ids need to differ, not to be secret: a generator of its own, seeded by the system, takes a tenth
+# of the time that asking the system for each id does.
+_noise = random.Random()
+os.register_at_fork(after_in_child=_noise.seed)
 _PREFIX = re.compile("[0-9a-f]{1,32}")
 
 
@@ -20,7 +25,7 @@ def new_id() -> str:
     fraction, so that ids made one after the other are in order and differ early."""
     millisecond, rest = divmod(time.time_ns(), 1_000_000)
     clock = millisecond << 16 | 0x7000 | (rest << 12) // 1_000_000
-    noise = int.from_bytes(os.urandom(8), "big") >> 2 | 1 << 63
+    noise = _noise.getrandbits(62) | 1 << 63
     return f"{clock:016x}{noise:016x}"
 
 

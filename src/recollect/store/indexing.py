@@ -18,6 +18,7 @@ from recollect.store.words import index_text
 from recollect.store.writing import Writer
 
 SLICE = 512  # entries in one transaction; appends wait some ten milliseconds for it at most
+LARGE_SLICE = 4_096  # when no append waits: a quarter less work for each
 SAMPLES = 1_000
 
 
@@ -25,24 +26,24 @@ def behind(db: apsw.Connection) -> bool:
     return bool(list(db.execute("SELECT 1 FROM pending LIMIT 1")))
 
 
-def index_slice(writer: Writer) -> int:
-    """Index up to SLICE entries; how many it were."""
+def index_slice(writer: Writer, size: int = SLICE) -> int:
+    """Index up to `size` entries; how many it were."""
     db = writer.db
     db.pragma("synchronous", "normal")
     try:
         writer.begin()
-        room = SLICE
-        for (line,) in list(db.execute("SELECT line FROM pending LIMIT ?", (SLICE,))):
+        room = size
+        for (line,) in list(db.execute("SELECT line FROM pending LIMIT ?", (size,))):
             room -= _index_line(writer, line, room)
             if room <= 0:
                 break
-        db.execute("COMMIT")
+        writer.commit()
         writer.unmark()
     finally:
         if db.in_transaction:
             db.execute("ROLLBACK")
         db.pragma("synchronous", "full")
-    return SLICE - room
+    return size - room
 
 
 def _index_line(writer: Writer, line: int, room: int) -> int:
@@ -77,7 +78,7 @@ def _words(writer: Writer, key: int, stored: bytes) -> str:
 
 def index_all(writer: Writer) -> None:
     while behind(writer.db):
-        index_slice(writer)
+        index_slice(writer, LARGE_SLICE)
 
 
 def rebuild(writer: Writer) -> None:
@@ -87,7 +88,7 @@ def rebuild(writer: Writer) -> None:
     db.execute("INSERT INTO search(search) VALUES ('delete-all')")
     db.execute("UPDATE lines SET indexed = 0")
     db.execute("INSERT OR IGNORE INTO pending SELECT line FROM lines")
-    db.execute("COMMIT")
+    writer.commit()
     index_all(writer)
 
 

@@ -20,7 +20,7 @@ def mend(writer: Writer, progress: Callable[[str], None]) -> list[Finding]:
     try:
         done = [*_gaps(writer), *_hashes(writer), *_bodies(writer), *_blobs(writer)]
         done += _seals(writer) + _dictionaries(writer)
-        writer.db.execute("COMMIT")
+        writer.commit()
     finally:
         if writer.db.in_transaction:
             writer.db.execute("ROLLBACK")

@@ -37,7 +37,7 @@ from recollect.store.writing import New, Writer, prepare
 
 T = TypeVar("T")
 Damage = Literal["refuse", "mark"]
-INDEX_DELAY = 2.0  # seconds that new entries wait for the index, which a search does not
+INDEX_DELAY = 5.0  # seconds that new entries wait for the index, which a search does not
 LONG_BATCH = 200  # items; larger appends run in the writer's thread
 CHECKPOINT_PAGES = 500
 
@@ -56,7 +56,7 @@ class SqliteStore:
         self.file = path
         self._expected_frames = wal.committed_frames(path)
         self._writer = writer = _writer(path)
-        self._commit = Committer(writer.db, str(path), writer.begin, writer.undone)
+        self._commit = Committer(writer, str(path))
         self._readers = ThreadPoolExecutor(1, thread_name_prefix="recollect-reader")
         self._reader: Reader | None = None
         self._upkeep: asyncio.Task[None] | None = None
@@ -280,7 +280,7 @@ class SqliteStore:
         self._commit.hurry()
         try:
             with contextlib.suppress(RecollectError):  # what is pending stays marked
-                await self.index_now()
+                await self._commit.apart(lambda _: indexing.index_all(self._writer))
         finally:
             await self._commit.close()
             self._readers.shutdown()

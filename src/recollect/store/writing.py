@@ -1,8 +1,9 @@
 """Appends entries. Each function here runs inside a transaction that the `Committer` holds.
 
 The writing connection remembers where sessions stand. What it knows holds until another connection
-commits, which SQLite's data_version tells, or until a transaction of its own is undone; so a usual
-append is one question (did anybody else write?), one insert and one commit.
+commits, which SQLite's data version tells, or until a transaction of its own is undone; so a usual
+append is one question (did anybody else write?), one insert and one commit. The version counts our
+own commits too: it is noted after each, before anything else can be seen.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from recollect.store.schema import LINE_BITS, LINE_FULL
 from recollect.store.sessions import Head
 
 KNOWN_HEADS = 10_000  # sessions one process keeps in mind
-FRESH = 2_000  # small bodies that are kept for the index until it has taken them
+FRESH = 8_000  # bodies that are kept for the index until it has taken them,
+FRESH_BYTES = 2_048  # each of at most this size
 
 
 class New(NamedTuple):
@@ -42,17 +44,19 @@ class Writer(Reader):
         self._heads: dict[str, tuple[int, Head]] = {}
         self._pending: set[int] = set()  # lines that are marked for the index
         self._titled: set[str] = set()
-        self._version = 0
+        self._version = -1
         self._undone = False
 
     def begin(self) -> None:
         self.db.execute("BEGIN IMMEDIATE")
-        ((version,),) = self.db.execute("PRAGMA data_version")
-        if version != self._version or len(self._heads) > KNOWN_HEADS:
+        if self.db.data_version() != self._version or len(self._heads) > KNOWN_HEADS:
             self.forget()
-            self._version = version
         if self._undone:  # a dictionary made in a transaction that was undone is no dictionary
             self.packer, self._undone = packer_for(self.db), False
+
+    def commit(self) -> None:
+        self.db.execute("COMMIT")
+        self._version = self.db.data_version()
 
     def undone(self) -> None:
         """A transaction was rolled back: nothing learnt in it holds."""
@@ -124,7 +128,7 @@ class Writer(Reader):
             stored.append((key, raw_id, time, previous, pack(json, moved=bool(moved))))
             entries.append(Entry(entry_id, parent, time, body))
             parent = entry_id
-            if not moved and len(self.fresh) < FRESH:
+            if len(json) <= FRESH_BYTES and len(self.fresh) < FRESH:
                 self.fresh[key] = body
             for digest, data in moved.items():
                 self.put(digest, data)
