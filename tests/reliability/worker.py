@@ -248,6 +248,8 @@ async def create(directory: Path) -> None:
 
 async def opened_as_nobody(path: Path) -> None:
     """As `opened`, without the rights of root, to whom permissions do not apply."""
+    import recollect.settings  # noqa: F401 - nobody may not read the package when root has it
+
     os.setgroups([])
     os.setgid(65534)
     os.setuid(65534)
