@@ -136,3 +136,25 @@ def test_two_sessions_of_one_minute_get_two_files(cli: Cli, tmp_path: Path) -> N
         cli.ok("export", session, "--to", "gemini", "-o", str(tmp_path))
     told = [json.loads(file.read_bytes())["sessionId"] for file in tmp_path.glob("session-*.json")]
     assert sorted(told) == sorted(ids)
+
+
+def test_importing_a_session_says_how_many_subagents_came_along(cli: Cli) -> None:
+    def record(uuid: str, parent: str | None, text: str, **more: object) -> str:
+        message = {"role": "user", "content": text}
+        kind = {"type": "user", "sessionId": "S", "timestamp": "2026-11-01T10:00:00Z"}
+        return json.dumps({**kind, "uuid": uuid, "parentUuid": parent, "message": message, **more})
+
+    (cli.project / "S.jsonl").write_text(record("u1", None, "Find it"))
+    inside = cli.project / "S" / "subagents"
+    inside.mkdir(parents=True)
+    aside = record("s1", None, "look", isSidechain=True, agentId="x7")
+    (inside / "agent-x7.jsonl").write_text(f"{aside}\n{{torn")
+    (inside / "agent-bad.jsonl").write_text("nothing")
+    done = cli.ok("import", "S.jsonl")
+    assert "  1 subagent came along: 4 entries added" in done.out.splitlines()
+    assert "agent-x7.jsonl, line 2" in done.err
+    assert "agent-bad.jsonl" in done.err
+    assert "Agent: look (subagent of Find it)" in cli.ok("sessions").out
+    assert "  1 subagent came along: nothing new" in cli.ok("import", "S.jsonl").out.splitlines()
+    (told,) = cli.ok("import", "S.jsonl", "--json").json
+    assert [each["name"] for each in told["subagents"]] == ["agent-x7.jsonl"]

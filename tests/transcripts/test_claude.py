@@ -14,6 +14,7 @@ from recollect.entries import (
     Compaction,
     InlineData,
     Message,
+    Note,
     Source,
     Text,
     Thought,
@@ -24,6 +25,7 @@ from recollect.entries import (
 )
 from recollect.store.sqlite import open_store
 from recollect.transcripts import claude
+from recollect.transcripts.dialects import tag_of
 from recollect.transcripts.foreign import Foreign
 from recollect.transcripts.importing import import_file
 from recollect.transcripts.sources import source_bytes
@@ -147,6 +149,62 @@ def test_a_record_that_is_written_again_counts_once() -> None:
     assert len(foreign.entries) == 3
 
 
+def test_a_record_that_is_appended_again_elsewhere_stays_where_it_was() -> None:
+    """After a second compaction records are written again, with other parents."""
+    foreign = _read(
+        line("u1", None, "user", "one"),
+        line("a1", "u1", "assistant", text("two"), id="m"),
+        line("c1", None, "system", subtype="compact_boundary", logicalParentUuid="a1"),
+        line("s1", "c1", "user", "summary", isCompactSummary=True),
+        line("u1", "s1", "user", "one"),
+        line("a1", "u1", "assistant", text("two"), id="m"),
+        line("u2", "s1", "user", "three"),
+    )
+    assert _texts(foreign) == ["one", "two", "three"]
+    assert len(foreign.entries) == 4
+
+
+def test_the_last_record_that_is_not_for_the_program_itself_is_where_the_session_stands() -> None:
+    foreign = _read(
+        line("u1", None, "user", "hi"),
+        line("a1", "u1", "assistant", text("hello"), id="m"),
+        line("x1", "u1", "user", "caveat", isMeta=True),
+    )
+    assert _texts(foreign) == ["hi", "hello"]
+
+
+def test_a_result_may_have_no_content() -> None:
+    foreign = _read(
+        line("a1", None, "assistant", [use("t1")], id="m"),
+        line("r1", "a1", "user", [result_of("t1", None)]),
+    )
+    assert spoken(foreign.entries)[1].parts == (ToolResult(call_id="t1", name="Read"),)
+
+
+def test_records_of_kinds_that_are_not_known_are_kept_and_break_no_chain(tmp_path: Path) -> None:
+    records = [
+        {"type": "hologram", "sessionId": "C-1", "depth": 3},
+        line("u1", None, "user", "one"),
+        line("h1", "u1", "hologram", depth=4),
+        line("h2", "h1", "system", subtype="snip_boundary"),
+        line("u2", "h2", "user", "two"),
+    ]
+
+    async def work() -> None:
+        async with open_store(tmp_path / "store.db") as store:
+            imported = await bring(store, tmp_path / "file.jsonl", records)
+            path = await store.path(imported.session)
+            assert [p.text for m in spoken(path) for p in m.parts if isinstance(p, Text)] == [
+                "one",
+                "two",
+            ]
+            assert imported.problems == ()
+            kept = await source_bytes(store, path[0], path)
+            assert kept == (tmp_path / "file.jsonl").read_bytes()
+
+    asyncio.run(work())
+
+
 def test_a_result_that_is_written_twice_is_kept_once() -> None:
     foreign = _read(
         line("a1", None, "assistant", [use("t1")], id="m"),
@@ -189,13 +247,16 @@ def test_a_boundary_without_a_summary_hides_nothing() -> None:
 def test_the_title_a_person_gave_wins() -> None:
     titles = [
         {"type": "custom-title", "customTitle": "Mine", "sessionId": "C-1"},
+        {"type": "agent-name", "agentName": "Agent's", "sessionId": "C-1"},
         {"type": "ai-title", "aiTitle": "Machine's", "sessionId": "C-1"},
         {"type": "summary", "summary": "Summary", "leafUuid": "u1"},
     ]
     message = line("u1", None, "user", "hi")
     assert _read(message, *titles).heading == "Mine"
-    assert _read(message, *titles[1:]).heading == "Machine's"
-    assert _read(message, *titles[2:]).heading == "Summary"
+    assert _read(message, *titles[1:]).heading == "Agent's"
+    assert _read(message, *titles[2:]).heading == "Machine's"
+    assert _read(message, *titles[3:]).heading == "Summary"
+    assert _read(*titles[3:], message, titles[3] | {"summary": "Later"}).heading == "Later"
 
 
 def test_images_and_unknown_blocks_are_kept() -> None:
@@ -272,9 +333,46 @@ def test_a_real_session_comes_in_whole(tmp_path: Path, file: Path) -> None:
             assert answers == calls
             assert set(calls.values()) <= {1}
             again = await import_file(store, file)
-            assert (again.added, again.already) == (0, imported.added - 1)
+            assert (again.added, again.already) == (0, imported.added - 1 - len(again.subagents))
+            assert [each.added for each in again.subagents] == [0] * len(imported.subagents)
 
     asyncio.run(work())
+
+
+@needs_transcripts
+def test_the_subagents_of_real_sessions_come_along(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with open_store(tmp_path / "store.db") as store:
+            for file in REAL:
+                imported = await import_file(store, file)
+                calls = {p.id for m in spoken(await store.path(imported.session)) for p in m.parts
+                         if isinstance(p, ToolCall) and p.name == "Task"}  # fmt: skip
+                assert len(imported.subagents) == len(calls)
+                for agent in imported.subagents:
+                    path = await store.path(agent.session)
+                    tags = [tag_of("claude-code", e.body) for e in path if isinstance(e.body, Note)]
+                    assert [(t["parent"], t["call"] in calls) for t in tags] == [
+                        (imported.session, True)
+                    ]
+                    assert len(spoken(path)) > 3
+                    assert agent.problems == ()
+
+    asyncio.run(work())
+
+
+@needs_transcripts
+def test_long_real_sessions_take_a_quarter_of_their_files_size(tmp_path: Path) -> None:
+    long = [file for file in REAL if file.stat().st_size > 1_000_000]
+
+    async def work() -> None:
+        async with open_store(tmp_path / "store.db") as store:
+            for file in long:
+                await import_file(store, file)
+            await store.index_now()
+
+    asyncio.run(work())
+    size = sum(path.stat().st_size for path in tmp_path.iterdir())
+    assert size < 0.25 * sum(file.stat().st_size for file in long)
 
 
 @needs_transcripts

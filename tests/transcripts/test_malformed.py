@@ -224,6 +224,11 @@ def test_a_message_with_very_many_calls_takes_no_longer_than_it_must() -> None:
 # --- mutations ---------------------------------------------------------------------------------
 
 
+def _about(kind: str, about: Any) -> dict[str, Any]:
+    name = "microcompactMetadata" if kind else "compactMetadata"
+    return {"subtype": f"{kind}compact_boundary", name: about, "logicalParentUuid": "k1"}
+
+
 def _valid() -> list[bytes]:
     reply = answered("m2", "see", toolCalls=[tool_call("c1", "x = 1"), tool_call("c2")])
     reply["thoughts"] = [{"subject": "s", "description": "d", "timestamp": reply["timestamp"]}]
@@ -244,9 +249,12 @@ def _valid() -> list[bytes]:
         {"type": "summary", "summary": "t", "leafUuid": "a2"},
         line("u1", None, "user", "hi"),
         line("a1", "u1", "assistant", [{"type": "thinking", "thinking": "h"}, use("t1")], id="m"),
-        line("r1", "a1", "user", [result_of("t1", "one")]),
-        line("c1", None, "system", subtype="compact_boundary", logicalParentUuid="r1"),
-        line("s1", "c1", "user", "summary", isCompactSummary=True),
+        line("r1", "a1", "user", [result_of("t1", "one")], toolUseResult={"agentId": "x"}),
+        line("x1", "a1", "user", "do", isSidechain=True, agentId="x"),
+        line("p1", "r1", "progress", data={"agentId": "y", "message": line("y", None, "user", "")}),
+        line("k1", "p1", "system", **_about("micro", {"compactedToolIds": ["t1"]})),
+        line("c1", None, "system", **_about("", {"preservedMessages": {"uuids": ["r1"]}})),
+        line("s1", "c1", "user", "sum", isCompactSummary=True, summarizeMetadata={"direction": ""}),
         line("a2", "s1", "assistant", [{"type": "text", "text": "done"}], id="n"),
     ]
     objects = [json.dumps(gemini), json.dumps(gemini, indent=2), json.dumps(server, indent=1)]

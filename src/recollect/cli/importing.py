@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     Outcome = tuple[Path, Imported | None, str]  # the file, what came of it, or what was wrong
 
 SHOWN_REASONS = 5
+SHOWN_WARNINGS = 10
 
 
 @click.command(
@@ -27,6 +28,7 @@ SHOWN_REASONS = 5
             "recollect import ~/.gemini/tmp/*/chats/*.json",
             "many at once; again adds only what is new",
         ),
+        ("recollect import 258c7280-ae70-4798-800f-63464d01a85d.jsonl", "with its subagents"),
     ),
 )
 @click.argument(
@@ -101,16 +103,30 @@ def _tell(
     if imported is None:
         complain(problem)
         return
-    for line, reason in imported.problems[:SHOWN_REASONS]:
-        warn(f"{path.name}{f', line {line}' if line else ''}: {reason}")
-    if len(imported.problems) > SHOWN_REASONS:
-        warn(f"{path.name}: {len(imported.problems) - SHOWN_REASONS:,} more like these")
-    for warning in imported.warnings:
+    told = [imported, *imported.subagents]
+    problems = [(one.name, *each) for one in told for each in one.problems]
+    for name, line, reason in problems[:SHOWN_REASONS]:
+        warn(f"{name}{f', line {line}' if line else ''}: {reason}")
+    if len(problems) > SHOWN_REASONS:
+        warn(f"{path.name}: {len(problems) - SHOWN_REASONS:,} more like these")
+    warnings = [warning for one in told for warning in one.warnings]
+    for warning in warnings[:SHOWN_WARNINGS]:
         warn(f"{path.name}: {warning}")
+    if len(warnings) > SHOWN_WARNINGS:
+        warn(f"{path.name}: {len(warnings) - SHOWN_WARNINGS:,} more warnings")
     if as_json:
         return
+    click.echo(harmless(f"{path.name}: {_came(imported)} → session {labels[imported.session]}"))
+    if imported.subagents:
+        added = sum(one.added for one in imported.subagents)
+        what = f"{many(added, 'entry')} added" if added else "nothing new"
+        click.echo(f"  {many(len(imported.subagents), 'subagent')} came along: {what}")
+
+
+def _came(imported: Imported) -> str:
+    from recollect.cli.text import many
+
     what = f"{many(imported.added, 'entry')} added" if imported.added else "nothing new"
     known = f", {imported.already:,} known" if imported.already else ""
     problems = f", {many(len(imported.problems), 'problem')}" if imported.problems else ""
-    to = f"session {labels[imported.session]}"
-    click.echo(harmless(f"{path.name}: {what}{known}{problems} → {to}"))
+    return f"{what}{known}{problems}"

@@ -4,8 +4,9 @@ A record names its parent, and the chain, not the line, is the order. One reply 
 that share `message.id`; it becomes one model message, its usage counted once. The results of its
 calls hang off different records of the reply, so the reply and its results are kept together as one
 *turn*, and whatever continues any of them continues the turn. A `compact_boundary` and the summary
-after it become one compaction. Turns that the last leaf does not descend from are branches of the
-tree. Sidechains, progress, system notices and attachments are no turns: the source keeps them.
+after it become one compaction, a `microcompact_boundary` an elision. Turns that the last leaf does
+not descend from are branches of the tree. Subagents that the file tells of are sessions of their
+own. Progress, system notices and attachments are no turns: the source keeps them.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
+import msgspec
+
 from recollect.entries import (
     Body,
     Compaction,
+    Elide,
     Entry,
     Message,
     Part,
@@ -26,8 +30,10 @@ from recollect.entries import (
 )
 from recollect.store.ids import derived_id
 from recollect.transcripts import claude_parts as wire
-from recollect.transcripts.claude_tree import Record, Tree, grow, is_subagent
-from recollect.transcripts.foreign import Foreign, session_id
+from recollect.transcripts.claude_agents import SUBAGENT, Aside, asides
+from recollect.transcripts.claude_boundaries import Place, compaction, elided, left_out
+from recollect.transcripts.claude_tree import Record, Tree, Turn, grow, is_subagent
+from recollect.transcripts.foreign import Agent, Foreign, session_id
 from recollect.transcripts.patches import Json
 from recollect.transcripts.records import canonical
 from recollect.transcripts.times import parse_time
@@ -40,7 +46,14 @@ _FINISH = {
     "max_tokens": "length",
     "refusal": "safety",
 }
-_TITLES = (("custom-title", "customTitle"), ("ai-title", "aiTitle"), ("summary", "summary"))
+_TITLES = (
+    ("custom-title", "customTitle"),
+    ("agent-name", "agentName"),
+    ("ai-title", "aiTitle"),
+    ("summary", "summary"),
+)
+_CARRIED = 200_000  # characters of a snapshot that another repeats
+_COMPACTIONS = 200  # that may repeat one: a hostile file must not grow into a huge session
 
 
 class _Draft(NamedTuple):
@@ -50,12 +63,27 @@ class _Draft(NamedTuple):
     records: tuple[Json, ...]
 
 
+class _Written(NamedTuple):
+    """What later entries refer to."""
+
+    starts: dict[int, str]  # the first entry of each turn
+    results: dict[str, Place]  # by the call
+    compactions: dict[int, Compaction]  # by the turn
+
+
 def read(records: Iterable[tuple[int, Json]]) -> Foreign:
+    """A file's own session, with those of the subagents that it tells of beside."""
     found = list(records)
+    told = tuple(_read(aside.values, aside) for aside in asides(found))
+    return msgspec.structs.replace(_read(found, None), subagents=told)
+
+
+def _read(found: list[tuple[int, Json]], aside: Aside | None) -> Foreign:
     tree, problems = grow(found)
+    values = [value for _, value in found]
     first = next((record.value for record in tree.records()), found[0][1] if found else {})
-    session = session_id(NAME, _given_id([value for _, value in found]), first)
-    start = next((t for _, value in found if (t := parse_time(value.get("timestamp")))), 0)
+    session, agent = _identity(values, first, aside)
+    start = next((t for value in values if (t := parse_time(value.get("timestamp")))), 0)
     entries, ends = _entries(tree, session, start)
     leaf = ends.get(tree.leaf) if tree.leaf is not None else None
     return Foreign(
@@ -64,23 +92,28 @@ def read(records: Iterable[tuple[int, Json]]) -> Foreign:
         created=start,
         entries=tuple(entries),
         leaf=leaf.id if leaf else None,
-        heading=_title(value for _, value in found),
+        heading=_title(values),
         header=json_text({NAME: _about(first)}),
         problems=tuple(problems),
+        agent=agent,
     )
 
 
-def _given_id(values: list[Json]) -> object:
+def _identity(values: list[Json], first: Json, aside: Aside | None) -> tuple[str, Agent | None]:
     given = next((value["sessionId"] for value in values if "sessionId" in value), None)
     if not is_subagent(values):
-        return given
-    # a subagent's file bears the id of the session that called it
-    return f"{given}/{next((v['agentId'] for v in values if 'agentId' in v), '')}"
+        return session_id(NAME, given, first), None
+    # a subagent's records bear the id of the session that called it
+    name = aside.name if aside else next((v["agentId"] for v in values if "agentId" in v), "")
+    agent = Agent(parent=session_id(NAME, given, first), call=aside.call if aside else "")
+    return session_id(NAME, f"{given}/{name}", first), agent
 
 
 def _about(record: Json) -> Json:
     return {
-        key: record[key] for key in ("sessionId", "cwd", "version", "gitBranch") if key in record
+        key: record[key]
+        for key in ("sessionId", "agentId", "cwd", "version", "gitBranch")
+        if key in record
     }
 
 
@@ -98,6 +131,7 @@ def _entries(tree: Tree, session: str, start: int) -> tuple[list[Entry], dict[in
     """The entries of every turn, parents first, and the last entry of each turn."""
     entries: list[Entry] = []
     ends: dict[int, Entry | None] = {}
+    written = _Written({}, {}, {})
     names = {
         part.id: part.name
         for record in tree.records()
@@ -107,23 +141,68 @@ def _entries(tree: Tree, session: str, start: int) -> tuple[list[Entry], dict[in
     }
     for number, turn in tree.in_order():
         above = ends[turn.parent] if turn.parent is not None else None
-        for body, sources in _drafts(turn.members, names):
+        for body, sources in _edits(tree, number, written) or _drafts(turn.members, names):
             text = "\n".join(canonical(source) for source in sources)
             key = derived_id(NAME, session, above.id if above else "", text)
             time = parse_time(sources[0].get("timestamp"))
             when = time if time is not None else above.time if above else start
             above = Entry(key, above.id if above else None, when, body)
             entries.append(above)
+            _remember(written, number, above)
         ends[number] = above
     return entries, ends
 
 
-def _drafts(members: list[Record], names: Mapping[str, str]) -> list[_Draft]:
-    """The bodies of a turn: the reply, then each user's record; or one compaction."""
-    boundary = next((m.value for m in members if m.kind == "boundary"), None)
-    summary = next((m for m in members if m.kind == "summary"), None)
+def _remember(written: _Written, turn: int, entry: Entry) -> None:
+    written.starts.setdefault(turn, entry.id)
+    if isinstance(entry.body, Compaction):
+        written.compactions[turn] = entry.body
+    elif isinstance(entry.body, Message) and entry.body.role == "user":
+        for position, part in enumerate(entry.body.parts):
+            if isinstance(part, ToolResult):
+                place = Place(turn, entry.id, position, part.name)
+                written.results.setdefault(part.call_id, place)
+
+
+def _edits(tree: Tree, number: int, written: _Written) -> list[_Draft]:
+    """The one body of a turn that is a compaction or a microcompaction."""
+    turn = tree.turns[number]
+    boundary = next((m.value for m in turn.members if m.kind == "boundary"), None)
+    summary = next((m for m in turn.members if m.kind == "summary"), None)
     if boundary is not None or summary is not None:
-        return [_compaction(boundary, summary)]
+        sources = [value for value in (boundary, summary.value if summary else None) if value]
+        kept, earlier = _staying(turn, written)
+        text = wire.text_of(summary.content) if summary else ""
+        text = f"{earlier}\n\n{text}" if earlier and text else text
+        return [_Draft(compaction(boundary or {}, text, kept), tuple(sources))]
+    items = [
+        (elided(call, place), member.value)
+        for member in turn.members
+        if member.kind == "microcompact"
+        for call in left_out(member.value)
+        if (place := written.results.get(call)) and tree.is_above(place.turn, number)
+    ]
+    if not items:
+        return []
+    elide = Elide(rule="import", items=tuple(item for item, _ in items))
+    return [_Draft(elide, (items[0][1],))]
+
+
+def _staying(turn: Turn, written: _Written) -> tuple[str | None, str]:
+    """The first entry that a compaction keeps. When that is an earlier compaction, also its
+    snapshot and what it kept: only the newest snapshot is shown, so that one has to hold both."""
+    if turn.kept is None:
+        return None, ""
+    earlier = written.compactions.get(turn.kept)
+    if earlier is None:
+        return written.starts.get(turn.kept), ""
+    carried = len(earlier.snapshot) <= _CARRIED and len(written.compactions) <= _COMPACTIONS
+    kept = earlier.first_kept or written.starts[turn.kept]
+    return kept, earlier.snapshot if carried else ""
+
+
+def _drafts(members: list[Record], names: Mapping[str, str]) -> list[_Draft]:
+    """The bodies of any other turn: the reply, then each user's record."""
     drafts = []
     replies = [member for member in members if member.kind == "assistant"]
     if replies:
@@ -135,14 +214,19 @@ def _drafts(members: list[Record], names: Mapping[str, str]) -> list[_Draft]:
             # a result that is written twice would be sent twice, which providers refuse
             answered.update(part for part in parts if isinstance(part, ToolResult))
             if parts or not replies:
-                message = Message(role="user", parts=tuple(parts), extra=_extra(member))
+                message = Message(role="user", parts=tuple(parts), extra=_extra(member.value))
                 drafts.append(_Draft(message, (member.value,)))
     return drafts
 
 
-def _extra(record: Record) -> str:
+def _extra(record: Json) -> str:
     """Nothing for most: entries without it load many times faster, and the source has it all."""
-    return json_text({NAME: {"isMeta": True}}) if record.value.get("isMeta") is True else ""
+    tag: Json = {"isMeta": True} if record.get("isMeta") is True else {}
+    result = record.get("toolUseResult")
+    agent = result.get("agentId") if isinstance(result, dict) else None
+    if isinstance(agent, str) and agent:
+        tag[SUBAGENT] = session_id(NAME, f"{record.get('sessionId')}/{agent}", {})
+    return json_text({NAME: tag}) if tag else ""
 
 
 def _reply(replies: list[Record]) -> Message:
@@ -174,20 +258,3 @@ def _usage(value: object) -> Usage | None:
     given = count("input_tokens") + cached + count("cache_creation_input_tokens")
     output = count("output_tokens")
     return Usage(input=given, output=output, cached=cached, total=given + output)
-
-
-def _compaction(boundary: Json | None, summary: Record | None) -> _Draft:
-    sources = (*([boundary] if boundary else []), *([summary.value] if summary else []))
-    about = (boundary or {}).get("compactMetadata")
-    tokens = about.get("preTokens") if isinstance(about, dict) else None
-    text = wire.text_of(summary.content) if summary else ""
-    return _Draft(
-        Compaction(
-            status="COMPRESSED" if text else "COMPRESSION_FAILED_EMPTY_SUMMARY",
-            snapshot=text,
-            tokens_before=tokens if type(tokens) is int and 0 <= tokens < 2**53 else 0,
-            trigger="import",
-            reason="" if text else "the file has no summary for this boundary",
-        ),
-        sources,
-    )

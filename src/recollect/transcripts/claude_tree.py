@@ -2,19 +2,26 @@
 
 Every record with a uuid counts once. Sidechains are left out, unless there is nothing else. A
 parent that is not in the file is replaced by the record before, as is a boundary's missing one; a
-circle is cut open. All of it is linear in the number of records.
+circle is cut open. A boundary that keeps messages comes after the last of them, and what the file
+hangs on that last one from then on comes after the boundary: so what a compaction kept is above
+it. All of it is linear in the number of records.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Literal, NamedTuple, TypeAlias
 
+from recollect.transcripts.claude_boundaries import keeps_what_is_above, preserved
 from recollect.transcripts.claude_parts import blocks_of
 from recollect.transcripts.patches import Json
 from recollect.transcripts.reading import Problem
 
-Kind: TypeAlias = Literal["user", "assistant", "boundary", "summary", "other"]
+Kind: TypeAlias = Literal["user", "assistant", "boundary", "summary", "microcompact", "other"]
+_SYSTEM: dict[object, Kind] = {
+    "compact_boundary": "boundary",
+    "microcompact_boundary": "microcompact",
+}
 Key: TypeAlias = tuple[str, str]
 
 
@@ -39,12 +46,27 @@ class Turn(NamedTuple):
 
     parent: int | None
     members: list[Record]
+    kept: int | None = None  # of a compaction: the first turn above it that stays visible
+
+
+class Span(NamedTuple):
+    """Turns numbered so that those below one are the numbers after its own, up to an end."""
+
+    first: int
+    end: int
+
+    def holds(self, other: Span) -> bool:
+        return self.first < other.first < self.end
 
 
 class Tree(NamedTuple):
     turns: list[Turn]  # in the order of their first records in the file
     order: list[int]  # parents first
+    spans: list[Span]
     leaf: int | None
+
+    def is_above(self, turn: int, other: int) -> bool:
+        return self.spans[turn].holds(self.spans[other])
 
     def in_order(self) -> Iterator[tuple[int, Turn]]:
         return ((number, self.turns[number]) for number in self.order)
@@ -63,16 +85,20 @@ def grow(values: list[tuple[int, Json]]) -> tuple[Tree, list[Problem]]:
     numbers = {key: number for number, key in enumerate(members)}
     owners = _owners(records, keys)
     turns = [Turn(_parent(key, group, owners, numbers), group) for key, group in members.items()]
-    order = _parents_first(turns)
+    places = _parents_first(turns)
     turns = [
         turn
-        if turn.parent is None or order[turn.parent] < order[number]
+        if turn.parent is None or places[turn.parent] < places[number]
         else turn._replace(parent=None)
         for number, turn in enumerate(turns)
     ]
+    order = sorted(places, key=places.__getitem__)
+    spans = _spans(turns, order)
+    named = {uuid: numbers[key] for uuid, key in owners.items() if key is not None}
+    kept = _kept(turns, order, spans, named)
+    turns = [turn._replace(kept=kept.get(number)) for number, turn in enumerate(turns)]
     positions = {uuid: position for position, uuid in enumerate(records)}
-    leaf = _leaf(turns, positions)
-    return Tree(turns, sorted(order, key=order.__getitem__), leaf), problems
+    return Tree(turns, order, spans, _leaf(turns, positions)), problems
 
 
 def _records(values: list[tuple[int, Json]]) -> tuple[dict[str, Record], list[Problem]]:
@@ -83,6 +109,7 @@ def _records(values: list[tuple[int, Json]]) -> tuple[dict[str, Record], list[Pr
     records: dict[str, Record] = {}
     problems = []
     before: str | None = None
+    moved: dict[str, str] = {}  # from the last message that a boundary kept to the boundary
     for line, value in values:
         uuid = value.get("uuid")
         if not isinstance(uuid, str) or uuid in records:
@@ -91,19 +118,29 @@ def _records(values: list[tuple[int, Json]]) -> tuple[dict[str, Record], list[Pr
             continue
         kind = _kind(value)
         parent = value.get("parentUuid") or value.get("logicalParentUuid")
-        if (parent is not None or kind == "boundary") and not (
+        tail = _last_kept(value, records) if kind == "boundary" else None
+        if tail is not None:
+            parent = tail
+        elif (parent is not None or kind == "boundary") and not (
             isinstance(parent, str) and parent in uuids
         ):
-            problems.append(
-                Problem(
-                    line,
-                    f"its parent {parent!r:.60} is not in the file; put after the record before it",
-                )
-            )
+            problems.append(_no_parent(line, parent))
             parent = before
-        records[uuid] = Record(uuid, kind, value, parent)
+        records[uuid] = Record(uuid, kind, value, moved.get(parent, parent) if parent else None)
+        if tail is not None:
+            moved[tail] = uuid
         before = uuid
     return records, problems
+
+
+def _no_parent(line: int, parent: object) -> Problem:
+    reason = f"its parent {parent!r:.60} is not in the file; put after the record before it"
+    return Problem(line, reason)
+
+
+def _last_kept(boundary: Json, before: Container[str]) -> str | None:
+    """Only of what the file tells before: a boundary cannot have kept what was yet to come."""
+    return next((uuid for uuid in reversed(preserved(boundary)) if uuid in before), None)
 
 
 def _aside(value: Json) -> bool:
@@ -118,8 +155,8 @@ def is_subagent(values: list[Json]) -> bool:
 
 def _kind(value: Json) -> Kind:
     kind, message = value.get("type"), value.get("message")
-    if kind == "system" and value.get("subtype") == "compact_boundary":
-        return "boundary"
+    if kind == "system" and isinstance(subtype := value.get("subtype"), str):
+        return _SYSTEM.get(subtype, "other")
     if not isinstance(message, dict):
         return "other"
     if kind == "user":
@@ -148,6 +185,8 @@ def _keys(records: dict[str, Record]) -> dict[str, Key]:
             above = records.get(record.parent or "")
             paired = record.kind == "summary" and above is not None and above.kind == "boundary"
             keys[record.uuid] = ("record", above.uuid if paired and above else record.uuid)
+        elif record.kind == "microcompact":
+            keys[record.uuid] = ("record", record.uuid)
     return keys
 
 
@@ -188,6 +227,47 @@ def _parents_first(turns: list[Turn]) -> dict[int, int]:
         for number in reversed(walked):
             places[number] = len(places)
     return places
+
+
+def _spans(turns: list[Turn], order: list[int]) -> list[Span]:
+    sizes = [1] * len(turns)
+    for number in reversed(order):
+        if (parent := turns[number].parent) is not None:
+            sizes[parent] += sizes[number]
+    spans = [Span(0, 0)] * len(turns)
+    free: dict[int | None, int] = {None: 0}  # the next number below each turn
+    for number in order:
+        first = free[turns[number].parent]
+        free[turns[number].parent] += sizes[number]
+        free[number] = first + 1
+        spans[number] = Span(first, first + sizes[number])
+    return spans
+
+
+def _kept(
+    turns: list[Turn], order: list[int], spans: list[Span], named: dict[str, int]
+) -> dict[int, int]:
+    """For each compaction the first turn above it that it keeps, if it keeps any.
+
+    A turn is kept whole, because a result without its call is refused; and a mere link of the
+    chain stands for the turn that it follows: rather one turn too many than one too few.
+    """
+    kept: dict[int, int] = {}
+    since: dict[int, int] = {}  # the compaction above, or the root: where the live context begins
+    for number in order:
+        parent, members, _ = turns[number]
+        compacts = any(member.kind in ("boundary", "summary") for member in members)
+        since[number] = number if parent is None or compacts else since[parent]
+        if not compacts:
+            continue
+        uuids = [u for m in members if m.kind == "boundary" for u in preserved(m.value)]
+        above = {named[uuid] for uuid in uuids if uuid in named}
+        found = [turn for turn in above if spans[turn].holds(spans[number])]
+        if found:
+            kept[number] = min(found, key=lambda turn: spans[turn].first)
+        elif parent is not None and any(keeps_what_is_above(m.value) for m in members):
+            kept[number] = since[parent]
+    return kept
 
 
 def _leaf(turns: list[Turn], positions: dict[str, int]) -> int | None:

@@ -11,11 +11,20 @@ from collections.abc import Iterable
 
 import msgspec
 
-from recollect.entries import Entry
+from recollect.entries import Entry, Note
 from recollect.store.ids import derived_id
 from recollect.transcripts.patches import Json
 from recollect.transcripts.reading import Format, Problem
 from recollect.transcripts.records import canonical
+
+
+class Agent(msgspec.Struct, frozen=True):
+    """What is known of a subagent, whose conversation is a session of its own."""
+
+    parent: str  # our id of the session that called it
+    call: str = ""  # the id of the call that it answers
+    description: str = ""
+    kind: str = ""
 
 
 class Foreign(msgspec.Struct, frozen=True):
@@ -28,6 +37,9 @@ class Foreign(msgspec.Struct, frozen=True):
     heading: str = ""  # a title that the file gives; becomes an entry
     header: str = ""  # JSON: `extra` of the source, so that the file can be written again
     problems: tuple[Problem, ...] = ()
+    notes: tuple[Note, ...] = ()  # about the session, for people; written after its entries
+    agent: Agent | None = None  # when it is a subagent's conversation
+    subagents: tuple[Foreign, ...] = ()  # told in the same file
 
 
 def session_id(format_: Format, given: object, first: Json) -> str:

@@ -2,7 +2,8 @@
 
 What was read is kept byte for byte, and as entries. Importing a file again adds nothing; importing
 one that has grown adds what is new; importing one that tells another past adds a branch and leaves
-the session where it was. An import that was cut short is completed by the next one.
+the session where it was. An import that was cut short is completed by the next one. Subagents come
+along as sessions of their own; what is wrong with one of them does not stop the others.
 """
 
 from __future__ import annotations
@@ -18,15 +19,23 @@ from typing import Literal, TypeAlias, assert_never
 import msgspec
 
 from recollect.entries import Entry, Source
-from recollect.errors import AlreadyExists, HeadMoved, UnknownEntry, UnknownSession
+from recollect.errors import (
+    AlreadyExists,
+    HeadMoved,
+    RecollectError,
+    StoreError,
+    UnknownEntry,
+    UnknownSession,
+)
 from recollect.store.contract import Project, Session, Store
 from recollect.transcripts import claude, gemini, history_server
 from recollect.transcripts.dialects import MARK, tag_of
 from recollect.transcripts.foreign import Foreign
 from recollect.transcripts.patches import Json
-from recollect.transcripts.planning import Plan, is_bookkeeping, plan
+from recollect.transcripts.planning import Plan, is_bookkeeping, note_id, plan, title_id
 from recollect.transcripts.reading import PROBLEMS_TOLD, Parsed, Problem, parse, read_bytes
 from recollect.transcripts.sources import keep, source_id
+from recollect.transcripts.subagents import Family, Member, gather
 from recollect.transcripts.times import gemini_name, history_server_name, parse_time, zoneless, zulu
 
 Target: TypeAlias = Literal["gemini", "history-server"]
@@ -44,6 +53,8 @@ class Imported(msgspec.Struct, frozen=True):
     already: int  # entries of the file that were there
     problems: tuple[tuple[int, str], ...] = ()  # line and what was odd there; line 0 for a sum
     warnings: tuple[str, ...] = ()
+    name: str = ""  # of the file that tells it
+    subagents: tuple[Imported, ...] = ()  # sessions that came along with this one
 
 
 def read_foreign(data: bytes, name: str) -> Foreign:
@@ -83,29 +94,55 @@ async def import_file(
     progress: Progress | None = None,
 ) -> Imported:
     """Bring a file into the store. `progress` is told bytes kept and entries written, of all."""
-    place = Path(path)
-    data = await asyncio.to_thread(read_bytes, place)
-    foreign = await asyncio.to_thread(read_foreign, data, place.name)
+    family = await asyncio.to_thread(_read_family, Path(path))
+    warnings, along = list(family.warnings), []
+    # they come first, so that no session ever names one that is not there
+    for member in family.subagents:
+        try:
+            along.append(await _import_member(store, member, project, _silent))
+        except StoreError:
+            raise
+        except RecollectError as error:
+            warnings.append(f"a subagent was left out ({member.name}): {error}")
+    imported = await _import_member(store, family.main, project, progress or _silent)
+    warnings = [*imported.warnings, *warnings]
+    return msgspec.structs.replace(imported, warnings=tuple(warnings), subagents=tuple(along))
+
+
+def _read_family(place: Path) -> Family:
+    data = read_bytes(place)
+    return gather(read_foreign(data, place.name), data, place, read_foreign)
+
+
+async def _import_member(
+    store: Store, member: Member, project: Project | None, progress: Progress
+) -> Imported:
+    foreign = member.foreign
     session = await _session(store, foreign, project)
-    if await _is_complete(store, foreign, source_id(foreign, data)):
-        return _imported(foreign, session, Plan((), "none"))
+    if await _is_complete(store, member):
+        return _imported(member, session, Plan((), "none"))
     for _ in range(_ATTEMPTS - 1):
         try:
-            return await _bring_in(store, foreign, data, place.name, session, progress or _silent)
+            return await _bring_in(store, member, session, progress)
         except (HeadMoved, AlreadyExists):
             session = await store.session(foreign.session)
-    return await _bring_in(store, foreign, data, place.name, session, progress or _silent)
+    return await _bring_in(store, member, session, progress)
 
 
-async def _is_complete(store: Store, foreign: Foreign, source: str) -> bool:
+async def _is_complete(store: Store, member: Member) -> bool:
     """Whether just this file has been imported: parents are written before their children, so
     when all ends are there, everything is."""
+    foreign = member.foreign
     parents = {entry.parent for entry in foreign.entries}
-    ends = [entry.id for entry in foreign.entries if entry.id not in parents]
-    if len(ends) > _ENDS_LOOKED_UP:
+    wanted = [entry.id for entry in foreign.entries if entry.id not in parents]
+    wanted += [note_id(foreign, note) for note in foreign.notes]
+    wanted += [title_id(foreign)] if foreign.heading else []
+    if member.data is not None:
+        wanted.append(source_id(foreign, member.data))
+    if len(wanted) > _ENDS_LOOKED_UP:
         return False
     try:
-        for entry in (source, *ends):
+        for entry in wanted:
             await store.entry(entry, session=foreign.session)
     except UnknownEntry:
         return False
@@ -125,25 +162,25 @@ async def _session(store: Store, foreign: Foreign, project: Project | None) -> S
         return await store.session(foreign.session)
 
 
-async def _bring_in(
-    store: Store, foreign: Foreign, data: bytes, name: str, session: Session, progress: Progress
-) -> Imported:
+async def _bring_in(store: Store, member: Member, session: Session, progress: Progress) -> Imported:
+    foreign, name, data = member
     tree = await store.tree(session.id)
     path = _path(tree, session)
-    total = len(data) + len(foreign.entries) + 2  # bytes, entries, source and title
+    total = len(data or b"") + len(foreign.entries) + 2  # bytes, entries, source and title
     new_source = None
-    source = source_id(foreign, data)
-    if source not in {entry.id for entry in tree}:
-        body = await keep(store, foreign, data, name, tree, lambda done: progress(done, total))
-        time = max((entry.time for entry in foreign.entries), default=foreign.created)
-        new_source = Entry(source, None, time, body)
+    if data is not None:
+        source = source_id(foreign, data)
+        if source not in {entry.id for entry in tree}:
+            body = await keep(store, foreign, data, name, tree, lambda done: progress(done, total))
+            time = max((entry.time for entry in foreign.entries), default=foreign.created)
+            new_source = Entry(source, None, time, body)
     steps = plan(foreign, new_source, tree, path)
     missing = len(steps.new)
     await _write(
         store, session, steps, lambda written: progress(total - max(missing - written, 0), total)
     )
     progress(total, total)
-    return _imported(foreign, session, steps)
+    return _imported(member, session, steps)
 
 
 def _path(tree: Sequence[Entry], session: Session) -> tuple[Entry, ...]:
@@ -158,7 +195,8 @@ def _path(tree: Sequence[Entry], session: Session) -> tuple[Entry, ...]:
     return tuple(reversed(path))
 
 
-def _imported(foreign: Foreign, session: Session, steps: Plan) -> Imported:
+def _imported(member: Member, session: Session, steps: Plan) -> Imported:
+    foreign = member.foreign
     new = sum(not is_bookkeeping(foreign, entry) for entry in steps.new)
     return Imported(
         session=session.id,
@@ -167,6 +205,7 @@ def _imported(foreign: Foreign, session: Session, steps: Plan) -> Imported:
         already=len(foreign.entries) - new,
         problems=tuple((line, reason) for line, reason in foreign.problems),
         warnings=_warnings(session, steps),
+        name=member.name,
     )
 
 

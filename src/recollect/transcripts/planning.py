@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from recollect.entries import Body, Entry, Message, Source, Text, Title, ToolCall, json_text
+from recollect.entries import Body, Entry, Message, Note, Source, Text, Title, ToolCall, json_text
 from recollect.store.ids import derived_id
 from recollect.transcripts.dialects import name_of, tag_of
 from recollect.transcripts.foreign import Foreign
@@ -52,7 +52,8 @@ def plan(
     missing = [entry for entry in foreign.entries if entry.id not in held]
     main = _main_path(foreign)
     fork = next((id_ for id_ in reversed(main) if id_ in held), None)
-    missing, spine = _with_bookkeeping(foreign, source, missing, held, main, fork)
+    about = _headings(foreign, held) + _notes(foreign, tree, held)
+    missing, spine = _with_bookkeeping(foreign, source, missing, about, main, fork)
     runs = _runs(missing, spine)
     end = next((entry.id for entry in reversed(missing) if entry.id in spine), None)
     if end is None:
@@ -106,15 +107,47 @@ def _main_path(foreign: Foreign) -> list[str]:
     return ids[::-1]
 
 
+def title_id(foreign: Foreign) -> str:
+    return derived_id(foreign.format, foreign.session, "title", foreign.heading)
+
+
+def note_id(foreign: Foreign, note: Note) -> str:
+    return derived_id(foreign.format, foreign.session, "note", note.extra)
+
+
+def _headings(foreign: Foreign, held: set[str]) -> list[tuple[str, Body]]:
+    if not foreign.heading or title_id(foreign) in held:
+        return []
+    mark = json_text({foreign.format: {"header": True}})
+    return [(title_id(foreign), Title(title=foreign.heading, extra=mark))]
+
+
+def _notes(foreign: Foreign, tree: Sequence[Entry], held: set[str]) -> list[tuple[str, Body]]:
+    """Those that say something which no note of the session says yet."""
+    new = [note for note in foreign.notes if note_id(foreign, note) not in held]
+    if not new:
+        return []
+    said = [
+        tag_of(foreign.format, entry.body).items()
+        for entry in tree
+        if isinstance(entry.body, Note) and is_bookkeeping(foreign, entry)
+    ]
+    return [
+        (note_id(foreign, note), note)
+        for note in new
+        if not any(tag_of(foreign.format, note).items() <= other for other in said)
+    ]
+
+
 def _with_bookkeeping(
     foreign: Foreign,
     source: Entry | None,
     missing: list[Entry],
-    held: set[str],
+    about: Sequence[tuple[str, Body]],
     main: list[str],
     fork: str | None,
 ) -> tuple[list[Entry], set[str]]:
-    """The source before, the title after what is new on the way to the leaf."""
+    """The source before, title and notes after what is new on the way to the leaf."""
     spine, entries = set(main), list(missing)
     last = foreign.leaf
     if source is not None:
@@ -125,12 +158,11 @@ def _with_bookkeeping(
         entries.insert(0, _under(source, fork))
         spine.add(source.id)
         last = source.id if fork == foreign.leaf else foreign.leaf
-    title = derived_id(foreign.format, foreign.session, "title", foreign.heading)
-    if foreign.heading and title not in held:
-        time = max((entry.time for entry in foreign.entries), default=foreign.created)
-        mark = json_text({foreign.format: {"header": True}})
-        entries.append(Entry(title, last, time, Title(title=foreign.heading, extra=mark)))
-        spine.add(title)
+    time = max((entry.time for entry in foreign.entries), default=foreign.created)
+    for id_, body in about:
+        entries.append(Entry(id_, last, time, body))
+        spine.add(id_)
+        last = id_
     return entries, spine
 
 
@@ -174,7 +206,8 @@ def is_bookkeeping(foreign: Foreign, entry: Entry) -> bool:
     """Written by an import about the file itself, not about what happened."""
     if isinstance(entry.body, Source):
         return True
-    return isinstance(entry.body, Title) and "header" in tag_of(foreign.format, entry.body)
+    about = isinstance(entry.body, Title | Note)
+    return about and "header" in tag_of(foreign.format, entry.body)
 
 
 def _explained(foreign: Foreign, tail: Sequence[Entry], main: set[str]) -> bool:
