@@ -21,6 +21,7 @@ from recollect.errors import BadInput, BadRole
 SCHEMA_VERSION = 1
 MAX_DEPTH = 100  # levels of nesting in foreign JSON that rides along
 Role: TypeAlias = Literal["user", "model", "system"]
+Context: TypeAlias = Literal["", "initial", "memory"]
 CompactionStatus: TypeAlias = Literal[
     "COMPRESSED",
     "COMPRESSION_FAILED_INFLATED_TOKEN_COUNT",
@@ -113,6 +114,7 @@ class Usage(_Record, frozen=True):
 class Message(_Record, frozen=True, tag_field="kind", tag="message"):
     role: Role
     parts: tuple[Part, ...] = ()
+    context: Context = ""  # what the program put there, and nobody said
     model: str = ""
     finish: str = ""  # stop, length, calls, safety, interrupted, error … ; empty when not known
     usage: Usage | None = None
@@ -149,10 +151,17 @@ class Source(_Record, frozen=True, tag_field="kind", tag="source"):
 
 
 class Elided(_Record, frozen=True):
+    """What is left out of a message. `blocks` goes further into a result, when it is the one part
+    named; `head` and `tail` are characters of each text that stay on both sides of the
+    placeholder."""
+
     entry: str
-    placeholder: str
+    placeholder: str  # what stands there instead; nothing at all when it is empty
     parts: tuple[int, ...] = ()  # positions; none means every part
-    tokens: int = 0
+    blocks: tuple[int, ...] = ()  # positions in the result's content; none means all of it
+    head: int = 0
+    tail: int = 0
+    tokens: int = 0  # how many this saves
 
 
 class Elide(_Record, frozen=True, tag_field="kind", tag="elide"):
@@ -165,13 +174,16 @@ class Pin(_Record, frozen=True, tag_field="kind", tag="pin"):
 
 
 class Restore(_Record, frozen=True, tag_field="kind", tag="restore"):
-    entries: tuple[str, ...]  # the elide, pin or compaction entries to undo
+    """Undoes an elide, a pin or a compaction; of a message, all that was left out of it."""
+
+    entries: tuple[str, ...]
 
 
 class Compaction(_Record, frozen=True, tag_field="kind", tag="compaction"):
     status: CompactionStatus
     snapshot: str = ""
-    first_kept: str | None = None
+    first_kept: str | None = None  # none: everything before this entry is replaced
+    kept: tuple[str, ...] = ()  # what stays of the entries before that: initial context and pins
     tokens_before: int = 0
     tokens_after: int = 0
     trigger: Literal["manual", "auto", "overflow", "import"] = "manual"
