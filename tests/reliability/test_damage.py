@@ -212,6 +212,20 @@ def test_a_flip_in_how_many_rows_a_page_has_hides_none_of_them(
     assert look(tmp_path / "room" / "s.db").answers == image.truth.answers
 
 
+def test_a_flip_in_the_list_of_free_pages_costs_nothing_when_it_is_repaired(
+    images: dict[str, Image], tmp_path: Path
+) -> None:
+    """Reading does not look at the list; the repair does, and the flip makes it name live pages."""
+    image = images["closed"]
+    data = image.path.read_bytes()
+    assert data[32:36] == bytes(4)  # there is none: each bit makes a page the first of it
+    for bit in range((len(data) // PAGE).bit_length()):
+        path = copy_store(image.path, tmp_path / str(bit) / "s.db")
+        wound = Wound("", 35, bit)
+        wound.inflict(path)
+        assert repaired(image, wound, path, "doctor") == Outcome("doctor", 0, 0)
+
+
 @pytest.mark.long
 @pytest.mark.timeout(7_200)
 @pytest.mark.parametrize("part", range(20))

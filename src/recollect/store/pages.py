@@ -49,12 +49,13 @@ class Pages:
             return self._newer[number]
         return self._data[(number - 1) * self.size : number * self.size]
 
-    def rows(self) -> Iterator[Row]:
-        """Every row of every table, in no particular order."""
+    def rows(self, *, free: bool = False) -> Iterator[Row]:
+        """Every row of every table, in no particular order; or what is left on the free pages."""
         for number in range(1, self.count + 1):
             page = self.page(number)
             start = 100 if number == 1 else 0
-            if number not in self._free and len(page) == self.size and page[start] in _LEAVES:
+            wanted = (number in self._free) == free
+            if wanted and len(page) == self.size and page[start] in _LEAVES:
                 yield from self._leaf(page, start)
 
     def _page_size(self) -> int:
@@ -63,7 +64,7 @@ class Pages:
         return size if size >= 512 and size & (size - 1) == 0 else 4_096
 
     def _freelist(self) -> set[int]:
-        """Pages whose rows were deleted or moved; what they hold is old."""
+        """Pages whose rows were deleted or moved: what they hold is old, if this list is whole."""
         free: set[int] = set()
         trunk = int.from_bytes(self.page(1)[32:36], "big")
         while 1 < trunk <= self.count and trunk not in free:
