@@ -21,6 +21,7 @@ from .children import Child, copy_store, in_store
 
 WORDS = ("the", "log", "of", "entries", "is", "kept", "in", "one", "file", "and", "read", "back")
 PAGE = 4_096
+LEAF = 0x0D  # the first byte of a page with rows of a table
 QUERIES = (  # between them they read most of the index
     Query("unique*", limit=10_000),
     Query("word*", limit=10_000),

@@ -15,7 +15,7 @@ from recollect.entries import Entry
 from recollect.store import doctor
 
 from .children import copy_store, note_figures
-from .images import IMAGES, PAGE, Ownership, Sight, extents, look
+from .images import IMAGES, LEAF, PAGE, Ownership, Sight, extents, look
 
 IN_CI = {"closed": (100, 14), "unindexed": (50, 10), "killed": (20, 6)}  # flips and cuts
 
@@ -196,6 +196,34 @@ def test_a_flip_in_what_names_the_file_ours_is_told_and_repaired(
 ) -> None:
     outcome = suffer(images["closed"], Wound("", offset, 0), tmp_path / "room")
     assert outcome == Outcome("told", 0, 0)
+
+
+@pytest.mark.parametrize("table", ["entries", "blobs", "dictionaries", "sessions", "lines"])
+def test_a_flip_in_how_many_rows_a_page_has_hides_none_of_them(
+    images: dict[str, Image], tmp_path: Path, table: str
+) -> None:
+    image = images["closed"]
+    data = image.path.read_bytes()
+    pages = {extent.start // PAGE * PAGE for extent in extents(image.path, table)}
+    fullest = max((page for page in pages if data[page] == LEAF), key=lambda page: data[page + 4])
+    wound = Wound("", fullest + 4, data[fullest + 4].bit_length() - 1)
+    outcome = suffer(image, wound, tmp_path / "room")
+    assert outcome in (Outcome("told", 0, 0), Outcome("doctor", 0, 0))
+    assert look(tmp_path / "room" / "s.db").answers == image.truth.answers
+
+
+def test_a_flip_in_the_list_of_free_pages_costs_nothing_when_it_is_repaired(
+    images: dict[str, Image], tmp_path: Path
+) -> None:
+    """Reading does not look at the list; the repair does, and the flip makes it name live pages."""
+    image = images["closed"]
+    data = image.path.read_bytes()
+    assert data[32:36] == bytes(4)  # there is none: each bit makes a page the first of it
+    for bit in range((len(data) // PAGE).bit_length()):
+        path = copy_store(image.path, tmp_path / str(bit) / "s.db")
+        wound = Wound("", 35, bit)
+        wound.inflict(path)
+        assert repaired(image, wound, path, "doctor") == Outcome("doctor", 0, 0)
 
 
 @pytest.mark.long

@@ -3,7 +3,8 @@
 A damaged page near the root of a table hides all that lies below it from SQLite. The rows are still
 there. This reads the pages one by one, with the frames of the write-ahead log laid over them, and
 decodes every table row it finds, following overflow pages. It trusts nothing: a row that cannot be
-decoded is passed over, and the caller checks hashes and seals.
+decoded is passed over, one that its page forgot to count is read all the same, and the caller
+checks hashes and seals.
 
 The formats are those of https://sqlite.org/fileformat2.html.
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 Value: TypeAlias = int | float | str | bytes | None
 Row: TypeAlias = tuple[int, list[Value]]  # rowid, columns
@@ -22,6 +23,15 @@ Row: TypeAlias = tuple[int, list[Value]]  # rowid, columns
 _LEAVES = {0x0D, *(0x0D ^ 1 << bit for bit in range(8))}
 _MAX_PAYLOAD = 1 << 30
 _INTEGERS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
+
+
+class _Cell(NamedTuple):
+    """Where a row lies on its leaf."""
+
+    rowid: int
+    length: int  # of the payload
+    payload: int
+    end: int
 
 
 class Pages:
@@ -39,12 +49,13 @@ class Pages:
             return self._newer[number]
         return self._data[(number - 1) * self.size : number * self.size]
 
-    def rows(self) -> Iterator[Row]:
-        """Every row of every table, in no particular order."""
+    def rows(self, *, free: bool = False) -> Iterator[Row]:
+        """Every row of every table, in no particular order; or what is left on the free pages."""
         for number in range(1, self.count + 1):
             page = self.page(number)
             start = 100 if number == 1 else 0
-            if number not in self._free and len(page) == self.size and page[start] in _LEAVES:
+            wanted = (number in self._free) == free
+            if wanted and len(page) == self.size and page[start] in _LEAVES:
                 yield from self._leaf(page, start)
 
     def _page_size(self) -> int:
@@ -53,7 +64,7 @@ class Pages:
         return size if size >= 512 and size & (size - 1) == 0 else 4_096
 
     def _freelist(self) -> set[int]:
-        """Pages whose rows were deleted or moved; what they hold is old."""
+        """Pages whose rows were deleted or moved: what they hold is old, if this list is whole."""
         free: set[int] = set()
         trunk = int.from_bytes(self.page(1)[32:36], "big")
         while 1 < trunk <= self.count and trunk not in free:
@@ -65,24 +76,41 @@ class Pages:
         return free
 
     def _leaf(self, page: bytes, start: int) -> Iterator[Row]:
-        count = int.from_bytes(page[start + 3 : start + 5], "big")
-        for index in range(min(count, self.size // 4)):
+        """The rows that a leaf counts, and those beyond its count whose bytes nothing else has.
+
+        A count that is too low hides rows, but from where the content starts every byte is a
+        row's or free. What a deleted row left behind is before that, in a free block, or under
+        another row.
+        """
+        count = min(int.from_bytes(page[start + 3 : start + 5], "big"), self.size // 4)
+        content = min(int.from_bytes(page[start + 5 : start + 7], "big") or 65_536, self.size)
+        taken = _taken(page, start, content)
+        for index in range(max(count, (content - start - 8) // 2)):
             at = start + 8 + 2 * index
             offset = int.from_bytes(page[at : at + 2], "big")
             try:
-                yield self._cell(page, offset)
+                cell = self._cell(page, offset)
+                if index >= count and any(taken[offset : cell.end]):
+                    continue
+                taken[offset : cell.end] = bytes([1]) * (cell.end - offset)
+                yield self._row(page, cell)
             except (IndexError, ValueError, struct.error):
                 continue  # this row is damaged; its neighbours need not be
 
-    def _cell(self, page: bytes, offset: int) -> Row:
+    def _cell(self, page: bytes, offset: int) -> _Cell:
         length, offset = _varint(page, offset)
         rowid, offset = _varint(page, offset)
         if not 0 < length < _MAX_PAYLOAD:
             raise ValueError("no such payload")
         local = self._local(length)
-        payload = page[offset : offset + local]
+        return _Cell(rowid, length, offset, offset + local + (4 if local < length else 0))
+
+    def _row(self, page: bytes, cell: _Cell) -> Row:
+        rowid, length, start, end = cell
+        local = self._local(length)
+        payload = page[start : start + local]
         if local < length:
-            follow = int.from_bytes(page[offset + local : offset + local + 4], "big")
+            follow = int.from_bytes(page[start + local : end], "big")
             payload += self._overflow(follow, length - local)
         if len(payload) != length:
             raise ValueError("payload is cut off")
@@ -105,6 +133,17 @@ class Pages:
             length -= len(pieces[-1]) or length
             number = int.from_bytes(page[:4], "big")
         return b"".join(pieces)
+
+
+def _taken(page: bytes, start: int, content: int) -> bytearray:
+    """For each byte of the page: 1 where no row can be, before the content or in a free block."""
+    taken = bytearray([1]) * content + bytearray(len(page) - content)
+    block = int.from_bytes(page[start + 1 : start + 3], "big")
+    while content <= block < len(page) - 3:
+        following, size = struct.unpack_from(">2H", page, block)
+        taken[block : block + size] = bytes([1]) * size
+        block = following if following > block else 0
+    return taken
 
 
 def _frames(journal: Path, size: int) -> dict[int, bytes]:

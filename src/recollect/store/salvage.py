@@ -89,6 +89,10 @@ def collect(pages: Pages) -> dict[str, dict[int, list[Value]]]:
             found[table][_STRAYS | 1 << 60 | rowid] = values[1:]
         elif known is None or _proven(table, rowid, values):
             found[table][rowid] = values[1:]
+    for rowid, values in pages.rows(free=True):
+        # one bit can call pages free that are not; old copies of a row are told by its key
+        if table := _table(values):
+            found[table].setdefault(rowid, values[1:])
     return found
 
 
