@@ -1,0 +1,152 @@
+"""What the person said, apart from what programs say in the person's name.
+
+Harnesses put notices, reminders, command echoes and whole files into user messages. `own_words`
+gives only the words that a person typed, unchanged but for characters nobody can see. Tags are
+found by plain searching, so hostile text costs linear time.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from recollect.entries import Message, Text, ToolResult
+from recollect.snapshot.texts import clean
+
+# Elements that harnesses add to a message; what they hold was not typed.
+_ADDED = (
+    "system-reminder",
+    "local-command-stdout",
+    "local-command-stderr",
+    "local-command-caveat",
+    "command-name",
+    "command-message",
+    "command-contents",
+    "bash-stdout",
+    "bash-stderr",
+    "bash-input",
+    "task-notification",
+    "user-prompt-submit-hook",
+    "environment_context",
+    "environment_details",
+    "user_instructions",
+    "ide_opened_file",
+    "ide_selection",
+    "ide_diagnostics",
+    "session_context",
+)
+_ADDED_TAG = re.compile(rf"<(/?)({'|'.join(_ADDED)})(?:\s[^<>]{{0,200}})?>", re.I | re.A)
+_ARGUMENTS = re.compile(r"<command-args>([^<]{0,20000})</command-args>")
+_COMMAND = re.compile(r"<command-name>\s*([^<\s]{1,80})\s*</command-name>")
+_NOTICES = (
+    "[Request interrupted by user",
+    "Caveat: The messages below were generated",
+    "This session is being continued from a previous conversation",
+    "This is the Gemini CLI. We are setting up the context",
+    "Got it. Thanks for the context",
+    "Base directory for this skill:",
+    "Please continue the conversation from where we left it off",
+    "[System:",
+    "System: Please continue.",
+    "<task-notification>",
+    "<state_snapshot>",  # some programs hand a summary over as a message
+)
+_REPLIES = ("the user said:\n", "the user provided the following reason for the rejection:")
+_ASKING = ("AskUserQuestion", "ask_user", "ask_user_question", "ask_followup_question")
+
+
+def own_words(message: Message) -> str:
+    """The words of the person in a user message, or nothing."""
+    if message.role != "user" or message.context or _is_meta(message.extra):
+        return ""
+    texts = [part.text for part in message.parts if isinstance(part, Text)]
+    said = typed("\n".join(texts))
+    answers = [_answer(part) for part in message.parts if isinstance(part, ToolResult)]
+    return "\n".join(text for text in (said, *answers) if text)
+
+
+def typed(text: str) -> str:
+    """A user message's text without what a harness added to it."""
+    if text.lstrip().startswith(_NOTICES):
+        return ""
+    if command := _COMMAND.search(text[:2000]):
+        words = _ARGUMENTS.search(text[:40_000])
+        return clean(f"{command[1]} {words[1].strip()}") if words and words[1].strip() else ""
+    if "<" in text:
+        text = _without_added(text)
+    return clean(text).strip()
+
+
+def _without_added(text: str) -> str:
+    kept: list[str] = []
+    at, inside = 0, ""
+    for tag in _ADDED_TAG.finditer(text):
+        closing, name = tag[1] == "/", tag[2].lower()
+        if not inside:
+            kept.append(text[at : tag.start()])
+            inside = "" if closing else name
+            at = tag.end()
+        elif closing and name == inside:
+            inside, at = "", tag.end()
+    return "".join(kept) + ("" if inside else text[at:])
+
+
+def _is_meta(extra: str) -> bool:
+    if "isMeta" not in extra:
+        return False
+    try:
+        value = json.loads(extra)
+    except (ValueError, RecursionError):
+        return False
+    found = [value, *(value.values() if isinstance(value, dict) else ())]
+    return any(isinstance(item, dict) and item.get("isMeta") is True for item in found)
+
+
+def _answer(result: ToolResult) -> str:
+    """What the person wrote when refusing a call, or answered to a question that a tool asked."""
+    text = "\n".join(part.text for part in result.content if isinstance(part, Text))[:20_000]
+    if result.name in _ASKING and not result.is_error:
+        return clean(text).strip()
+    if not result.is_error:
+        return ""
+    for opening in _REPLIES:
+        _, found, said = text.partition(opening)
+        if found and text.startswith("The user doesn't want to"):
+            return clean(said).strip()
+    return ""
+
+
+_LEFT_OUT = re.compile(r"\[\d{1,9} earlier messages left out\]")
+_CUT = re.compile(r" \[… [\d,]{1,14} characters left out …\] ")
+
+
+# --- as lines of a section ---------------------------------------------------------------------
+
+
+def as_list(directives: tuple[str, ...]) -> str:
+    """One item for each, continued lines indented: `from_list` gives exactly the same back."""
+    return "\n".join("- " + text.replace("\n", "\n  ") for text in directives)
+
+
+def left_out_mark(count: int) -> str:
+    return f"[{count} earlier messages left out]"
+
+
+def from_list(text: str) -> tuple[str, ...]:
+    """The directives of a section that `as_list` wrote; of other text, what stands in its items."""
+    items: list[list[str]] = []
+    for line in text.split("\n"):
+        if line.startswith("- "):
+            items.append([line[2:]])
+        elif items:
+            items[-1].append(line[2:] if line.startswith("  ") else line)
+        elif line.strip():
+            items.append([line])
+    said = dict.fromkeys("\n".join(lines) for lines in items)
+    return tuple(text for text in said if not _LEFT_OUT.fullmatch(text))
+
+
+def is_cut_of(cut: str, whole: str) -> bool:
+    """Whether one is the other with its middle left out."""
+    pieces = _CUT.split(cut)
+    return len(pieces) == 2 and whole.startswith(pieces[0]) and whole.endswith(pieces[1])

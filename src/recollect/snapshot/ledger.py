@@ -1,0 +1,97 @@
+"""The ledger: what code alone can say about the state of a session. Values only.
+
+Every fact carries how often it was met and when last, counted in tool calls, so that whoever writes
+a snapshot can choose by recency and frequency. All texts are clean and bounded.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from recollect.snapshot.plans import Step
+from recollect.snapshot.sections import Snapshot
+
+
+class Tally(NamedTuple):
+    """A name with how much it was met, and at which call last."""
+
+    name: str
+    weight: float
+    last: int
+
+
+class FileFacts(msgspec.Struct, frozen=True, kw_only=True):
+    path: str  # relative to the ledger's root where it lies below it
+    created: bool = False
+    deleted: bool = False
+    edits: int = 0
+    reads: int = 0
+    weight: float = 0.0  # how much it was touched and mentioned
+    last: int = 0
+    defines: tuple[str, ...] = ()
+    names: tuple[Tally, ...] = ()
+
+    @property
+    def touched(self) -> bool:
+        return self.created or self.deleted or self.edits > 0 or self.reads > 0
+
+
+class Passage(NamedTuple):
+    """A text, such as a task's description, that names files and names together."""
+
+    files: tuple[str, ...]
+    names: tuple[str, ...]
+    last: int
+
+
+class Quotation(NamedTuple):
+    """The beginning of a text for people that a tool brought, such as a task's description."""
+
+    source: str
+    text: str
+    last: int
+
+
+class Command(NamedTuple):
+    text: str
+    times: int
+    failed: bool
+    line: str  # of its output, the one that tells most
+    last: int
+
+
+class Problem(NamedTuple):
+    """A failure that nothing later has shown to be mended."""
+
+    subject: str
+    line: str
+    last: int
+
+
+class Action(NamedTuple):
+    verb: str
+    what: str
+    note: str
+    at: int
+
+
+class Ledger(msgspec.Struct, frozen=True, kw_only=True):
+    root: str = ""
+    now: int = 0  # calls so far: the age of a fact is `now - last`
+    goal: str = ""
+    directives: tuple[str, ...] = ()
+    knowledge: tuple[str, ...] = ()  # prose of earlier snapshots, oldest first
+    files: tuple[FileFacts, ...] = ()
+    passages: tuple[Passage, ...] = ()  # newest first
+    quotations: tuple[Quotation, ...] = ()  # newest first
+    names: tuple[Tally, ...] = ()
+    chains: tuple[Tally, ...] = ()
+    commands: tuple[Command, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    actions: tuple[Action, ...] = ()
+    steps: tuple[Step, ...] = ()
+    report: str = ""  # the agent's last words without a call
+    question: str = ""  # what the agent asked and nobody has answered
+    written: Snapshot | None = None  # what a model wrote

@@ -1,0 +1,106 @@
+"""The steps of a plan with their status, from todo-like tools and from lists in the agent's text.
+
+A tool's whole list replaces the one before; a tool that adds or changes single tasks changes it. A
+list in a text counts as a plan when it has at least two numbered or checkable lines. Steps are
+bounded in number and length.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from recollect.snapshot.texts import one_line
+
+Status: TypeAlias = Literal["done", "doing", "open"]
+MOST_STEPS = 60
+_LONGEST = 240
+_LISTS = ("todos", "plan", "items", "tasks", "steps", "newTodos")
+_TEXTS = ("content", "step", "description", "title", "subject", "task", "text", "activeForm")
+_STATUS: dict[str, Status] = {
+    "completed": "done",
+    "complete": "done",
+    "done": "done",
+    "cancelled": "done",
+    "x": "done",
+    "in_progress": "doing",
+    "inprogress": "doing",
+    "in-progress": "doing",
+    "doing": "doing",
+    "active": "doing",
+    ">": "doing",
+}
+_NUMBERED = re.compile(r"^\s{0,8}(?:\d{1,3}[.)]|[-*] \[([ xX>~])\])\s+(\S.{2,})$")
+_MARKS: dict[Status, str] = {"done": "[x]", "doing": "[>]", "open": "[ ]"}
+_WRITTEN = re.compile(r"^\[([ x>])\] (.+)$")
+
+
+class Step(NamedTuple):
+    text: str
+    status: Status = "open"
+
+
+def steps_after(steps: tuple[Step, ...], value: Mapping[str, Any]) -> tuple[Step, ...]:
+    """The plan after a call of a plan tool with these arguments."""
+    for key in _LISTS:
+        if isinstance(value.get(key), list):
+            found = (_step(item) for item in value[key][:MOST_STEPS])
+            return tuple(step for step in found if step is not None)
+    number = str(value.get("taskId", value.get("id", ""))).lstrip("#")
+    if number.isascii() and number.isdigit() and len(number) < 6:
+        return _changed(steps, int(number), value)
+    added = _step(value)
+    return (*steps, added)[:MOST_STEPS] if added is not None else steps
+
+
+def _step(item: object) -> Step | None:
+    if isinstance(item, str):
+        item = {"content": item}
+    if not isinstance(item, Mapping):
+        return None
+    texts = (one_line(t, _LONGEST) for key in _TEXTS if isinstance(t := item.get(key), str))
+    text = next((text for text in texts if text), "")
+    return Step(text, _status(item)) if text else None
+
+
+def _status(item: Mapping[str, Any]) -> Status:
+    return _STATUS.get(str(item.get("status", "")).lower(), "open")
+
+
+def _changed(steps: tuple[Step, ...], number: int, value: Mapping[str, Any]) -> tuple[Step, ...]:
+    if not 1 <= number <= len(steps):
+        return steps
+    before = steps[number - 1]
+    status = _status(value) if "status" in value else before.status
+    text = next((t for key in ("subject", "content") if isinstance(t := value.get(key), str)), "")
+    after = Step(one_line(text, _LONGEST) or before.text, status)
+    return (*steps[: number - 1], after, *steps[number:])
+
+
+def steps_in(text: str) -> tuple[Step, ...]:
+    """The longest run of numbered or checkable lines in a text, if there are two at least."""
+    best: list[Step] = []
+    run: list[Step] = []
+    for line in text[:60_000].split("\n"):
+        match = _NUMBERED.match(line[:2000])
+        if match:
+            mark = (match[1] or " ").lower()
+            run.append(Step(one_line(match[2], _LONGEST), _STATUS.get(mark, "open")))
+        elif line.strip() and not line.startswith((" ", "\t")):
+            run = []
+        if len(run) > len(best):
+            best = run
+    return tuple(best[:MOST_STEPS]) if len(best) >= 2 else ()
+
+
+def as_lines(steps: tuple[Step, ...]) -> tuple[str, ...]:
+    return tuple(f"{_MARKS[step.status]} {step.text}" for step in steps)
+
+
+def from_lines(text: str) -> tuple[Step, ...]:
+    """The steps of a `current_plan` that we wrote, or the list in one that a model wrote."""
+    found = [m for line in text.split("\n")[: 4 * MOST_STEPS] if (m := _WRITTEN.match(line[:400]))]
+    if found:
+        return tuple(Step(m[2], _STATUS.get(m[1], "open")) for m in found)
+    return steps_in(text)

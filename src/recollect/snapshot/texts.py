@@ -1,0 +1,52 @@
+"""Text that can be shown: cleaned of what no reader should get, and cut to a length, saying so.
+
+`clean` removes terminal codes and control characters and replaces lone surrogates, so that its
+result can be encoded and shown anywhere. Cutting never makes a text longer than asked.
+"""
+
+from __future__ import annotations
+
+import re
+
+_TERMINAL = re.compile(r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|\][^\x07\x1b]{0,2000}+(?:\x07|\x1b\\)|[@-_])")
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]"
+)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_SPACES = re.compile(r"\s+")
+
+
+def clean(text: str) -> str:
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if "\x1b" in text:
+        text = _TERMINAL.sub("", text)
+    return _SURROGATE.sub("\ufffd", _CONTROL.sub("", text))
+
+
+def one_line(text: str, most: int) -> str:
+    """The text as one line of at most `most` characters, cut at its end."""
+    return clip(_SPACES.sub(" ", clean(text[: 4 * most + 400])).strip(), most)
+
+
+def clip(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    return text[: most - 1].rstrip() + "…" if most > 0 else ""
+
+
+def clip_middle(text: str, most: int) -> str:
+    """The beginning and the end of a text, with the number of characters that were left out."""
+    if len(text) <= most:
+        return text
+    mark = f" [… {len(text) - most:,} characters left out …] "
+    room = most - len(mark) - 2
+    if room < 40:
+        return clip(text, most)
+    head = room * 2 // 3
+    left_out = len(text) - room
+    return f"{text[:head]} [… {left_out:,} characters left out …] {text[-(room - head) :]}"
+
+
+def first_line(text: str, most: int) -> str:
+    line = next((line for line in text[:4000].split("\n") if line.strip()), "")
+    return one_line(line, most)

@@ -1,0 +1,264 @@
+"""What a tool does, told by its name, and which files a call names, told by its arguments.
+
+Agents name the same tool differently; the names are data here, in one place, for the ledger and for
+the rules that elide. `kind_of` never fails: a name that nobody knows is "other". `paths_of` takes
+the arguments as they were received and gives nothing when they are empty, malformed or of a shape
+that names no file; it never guesses. Both are linear in the size of the arguments.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+Kind: TypeAlias = Literal[
+    "read", "write", "edit", "delete", "shell", "search", "list", "plan", "other"
+]
+
+# Names as `_plain` leaves them: lower case, without separators.
+_NAMES: dict[Kind, str] = {
+    "read": "read readfile readfiles readmanyfiles filesystemread view viewfile openfile cat "
+    "notebookread readtextfile readmultiplefiles readmediafile getfilecontents fsread",
+    "write": "write writefile writetofile create createfile filesystemcreate filesystemwrite "
+    "savefile fswrite newfile",
+    "edit": "edit editfile replace multiedit strreplace strreplaceeditor strreplacebasededittool "
+    "applypatch applydiff filesystemedit filesystemeditsearch editsearch searchreplace insert "
+    "notebookedit patch replaceinfile inserteditintofile fsreplace smartedit",
+    "delete": "delete deletefile removefile filesystemdelete remove unlink rm",
+    "shell": "bash shell runshellcommand terminalexecute executecommand runcommand exec "
+    "execcommand localshell runterminalcmd runinterminal terminal runbash powershell sh "
+    "containerexec bashoutput taskoutput writestdin unifiedexec",
+    "search": "grep searchfilecontent filesystemsearch search ripgrep rg searchfiles searchtext "
+    "codebasesearch greptool textsearch acesearchtextsearch findstring searchcode "
+    "acesearchfilesearch acetextsearch grepsearch findinfiles",
+    "list": "glob ls list listdirectory listdir filesystemlist findfiles globtool directorytree "
+    "listfiles filesearch tree finddirectories",
+    "plan": "todowrite updateplan writetodos todo todoupdate todocreate todoadd todos taskcreate "
+    "taskupdate managetodolist plan todoread updatetodolist",
+}
+_KIND: dict[str, Kind] = {name: kind for kind, names in _NAMES.items() for name in names.split()}
+
+# Where a call says which file it means, in the order in which they are believed.
+_KEYS = """
+file_path filePath filepath path paths absolute_path absolutePath file files file_paths filePaths
+filename fileName target_file targetFile notebook_path notebookPath dir_path dirPath directory
+relative_path relativePath relative_workspace_path
+"""
+_PATH_KEYS = tuple(_KEYS.split())
+_STARTS = ("startLine", "start_line", "start", "offset", "line_start", "startingLine")
+_ENDS = ("endLine", "end_line", "end", "line_end", "endingLine")
+_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete|Move to) ?(?:File)?: (.{1,1000})$", re.M)
+_COMMANDS = ("command", "cmd", "script", "commandLine", "shell_command")
+_VERBS: dict[str, Kind] = {
+    "view": "read",
+    "create": "write",
+    "str_replace": "edit",
+    "insert": "edit",
+    "undo_edit": "edit",
+    "delete": "delete",
+}
+
+
+class PathRange(NamedTuple):
+    """A file that a call names, with the lines it asks for: from 1, both ends included."""
+
+    path: str
+    start: int | None = None
+    end: int | None = None
+
+
+@lru_cache(maxsize=512)
+def kind_of(name: str) -> Kind:
+    """What the tool of this name does, behind a server's prefix (`mcp__files__read`) as well."""
+    plain = _plain(name)
+    if plain in _KIND:
+        return _KIND[plain]
+    for separator in ("__", ".", "/", ":"):
+        last = name.rsplit(separator, 1)[-1]
+        if last != name and (kind := _KIND.get(_plain(last))) is not None:
+            return kind
+    return "other"
+
+
+def _plain(name: str) -> str:
+    return name[:200].lower().replace("_", "").replace("-", "").replace(" ", "")
+
+
+def kind_of_call(name: str, value: Mapping[str, Any]) -> Kind:
+    """As `kind_of`, for tools that do several things and say which in an argument."""
+    verb = value.get("command")
+    if isinstance(verb, str) and verb in _VERBS and "path" in value:
+        return _VERBS[verb]
+    return kind_of(name)
+
+
+def object_of(arguments: str) -> Mapping[str, Any] | None:
+    """The arguments as a JSON object, or None when they are anything else."""
+    try:
+        value = _decode(arguments)
+    except (ValueError, RecursionError):  # json takes a little more, and more slowly
+        try:
+            value = json.loads(arguments)
+        except (ValueError, RecursionError):
+            return None
+    return value if isinstance(value, dict) else None
+
+
+class _Usual(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """The arguments of most reads: decoding into this takes a tenth of the general road."""
+
+    file_path: str = ""
+    path: str = ""
+    absolute_path: str = ""
+    offset: int | None = None
+    limit: int | None = None
+
+
+_decode = msgspec.json.Decoder().decode
+_decode_usual = msgspec.json.Decoder(_Usual).decode
+
+
+def _usual_path(arguments: str) -> tuple[PathRange, ...]:
+    try:
+        given = _decode_usual(arguments)
+    except ValueError:
+        return ()
+    path = (given.file_path or given.path or given.absolute_path).strip()
+    if not _is_path(path) or path[0] == "[":
+        return ()
+    start, limit = given.offset, given.limit
+    start = max(1, start) if start is not None else None
+    end = (start or 1) + limit - 1 if limit is not None and limit > 0 else None
+    return (PathRange(path, start, end),)
+
+
+def paths_of(arguments: str) -> tuple[PathRange, ...]:
+    """The files that the arguments of a call name, each with the range of lines asked for."""
+    if usual := _usual_path(arguments):
+        return usual
+    value = object_of(arguments)
+    return paths_in(value) if value is not None else ()
+
+
+def paths_in(value: Mapping[str, Any]) -> tuple[PathRange, ...]:
+    for key in _PATH_KEYS:
+        if key in value and (found := _ranges(value[key], value)):
+            return found
+    return ()
+
+
+def _ranges(given: object, around: Mapping[str, Any]) -> tuple[PathRange, ...]:
+    if isinstance(given, str):
+        listed = _listed(given)
+        if listed is None:
+            path = given.strip()
+            return (PathRange(path, *_lines(around)),) if _is_path(path) else ()
+        given = listed
+    if not isinstance(given, list):
+        return ()
+    found: list[PathRange] = []
+    for item in given:
+        around = item if isinstance(item, dict) else {"path": item}
+        named = (around[key] for key in _PATH_KEYS if isinstance(around.get(key), str))
+        name = next(named, "").strip()
+        if not _is_path(name):
+            return ()  # one that cannot be told makes the whole list unknown
+        found.append(PathRange(name, *_lines(around)))
+    return tuple(dict.fromkeys(found))
+
+
+def _listed(text: str) -> list[Any] | None:
+    """A string that is itself a JSON list, as some models write it."""
+    if text.lstrip()[:1] != "[":
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, list) else None
+
+
+def _is_path(text: str) -> bool:
+    return 0 < len(text) <= 4096 and "\n" not in text and "\0" not in text
+
+
+def _lines(around: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    view = around.get("view_range")
+    if isinstance(view, list) and len(view) == 2:
+        first, last = _number(view[0]), _number(view[1])
+        return first, last if last is not None and last >= 1 else None
+    start = next((n for key in _STARTS if (n := _number(around.get(key))) is not None), None)
+    start = max(1, start) if start is not None else None  # some tools count the first line as 0
+    end = next((n for key in _ENDS if (n := _number(around.get(key))) is not None), None)
+    limit = _number(around.get("limit"))
+    if end is None and limit is not None and limit > 0:
+        end = (start or 1) + limit - 1
+    return start, end
+
+
+def _number(value: object) -> int | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 16:
+        return int(value)
+    return value if isinstance(value, int) else None
+
+
+def patched_paths(value: Mapping[str, Any]) -> tuple[str, ...]:
+    """The files that a patch in the arguments adds, updates, moves or deletes."""
+    texts = (*(value.get(key) for key in ("patch", "input", "diff")), command_of(value))
+    found = [m for text in texts if isinstance(text, str) for m in _PATCHED.findall(text)]
+    return tuple(dict.fromkeys(path.strip() for path in found if _is_path(path.strip())))
+
+
+def command_of(value: Mapping[str, Any]) -> str:
+    """The command line that a call runs, or nothing."""
+    for key in _COMMANDS:
+        given = value.get(key)
+        if isinstance(given, str):
+            return given
+        if isinstance(given, list) and all(isinstance(item, str) for item in given):
+            # ["bash", "-lc", "the command"] is how some agents spell it
+            shell = len(given) == 3 and given[1] in ("-c", "-lc")
+            return given[2] if shell else " ".join(given)
+    return ""
+
+
+def normal_path(path: str, root: str = "") -> str:
+    """One name for one file: relative to the root, with `/`, without `.` and `..` if possible."""
+    flat = path.replace("\\", "/")
+    whole = _folded(flat[7:] if flat.startswith("file://") else flat)
+    top = _top(root) if root else ""
+    if top and whole == top:
+        return "."
+    if top and whole.startswith(top + "/"):
+        return whole[len(top) + 1 :]
+    return whole
+
+
+@lru_cache(maxsize=64)
+def _top(root: str) -> str:
+    folded = _folded(root.replace("\\", "/").rstrip("/"))
+    return "" if folded == "." else folded
+
+
+def _folded(path: str) -> str:
+    if "//" not in path and "/." not in path and path[:1] != "." and path[-1:] not in ("", "/"):
+        return path  # as most are
+    rooted = path.startswith("/")
+    kept: list[str] = []
+    for piece in path.split("/"):
+        if piece in ("", "."):
+            continue
+        if piece == ".." and kept and kept[-1] != "..":
+            kept.pop()
+        elif piece != ".." or not rooted:
+            kept.append(piece)
+    return ("/" if rooted else "") + "/".join(kept) or "."

@@ -1,0 +1,140 @@
+"""Tools by name, and the files that the arguments of a call name."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+
+from recollect.toolkinds import (
+    PathRange,
+    command_of,
+    kind_of,
+    kind_of_call,
+    normal_path,
+    patched_paths,
+    paths_of,
+)
+from tests.strategies import json_values, text
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("read_file", "read"),
+        ("Read", "read"),
+        ("view", "read"),
+        ("filesystem-read", "read"),
+        ("write_file", "write"),
+        ("Write", "write"),
+        ("filesystem-create", "write"),
+        ("replace", "edit"),
+        ("MultiEdit", "edit"),
+        ("apply_patch", "edit"),
+        ("run_shell_command", "shell"),
+        ("Bash", "shell"),
+        ("terminal-execute", "shell"),
+        ("search_file_content", "search"),
+        ("Grep", "search"),
+        ("glob", "list"),
+        ("list_directory", "list"),
+        ("LS", "list"),
+        ("TodoWrite", "plan"),
+        ("update_plan", "plan"),
+        ("write_todos", "plan"),
+        ("mcp__files__read_file", "read"),
+        ("functions.shell", "shell"),
+        ("Task", "other"),
+        ("", "other"),
+    ],
+)
+def test_the_same_tool_is_recognised_under_the_names_of_many_agents(name: str, kind: str) -> None:
+    assert kind_of(name) == kind
+
+
+def test_a_tool_that_does_several_things_says_which_in_its_arguments() -> None:
+    name = "str_replace_based_edit_tool"
+    assert kind_of_call(name, {"command": "view", "path": "a.py"}) == "read"
+    assert kind_of_call(name, {"command": "create", "path": "a.py"}) == "write"
+    assert kind_of_call("Bash", {"command": "view"}) == "shell"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "paths"),
+    [
+        ({"path": "a.py"}, [("a.py", None, None)]),
+        ({"file_path": "/p/a.py", "offset": 10, "limit": 5}, [("/p/a.py", 10, 14)]),
+        ({"file_path": "a.py", "limit": 5}, [("a.py", None, 5)]),
+        ({"file_path": "a.py", "offset": 0, "limit": 5}, [("a.py", 1, 5)]),
+        ({"path": "a.py", "view_range": [3, -1]}, [("a.py", 3, None)]),
+        ({"path": ["a.py", "b.py"]}, [("a.py", None, None), ("b.py", None, None)]),
+        ({"paths": ["a.py", 3, None, ""]}, []),  # what is not known may be any file
+        (
+            {"filePath": [{"path": "a.py", "startLine": 1, "endLine": 9}, {"path": "b.py"}]},
+            [("a.py", 1, 9), ("b.py", None, None)],
+        ),
+        ({"path": '["a.py", {"path": "b.py", "startLine": "4"}]'}, [("a.py",), ("b.py", 4)]),
+        ({"path": "[draft].py"}, [("[draft].py",)]),
+        ({"path": ""}, []),
+        ({"path": None}, []),
+        ({"path": 7}, []),
+        ({"path": True}, []),
+        ({"path": "[]"}, []),
+        ({}, []),
+    ],
+)
+def test_the_files_a_read_names_are_found_in_every_shape_that_agents_use(
+    arguments: object, paths: list[tuple[object, ...]]
+) -> None:
+    assert [tuple(found) for found in paths_of(json.dumps(arguments))] == [
+        (*path, *(None,) * (3 - len(path))) for path in paths
+    ]
+
+
+@pytest.mark.parametrize("arguments", ["", "null", "[1]", '"a.py"', '{"path": "a.py"', "{" * 9999])
+def test_arguments_that_cannot_be_read_name_no_file(arguments: str) -> None:
+    assert paths_of(arguments) == ()
+
+
+@given(text | json_values.map(json.dumps))
+def test_any_arguments_give_paths_or_nothing(arguments: str) -> None:
+    for found in paths_of(arguments):
+        assert isinstance(found, PathRange)
+        assert found.path
+
+
+def test_a_patch_names_the_files_it_changes() -> None:
+    patch = "*** Begin Patch\n*** Update File: a/b.py\n@@\n-x\n+y\n*** Add File: c.py\n+z\n"
+    assert patched_paths({"input": patch}) == ("a/b.py", "c.py")
+
+
+def test_a_command_may_be_a_text_or_a_list() -> None:
+    assert command_of({"command": "ls -l"}) == "ls -l"
+    assert command_of({"command": ["bash", "-lc", "ls -l"]}) == "ls -l"
+    assert command_of({"cmd": ["ls", "-l"]}) == "ls -l"
+    assert command_of({"command": 3}) == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "normal"),
+    [
+        ("/p/src/a.py", "src/a.py"),
+        ("src/a.py", "src/a.py"),
+        ("./src//x/../a.py", "src/a.py"),
+        ("src\\a.py", "src/a.py"),
+        ("/p/../q/a.py", "/q/a.py"),
+        ("/project/a.py", "/project/a.py"),
+        ("../a.py", "../a.py"),
+        ("/p", "."),
+        ("file:///p/a.py", "a.py"),
+    ],
+)
+def test_the_names_of_one_file_become_one_name(path: str, normal: str) -> None:
+    assert normal_path(path, "/p") == normal
+
+
+@given(text, text)
+def test_a_normal_path_stays_as_it_is(path: str, root: str) -> None:
+    once = normal_path(path, root)
+    assert normal_path(once, "") == once
