@@ -1,0 +1,52 @@
+"""Curation: what a provider may be sent of a history.
+
+User messages are always kept. A *run* of consecutive model messages is kept whole or dropped whole:
+dropped if any message in it is invalid. Two tests of validity and two policies exist, because the
+programs we come from disagree.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from recollect.entries import Message, Part, Text, Thought, ToolResult, Unknown
+
+Validity: TypeAlias = Literal["strict", "any_part"]
+Dropping: TypeAlias = Literal["keep_user", "drop_pair"]
+
+
+class Policy(msgspec.Struct, frozen=True):
+    validity: Validity = "strict"  # every part says something; or: any part does
+    dropping: Dropping = "keep_user"  # or: a dropped run takes the user's message before it along
+
+
+def is_valid(message: Message, validity: Validity = "strict") -> bool:
+    parts = message.parts
+    if validity == "any_part":
+        return any(_says_something(part) for part in parts)
+    if not parts:
+        return False
+    for part in parts:
+        if type(part) is Text:
+            if not part.text:
+                return False
+        elif type(part) is Unknown and part.data.strip() in ("{}", ""):
+            return False
+    return True
+
+
+def _says_something(part: Part) -> bool:
+    if isinstance(part, Text):
+        return bool(part.text.strip())
+    return not isinstance(part, Thought | Unknown)
+
+
+def is_tool_result(message: Message) -> bool:
+    return any(isinstance(part, ToolResult) for part in message.parts)
+
+
+def is_spoken(message: Message) -> bool:
+    """Whether a person said this: the place where a history may be cut."""
+    return message.role == "user" and not message.context and not is_tool_result(message)

@@ -1,0 +1,247 @@
+"""Rules that leave things out: each is a pure planner that proposes, the log decides.
+
+A plan is made once per user turn for a time that the caller names, and comes back as edits to
+append, one for each rule, only when together they save enough to be worth breaking a provider's
+prompt cache for, or when the view is over its budget anyway. What is pinned, what a person brought
+back and what failed is never touched; edits of files never are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from recollect.entries import Elide, Elided, Message, Text, ToolResult
+from recollect.toolkinds import Kind
+from recollect.view.coverage import Covered
+from recollect.view.placeholders import Language, Rule, placeholder
+from recollect.view.uses import Use, Uses, failed, uses_of
+from recollect.view.view import View
+
+MINUTE = 60_000
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """Every number is a setting."""
+
+    keep_reads: int = 5  # newest of each file
+    keep_read_tokens: int = 0  # and of these only as many as fit; 0 for all of them
+    keep_shell: int = 5
+    shell_age: int = 15 * MINUTE
+    keep_search: int = 5
+    search_age: int = 10 * MINUTE
+    max_characters: int = 4_000_000
+    max_lines: int = 1_000
+    min_saving: int = 2_000  # tokens
+    language: Language = "en"
+    root: str = ""  # the project's folder, so that absolute and relative paths are one file
+    tools: tuple[tuple[str, Kind], ...] = ()  # names we do not know, or know otherwise
+
+
+class Saving(msgspec.Struct, frozen=True):
+    """One thing a rule leaves out."""
+
+    rule: Rule
+    what: str  # the file or the tool
+    elided: Elided
+
+
+class Plan(msgspec.Struct, frozen=True):
+    savings: tuple[Saving, ...] = ()
+    unidentified: int = 0  # reads that were left alone because they name no file
+
+    @property
+    def tokens(self) -> int:
+        return sum(saving.elided.tokens for saving in self.savings)
+
+    @property
+    def edits(self) -> tuple[Elide, ...]:
+        by_rule: dict[Rule, list[Elided]] = {}
+        for saving in self.savings:
+            by_rule.setdefault(saving.rule, []).append(saving.elided)
+        return tuple(Elide(rule=rule, items=tuple(items)) for rule, items in by_rule.items())
+
+
+def plan(view: View, now: int, rules: Rules | None = None, *, over_budget: bool = False) -> Plan:
+    """What the rules would leave out now; nothing, when it is not worth it."""
+    rules = rules or Rules()
+    uses = uses_of(view.log, view.n, rules.root, rules.tools)
+    planner = _Planner(view, uses, rules)
+    savings = (
+        *planner.oversized(),
+        *planner.superseded_reads(),
+        *planner.stale("stale-shell", uses.shell, rules.keep_shell, now - rules.shell_age),
+        *planner.stale("stale-search", uses.search, rules.keep_search, now - rules.search_age),
+    )
+    unidentified = sum(view.state.base <= at < view.n for at in uses.unidentified)
+    found = Plan(_once(savings), unidentified)
+    return found if over_budget or found.tokens >= rules.min_saving else Plan((), unidentified)
+
+
+def _once(savings: Iterable[Saving]) -> tuple[Saving, ...]:
+    """A result that a later rule leaves out whole need not be shortened before."""
+    found: dict[tuple[str, tuple[int, ...]], Saving] = {}
+    for saving in savings:
+        found[saving.elided.entry, saving.elided.parts] = saving
+    return tuple(found.values())
+
+
+class _Planner:
+    def __init__(self, view: View, uses: Uses, rules: Rules) -> None:
+        self._view, self._uses, self._rules = view, uses, rules
+
+    def superseded_reads(self) -> Iterator[Saving]:
+        superseded: dict[Use, set[str]] = {}
+        for path, reads in self._uses.often.items():
+            if len(reads) > self._rules.keep_reads or self._rules.keep_read_tokens:
+                for use in self._superseded(path, reads):
+                    superseded.setdefault(use, set()).add(path)
+        for use, paths in superseded.items():
+            blocks = [i for i, file in enumerate(use.files) if file.path in paths]
+            what = ", ".join(sorted(paths))
+            if len(blocks) == len(use.files):
+                yield from self._saving("superseded-read", what, use)
+            elif len(self._result(use).content) == len(use.files):  # a block for each file
+                yield from self._saving("superseded-read", what, use, tuple(blocks))
+
+    def _superseded(self, path: str, reads: list[Use]) -> Iterator[Use]:
+        """Reads of a file that newer ones make needless: they show the same lines, or the file
+        has changed since."""
+        rules, room = self._rules, self._rules.keep_read_tokens
+        kept, shown = 0, Covered()
+        for use in reversed(reads):
+            if not self._in_sight(use, path) or failed(self._result(use)):
+                continue
+            ranges = [(f.start, f.end) for f in use.files if f.path == path]
+            room -= self._tokens(use) if rules.keep_read_tokens else 0
+            stays = kept < rules.keep_reads and (room >= 0 or not kept)
+            stale = self._uses.changed(path, use.position, self._view.n)
+            if stays or not (stale or shown.covers(ranges)) or self._is_safe(use):
+                kept += 1
+                shown = shown.with_ranges(ranges)
+            else:
+                yield use
+
+    def stale(self, rule: Rule, uses: list[Use], keep: int, before: int) -> Iterator[Saving]:
+        kept = 0
+        for use in reversed(uses):
+            if not self._in_sight(use):
+                continue
+            kept += 1
+            if kept > keep and use.time < before and not self._is_safe(use):
+                yield from self._saving(rule, use.name, use)
+
+    def oversized(self) -> Iterator[Saving]:
+        rules = self._rules
+        for use, characters, lines in self._uses.large:
+            over = characters > rules.max_characters or lines > rules.max_lines
+            if over and self._in_sight(use, whole=True) and not self._is_safe(use):
+                yield from self._shortened(use, rules.max_characters, rules.max_lines)
+
+    def _shortened(self, use: Use, characters: int, lines: int) -> Iterator[Saving]:
+        result = self._result(use)
+        texts = [item.text for item in result.content if isinstance(item, Text)]
+        longest = max(texts, key=len)
+        block = next(i for i, item in enumerate(result.content) if item == Text(text=longest))
+        head, tail = ends(longest, characters, lines)
+        if head + tail < len(longest):
+            what = result.name or use.name
+            yield from self._saving("oversized", what, use, (block,), head, tail)
+
+    def _in_sight(self, use: Use, path: str = "", *, whole: bool = False) -> bool:
+        """Whether a result is shown: at all, or its blocks for one file, or wholly."""
+        view = self._view
+        if not view.state.base <= use.position < view.n or use.position in view.state.dropped:
+            return False
+        shown = view.state.changed.get(view.log.entries[use.position].id)
+        if shown is None:
+            return True
+        cuts = [c.what for c in shown.cuts if not c.what.parts or use.part in c.what.parts]
+        if whole or any(not cut.blocks and not cut.head and not cut.tail for cut in cuts):
+            return not cuts
+        gone = {block for cut in cuts if not cut.head and not cut.tail for block in cut.blocks}
+        return any(i not in gone for i, f in enumerate(use.files) if f.path == path) or not path
+
+    def _is_safe(self, use: Use) -> bool:
+        """From every rule."""
+        entry = self._view.log.entries[use.position].id
+        return entry in self._view.state.pins or entry in self._view.state.untouchable
+
+    def _result(self, use: Use) -> ToolResult:
+        message = self._view.log.entries[use.position].body
+        part = message.parts[use.part] if isinstance(message, Message) else None
+        assert isinstance(part, ToolResult)
+        return part
+
+    def _tokens(self, use: Use) -> int:
+        return self._view.log.part_tokens(use.position)[use.part]
+
+    def _saving(
+        self,
+        rule: Rule,
+        what: str,
+        use: Use,
+        blocks: tuple[int, ...] = (),
+        head: int = 0,
+        tail: int = 0,
+    ) -> Iterator[Saving]:
+        view, result = self._view, self._result(use)
+        count, entry = view.log.counter, view.log.entries[use.position].id
+        chosen = [result.content[i] for i in blocks]
+        if not blocks:
+            whole = self._tokens(use) - count.text(result.name)
+        elif head or tail:
+            text = chosen[0].text if isinstance(chosen[0], Text) else ""
+            whole = count.text(text[head : len(text) - tail])
+        else:
+            whole = sum(count.part(item) for item in chosen)
+        text = placeholder(rule, what, whole, entry, self._rules.language)
+        saved = whole - count.text(text) * max(1, len(blocks))
+        if saved > 0:
+            yield Saving(
+                rule,
+                what,
+                Elided(
+                    entry=entry,
+                    placeholder=text,
+                    parts=(use.part,),
+                    blocks=blocks,
+                    head=head,
+                    tail=tail,
+                    tokens=saved,
+                ),
+            )
+
+
+def ends(text: str, characters: int, lines: int) -> tuple[int, int]:
+    """How many characters of a text stay at its head and at its tail: a fifth of the lines and
+    four fifths, whole lines where they fit."""
+    first, last = characters // 5, characters - characters // 5
+    head = tail = 0
+    for _ in range(max(1, lines // 5)):
+        end = text.find("\n", head)
+        if end < 0 or end + 1 > first:
+            head = head or min(first, len(text))
+            break
+        head = end + 1
+    for _ in range(lines - lines // 5):
+        start = text.rfind("\n", 0, max(0, len(text) - tail - 1))
+        if start < 0 or len(text) - start - 1 > last:
+            tail = tail or min(last, len(text))
+            break
+        tail = len(text) - start - 1
+    return head, tail
+
+
+def drop(view: View, entry: str, parts: tuple[int, ...] = (), language: Language = "en") -> Elide:
+    """A person's wish: this message, or parts of it, out of the model's sight."""
+    position = view.log.position(entry, view.n)
+    message = view.log.message(position) if position is not None else None
+    tokens = view.log.tokens(position) if position is not None and message is not None else 0
+    spoken = message is not None and not any(isinstance(p, ToolResult) for p in message.parts)
+    text = "" if spoken else placeholder("drop", "", tokens, entry, language)
+    return Elide(
+        rule="drop",
+        items=(Elided(entry=entry, placeholder=text, parts=parts, tokens=tokens),),
+    )

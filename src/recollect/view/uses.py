@@ -1,0 +1,159 @@
+"""Which tool was used for what, read from the log once and kept up with it.
+
+A use is a result together with the call it answers, found through the call's id: the newest call of
+that id before the result. What a tool does is told by its name, never by what its output looks
+like. A result whose call is missing, or whose call names no file, is no use of a file.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from recollect.entries import Message, Text, ToolCall, ToolResult
+from recollect.toolkinds import Kind, PathRange, kind_of, normal_path, paths_of
+from recollect.view.log import Log
+
+_FAILED = frozenset({"error", "failed", "failure", "cancelled", "interrupted", "timeout"})
+_EXIT = re.compile(
+    r"\s*(?:\(?exit(?:ed)?[ _](?:with )?(?:code|status)\)?|exit code)[:= ]+(-?\d+)", re.I
+)
+LARGE = 1_000  # characters; what is shorter has not enough lines to be cut
+_OF_FILES = frozenset({"read", "write", "edit", "delete"})
+_OF_TIME = frozenset({"shell", "search"})
+
+
+class Use(msgspec.Struct, frozen=True, gc=False):
+    position: int
+    part: int
+    name: str
+    files: tuple[PathRange, ...]
+    time: int
+
+
+class Large(NamedTuple):
+    use: Use
+    characters: int
+    lines: int
+
+
+class Uses:
+    """Grows with its log. Positions beyond a view's end are not that view's business."""
+
+    def __init__(self, log: Log, root: str, names: Mapping[str, Kind]) -> None:
+        self._log, self._root = log, root
+        self._calls: dict[str, ToolCall] = {}
+        self._kinds: dict[str, Kind] = dict(names)
+        self._done = 0
+        self.reads: dict[str, list[Use]] = {}  # by file, failed ones among them
+        self.often: dict[str, list[Use]] = {}  # those of files that were read more than once
+        self.changes: dict[str, list[int]] = {}  # where a file was changed
+        self.shell: list[Use] = []  # commands that did not fail
+        self.search: list[Use] = []
+        self.large: list[Large] = []
+        self.unidentified: list[int] = []  # where reads are that name no file
+
+    def advance(self, end: int) -> None:
+        entries, calls = self._log.entries, self._calls
+        for position in range(self._done, end):
+            entry = entries[position]
+            body = entry.body
+            if type(body) is not Message:
+                continue
+            parts = body.parts
+            if len(parts) == 1 and type(parts[0]) is Text:
+                continue
+            for number, part in enumerate(parts):
+                kind = type(part)
+                if kind is ToolCall:
+                    calls[part.id] = part  # type: ignore[union-attr,assignment]
+                elif kind is ToolResult:
+                    self._use(position, number, part, entry.time)  # type: ignore[arg-type]
+        self._done = max(self._done, end)
+
+    def _use(self, position: int, number: int, part: ToolResult, time: int) -> None:
+        call = self._calls.get(part.call_id)
+        name = call.name if call is not None else part.name
+        kind: Kind = "other" if call is None else self._kinds.get(name) or self._kind(name)
+        files: tuple[PathRange, ...] = ()
+        if call is not None and kind in _OF_FILES:
+            files = self._files(call.arguments)
+        use = Use(position, number, name, files, time if part.time is None else part.time)
+        self._measure(part, use)
+        if kind == "read":
+            self._read(use)
+        elif kind in _OF_TIME and not failed(part):
+            (self.shell if kind == "shell" else self.search).append(use)
+        elif files and not failed(part):
+            for path in {file.path for file in files}:
+                self.changes.setdefault(path, []).append(position)
+
+    def changed(self, path: str, since: int, end: int) -> bool:
+        places = self.changes.get(path, ())
+        after = bisect_right(places, since)
+        return after < len(places) and places[after] < end
+
+    def _read(self, use: Use) -> None:
+        if not use.files:
+            self.unidentified.append(use.position)
+        for path in dict.fromkeys([file.path for file in use.files]):
+            reads = self.reads.get(path)
+            if reads is None:
+                self.reads[path] = [use]
+            else:
+                reads.append(use)
+                self.often[path] = reads
+
+    def _measure(self, part: ToolResult, use: Use) -> None:
+        characters = 0
+        for item in part.content:
+            if type(item) is Text:
+                characters += len(item.text)
+        if characters >= LARGE:
+            texts = [item.text for item in part.content if type(item) is Text]
+            lines = sum([text.count("\n") + 1 for text in texts])
+            self.large.append(Large(use, characters, lines))
+
+    def _kind(self, name: str) -> Kind:
+        found = self._kinds[name] = kind_of(name)
+        return found
+
+    def _files(self, arguments: str) -> tuple[PathRange, ...]:
+        found, root = paths_of(arguments), self._root
+        if len(found) == 1:
+            (file,) = found
+            name = normal_path(file.path, root)
+            return found if name is file.path else (PathRange(name, file.start, file.end),)
+        return tuple([file._replace(path=normal_path(file.path, root)) for file in found])
+
+
+def failed(part: ToolResult) -> bool:
+    """Errors stay and are not counted: without them the model repeats its mistake."""
+    if part.is_error or (part.status and part.status.lower() in _FAILED):
+        return True
+    first = part.content[0] if part.content else None
+    if type(first) is not Text:
+        return False
+    text = first.text
+    if text.startswith("Error:"):
+        return True
+    if "exit" not in text[:200].lower() and "exit" not in text[-200:].lower():
+        return False
+    begins = _EXIT.match(text, 0, 200)
+    if begins is None:
+        end = text[-200:].rstrip()
+        begins = _EXIT.match(end[end.rfind("\n") + 1 :])
+    return begins is not None and int(begins[1][:9]) != 0
+
+
+def uses_of(log: Log, n: int, root: str, names: tuple[tuple[str, Kind], ...]) -> Uses:
+    key = (root, names)
+    found = log.uses.get(key)
+    if not isinstance(found, Uses):
+        found = log.uses[key] = Uses(log, root, dict(names))
+    found.advance(n)
+    return found

@@ -1,0 +1,188 @@
+"""The view: what the model sees of a session, and what was left out.
+
+An immutable value, made by folding entries. `append` costs the same however long the session is,
+and appending one by one gives what folding everything at once gives. A view shares nothing with
+the store that could be changed through it, and viewing writes nothing.
+
+What is shown, in order: initial context, the snapshot of the newest compaction as a user's message
+with the model's acknowledgement, pins from before it, and the messages since, with placeholders
+where something was elided. Notes and edits are never shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from recollect.entries import Compaction, Entry, Message, Text
+from recollect.tokens import ESTIMATE, Counter
+from recollect.view.curation import Policy
+from recollect.view.log import Log
+from recollect.view.showing import Cut
+from recollect.view.state import Draft, State
+
+ACKNOWLEDGEMENT = "Got it. Thanks for the additional context!"
+Place: TypeAlias = Literal["kept", "snapshot", "tail"]
+
+
+class Item(msgspec.Struct, frozen=True, gc=False):
+    """One message as it is shown, and the entry it comes from."""
+
+    entry: Entry
+    message: Message
+    tokens: int
+    place: Place = "tail"
+    cuts: tuple[Cut, ...] = ()
+    pinned: bool = False
+
+
+class View:
+    """Made by `View.fold`; never changed."""
+
+    __slots__ = ("_items", "log", "n", "policy", "state")
+
+    def __init__(self, log: Log, n: int, policy: Policy, state: State) -> None:
+        self.log, self.n, self.policy, self.state = log, n, policy, state
+        self._items: tuple[Item, ...] | None = None
+
+    @staticmethod
+    def fold(
+        entries: Iterable[Entry] = (), *, counter: Counter = ESTIMATE, policy: Policy | None = None
+    ) -> View:
+        return View(Log(counter), 0, policy or Policy(), State()).append(*entries)
+
+    def append(self, *entries: Entry) -> View:
+        log = self.log if len(self.log.entries) == self.n else self.log.first(self.n)
+        draft = Draft(log, self.policy, self.state)
+        step, at, column = draft.step, log.at, log.entries
+        for entry in entries:
+            position = len(column)
+            if entry.id in at:
+                draft.tell(at[entry.id], "is in the log twice; only the first counts")
+                continue
+            at[entry.id] = position
+            column.append(entry)
+            step(position, entry)
+        return View(log, len(column), self.policy, draft.freeze())
+
+    # --- what it holds -------------------------------------------------------------------------
+
+    @property
+    def tokens(self) -> int:
+        """Of everything that is shown."""
+        state = self.state
+        tail = self.log.tokens_between(state.base, self.n) - state.hidden
+        kept = sum(item.tokens for item in self._kept())
+        return tail + kept + sum(item.tokens for item in self._snapshot())
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        if self._items is None:
+            kept = self._kept()
+            initial = [item for item in kept if _is_initial(item.message)]
+            pinned = [item for item in kept if not _is_initial(item.message)]
+            self._items = (*initial, *self._snapshot(), *pinned, *self._tail())
+        return self._items
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What a provider may be sent, before repair and encoding. Counts nothing."""
+        if self._items is not None or self.state.compactions:
+            return tuple([item.message for item in self.items])
+        changed, dropped = self.state.changed, self.state.dropped
+        found: list[Message] = []
+        for position, entry in enumerate(self.log.entries[: self.n]):
+            body = entry.body
+            if type(body) is Message and position not in dropped:
+                shown = changed.get(entry.id)
+                if shown is None:
+                    found.append(body)
+                elif shown.message.parts:
+                    found.append(shown.message)
+        return tuple(found)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Everything that was folded: the full history, with its edits."""
+        return tuple(self.log.entries[: self.n])
+
+    @property
+    def head(self) -> str | None:
+        return self.log.entries[self.n - 1].id if self.n else None
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        return self.state.problems
+
+    @property
+    def compaction(self) -> Entry | None:
+        """The compaction in force."""
+        held = self.state.compactions
+        return self.log.entries[held[-1]] if held else None
+
+    @property
+    def attempt(self) -> Entry | None:
+        """The newest compaction of any status."""
+        return self.log.entries[self.state.attempt] if self.state.attempt >= 0 else None
+
+    @property
+    def request(self) -> Entry | None:
+        return self.log.entries[self.state.request] if self.state.request >= 0 else None
+
+    @property
+    def newest(self) -> Entry | None:
+        """The newest message."""
+        return self.log.entries[self.state.last] if self.state.last >= 0 else None
+
+    # --- how it is shown -----------------------------------------------------------------------
+
+    def _kept(self) -> list[Item]:
+        return [item for p in self.state.kept if (item := self._item(p, "kept")) is not None]
+
+    def _snapshot(self) -> list[Item]:
+        entry = self.compaction
+        if entry is None or not isinstance(entry.body, Compaction):
+            return []
+        told = Message(role="user", parts=(Text(text=entry.body.snapshot),))
+        heard = Message(role="model", parts=(Text(text=ACKNOWLEDGEMENT),))
+        count = self.log.counter.message
+        return [Item(entry, message, count(message), "snapshot") for message in (told, heard)]
+
+    def _tail(self) -> list[Item]:
+        found: list[Item] = []
+        entries, log, pins = self.log.entries, self.log, self.state.pins
+        changed, dropped = self.state.changed, self.state.dropped
+        log.tokens_between(0, self.n)
+        sums = log.sums
+        for position in range(self.state.base, self.n):
+            entry = entries[position]
+            body = entry.body
+            if type(body) is not Message or position in dropped:
+                continue
+            key = entry.id
+            if key in changed or key in pins:
+                item = self._item(position, "tail")
+                if item is not None:
+                    found.append(item)
+            else:
+                found.append(Item(entry, body, sums[position + 1] - sums[position]))
+        return found
+
+    def _item(self, position: int, place: Place) -> Item | None:
+        entry = self.log.entries[position]
+        message = self.log.message(position)
+        if message is None or position in self.state.dropped:
+            return None
+        pinned = entry.id in self.state.pins
+        shown = self.state.changed.get(entry.id)
+        if shown is None:
+            return Item(entry, message, self.log.tokens(position), place, (), pinned)
+        if not shown.message.parts:
+            return None
+        return Item(entry, shown.message, shown.tokens, place, shown.cuts, pinned)
+
+
+def _is_initial(message: Message) -> bool:
+    return message.role == "system" or message.context != ""
