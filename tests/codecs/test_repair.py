@@ -1,0 +1,253 @@
+"""What repair guarantees, for any messages and any shape."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from time import perf_counter
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.codecs.repair import ANTHROPIC, INTERRUPTED, OPENING, Repaired, Shape, repair
+from recollect.entries import Message, Part, Text, Thought, ToolCall, ToolResult
+from recollect.testing import call, model, result
+from tests.codecs.conversations import (
+    Messages,
+    calls_of,
+    conversations,
+    flat,
+    kinds,
+    outputs,
+    results_of,
+    shapes,
+    with_unique_ids,
+)
+
+
+@given(conversations, shapes)
+def test_repairing_twice_is_repairing_once(messages: Messages, shape: Shape) -> None:
+    once = repair(messages, shape)
+    again = repair(once.messages, shape)
+    assert again == Repaired(once.messages, ())
+    assert all(a is b for a, b in zip(again.messages, once.messages, strict=True))
+
+
+@given(conversations, shapes)
+def test_what_is_handed_in_stays_as_it_was(messages: Messages, shape: Shape) -> None:
+    before, listed = msgspec.json.encode(messages), list(messages)
+    repair(listed, shape)
+    assert listed == list(messages)
+    assert all(a is b for a, b in zip(listed, messages, strict=True))
+    assert msgspec.json.encode(messages) == before
+
+
+@given(conversations, shapes)
+def test_something_is_in_the_trace_exactly_when_something_changed(
+    messages: Messages, shape: Shape
+) -> None:
+    repaired = repair(messages, shape)
+    assert (repaired.trace == ()) == (repaired.messages == messages)
+    for fix in repaired.trace:
+        assert 0 <= fix.message < len(messages)
+        assert fix.text.isprintable()
+        assert len(fix.text) < 300
+
+
+@given(conversations, shapes)
+def test_every_call_has_exactly_one_result_right_behind_it_in_call_order(
+    messages: Messages, shape: Shape
+) -> None:
+    fixed = repair(messages, shape).messages
+    due: list[ToolCall] = []
+    for message in fixed:
+        answers = [part for part in message.parts if isinstance(part, ToolResult)]
+        assert [(a.call_id, a.name) for a in answers] == [(c.id, c.name) for c in due]
+        assert list(message.parts[: len(due)]) == answers
+        assert not due or message.role == "user"
+        if due and shape.results != "first_in_user":
+            assert len(message.parts) == len(due)
+        due = [part for part in message.parts if isinstance(part, ToolCall)]
+        assert not due or message.role == "model"
+    assert due == []
+
+
+@given(conversations, shapes)
+def test_ids_are_unique_and_such_as_the_provider_takes(messages: Messages, shape: Shape) -> None:
+    ids = [part.id for part in calls_of(repair(messages, shape).messages)]
+    assert len(set(ids)) == len(ids)
+    for id_ in ids:
+        assert 0 < len(id_) <= shape.id_limit
+        assert all("!" <= c <= "~" for c in id_)
+        if shape.id_characters == "word":
+            assert all(c.isalnum() or c in "_-" for c in id_)
+
+
+@given(conversations, shapes)
+def test_a_result_is_made_up_only_where_the_trace_says_so(messages: Messages, shape: Shape) -> None:
+    repaired = repair(messages, shape)
+    genuine = {part.content for part in results_of(messages)}
+    made_up = [part for part in results_of(repaired.messages) if part.content not in genuine]
+    assert all(
+        part.is_error and part.status == "interrupted" and part.content == (Text(text=INTERRUPTED),)
+        for part in made_up
+    )
+    named = [fix.call for fix in repaired.trace if fix.kind == "interrupted"]
+    assert sorted(part.call_id for part in made_up) == sorted(named)
+
+
+@given(conversations.map(with_unique_ids), shapes)
+def test_a_call_gets_the_first_result_after_it(messages: Messages, shape: Shape) -> None:
+    asked: dict[str, ToolCall] = {}
+    expected: dict[str, str] = {}
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, ToolCall) and message.role == "model":
+                asked[part.id], expected[part.arguments] = part, INTERRUPTED
+            elif isinstance(part, ToolResult) and part.call_id in asked:
+                _, text = outputs((Message(role="user", parts=(part,)),))[0]
+                expected[asked.pop(part.call_id).arguments] = text
+    fixed = repair(messages, shape).messages
+    by_id = dict(outputs(fixed))
+    assert {c.arguments: by_id[c.id] for c in calls_of(fixed)} == expected
+
+
+@given(conversations, shapes)
+def test_results_that_are_left_out_are_all_in_the_trace(messages: Messages, shape: Shape) -> None:
+    repaired = repair(messages, shape)
+    before = [part.content for part in results_of(messages)]
+    after = [c for c in (part.content for part in results_of(repaired.messages)) if c in before]
+    assert len(set(after)) == len(after)
+    lost = [fix for fix in repaired.trace if fix.kind in ("orphan", "duplicate")]
+    assert len(before) - len(after) == len(lost)
+
+
+def words(part: Part) -> object:
+    """What stays the same of a part, however it is sent."""
+    if isinstance(part, ToolCall):
+        return (part.name, part.arguments)
+    return (type(part), part.text) if isinstance(part, Text | Thought) else part
+
+
+@given(conversations, shapes)
+def test_nothing_else_is_lost_unnamed_or_leaves_its_order(messages: Messages, shape: Shape) -> None:
+    repaired = repair(messages, shape)
+    before = [part for part in flat(messages) if not isinstance(part, ToolResult)]
+    after = [words(part) for part in flat(repaired.messages) if not isinstance(part, ToolResult)]
+    if "opened" in kinds(repaired):
+        after.remove(words(Text(text=OPENING)))
+    lost: list[Part] = []
+    position = 0
+    for part in before:
+        if position < len(after) and words(part) == after[position]:
+            position += 1
+        else:
+            lost.append(part)
+    assert position == len(after)
+    assert all(not part.text.strip() for part in lost if isinstance(part, Text))
+    empty = sum(isinstance(part, Text) for part in lost) + sum(not m.parts for m in messages)
+    assert kinds(repaired).count("empty") == empty
+    assert kinds(repaired).count("thought") == sum(isinstance(p, Thought) for p in lost)
+    assert kinds(repaired).count("misplaced") == sum(isinstance(p, ToolCall) for p in lost)
+    assert all(isinstance(part, Text | Thought | ToolCall) for part in lost)
+
+
+@given(conversations, shapes, st.data())
+def test_what_follows_a_complete_exchange_does_not_change_what_came_before(
+    messages: Messages, shape: Shape, data: st.DataObject
+) -> None:
+    k = data.draw(st.integers(0, len(messages)))
+    early, late = repair(messages[:k], shape), repair(messages, shape)
+    interrupted = {fix for fix in early.trace if fix.kind == "interrupted"}
+    if interrupted <= set(late.trace) and early.messages:
+        last = len(early.messages) - 1
+        assert late.messages[:last] == early.messages[:last]
+        # what comes next may be joined to the last one, behind what is there
+        was, now = early.messages[last], late.messages[last]
+        assert now.role == was.role
+        assert now.parts[: len(was.parts)] == was.parts
+        if not shape.alternate:
+            assert now == was
+
+
+@given(conversations, shapes, st.data())
+def test_an_id_once_given_stays(messages: Messages, shape: Shape, data: st.DataObject) -> None:
+    k = data.draw(st.integers(0, len(messages)))
+    early = [part.id for part in calls_of(repair(messages[:k], shape).messages)]
+    late = [part.id for part in calls_of(repair(messages, shape).messages)]
+    assert late[: len(early)] == early
+
+
+@given(conversations, shapes)
+def test_roles_alternate_and_a_user_begins_where_that_is_asked(
+    messages: Messages, shape: Shape
+) -> None:
+    fixed = repair(messages, shape).messages
+    assert all(message.parts for message in fixed)
+    spoken = [message for message in fixed if message.role != "system"]
+    if shape.system == "first":
+        assert list(fixed[len(fixed) - len(spoken) :]) == spoken
+    if not shape.alternate:
+        return
+    assert not spoken or spoken[0].role == "user"
+    for one, next_ in pairwise(fixed):
+        alone = shape.results != "first_in_user" and isinstance(one.parts[0], ToolResult)
+        assert one.role != next_.role or (alone and one.role == "user")
+
+
+@given(conversations, shapes)
+def test_thoughts_and_signatures_go_only_to_the_model_that_made_them(
+    messages: Messages, shape: Shape
+) -> None:
+    own = {
+        words(part)
+        for message in messages
+        if message.role == "model" and message.model == shape.model != ""
+        for part in message.parts
+        if isinstance(part, Thought | ToolCall)
+    }
+    for part in flat(repair(messages, shape).messages):
+        if isinstance(part, Thought):
+            assert words(part) in own
+            assert shape.thoughts != "none"
+            assert shape.thoughts == "own" or part.signature
+        if isinstance(part, ToolCall) and part.signature:
+            assert words(part) in own
+
+
+@given(conversations, shapes)
+def test_messages_that_need_nothing_are_treated_alike_with_and_without_the_short_way(
+    messages: Messages, shape: Shape
+) -> None:
+    """An empty message in front makes repair take everything apart."""
+    short, long = repair(messages, shape), repair((Message(role="user"), *messages), shape)
+    assert long.messages == short.messages
+    shifted = [(fix.kind, fix.message - 1, fix.call) for fix in long.trace if fix.message]
+    assert shifted == [(fix.kind, fix.message, fix.call) for fix in short.trace]
+
+
+def _hostile(n: int) -> dict[str, list[Message]]:
+    same = call("read", id="x" * 100)
+    suffixed = [call("read", id=f"a-{i}") for i in range(n)]
+    cut = [call("read", id="y" * 60 + str(i)) for i in range(n)]
+    return {
+        "one id for every call": [model("m", same) for _ in range(n)],
+        "one message of calls with one id": [model("m", *[same] * n), *[result(same, "r")] * n],
+        "ids that look like suffixed ones": [
+            model("m", *suffixed),
+            *[model("m", call("read", id="a"))] * n,
+        ],
+        "ids that are alike once cut": [model("m", *cut, *cut)],
+        "results nobody asked for": [result(same, "r")] * n,
+        "calls nobody answers": [model("m", call("read", id="", n=i)) for i in range(n)],
+    }
+
+
+@pytest.mark.parametrize("case", _hostile(1))
+def test_the_cost_stays_linear_whatever_comes(case: str) -> None:
+    messages = _hostile(20_000)[case]
+    start = perf_counter()
+    repair(messages, ANTHROPIC)
+    # under a second; with a walk over all earlier calls for each one it would be minutes
+    assert perf_counter() - start < 10
