@@ -1,0 +1,1 @@
+"""What acts: so far the compaction that may ask a model."""

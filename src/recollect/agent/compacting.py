@@ -1,0 +1,78 @@
+"""Compaction with a model's help, when there is one.
+
+The model is an argument. It is asked once, for the part that will be replaced; if it fails, answers
+nothing, or its words would not fit, the snapshot that code builds is used alone. So compacting
+always works, also offline, and a model that is down costs nothing but its prose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from recollect.compaction.proposing import (
+    Budget,
+    Pieces,
+    Proposal,
+    Trigger,
+    Words,
+    is_due,
+    may_ask_again,
+    nothing_to_do,
+    propose,
+)
+from recollect.compaction.splitting import cuts
+from recollect.entries import Message
+from recollect.snapshot.sections import INSTRUCTION, parse
+from recollect.view.view import View
+
+Ask: TypeAlias = Callable[[Sequence[Message], str], Awaitable[str]]
+
+
+async def compact(
+    view: View,
+    budget: Budget,
+    ask: Ask | None = None,
+    *,
+    trigger: Trigger = "manual",
+    instructions: str = "",
+    root: str = "",
+) -> Proposal:
+    """What to append. An automatic compaction does nothing below the threshold."""
+    if trigger == "auto" and not is_due(view, budget):
+        return nothing_to_do(view, trigger, "the view is below its threshold")
+    written, trouble = "", ""
+    if ask is not None and (trigger == "manual" or may_ask_again(view)):
+        written, trouble = await _written(view, ask, instructions)
+    words = Words(written, instructions, root)
+    made = propose(view, budget, trigger=trigger, words=words)
+    if written and not made.works:
+        trouble = f"what the model wrote did not fit ({made.compaction.reason})"
+        words = Words("", instructions, root)
+        made = propose(view, budget, trigger=trigger, words=words)
+    if not trouble:
+        return made
+    reason = "; ".join(filter(None, (made.compaction.reason, f"built by code: {trouble}")))
+    return msgspec.structs.replace(
+        made, compaction=msgspec.structs.replace(made.compaction, reason=reason)
+    )
+
+
+async def _written(view: View, ask: Ask, instructions: str) -> tuple[str, str]:
+    """A model's snapshot, or why there is none."""
+    items = Pieces.of(view).items
+    places = cuts(items)
+    if not places:
+        return "", ""
+    earlier = [item.message for item in view.items if item.place == "snapshot"]
+    asked = [*earlier, *(item.message for item in items[: places[0].at])]
+    prompt = f"{INSTRUCTION}\nKeep in particular: {instructions}" if instructions else INSTRUCTION
+    try:
+        text = await ask(asked, prompt)
+    except Exception as error:  # noqa: BLE001 - whatever a model does wrong, we go on without it
+        return "", f"the model failed ({type(error).__name__}: {error})"
+    if parse(text) is None:
+        return "", "the model wrote no snapshot" if text.strip() else "the model answered nothing"
+    return text, ""

@@ -1,0 +1,110 @@
+"""From a session in a store to its view, reading no more of the log than the view needs.
+
+A compaction hides what is before it, so only the entries from its `first_kept` on are read, and
+those it names in `kept`. The newest entries are read first, in growing windows, until the
+compaction in force is found. Where an edit refers to something outside of what was read (an undone
+compaction, a pin of an old message), everything is read: the result is always the fold of the whole
+path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from recollect.entries import Compaction, Elide, Entry, Pin, Restore
+from recollect.errors import UnknownEntry
+from recollect.store.contract import Store
+from recollect.tokens import ESTIMATE, Counter
+from recollect.view.curation import Policy
+from recollect.view.view import View
+
+WINDOW = 512
+
+
+async def resume(
+    store: Store,
+    session: str,
+    *,
+    at: str | None = None,
+    counter: Counter = ESTIMATE,
+    policy: Policy | None = None,
+    window: int = WINDOW,
+) -> View:
+    """The view at the session's head, or at an earlier entry."""
+    entries = await needed(store, session, at=at, window=window)
+    return View.fold(entries, counter=counter, policy=policy)
+
+
+async def needed(
+    store: Store, session: str, *, at: str | None = None, window: int = WINDOW
+) -> tuple[Entry, ...]:
+    """The entries of the path that the view at this point depends on, oldest first: the newest
+    `window` are read first."""
+    while True:
+        newest = await store.path(session, at=at, last=window)
+        if len(newest) < window:
+            return newest
+        at = newest[-1].id  # whoever writes meanwhile does not matter
+        held = _in_force(newest)
+        if held is not None:
+            return await _since(store, session, at, newest, held)
+        window *= 4
+
+
+def _in_force(newest: Sequence[Entry]) -> Entry | None:
+    undone: set[str] = set()
+    for entry in reversed(newest):
+        body = entry.body
+        if isinstance(body, Restore):
+            undone.update(body.entries)
+        elif isinstance(body, Compaction) and entry.id not in undone and _has_effect(body):
+            return entry
+    return None
+
+
+def _has_effect(body: Compaction) -> bool:
+    return body.status == "COMPRESSED" and bool(body.snapshot.strip())
+
+
+async def _since(
+    store: Store, session: str, at: str | None, newest: tuple[Entry, ...], held: Entry
+) -> tuple[Entry, ...]:
+    assert isinstance(held.body, Compaction)
+    first = held.body.first_kept or held.id
+    places = {entry.id: number for number, entry in enumerate(newest)}
+    if first in places:
+        tail = newest[places[first] :]
+    else:
+        try:
+            _, begin = await store.entry(first, session=session)
+            tail = await store.path(session, at=at, since=begin.parent)
+        except UnknownEntry:  # it keeps from an entry that does not exist, so it is not in force
+            return await store.path(session, at=at)
+    known = {entry.id for entry in tail}
+    try:
+        kept = _outside(held.body.kept, known)
+        before = [await store.entry(key, session=session) for key in kept]
+    except UnknownEntry:
+        return await store.path(session, at=at)
+    known.update(held.body.kept)
+    if _outside(_named(tail), known):
+        return await store.path(session, at=at)
+    return (*(entry for _, entry in before), *tail)
+
+
+def _outside(names: Iterable[str], known: set[str]) -> list[str]:
+    return [name for name in names if name not in known]
+
+
+def _named(entries: Iterable[Entry]) -> list[str]:
+    """Every entry that an edit refers to."""
+    found: list[str] = []
+    for entry in entries:
+        match entry.body:
+            case Elide(items=items):
+                found += (what.entry for what in items)
+            case Pin(entries=names) | Restore(entries=names):
+                found += names
+            case _:
+                pass
+    return found

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from recollect.agent.compacting import compact
+from recollect.compaction.fitting import tried
+from recollect.compaction.proposing import Budget, propose
+from recollect.entries import Compaction, Entry, Message
+from recollect.view.view import View
+from tests.compaction.test_compaction import SMALL, entries, turns
+
+GOAL = "<state_snapshot><overall_goal>Port the zebra module</overall_goal></state_snapshot>"
+
+
+class Scripted:
+    """A model that answers with what it was given, and remembers what it was asked."""
+
+    def __init__(self, answer: str | Exception) -> None:
+        self.answer = answer
+        self.asked: list[tuple[Sequence[Message], str]] = []
+
+    async def __call__(self, messages: Sequence[Message], prompt: str) -> str:
+        self.asked.append((messages, prompt))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def test_the_models_words_are_merged_with_what_code_knows() -> None:
+    view, model = View.fold(entries(*turns(12))), Scripted(f"<scratchpad>…</scratchpad>{GOAL}")
+    made = asyncio.run(compact(view, SMALL, model, instructions="names"))
+    assert made.works
+    assert "Port the zebra module" in made.compaction.snapshot
+    assert "question 0" in made.compaction.snapshot
+    ((asked, prompt),) = model.asked
+    assert "First, reason in your scratchpad. Then, generate the <state_snapshot>." in prompt
+    assert "names" in prompt
+    assert 0 < len(asked) < len(view.items)
+
+
+def test_a_model_that_fails_answers_nothing_or_talks_does_not_stop_it() -> None:
+    view = View.fold(entries(*turns(12)))
+    alone = propose(view, SMALL).compaction.snapshot
+    for answer, told in (
+        (TimeoutError("too slow"), "too slow"),
+        ("", "answered nothing"),
+        ("I would rather not.", "no snapshot"),
+    ):
+        made = asyncio.run(compact(view, SMALL, Scripted(answer)))
+        assert made.works
+        assert made.compaction.snapshot == alone
+        assert told in made.compaction.reason
+
+
+def test_an_automatic_compaction_waits_for_the_threshold() -> None:
+    view, model = View.fold(entries(*turns(2, size=20))), Scripted(GOAL)
+    made = asyncio.run(compact(view, SMALL, model, trigger="auto"))
+    assert made.compaction.status == "NOOP"
+    assert model.asked == []
+
+
+def test_a_model_that_failed_is_not_asked_again_until_something_was_said() -> None:
+    failed = Compaction(status="COMPRESSION_FAILED_INFLATED_TOKEN_COUNT", trigger="auto")
+    view, model = View.fold(entries(*turns(12), failed)), Scripted(GOAL)
+    assert asyncio.run(compact(view, SMALL, model, trigger="auto")).works
+    assert model.asked == []
+    more = view.append(*(Entry(f"n{i}", None, 0, body) for i, body in enumerate(turns(1))))
+    assert asyncio.run(compact(more, SMALL, model, trigger="auto")).works
+    assert len(model.asked) == 1
+
+
+def test_a_model_that_inflates_is_cut_to_its_share() -> None:
+    view = View.fold(entries(*turns(12)))
+    endless = GOAL.replace("Port the zebra module", "Port the zebra module " * 5_000)
+    made = asyncio.run(compact(view, SMALL, Scripted(endless)))
+    assert made.works
+    assert tried(view, (made.compaction,), 0).tokens <= SMALL.target
+    assert Budget.of("gpt-4o").target < Budget.of("gpt-4o").threshold

@@ -1,0 +1,143 @@
+"""Real SQLite: whatever is read of a session, its view is the fold of the whole path."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from pathlib import Path
+
+import apsw
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from recollect import open_store
+from recollect.entries import Compaction, Elide, Elided, Entry, Pin, Restore
+from recollect.resuming import WINDOW, needed, resume
+from recollect.store.sqlite import SqliteStore
+from recollect.testing import call, model, result, user
+from recollect.view.rules import Rules, plan
+from recollect.view.view import View
+from tests.view.logs import logs, name
+
+
+async def filled(store: SqliteStore, entries: list[Entry]) -> str:
+    session = await store.create()
+    await store.append(session.id, entries, parent=None)
+    return session.id
+
+
+async def agree(store: SqliteStore, session: str, window: int = WINDOW) -> int:
+    """The number of entries that were needed, when the view is right."""
+    whole = View.fold(await store.path(session))
+    view = await resume(store, session, window=window)
+    assert view.items == whole.items
+    assert view.tokens == whole.tokens
+    return len(await needed(store, session))
+
+
+def long_log(count: int = 3_000) -> list[Entry]:
+    bodies: list[object] = []
+    for number in range(count // 4):
+        c = call("read_file", id=f"c{number}", path=f"f{number}.py")
+        bodies += [user(f"q{number}"), model("look", c), result(c, "text " * 20), model("done")]
+    return [Entry(name(i), None, i, body) for i, body in enumerate(bodies)]  # type: ignore[arg-type]
+
+
+def compaction(**fields: object) -> Compaction:
+    return Compaction(status="COMPRESSED", snapshot="the state so far", **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("edits", "few"),
+    [
+        pytest.param([], False, id="no compaction"),
+        pytest.param([compaction(first_kept=name(2_960))], True, id="compacted"),
+        pytest.param([compaction()], True, id="nothing kept"),
+        pytest.param(
+            [compaction(first_kept=name(2_960), kept=(name(0), name(41), name(42)))],
+            True,
+            id="kept from before",
+        ),
+        pytest.param([compaction(first_kept=name(2_000))], True, id="a long tail"),
+        pytest.param(
+            [
+                compaction(first_kept=name(2_000)),
+                compaction(first_kept=name(2_960)),
+                Restore(entries=(name(3_001),)),
+            ],
+            True,
+            id="the newer of two undone",
+        ),
+        pytest.param(
+            [compaction(first_kept=name(2_960)), Restore(entries=(name(3_000),))],
+            False,
+            id="undone",
+        ),
+        pytest.param(
+            [compaction(first_kept=name(2_960)), Pin(entries=(name(5),))],
+            False,
+            id="something old pinned since",
+        ),
+        pytest.param([compaction(first_kept="f" * 32)], False, id="keeps what does not exist"),
+        pytest.param(
+            [
+                compaction(first_kept=name(2_960)),
+                Elide(rule="drop", items=(Elided(entry=name(2_980), placeholder=""),)),
+            ],
+            True,
+            id="elided since",
+        ),
+    ],
+)
+def test_a_view_needs_only_what_follows_the_compaction(
+    tmp_path: Path, edits: list[object], few: bool
+) -> None:
+    async def story() -> None:
+        async with open_store(tmp_path / "s.db") as store:
+            log = long_log()
+            more = [Entry(name(3_000 + i), None, 0, body) for i, body in enumerate(edits)]  # type: ignore[arg-type]
+            session = await filled(store, [*log, *more])
+            count = await agree(store, session)
+            assert (count < len(log)) == few
+            head = (await store.session(session)).head
+            await store.append(session, [user("go on"), model("yes")], parent=head)
+            await agree(store, session)
+
+    asyncio.run(story())
+
+
+@given(logs(max_size=40))
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_log_gives_the_same_view_from_the_store(
+    tmp_path_factory: pytest.TempPathFactory, log: tuple[Entry, ...]
+) -> None:
+    async def story() -> None:
+        place = tmp_path_factory.mktemp("store")
+        async with open_store(place / "s.db") as store:
+            await agree(store, await filled(store, list(log)), window=2)
+
+    asyncio.run(story())
+
+
+def test_viewing_changes_nothing_in_the_store(tmp_path: Path) -> None:
+    def facts() -> str:
+        db = apsw.Connection(str(tmp_path / "s.db"), flags=apsw.SQLITE_OPEN_READONLY)
+        tables = ("entries", "lines", "sessions", "blobs", "projects", "drafts")
+        rows = [list(db.execute(f"SELECT * FROM {table}")) for table in tables]
+        db.close()
+        return hashlib.sha256(repr(rows).encode()).hexdigest()
+
+    async def story() -> None:
+        async with open_store(tmp_path / "s.db") as store:
+            session = await filled(store, long_log(400))
+            await store.index_now()
+            before = facts()
+            for at in (None, name(100), name(399)):
+                view = await resume(store, session, at=at)
+                plan(view, 10**12, Rules(min_saving=1))
+                assert view.items
+                view.append(Entry("x" * 32, None, 0, user("only in sight")))
+            assert facts() == before
+        assert facts() == before
+
+    asyncio.run(story())
