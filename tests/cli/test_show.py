@@ -7,6 +7,10 @@ import re
 import apsw
 
 from recollect.entries import (
+    Body,
+    Compaction,
+    Elide,
+    Elided,
     FileRef,
     InlineData,
     Message,
@@ -131,6 +135,67 @@ def test_the_tree_shows_every_branch_and_where_the_head_is(cli: Cli) -> None:
     assert drawn[1].endswith("first answer")
     assert drawn[2].startswith("● ")
     assert drawn[2].endswith("second answer ← head")
+
+
+def test_initial_shows_the_initial_context_else_the_first_message(cli: Cli) -> None:
+    setup = Message(role="user", parts=(Text(text="My setup"),), context="initial")
+    plain, _ = cli.session([Note(text="for people"), user("first"), model("second")])
+    out = cli.ok("show", plain.id, "--initial").out
+    assert "  first\n" in out
+    assert "second" not in out
+    assert "for people" not in out
+    session, entries = cli.session([Message(role="system", parts=()), setup, user("first")])
+    (entry,) = cli.ok("show", session.id, "--initial", "--json").json["entries"]
+    assert entry["id"] == entries[1].id
+
+
+def test_curated_shows_what_may_be_sent_as_the_model_sees_it(cli: Cli) -> None:
+    read = call("read_file", path="a.py")
+    items: list[Body] = [
+        user("asked long ago"),
+        model("answered long ago"),
+        user("new"),
+        Message(role="model", parts=(read,)),
+        result(read, "long output"),
+        Message(role="model"),
+        Note(text="for people"),
+    ]
+    session, entries = cli.session(items)
+
+    async def edit(store: SqliteStore) -> None:
+        cut = Elided(entry=entries[4].id, placeholder="[left out]")
+        held = Compaction(status="COMPRESSED", snapshot="the state", first_kept=entries[2].id)
+        edits: list[Body] = [Elide(rule="r", items=(cut,)), held]
+        await store.append(session.id, edits, parent=entries[-1].id)
+
+    cli.write(edit)
+    out = cli.ok("show", session.id, "--curated").out
+    shown = re.findall(r"^(?:user|model)  .*\n  (.*)", out, re.M)
+    assert shown[0] == "the state"
+    assert shown[2:] == ["new", 'read_file(path="a.py")', "→ read_file"]
+    assert "    [left out]\n" in out
+    assert "  answered long ago" not in out
+    assert "for people" not in out
+    sent = cli.ok("show", session.id, "--curated", "--json").json["entries"]
+    assert [entry["body"]["kind"] for entry in sent] == ["message"] * 5
+    assert len(cli.ok("show", session.id, "--json").json["entries"]) == 9
+
+
+def test_of_what_may_be_sent_the_newest_or_an_earlier_state_can_be_asked_for(cli: Cli) -> None:
+    session, entries = cli.session([user(f"message {n}") for n in range(9)])
+    out = cli.ok("show", session.id, "--curated", "--last", "2").out
+    assert "message 6" not in out
+    assert f"… 7 entries before; `recollect show {session.id[:8]}" in out
+    assert "--curated` shows all" in out
+    then = cli.ok("show", session.id, "--curated", "--at", entries[1].id, "--json").json
+    assert [entry["id"] for entry in then["entries"]] == [entries[0].id, entries[1].id]
+
+
+def test_one_kind_of_showing_at_a_time(cli: Cli) -> None:
+    session, _ = cli.session([user("hello")])
+    for pair in (("--tree", "--curated"), ("--tree", "--initial"), ("--initial", "--curated")):
+        wrong = cli("show", session.id, *pair)
+        assert (wrong.code, wrong.out) == (2, "")
 
 
 def test_json_is_the_session_and_its_entries_and_keeps_every_character(cli: Cli) -> None:

@@ -13,6 +13,8 @@ from recollect.cli.options import examples
 COMMANDS = {
     "sessions": "recollect.cli.sessions:sessions",
     "show": "recollect.cli.show:show",
+    "context": "recollect.cli.context:context",
+    "compact": "recollect.cli.compact:compact",
     "search": "recollect.cli.search:search",
     "rename": "recollect.cli.actions:rename",
     "fork": "recollect.cli.actions:fork",
@@ -57,6 +59,7 @@ class LateGroup(click.Group):
         ("recollect sessions", "what happened in this project"),
         ("recollect search rate limiter", "where was that again?"),
         ("recollect show 019a8b1c", "read it"),
+        ("recollect context 019a8b1c", "what the model sees of it, and what not"),
     ),
 )
 @click.version_option(__version__, "-V", "--version", message="%(prog)s %(version)s")

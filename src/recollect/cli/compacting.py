@@ -1,0 +1,157 @@
+"""A session's compaction: proposed, shown, written and undone.
+
+What did not work is recorded with its reason, unless there was nothing to do. When somebody else
+writes meanwhile, the proposal is made again for what is there then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from recollect.cli.seeing import Sight, look
+from recollect.cli.terminal import Ink
+from recollect.cli.text import harmless, many
+from recollect.cli.when import ago
+from recollect.compaction.proposing import Budget, Proposal, Words, is_initial, propose
+from recollect.entries import Compaction, Entry, Restore
+from recollect.errors import HeadMoved, RecollectError
+from recollect.store.sqlite import SqliteStore
+from recollect.view.view import View
+
+if TYPE_CHECKING:
+    from recollect.cli.compact import Wish
+
+ATTEMPTS = 4
+STEP, ROOM = 1_000, 1_500  # tokens: a suggested budget is rounded up and holds a snapshot
+
+
+class NothingToUndo(RecollectError):
+    def __init__(self, session: str) -> None:
+        super().__init__(
+            f"no compaction is in force in session {session}; "
+            f"`recollect context {session}` shows what is left out of it"
+        )
+        self.session = session
+
+
+class Compacted(NamedTuple):
+    sight: Sight
+    budget: Budget
+    proposal: Proposal
+    entry: Entry | None = None  # when it was written
+
+
+async def compact_session(store: SqliteStore, wish: Wish) -> Compacted:
+    for attempt in range(1, ATTEMPTS + 1):
+        sight = await look(store, await store.session(wish.prefix), named=wish.model)
+        budget = Budget.of(sight.model, target=wish.budget)
+        proposal = propose(sight.view, budget, words=Words(instructions=wish.instructions))
+        if not wish.write or proposal.compaction.status == "NOOP":
+            return Compacted(sight, budget, proposal)
+        session = sight.session
+        try:
+            (entry,) = await store.append(session.id, [proposal.compaction], parent=sight.view.head)
+        except HeadMoved:
+            if attempt == ATTEMPTS:
+                raise
+            continue
+        return Compacted(sight, budget, proposal, entry)
+    raise AssertionError("unreachable")
+
+
+def report_lines(done: Compacted, paint: Ink) -> Iterator[str]:
+    body, report, session = done.proposal.compaction, done.proposal.report, done.sight.session_id
+    change = f"{body.tokens_before:,} → {body.tokens_after:,} tokens"
+    if done.entry is None:
+        yield paint.bold(f"would compact session {session}: {change}")
+    else:
+        yield paint.bold(f"compacted session {session}: {change}")
+    calls = f"{many(report.calls, 'call')} and {many(report.results, 'result')}"
+    yield f"  goes   {many(report.messages, 'message')} with {calls}, {report.tokens:,} tokens"
+    yield f"  stays  {many(report.kept_messages, 'message')}, {many(report.pins, 'pin')}"
+    yield f"  new    a snapshot of {report.snapshot_tokens:,} tokens, built by code"
+    yield ""
+    if done.entry is not None:
+        yield paint.dim(f"`recollect show {done.entry.id}` shows the snapshot")
+        yield paint.dim(f"`recollect compact --undo {session}` undoes it")
+        return
+    yield from harmless(body.snapshot).split("\n")
+    yield ""
+    yield paint.dim("nothing was written")
+
+
+def refusal(done: Compacted) -> str:
+    """Why it did not work, and what would help."""
+    body, session = done.proposal.compaction, done.sight.session_id
+    failed = f"session {session} was not compacted: {body.reason}"
+    if body.status == "NOOP":
+        return f"{failed}; `recollect context {session}` shows what the model sees"
+    enough = _enough(done.sight.view)
+    if enough >= body.tokens_before:
+        return f"{failed}; it has {body.tokens_before:,} and would not become smaller"
+    shows = f"`recollect context {session}` shows them"
+    return f"{failed}; try --budget {enough}, or fewer pins ({shows})"
+
+
+def _enough(view: View) -> int:
+    """A budget in which what always stays has room, the newest message, and a small snapshot."""
+    stays = [item for item in view.items[:-1] if item.pinned or is_initial(item)]
+    tokens = sum(item.tokens for item in (*stays, *view.items[-1:])) + ROOM
+    return -(-tokens // STEP) * STEP
+
+
+def document(done: Compacted) -> dict[str, Any]:
+    body = done.proposal.compaction
+    return {
+        "session": done.sight.session.id,
+        "entry": done.entry.id if done.entry is not None else None,
+        "status": body.status,
+        "reason": body.reason,
+        "tokens_before": body.tokens_before,
+        "tokens_after": body.tokens_after,
+        "target": done.budget.target,
+        "first_kept": body.first_kept,
+        "kept": list(body.kept),
+        "report": msgspec.to_builtins(done.proposal.report),
+        "snapshot": body.snapshot,
+    }
+
+
+# --- undoing -------------------------------------------------------------------------------------
+
+
+class Undone(NamedTuple):
+    session_id: str  # short
+    compaction: Entry
+    edit: Entry
+    before: int  # tokens
+    after: int
+
+    @property
+    def sentence(self) -> str:
+        return (
+            f"undid the compaction {self.compaction.id} of {ago(self.compaction.time)}: the model "
+            f"sees {self.after:,} tokens again, was {self.before:,}"
+        )
+
+
+async def undo_compaction(store: SqliteStore, prefix: str, named: str | None) -> Undone:
+    for attempt in range(1, ATTEMPTS + 1):
+        sight = await look(store, await store.session(prefix), named=named)
+        held, session = sight.view.compaction, sight.session
+        if held is None or not isinstance(held.body, Compaction):
+            raise NothingToUndo(sight.session_id)
+        try:
+            (edit,) = await store.append(
+                session.id, [Restore(entries=(held.id,))], parent=sight.view.head
+            )
+        except HeadMoved:
+            if attempt == ATTEMPTS:
+                raise
+            continue
+        after = await look(store, session, named=sight.model)
+        return Undone(sight.session_id, held, edit, sight.view.tokens, after.view.tokens)
+    raise AssertionError("unreachable")

@@ -1,0 +1,103 @@
+"""What `recollect context` knows, as JSON documents for programs: whole, nothing shortened away.
+
+Texts of messages are given as summaries; `recollect show ID --curated --json` has them in full.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from recollect.cli.accounting import everything_left_out, planned_sums, who
+from recollect.cli.transcript import summary
+from recollect.tokens import is_known
+from recollect.view.trace import categories, replaced
+from recollect.view.view import Item
+
+if TYPE_CHECKING:
+    from recollect.cli.comparing import Compared
+    from recollect.cli.seeing import Sight
+    from recollect.view.rules import Plan
+
+
+def account_document(sight: Sight, plan: Plan | None) -> dict[str, Any]:
+    view, profile = sight.view, sight.profile
+    return {
+        "session": msgspec.to_builtins(sight.session),
+        "at": sight.asked.id if sight.asked is not None else view.head,
+        "model": sight.model,
+        "model_is_known": is_known(sight.model),
+        "exact": view.log.counter.exact,
+        "tokens": view.tokens,
+        "window": profile.window,
+        "threshold": profile.threshold,
+        "share": view.tokens / profile.window,
+        "categories": categories(view),
+        "last_request": _last_request(sight),
+        "items": [_item(item) for item in view.items],
+        "left_out": [msgspec.to_builtins(one) for one in everything_left_out(sight)],
+        "compaction": _compaction(sight),
+        "would_be_left_out": {
+            rule: {"things": found.things, "tokens": found.tokens}
+            for rule, found in (planned_sums(plan) if plan is not None else {}).items()
+        },
+        "problems": list(view.problems),
+    }
+
+
+def _last_request(sight: Sight) -> dict[str, Any] | None:
+    if sight.cost is None:
+        return None
+    entry, usage, estimate = sight.cost
+    counts = ("input", "cached", "output", "thoughts", "total")
+    told = {name: getattr(usage, name) for name in counts}
+    return {"entry": entry.id, "time": entry.time, **told, "our_count": estimate}
+
+
+def _item(item: Item) -> dict[str, Any]:
+    return {
+        "entry": item.entry.id,
+        "time": item.entry.time,
+        "place": item.place,
+        "who": who(item),
+        "role": item.message.role,
+        "tokens": item.tokens,
+        "pinned": item.pinned,
+        "rules": [cut.rule for cut in item.cuts],
+        "summary": summary(item.message),
+    }
+
+
+def _compaction(sight: Sight) -> dict[str, Any] | None:
+    entry = sight.view.compaction
+    if entry is None:
+        return None
+    gone = replaced(sight.before, sight.view) if sight.before is not None else ()
+    return {
+        "entry": entry.id,
+        "time": entry.time,
+        "messages": sum(item.place != "snapshot" for item in gone),
+        "tokens": sum(item.tokens for item in gone),
+    }
+
+
+def comparison_document(compared: Compared) -> dict[str, Any]:
+    old, new, found = compared.old, compared.new, compared.difference
+    return {
+        "session": msgspec.to_builtins(new.session),
+        "model": new.model,
+        "from": {"at": _at(old), "tokens": old.view.tokens},
+        "to": {"at": _at(new), "tokens": new.view.tokens},
+        "tokens": found.tokens,
+        "appeared": [_item(item) for item in found.appeared],
+        "gone": [_item(one.item) | {"why": one.why} for one in found.gone],
+        "changed": [
+            _item(change.after) | {"tokens_before": change.before.tokens}
+            for change in found.changed
+        ],
+    }
+
+
+def _at(sight: Sight) -> str | None:
+    return sight.asked.id if sight.asked is not None else sight.view.head

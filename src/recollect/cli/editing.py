@@ -1,0 +1,211 @@
+"""`--drop`, `--pin`, `--restore`: edits of what the model sees, checked before they are written.
+
+All of a command's edits are written together or not at all. An edit that would have no effect is
+refused with its reason. When somebody else writes meanwhile, the edits are checked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from recollect.cli.opening import ENTRY_DIGITS, short_ids, short_session
+from recollect.cli.seeing import model_of
+from recollect.cli.transcript import role_of
+from recollect.compaction.fitting import tried
+from recollect.entries import (
+    Body,
+    Compaction,
+    Elide,
+    Elided,
+    Entry,
+    Message,
+    Pin,
+    Restore,
+    ToolCall,
+)
+from recollect.errors import HeadMoved, RecollectError
+from recollect.store.contract import Session
+from recollect.store.ids import now
+from recollect.store.sqlite import SqliteStore
+from recollect.tokens import counter_for
+from recollect.view.rules import drop
+from recollect.view.view import View
+
+ATTEMPTS = 4
+
+
+class CannotEdit(RecollectError):
+    def __init__(self, verb: str, entry: str, why: str) -> None:
+        super().__init__(f"cannot {verb} {entry}: {why}")
+        self.entry, self.why = entry, why
+
+
+class Wishes(NamedTuple):
+    """Entries, by the beginnings of their ids."""
+
+    drop: tuple[str, ...] = ()
+    pin: tuple[str, ...] = ()
+    restore: tuple[str, ...] = ()
+
+
+class Edited(NamedTuple):
+    session: Session
+    session_id: str  # short
+    edits: tuple[Entry, ...]
+    before: int  # tokens
+    after: int
+    short: dict[str, str]
+
+
+async def edit(store: SqliteStore, prefix: str, wishes: Wishes, named: str | None) -> Edited:
+    for attempt in range(1, ATTEMPTS + 1):
+        session = await store.session(prefix)
+        path = await store.path(session.id) if session.head else ()
+        model = model_of(path) if named is None else named
+        view = View.fold(path, counter=counter_for(model))
+        found = [await _entries(store, session, some) for some in wishes]
+        bodies, after = _checked(view, *found)
+        try:
+            written = await store.append(session.id, bodies, parent=session.head)
+        except HeadMoved:
+            if attempt == ATTEMPTS:
+                raise
+            continue
+        short = await short_session(store, session.id)
+        ids = short_ids([*(entry.id for entry in (*path, *written)), session.id], ENTRY_DIGITS)
+        return Edited(session, short, written, view.tokens, after.tokens, ids)
+    raise AssertionError("unreachable")
+
+
+async def _entries(
+    store: SqliteStore, session: Session, prefixes: Sequence[str]
+) -> tuple[Entry, ...]:
+    found = [(await store.entry(prefix, session=session.id))[1] for prefix in prefixes]
+    return tuple({entry.id: entry for entry in found}.values())
+
+
+def _checked(
+    view: View,
+    dropped: Sequence[Entry],
+    pinned: Sequence[Entry],
+    restored: Sequence[Entry],
+) -> tuple[tuple[Body, ...], View]:
+    """The edits, and the view after them; each is judged by what those before it leave."""
+    for entry in dropped:
+        if entry in pinned or entry in restored:
+            raise CannotEdit("drop", entry.id, "you also want to keep it; give one of the two")
+    bodies: list[Body] = []
+    for verb, entries in (("restore", restored), ("drop", dropped), ("pin", pinned)):
+        for entry in entries:
+            if why := _refusal(view, verb, entry):
+                raise CannotEdit(verb, entry.id, why)
+        if entries:
+            body = _body(view, verb, entries)
+            after = tried(view, (body,), now())
+            if len(after.problems) > len(view.problems):
+                why = after.problems[-1].partition(": ")[2]
+                raise CannotEdit(verb, entries[0].id, f"this edit {why}")
+            view = after
+            bodies.append(body)
+    return tuple(bodies), view
+
+
+def _body(view: View, verb: str, entries: Sequence[Entry]) -> Body:
+    names = tuple(entry.id for entry in entries)
+    if verb == "restore":
+        return Restore(entries=names)
+    if verb == "pin":
+        return Pin(entries=names)
+    items: list[Elided] = []
+    for name in names:
+        items += drop(view, name).items
+    return Elide(rule="drop", items=tuple(items))
+
+
+def _refusal(view: View, verb: str, entry: Entry) -> str:
+    position = view.log.position(entry.id, view.n)
+    if position is None:
+        return "it is on another branch than the head; `recollect rewind` or `fork` go there"
+    if isinstance(entry.body, Message):
+        return _message_refusal(view, verb, position, entry.id, entry.body)
+    if verb != "restore":
+        return f"it is no message but a {role_of(entry.body)}; only messages are sent to a model"
+    return _undo_refusal(view, position, entry)
+
+
+def _message_refusal(view: View, verb: str, position: int, entry: str, message: Message) -> str:
+    state, held = view.state, view.compaction
+    hidden = position < state.base and position not in state.kept and held is not None
+    if verb == "pin":
+        return "it is pinned already" if entry in state.pins else ""
+    if hidden and held is not None:
+        back = "" if verb == "drop" else "; --pin brings it back word for word"
+        return f"the snapshot of {held.id} stands for it{back}"
+    if position in state.dropped:
+        return "it belongs to an invalid reply, which is not sent; `recollect show` shows it"
+    if verb == "restore":
+        return _nothing_to_restore(view, entry)
+    if entry in state.pins:
+        return f"it is pinned; `--restore {state.pins[entry]}` lets go of it first"
+    if all(isinstance(part, ToolCall) for part in message.parts):
+        return "it holds only calls, which stay with their results; drop the results instead"
+    return ""
+
+
+def _nothing_to_restore(view: View, entry: str) -> str:
+    shown, pin = view.state.changed.get(entry), view.state.pins.get(entry)
+    if shown is not None and shown.cuts:
+        return ""
+    more = f"`--restore {pin}` lets go of its pin" if pin else "--pin keeps it that way"
+    return f"nothing is left out of it; {more}"
+
+
+def _undo_refusal(view: View, position: int, entry: Entry) -> str:
+    state = view.state
+    match entry.body:
+        case Elide():
+            held = any(cut.by == entry.id for shown in state.changed.values() for cut in shown.cuts)
+        case Pin():
+            held = entry.id in state.pins.values()
+        case Compaction():
+            held = position in state.compactions
+        case _:
+            return f"a {role_of(entry.body)} leaves nothing out"
+    return "" if held else "it is not in force"
+
+
+def edited_lines(edited: Edited) -> Iterator[str]:
+    short = edited.short
+    for entry in edited.edits:
+        yield f"{_done(entry.body, short)}, as {short[entry.id]}"
+    yield f"the model now sees {edited.after:,} tokens, was {edited.before:,}"
+    undo = [e for e in edited.edits if not isinstance(e.body, Restore)]
+    if undo:
+        options = " ".join(f"--restore {short[entry.id]}" for entry in undo)
+        yield f"`recollect context {edited.session_id} {options}` undoes it"
+
+
+def _done(body: Body, short: dict[str, str]) -> str:
+    match body:
+        case Elide(items=items):
+            return f"left out {', '.join(short[what.entry] for what in items)}"
+        case Pin(entries=names):
+            return f"pinned {', '.join(short[name] for name in names)}"
+        case Restore(entries=names):
+            return f"restored {', '.join(short[name] for name in names)}"
+        case _:
+            return "appended an entry"
+
+
+def edited_document(edited: Edited) -> dict[str, object]:
+    from recollect.entries import entry_to_json
+
+    return {
+        "session": msgspec.to_builtins(edited.session),
+        "edits": [entry_to_json(entry) for entry in edited.edits],
+        "tokens_before": edited.before,
+        "tokens_after": edited.after,
+    }

@@ -1,0 +1,94 @@
+"""A session's view for a command: at its head or as it was, counted for the model it talks to.
+
+Reading writes nothing. The model is the known one that spoke last, unless a person names another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from recollect.cli.opening import ENTRY_DIGITS, short_ids, short_session
+from recollect.entries import Entry, Message, Request, Usage
+from recollect.resuming import needed, resume
+from recollect.store.contract import Session, Store
+from recollect.store.sqlite import SqliteStore
+from recollect.tokens import Profile, counter_for, is_known, profile_of
+from recollect.view.view import View
+
+
+class Cost(NamedTuple):
+    """What a provider counted for a request, and what we count for the same."""
+
+    entry: Entry
+    usage: Usage
+    estimate: int
+
+
+class Sight(NamedTuple):
+    session: Session
+    session_id: str  # short
+    view: View
+    model: str
+    before: View | None = None  # the view before the compaction in force
+    cost: Cost | None = None
+    asked: Entry | None = None  # where to look, when it is not the head
+
+    @property
+    def profile(self) -> Profile:
+        return profile_of(self.model)
+
+    @property
+    def short(self) -> dict[str, str]:
+        """Short ids of all entries that it depends on."""
+        ids = [entry.id for entry in self.view.entries]
+        return short_ids([*ids, self.session.id], ENTRY_DIGITS)
+
+
+async def look(
+    store: SqliteStore, session: Session, at: str | None = None, named: str | None = None
+) -> Sight:
+    """The view at the head, or at an entry given by the beginning of its id."""
+    asked = None if at is None else (await store.entry(at, session=session.id))[1]
+    entries = await _entries(store, session, asked)
+    model = model_of(entries) if named is None else named
+    view = View.fold(entries, counter=counter_for(model))
+    short = await short_session(store, session.id)
+    return Sight(session, short, view, model, asked=asked)
+
+
+async def _entries(store: Store, session: Session, asked: Entry | None) -> tuple[Entry, ...]:
+    if asked is None:
+        return await needed(store, session.id) if session.head else ()
+    if not isinstance(asked.body, Request):
+        return await needed(store, session.id, at=asked.id)
+    # a request says itself which entry it was made at
+    return await needed(store, session.id, at=asked.body.head) if asked.body.head else ()
+
+
+def model_of(entries: Iterable[Entry]) -> str:
+    """The newest known model; else the newest that was named at all."""
+    names = [e.body.model for e in entries if isinstance(e.body, Message) and e.body.model][::-1]
+    return next((name for name in names if is_known(name)), names[0] if names else "")
+
+
+async def with_past(store: Store, sight: Sight) -> Sight:
+    """The same, with what the last request cost and what the compaction in force replaced."""
+    view, counter, session = sight.view, sight.view.log.counter, sight.session.id
+    held, cost, before = view.compaction, None, None
+    if held is not None and held.parent is not None:
+        before = await resume(store, session, at=held.parent, counter=counter)
+    answer = _newest_with_usage(view)
+    if answer is not None and isinstance(answer.body, Message) and answer.body.usage is not None:
+        asked = answer.parent
+        then = await resume(store, session, at=asked, counter=counter) if asked else View.fold()
+        cost = Cost(answer, answer.body.usage, then.tokens)
+    return sight._replace(before=before, cost=cost)
+
+
+def _newest_with_usage(view: View) -> Entry | None:
+    for entry in reversed(view.entries):
+        body = entry.body
+        if isinstance(body, Message) and body.role == "model" and body.usage is not None:
+            return entry
+    return None

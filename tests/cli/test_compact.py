@@ -1,0 +1,307 @@
+"""`recollect compact`: of a session, with preview and undo; of another program's file."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from recollect.entries import Body, Entry, Message, Text
+from recollect.snapshot.sections import parse
+from recollect.store.contract import Session
+from recollect.testing import call, model, result, user
+
+from .running import Cli
+
+
+def exchange(number: int) -> list[Body]:
+    use = call("read_file", id=f"c{number}", path=f"src/module_{number}.py")
+    return [
+        user(f"Look at src/module_{number}.py and never touch compute_{number}."),
+        Message(role="model", parts=(Text(text="I look."), use), model="claude-opus-4"),
+        result(use, f"def compute_{number}(): pass\n" * 40),
+        model(f"compute_{number} is defined there."),
+    ]
+
+
+def talk(cli: Cli, exchanges: int = 8) -> tuple[Session, tuple[Entry, ...]]:
+    return cli.session([body for n in range(exchanges) for body in exchange(n)], title="Modules")
+
+
+def tokens(cli: Cli, session: Session) -> int:
+    found = cli.ok("context", session.id, "--json").json["tokens"]
+    assert isinstance(found, int)
+    return found
+
+
+def kinds(cli: Cli, session: Session) -> list[str]:
+    entries = cli.ok("show", session.id, "--json").json["entries"]
+    return [entry["body"]["kind"] for entry in entries]
+
+
+# --- of a session --------------------------------------------------------------------------------
+
+
+def test_a_compaction_makes_the_context_smaller_and_says_what_went_and_what_stays(
+    cli: Cli,
+) -> None:
+    session, _ = talk(cli)
+    before = tokens(cli, session)
+    out = cli.ok("compact", session.id, "--no-model", "--budget", "2000").out
+    after = tokens(cli, session)
+    assert after <= 2_000 < before
+    assert out.startswith(f"compacted session {session.id[:8]}")
+    assert f": {before:,} → {after:,} tokens\n" in out
+    assert re.search(r"goes +\d+ messages with \d calls and \d results, [\d,]+ tokens", out)
+    assert re.search(r"stays +\d+ messages, 0 pins", out)
+    assert kinds(cli, session)[-1] == "compaction"
+
+
+def test_the_snapshot_keeps_what_the_person_said(cli: Cli) -> None:
+    session, _ = talk(cli)
+    cli.ok("compact", session.id, "--budget", "2000")
+    sent = cli.ok("show", session.id, "--curated", "--json").json["entries"]
+    told = parse(sent[0]["body"]["parts"][0]["text"])
+    assert told is not None
+    assert "never touch compute_0" in told.user_directives
+
+
+def test_a_preview_shows_snapshot_and_report_and_writes_nothing(cli: Cli) -> None:
+    session, entries = talk(cli)
+    out = cli.ok("compact", session.id, "--preview", "--budget", "2000").out
+    assert out.startswith("would compact session ")
+    assert parse(out) is not None
+    assert out.endswith("nothing was written\n")
+    bare = cli.ok("compact", session.id, "--print", "--budget", "2000").out
+    assert bare.startswith("<state_snapshot>\n")
+    assert bare in out + "\n"
+    assert kinds(cli, session) == ["message"] * len(entries)
+
+
+def test_instructions_are_kept_in_the_snapshot(cli: Cli) -> None:
+    session, _ = talk(cli)
+    wish = "keep the API decisions"
+    out = cli.ok("compact", session.id, "--print", "--budget", "2000", "--instructions", wish).out
+    assert wish in out
+
+
+def test_undo_says_what_it_undid_and_a_second_time_that_there_is_nothing(cli: Cli) -> None:
+    session, _ = talk(cli)
+    before = tokens(cli, session)
+    entry = cli.ok("compact", session.id, "--budget", "2000", "--json").json["entry"]
+    out = cli.ok("compact", "--undo", session.id).out
+    assert f"undid the compaction {entry} of just now" in out
+    assert f"sees {before:,} tokens again" in out
+    assert tokens(cli, session) == before
+    again = cli("compact", "--undo", session.id)
+    assert (again.code, again.out) == (1, "")
+    assert "no compaction is in force in session" in again.err
+    assert "`recollect context " in again.err
+
+
+def test_undoing_one_of_two_compactions_brings_the_first_back_into_force(cli: Cli) -> None:
+    session, _ = talk(cli)
+    cli.ok("compact", session.id, "--budget", "3000")
+    between = tokens(cli, session)
+    cli.ok("compact", session.id, "--budget", "1500")
+    cli.ok("compact", "--undo", session.id)
+    assert tokens(cli, session) == between
+
+
+def test_the_json_document_has_status_report_and_snapshot(cli: Cli) -> None:
+    session, _ = talk(cli)
+    done = cli.ok("compact", session.id, "--budget", "2000", "--preview", "--json").json
+    assert done["status"] == "COMPRESSED"
+    assert done["entry"] is None
+    assert done["report"]["messages"] > 0
+    assert done["tokens_after"] <= done["target"] == 2_000 < done["tokens_before"]
+    assert parse(done["snapshot"]) is not None
+
+
+def test_an_attempt_that_fails_is_recorded_with_its_status_and_a_remedy_that_works(
+    cli: Cli,
+) -> None:
+    items = [body for number in range(8) for body in exchange(number)]
+    session, entries = cli.session([user("keep this " * 2_000), *items])
+    cli.ok("context", session.id, "--pin", entries[0].id)
+    failed = cli("compact", session.id, "--budget", "2000")
+    assert (failed.code, failed.out) == (1, "")
+    assert "what has to stay takes" in failed.err
+    assert kinds(cli, session)[-1] == "compaction"
+    recorded = cli.ok("show", session.id, "--json").json["entries"][-1]["body"]
+    assert recorded["status"] == "COMPRESSION_FAILED_INFLATED_TOKEN_COUNT"
+    assert "the last compaction, just now, did not work: what has to stay" in (
+        cli.ok("context", session.id).out
+    )
+    remedy = re.search(r"try --budget (\d+)", failed.err)
+    assert remedy is not None
+    assert cli.ok("compact", session.id, "--budget", remedy[1]).out.startswith("compacted")
+
+
+def test_a_preview_of_an_attempt_that_fails_records_nothing(cli: Cli) -> None:
+    session, _ = cli.session([user("hello"), model("hi"), user("bye"), model("bye")])
+    failed = cli("compact", session.id, "--preview")
+    assert failed.code == 1
+    assert "would not become smaller" in failed.err
+    assert kinds(cli, session) == ["message"] * 4
+
+
+@pytest.mark.parametrize("items", [[], [user("alone")]])
+def test_where_there_is_nothing_to_compact_nothing_is_recorded(cli: Cli, items: list[Body]) -> None:
+    session, _ = cli.session(items)
+    done = cli("compact", session.id)
+    assert (done.code, done.out) == (1, "")
+    assert "there is nothing" in done.err
+    assert kinds(cli, session) == ["message"] * len(items)
+
+
+def test_pins_survive_a_compaction_word_for_word(cli: Cli) -> None:
+    session, entries = talk(cli)
+    cli.ok("context", session.id, "--pin", entries[3].id)
+    assert "1 pin\n" in cli.ok("compact", session.id, "--budget", "2000").out
+    sent = cli.ok("show", session.id, "--curated", "--json").json["entries"]
+    assert entries[3].id in [entry["id"] for entry in sent]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("x", "--budget", "999"),
+        ("x", "--budget-chars", "5000"),
+        ("x", "--file", "chat.jsonl"),
+        ("--file", "chat.jsonl", "--undo"),
+        ("--file", "chat.jsonl", "--budget", "5000"),
+        ("--file", "chat.jsonl", "--budget-chars", "3"),
+        ("--undo", "x", "--preview"),
+        ("x", "--instructions", "x" * 5_000),
+    ],
+)
+def test_options_that_do_not_go_together_are_wrong_usage(
+    cli: Cli, arguments: tuple[str, ...]
+) -> None:
+    wrong = cli("compact", *arguments)
+    assert (wrong.code, wrong.out) == (2, "")
+
+
+# --- of a file -----------------------------------------------------------------------------------
+
+
+def transcript(cli: Cli, text: str = "Please repair lib/spotter.ex") -> Path:
+    """A small Claude Code transcript."""
+    records = [
+        {"type": "user", "message": {"role": "user", "content": text}},
+        {
+            "type": "assistant",
+            "message": {
+                "role": "assistant",
+                "id": "m1",
+                "model": "claude-opus-4-6",
+                "content": [
+                    {
+                        "type": "tool_use",
+                        "id": "t1",
+                        "name": "Edit",
+                        "input": {"file_path": "/p/lib/spotter.ex", "new_string": "def run_now"},
+                    }
+                ],
+            },
+        },
+        {
+            "type": "user",
+            "message": {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "ok"}],
+            },
+        },
+    ]
+    lines = [
+        json.dumps(
+            {
+                "uuid": f"u{number}",
+                "parentUuid": f"u{number - 1}" if number else None,
+                "sessionId": "s",
+                "timestamp": f"2026-02-12T10:00:0{number}.000Z",
+                **record,
+            }
+        )
+        for number, record in enumerate(records)
+    ]
+    path = cli.project / "chat.jsonl"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_a_files_snapshot_is_all_that_is_printed_and_no_store_is_made(cli: Cli) -> None:
+    path = transcript(cli)
+    arguments = ("--file", str(path), "--no-model", "--budget-chars", "2000", "--print")
+    result = cli.ok("compact", *arguments)
+    assert result.out.startswith("<state_snapshot>\n")
+    assert result.out.endswith("</state_snapshot>\n")
+    assert result.err == ""
+    told = parse(result.out)
+    assert told is not None
+    assert "Please repair lib/spotter.ex" in told.user_directives
+    assert "spotter.ex" in told.file_system_state
+    assert not cli.home.exists()
+
+
+@pytest.mark.parametrize("characters", [500, 700, 1_000, 5_000])
+def test_what_is_printed_never_exceeds_the_characters_asked_for(cli: Cli, characters: int) -> None:
+    path = transcript(cli, "Ändere bitte alles, 请看 👋 " * 400)
+    budget = ("--budget-chars", str(characters), "--print")
+    out = cli.ok("compact", "--file", str(path), *budget).out
+    assert len(out) <= characters
+    assert out.startswith("<state_snapshot>")
+
+
+def test_without_print_what_was_done_is_told_beside_it(cli: Cli) -> None:
+    path = transcript(cli)
+    result = cli.ok("compact", "--file", str(path))
+    assert "nothing was stored" in result.err
+    document = cli.ok("compact", "--file", str(path), "--json").json
+    assert document["snapshot"] + "\n" == result.out
+    assert document["entries"] == 3
+
+
+def test_a_file_loads_no_store_and_no_tokenizer(cli: Cli) -> None:
+    code = "import sys; from recollect.__main__ import main\n"
+    code += f"sys.argv = ['recollect', 'compact', '--file', {str(transcript(cli))!r}, '--print']\n"
+    code += "try: main()\nexcept SystemExit: pass\n"
+    code += "print(sorted({'apsw', 'splintr', 'zstandard'} & set(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=cli.env(), check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_file_that_is_none_or_holds_nothing_is_an_error(cli: Cli) -> None:
+    missing = cli("compact", "--file", "nowhere.jsonl", "--print")
+    assert (missing.code, missing.out) == (1, "")
+    assert "nowhere.jsonl" in missing.err
+    odd = cli.project / "odd.jsonl"
+    odd.write_text("what is this\n")
+    assert cli("compact", "--file", str(odd), "--print").code == 1
+    empty = cli.project / "empty.json"
+    empty.write_text('{"session_id": "s", "messages": []}')
+    nothing = cli("compact", "--file", str(empty), "--print")
+    assert nothing.code == 1
+    assert "it holds no messages" in nothing.err
+
+
+def test_a_torn_file_is_read_as_far_as_it_goes_and_the_damage_is_told_on_stderr(cli: Cli) -> None:
+    path = transcript(cli)
+    path.write_bytes(path.read_bytes()[:-40])
+    result = cli.ok("compact", "--file", str(path), "--print")
+    assert parse(result.out) is not None
+    assert "recollect: warning: chat.jsonl, line 3: " in result.err
+
+
+def test_nothing_hostile_reaches_a_terminal(cli: Cli) -> None:
+    path = transcript(cli, "look \x1b]0;owned\x07\u202e\u200b here")
+    out = cli.terminal("compact", "--file", str(path), "--print").out
+    assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202e\u200b]", out)
