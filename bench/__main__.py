@@ -11,7 +11,18 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench import appends, machine, peers, processes, reading, report, searching, sizes, startup
+from bench import (
+    appends,
+    machine,
+    peers,
+    processes,
+    reading,
+    report,
+    searching,
+    sizes,
+    startup,
+    viewing,
+)
 from bench import upkeep as indexing
 from bench.measure import QUICK, RESULTS, Failed, Scale, Setting, once, progress
 
@@ -27,12 +38,16 @@ BENCHMARKS: dict[str, Callable[[Setting], report.Table]] = {
     "startup": startup.startup,
     "upkeep": indexing.upkeep,
     "processes": processes.processes,
+    "view": viewing.view,
+    "resume": viewing.resume,
+    "rules": viewing.rules,
+    "retention": viewing.retention,
 }
 _EXAMPLES = """examples:
   uv run python -m bench                       everything of ours
   uv run python -m bench --quick               tries the harness in a minute; not for numbers
   uv run python -m bench --only singles --only loads --markdown
-  RECOLLECT_TRANSCRIPTS=/path uv run python -m bench --only sizes
+  RECOLLECT_TRANSCRIPTS=/path uv run python -m bench --only sizes --only rules
   UV_PROJECT_ENVIRONMENT=/tmp/peers uv run --group peers -p 3.12 python -m bench --peers
 
 A whole run writes bench/results/latest.json and latest.md; a partial one only where --out says."""

@@ -49,6 +49,8 @@ class Scale:
     paced: int = 6_000  # long enough for the index to run several times
     writers: tuple[int, int] = (8, 500)
     starts: int = 20
+    views: tuple[int, int] = (100, 10_000)
+    resumed: tuple[int, int] = (1_000, 100_000)
     rounds: int = 3
 
 
@@ -64,6 +66,8 @@ QUICK = Scale(
     paced=300,
     writers=(4, 50),
     starts=5,
+    views=(100, 1_000),
+    resumed=(1_000, 5_000),
     rounds=1,
 )
 

@@ -11,7 +11,10 @@ from typing import Any
 import apsw
 
 from bench import clock, conversation
-from recollect import Query, Store, open_store
+from recollect import Message, Query, Store, Text, open_store
+from recollect.codecs.repair import GEMINI, repair
+from recollect.entries import Compaction
+from recollect.resuming import resume
 
 SESSION = f"{1:032x}"
 _WARM_UP = f"{2:032x}"
@@ -53,9 +56,7 @@ async def batch(place: Path, batches: int, size: int) -> dict[str, Any]:
 async def fill(place: Path, n: int, size: int = 1_000) -> dict[str, Any]:
     """A store as it is in use: it has seen another session and has made its dictionary."""
     async with open_store(place / _FILE) as store:
-        await store.create(id=_WARM_UP)
-        await store.append(_WARM_UP, conversation.messages(*conversation.WARM_UP), parent=None)
-        trained = await _dictionary(place)
+        trained = await _warm_up(store, place)
         await store.create(id=SESSION)
         parent = None
         before = clock.now()
@@ -65,6 +66,12 @@ async def fill(place: Path, n: int, size: int = 1_000) -> dict[str, Any]:
         await store.index_now()
         done = clock.now()
     return {"trained": trained, "wall": done.wall - before.wall, "cpu": done.cpu - before.cpu}
+
+
+async def _warm_up(store: Store, place: Path) -> bool:
+    await store.create(id=_WARM_UP)
+    await store.append(_WARM_UP, conversation.messages(*conversation.WARM_UP), parent=None)
+    return await _dictionary(place)
 
 
 async def _dictionary(place: Path) -> bool:
@@ -78,6 +85,48 @@ async def _dictionary(place: Path) -> bool:
         finally:
             db.close()
     return False
+
+
+async def fill_compacted(place: Path, n: int, every: int, kept: int) -> dict[str, Any]:
+    """A session of n entries, or up to three more. The newest `kept` come after a compaction that
+    keeps as many before it; older ones lie `every` apart: all sessions show equally much."""
+    older, first = divmod(n - kept - 1, every + 1)
+    made, parent = 0, None
+    async with open_store(place / _FILE) as store:
+        trained = await _warm_up(store, place)
+        await store.create(id=SESSION)
+        for length in (first + -first % 4, *[every] * older):  # whole turns
+            more = conversation.messages(length, made)
+            entries = await store.append(SESSION, more, parent=parent)
+            body = _compaction(more, entries[-min(kept, length)].id)
+            (entry,) = await store.append(SESSION, [body], parent=entries[-1].id)
+            made, parent = made + length, entry.id
+        await store.append(SESSION, conversation.messages(kept, made), parent=parent)
+        await store.index_now()
+        entries_written = (await store.session(SESSION)).entries
+    return {"trained": trained, "entries": entries_written}
+
+
+def _compaction(messages: list[Message], first_kept: str) -> Compaction:
+    """With a snapshot as long as those that people's agents write."""
+    texts = [part.text for m in messages for part in m.parts if isinstance(part, Text)]
+    snapshot = "\n".join(texts)[:14_600]
+    return Compaction(status="COMPRESSED", snapshot=snapshot, first_kept=first_kept)
+
+
+async def resuming(place: Path, repeats: int) -> dict[str, Any]:
+    """From a closed database to what a provider may be sent; closing is not counted."""
+    walls, shown = [], {}
+    for _ in range(repeats):
+        began = time.perf_counter()
+        async with open_store(place / _FILE) as store:
+            view = await resume(store, SESSION)
+            items, tokens = view.items, view.tokens
+            sendable = repair(view.messages, GEMINI).messages
+            walls.append(time.perf_counter() - began)
+        shown = {"items": len(items), "tokens": tokens, "messages": len(sendable)}
+        shown["read"] = len(view.entries)
+    return {"first": walls[0], "best": min(walls), "walls": walls, **shown}
 
 
 async def load(place: Path, last: int | None = None, repeats: int = 5, **_: Any) -> dict[str, Any]:

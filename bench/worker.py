@@ -13,13 +13,14 @@ Task = Callable[..., Coroutine[Any, Any, dict[str, Any]]]
 
 
 def _find(contender: str, task: str) -> Task:
-    from bench import bare, ours, peers, raw, stdlib
+    from bench import bare, ours, peers, raw, stdlib, view_ours, view_peers
 
     if contender in peers.PEERS:
         return peers.task(contender, task)
-    found: Task = getattr(
-        {"raw": raw, "bare": bare, "ours": ours, "sqlite3": stdlib}[contender], task
-    )
+    if contender in view_peers.PEERS:
+        return view_peers.task(contender, task)
+    modules = {"raw": raw, "bare": bare, "ours": ours, "sqlite3": stdlib, "view": view_ours}
+    found: Task = getattr(modules[contender], task)
     return found
 
 
