@@ -10,6 +10,11 @@ __version__ = "0.1.0"
 TYPE_CHECKING = False  # type checkers know the name; importing `typing` would double the start-up
 
 if TYPE_CHECKING:
+    from recollect.agent.compacting import compact as compact
+    from recollect.codecs.repair import repair as repair
+    from recollect.compaction.fitting import fit as fit
+    from recollect.compaction.proposing import Budget as Budget
+    from recollect.compaction.proposing import propose as propose
     from recollect.entries import Entry as Entry
     from recollect.entries import FileRef as FileRef
     from recollect.entries import InlineData as InlineData
@@ -23,12 +28,17 @@ if TYPE_CHECKING:
     from recollect.entries import Usage as Usage
     from recollect.errors import HeadMoved as HeadMoved
     from recollect.errors import RecollectError as RecollectError
+    from recollect.resuming import resume as resume
     from recollect.store.contract import Hit as Hit
     from recollect.store.contract import Project as Project
     from recollect.store.contract import Query as Query
     from recollect.store.contract import Session as Session
     from recollect.store.contract import Store as Store
     from recollect.store.sqlite import open_store as open_store
+    from recollect.tokens import counter_for as counter_for
+    from recollect.view.rules import Rules as Rules
+    from recollect.view.rules import plan as plan
+    from recollect.view.view import View as View
 
 _HOMES = {
     "recollect.entries": (
@@ -47,6 +57,14 @@ _HOMES = {
     "recollect.errors": ("HeadMoved", "RecollectError"),
     "recollect.store.contract": ("Hit", "Project", "Query", "Session", "Store"),
     "recollect.store.sqlite": ("open_store",),
+    "recollect.agent.compacting": ("compact",),
+    "recollect.codecs.repair": ("repair",),
+    "recollect.compaction.fitting": ("fit",),
+    "recollect.compaction.proposing": ("Budget", "propose"),
+    "recollect.resuming": ("resume",),
+    "recollect.tokens": ("counter_for",),
+    "recollect.view.rules": ("Rules", "plan"),
+    "recollect.view.view": ("View",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [*sorted(_HOME_OF), "__version__"]  # noqa: PLE0604 - every name is a string

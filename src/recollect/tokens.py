@@ -28,7 +28,6 @@ from recollect.entries import (
     Thought,
     ToolCall,
     ToolResult,
-    Unknown,
 )
 
 Count: TypeAlias = Callable[[str], int]
@@ -117,25 +116,26 @@ class Counter(msgspec.Struct, frozen=True):
         return self.count(text)
 
     def message(self, message: Message) -> int:
-        total, count = 0, self.count
-        for part in message.parts:
-            total += count(part.text) if type(part) is Text else self.part(part)
-        return total
+        return sum(self.parts(message))
+
+    def parts(self, message: Message) -> tuple[int, ...]:
+        count, other = self.count, self.part
+        return tuple([count(p.text) if type(p) is Text else other(p) for p in message.parts])
 
     def part(self, part: Part | Content) -> int:
-        match part:
-            case Text() | Thought():
-                return self.count(part.text)
-            case ToolCall():
-                return self.count(part.name) + self.count(part.arguments)
-            case ToolResult():
-                return self.count(part.name) + sum([self.part(item) for item in part.content])
-            case InlineData():
-                return self._media(part.mime, len(part.data))
-            case FileRef():
-                return self._media(part.mime, 0) + self.count(part.uri)
-            case Unknown():
-                return self.count(part.data)
+        count = self.count
+        if isinstance(part, Text | Thought):
+            return count(part.text)
+        if isinstance(part, ToolResult):
+            content = [count(c.text) if type(c) is Text else self.part(c) for c in part.content]
+            return count(part.name) + sum(content)
+        if isinstance(part, ToolCall):
+            return count(part.name) + count(part.arguments)
+        if isinstance(part, InlineData):
+            return self._media(part.mime, len(part.data))
+        if isinstance(part, FileRef):
+            return self._media(part.mime, 0) + count(part.uri)
+        return count(part.data)
 
     def _media(self, mime: str, size: int) -> int:
         if mime == "application/pdf":
