@@ -123,6 +123,16 @@ _decode = msgspec.json.Decoder().decode
 _decode_usual = msgspec.json.Decoder(_Usual).decode
 
 
+def one_path(arguments: str) -> str:
+    """The one path that most reads name; nothing where it takes more to tell."""
+    try:
+        given = _decode_usual(arguments)
+    except ValueError:
+        return ""
+    path = given.file_path or given.path or given.absolute_path
+    return "" if path[:1] == "[" or not _is_path(path) else path.strip()
+
+
 def _usual_path(arguments: str) -> tuple[PathRange, ...]:
     try:
         given = _decode_usual(arguments)

@@ -7,18 +7,21 @@ Token counts are made once for each entry, when somebody first asks.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from recollect.entries import Entry, Message
 from recollect.tokens import Counter
 
 
 class Log:
-    __slots__ = ("at", "counter", "counts", "entries", "sums", "uses")
+    __slots__ = ("at", "counter", "counts", "entries", "rich", "sums", "uses")
 
     def __init__(self, counter: Counter) -> None:
         self.counter = counter
         self.entries: list[Entry] = []
         self.at: dict[str, int] = {}  # where an entry stands
-        self.counts: list[tuple[int, ...]] = []  # tokens of each part of a message
+        self.rich: list[int] = []  # where messages are that hold more than one text
+        self.counts: dict[int, tuple[int, ...]] = {}  # tokens of each part of a message
         self.sums: list[int] = [0]  # tokens of all messages before a position
         self.uses: dict[object, object] = {}  # what rules have read from it so far; see `uses`
 
@@ -27,7 +30,9 @@ class Log:
         copy = Log(self.counter)
         copy.entries = self.entries[:n]
         copy.at = {entry.id: i for i, entry in enumerate(copy.entries)}
-        copy.counts, copy.sums = self.counts[:n], self.sums[: n + 1]
+        copy.rich = self.rich[: bisect_left(self.rich, n)]
+        copy.counts = {at: counts for at, counts in self.counts.items() if at < n}
+        copy.sums = self.sums[: n + 1]
         return copy
 
     def position(self, entry: str, n: int) -> int | None:
@@ -46,18 +51,22 @@ class Log:
         return self.tokens_between(position, position + 1)
 
     def part_tokens(self, position: int) -> tuple[int, ...]:
-        self._count_to(position + 1)
-        return self.counts[position]
+        found = self.counts.get(position)
+        if found is None:
+            message = self.message(position)
+            found = self.counter.parts(message) if message is not None else ()
+            self.counts[position] = found
+        return found
 
     def _count_to(self, end: int) -> None:
-        sums, entries, count = self.sums, self.entries, self.counter.parts
+        sums, entries = self.sums, self.entries
+        counts, count = self.counts, self.counter.parts
         total = sums[-1]
-        for position in range(len(self.counts), end):
+        for position in range(len(sums) - 1, end):
             body = entries[position].body
             if type(body) is Message:
-                tokens = count(body)
-                self.counts.append(tokens)
-                total += sum(tokens)
-            else:
-                self.counts.append(())
+                found = counts.get(position)
+                if found is None:
+                    found = counts[position] = count(body)
+                total += sum(found)
             sums.append(total)

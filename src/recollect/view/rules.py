@@ -8,7 +8,7 @@ back and what failed is never touched; edits of files never are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -98,11 +98,12 @@ class _Planner:
                 for use in self._superseded(path, reads):
                     superseded.setdefault(use, set()).add(path)
         for use, paths in superseded.items():
-            blocks = [i for i, file in enumerate(use.files) if file.path in paths]
+            files = self._uses.files(use)
+            blocks = [i for i, file in enumerate(files) if file.path in paths]
             what = ", ".join(sorted(paths))
-            if len(blocks) == len(use.files):
+            if len(blocks) == len(files):
                 yield from self._saving("superseded-read", what, use)
-            elif len(self._result(use).content) == len(use.files):  # a block for each file
+            elif len(self._result(use).content) == len(files):  # a block for each file
                 yield from self._saving("superseded-read", what, use, tuple(blocks))
 
     def _superseded(self, path: str, reads: list[Use]) -> Iterator[Use]:
@@ -111,9 +112,11 @@ class _Planner:
         rules, room = self._rules, self._rules.keep_read_tokens
         kept, shown = 0, Covered()
         for use in reversed(reads):
-            if not self._in_sight(use, path) or failed(self._result(use)):
+            files = self._uses.files(use)
+            blocks = [i for i, file in enumerate(files) if file.path == path]
+            if not self._in_sight(use, blocks) or failed(self._result(use)):
                 continue
-            ranges = [(f.start, f.end) for f in use.files if f.path == path]
+            ranges = [(files[i].start, files[i].end) for i in blocks]
             room -= self._tokens(use) if rules.keep_read_tokens else 0
             stays = kept < rules.keep_reads and (room >= 0 or not kept)
             stale = self._uses.changed(path, use.position, self._view.n)
@@ -149,8 +152,8 @@ class _Planner:
             what = result.name or use.name
             yield from self._saving("oversized", what, use, (block,), head, tail)
 
-    def _in_sight(self, use: Use, path: str = "", *, whole: bool = False) -> bool:
-        """Whether a result is shown: at all, or its blocks for one file, or wholly."""
+    def _in_sight(self, use: Use, blocks: Sequence[int] = (), *, whole: bool = False) -> bool:
+        """Whether a result is shown: at all, or some of these blocks, or wholly."""
         view = self._view
         if not view.state.base <= use.position < view.n or use.position in view.state.dropped:
             return False
@@ -161,7 +164,7 @@ class _Planner:
         if whole or any(not cut.blocks and not cut.head and not cut.tail for cut in cuts):
             return not cuts
         gone = {block for cut in cuts if not cut.head and not cut.tail for block in cut.blocks}
-        return any(i not in gone for i, f in enumerate(use.files) if f.path == path) or not path
+        return not blocks or not gone.issuperset(blocks)
 
     def _is_safe(self, use: Use) -> bool:
         """From every rule."""

@@ -20,6 +20,7 @@ from recollect.entries import (
     Pin,
     Request,
     Restore,
+    Text,
     ToolCall,
     ToolResult,
 )
@@ -121,6 +122,9 @@ class Draft:
     # --- facts ---------------------------------------------------------------------------------
 
     def _message(self, position: int, message: Message) -> None:
+        parts = message.parts
+        if len(parts) != 1 or type(parts[0]) is not Text:
+            self.log.rich.append(position)
         if message.role != "model":
             self.run, self.bad_run = -1, False
             if self.compactions and self.spoke < self.base and is_tool_result(message):

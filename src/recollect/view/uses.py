@@ -8,14 +8,14 @@ like. A result whose call is missing, or whose call names no file, is no use of 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
 
-from recollect.entries import Message, Text, ToolCall, ToolResult
-from recollect.toolkinds import Kind, PathRange, kind_of, normal_path, paths_of
+from recollect.entries import Text, ToolCall, ToolResult
+from recollect.toolkinds import Kind, PathRange, kind_of, normal_path, one_path, paths_of
 from recollect.view.log import Log
 
 _FAILED = frozenset({"error", "failed", "failure", "cancelled", "interrupted", "timeout"})
@@ -23,7 +23,7 @@ _EXIT = re.compile(
     r"\s*(?:\(?exit(?:ed)?[ _](?:with )?(?:code|status)\)?|exit code)[:= ]+(-?\d+)", re.I
 )
 LARGE = 1_000  # characters; what is shorter has not enough lines to be cut
-_OF_FILES = frozenset({"read", "write", "edit", "delete"})
+_CHANGES = frozenset({"write", "edit", "delete"})
 _OF_TIME = frozenset({"shell", "search"})
 
 
@@ -31,7 +31,7 @@ class Use(msgspec.Struct, frozen=True, gc=False):
     position: int
     part: int
     name: str
-    files: tuple[PathRange, ...]
+    arguments: str  # of the call
     time: int
 
 
@@ -42,12 +42,16 @@ class Large(NamedTuple):
 
 
 class Uses:
-    """Grows with its log. Positions beyond a view's end are not that view's business."""
+    """Grows with its log. Positions beyond a view's end are not that view's business.
+
+    Which lines a read asked for is worked out only when its file was read often.
+    """
 
     def __init__(self, log: Log, root: str, names: Mapping[str, Kind]) -> None:
         self._log, self._root = log, root
         self._calls: dict[str, ToolCall] = {}
         self._kinds: dict[str, Kind] = dict(names)
+        self._normal: dict[str, str] = {}
         self._done = 0
         self.reads: dict[str, list[Use]] = {}  # by file, failed ones among them
         self.often: dict[str, list[Use]] = {}  # those of files that were read more than once
@@ -58,38 +62,36 @@ class Uses:
         self.unidentified: list[int] = []  # where reads are that name no file
 
     def advance(self, end: int) -> None:
-        entries, calls = self._log.entries, self._calls
-        for position in range(self._done, end):
-            entry = entries[position]
-            body = entry.body
-            if type(body) is not Message:
-                continue
-            parts = body.parts
-            if len(parts) == 1 and type(parts[0]) is Text:
-                continue
-            for number, part in enumerate(parts):
+        log, calls = self._log, self._calls
+        places = log.rich[self._done : bisect_left(log.rich, end)]
+        for position in places:
+            entry = log.entries[position]
+            for number, part in enumerate(entry.body.parts):  # type: ignore[union-attr]
                 kind = type(part)
                 if kind is ToolCall:
-                    calls[part.id] = part  # type: ignore[union-attr,assignment]
+                    calls[part.id] = part
                 elif kind is ToolResult:
-                    self._use(position, number, part, entry.time)  # type: ignore[arg-type]
-        self._done = max(self._done, end)
+                    self._use(position, number, part, entry.time)
+        self._done += len(places)
 
     def _use(self, position: int, number: int, part: ToolResult, time: int) -> None:
+        if part.time is not None:
+            time = part.time
         call = self._calls.get(part.call_id)
-        name = call.name if call is not None else part.name
-        kind: Kind = "other" if call is None else self._kinds.get(name) or self._kind(name)
-        files: tuple[PathRange, ...] = ()
-        if call is not None and kind in _OF_FILES:
-            files = self._files(call.arguments)
-        use = Use(position, number, name, files, time if part.time is None else part.time)
+        if call is None:
+            self._measure(part, Use(position, number, part.name, "", time))
+            return
+        name = call.name
+        use = Use(position, number, name, call.arguments, time)
         self._measure(part, use)
+        kind = self._kinds.get(name) or self._kind(name)
         if kind == "read":
             self._read(use)
-        elif kind in _OF_TIME and not failed(part):
-            (self.shell if kind == "shell" else self.search).append(use)
-        elif files and not failed(part):
-            for path in {file.path for file in files}:
+        elif kind in _OF_TIME:
+            if not failed(part):
+                (self.shell if kind == "shell" else self.search).append(use)
+        elif kind in _CHANGES and not failed(part):
+            for path in {file.path for file in self.files(use)}:
                 self.changes.setdefault(path, []).append(position)
 
     def changed(self, path: str, since: int, end: int) -> bool:
@@ -98,15 +100,26 @@ class Uses:
         return after < len(places) and places[after] < end
 
     def _read(self, use: Use) -> None:
-        if not use.files:
+        one = one_path(use.arguments)
+        if one:
+            path = self._normal.get(one)
+            if path is None:
+                path = self._normal[one] = normal_path(one, self._root)
+            self._add(path, use)
+            return
+        paths = {file.path for file in self.files(use)}
+        for path in paths:
+            self._add(path, use)
+        if not paths:
             self.unidentified.append(use.position)
-        for path in dict.fromkeys([file.path for file in use.files]):
-            reads = self.reads.get(path)
-            if reads is None:
-                self.reads[path] = [use]
-            else:
-                reads.append(use)
-                self.often[path] = reads
+
+    def _add(self, path: str, use: Use) -> None:
+        reads = self.reads.get(path)
+        if reads is None:
+            self.reads[path] = [use]
+        else:
+            reads.append(use)
+            self.often[path] = reads
 
     def _measure(self, part: ToolResult, use: Use) -> None:
         characters = 0
@@ -122,13 +135,9 @@ class Uses:
         found = self._kinds[name] = kind_of(name)
         return found
 
-    def _files(self, arguments: str) -> tuple[PathRange, ...]:
-        found, root = paths_of(arguments), self._root
-        if len(found) == 1:
-            (file,) = found
-            name = normal_path(file.path, root)
-            return found if name is file.path else (PathRange(name, file.start, file.end),)
-        return tuple([file._replace(path=normal_path(file.path, root)) for file in found])
+    def files(self, use: Use) -> tuple[PathRange, ...]:
+        found = paths_of(use.arguments)
+        return tuple([file._replace(path=normal_path(file.path, self._root)) for file in found])
 
 
 def failed(part: ToolResult) -> bool:
