@@ -79,9 +79,11 @@ def _forget() -> None:
                 thing.cache_clear()
 
 
-async def ready(_: Path, n: int, working: bool, repeats: int = 5) -> dict[str, Any]:
-    """Everything from entries to counted items; in a `working` session what the rules propose is
-    appended as well."""
+async def ready(
+    _: Path, n: int, working: bool, counted: bool = False, repeats: int = 5
+) -> dict[str, Any]:
+    """Everything from entries to messages, and every token counted as well if wanted; in a
+    `working` session what the rules propose is appended."""
     entries = _entries(messages(n, working=working))
     now = entries[-1].time
     proposed = Plan()
@@ -93,7 +95,7 @@ async def ready(_: Path, n: int, working: bool, repeats: int = 5) -> dict[str, A
         proposed = plan(view, now)
         if working:
             view = view.append(*_edits(proposed, view, now))
-        return view.tokens and len(view.items)
+        return view.tokens and len(view.items) if counted else len(view.messages)
 
     found = await clock.repeat(work, repeats)
     return found | {"left_out": len(proposed.savings), "saved": proposed.tokens}
