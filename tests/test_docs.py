@@ -11,11 +11,12 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-def test_the_readmes_program_prints_what_the_readme_says(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_readmes_programs_print_what_the_readme_says(tmp_path: Path, number: int) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    found = re.search(r"```python\n(.*?)```\n\n```\n(.*?)```", readme, re.S)
-    assert found is not None
-    program, printed = found.groups()
+    found = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", readme, re.S)
+    assert len(found) == 2
+    program, printed = found[number]
     done = subprocess.run(
         [sys.executable, "-c", program],
         env={"RECOLLECT_HOME": str(tmp_path), "PYTHONUTF8": "1"},
