@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from recollect.entries import Compaction, Elide, Elided, Entry, Message, Pin, Restore, Text
 from recollect.testing import call, model, result, user
 from recollect.view.curation import Policy
+from recollect.view.rules import plan
 from recollect.view.view import ACKNOWLEDGEMENT, View
 
 from .logs import logs, name
@@ -167,6 +168,30 @@ def test_nonsense_edits_have_no_effect_and_are_told() -> None:
     view = View.fold(log)
     assert said(view) == ["hello"]
     assert len(view.problems) == 6
+
+
+def test_what_is_left_out_already_cannot_be_left_out_again() -> None:
+    once = Elide(rule="drop", items=(Elided(entry=name(0), placeholder="", parts=(0,)),))
+    view = View.fold(numbered(user("one", Text(text="two")), once, once))
+    assert said(view) == ["two"]
+    assert "left out already" in view.problems[0]
+
+
+def test_an_entry_that_comes_twice_counts_once() -> None:
+    (entry,) = numbered(user("hello"))
+    view = View.fold([entry, entry])
+    assert said(view) == ["hello"]
+    assert "twice" in view.problems[0]
+
+
+def test_ten_megabytes_in_one_result_are_no_trouble() -> None:
+    c = call("run_shell_command", command="cat log")
+    log = numbered(user("go"), model("", c), result(c, "x y " * 2_500_000), user("and now?"))
+    view = View.fold(log)
+    assert view.tokens > 2_000_000
+    edits = plan(view, now=0, over_budget=True).edits
+    smaller = view.append(*(Entry(f"edit {i}", None, 0, edit) for i, edit in enumerate(edits)))
+    assert smaller.tokens < 1_100_000  # four million characters stay
 
 
 def test_an_invalid_run_goes_as_a_whole_and_the_user_stays() -> None:
