@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 PLAIN_WIDTH = 120  # columns where nobody looks at a terminal
 BAR = 30
+FILES_SHOWN = 5  # of each rule
 PROBLEMS_SHOWN = 5
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 NAMES: dict[Category, str] = {"initial": "initial context"}
@@ -251,10 +252,26 @@ def planned_sums(plan: Plan) -> dict[str, Sum]:
     return sums
 
 
+def planned_files(plan: Plan, rule: str) -> dict[str, int]:
+    """Tokens by file, or by tool where the rule is not about files; the most first."""
+    sums: dict[str, int] = {}
+    for saving in plan.savings:
+        if saving.rule == rule:
+            sums[saving.what] = sums.get(saving.what, 0) + saving.elided.tokens
+    return dict(sorted(sums.items(), key=lambda one: -one[1]))
+
+
 def _planned(plan: Plan, paint: Ink) -> Iterator[str]:
     if sums := planned_sums(plan):
         told = ", ".join(f"{rule} {_sum(found)}" for rule, found in sums.items())
         yield paint.bold("would be left out at the next request: ") + told
+    for rule in sums:
+        files = list(planned_files(plan, rule).items())
+        for what, tokens in files[:FILES_SHOWN]:
+            yield f"  {tokens:>7,}  {rule}  {one_line(what)}"
+        if len(files) > FILES_SHOWN:
+            rest = sum(tokens for _, tokens in files[FILES_SHOWN:])
+            yield f"  {rest:>7,}  {rule}  {many(len(files) - FILES_SHOWN, 'other')}"
     if plan.unidentified:
         yield paint.dim(f"{many(plan.unidentified, 'read')} that name no file would stay")
 

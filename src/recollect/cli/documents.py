@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from recollect.cli.accounting import everything_left_out, planned_sums, who
+from recollect.cli.accounting import everything_left_out, planned_files, planned_sums, who
 from recollect.cli.transcript import summary
 from recollect.tokens import is_known
 from recollect.view.trace import categories, replaced
@@ -39,9 +39,15 @@ def account_document(sight: Sight, plan: Plan | None) -> dict[str, Any]:
         "left_out": [msgspec.to_builtins(one) for one in everything_left_out(sight)],
         "compaction": _compaction(sight),
         "would_be_left_out": {
-            rule: {"things": found.things, "tokens": found.tokens}
-            for rule, found in (planned_sums(plan) if plan is not None else {}).items()
-        },
+            rule: {
+                "things": found.things,
+                "tokens": found.tokens,
+                "of": planned_files(plan, rule),
+            }
+            for rule, found in planned_sums(plan).items()
+        }
+        if plan is not None
+        else {},
         "problems": list(view.problems),
     }
 
