@@ -262,3 +262,37 @@ def test_one_damaged_copy_of_the_dictionary_costs_nothing(tmp_path: Path) -> Non
     assert not doctor.examine(path).healthy
     assert doctor.repair(path).healthy
     assert doctor.examine(path).healthy
+
+
+@pytest.mark.parametrize("value", ["2", "'text'", "2.5"])
+def test_a_body_of_another_type_stops_neither_the_index_nor_the_rest(
+    store: Filled, value: str
+) -> None:
+    path, session, entries = store
+    damage(
+        path,
+        f"UPDATE entries SET body = {value} WHERE key & 16777215 = 5",
+        "UPDATE lines SET indexed = 0",
+        "INSERT INTO search(search) VALUES ('delete-all')",
+        "INSERT OR IGNORE INTO pending SELECT line FROM lines",
+    )
+
+    async def story() -> None:
+        async with open_store(path) as opened:
+            found = await opened.search(Query(words="message"))
+            assert {hit.entry.id for hit in found} >= {entries[0].id, entries[9].id}
+            with pytest.raises(Damaged):
+                await opened.path(session)
+
+    asyncio.run(story())
+    assert not doctor.examine(path).healthy
+    doctor.repair(path)
+    assert [e.id for e in read_marked(path, session)] == [e.id for e in entries]
+
+
+def read_marked(path: Path, session: str) -> tuple[Entry, ...]:
+    async def story() -> tuple[Entry, ...]:
+        async with open_store(path) as opened:
+            return await opened.path(session, damaged="mark")
+
+    return asyncio.run(story())

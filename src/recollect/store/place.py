@@ -22,7 +22,7 @@ _PRAGMAS: dict[str, str | int] = {
     "journal_mode": "wal",
     "synchronous": "full",
     "foreign_keys": "on",
-    "wal_autocheckpoint": 2_000,  # a safety net: upkeep checkpoints earlier, in the background
+    "wal_autocheckpoint": 8_000,  # a safety net: upkeep checkpoints earlier, in the background
     "journal_size_limit": 64 * 1024 * 1024,
     "cache_size": -16_000,
 }

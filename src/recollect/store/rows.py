@@ -87,8 +87,8 @@ class Packer:
 
     def unpack(self, stored: bytes) -> tuple[bytes, bool]:
         """The JSON, and whether strings were moved out of it."""
-        if len(stored) < 3:
-            raise Damaged("a body is empty or cut off")
+        if not isinstance(stored, bytes) or len(stored) < 3:  # a flipped bit can change its type
+            raise Damaged("a body is empty, cut off or no bytes")
         kind = stored[0]
         if kind == _PLAIN:
             return stored, False
