@@ -211,8 +211,8 @@ def test_lines_and_sessions_whose_rows_are_lost_are_found_again(store: Filled) -
     assert {entry.id for entry in entries} < asyncio.run(tree())
 
 
-def test_entries_behind_a_damaged_frame_of_the_journal_come_back(tmp_path: Path) -> None:
-    path = tmp_path / "store.db"
+def crashed(path: Path) -> str:
+    """The session of a writer that died after thirty appends, all of them in the journal."""
     crash = """
 import asyncio, os, sys
 from recollect.store.sqlite import SqliteStore
@@ -230,7 +230,27 @@ asyncio.run(main())
 """
     arguments = [sys.executable, "-c", crash.replace("sys.argv[1]", repr(path)), str(path)]
     arguments[2] = "from pathlib import PosixPath\n" + arguments[2]
-    session = subprocess.run(arguments, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(arguments, capture_output=True, text=True).stdout.strip()
+
+
+def test_a_writer_killed_between_a_frames_head_and_its_page_is_no_damage(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    session = crashed(path)
+    journal = path.with_name("store.db-wal")
+    data = journal.read_bytes()
+    journal.write_bytes(data + data[-4120:-4096])  # the head of one more commit, without its page
+
+    async def story() -> None:
+        async with open_store(path) as opened:
+            assert opened.warnings == []
+            assert len(await opened.path(session)) == 30
+
+    asyncio.run(story())
+
+
+def test_entries_behind_a_damaged_frame_of_the_journal_come_back(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    session = crashed(path)
     journal = path.with_name("store.db-wal")
     data = bytearray(journal.read_bytes())
     data[len(data) // 2] ^= 4

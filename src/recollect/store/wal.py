@@ -9,10 +9,12 @@ kept. If some are missing, the journal is copied aside before anything can overw
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import struct
 import time
 from pathlib import Path
+from typing import BinaryIO
 
 import apsw
 
@@ -24,12 +26,14 @@ def committed_frames(path: Path) -> int:
     """How many frames the journal holds up to its last commit, judged by their salts alone."""
     try:
         with journal(path).open("rb") as file:
-            return _count(file.read(_HEADER), file)
+            size = file.seek(0, os.SEEK_END)
+            file.seek(0)
+            return _count(file.read(_HEADER), file, size)
     except OSError:
         return 0
 
 
-def _count(header: bytes, file: object) -> int:
+def _count(header: bytes, file: BinaryIO, size: int) -> int:
     if len(header) < _HEADER:
         return 0
     magic, _, page, _, *_ = struct.unpack(">8I", header)
@@ -39,13 +43,14 @@ def _count(header: bytes, file: object) -> int:
     found = last = number = 0
     seen: dict[bytes, int] = {}
     while True:
-        frame = file.read(_FRAME)  # type: ignore[attr-defined]
-        if len(frame) < _FRAME:
+        frame = file.read(_FRAME)
+        # a writer that is killed between a frame's head and its page leaves a head alone
+        if len(frame) < _FRAME or file.tell() + page > size:
             break
         number += 1
         if int.from_bytes(frame[4:8], "big"):  # the size of the database after a commit
             seen[frame[8:16]] = number
-        file.seek(page, 1)  # type: ignore[attr-defined]
+        file.seek(page, os.SEEK_CUR)
     found = seen.get(salts, 0)
     last = max(seen.values(), default=0)
     return found if magic in _MAGIC and _header_fits(header) else last
