@@ -41,6 +41,9 @@ def _shares(view: View, item: Item) -> Iterable[tuple[Category, int]]:
     kinds = {_of_part(part) for part in parts}
     if len(kinds) == 1:  # counted already, however large it is
         return [(kinds.pop(), item.tokens)]
+    if item.message is item.entry.body:  # shown as it was said, and counted then
+        counts = view.log.part_tokens(view.log.at[item.entry.id])
+        return [(_of_part(part), count) for part, count in zip(parts, counts, strict=True)]
     return [(_of_part(part), view.log.counter.part(part)) for part in parts]
 
 
