@@ -24,7 +24,7 @@ from recollect.entries import (
     ToolResult,
     json_text,
 )
-from recollect.transcripts.importing import read_foreign
+from recollect.transcripts.converting import read_foreign
 from recollect.view import uses
 from recollect.view.curation import is_spoken
 from recollect.view.rules import Plan, Rules, plan
@@ -172,12 +172,7 @@ async def saving(_: Path, path: str) -> dict[str, Any]:
 def _told(file: Path) -> list[Entry]:
     """The path to the leaf as if nothing had ever been compacted."""
     foreign = read_foreign(file.read_bytes(), file.name)
-    by_id = {entry.id: entry for entry in foreign.entries}
-    path, at = [], foreign.leaf
-    while at is not None:
-        path.append(by_id[at])
-        at = by_id[at].parent
-    return [entry for entry in reversed(path) if not isinstance(entry.body, Compaction)]
+    return [entry for entry in foreign.path if not isinstance(entry.body, Compaction)]
 
 
 def _by_rule(edits: Iterable[object]) -> Counter[str]:

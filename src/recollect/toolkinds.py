@@ -16,6 +16,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
+from recollect.entries import Text, ToolResult
+
 Kind: TypeAlias = Literal[
     "read", "write", "edit", "delete", "shell", "search", "list", "plan", "other"
 ]
@@ -272,3 +274,28 @@ def _folded(path: str) -> str:
         elif piece != ".." or not rooted:
             kept.append(piece)
     return ("/" if rooted else "") + "/".join(kept) or "."
+
+
+_FAILED = frozenset({"error", "failed", "failure", "cancelled", "interrupted", "timeout"})
+_EXIT = re.compile(
+    r"\s*(?:\(?exit(?:ed)?[ _](?:with )?(?:code|status)\)?|exit code)[:= ]+(-?\d+)", re.I
+)
+
+
+def has_failed(part: ToolResult) -> bool:
+    """Errors stay and are not counted: without them the model repeats its mistake."""
+    if part.is_error or (part.status and part.status.lower() in _FAILED):
+        return True
+    first = part.content[0] if part.content else None
+    if type(first) is not Text:
+        return False
+    text = first.text
+    if text.startswith("Error:"):
+        return True
+    if "exit" not in text[:200].lower() and "exit" not in text[-200:].lower():
+        return False
+    begins = _EXIT.match(text, 0, 200)
+    if begins is None:
+        end = text[-200:].rstrip()
+        begins = _EXIT.match(end[end.rfind("\n") + 1 :])
+    return begins is not None and int(begins[1][:9]) != 0

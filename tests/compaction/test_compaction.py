@@ -24,7 +24,8 @@ from recollect.entries import (
 from recollect.testing import call, model, result, user
 from recollect.tokens import counter_for
 from recollect.view.curation import is_spoken
-from recollect.view.view import ACKNOWLEDGEMENT, View
+from recollect.view.log import ACKNOWLEDGEMENT
+from recollect.view.view import View
 from tests.view.logs import logs, name
 
 SMALL = Budget(window=8_192, threshold=4_000, target=3_000, snapshot=1_000)

@@ -379,7 +379,7 @@ def test_long_real_sessions_take_a_quarter_of_their_files_size(tmp_path: Path) -
 def test_real_sessions_cross_their_compactions() -> None:
     long = [file for file in REAL if file.stat().st_size > 1_000_000]
     for file in long:
-        from recollect.transcripts.importing import read_foreign
+        from recollect.transcripts.converting import read_foreign
 
         bodies = _main(read_foreign(file.read_bytes(), file.name))
         at = [n for n, body in enumerate(bodies) if isinstance(body, Compaction)]

@@ -14,8 +14,9 @@ import pytest
 
 from recollect.errors import CannotImport
 from recollect.store.sqlite import open_store
+from recollect.transcripts.converting import read_foreign
 from recollect.transcripts.foreign import Foreign
-from recollect.transcripts.importing import export_session, import_file, read_foreign
+from recollect.transcripts.importing import export_session, import_file
 from tests.transcripts.files import (
     answered,
     asked,

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 from recollect.entries import Compaction, Elide, Elided, Entry, Message, Pin, Restore, Text
 from recollect.testing import call, model, result, user
 from recollect.view.curation import Policy
+from recollect.view.log import ACKNOWLEDGEMENT
 from recollect.view.rules import plan
-from recollect.view.view import ACKNOWLEDGEMENT, View
+from recollect.view.view import View
 
 from .logs import logs, name
 

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import click
 
 from recollect.cli.options import examples, json_option, store_option
-
-if TYPE_CHECKING:
-    from recollect.entries import Entry
-    from recollect.transcripts.foreign import Foreign
 
 MIN_BUDGET, MIN_CHARACTERS = 1_000, 500
 LONGEST = 4_000  # characters of instructions
@@ -169,13 +165,16 @@ def _undo(prefix: str, named: str | None, file: Path | None, *, as_json: bool) -
 def _of_file(path: Path, characters: int, *, bare: bool, as_json: bool) -> int:
     from recollect.cli.terminal import emit_json, mention, warn
     from recollect.cli.text import many
+    from recollect.errors import CannotImport
     from recollect.snapshot.building import build_ledger
     from recollect.snapshot.rendering import render
-    from recollect.transcripts.importing import read_foreign
+    from recollect.transcripts.converting import read_foreign
     from recollect.transcripts.reading import read_bytes
 
     foreign = read_foreign(read_bytes(path), path.name)
-    entries = _path_to_leaf(foreign)
+    entries = foreign.path
+    if not entries:
+        raise CannotImport(path.name, "it holds no messages")
     text = render(build_ledger(entries), characters - 1)  # the line's end counts too
     for line, reason in foreign.problems[:SHOWN_PROBLEMS]:
         warn(f"{path.name}{f', line {line}' if line else ''}: {reason}")
@@ -189,19 +188,6 @@ def _of_file(path: Path, characters: int, *, bare: bool, as_json: bool) -> int:
     if not bare:
         mention(f"{len(text):,} characters for {many(len(entries), 'entry')}; nothing was stored")
     return 0
-
-
-def _path_to_leaf(foreign: Foreign) -> list[Entry]:
-    from recollect.errors import CannotImport
-
-    by_id = {entry.id: entry for entry in foreign.entries}
-    path, at = [], foreign.leaf
-    while at is not None and (entry := by_id.pop(at, None)) is not None:
-        path.append(entry)
-        at = entry.parent
-    if not path:
-        raise CannotImport(foreign.title or "the file", "it holds no messages")
-    return path[::-1]
 
 
 def print_snapshot(text: str) -> None:

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from recollect.cli.opening import persistently
 from recollect.cli.seeing import Sight, look
 from recollect.cli.terminal import Ink
 from recollect.cli.text import harmless, many
 from recollect.cli.when import ago
-from recollect.compaction.proposing import Budget, Proposal, Words, is_initial, propose
-from recollect.entries import Compaction, Entry, Restore
-from recollect.errors import HeadMoved, RecollectError
+from recollect.compaction.proposing import Budget, Proposal, Words, propose
+from recollect.entries import Entry, Restore
+from recollect.errors import RecollectError
 from recollect.store.sqlite import SqliteStore
 from recollect.view.view import View
 
 if TYPE_CHECKING:
     from recollect.cli.compact import Wish
 
-ATTEMPTS = 4
 STEP, ROOM = 1_000, 1_500  # tokens: a suggested budget is rounded up and holds a snapshot
 
 
@@ -45,21 +45,17 @@ class Compacted(NamedTuple):
 
 
 async def compact_session(store: SqliteStore, wish: Wish) -> Compacted:
-    for attempt in range(1, ATTEMPTS + 1):
+    async def attempt() -> Compacted:
         sight = await look(store, await store.session(wish.prefix), named=wish.model)
         budget = Budget.of(sight.model, target=wish.budget)
         proposal = propose(sight.view, budget, words=Words(instructions=wish.instructions))
         if not wish.write or proposal.compaction.status == "NOOP":
             return Compacted(sight, budget, proposal)
-        session = sight.session
-        try:
-            (entry,) = await store.append(session.id, [proposal.compaction], parent=sight.view.head)
-        except HeadMoved:
-            if attempt == ATTEMPTS:
-                raise
-            continue
+        body, head = proposal.compaction, sight.view.head
+        (entry,) = await store.append(sight.session.id, [body], parent=head)
         return Compacted(sight, budget, proposal, entry)
-    raise AssertionError("unreachable")
+
+    return await persistently(attempt)
 
 
 def report_lines(done: Compacted, paint: Ink) -> Iterator[str]:
@@ -98,7 +94,7 @@ def refusal(done: Compacted) -> str:
 
 def _enough(view: View) -> int:
     """A budget in which what always stays has room, the newest message, and a small snapshot."""
-    stays = [item for item in view.items[:-1] if item.pinned or is_initial(item)]
+    stays = [item for item in view.items[:-1] if item.stays]
     tokens = sum(item.tokens for item in (*stays, *view.items[-1:])) + ROOM
     return -(-tokens // STEP) * STEP
 
@@ -139,19 +135,14 @@ class Undone(NamedTuple):
 
 
 async def undo_compaction(store: SqliteStore, prefix: str, named: str | None) -> Undone:
-    for attempt in range(1, ATTEMPTS + 1):
+    async def attempt() -> Undone:
         sight = await look(store, await store.session(prefix), named=named)
         held, session = sight.view.compaction, sight.session
-        if held is None or not isinstance(held.body, Compaction):
+        if held is None:
             raise NothingToUndo(sight.session_id)
-        try:
-            (edit,) = await store.append(
-                session.id, [Restore(entries=(held.id,))], parent=sight.view.head
-            )
-        except HeadMoved:
-            if attempt == ATTEMPTS:
-                raise
-            continue
+        undo = Restore(entries=(held.id,))
+        (edit,) = await store.append(session.id, [undo], parent=sight.view.head)
         after = await look(store, session, named=sight.model)
         return Undone(sight.session_id, held, edit, sight.view.tokens, after.view.tokens)
-    raise AssertionError("unreachable")
+
+    return await persistently(attempt)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from recollect.cli.opening import ENTRY_DIGITS, short_ids, short_session
+from recollect.cli.opening import ENTRY_DIGITS, persistently, short_ids, short_session
 from recollect.cli.seeing import model_of
 from recollect.cli.transcript import role_of
 from recollect.compaction.fitting import tried
@@ -26,15 +26,13 @@ from recollect.entries import (
     Restore,
     ToolCall,
 )
-from recollect.errors import HeadMoved, RecollectError
+from recollect.errors import RecollectError
 from recollect.store.contract import Session
 from recollect.store.ids import now
 from recollect.store.sqlite import SqliteStore
 from recollect.tokens import counter_for
 from recollect.view.rules import drop
 from recollect.view.view import View
-
-ATTEMPTS = 4
 
 
 class CannotEdit(RecollectError):
@@ -61,23 +59,19 @@ class Edited(NamedTuple):
 
 
 async def edit(store: SqliteStore, prefix: str, wishes: Wishes, named: str | None) -> Edited:
-    for attempt in range(1, ATTEMPTS + 1):
+    async def attempt() -> Edited:
         session = await store.session(prefix)
         path = await store.path(session.id) if session.head else ()
         model = model_of(path) if named is None else named
         view = View.fold(path, counter=counter_for(model))
         found = [await _entries(store, session, some) for some in wishes]
         bodies, after = _checked(view, *found)
-        try:
-            written = await store.append(session.id, bodies, parent=session.head)
-        except HeadMoved:
-            if attempt == ATTEMPTS:
-                raise
-            continue
+        written = await store.append(session.id, bodies, parent=session.head)
         short = await short_session(store, session.id)
         ids = short_ids([*(entry.id for entry in (*path, *written)), session.id], ENTRY_DIGITS)
         return Edited(session, short, written, view.tokens, after.tokens, ids)
-    raise AssertionError("unreachable")
+
+    return await persistently(attempt)
 
 
 async def _entries(

@@ -6,13 +6,21 @@ The store is closed before anything is shown, so a pager that stays open keeps n
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from recollect.cli.terminal import warn
-from recollect.errors import Ambiguous, CannotOpen, NotFound, UnknownEntry, UnknownSession
+from recollect.errors import (
+    Ambiguous,
+    CannotOpen,
+    HeadMoved,
+    NotFound,
+    UnknownEntry,
+    UnknownSession,
+)
 
 if TYPE_CHECKING:
     from recollect.entries import Entry
@@ -20,6 +28,7 @@ if TYPE_CHECKING:
     from recollect.store.sqlite import SqliteStore
 
 T = TypeVar("T")
+ATTEMPTS = 4
 SESSION_DIGITS = 8
 ENTRY_DIGITS = 12  # an id begins with its millisecond, which takes this many digits
 
@@ -42,6 +51,14 @@ def use_store(
                     warn(warning)
 
     return asyncio.run(opened())
+
+
+async def persistently(work: Callable[[], Awaitable[T]]) -> T:
+    """Read and write; once more from the start when somebody else wrote in between."""
+    for _ in range(ATTEMPTS - 1):
+        with contextlib.suppress(HeadMoved):
+            return await work()
+    return await work()
 
 
 def this_project() -> Project:

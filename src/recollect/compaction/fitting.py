@@ -18,13 +18,13 @@ from recollect.compaction.proposing import (
     Proposal,
     Words,
     covered,
-    is_initial,
     propose,
     snapshot_of,
 )
 from recollect.entries import Body, Compaction, Entry
+from recollect.view.log import ACKNOWLEDGEMENT
 from recollect.view.rules import Rules, plan
-from recollect.view.view import ACKNOWLEDGEMENT, Item, View
+from recollect.view.view import Item, View
 
 
 class Fitted(msgspec.Struct, frozen=True):
@@ -69,7 +69,7 @@ def last_resort(view: View, limit: int, root: str = "") -> Proposal:
     count = view.log.counter
     system = [item for item in older if item.message.role == "system"]
     spent = sum(item.tokens for item in (*system, *newest)) + count.text(ACKNOWLEDGEMENT) + 50
-    wanted = [i for i in older if i not in system and (is_initial(i) or i.pinned)]
+    wanted = [i for i in older if i not in system and i.stays]
     kept, lost = _what_fits(wanted, (limit - spent) // 2)
     spent += sum(item.tokens for item in kept)
     room = max(MIN_SNAPSHOT, min(MAX_SNAPSHOT, limit - spent))

@@ -20,8 +20,9 @@ from recollect.snapshot.merging import merge
 from recollect.snapshot.rendering import render
 from recollect.snapshot.sections import parse
 from recollect.tokens import profile_of
+from recollect.view.log import ACKNOWLEDGEMENT
 from recollect.view.state import partners
-from recollect.view.view import ACKNOWLEDGEMENT, Item, View
+from recollect.view.view import Item, View
 
 Trigger: TypeAlias = Literal["manual", "auto", "overflow", "import"]
 MIN_SNAPSHOT, MAX_SNAPSHOT = 300, 8_000  # tokens
@@ -127,7 +128,7 @@ def propose(
 
 def _choose(view: View, pieces: Pieces, places: Sequence[Cut], budget: Budget) -> _Choice | None:
     """The first cut that leaves the snapshot a fair share; else any that leaves it enough."""
-    staying = [item.tokens if item.pinned or is_initial(item) else 0 for item in pieces.items]
+    staying = [item.tokens if item.stays else 0 for item in pieces.items]
     sums = [sum(item.tokens for item in pieces.fixed), *staying]
     at_least = list(accumulate(sums))
     for fair in (budget.snapshot // 2, MIN_SNAPSHOT):
@@ -210,14 +211,10 @@ def snapshot_of(view: View, gone: Sequence[Entry], room: int, words: Words) -> s
 def _stays(view: View, pieces: Pieces, at: int) -> list[Item]:
     """Initial context and pins before the cut, with the partners of calls and results."""
     gone = pieces.items[:at]
-    wanted = {view.log.at[item.entry.id] for item in gone if item.pinned or is_initial(item)}
+    wanted = {view.log.at[item.entry.id] for item in gone if item.stays}
     wanted = partners(view.log, wanted)
     also = [item for item in gone if view.log.at[item.entry.id] in wanted]
     return [*pieces.fixed, *also]
-
-
-def is_initial(item: Item) -> bool:
-    return item.message.role == "system" or item.message.context != ""
 
 
 def _report(

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from recollect.entries import Text, ToolResult
 from recollect.snapshot.texts import clean, one_line
+from recollect.toolkinds import has_failed
 
 _LOOKED_AT = 6_000
 _EXIT = re.compile(r"\bexit(?:ed)?(?: with)?(?: code| status)?[:= ]{1,3}(-?\d{1,5})\b", re.I)
@@ -47,9 +48,7 @@ def outcome_of(result: ToolResult, text: str, *, ran: bool = False) -> Outcome:
         return Outcome(failed=True, line=REFUSED)
     head, tail = clean(text[:_LOOKED_AT]), clean(text[-_LOOKED_AT:])
     failed = (
-        result.is_error
-        or result.status.lower() in ("error", "failed", "failure")
-        or head.lstrip().startswith("Error:")
+        has_failed(result)
         or (ran and _exit_code(head[:400] + "\n" + tail[-400:]) != 0)
         or (ran and _failures(tail) > 0)
     )

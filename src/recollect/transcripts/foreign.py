@@ -41,6 +41,17 @@ class Foreign(msgspec.Struct, frozen=True):
     agent: Agent | None = None  # when it is a subagent's conversation
     subagents: tuple[Foreign, ...] = ()  # told in the same file
 
+    @property
+    def path(self) -> tuple[Entry, ...]:
+        """From the first entry to the leaf."""
+        entries = {entry.id: entry for entry in self.entries}
+        found: list[Entry] = []
+        at = self.leaf
+        while at is not None and (entry := entries.pop(at, None)) is not None:
+            found.append(entry)
+            at = entry.parent
+        return tuple(reversed(found))
+
 
 def session_id(format_: Format, given: object, first: Json) -> str:
     """Ours, from theirs; a file that does not say is told apart by its first record."""

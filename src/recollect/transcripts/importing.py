@@ -28,12 +28,13 @@ from recollect.errors import (
     UnknownSession,
 )
 from recollect.store.contract import Project, Session, Store
-from recollect.transcripts import claude, gemini, history_server
+from recollect.transcripts import gemini, history_server
+from recollect.transcripts.converting import read_foreign
 from recollect.transcripts.dialects import MARK, tag_of
 from recollect.transcripts.foreign import Foreign
 from recollect.transcripts.patches import Json
 from recollect.transcripts.planning import Plan, is_bookkeeping, note_id, plan, title_id
-from recollect.transcripts.reading import PROBLEMS_TOLD, Parsed, Problem, parse, read_bytes
+from recollect.transcripts.reading import read_bytes
 from recollect.transcripts.sources import keep, source_id
 from recollect.transcripts.subagents import Family, Member, gather
 from recollect.transcripts.times import gemini_name, history_server_name, parse_time, zoneless, zulu
@@ -55,35 +56,6 @@ class Imported(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...] = ()
     name: str = ""  # of the file that tells it
     subagents: tuple[Imported, ...] = ()  # sessions that came along with this one
-
-
-def read_foreign(data: bytes, name: str) -> Foreign:
-    """The session that a file tells, or `CannotImport`."""
-    parsed = parse(data, name)
-    foreign = _converted(parsed)
-    problems = parsed.problems + foreign.problems
-    if len(problems) > 2 * PROBLEMS_TOLD:
-        more = Problem(0, f"{len(problems) - PROBLEMS_TOLD:,} more problems")
-        problems = (*problems[:PROBLEMS_TOLD], more)
-    return msgspec.structs.replace(foreign, problems=problems)
-
-
-def _converted(parsed: Parsed) -> Foreign:
-    first = parsed.records[0][1]
-    match parsed.format:
-        case "history-server":
-            return history_server.read(_object(parsed))
-        case "gemini":
-            whole = isinstance(first.get("messages"), list)
-            return gemini.read(first) if whole else gemini.read_lines(parsed.records)
-        case "claude-code":
-            return claude.read(parsed.records)
-        case _:
-            assert_never(parsed.format)
-
-
-def _object(parsed: Parsed) -> Json:
-    return next(value for _, value in parsed.records if isinstance(value.get("messages"), list))
 
 
 async def import_file(

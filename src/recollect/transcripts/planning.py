@@ -50,7 +50,7 @@ def plan(
     foreign = _at_home(foreign, {entry.id: entry for entry in tree})
     held = {entry.id for entry in tree}
     missing = [entry for entry in foreign.entries if entry.id not in held]
-    main = _main_path(foreign)
+    main = [entry.id for entry in foreign.path]
     fork = next((id_ for id_ in reversed(main) if id_ in held), None)
     about = _headings(foreign, held) + _notes(foreign, tree, held)
     missing, spine = _with_bookkeeping(foreign, source, missing, about, main, fork)
@@ -95,16 +95,6 @@ def _alike(ours: Body, theirs: Body) -> bool:
     if isinstance(ours, Message) and isinstance(theirs, Message):
         return ours.role == theirs.role and ours.parts == theirs.parts
     return type(ours) is type(theirs)
-
-
-def _main_path(foreign: Foreign) -> list[str]:
-    parents = {entry.id: entry.parent for entry in foreign.entries}
-    ids: list[str] = []
-    at = foreign.leaf
-    while at is not None:
-        ids.append(at)
-        at = parents.get(at)
-    return ids[::-1]
 
 
 def title_id(foreign: Foreign) -> str:

@@ -47,6 +47,11 @@ def is_tool_result(message: Message) -> bool:
     return any(isinstance(part, ToolResult) for part in message.parts)
 
 
+def is_initial(message: Message) -> bool:
+    """Instructions, and what the program put there: it stays in front, whatever is compacted."""
+    return message.role == "system" or message.context != ""
+
+
 def is_spoken(message: Message) -> bool:
     """Whether a person said this: the place where a history may be cut."""
     return message.role == "user" and not message.context and not is_tool_result(message)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from recollect.entries import Entry, Message
+from recollect.entries import Compaction, Entry, Message
 from recollect.tokens import Counter
+
+ACKNOWLEDGEMENT = "Got it. Thanks for the additional context!"
 
 
 class Log:
@@ -51,10 +53,14 @@ class Log:
         return self.tokens_between(position, position + 1)
 
     def part_tokens(self, position: int) -> tuple[int, ...]:
+        """Of a message, its parts; of a compaction, its snapshot and the acknowledgement."""
         found = self.counts.get(position)
         if found is None:
-            message = self.message(position)
-            found = self.counter.parts(message) if message is not None else ()
+            body, count = self.entries[position].body, self.counter
+            if isinstance(body, Compaction):
+                found = (count.text(body.snapshot), count.text(ACKNOWLEDGEMENT))
+            else:
+                found = count.parts(body) if isinstance(body, Message) else ()
             self.counts[position] = found
         return found
 

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from recollect.entries import Elide, Elided, Message, Text, ToolResult
-from recollect.toolkinds import Kind
+from recollect.toolkinds import Kind, has_failed
 from recollect.view.coverage import Covered
 from recollect.view.placeholders import Language, Rule, placeholder
-from recollect.view.uses import Use, Uses, failed, uses_of
+from recollect.view.uses import Use, Uses, uses_of
 from recollect.view.view import View
 
 MINUTE = 60_000
@@ -114,7 +114,7 @@ class _Planner:
         for use in reversed(reads):
             files = self._uses.files(use)
             blocks = [i for i, file in enumerate(files) if file.path == path]
-            if not self._in_sight(use, blocks) or failed(self._result(use)):
+            if not self._in_sight(use, blocks) or has_failed(self._result(use)):
                 continue
             ranges = [(files[i].start, files[i].end) for i in blocks]
             room -= self._tokens(use) if rules.keep_read_tokens else 0

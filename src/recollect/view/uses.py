@@ -7,7 +7,6 @@ like. A result whose call is missing, or whose call names no file, is no use of 
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -15,13 +14,17 @@ from typing import NamedTuple
 import msgspec
 
 from recollect.entries import Text, ToolCall, ToolResult
-from recollect.toolkinds import Kind, PathRange, kind_of, normal_path, one_path, paths_of
+from recollect.toolkinds import (
+    Kind,
+    PathRange,
+    has_failed,
+    kind_of,
+    normal_path,
+    one_path,
+    paths_of,
+)
 from recollect.view.log import Log
 
-_FAILED = frozenset({"error", "failed", "failure", "cancelled", "interrupted", "timeout"})
-_EXIT = re.compile(
-    r"\s*(?:\(?exit(?:ed)?[ _](?:with )?(?:code|status)\)?|exit code)[:= ]+(-?\d+)", re.I
-)
 LARGE = 1_000  # characters; what is shorter has not enough lines to be cut
 _CHANGES = frozenset({"write", "edit", "delete"})
 _OF_TIME = frozenset({"shell", "search"})
@@ -88,9 +91,9 @@ class Uses:
         if kind == "read":
             self._read(use)
         elif kind in _OF_TIME:
-            if not failed(part):
+            if not has_failed(part):
                 (self.shell if kind == "shell" else self.search).append(use)
-        elif kind in _CHANGES and not failed(part):
+        elif kind in _CHANGES and not has_failed(part):
             for path in {file.path for file in self.files(use)}:
                 self.changes.setdefault(path, []).append(position)
 
@@ -138,25 +141,6 @@ class Uses:
     def files(self, use: Use) -> tuple[PathRange, ...]:
         found = paths_of(use.arguments)
         return tuple([file._replace(path=normal_path(file.path, self._root)) for file in found])
-
-
-def failed(part: ToolResult) -> bool:
-    """Errors stay and are not counted: without them the model repeats its mistake."""
-    if part.is_error or (part.status and part.status.lower() in _FAILED):
-        return True
-    first = part.content[0] if part.content else None
-    if type(first) is not Text:
-        return False
-    text = first.text
-    if text.startswith("Error:"):
-        return True
-    if "exit" not in text[:200].lower() and "exit" not in text[-200:].lower():
-        return False
-    begins = _EXIT.match(text, 0, 200)
-    if begins is None:
-        end = text[-200:].rstrip()
-        begins = _EXIT.match(end[end.rfind("\n") + 1 :])
-    return begins is not None and int(begins[1][:9]) != 0
 
 
 def uses_of(log: Log, n: int, root: str, names: tuple[tuple[str, Kind], ...]) -> Uses:

@@ -18,12 +18,11 @@ import msgspec
 
 from recollect.entries import Compaction, Entry, Message, Text
 from recollect.tokens import ESTIMATE, Counter
-from recollect.view.curation import Policy
-from recollect.view.log import Log
+from recollect.view.curation import Policy, is_initial
+from recollect.view.log import ACKNOWLEDGEMENT, Log
 from recollect.view.showing import Cut
 from recollect.view.state import Draft, State
 
-ACKNOWLEDGEMENT = "Got it. Thanks for the additional context!"
 Place: TypeAlias = Literal["kept", "snapshot", "tail"]
 
 
@@ -36,6 +35,11 @@ class Item(msgspec.Struct, frozen=True, gc=False):
     place: Place = "tail"
     cuts: tuple[Cut, ...] = ()
     pinned: bool = False
+
+    @property
+    def stays(self) -> bool:
+        """Whether a compaction keeps it word for word."""
+        return self.pinned or is_initial(self.message)
 
 
 class View:
@@ -75,14 +79,15 @@ class View:
         state = self.state
         tail = self.log.tokens_between(state.base, self.n) - state.hidden
         kept = sum(item.tokens for item in self._kept())
-        return tail + kept + sum(item.tokens for item in self._snapshot())
+        held = state.compactions
+        return tail + kept + (sum(self.log.part_tokens(held[-1])) if held else 0)
 
     @property
     def items(self) -> tuple[Item, ...]:
         if self._items is None:
             kept = self._kept()
-            initial = [item for item in kept if _is_initial(item.message)]
-            pinned = [item for item in kept if not _is_initial(item.message)]
+            initial = [item for item in kept if is_initial(item.message)]
+            pinned = [item for item in kept if not is_initial(item.message)]
             self._items = (*initial, *self._snapshot(), *pinned, *self._tail())
         return self._items
 
@@ -147,8 +152,11 @@ class View:
             return []
         told = Message(role="user", parts=(Text(text=entry.body.snapshot),))
         heard = Message(role="model", parts=(Text(text=ACKNOWLEDGEMENT),))
-        count = self.log.counter.message
-        return [Item(entry, message, count(message), "snapshot") for message in (told, heard)]
+        counts = self.log.part_tokens(self.state.compactions[-1])
+        return [
+            Item(entry, message, tokens, "snapshot")
+            for message, tokens in zip((told, heard), counts, strict=True)
+        ]
 
     def _tail(self) -> list[Item]:
         found: list[Item] = []
@@ -182,7 +190,3 @@ class View:
         if not shown.message.parts:
             return None
         return Item(entry, shown.message, shown.tokens, place, shown.cuts, pinned)
-
-
-def _is_initial(message: Message) -> bool:
-    return message.role == "system" or message.context != ""
