@@ -78,7 +78,7 @@ def test_every_item_is_listed_with_its_tokens_and_every_category_has_a_bar(cli: 
         assert re.search(rf"^{name} +[\d,]+ +\d+\.\d % +[█▏▎▍▌▋▊▉]", out, re.M), name
     for name in ("memory", "snapshot"):
         assert re.search(rf"^{name} +0$", out, re.M)
-    assert re.search(rf"^{entries[3].id[:12]}\w*  result +226  → grep: found it", out, re.M)
+    assert re.search(rf"^{entries[3].id[:12]}\w* +result +226  → grep: found it", out, re.M)
     assert "nothing was left out" in out
 
 
@@ -115,10 +115,10 @@ def test_what_was_left_out_is_told_with_rule_tokens_age_and_the_way_back(cli: Cl
     out = cli.ok("context", session.id).out
     told = out.split("left out: ")[1]
     short = rf"{entries[3].id[:12]}\w*"
-    assert re.search(rf"^{short}  stale-search +222  just now  → grep: found it", told, re.M)
+    assert re.search(rf"^{short} +stale-search +222  just now  → grep: found it", told, re.M)
     assert "no provider takes it: (empty)" in told
     assert re.search(rf"`recollect context {session.id[:8]}\w* --restore {short}` brings", told)
-    assert re.search(rf"^{short}  result +\d+  shortened  → grep: \[left out\]", out, re.M)
+    assert re.search(rf"^{short} +result +\d+  shortened  → grep: \[left out\]", out, re.M)
 
 
 def test_a_compaction_tells_how_many_messages_it_stands_for_in_our_tokens(cli: Cli) -> None:
@@ -130,7 +130,7 @@ def test_a_compaction_tells_how_many_messages_it_stands_for_in_our_tokens(cli: C
         for item in cli.ok("context", session.id, "--at", entries[4].id, "--json").json["items"][:4]
     )
     out = cli.ok("context", session.id).out
-    row = rf"^{edit.id[:12]}\w*  compaction +{gone}  just now  4 messages before it$"
+    row = rf"^{edit.id[:12]}\w* +compaction +{gone}  just now  4 messages before it$"
     assert re.search(row, out, re.M)
     assert "the state" in out
     document = cli.ok("context", session.id, "--json").json
@@ -245,8 +245,8 @@ def test_a_difference_says_what_appeared_what_went_and_what_changed(cli: Cli) ->
     out = cli.ok("context", session.id, "--diff", entries[4].id).out
     assert "1 item appeared, +2 tokens\n" in out
     assert "1 item went, −2 tokens\n" in out
-    assert re.search(rf"^{entries[1].id[:12]}\w*  user +−2  drop  find x$", out, re.M)
-    assert re.search(rf"^{entries[3].id[:12]}\w*  result +−222  stale-search  → grep", out, re.M)
+    assert re.search(rf"^{entries[1].id[:12]}\w* +user +−2  drop  find x$", out, re.M)
+    assert re.search(rf"^{entries[3].id[:12]}\w* +result +−222  stale-search  → grep", out, re.M)
     document = cli.ok("context", session.id, "--diff", entries[4].id, "--json").json
     assert document["to"]["tokens"] - document["from"]["tokens"] == document["tokens"] == -222
 
