@@ -16,7 +16,17 @@
     │   ├── CannotOpen          not a store, or a place no store may be
     │   ├── NewerStore          written by a later version
     │   └── Damaged             what was read is not what was written
-    └── CannotImport            a file that is no transcript we know
+    ├── CannotImport            a file that is no transcript we know
+    ├── BadSettings             the settings cannot be read as they are
+    └── ModelError              a model that could not be asked, or did not answer
+        ├── UnknownModel        no profile of this name
+        ├── NoKey               the provider wants a key, and none was found
+        ├── Unreachable         no connection: the name, the network, the time
+        ├── ProviderFailed      the provider said no, and why
+        │   ├── KeyRefused      the key is wrong, or may not do this
+        │   ├── Overflow        more tokens than the model's window
+        │   └── Busy            too many requests, or the provider is down, also after retries
+        └── BadReply            what came is no reply: a page, half a JSON, nothing at all
 
 A message says the fact with its values, then the remedy. The data is on attributes as well.
 """
@@ -141,3 +151,79 @@ class CannotImport(RecollectError, ValueError):
     def __init__(self, name: str, why: str) -> None:
         super().__init__(f"cannot import {name}: {why}")
         self.name, self.why = name, why
+
+
+class BadSettings(RecollectError, ValueError):
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"cannot use the settings in {path}: {why}; correct the file")
+        self.path, self.why = path, why
+
+
+class ModelError(RecollectError):
+    """A model that could not be asked, or did not answer. The session is as it was."""
+
+
+class UnknownModel(ModelError, LookupError):
+    def __init__(self, model: str, near: Sequence[str] = ()) -> None:
+        hint = f" (did you mean {' or '.join(near)}?)" if near else ""
+        super().__init__(
+            f"no model {model!r} is known{hint}; `recollect models` lists them, "
+            "and five lines in the settings add one"
+        )
+        self.model, self.near = model, tuple(near)
+
+
+class NoKey(ModelError):
+    def __init__(self, model: str, variable: str) -> None:
+        super().__init__(
+            f"{model} wants a key and none was found: set {variable}, "
+            "or ask another model (`recollect models` shows which have theirs)"
+        )
+        self.model, self.variable = model, variable
+
+
+class Unreachable(ModelError):
+    def __init__(self, where: str, why: str) -> None:
+        super().__init__(f"cannot reach {where}: {why}; check the address and the network")
+        self.where, self.why = where, why
+
+
+class ProviderFailed(ModelError):
+    """The provider told of an error, in its own words (shortened)."""
+
+    def __init__(self, said: str, status: int = 0, remedy: str = "") -> None:
+        number = f" ({status})" if status else ""
+        super().__init__(
+            f"the provider refused{number}: {said}" + (f"; {remedy}" if remedy else "")
+        )
+        self.said, self.status = said, status
+
+
+class KeyRefused(ProviderFailed):
+    def __init__(self, said: str, status: int, variable: str) -> None:
+        super().__init__(said, status, f"check the key in {variable}")
+        self.variable = variable
+
+
+class Overflow(ProviderFailed):
+    """`limit` is the window that the provider named, when it named one."""
+
+    def __init__(self, said: str, status: int = 0, limit: int | None = None) -> None:
+        super().__init__(said, status, "compact the session (`recollect compact ID`) and ask again")
+        self.limit = limit
+
+
+class Busy(ProviderFailed):
+    def __init__(self, said: str, status: int = 0, attempts: int = 1) -> None:
+        times = "once" if attempts == 1 else f"{attempts} times"
+        super().__init__(said, status, f"asked {times}; try again later")
+        self.attempts = attempts
+
+
+class BadReply(ModelError):
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"what came is no reply but {what}; check the model's address and wire format "
+            "(`recollect models`), or try again"
+        )
+        self.what = what
