@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.codecs.repair import ANTHROPIC, INTERRUPTED, OPENING, Repaired, Shape, repair
+from recollect.codecs.repair import (
+    ANTHROPIC,
+    INTERRUPTED,
+    OPENING,
+    Fix,
+    Mending,
+    Repaired,
+    Shape,
+    repair,
+)
 from recollect.entries import Message, Part, Text, Thought, ToolCall, ToolResult
 from recollect.testing import call, model, result
 from tests.codecs.conversations import (
@@ -251,3 +260,21 @@ def test_the_cost_stays_linear_whatever_comes(case: str) -> None:
     repair(messages, ANTHROPIC)
     # under a second; with a walk over all earlier calls for each one it would be minutes
     assert perf_counter() - start < 10
+
+
+@given(conversations, shapes, st.data())
+def test_a_growing_conversation_is_mended_step_by_step_as_if_it_came_at_once(
+    messages: Messages, shape: Shape, data: st.DataObject
+) -> None:
+    mending = Mending(shape)
+    settled: list[Message] = []
+    fixes: list[Fix] = []
+    n = 0
+    while n < len(messages):
+        n += data.draw(st.integers(1, len(messages) - n))
+        step = mending.step(messages[:n])
+        settled += step.settled
+        fixes += step.fixes
+        whole = repair(messages[:n], shape)
+        assert (*settled, *step.open) == whole.messages
+        assert [f.text for f in (*fixes, *step.open_fixes)] == [f.text for f in whole.trace]

@@ -34,6 +34,7 @@ FixKind: TypeAlias = Literal[
     "system",  # an instruction in mid-conversation is sent as a user's message
     "merged",  # neighbours of one role became one message
     "split",  # results and the user's words became two messages
+    "uncarried",  # the wire has no place for it
     "opened",  # a user's message was put in front
 ]
 INTERRUPTED = "[this call was interrupted: no result was recorded]"
@@ -89,26 +90,55 @@ class Asked(msgspec.Struct, gc=False):
 
 
 @dataclass(slots=True)
+class Names:
+    """Which ids are given away, and what must be known to take the newest of them back."""
+
+    taken: set[str] = field(default_factory=set)
+    known: set[str] = field(default_factory=set)  # ids as they came, where they are not sent so
+    suffixes: dict[str, int] = field(default_factory=dict)  # of each stem, the last one used
+    _given: list[tuple[int, str, str, int]] = field(default_factory=list)
+
+    def give(self, wanted: str, limit: int, message: int) -> str:
+        """The id itself where it is free, else one like it that is."""
+        given, stem, number = wanted, "", 0
+        if not wanted or wanted in self.taken:
+            # A stem counts on from its last suffix. So no candidate is tried twice: linear in all.
+            stem = wanted[: limit - _ROOM] or "call"
+            number = before = self.suffixes.get(stem, 1 if wanted else 0)
+            while not given or given in self.taken:
+                number += 1
+                given = f"{stem}-{number}"
+            self.suffixes[stem], number = number, before
+        self.taken.add(given)
+        self._given.append((message, given, stem, number))
+        return given
+
+    def forget(self, message: int) -> None:
+        """Take back what was given to this message and later ones; the rest is given for good."""
+        given = self._given
+        while given and given[-1][0] >= message:
+            _, id_, stem, number = given.pop()
+            self.taken.discard(id_)
+            if stem:
+                self.suffixes[stem] = number
+        given.clear()
+
+
+@dataclass(slots=True)
 class Pairing:
-    """The calls read so far: who waits for an answer, and which ids are given away."""
+    """The calls read so far, and who of them waits for an answer."""
 
     shape: Shape
     trace: list[Fix]
-    taken: set[str]  # ids given away
+    names: Names
     run: int = 0  # grows when anybody but the model speaks
-    _known: set[str] = field(default_factory=set)  # ids as they came
-    _suffixes: dict[str, int] = field(default_factory=dict)
     _by_id: dict[str, list[Asked]] = field(default_factory=dict)
     _by_name: dict[str, list[Asked]] = field(default_factory=dict)
     _by_both: dict[tuple[str, str], list[Asked]] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self._known |= self.taken
-
     def name(self, call: ToolCall, message: int) -> str:
         """The id under which this call is sent."""
-        given = self._unused(call.id)
-        self.taken.add(given)
+        given = self.names.give(self._accepted(call.id), self.shape.id_limit, message)
         if given != call.id:
             reason = (
                 "it had no id"
@@ -127,7 +157,7 @@ class Pairing:
         for asked in reversed(calls):
             id_, name = asked.id, asked.call.name
             if id_:
-                self._known.add(id_)
+                self.names.known.add(id_)
                 _push(self._by_id, id_, asked)
             _push(self._by_both, (id_, name), asked)
             _push(self._by_name, name, asked)
@@ -154,28 +184,17 @@ class Pairing:
             self.trace.append(Fix("name", message, line, call.id))
 
     def _leave_out(self, result: ToolResult, message: int) -> None:
-        repeated = result.call_id in self._known
+        repeated = result.call_id in self.names.known or result.call_id in self.names.taken
         what = f"the result for call {shown(result.call_id)} in message {message} is left out"
         why = "the call has its result" if repeated else "no call before it waits for it"
         size = sum(len(part.text) for part in result.content if isinstance(part, Text))
         line = f"{what} ({shown(result.name)}, {size:,} characters): {why}"
         self.trace.append(Fix("duplicate" if repeated else "orphan", message, line, result.call_id))
 
-    def _unused(self, wanted: str) -> str:
-        if not id_is_accepted(wanted, self.shape):
-            refused = _REFUSED[self.shape.id_characters]
-            wanted = refused.sub("_", wanted[: self.shape.id_limit])
-        if wanted and wanted not in self.taken:
-            return wanted
-        # A stem counts on from its last suffix. So no candidate is tried twice: linear in all.
-        stem = wanted[: self.shape.id_limit - _ROOM] or "call"
-        number = self._suffixes.get(stem, 1 if wanted else 0)
-        while True:
-            number += 1
-            candidate = f"{stem}-{number}"
-            if candidate not in self.taken:
-                self._suffixes[stem] = number
-                return candidate
+    def _accepted(self, id_: str) -> str:
+        if id_is_accepted(id_, self.shape):
+            return id_
+        return _REFUSED[self.shape.id_characters].sub("_", id_[: self.shape.id_limit])
 
 
 def _push(waiting: dict[_K, list[Asked]], key: _K, asked: Asked) -> None:

@@ -9,15 +9,17 @@ same way whatever follows, so a provider's prompt cache stays valid. The cost is
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
-from recollect.codecs.pairing import INTERRUPTED, Asked, Fix, FixKind, Pairing, shown
+from recollect.codecs.layout import OPENING, Layout, Piece
+from recollect.codecs.pairing import INTERRUPTED, Asked, Fix, FixKind, Names, Pairing, shown
 from recollect.codecs.shapes import ANTHROPIC, GEMINI, OPENAI, TEXT, Shape
-from recollect.codecs.sound import Lane, lane_of, sound_beginning
-from recollect.entries import Message, Part, Role, Text, Thought, ToolCall, ToolResult
+from recollect.codecs.sound import Beginning, Lane, sound_beginning
+from recollect.entries import Message, Text, Thought, ToolCall, ToolResult
 
 __all__ = [
     "ANTHROPIC",
@@ -28,14 +30,12 @@ __all__ = [
     "TEXT",
     "Fix",
     "FixKind",
+    "Mending",
     "Repaired",
     "Shape",
+    "Step",
     "repair",
 ]
-
-# A model's message at the start is kept and gets this in front. Moving a later user message there
-# would change the order of what was said, and leaving the model's message out would lose it.
-OPENING = "[the conversation goes on from here]"
 
 
 class Repaired(msgspec.Struct, frozen=True):
@@ -45,32 +45,86 @@ class Repaired(msgspec.Struct, frozen=True):
 
 def repair(messages: Sequence[Message], shape: Shape) -> Repaired:
     """What may be sent of what a view shows, oldest first, and what was done to it."""
-    sound = sound_beginning(messages, shape)
-    if sound.length == len(messages):
-        return Repaired(tuple(messages))
-    trace: list[Fix] = []
-    pieces = _take_apart(messages, sound.length, Pairing(shape, trace, sound.ids))
-    layout = _Layout(shape, trace, messages, list(messages[: sound.length]), spoken=sound.spoken)
-    if sound.lane is not None:
-        layout.reopen(sound.lane)
-    for piece in pieces:
-        layout.add(piece)
-    trace.sort(key=lambda fix: fix.message)
-    return Repaired(layout.close(), tuple(trace))
+    made = Mending(shape).step(messages)
+    return Repaired((*made.settled, *made.open), (*made.fixes, *made.open_fixes))
 
 
-class _Piece(msgspec.Struct, gc=False):
-    """What one message says between two results; the results travel with their calls."""
+class Step(NamedTuple):
+    """What one more look at the messages gave."""
 
-    index: int
-    message: Message
-    parts: list[Part] = msgspec.field(default_factory=list)
-    asked: list[Asked] = msgspec.field(default_factory=list)
+    settled: list[Message]  # follow those of earlier steps, and never change again
+    open: list[Message]  # follow these, and may change with what comes
+    fixes: list[Fix]  # of what is settled now
+    open_fixes: list[Fix]
 
 
-def _take_apart(messages: Sequence[Message], start: int, pairing: Pairing) -> list[_Piece]:
+class Mending:
+    """Repairs a conversation while it grows: a step costs what is not settled yet.
+
+    A message is settled when no call up to it waits for a result; the last one stays open, because
+    a neighbour of its role may be joined to it. The settled and the open of the newest step are
+    what `repair` makes of all messages.
+    """
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+        self.taken = 0  # how many of the messages are settled
+        self._names = Names()
+        self._spoken = False
+        self._last: tuple[Message, Lane] | None = None
+
+    def step(self, messages: Sequence[Message]) -> Step:
+        """`messages` are all of them, and begin with those that were settled before."""
+        shape, trace, names = self.shape, list[Fix](), self._names
+        layout = Layout(shape, trace, messages, self._spoken)
+        lane = None
+        if self._last is not None:
+            layout.reopen(*self._last)
+            lane = self._last[1]
+        before = Beginning(self.taken, names.taken, lane, self._spoken)
+        sound = sound_beginning(messages, shape, before)
+        if sound.length > self.taken and sound.lane is not None:
+            layout.take_as_they_are(messages[self.taken : sound.length], sound.lane)
+            layout.spoken = sound.spoken
+        pairing = Pairing(shape, trace, names)
+        pieces = _take_apart(messages, sound.length, pairing)
+        end = _end_of_settled(pieces, sound.length)
+        settled = bisect_left(pieces, end, key=lambda piece: piece.index)
+        for piece in pieces[:settled]:
+            layout.add(piece)
+        done = len(layout.done)
+        self._keep(layout, end)
+        for piece in pieces[settled:]:
+            layout.add(piece)
+        names.forget(end)
+        last = [] if layout.last is None else [layout.last.finished()]
+        trace.sort(key=lambda fix: fix.message)
+        cut = bisect_left(trace, end, key=lambda fix: fix.message)
+        return Step(layout.done[:done], layout.done[done:] + last, trace[:cut], trace[cut:])
+
+    def _keep(self, layout: Layout, end: int) -> None:
+        self.taken, self._spoken = end, layout.spoken
+        if layout.last is not None:
+            self._last = (layout.last.finished(), layout.last.lane)
+
+
+def _end_of_settled(pieces: Sequence[Piece], start: int) -> int:
+    """Behind the last message up to which no call waits for a result that is not there yet."""
+    end, known_at = start, -1
+    for number, piece in enumerate(pieces, 1):
+        for asked in piece.asked:
+            if asked.answer is None:
+                return end
+            known_at = max(known_at, asked.source)
+        is_last = number == len(pieces) or pieces[number].index > piece.index
+        if is_last and known_at <= piece.index:
+            end = piece.index + 1
+    return end
+
+
+def _take_apart(messages: Sequence[Message], start: int, pairing: Pairing) -> list[Piece]:
     """All messages from `start`, without results and without what must not be sent."""
-    pieces: list[_Piece] = []
+    pieces: list[Piece] = []
     for index in range(start, len(messages)):
         message = messages[index]
         if message.role != "model":
@@ -78,14 +132,14 @@ def _take_apart(messages: Sequence[Message], start: int, pairing: Pairing) -> li
         if not message.parts:
             line = f"message {index} has no parts: it is left out"
             pairing.trace.append(Fix("empty", index, line))
-        piece = _Piece(index, message)
+        piece = Piece(index, message)
         pieces.append(piece)
         own = pairing.shape.made(message)
         for part in message.parts:
             if isinstance(part, ToolResult):
                 if piece.asked:  # what follows was said when the result was known
                     pairing.expect(piece.asked)
-                    piece = _Piece(index, message)
+                    piece = Piece(index, message)
                     pieces.append(piece)
                 pairing.answer(part, index)
             elif isinstance(part, ToolCall):
@@ -99,7 +153,7 @@ def _take_apart(messages: Sequence[Message], start: int, pairing: Pairing) -> li
     return pieces
 
 
-def _take_call(call: ToolCall, piece: _Piece, pairing: Pairing, *, own: bool) -> None:
+def _take_call(call: ToolCall, piece: Piece, pairing: Pairing, *, own: bool) -> None:
     index, role = piece.index, piece.message.role
     if role != "model":
         line = (
@@ -120,7 +174,7 @@ def _take_call(call: ToolCall, piece: _Piece, pairing: Pairing, *, own: bool) ->
     piece.parts.append(asked.call)
 
 
-def _take_words(part: Text | Thought, piece: _Piece, pairing: Pairing, *, own: bool) -> None:
+def _take_words(part: Text | Thought, piece: Piece, pairing: Pairing, *, own: bool) -> None:
     shape, index = pairing.shape, piece.index
     if isinstance(part, Text):
         if shape.takes_text(part.text):
@@ -134,114 +188,3 @@ def _take_words(part: Text | Thought, piece: _Piece, pairing: Pairing, *, own: b
         why = f"{shape.provider} cannot take it back" if own else "another model's"
         line = f"a thought of {len(part.text):,} characters in message {index} is left out: {why}"
         pairing.trace.append(Fix("thought", index, line))
-
-
-class _Draft(msgspec.Struct, gc=False):
-    """A message in the making."""
-
-    lane: Lane
-    role: Role
-    parts: list[Part]
-    index: int = -1  # the message it was begun from; none for what repair made up
-    message: Message | None = None
-    model: str = ""
-
-    def finished(self) -> Message:
-        """The message it was begun from if nothing changed; else one without its usage and such."""
-        parts, message = tuple(self.parts), self.message
-        model = self.model if self.role == "model" else ""
-        if (
-            message is None
-            or (self.role, self.model) != (message.role, message.model)
-            or parts != message.parts
-        ):
-            return Message(role=self.role, parts=parts, model=model)
-        return message
-
-
-@dataclass(slots=True)
-class _Layout:
-    """Puts pieces and results in the order and under the roles that the shape asks for."""
-
-    shape: Shape
-    trace: list[Fix]
-    messages: Sequence[Message]
-    done: list[Message]
-    spoken: bool  # whether anything but instructions came
-    last: _Draft | None = None  # may still grow
-
-    def reopen(self, lane: Lane) -> None:
-        """Let what comes next be merged with the last message that needed no repair."""
-        index, message = len(self.done) - 1, self.done.pop()
-        self.last = _Draft(lane, message.role, list(message.parts), index, message, message.model)
-
-    def close(self) -> tuple[Message, ...]:
-        if self.last is not None:
-            self.done.append(self.last.finished())
-        return tuple(self.done)
-
-    def add(self, piece: _Piece) -> None:
-        if not piece.parts:
-            return
-        index, message, role = piece.index, piece.message, piece.message.role
-        if role == "system" and self.spoken and self.shape.system == "first":
-            line = (
-                f"the instruction in message {index} is sent as a user's: it came after the start"
-            )
-            self.trace.append(Fix("system", index, line))
-            role = "user"
-        if role == "model" and self.shape.alternate and not self.spoken:
-            line = f"a user's message was put before message {index}: a model's cannot be the first"
-            self.trace.append(Fix("opened", index, line))
-            self._put(_Draft("user", "user", [Text(text=OPENING)]))
-        self._put(_Draft(role, role, piece.parts, index, message, message.model))
-        if piece.asked:
-            self._put_results(piece)
-
-    def _put_results(self, piece: _Piece) -> None:
-        for asked in piece.asked:
-            if asked.answer is None:
-                given = asked.call.id
-                line = f"call {given!r} in message {piece.index} has no result: it gets an error"
-                self.trace.append(Fix("interrupted", piece.index, line, given))
-        found = [asked for asked in piece.asked if asked.answer is not None]
-        parts: list[Part] = [asked.result() for asked in piece.asked]
-        draft = _Draft(lane_of("user", results=True, shape=self.shape), "user", parts)
-        if found:
-            draft.index, draft.message = found[0].source, self.messages[found[0].source]
-            draft.model = draft.message.model
-            if not _in_place(found, piece.index, draft.message):
-                line = f"results for message {piece.index} were put right behind it"
-                self.trace.append(Fix("moved", piece.index, line))
-        self._put(draft)
-
-    def _put(self, draft: _Draft) -> None:
-        self.spoken = self.spoken or draft.lane != "system"
-        last = self.last
-        if last is None:
-            self.last = draft
-            return
-        same = draft.index == last.index >= 0
-        if draft.lane == last.lane and (same or self.shape.alternate):
-            if not same:
-                line = f"message {draft.index} was joined to the {draft.role}'s before it"
-                self.trace.append(Fix("merged", draft.index, line))
-            last.parts += draft.parts
-            if self.shape.model and draft.model == self.shape.model:
-                last.model = draft.model  # its thoughts are among the parts now
-            return
-        if same and last.role == draft.role:
-            line = f"message {draft.index} was divided: results, then the user's words"
-            self.trace.append(Fix("split", draft.index, line))
-        self.done.append(last.finished())
-        self.last = draft
-
-
-def _in_place(found: Sequence[Asked], index: int, holder: Message) -> bool:
-    """Whether the results begin the user's message after their calls, in call order."""
-    begin = holder.parts[: len(found)]
-    return (
-        holder.role == "user"
-        and all(asked.source == index + 1 for asked in found)
-        and all(asked.answer is part for asked, part in zip(found, begin, strict=False))
-    )

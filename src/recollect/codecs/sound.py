@@ -29,13 +29,13 @@ def lane_of(role: Role, *, results: bool, shape: Shape) -> Lane:
     return "results" if results and shape.results_stand_alone else role
 
 
-def sound_beginning(messages: Sequence[Message], shape: Shape) -> Beginning:
-    ids: set[str] = set()
+def sound_beginning(messages: Sequence[Message], shape: Shape, start: Beginning) -> Beginning:
+    """Goes on from a beginning that is known; the set of its ids grows with it."""
     due: Sequence[ToolCall] = ()
-    before: Lane | None = None
-    spoken = False
-    safe = Beginning(0, ids, before, spoken)
-    for index, message in enumerate(messages):
+    first, ids, before, spoken = start
+    safe = start
+    for index in range(first, len(messages)):
+        message = messages[index]
         calls = _calls_if_sound(message, due, shape)
         lane = lane_of(message.role, results=bool(due), shape=shape)
         if calls is None or not _may_follow(lane, before, shape, spoken=spoken):

@@ -108,6 +108,21 @@ class View:
                     found.append(shown.message)
         return tuple(found)
 
+    def messages_after(self, earlier: View) -> list[Message] | None:
+        """What this view shows beyond an earlier one. None when it shows something else as well:
+        what an edit or curation has changed in between, or another branch."""
+        now, then = self.state, earlier.state
+        if (
+            self.log is not earlier.log
+            or self.n < earlier.n
+            or now.changed is not then.changed
+            or now.dropped is not then.dropped
+            or (now.compactions, now.base, now.kept) != (then.compactions, then.base, then.kept)
+        ):
+            return None
+        new = self.log.entries[earlier.n : self.n]
+        return [entry.body for entry in new if type(entry.body) is Message]
+
     @property
     def entries(self) -> tuple[Entry, ...]:
         """Everything that was folded: the full history, with its edits."""
