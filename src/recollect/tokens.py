@@ -3,7 +3,7 @@
 A `Counter` says how many tokens a text has. Exact counters come from `splintr`, whose wheel carries
 the vocabularies; one is loaded when it is first asked (20 to 300 ms). Estimates are instant, and a
 `Calibration` learns from what each reply reports how far off they are. What is known of a model is
-data: the longest prefix of its name wins, and an unknown model gets a stated default.
+data, in `profiles.py`.
 
 Images and documents are counted by what they are, never by the length of their base64.
 """
@@ -29,80 +29,24 @@ from recollect.entries import (
     ToolCall,
     ToolResult,
 )
+from recollect.profiles import IMAGE, OTHER_WEIGHT, PROFILES, Profile, is_known, profile_of
 
+__all__ = [
+    "ESTIMATE",
+    "PROFILES",
+    "Calibration",
+    "Count",
+    "Counter",
+    "Profile",
+    "counter_for",
+    "estimate",
+    "is_known",
+    "limit_in",
+    "profile_of",
+]
 Count: TypeAlias = Callable[[str], int]
-ASCII_WEIGHT, OTHER_WEIGHT = 0.25, 1.5  # tokens for a character
-IMAGE, PDF = 3_000, 25_800
-LARGE_WINDOW = 1_000_000
-UNKNOWN_WINDOW = 32_768  # safe for what people run at home; a setting names another
-
-
-class Profile(msgspec.Struct, frozen=True):
-    """What is known of the models whose names begin like this."""
-
-    prefix: str
-    window: int
-    vocabulary: str = ""  # splintr's name for it; none when it is not public
-    other: float = OTHER_WEIGHT  # tokens for a character beyond ASCII, when estimated
-    image: int = IMAGE
-
-    @property
-    def threshold(self) -> int:
-        """Where compaction begins: a fifth of a large window, seven tenths of a small one."""
-        return int(self.window * (0.2 if self.window >= LARGE_WINDOW else 0.7))
-
-
-_UNKNOWN = Profile("", UNKNOWN_WINDOW)
-PROFILES = (
-    Profile("gemini-1.5-pro", 2_097_152, other=1.1, image=258),
-    Profile("gemini", 1_048_576, other=1.1, image=258),
-    Profile("gemma-2", 8_192, "gemma2"),
-    Profile("gemma-3", 131_072, "gemma3"),
-    Profile("gemma", 8_192, "gemma2"),
-    Profile("gpt-5", 400_000, "o200k_base"),
-    Profile("gpt-4.1", 1_047_576, "o200k_base"),
-    Profile("gpt-4o", 128_000, "o200k_base"),
-    Profile("gpt-4-turbo", 128_000, "cl100k_base"),
-    Profile("gpt-4", 8_192, "cl100k_base"),
-    Profile("gpt-3.5", 16_385, "cl100k_base"),
-    Profile("gpt-oss", 131_072, "o200k_base"),
-    Profile("chatgpt-4o", 128_000, "o200k_base"),
-    Profile("o1", 200_000, "o200k_base"),
-    Profile("o3", 200_000, "o200k_base"),
-    Profile("o4", 200_000, "o200k_base"),
-    Profile("claude", 200_000, other=1.2, image=1_600),
-    Profile("qwen3-coder", 262_144, "qwen3"),
-    Profile("qwen3", 131_072, "qwen3"),
-    Profile("qwen2.5", 131_072, "qwen2.5"),
-    Profile("qwen", 32_768, "qwen2.5"),
-    Profile("qwq", 131_072, "qwen2.5"),
-    Profile("deepseek", 131_072, "deepseek_v3"),
-    Profile("glm-4.6", 200_000, "glm4"),
-    Profile("glm", 131_072, "glm4"),
-    Profile("kimi-k2", 262_144, "kimi_k2"),
-    Profile("kimi", 131_072, "kimi_k2"),
-    Profile("llama-4", 1_048_576, "llama3"),
-    Profile("llama-3.1", 131_072, "llama3"),
-    Profile("llama-3.2", 131_072, "llama3"),
-    Profile("llama-3.3", 131_072, "llama3"),
-    Profile("llama3", 8_192, "llama3"),
-    Profile("llama-3", 8_192, "llama3"),
-    Profile("llama", 4_096, "llama2"),
-    Profile("mistral", 131_072, "mistral_v3"),
-    Profile("smollm2", 8_192),
-)
-
-
-@lru_cache(256)
-def profile_of(model: str) -> Profile:
-    """By the longest prefix; `openai/gpt-4o` and `models/gemini-2.5-pro` are looked through."""
-    name = model.lower().rsplit("/", 1)[-1].strip()
-    fitting = [profile for profile in PROFILES if name.startswith(profile.prefix)]
-    return max(fitting, key=lambda profile: len(profile.prefix), default=_UNKNOWN)
-
-
-def is_known(model: str) -> bool:
-    return profile_of(model) is not _UNKNOWN
+ASCII_WEIGHT = 0.25  # tokens for a character
+PDF = 25_800
 
 
 class Counter(msgspec.Struct, frozen=True):

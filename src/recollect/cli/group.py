@@ -11,10 +11,13 @@ from recollect import __version__
 from recollect.cli.options import examples
 
 COMMANDS = {
+    "ask": "recollect.cli.ask:ask",
     "sessions": "recollect.cli.sessions:sessions",
     "show": "recollect.cli.show:show",
     "context": "recollect.cli.context:context",
     "compact": "recollect.cli.compact:compact",
+    "encode": "recollect.cli.encode:encode",
+    "models": "recollect.cli.models:models",
     "search": "recollect.cli.search:search",
     "rename": "recollect.cli.actions:rename",
     "fork": "recollect.cli.actions:fork",

@@ -1,0 +1,126 @@
+"""One question, one reply, both kept.
+
+The question is in the store before the model is asked, and what arrives of the reply is kept as a
+draft while it arrives. So whatever happens on the way, nothing that was said is lost: a reply that
+breaks off or is cancelled stays as an interrupted message, and why it failed is told in a note.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import NamedTuple
+
+import msgspec
+
+from recollect.codecs.assembling import Assembly
+from recollect.codecs.wire import Delta, Prompt
+from recollect.entries import Body, Entry, Message, Note, Request
+from recollect.errors import HeadMoved, ModelError
+from recollect.models.contract import Event, Model, Retrying, partial_of
+from recollect.store.contract import Store
+from recollect.store.ids import new_id, now
+from recollect.view.view import View
+
+DRAFT_EVERY = 0.5  # seconds between two drafts of a reply in progress
+
+
+class Place(NamedTuple):
+    """Where an exchange goes on: a session, and what is seen of it at its head."""
+
+    store: Store
+    session: str
+    view: View
+
+    async def append(self, *items: Body | Entry) -> Place:
+        entries = await self.store.append(self.session, items, parent=self.view.head)
+        return self._replace(view=self.view.append(*entries))
+
+
+class Answered(NamedTuple):
+    """The last event of an exchange: the reply as it is kept, and where it goes on."""
+
+    message: Message
+    place: Place
+
+
+async def ask(
+    place: Place, question: Message, model: Model, prompt: Prompt
+) -> AsyncGenerator[Event | Answered, None]:
+    """Everything the model gives, as it comes; `Answered` instead of the message at the end."""
+    place = await place.append(question)
+    asked = Request(head=place.view.head, as_of=now(), model=model.name, tokens=place.view.tokens)
+    place = await place.append(asked)
+    reply, message = _Reply(place), Message(role="model")
+    try:
+        async with aclosing(model.stream(place.view, prompt)) as events:
+            async for event in events:
+                if isinstance(event, Message):
+                    message = event
+                    break
+                await reply.take(event)
+                yield event
+    except ModelError as error:
+        await reply.give_up(partial_of(error), f"{model.name}: {error}")
+        raise
+    except (asyncio.CancelledError, GeneratorExit):
+        # whoever cancels must not lose what was read: the store is quick, and it is asked in full
+        await asyncio.shield(reply.give_up(None, ""))
+        raise
+    yield Answered(message, await reply.keep(message))
+
+
+class _Reply:
+    """A reply on its way into the store."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._id = new_id()
+        self._so_far = Assembly()
+        self._drafted = time.monotonic()
+
+    async def take(self, event: Delta | Retrying) -> None:
+        if isinstance(event, Retrying):
+            if event.shown:
+                self._so_far = Assembly()
+            return
+        if event.kind == "text":
+            self._so_far.text(event.text)
+        elif event.kind == "thought":
+            self._so_far.thought(event.text)
+        if time.monotonic() - self._drafted > DRAFT_EVERY:
+            await self._draft()
+
+    async def _draft(self) -> None:
+        message = self._so_far.message()
+        if message.parts:
+            place = self._place
+            head = place.view.head
+            await place.store.draft(place.session, message, parent=head, id=self._id)
+        self._drafted = time.monotonic()
+
+    async def keep(self, message: Message) -> Place:
+        return await self._append(Entry(self._id, None, now(), message))
+
+    async def _append(self, *items: Body | Entry) -> Place:
+        place = self._place
+        try:
+            return await place.append(*items)
+        except HeadMoved:
+            # somebody else went on meanwhile: what came is kept as a branch where it was asked
+            await place.store.branch(place.session, items, at=place.view.head)
+            raise
+
+    async def give_up(self, partial: Message | None, why: str) -> None:
+        """Keep what came, as interrupted, and say why it broke off."""
+        message = partial or self._so_far.message()
+        items: list[Body | Entry] = []
+        if message.parts:
+            broken = msgspec.structs.replace(message, finish="interrupted")
+            items.append(Entry(self._id, None, now(), broken))
+        if why:
+            items.append(Note(text=why, level="error"))
+        if items:
+            await self._append(*items)

@@ -1,0 +1,203 @@
+"""Runs one question for `recollect ask`: shows it, keeps it, and says what it cost."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from pathlib import Path
+from typing import NamedTuple
+
+from recollect.agent.asking import Answered, Place, ask
+from recollect.cli.opening import short_session, this_project, use_store
+from recollect.cli.terminal import emit_json, ink, mention, status
+from recollect.cli.text import harmless, many, one_line
+from recollect.codecs.wire import Delta, Generation, Prompt
+from recollect.entries import Message, Text, Thought
+from recollect.models.contract import Event, Retrying
+from recollect.models.choosing import Chosen
+from recollect.models.client import HttpModel
+from recollect.models.opening import open_model
+from recollect.profiles import EMBEDDED, cost_of
+from recollect.store.contract import Session, Store
+from recollect.store.sqlite import SqliteStore
+from recollect.tokens import counter_for
+from recollect.view.view import View
+
+TITLE = 60  # characters of the question that become the session's title
+SMALL = (
+    "asking the embedded model: it is small and often wrong, and it is there so that everything "
+    "works without a key; `recollect models` shows the others"
+)
+# small models answer sensibly only when they are told who they are
+SYSTEM = "You are a helpful assistant. Answer briefly and to the point."
+
+
+class Asking(NamedTuple):
+    """What the person wants."""
+
+    question: str
+    model: str
+    system: str
+    generation: Generation
+    session: str | None
+    keep: bool
+    stream: bool
+    as_json: bool
+
+
+class Done(NamedTuple):
+    message: Message
+    seconds: float
+    session: str = ""  # short; none when nothing is kept
+    whole_id: str = ""
+
+
+def run(asking: Asking, file: Path | None) -> None:
+    model = open_model(asking.model)
+    if model.chosen.asked_as == EMBEDDED:
+        mention(SMALL)
+    show = _Show(stream=asking.stream)
+    try:
+        if asking.keep:
+            done = use_store(
+                file, lambda store: _kept(store, model, asking, show), make=asking.session is None
+            )
+        else:
+            done = asyncio.run(_unkept(model, asking, show))
+    finally:
+        show.end()
+    if asking.as_json:
+        emit_json(_document(done, model.chosen))
+    elif not asking.stream:
+        sys.stdout.write(harmless(_text(done.message)).rstrip("\n") + "\n")
+    mention(_account(done, model.chosen))
+
+
+async def _kept(store: SqliteStore, model: HttpModel, asking: Asking, show: _Show) -> Done:
+    async with model:
+        place = await _place(store, model.name, asking)
+        started = time.monotonic()
+        question = Message(role="user", parts=(Text(text=asking.question),))
+        prompt = Prompt(model=model.name, generation=asking.generation)
+        short = await short_session(store, place.session)
+        async with aclosing(ask(place, question, model, prompt)) as events:
+            async for event in events:
+                if isinstance(event, Answered):
+                    seconds = time.monotonic() - started
+                    return Done(event.message, seconds, short, place.session)
+                if not isinstance(event, Message):
+                    show.event(event)
+    raise AssertionError("a model's last event is its message")
+
+
+async def _place(store: Store, model: str, asking: Asking) -> Place:
+    from recollect.resuming import resume
+
+    counter = counter_for(model)
+    if asking.session is not None:
+        session = await store.session(asking.session)
+        view = await resume(store, session.id, counter=counter) if session.head else View.fold()
+        return Place(store, session.id, view)
+    title = one_line(asking.question)[:TITLE]
+    session = await store.create(project=this_project(), title=title)
+    place = Place(store, session.id, View.fold(counter=counter))
+    return await place.append(_instructions(asking))
+
+
+def _instructions(asking: Asking) -> Message:
+    return Message(role="system", parts=(Text(text=asking.system or SYSTEM),), context="initial")
+
+
+async def _unkept(model: HttpModel, asking: Asking, show: _Show) -> Done:
+    started = time.monotonic()
+    messages = (_instructions(asking), Message(role="user", parts=(Text(text=asking.question),)))
+    prompt = Prompt(model=model.name, generation=asking.generation)
+    async with model, aclosing(model.stream(messages, prompt)) as events:
+        async for event in events:
+            if isinstance(event, Message):
+                return Done(event, time.monotonic() - started)
+            show.event(event)
+    raise AssertionError("a model's last event is its message")
+
+
+class _Show:
+    """The answer while it comes: text to stdout, that it thinks or waits to the status line."""
+
+    def __init__(self, *, stream: bool) -> None:
+        self._stream = stream
+        self._open = False  # whether a line of text has no end yet
+
+    def event(self, event: Delta | Retrying) -> None:
+        if isinstance(event, Retrying):
+            self._break()
+            void = "; what was shown is void" if event.shown and self._stream else ""
+            mention(f"asking again in {event.delay:.1f} s: {event.reason}{void}")
+        elif event.kind == "thought":
+            status("thinking …")
+        elif event.kind == "text" and self._stream:
+            if not self._open:
+                status("")
+            sys.stdout.write(harmless(event.text))
+            sys.stdout.flush()
+            self._open = not event.text.endswith("\n")
+
+    def end(self) -> None:
+        status("")
+        self._break()
+
+    def _break(self) -> None:
+        if self._open:
+            sys.stdout.write("\n")
+            sys.stdout.flush()
+        self._open = False
+
+
+def _text(message: Message) -> str:
+    return "".join(part.text for part in message.parts if isinstance(part, Text))
+
+
+def _account(done: Done, chosen: Chosen) -> str:
+    """What it was and what it cost, in one line."""
+    usage, told = done.message.usage, [chosen.name]
+    if usage is not None:
+        cached = f" ({usage.cached:,} cached)" if usage.cached else ""
+        told.append(f"{many(usage.input, 'token')} in{cached}, {usage.output:,} out")
+        cost = cost_of(usage, chosen.profile.price)
+        if cost is not None:
+            told.append(f"${cost:.6f}".rstrip("0").rstrip("."))
+    told.append(f"{done.seconds:.1f} s")
+    if done.message.finish not in ("stop", ""):
+        told.append(_ENDS.get(done.message.finish, done.message.finish))
+    if done.session:
+        told.append(f"`recollect show {done.session}`")
+    return ink(sys.stderr).dim(" · ".join(told))
+
+
+_ENDS = {
+    "length": "cut at its limit: --max-output raises it",
+    "safety": "stopped by the provider's safety rules",
+    "calls": "it wants to call tools, which `ask` has none of",
+    "other": "ended for a reason that is not known here",
+}
+
+
+def _document(done: Done, chosen: Chosen) -> dict[str, object]:
+    import msgspec
+
+    usage = done.message.usage
+    thoughts = [p.text for p in done.message.parts if isinstance(p, Thought) and p.text]
+    return {
+        "type": "result",
+        "is_error": False,
+        "result": _text(done.message),
+        "thoughts": thoughts,
+        "finish": done.message.finish,
+        "model": chosen.name,
+        "session_id": done.whole_id or None,
+        "duration_ms": round(done.seconds * 1_000),
+        "total_cost_usd": cost_of(usage, chosen.profile.price) if usage else None,
+        "usage": msgspec.to_builtins(usage) if usage else None,
+    }

@@ -1,0 +1,141 @@
+"""`recollect encode`: the request that would be sent for a session, byte for byte.
+
+stdout carries the body and nothing else; what was repaired or left out is told on stderr. Nothing
+is asked and nothing is written.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import click
+
+from recollect.cli.options import examples, store_option
+
+if TYPE_CHECKING:
+    from recollect.cli.seeing import Sight
+    from recollect.codecs.encoding import Encoded
+    from recollect.codecs.wire import Prompt, Tool, Wire
+    from recollect.store.sqlite import SqliteStore
+
+WireName: TypeAlias = Literal["gemini", "openai", "anthropic"]
+MAX_TOOLS_FILE = 5_000_000  # bytes
+
+
+@click.command(
+    epilog=examples(
+        ("recollect encode 019a8b1c --to gemini", "what Gemini would be sent now"),
+        ("recollect encode 019a8b1c --to openai --text-tools", "with the tools as text"),
+        ("recollect encode 019a8b1c --to anthropic --at 019a8b1c77f0 | jq .", "as it was then"),
+        ("recollect encode 019a8b1c --to openai --tools tools.json --trace", "what was repaired"),
+    )
+)
+@click.argument("prefix", metavar="ID")
+@click.option(
+    "--to",
+    type=click.Choice(["gemini", "openai", "anthropic"]),
+    required=True,
+    help="The wire format.",
+)
+@click.option("--text-tools", is_flag=True, help="Calls, results and tools as plain text.")
+@click.option("--model", "named", metavar="NAME", help="The model to ask; thoughts of it go along.")
+@click.option("--at", metavar="ENTRY", help="As it was at this entry: a request or a message.")
+@click.option(
+    "--tools",
+    "declared",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Tools to declare: a JSON list in the form of any of the three providers.",
+)
+@click.option("--no-stream", is_flag=True, help="Ask for a reply in one piece.")
+@click.option("--trace", is_flag=True, help="Tell each thing that is not sent as it was said.")
+@store_option
+def encode(
+    *,
+    prefix: str,
+    to: WireName,
+    text_tools: bool,
+    named: str | None,
+    at: str | None,
+    declared: Path | None,
+    no_stream: bool,
+    trace: bool,
+    file: Path | None,
+) -> None:
+    """Print the exact request that would be sent for a session."""
+    from recollect.cli.opening import use_store
+    from recollect.cli.seeing import look
+    from recollect.codecs.encoding import encode as encoded
+    from recollect.codecs.wire import Prompt
+
+    async def work(store: SqliteStore) -> Sight:
+        return await look(store, await store.session(prefix), at, named)
+
+    tools = _tools(declared) if declared is not None else ()
+    sight = use_store(file, work)
+    model = named or _fitting(sight.model, to)
+    prompt = Prompt(model=_bare(model), tools=tools, stream=not no_stream)
+    wire = wire_named(to, model, tools, text_tools=text_tools)
+    made = encoded(wire, sight.view, prompt)
+    sys.stdout.flush()
+    for chunk in made.chunks:
+        sys.stdout.buffer.write(chunk)
+    sys.stdout.buffer.flush()
+    _tell(made, prompt, trace=trace)
+
+
+def wire_named(to: WireName, model: str, tools: tuple[Tool, ...], *, text_tools: bool) -> Wire:
+    """This format, set up with what is known of the model."""
+    from recollect.models.choosing import plain_wire, with_text_tools
+    from recollect.profiles import profile_of
+
+    wire = plain_wire(to, model, profile_of(model))
+    return with_text_tools(wire, tools) if text_tools else wire
+
+
+def _fitting(spoken: str, to: WireName) -> str:
+    """The model that spoke last, if it is asked in this format; else the format's usual one."""
+    from recollect.profiles import endpoint_of, profile_of
+
+    home = endpoint_of(profile_of(spoken).endpoint)
+    if home is not None and home.wire == to:
+        return spoken
+    usual = endpoint_of(to)
+    return usual.default if usual is not None else spoken
+
+
+def _bare(model: str) -> str:
+    """Without the endpoint in front, as the wire has it."""
+    from recollect.profiles import endpoint_of
+
+    first, _, rest = model.partition("/")
+    return rest if rest and endpoint_of(first) is not None else model
+
+
+def _tools(file: Path) -> tuple[Tool, ...]:
+    from recollect.codecs.declaring import read_tools
+    from recollect.errors import BadInput
+
+    if file.stat().st_size > MAX_TOOLS_FILE:
+        raise BadInput(f"{file} has more than {MAX_TOOLS_FILE:,} bytes; these are no tools")
+    return read_tools(file.read_bytes())
+
+
+def _tell(made: Encoded, prompt: Prompt, *, trace: bool) -> None:
+    from recollect.cli.terminal import mention
+    from recollect.cli.text import size
+
+    fixes = made.fixes
+    asked = f"{size(made.size)} for {prompt.model}"
+    if not fixes:
+        mention(f"{asked}; everything is sent as it was said")
+        return
+    kinds = sorted({fix.kind for fix in fixes})
+    told = ", ".join(f"{sum(f.kind == kind for f in fixes)} {kind}" for kind in kinds)
+    mention(
+        f"{asked}; not sent as it was said: {told}" + ("" if trace else " (--trace tells each)")
+    )
+    for fix in fixes if trace else ():
+        mention(f"  {fix.kind:<11}  {fix.text}")

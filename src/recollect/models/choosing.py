@@ -1,0 +1,259 @@
+"""From a name to everything needed to ask that model: what is known of it, where, under which name.
+
+A name is one of the settings' own models, or `endpoint/model` for any model of a known endpoint,
+or a bare name whose home is known. No name: the settings' default, else the first endpoint whose
+key is there, else the embedded model. How to write comes from the profile, then the settings, then
+the call, the later winning. Nothing is asked here, and no key leaves its `Key`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from recollect.codecs.wire import Generation, Tool, Wire
+from recollect.errors import NoKey, UnknownModel
+from recollect.models.keys import Key, find
+from recollect.profiles import (
+    EMBEDDED,
+    ENDPOINTS,
+    PRICES,
+    Endpoint,
+    Profile,
+    WireName,
+    endpoint_of,
+    profile_of,
+)
+from recollect.settings import OwnModel, Settings, Wishes
+
+FindKey: TypeAlias = Callable[[Sequence[str]], Key | None]
+_NEAR = 3
+
+
+class Chosen(msgspec.Struct, frozen=True, kw_only=True):
+    """A model that can be asked."""
+
+    name: str  # as in `Message.model`
+    asked_as: str  # its name on the wire
+    profile: Profile
+    endpoint: Endpoint
+    key: Key | None = None
+    wishes: Wishes = Wishes()  # the profile's with the settings' over them
+
+    @property
+    def variable(self) -> str:
+        """Where its key is, or would be."""
+        if self.key is not None and self.key.variable:
+            return self.key.variable
+        return self.endpoint.keys[0] if self.endpoint.keys else ""
+
+
+def choose(name: str, settings: Settings, find_key: FindKey = find) -> Chosen:
+    """The model of this name, ready to be asked; an empty name means the default one."""
+    chosen = look_up(name, settings, find_key)
+    if chosen.endpoint.keys and chosen.key is None:
+        raise NoKey(chosen.name, " or ".join(chosen.endpoint.keys))
+    return chosen
+
+
+def look_up(name: str, settings: Settings, find_key: FindKey = find) -> Chosen:
+    """What is known of the model of this name, also when its key is not there."""
+    name = name.strip() or default_name(settings, find_key)
+    chosen = _own(name, settings) or _of_endpoint(name) or _by_profile(name)
+    if chosen is None:
+        raise UnknownModel(name[:100], near_names(name, settings))
+    endpoint = chosen.endpoint
+    key = find_key(endpoint.keys) if endpoint.keys else None
+    wishes = over(chosen.profile.wishes, settings.generation)
+    return msgspec.structs.replace(chosen, key=key, wishes=wishes)
+
+
+def default_name(settings: Settings, find_key: FindKey = find) -> str:
+    if settings.model:
+        return settings.model
+    for endpoint in ENDPOINTS:
+        if endpoint.keys and endpoint.default and find_key(endpoint.keys):
+            return f"{endpoint.name}/{endpoint.default}"
+    return f"embedded/{EMBEDDED}"
+
+
+def known_models(settings: Settings, find_key: FindKey = find) -> Iterator[Chosen]:
+    """The settings' own, each endpoint's default, then every model with a known price."""
+    found: dict[Sequence[str], Key | None] = {}
+
+    def once(variables: Sequence[str]) -> Key | None:
+        if variables not in found:
+            found[variables] = find_key(variables)
+        return found[variables]
+
+    defaults = (f"{endpoint.name}/{endpoint.default}" for endpoint in ENDPOINTS if endpoint.default)
+    told = set()
+    for name in (*settings.models, *defaults, *PRICES):
+        chosen = look_up(name, settings, once)
+        if chosen.name not in told:
+            told.add(chosen.name)
+            yield chosen
+
+
+def near_names(name: str, settings: Settings) -> tuple[str, ...]:
+    """What the person may have meant."""
+    known = [*settings.models, *PRICES]
+    known += [f"{endpoint.name}/{endpoint.default}" for endpoint in ENDPOINTS if endpoint.default]
+    known += [endpoint.default for endpoint in ENDPOINTS if endpoint.default]
+    bare = name.rsplit("/", 1)[-1]
+    if not profile_of(name).endpoint and "/" not in name and profile_of(name).prefix:
+        return (f"ollama/{name[:60]}", f"openrouter/{name[:60]}")
+    found = difflib.get_close_matches(name[:100], known, _NEAR, 0.6)
+    return tuple(found or difflib.get_close_matches(bare[:100], known, _NEAR, 0.6))
+
+
+def _own(name: str, settings: Settings) -> Chosen | None:
+    own = settings.models.get(name)
+    if own is None:
+        return None
+    asked_as = own.model or name
+    return Chosen(
+        name=name,
+        asked_as=asked_as,
+        profile=_with_own(profile_of(asked_as), own),
+        endpoint=Endpoint(
+            name=name,
+            wire=own.wire,
+            url=own.url.rstrip("/"),
+            keys=(own.key,) if own.key else (),
+            headers=tuple({**_usual_headers(own.wire), **own.headers}.items()),
+        ),
+    )
+
+
+def _usual_headers(wire: str) -> dict[str, str]:
+    """What every server of this format wants, whoever runs it."""
+    return next((dict(e.headers) for e in ENDPOINTS if e.name == e.wire == wire), {})
+
+
+_OF_PROFILE = (
+    "window",
+    "output",
+    "tools",
+    "thinks",
+    "think_switch",
+    "reasoning",
+    "system_role",
+    "max_tokens_field",
+    "media",
+    "price",
+)
+
+
+def _with_own(profile: Profile, own: OwnModel) -> Profile:
+    set_ = {field: getattr(own, field) for field in _OF_PROFILE}
+    given = {field: value for field, value in set_.items() if value is not None}
+    return msgspec.structs.replace(profile, **given)
+
+
+def _of_endpoint(name: str) -> Chosen | None:
+    first, _, rest = name.partition("/")
+    endpoint = endpoint_of(first)
+    if endpoint is None:
+        return None
+    rest = rest or endpoint.default
+    if not rest:
+        return None
+    return _at(endpoint, rest)
+
+
+def _by_profile(name: str) -> Chosen | None:
+    bare = name.removeprefix("models/")
+    endpoint = endpoint_of(profile_of(bare).endpoint) if "/" not in bare else None
+    return _at(endpoint, bare) if endpoint is not None else None
+
+
+def _at(endpoint: Endpoint, model: str) -> Chosen:
+    profile = profile_of(model)
+    if profile.think_switch and endpoint.think_switch:
+        profile = msgspec.structs.replace(profile, think_switch=endpoint.think_switch)
+    # One model has one name, however it was asked for: its thoughts find their way back by it.
+    at_home = "/" not in model and profile.endpoint == endpoint.name
+    name = model if at_home else f"{endpoint.name}/{model}"
+    return Chosen(name=name, asked_as=model, profile=profile, endpoint=endpoint)
+
+
+# --- how to write ------------------------------------------------------------------------------
+
+
+def over(under: Wishes, upper: Wishes) -> Wishes:
+    """What the upper one leaves open is the lower one's."""
+    given = {
+        f: v for f in Wishes.__struct_fields__ if (v := getattr(upper, f)) not in (None, "", ())
+    }
+    return msgspec.structs.replace(under, **given)
+
+
+def generation_for(chosen: Chosen, called: Generation) -> Generation:
+    """How this request is to be written."""
+    merged = {f: getattr(called, f) for f in Generation.__struct_fields__}
+    for field in Wishes.__struct_fields__:
+        if merged[field] in (None, "", ()):
+            merged[field] = getattr(chosen.wishes, field)
+    if not chosen.profile.sampling:
+        merged["temperature"] = merged["top_p"] = None
+    if merged["max_output"] is None and chosen.endpoint.wire == "anthropic":
+        merged["max_output"] = chosen.profile.output  # the one format that cannot do without
+    return Generation(**merged)
+
+
+# --- the wire ----------------------------------------------------------------------------------
+
+
+def wire_for(
+    chosen: Chosen,
+    tools: Sequence[Tool] = (),
+    *,
+    text_tools: bool = False,
+    thinking_off: bool = False,
+) -> Wire:
+    """The format in which this model is asked; `text_tools` when native ones were refused."""
+    profile = chosen.profile
+    wire = plain_wire(chosen.endpoint.wire, chosen.name, profile)
+    given = profile.think_switch
+    switch = given if given == "no_think_tag" or given == "slash_no_think" else ""
+    if profile.thinks == "text" or (switch and thinking_off):
+        from recollect.codecs.thinking import ThinkingInText
+
+        wire = ThinkingInText(wire=wire, switch=switch, off=thinking_off)
+    return with_text_tools(wire, tools) if text_tools or profile.tools == "text" else wire
+
+
+def with_text_tools(wire: Wire, tools: Sequence[Tool]) -> Wire:
+    """The same, with the tools described in text; without tools also for earlier calls."""
+    from recollect.codecs.text_tools import TextTools
+
+    return TextTools(wire=wire, tools=tuple(tools))
+
+
+def plain_wire(kind: WireName, model: str, profile: Profile) -> Wire:
+    """One of the three formats, set up with what is known of the model."""
+    if kind == "gemini":
+        from recollect.codecs.gemini import Gemini
+
+        return Gemini(model=model, media=profile.media)
+    if kind == "anthropic":
+        from recollect.codecs.anthropic import Anthropic
+
+        return Anthropic(model=model, media=profile.media)
+    from recollect.codecs.openai import OpenAI
+
+    switch = profile.think_switch
+    return OpenAI(
+        model=model,
+        reasoning=profile.reasoning,
+        system_role=profile.system_role,
+        max_tokens_field=profile.max_tokens_field,
+        thinking_switch=switch
+        if switch == "enable_thinking" or switch == "reasoning_effort"
+        else "",
+        media=profile.media,
+    )

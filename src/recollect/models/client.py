@@ -1,0 +1,335 @@
+"""A model behind HTTP: one question, asked as often as it takes, streamed as it is answered.
+
+Guarantees: what is not a reply becomes one `ModelError` with one sentence and no key in it, also
+none in what caused it. An attempt that may be repeated is, with a `Retrying` before it; once the
+retries are used up the error is raised, with what had arrived (`partial_of`). Closing the iterator
+or cancelling the task closes the connection at once. No question outlives the total timeout.
+An endpoint that refuses tools is asked again with the tools described in text, from then on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
+
+import msgspec
+
+from recollect.codecs.encoding import Encoder
+from recollect.codecs.events import MAX_EVENT
+from recollect.codecs.failures import no_reply
+from recollect.codecs.wire import Delta, Prompt, Wire
+from recollect.entries import Message, Text, Thought, ToolCall
+from recollect.errors import BadReply, Busy, ModelError, ProviderFailed, Unreachable
+from recollect.models.choosing import Chosen, generation_for, wire_for
+from recollect.models.contract import Event, Retrying, Shown, keep_partial
+from recollect.models.keys import Key, KeyFilter, redact_error
+from recollect.models.reaching import (
+    Address,
+    broken,
+    header_map,
+    headers_for,
+    host_of,
+    open_client,
+    out_of_time,
+    secrets_of,
+    url_for,
+)
+from recollect.models.refusals import MAX_BODY, refusal
+from recollect.models.retrying import Failed, refuses_tools, wait_before
+from recollect.settings import Transport
+
+if TYPE_CHECKING:
+    import httpx
+
+# Where a server is that this process runs: address and key, asked for before each attempt.
+Locate: TypeAlias = Callable[[], Awaitable[tuple[str, str]]]
+_T = TypeVar("_T")
+_TOOLS_IN_TEXT = (
+    "the endpoint takes no tools for this model: they are described in text from now on"
+)
+_EMPTY = "an empty reply: no text, no call, and no reason for its end"
+
+
+class _Delay:
+    """What stamina is to wait: decided here, because it is told before."""
+
+    seconds = 0.0
+
+    def __call__(self, _: Exception) -> float:
+        return self.seconds
+
+
+class HttpModel:
+    """Asks one chosen model; one connection pool, for one event loop."""
+
+    def __init__(
+        self,
+        chosen: Chosen,
+        transport: Transport = Transport(),  # noqa: B008 - a frozen value
+        *,
+        locate: Locate | None = None,
+    ) -> None:
+        self.chosen, self.transport = chosen, transport
+        self.text_tools = chosen.profile.tools == "text"
+        self._locate = locate
+        self._located: Key | None = None
+        self._client: httpx.AsyncClient | None = None
+        self._encoder: Encoder | None = None
+        self._logged = KeyFilter()
+        self._logged.keys.update(secrets_of(chosen.endpoint, transport))
+
+    def __repr__(self) -> str:
+        return f"HttpModel({self.name!r} at {host_of(self.chosen.endpoint.url)})"
+
+    @property
+    def name(self) -> str:
+        return self.chosen.name
+
+    async def __aenter__(self) -> HttpModel:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+            self._logged.take_off()
+
+    async def stream(self, messages: Shown, prompt: Prompt) -> AsyncGenerator[Event, None]:
+        import stamina
+
+        deadline = asyncio.get_running_loop().time() + self.transport.total_timeout
+        asked, spent, partial = 0, 0, Message(role="model")
+        delay = _Delay()
+        # attempts are counted here, because being asked anew without tools is none of them
+        async for pause in stamina.retry_context(on=delay, attempts=None, timeout=None):
+            attempt = _Attempt(self, deadline)
+            async with aclosing(attempt.events(messages, prompt)) as events:
+                async for event in events:
+                    yield event
+            if attempt.failed is None:
+                return
+            asked, partial = asked + 1, attempt.arrived() or partial
+            error, again, wanted = attempt.failed
+            if not attempt.text_tools and prompt.tools and _is_about_tools(error):
+                self.text_tools, delay.seconds, reason = True, 0.0, _TOOLS_IN_TEXT
+            else:
+                spent += 1
+                longest = self.transport.longest_wait
+                delay.seconds = wait_before(spent, wanted, longest, random.random())
+                left = deadline - asyncio.get_running_loop().time()
+                if not again or spent > self.transport.retries or delay.seconds >= left:
+                    raise _final(error, asked, partial)
+                reason = _reason(error)
+            yield Retrying(reason, delay.seconds, asked, attempt.shown)
+            with pause:
+                raise error  # stamina waits
+
+    def wire(self, prompt: Prompt) -> Wire:
+        return wire_for(
+            self.chosen,
+            prompt.tools,
+            text_tools=self.text_tools,
+            thinking_off=prompt.generation.effort == "none",
+        )
+
+    def prompt(self, prompt: Prompt) -> Prompt:
+        """As this model is asked."""
+        generation = generation_for(self.chosen, prompt.generation)
+        return msgspec.structs.replace(
+            prompt, model=self.chosen.asked_as, generation=generation, stream=True
+        )
+
+    def body(self, wire: Wire, messages: Shown, prompt: Prompt) -> bytes:
+        """What was written for the last request is not written again if it is still the same."""
+        if self._encoder is None or self._encoder.wire != wire:
+            self._encoder = Encoder(wire)
+        return self._encoder.encode(messages, prompt).body
+
+    async def address(self) -> Address:
+        url, key = self.chosen.endpoint.url, self.chosen.key
+        if self._locate is not None:
+            url, secret = await self._locate()
+            key = self._located
+            if key is None or key.reveal() != secret:
+                key = self._located = Key(secret)
+        if key is not None:
+            self._logged.keys.add(key)
+        return Address(url, key)
+
+    @property
+    def secrets(self) -> tuple[Key, ...]:
+        return tuple(self._logged.keys)
+
+    def client(self) -> httpx.AsyncClient:
+        if self._client is None:
+            self._client = open_client(self.transport)
+            self._logged.put_on()
+        return self._client
+
+
+class _Attempt:
+    """One request and its answer. What goes wrong ends the events and is in `failed`.
+
+    It is a value and not an exception, so that no error has one of httpx, whose requests carry the
+    key, as its context.
+    """
+
+    def __init__(self, model: HttpModel, deadline: float) -> None:
+        self.failed: Failed | None = None
+        self.shown = False
+        self.text_tools = model.text_tools  # another question may find out meanwhile
+        self._model, self._deadline = model, deadline
+        self._read: Callable[[], Message] | None = None  # what has arrived
+        self._url = ""
+
+    def arrived(self) -> Message | None:
+        message = self._read() if self._read is not None else None
+        if message is None or not message.parts:
+            return None
+        return msgspec.structs.replace(message, model=self._model.name)
+
+    async def events(self, messages: Shown, prompt: Prompt) -> AsyncGenerator[Event, None]:
+        import httpx
+
+        model = self._model
+        try:
+            prompt = model.prompt(prompt)
+            wire = model.wire(prompt)
+            request = await self._request(wire, messages, prompt)
+            response = await self._soon(model.client().send(request, stream=True))
+            try:
+                async with aclosing(self._answer(response, wire)) as events:
+                    async for event in events:
+                        self.shown = self.shown or isinstance(event, Delta)
+                        yield event
+            finally:
+                await response.aclose()
+        except TimeoutError:
+            self._fail(Failed(out_of_time(self._url, model.transport), again=False))
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            self._fail(broken(error, self._url, model.transport))
+        except ModelError as error:
+            self._fail(Failed(error, again=isinstance(error, Busy)))
+
+    async def _request(self, wire: Wire, messages: Shown, prompt: Prompt) -> httpx.Request:
+        model, endpoint = self._model, self._model.chosen.endpoint
+        base, key = await model.address()
+        self._url = url_for(endpoint, base, prompt.model)
+        return model.client().build_request(
+            "POST",
+            self._url,
+            content=model.body(wire, messages, prompt),
+            headers=headers_for(endpoint, key, model.transport),
+        )
+
+    async def _answer(self, response: httpx.Response, wire: Wire) -> AsyncGenerator[Event, None]:
+        headers = header_map(response.headers)
+        if not 200 <= response.status_code < 300:
+            body = await self._body(response, MAX_BODY)
+            variable = self._model.chosen.variable
+            now = time.time()
+            self._fail(refusal(response.status_code, headers, body, variable=variable, now=now))
+            return
+        kind = headers.get("content-type", "").lower()
+        if "html" in kind:
+            raise no_reply(await self._body(response, 2_000))
+        events = self._whole if "application/json" in kind else self._streamed
+        async with aclosing(events(response, wire)) as pieces:
+            async for event in pieces:
+                yield event
+
+    async def _streamed(self, response: httpx.Response, wire: Wire) -> AsyncGenerator[Event, None]:
+        decoder = wire.decoder()
+        self._read = decoder.message
+        async with aclosing(_pieces(response)) as pieces:
+            while (piece := await self._soon(anext(pieces, None))) is not None:
+                for delta in decoder.feed(piece):
+                    yield delta
+        try:
+            rest = decoder.close()
+        except BadReply as error:  # it ended in the middle of something
+            self._fail(Failed(error, again=True))
+            return
+        for delta in rest:
+            yield delta
+        message = decoder.message()
+        why = _unfinished(message, host_of(self._url))
+        if why is not None:
+            self._fail(Failed(why, again=True))
+        else:
+            yield msgspec.structs.replace(message, model=self._model.name)
+
+    async def _whole(self, response: httpx.Response, wire: Wire) -> AsyncGenerator[Event, None]:
+        """From a server that does not stream, though it was asked to."""
+        body = await self._body(response, MAX_EVENT)
+        message = wire.read_reply(body)
+        self._read = lambda: message
+        for part in message.parts:
+            if isinstance(part, Text | Thought):
+                yield Delta("text" if isinstance(part, Text) else "thought", part.text)
+            elif isinstance(part, ToolCall):
+                yield Delta("call", part.arguments, part.name)
+        yield msgspec.structs.replace(message, model=self._model.name)
+
+    async def _body(self, response: httpx.Response, limit: int) -> bytes:
+        found = bytearray()
+        async with aclosing(_pieces(response)) as pieces:
+            while len(found) < limit:
+                piece = await self._soon(anext(pieces, None))
+                if piece is None:
+                    break
+                found += piece
+        return bytes(found[:limit])
+
+    async def _soon(self, waiting: Awaitable[_T]) -> _T:
+        """Never across a `yield`: the time is over for us, not for whoever reads our events."""
+        async with asyncio.timeout_at(self._deadline):
+            return await waiting
+
+    def _fail(self, failed: Failed) -> None:
+        error = redact_error(failed.error, self._model.secrets)
+        error.__cause__ = error.__context__ = error.__traceback__ = None
+        self.failed = failed._replace(error=error)
+
+
+def _pieces(response: httpx.Response) -> AsyncGenerator[bytes, None]:
+    return cast("AsyncGenerator[bytes, None]", response.aiter_bytes())
+
+
+def _unfinished(message: Message, host: str) -> ModelError | None:
+    """Why a stream that ended in good order is no reply nevertheless."""
+    if message.finish:
+        return None
+    if not any(not isinstance(part, Thought) for part in message.parts):
+        return BadReply(_EMPTY)
+    for part in message.parts:
+        if isinstance(part, ToolCall):
+            try:
+                msgspec.json.decode(part.arguments)
+            except (msgspec.MsgspecError, UnicodeError, RecursionError):
+                return Unreachable(host, "the reply ended in the middle of a call")
+    return None
+
+
+def _is_about_tools(error: ModelError) -> bool:
+    return isinstance(error, ProviderFailed) and refuses_tools(error.said, error.status)
+
+
+def _reason(error: ModelError) -> str:
+    if isinstance(error, ProviderFailed):
+        return f"{error.said} ({error.status})" if error.status else error.said
+    return str(getattr(error, "why", "") or getattr(error, "what", "") or error)
+
+
+def _final(error: ModelError, asked: int, partial: Message) -> ModelError:
+    if isinstance(error, Busy):
+        error = Busy(error.said, error.status, asked)
+    keep_partial(error, partial)
+    return error

@@ -1,0 +1,231 @@
+"""The model that needs no key and no network: a child process that speaks OpenAI on loopback.
+
+`endpoint()` gives the address and the key of a child that runs; it is started when it is first
+needed, and again when it has ended. One child serves the whole process, whatever event loops come
+and go; it ends with the last `Embedded.aclose()`, and with this process however that ends. The key
+is random for each child and is shown nowhere. What goes wrong is a `ModelError` with its reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import importlib.util
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+from weakref import WeakSet
+
+from recollect.errors import ModelError
+from recollect.models import weights
+from recollect.models.keys import MASK
+from recollect.models.serving import HOST, Order
+
+NAME = "smollm2-135m"
+WINDOW = 8_192  # tokens that each request may have
+SLOTS = 2
+OUTPUT = 2_048  # tokens, where a request sets no limit
+_START = 60.0  # seconds; one is usual, a busy machine takes longer
+_END = 3.0
+_KNOCK = 2.0
+_SAID = 400  # characters of the child's last words that are shown
+
+
+class Address(NamedTuple):
+    url: str  # what `/chat/completions` is put behind
+    key: str
+
+    def __repr__(self) -> str:
+        return f"Address({self.url!r}, {MASK})"
+
+
+class EngineFailed(ModelError):
+    """The child process of the embedded model did not start, or ended by itself."""
+
+    def __init__(self, why: str, remedy: str = "ask again and it is started anew") -> None:
+        super().__init__(
+            f"the embedded model failed: {why}; {remedy}, "
+            "or ask another model (`recollect models` lists them)"
+        )
+        self.why = why
+
+
+class Embedded:
+    """One user of the shared child. `path` names other weights than the usual ones."""
+
+    def __init__(
+        self, *, path: Path | None = None, progress: weights.Progress | None = None
+    ) -> None:
+        self._path, self._progress = path, progress
+        self._child: _Child | None = None
+
+    async def endpoint(self) -> Address:
+        """Ask for it before each request: it is another one when the child was started again."""
+        child = self._child
+        if child is None or not await asyncio.to_thread(child.answers):
+            async with _starting():
+                child = self._child = await self._begin()
+        return Address(f"http://{HOST}:{child.port}/v1", child.key)
+
+    async def aclose(self) -> None:
+        self._child = None
+        await asyncio.to_thread(_shared.leave, self)
+
+    async def _begin(self) -> _Child:
+        child = await asyncio.to_thread(_shared.join, self._path, self)
+        if child is not None:
+            return child
+        path = self._path or await weights.obtain(progress=self._progress)
+        return await asyncio.to_thread(_shared.start, self._path, path, self)
+
+
+async def endpoint() -> Address:
+    """For whoever has nothing to close: this child runs until the process ends."""
+    return await _everybody.endpoint()
+
+
+class _Child:
+    """A process that has announced its port."""
+
+    def __init__(self, path: Path) -> None:
+        self.key = secrets.token_urlsafe(32)
+        self.users: WeakSet[Embedded] = WeakSet()
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the child
+        self.process = subprocess.Popen(
+            # -P: a module of the current folder must not pass for one of ours
+            [sys.executable, "-P", "-m", "recollect.models.serving"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._said,
+            start_new_session=True,  # Ctrl-C stops an answer, not the model
+        )
+        self.port = self._announced(path)
+
+    def answers(self) -> bool:
+        """A process that is about to end still counts as running, but takes no connection."""
+        if self.process.poll() is not None:
+            return False
+        try:
+            socket.create_connection((HOST, self.port), _KNOCK).close()
+        except ConnectionError:
+            return False
+        except TimeoutError:  # very busy, but there
+            return True
+        return True
+
+    def _announced(self, path: Path) -> int:
+        threads = max(
+            1, min(4, _cores() // 2)
+        )  # more of them wait for each other on a busy machine
+        order = Order(str(path), self.key, NAME, WINDOW, SLOTS, OUTPUT, threads)
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        late = threading.Timer(_START, self.process.kill)
+        late.start()
+        try:
+            self.process.stdin.write(json.dumps(order._asdict()).encode() + b"\n")
+            self.process.stdin.flush()
+            return int(json.loads(self.process.stdout.readline(200))["port"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            self.process.kill()
+            why = self.why_it_ended()
+            self.end()
+            raise EngineFailed(f"it did not start: {why}") from error
+        finally:
+            late.cancel()
+
+    def why_it_ended(self) -> str:
+        status = self.process.wait(_END)
+        how = f"signal {-status} ended it" if status < 0 else f"it ended with status {status}"
+        if self._said.closed:
+            return how
+        self._said.seek(max(0, self._said.seek(0, os.SEEK_END) - 4 * _SAID))
+        words = " ".join(self._said.read().decode("utf-8", "replace").split())[-_SAID:]
+        shown = "".join(c if c.isprintable() else "?" for c in words)
+        return f"{how} ({shown})" if shown else how
+
+    def end(self) -> None:
+        """Its input ends, and so does it; a child that hangs is killed."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        with suppress(BrokenPipeError):
+            self.process.stdin.close()
+        try:
+            self.process.wait(_END)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
+        self._said.close()
+
+
+class _Children:
+    """The children of this process, one for each path. Threads hold the lock, no event loop does:
+    a start takes seconds."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: dict[Path | None, _Child] = {}
+
+    def join(self, key: Path | None, user: Embedded) -> _Child | None:
+        """The child that runs, with one more user; a dead one is cleared away."""
+        with self._lock:
+            return self._join(key, user)
+
+    def start(self, key: Path | None, path: Path, user: Embedded) -> _Child:
+        if importlib.util.find_spec("xllamacpp") is None:
+            why = "xllamacpp, which runs it, is not installed"
+            raise EngineFailed(why, "install it where your machine has it")
+        with self._lock:
+            child = self._join(key, user)
+            if child is None:
+                child = self._running[key] = _Child(path)
+                child.users.add(user)
+            return child
+
+    def leave(self, user: Embedded) -> None:
+        with self._lock:
+            for key, child in list(self._running.items()):
+                child.users.discard(user)
+                if not child.users:
+                    self._running.pop(key).end()
+
+    def end(self) -> None:
+        with self._lock:
+            while self._running:
+                self._running.popitem()[1].end()
+
+    def _join(self, key: Path | None, user: Embedded) -> _Child | None:
+        child = self._running.get(key)
+        if child is not None and not child.answers():
+            self._running.pop(key).end()
+            return None
+        if child is not None:
+            child.users.add(user)
+        return child
+
+
+_shared = _Children()
+atexit.register(_shared.end)
+_everybody = Embedded()
+_locks: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}
+
+
+def _starting() -> asyncio.Lock:
+    """Held while the weights are fetched and the child starts: not twice at the same time."""
+    for loop in [loop for loop in _locks if loop.is_closed()]:
+        _locks.pop(loop, None)
+    return _locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+
+
+def _cores() -> int:
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1

@@ -1,0 +1,153 @@
+"""Keys of providers: where they come from, and that nobody ever reads one.
+
+A key comes from the environment, else from the person's keyring, where there is one. A `Key`
+shows itself as `[key]` everywhere and gives its secret only to whoever asks for it by name.
+`redact` takes keys out of any text, also URL-quoted, cut off at the end, or when they are only
+recognised by what stands before them. It is linear. A `KeyFilter` does the same to what httpx and
+httpcore log: they log no request headers, but all that a server answers with.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
+from typing import NoReturn
+from urllib.parse import quote, quote_plus
+
+from recollect.errors import ModelError
+
+SERVICE = "recollect"  # in the keyring
+MASK = "[key]"
+_SHORTEST = 6  # a shorter secret is none, and its letters are everywhere
+_CARRIED = re.compile(r"[!-~]+")  # what a header can carry
+_VALUE = r"(?!\[key\]|(?:bearer|basic)\b)[^\s\"',;&}\]]{6,4096}"
+_PATTERNS = (
+    # a word such as "Bearer authentication" has no digit, a token has
+    re.compile(rf"(?i)(\bbearer[ \t]{{1,4}})(?=[^\s\"']{{0,200}}[0-9]){_VALUE}"),
+    re.compile(
+        r"(?i)(\b(?:authorization|(?:x-)?(?:goog-)?api[-_]?key|access[-_]token)"
+        r"[\"']{0,2}[ \t]{0,4}[:=][ \t]{0,4}[\"']{0,2}(?:(?:bearer|basic)[ \t]{1,4})?)" + _VALUE
+    ),
+    re.compile(r"(?i)([?&;](?:key|token)=)(?!\[key\])[^&\s\"'<>;]{1,4096}"),
+)
+
+
+class Key:
+    """A secret that does not show itself; `variable` is where it came from."""
+
+    __slots__ = ("_secret", "variable")
+
+    def __init__(self, secret: str, variable: str = "") -> None:
+        self._secret, self.variable = secret, variable
+
+    def reveal(self) -> str:
+        """The secret, for a header and for nothing else."""
+        return self._secret
+
+    def __repr__(self) -> str:
+        return MASK
+
+    __str__ = __repr__
+
+    def __format__(self, form: str) -> str:
+        return format(MASK, form)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a key is neither copied nor written anywhere")
+
+
+def find(
+    variables: Sequence[str],
+    environment: Mapping[str, str] | None = None,
+    ring: Callable[[str], str | None] | None = None,
+) -> Key | None:
+    """The key in the first of these variables that is set, else of the first in the keyring."""
+    environment = os.environ if environment is None else environment
+    ring = _from_keyring if ring is None else ring
+    for look in (environment.get, ring):
+        for variable in variables:
+            secret = (look(variable) or "").strip()
+            if not secret:
+                continue
+            if not _CARRIED.fullmatch(secret):
+                raise ModelError(
+                    f"the key in {variable} has characters that no key has; set it again"
+                )
+            return Key(secret, variable)
+    return None
+
+
+def _from_keyring(variable: str) -> str | None:
+    try:
+        keyring, errors = import_module("keyring"), import_module("keyring.errors")
+    except ImportError:
+        return None
+    try:
+        found = keyring.get_password(SERVICE, variable)
+    except errors.KeyringError:  # locked, or none on this machine: as good as no key
+        return None
+    return found if isinstance(found, str) else None
+
+
+def redact(text: str, keys: Iterable[Key | None] = ()) -> str:
+    """The text with `[key]` in place of every key."""
+    for secret in _secrets(keys):
+        for form in {secret, quote(secret, safe=""), quote(secret), quote_plus(secret)}:
+            text = text.replace(form, MASK)
+        text = _without_beginning(text, secret)
+    for pattern in _PATTERNS:
+        text = pattern.sub(rf"\1{MASK}", text)
+    return text
+
+
+def _secrets(keys: Iterable[Key | None]) -> list[str]:
+    """The longest first: one may begin with another."""
+    found = {key.reveal() for key in keys if key is not None}
+    return sorted((s for s in found if len(s) >= _SHORTEST), key=len, reverse=True)
+
+
+def _without_beginning(text: str, secret: str) -> str:
+    """A text that was shortened in the middle of a key ends with its beginning."""
+    for mark in ("…", "...", ""):
+        bare = text.removesuffix(mark)
+        for length in range(len(secret) - 1, _SHORTEST - 1, -1):
+            if bare.endswith(secret[:length]):
+                return bare[:-length] + MASK + text[len(bare) :]
+    return text
+
+
+def redact_error(error: ModelError, keys: Sequence[Key | None]) -> ModelError:
+    """The same error; what it says and the texts it carries hold no key any more."""
+    error.args = tuple(redact(a, keys) if isinstance(a, str) else a for a in error.args)
+    for name, value in vars(error).items():
+        if isinstance(value, str):
+            vars(error)[name] = redact(value, keys)
+    return error
+
+
+class KeyFilter(logging.Filter):
+    """Takes keys out of log records, as long as it is on the loggers."""
+
+    _LOGGERS = ("httpx", "httpcore.connection", "httpcore.http11", "httpcore.proxy")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keys: set[Key] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        said = record.getMessage()
+        clean = redact(said, self.keys)
+        if clean != said:
+            record.msg, record.args = clean, None
+        return True
+
+    def put_on(self) -> None:
+        for name in self._LOGGERS:
+            logging.getLogger(name).addFilter(self)
+
+    def take_off(self) -> None:
+        for name in self._LOGGERS:
+            logging.getLogger(name).removeFilter(self)

@@ -1,0 +1,373 @@
+"""What is known of models and of the places where they are asked: data, and nothing else.
+
+A `Profile` holds for every model whose name begins with its prefix; the longest prefix wins, and an
+unknown model gets a stated default. An `Endpoint` is a place with an address, a wire format and the
+variables that may hold its key. Prices hold for a name exactly, or with a date behind it: a newer
+sibling with a similar name may cost anything.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from recollect.entries import Usage
+from recollect.settings import Price, Wishes
+
+OTHER_WEIGHT = 1.5  # tokens for a character beyond ASCII, when nothing better is known
+IMAGE = 3_000
+LARGE_WINDOW = 1_000_000
+UNKNOWN_WINDOW = 32_768  # safe for what people run at home; a setting names another
+# How thinking is switched off: a field of the request, or words in the user's messages.
+ThinkSwitch: TypeAlias = Literal[
+    "", "enable_thinking", "reasoning_effort", "no_think_tag", "slash_no_think"
+]
+WireName: TypeAlias = Literal["gemini", "openai", "anthropic"]
+
+_IMAGES = ("image/",)
+_CLAUDE = ("image/", "application/pdf", "text/plain")
+_GEMINI = ("image/", "audio/", "video/", "application/pdf", "text/")
+_OPENAI = ("image/", "application/pdf")
+EMBEDDED = "smollm2-135m"
+
+
+class Profile(msgspec.Struct, frozen=True):
+    """What is known of the models whose names begin like this."""
+
+    prefix: str
+    window: int
+    vocabulary: str = ""  # splintr's name for it; none when it is not public
+    other: float = OTHER_WEIGHT  # tokens for a character beyond ASCII, when estimated
+    image: int = IMAGE
+    endpoint: str = ""  # where a bare name is asked; none: only as `endpoint/name`
+    output: int = 8_192  # tokens that a reply may have
+    tools: Literal["native", "text"] = "native"
+    thinks: Literal["", "field", "text"] = ""  # how its thoughts come
+    reasoning: str = ""  # the OpenAI format's field in which it takes its thoughts back
+    think_switch: ThinkSwitch = ""
+    system_role: str = "system"
+    max_tokens_field: str = "max_tokens"
+    sampling: bool = True  # whether temperature and top_p are accepted
+    media: tuple[str, ...] = ()  # beginnings of the MIME types it takes
+    price: Price | None = None
+    wishes: Wishes = Wishes()
+
+    @property
+    def threshold(self) -> int:
+        """Where compaction begins: a fifth of a large window, seven tenths of a small one."""
+        return int(self.window * (0.2 if self.window >= LARGE_WINDOW else 0.7))
+
+
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """A place where models are asked."""
+
+    name: str
+    wire: WireName
+    url: str  # empty: known only once it runs, as with the embedded model
+    keys: tuple[str, ...] = ()  # variables, the first that is set wins; none: no key is wanted
+    headers: tuple[tuple[str, str], ...] = ()
+    default: str = ""  # the model that is asked when nobody names one
+    think_switch: ThinkSwitch = ""  # instead of the profile's, for models that have one
+    also: tuple[str, ...] = ()  # other names for it
+
+
+def _gemini(prefix: str, window: int = 1_048_576, output: int = 65_536) -> Profile:
+    return Profile(
+        prefix,
+        window,
+        other=1.1,
+        image=258,
+        endpoint="gemini",
+        output=output,
+        thinks="field",
+        media=_GEMINI,
+    )
+
+
+def _gpt(prefix: str, window: int, output: int, *, vocabulary: str = "o200k_base") -> Profile:
+    return Profile(
+        prefix,
+        window,
+        vocabulary,
+        endpoint="openai",
+        output=output,
+        max_tokens_field="max_completion_tokens",
+        media=_OPENAI,
+    )
+
+
+def _thinking_gpt(prefix: str, window: int, output: int) -> Profile:
+    """Takes instructions from a developer, and neither temperature nor top_p."""
+    return msgspec.structs.replace(
+        _gpt(prefix, window, output),
+        system_role="developer",
+        think_switch="reasoning_effort",
+        sampling=False,
+    )
+
+
+def _claude(prefix: str, output: int, window: int = 200_000, *, sampling: bool = True) -> Profile:
+    return Profile(
+        prefix,
+        window,
+        other=1.2,
+        image=1_600,
+        endpoint="anthropic",
+        output=output,
+        thinks="field",
+        sampling=sampling,
+        media=_CLAUDE,
+    )
+
+
+def _claude_5(prefix: str) -> Profile:
+    # from Claude Sonnet 5 on, a temperature other than the default is answered with 400
+    # (platform.claude.com, models/sonnet-5/overview)
+    return _claude(prefix, 128_000, 1_000_000, sampling=False)
+
+
+def _qwen(prefix: str, window: int, vocabulary: str, *, thinks: bool = False) -> Profile:
+    # Servers that take the thoughts out of the text send them in a field; others leave them there.
+    # Reading both costs nothing, so they are said to come in the text.
+    return Profile(
+        prefix,
+        window,
+        vocabulary,
+        endpoint="dashscope",
+        thinks="text" if thinks else "",
+        think_switch="slash_no_think" if thinks else "",
+    )
+
+
+def _llama(prefix: str, window: int, vocabulary: str = "llama3") -> Profile:
+    return Profile(prefix, window, vocabulary, output=min(window, 8_192))
+
+
+UNKNOWN = Profile("", UNKNOWN_WINDOW, media=_IMAGES)
+PROFILES = (
+    _gemini("gemini-1.5-pro", 2_097_152, 8_192),
+    _gemini("gemini-1.5", output=8_192),
+    _gemini("gemini-2.0", output=8_192),
+    _gemini("gemini"),
+    Profile("gemma-2", 8_192, "gemma2", tools="text"),
+    Profile("gemma-3", 131_072, "gemma3", tools="text", media=_IMAGES),
+    Profile("gemma", 8_192, "gemma2", tools="text"),
+    _thinking_gpt("gpt-5", 400_000, 128_000),
+    _gpt("gpt-4.1", 1_047_576, 32_768),
+    _gpt("gpt-4o", 128_000, 16_384),
+    _gpt("gpt-4-turbo", 128_000, 4_096, vocabulary="cl100k_base"),
+    _gpt("gpt-4", 8_192, 8_192, vocabulary="cl100k_base"),
+    _gpt("gpt-3.5", 16_385, 4_096, vocabulary="cl100k_base"),
+    Profile("gpt-oss", 131_072, "o200k_base", thinks="field", think_switch="reasoning_effort"),
+    _gpt("chatgpt-4o", 128_000, 16_384),
+    _thinking_gpt("o1", 200_000, 100_000),
+    _thinking_gpt("o3", 200_000, 100_000),
+    _thinking_gpt("o4", 200_000, 100_000),
+    _claude("claude-3-haiku", 4_096),
+    _claude("claude-3-opus", 4_096),
+    _claude("claude-3-5", 8_192),
+    _claude("claude-opus-4-5", 64_000),
+    _claude("claude-opus-4", 32_000),
+    _claude("claude", 64_000),
+    _claude_5("claude-opus-5"),
+    _claude_5("claude-sonnet-5"),
+    _claude_5("claude-haiku-5"),
+    _claude_5("claude-fable-5"),
+    _qwen("qwen3-coder", 262_144, "qwen3"),
+    _qwen("qwen3", 131_072, "qwen3", thinks=True),
+    _qwen("qwen2.5", 131_072, "qwen2.5"),
+    _qwen("qwen", 32_768, "qwen2.5"),
+    _qwen("qwen-plus", 131_072, "qwen3", thinks=True),
+    _qwen("qwq", 131_072, "qwen2.5", thinks=True),
+    # it wants the thoughts of an exchange with tools back (api-docs.deepseek.com, thinking mode)
+    Profile(
+        "deepseek",
+        131_072,
+        "deepseek_v3",
+        endpoint="deepseek",
+        thinks="field",
+        reasoning="reasoning_content",
+    ),
+    # R1 and what was distilled from it, as people run it themselves
+    Profile("deepseek-r1", 131_072, "deepseek_v3", tools="text", thinks="text"),
+    Profile("glm-4.6", 200_000, "glm4", endpoint="zhipu", output=131_072, thinks="field"),
+    Profile("glm", 131_072, "glm4", endpoint="zhipu", thinks="field"),
+    Profile(
+        "kimi-k2",
+        262_144,
+        "kimi_k2",
+        endpoint="moonshot",
+        thinks="field",
+        reasoning="reasoning_content",
+    ),
+    Profile("kimi", 131_072, "kimi_k2", endpoint="moonshot"),
+    _llama("llama-4", 1_048_576),
+    _llama("llama-3.1", 131_072),
+    _llama("llama-3.2", 131_072),
+    _llama("llama-3.3", 131_072),
+    _llama("llama3.1", 131_072),  # Ollama's spelling
+    _llama("llama3.2", 131_072),
+    _llama("llama3.3", 131_072),
+    _llama("llama3", 8_192),
+    _llama("llama-3", 8_192),
+    _llama("llama", 4_096, "llama2"),
+    Profile("mistral", 131_072, "mistral_v3", endpoint="mistral"),
+    # at temperature 0 it repeats itself
+    Profile(
+        "smollm2",
+        8_192,
+        endpoint="embedded",
+        output=2_048,
+        tools="text",
+        wishes=Wishes(temperature=0.2),
+    ),
+)
+
+# In the order in which they are looked at for a key when no model is named.
+ENDPOINTS = (
+    Endpoint(
+        name="gemini",
+        wire="gemini",
+        url="https://generativelanguage.googleapis.com",
+        keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        default="gemini-flash-latest",
+        also=("google",),
+    ),
+    Endpoint(
+        name="openai",
+        wire="openai",
+        url="https://api.openai.com/v1",
+        keys=("OPENAI_API_KEY",),
+        default="gpt-5-mini",
+    ),
+    Endpoint(
+        name="anthropic",
+        wire="anthropic",
+        url="https://api.anthropic.com",
+        keys=("ANTHROPIC_API_KEY",),
+        headers=(("anthropic-version", "2023-06-01"),),
+        default="claude-sonnet-5",
+    ),
+    Endpoint(
+        name="deepseek",
+        wire="openai",
+        url="https://api.deepseek.com/v1",
+        keys=("DEEPSEEK_API_KEY",),
+        default="deepseek-chat",
+    ),
+    Endpoint(
+        name="dashscope",
+        wire="openai",
+        url="https://dashscope.aliyuncs.com/compatible-mode/v1",
+        keys=("DASHSCOPE_API_KEY",),
+        default="qwen-plus",
+        think_switch="enable_thinking",
+        also=("qwen", "alibaba"),
+    ),
+    Endpoint(
+        name="zhipu",
+        wire="openai",
+        url="https://open.bigmodel.cn/api/paas/v4",
+        keys=("ZHIPUAI_API_KEY", "ZHIPU_API_KEY"),
+        default="glm-4.6",
+    ),
+    Endpoint(
+        name="zai",
+        wire="openai",
+        url="https://api.z.ai/api/paas/v4",
+        keys=("ZAI_API_KEY",),
+        default="glm-4.6",
+        also=("z-ai",),
+    ),
+    Endpoint(
+        name="moonshot",
+        wire="openai",
+        url="https://api.moonshot.ai/v1",
+        keys=("MOONSHOT_API_KEY",),
+        default="kimi-k2-turbo-preview",
+    ),
+    Endpoint(
+        name="mistral",
+        wire="openai",
+        url="https://api.mistral.ai/v1",
+        keys=("MISTRAL_API_KEY",),
+        default="mistral-medium-latest",
+    ),
+    Endpoint(
+        name="openrouter",
+        wire="openai",
+        url="https://openrouter.ai/api/v1",
+        keys=("OPENROUTER_API_KEY",),
+        headers=(("X-Title", "recollect"),),
+        default="openrouter/auto",
+    ),
+    Endpoint(name="ollama", wire="openai", url="http://localhost:11434/v1"),
+    Endpoint(name="lmstudio", wire="openai", url="http://localhost:1234/v1"),
+    Endpoint(
+        name="vllm", wire="openai", url="http://localhost:8000/v1", think_switch="enable_thinking"
+    ),
+    Endpoint(name="embedded", wire="openai", url="", default=EMBEDDED),
+)
+
+# US dollars for a million tokens: input, output, cached input. Claude: the provider's list as of
+# November 2026. GPT and Gemini: their lists as of late 2025. Models with peak hours or with a
+# dearer price for long prompts are left out.
+PRICES = {
+    "claude-opus-5": Price(5.0, 25.0, 0.5),
+    "claude-opus-4-8": Price(5.0, 25.0, 0.5),
+    "claude-opus-4-7": Price(5.0, 25.0, 0.5),
+    "claude-opus-4-6": Price(5.0, 25.0, 0.5),
+    "claude-opus-4-5": Price(5.0, 25.0, 0.5),
+    "claude-opus-4-1": Price(15.0, 75.0, 1.5),
+    "claude-sonnet-5-5": Price(2.0, 10.0, 0.2),
+    "claude-sonnet-5": Price(2.0, 10.0, 0.2),
+    "claude-haiku-4-5": Price(1.0, 5.0, 0.1),
+    "gpt-5": Price(1.25, 10.0, 0.125),
+    "gpt-5-mini": Price(0.25, 2.0, 0.025),
+    "gpt-5-nano": Price(0.05, 0.4, 0.005),
+    "gpt-4.1": Price(2.0, 8.0, 0.5),
+    "gpt-4.1-mini": Price(0.4, 1.6, 0.1),
+    "gpt-4.1-nano": Price(0.1, 0.4, 0.025),
+    "gpt-4o": Price(2.5, 10.0, 1.25),
+    "gpt-4o-mini": Price(0.15, 0.6, 0.075),
+    "o3": Price(2.0, 8.0, 0.5),
+    "o4-mini": Price(1.1, 4.4, 0.275),
+    "gemini-2.5-flash": Price(0.3, 2.5, 0.03),
+    "gemini-2.5-flash-lite": Price(0.1, 0.4, 0.01),
+}
+_DATED = re.compile(r"-20\d\d-?\d\d-?\d\d$")
+
+
+@lru_cache(256)
+def profile_of(model: str) -> Profile:
+    """By the longest prefix; `openai/gpt-4o` and `models/gemini-2.5-pro` are looked through."""
+    name = model.lower().rsplit("/", 1)[-1].strip()
+    fitting = [profile for profile in PROFILES if name.startswith(profile.prefix)]
+    profile = max(fitting, key=lambda profile: len(profile.prefix), default=UNKNOWN)
+    price = PRICES.get(_DATED.sub("", name))
+    return msgspec.structs.replace(profile, price=price) if price else profile
+
+
+def is_known(model: str) -> bool:
+    return profile_of(model) is not UNKNOWN
+
+
+def cost_of(usage: Usage, price: Price | None) -> float | None:
+    """US dollars for what a reply reports; what was written to a cache is taken for plain input."""
+    if price is None:
+        return None
+    cached = min(usage.cached, usage.input) if price.cached is not None else 0
+    # Gemini counts thoughts apart from the output, the others within it; all bill them as output
+    output = max(usage.output, usage.total - usage.input - usage.tool)
+    fresh = usage.input - cached + usage.tool
+    dollars = fresh * price.input + cached * (price.cached or 0.0) + output * price.output
+    return dollars / 1_000_000
+
+
+def endpoint_of(name: str) -> Endpoint | None:
+    """The endpoint of this name, however it is spelt."""
+    low = name.lower()
+    return next((e for e in ENDPOINTS if low == e.name or low in e.also), None)

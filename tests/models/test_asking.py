@@ -1,0 +1,242 @@
+"""Asking a model over HTTP, when all goes well."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from recollect.codecs.wire import Delta, Generation, Prompt, Tool
+from recollect.entries import Message, Text, Usage
+from recollect.models.choosing import wire_for
+from recollect.models.client import HttpModel
+from recollect.models.contract import Model
+from recollect.profiles import WireName
+from recollect.settings import Transport
+from recollect.testing import call, model, user
+from tests.models.server import (
+    DONE,
+    END,
+    HELLO,
+    KEY,
+    QUICK,
+    ask,
+    chosen,
+    event,
+    events_of,
+    final,
+    http,
+    plays,
+    retries,
+    serving,
+    text_of,
+)
+
+PLACES: list[tuple[WireName, str, str, str, str]] = [
+    ("openai", "gpt-4o", "/chat/completions", "authorization", f"Bearer {KEY}"),
+    ("anthropic", "claude-sonnet-4-5", "/v1/messages", "x-api-key", KEY),
+    (
+        "gemini",
+        "gemini-2.5-pro",
+        "/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse",
+        "x-goog-api-key",
+        KEY,
+    ),
+]
+
+
+@pytest.mark.parametrize(("wire", "name", "path", "header", "secret"), PLACES)
+def test_each_format_is_asked_at_its_path_with_the_key_in_its_header(
+    wire: WireName, name: str, path: str, header: str, secret: str
+) -> None:
+    reply = Message(
+        role="model",
+        parts=(Text(text="I look."), call("grep", pattern="x")),
+        finish="calls",
+        usage=Usage(input=7, output=3, total=10),
+    )
+    stream = b"".join(wire_for(chosen("", wire, name)).write_stream(reply))
+    events, server = ask(http(stream), wire=wire, model=name)
+    message = final(events)
+    assert message.parts[0] == Text(text="I look.")
+    assert (message.model, message.finish, len(message.parts)) == (name, "calls", 2)
+    assert message.usage is not None
+    assert (message.usage.input, message.usage.output) == (7, 3)
+    assert text_of(events) == "I look."
+    asked = server.asked[0]
+    assert asked.line == f"POST {path} HTTP/1.1"
+    assert asked.headers[header] == secret
+    assert KEY not in asked.line
+    json.loads(asked.body)
+
+
+def test_a_model_behind_http_is_a_model() -> None:
+    asked: Model = HttpModel(chosen("http://localhost:1"))
+    assert asked.name == "gpt-4o"
+
+
+def test_a_stream_cut_into_single_bytes_gives_the_same_reply() -> None:
+    pieces = [HELLO[i : i + 1] for i in range(len(HELLO))]
+    events, _ = ask(plays(*pieces, end=END))
+    assert final(events).parts == (Text(text="hello"),)
+    assert text_of(events) == "hello"
+
+
+def test_pieces_arrive_while_the_server_still_writes() -> None:
+    async def main() -> None:
+        heard = asyncio.Event()
+
+        async def wait(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await heard.wait()
+            rest = event("lo") + event(finish="stop") + DONE
+            writer.write(b"%x\r\n%s\r\n" % (len(rest), rest) + END)
+            await writer.drain()
+
+        async with (
+            serving(plays(event("hel"), then=wait)) as server,
+            HttpModel(chosen(server.url), QUICK) as asked,
+        ):
+            events = []
+            async for piece in asked.stream([user("hi")], Prompt(model="m")):
+                events.append(piece)
+                heard.set()
+            assert events[0] == Delta("text", "hel")
+            assert text_of(events) == "hello"
+
+    asyncio.run(main())
+
+
+def test_a_server_that_does_not_stream_is_understood() -> None:
+    reply = Message(role="model", parts=(Text(text="at once"),), finish="stop")
+    body = wire_for(chosen("")).write_reply(reply)
+    events, _ = ask(http(body, kind="application/json; charset=utf-8"))
+    assert final(events).parts == (Text(text="at once"),)
+    assert text_of(events) == "at once"
+
+
+def test_a_reply_that_ended_without_saying_why_is_a_reply_all_the_same() -> None:
+    events, _ = ask(http(event("words") + DONE))
+    assert final(events).parts == (Text(text="words"),)
+    assert final(events).finish == ""
+
+
+def test_requests_at_the_same_time_do_not_meet() -> None:
+    async def main() -> None:
+        async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            said = json.loads(server.asked[-1].body)["messages"][-1]["content"]
+            await asyncio.sleep(0.01)
+            await plays(event(said), event(finish="stop"), DONE, end=END)(reader, writer)
+
+        async with serving(echo) as server, HttpModel(chosen(server.url), QUICK) as asked:
+
+            async def one(number: int) -> str:
+                return text_of(await events_of(asked, messages=[user(f"number {number}")]))
+
+            answers = await asyncio.gather(*(one(number) for number in range(20)))
+            assert answers == [f"number {number}" for number in range(20)]
+
+    asyncio.run(main())
+
+
+def test_the_connection_is_used_again_for_the_next_question() -> None:
+    async def main() -> None:
+        async with serving(http(HELLO)) as server, HttpModel(chosen(server.url), QUICK) as asked:
+            for _ in range(3):
+                await events_of(asked)
+            assert (len(server.asked), server.connections) == (3, 1)
+
+    asyncio.run(main())
+
+
+def test_a_grown_conversation_is_sent_with_the_same_bytes_before_it() -> None:
+    async def main() -> None:
+        async with serving(http(HELLO)) as server, HttpModel(chosen(server.url), QUICK) as asked:
+            first = [user("one")]
+            await events_of(asked, messages=first)
+            await events_of(asked, messages=[*first, model("two"), user("three")])
+            shorter, longer = (request.body for request in server.asked)
+            assert longer.startswith(shorter.rstrip(b"]}"))
+
+    asyncio.run(main())
+
+
+def test_headers_from_the_settings_are_sent() -> None:
+    transport = Transport(headers={"X-Team": "history"}, retries=0)
+    _, server = ask(http(HELLO), transport=transport)
+    assert server.asked[0].headers["x-team"] == "history"
+
+
+def test_a_proxy_from_the_settings_is_asked_instead() -> None:
+    async def main() -> None:
+        async with serving(http(HELLO)) as proxy:
+            transport = Transport(
+                proxy=f"http://person:pass-word@127.0.0.1:{proxy.port}", retries=0
+            )
+            async with HttpModel(chosen("http://model.invalid/v1"), transport) as asked:
+                assert text_of(await events_of(asked)) == "hello"
+            request = proxy.asked[0]
+            assert request.line == "POST http://model.invalid/v1/chat/completions HTTP/1.1"
+            assert request.headers["proxy-authorization"].startswith("Basic ")
+
+    asyncio.run(main())
+
+
+def test_the_call_wins_over_the_profile_in_how_to_write() -> None:
+    prompt = Prompt(model="ignored", generation=Generation(temperature=0.7, max_output=50))
+    _, server = ask(http(HELLO), prompt=prompt)
+    body = json.loads(server.asked[0].body)
+    assert (body["temperature"], body["max_completion_tokens"], body["model"]) == (
+        0.7,
+        50,
+        "gpt-4o",
+    )
+
+
+TOOLS = (Tool(name="grep", description="finds text"),)
+
+
+REFUSED = http(
+    b'{"error":"registry.ollama.ai/library/tiny:latest does not support tools"}',
+    "400 Bad Request",
+    "application/json",
+)
+
+
+def test_questions_that_are_refused_for_their_tools_at_the_same_time_are_all_asked_again() -> None:
+    async def main() -> None:
+        async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            native = "tools" in json.loads(server.asked[-1].body)
+            await asyncio.sleep(0.05)  # until all of them have asked
+            writer.write(REFUSED if native else http(HELLO))
+            await writer.drain()
+
+        async with serving(answer) as server, HttpModel(chosen(server.url), QUICK) as asked:
+            prompt = Prompt(model="m", tools=TOOLS)
+            answers = await asyncio.gather(*(events_of(asked, prompt) for _ in range(5)))
+            assert [text_of(events) for events in answers] == ["hello"] * 5
+
+    asyncio.run(main())
+
+
+def test_an_endpoint_that_refuses_tools_gets_them_as_text_from_then_on() -> None:
+    async def main() -> None:
+        async with serving(REFUSED, http(HELLO)) as server:
+            async with HttpModel(chosen(server.url), QUICK) as asked:
+                prompt = Prompt(model="m", tools=TOOLS)
+                events = await events_of(asked, prompt)
+                assert text_of(events) == "hello"
+                [again] = retries(events)
+                assert again.delay == 0.0
+                assert not again.shown
+                assert "tools" in again.reason
+                assert asked.text_tools
+                await events_of(asked, prompt)
+            native, *texts = (json.loads(request.body) for request in server.asked)
+            assert "tools" in native
+            assert len(texts) == 2
+            for body in texts:
+                assert "tools" not in body
+                assert "grep" in json.dumps(body["messages"])
+
+    asyncio.run(main())

@@ -1,0 +1,260 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.codecs.openai import OpenAI
+from recollect.codecs.text_tools import TextTools
+from recollect.codecs.thinking import ThinkingInText
+from recollect.codecs.wire import Generation, Tool
+from recollect.errors import NoKey, UnknownModel
+from recollect.models.choosing import (
+    FindKey,
+    choose,
+    default_name,
+    generation_for,
+    known_models,
+    look_up,
+    over,
+    wire_for,
+)
+from recollect.models.keys import Key, find
+from recollect.models.opening import open_model
+from recollect.profiles import ENDPOINTS
+from recollect.settings import Price, Settings, Wishes, parse
+
+SECRET = "sk-fake-0123456789"
+
+
+def keys(*variables: str) -> FindKey:
+    """Somebody who has these keys."""
+
+    def look(wanted: Sequence[str]) -> Key | None:
+        return find(wanted, dict.fromkeys(variables, SECRET), lambda _: None)
+
+    return look
+
+
+EVERY = keys(*(variable for endpoint in ENDPOINTS for variable in endpoint.keys), "MY_KEY")
+OWN = parse("""
+    [models.work]
+    url = "https://models.work.example/v1/"
+    model = "qwen3-32b"
+    key = "MY_KEY"
+    window = 50000
+    tools = "text"
+    thinks = ""
+    price = { input = 1.0, output = 2.0 }
+    headers = { X-Team = "history" }
+""")
+
+
+@pytest.mark.parametrize(
+    ("name", "endpoint", "asked_as", "canonical"),
+    [
+        ("gpt-4o", "openai", "gpt-4o", "gpt-4o"),
+        ("openai/gpt-4o", "openai", "gpt-4o", "gpt-4o"),
+        ("openai/something-new", "openai", "something-new", "openai/something-new"),
+        ("models/gemini-2.5-pro", "gemini", "gemini-2.5-pro", "gemini-2.5-pro"),
+        ("google/gemini-2.5-pro", "gemini", "gemini-2.5-pro", "gemini-2.5-pro"),
+        ("ollama/qwen3:8b", "ollama", "qwen3:8b", "ollama/qwen3:8b"),
+        ("openrouter/anthropic/claude-opus-5", "openrouter", "anthropic/claude-opus-5",
+         "openrouter/anthropic/claude-opus-5"),
+        ("openrouter/whatever", "openrouter", "whatever", "openrouter/whatever"),
+        ("anthropic", "anthropic", "claude-sonnet-5", "claude-sonnet-5"),
+        ("embedded", "embedded", "smollm2-135m", "smollm2-135m"),
+        ("zai/glm-4.6", "zai", "glm-4.6", "zai/glm-4.6"),
+        (" deepseek-chat ", "deepseek", "deepseek-chat", "deepseek-chat"),
+    ],
+)  # fmt: skip
+def test_a_name_says_where_and_as_what_a_model_is_asked(
+    name: str, endpoint: str, asked_as: str, canonical: str
+) -> None:
+    chosen = choose(name, Settings(), EVERY)
+    assert (chosen.endpoint.name, chosen.asked_as, chosen.name) == (endpoint, asked_as, canonical)
+
+
+def test_a_model_of_the_settings_is_what_they_say_and_otherwise_what_is_known() -> None:
+    chosen = choose("work", OWN, EVERY)
+    assert (chosen.name, chosen.asked_as) == ("work", "qwen3-32b")
+    assert chosen.endpoint.url == "https://models.work.example/v1"
+    assert chosen.endpoint.headers == (("X-Team", "history"),)
+    profile = chosen.profile
+    assert (profile.window, profile.tools, profile.thinks) == (50_000, "text", "")
+    assert profile.price == Price(1.0, 2.0)
+    assert (profile.vocabulary, profile.think_switch) == ("qwen3", "slash_no_think")
+    assert chosen.key is not None
+    assert chosen.variable == "MY_KEY"
+
+
+def test_a_model_of_the_settings_wins_over_a_known_name() -> None:
+    settings = parse('[models."gpt-4o"]\nurl = "http://localhost:9/v1"')
+    chosen = choose("gpt-4o", settings, keys())
+    assert (chosen.endpoint.url, chosen.key) == ("http://localhost:9/v1", None)
+
+
+def test_an_own_server_of_the_anthropic_format_gets_the_version_header() -> None:
+    settings = parse('[models.a]\nurl = "http://localhost:9"\nwire = "anthropic"')
+    assert ("anthropic-version", "2023-06-01") in choose("a", settings, keys()).endpoint.headers
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("gtp-4o", "gpt-4o"),
+        ("wrok", "work"),
+        ("llama3.1", "ollama/llama3.1"),
+        ("opnai/gpt-4o", "gpt-4o"),
+    ],
+)
+def test_an_unknown_name_is_refused_with_what_may_have_been_meant(name: str, near: str) -> None:
+    with pytest.raises(UnknownModel) as caught:
+        choose(name, OWN, EVERY)
+    assert near in caught.value.near
+    assert near in str(caught.value)
+
+
+@given(st.text(max_size=300))
+def test_any_name_is_a_model_or_refused_in_words(name: str) -> None:
+    try:
+        said = choose(name, Settings(), EVERY).asked_as
+    except UnknownModel as error:
+        said = str(error)
+    assert 0 < len(said) < 2_000
+
+
+def test_without_its_key_a_model_is_refused_with_the_variables_name() -> None:
+    with pytest.raises(NoKey, match="set GEMINI_API_KEY or GOOGLE_API_KEY"):
+        choose("gemini-2.5-pro", Settings(), keys("OPENAI_API_KEY"))
+    with pytest.raises(NoKey, match="set MY_KEY"):
+        choose("work", OWN, keys())
+
+
+def test_a_model_can_be_looked_up_without_its_key() -> None:
+    assert look_up("gemini-2.5-pro", Settings(), keys()).key is None
+
+
+def test_known_models_are_listed_once_each_and_all_can_be_chosen() -> None:
+    names = [chosen.name for chosen in known_models(OWN, EVERY)]
+    assert len(names) == len(set(names))
+    assert {"work", "gpt-5-mini", "claude-opus-5", "smollm2-135m"} <= set(names)
+    assert names == [choose(name, OWN, EVERY).name for name in names]
+
+
+def test_the_default_is_the_settings_then_the_first_endpoint_with_a_key_then_the_embedded() -> None:
+    have = keys("MISTRAL_API_KEY", "ANTHROPIC_API_KEY")
+    assert default_name(Settings(model="ollama/x"), have) == "ollama/x"
+    assert choose("", Settings(), have).name == "claude-sonnet-5"
+    assert choose("", Settings(), keys()).endpoint.name == "embedded"
+
+
+def test_no_key_shows_in_what_was_chosen() -> None:
+    assert SECRET not in repr(choose("gpt-4o", Settings(), EVERY))
+
+
+def test_opening_a_model_of_the_settings_needs_no_network() -> None:
+    settings = parse('[models.here]\nurl = "http://localhost:9/v1"')
+    assert open_model("here", settings).name == "here"
+
+
+# --- how to write ------------------------------------------------------------------------------
+
+wishes = st.builds(
+    Wishes,
+    temperature=st.none() | st.floats(0, 2),
+    top_p=st.none() | st.floats(0, 1),
+    max_output=st.none() | st.integers(1, 100),
+    stop=st.just(()) | st.just(("x",)),
+    seed=st.none() | st.integers(),
+    effort=st.sampled_from(["", "none", "high"]),
+)
+
+
+@given(wishes, wishes, wishes)
+def test_the_later_wish_wins_and_the_order_of_merging_does_not_matter(
+    one: Wishes, two: Wishes, three: Wishes
+) -> None:
+    assert over(over(one, two), three) == over(one, over(two, three))
+    merged = over(one, two)
+    for field in Wishes.__struct_fields__:
+        upper, lower = getattr(two, field), getattr(one, field)
+        assert getattr(merged, field) == (lower if upper in (None, "", ()) else upper)
+
+
+def test_a_temperature_of_nothing_is_a_wish() -> None:
+    assert over(Wishes(temperature=0.2), Wishes(temperature=0.0)).temperature == 0.0
+
+
+def test_profile_then_settings_then_call() -> None:
+    def temperature(settings: Settings, called: float | None) -> float | None:
+        chosen = choose("embedded", settings, keys())
+        return generation_for(chosen, Generation(temperature=called)).temperature
+
+    warm = Settings(generation=Wishes(temperature=0.5))
+    assert temperature(Settings(), None) == 0.2
+    assert temperature(warm, None) == 0.5
+    assert temperature(warm, 0.0) == 0.0
+
+
+def test_every_wish_is_a_field_of_a_request() -> None:
+    assert set(Wishes.__struct_fields__) == set(Generation.__struct_fields__) - {"schema"}
+    assert generation_for(choose("gpt-4o", Settings(), EVERY), Generation()) == Generation()
+
+
+def test_models_that_refuse_a_temperature_are_sent_none() -> None:
+    warm = Settings(generation=Wishes(temperature=0.5, top_p=0.5))
+    for name in ("gpt-5-mini", "claude-sonnet-5"):
+        generation = generation_for(choose(name, warm, EVERY), Generation(temperature=1.0))
+        assert (generation.temperature, generation.top_p) == (None, None)
+
+
+def test_the_anthropic_format_always_has_an_output_limit() -> None:
+    chosen = choose("claude-haiku-4-5", Settings(), EVERY)
+    assert generation_for(chosen, Generation()).max_output == 64_000
+    assert generation_for(chosen, Generation(max_output=9)).max_output == 9
+
+
+# --- the wire ----------------------------------------------------------------------------------
+
+
+TOOLS = (Tool(name="grep"),)
+
+
+@pytest.mark.parametrize(
+    ("name", "wire"),
+    [("gpt-4o", "openai"), ("claude-sonnet-4-5", "anthropic"), ("gemini-2.5-pro", "gemini")],
+)
+def test_each_endpoint_has_its_format(name: str, wire: str) -> None:
+    chosen = choose(name, Settings(), EVERY)
+    found = wire_for(chosen)
+    assert found.name == wire
+    assert found.shape.model == chosen.name
+
+
+def test_a_model_without_native_tools_gets_them_as_text() -> None:
+    chosen = choose("embedded", Settings(), keys())
+    wire = wire_for(chosen, TOOLS)
+    assert isinstance(wire, TextTools)
+    assert wire.tools == TOOLS
+    assert wire.shape.model == chosen.name
+
+
+def test_a_model_with_native_tools_gets_them_as_text_when_it_refused_them() -> None:
+    chosen = choose("gpt-4o", Settings(), EVERY)
+    assert not isinstance(wire_for(chosen, TOOLS), TextTools)
+    assert isinstance(wire_for(chosen, TOOLS, text_tools=True), TextTools)
+
+
+def test_a_model_that_thinks_in_its_text_is_read_so_and_switched_off_in_its_own_way() -> None:
+    chosen = choose("ollama/qwen3:8b", Settings(), keys())
+    wire = wire_for(chosen, thinking_off=True)
+    assert isinstance(wire, ThinkingInText)
+    assert (wire.switch, wire.off) == ("slash_no_think", True)
+    hosted = wire_for(choose("dashscope/qwen3-32b", Settings(), EVERY), thinking_off=True)
+    assert isinstance(hosted, ThinkingInText)
+    assert hosted.switch == ""
+    assert isinstance(hosted.wire, OpenAI)
+    assert hosted.wire.thinking_switch == "enable_thinking"

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import copy
+import logging
+import pickle
+import time
+from urllib.parse import quote
+
+import msgspec
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from recollect.errors import KeyRefused, ModelError
+from recollect.models.keys import MASK, Key, KeyFilter, find, redact, redact_error
+
+SECRET = "sk-fake-0123456789abcdef/+secret"
+secrets = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=6, max_size=60)
+
+
+def nowhere(_: str) -> str | None:
+    return None
+
+
+def test_a_key_does_not_show_itself() -> None:
+    key = Key(SECRET, "A_KEY")
+    shown = [repr(key), str(key), f"{key}", f"{key!r}", repr([key]), f"{key:>40}".strip()]
+    assert shown == [MASK] * 4 + [f"[{MASK}]", MASK]
+    assert key.reveal() == SECRET
+    with pytest.raises(TypeError):
+        pickle.dumps(key)
+    with pytest.raises(TypeError):
+        copy.deepcopy(key)
+    with pytest.raises(TypeError):
+        msgspec.json.encode(key)
+
+
+def test_the_first_variable_that_is_set_wins() -> None:
+    found = find(("A", "B"), {"A": "  ", "B": f" {SECRET}\n"}, nowhere)
+    assert found is not None
+    assert (found.reveal(), found.variable) == (SECRET, "B")
+
+
+def test_the_environment_wins_over_the_keyring() -> None:
+    ring = {"A": "from-the-ring"}.get
+    for environment, expected in (({"B": SECRET}, SECRET), ({}, "from-the-ring")):
+        found = find(("A", "B"), environment, ring)
+        assert found is not None
+        assert found.reveal() == expected
+
+
+def test_no_key_is_no_key() -> None:
+    assert find(("A",), {}, nowhere) is None
+    assert find((), {"A": SECRET}, nowhere) is None
+
+
+@pytest.mark.parametrize("secret", ["two words", "line\nbreak", "schlüssel-0123", "nul\x00nul"])
+def test_what_no_header_can_carry_is_refused_without_being_shown(secret: str) -> None:
+    with pytest.raises(ModelError, match="the key in A has characters") as caught:
+        find(("A",), {"A": secret}, nowhere)
+    assert secret not in str(caught.value)
+
+
+@given(secrets, st.text(max_size=30), st.text(max_size=30))
+def test_no_key_is_left_in_any_text(secret: str, before: str, after: str) -> None:
+    assume(secret not in MASK * 3)
+    keys = [Key(secret)]
+    for form in (secret, quote(secret, safe="")):
+        said = redact(before + form + after, keys)
+        assert secret not in said.replace(MASK, "\n")
+        assert form not in said.replace(MASK, "\n")
+
+
+@given(secrets, st.text(max_size=30), st.integers(6, 60))
+@example("." * 7, "", 6)
+@example("aaaaaa.b", "", 7)
+def test_a_key_that_was_cut_off_is_recognised(secret: str, before: str, length: int) -> None:
+    said = redact(before + secret[:length] + "…", [Key(secret)])
+    assert not said.rstrip("…").endswith(secret[:length])
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("Authorization: Bearer abc123def", "Authorization: Bearer [key]"),
+        ("authorization: Basic dXNlcjpwYXNz", "authorization: Basic [key]"),
+        ("sent Bearer abc123def to it", "sent Bearer [key] to it"),
+        ('{"x-api-key": "abc123def"}', '{"x-api-key": "[key]"}'),
+        ("x-goog-api-key: abc123def, more", "x-goog-api-key: [key], more"),
+        ("api_key=abc123def&x=1", "api_key=[key]&x=1"),
+        ("https://h/p?alt=sse&key=abc&x=1", "https://h/p?alt=sse&key=[key]&x=1"),
+        ("use Bearer authentication here", "use Bearer authentication here"),
+        ("a basic understanding", "a basic understanding"),
+        ("no API key was given", "no API key was given"),
+    ],
+)
+def test_a_key_that_nobody_knows_is_recognised_by_what_stands_before_it(
+    text: str, clean: str
+) -> None:
+    assert redact(text) == clean
+    assert redact(clean) == clean
+
+
+@given(st.text(max_size=60))
+def test_text_without_keys_and_their_marks_is_left_alone(text: str) -> None:
+    assume(not any(mark in text for mark in ":=&?;"))
+    assert redact(text, [Key(SECRET)]) == text
+
+
+def test_a_short_secret_does_not_spoil_every_word() -> None:
+    assert redact("an error", [Key("e")]) == "an error"
+
+
+def test_redacting_is_linear() -> None:
+    def seconds(size: int) -> float:
+        texts = ["bearer " * size, "api_key=" * size, "?key=" * size, "Bearer " + "x" * size * 7]
+        started = time.perf_counter()
+        for text in texts:
+            redact(text, [Key(SECRET)])
+        return time.perf_counter() - started
+
+    seconds(1_000)
+    assert seconds(100_000) < 60 * max(seconds(10_000), 0.001)
+
+
+def test_an_error_loses_its_keys_in_words_and_in_attributes() -> None:
+    error = KeyRefused(f"wrong key {SECRET}", 401, "A_KEY")
+    assert redact_error(error, [Key(SECRET)]) is error
+    assert SECRET not in str(error) + repr(error) + repr(vars(error))
+    assert (error.status, error.variable) == (401, "A_KEY")
+    assert "check the key in A_KEY" in str(error)
+
+
+def test_a_filter_takes_keys_out_of_log_records_until_it_is_taken_off(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    logger, filter_ = logging.getLogger("httpcore.http11"), KeyFilter()
+    filter_.keys.add(Key(SECRET))
+    filter_.put_on()
+    logger.debug("headers %r and %s", [(b"Location", SECRET.encode())], 3)
+    filter_.take_off()
+    assert SECRET not in caplog.text
+    assert "and 3" in caplog.text
+    assert filter_ not in logger.filters

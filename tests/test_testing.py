@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+import asyncio
+import doctest
+import re
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.codecs.wire import Delta, Prompt
+from recollect.entries import Entry, Message, Text, Thought, ToolCall, Usage
+from recollect.errors import BadReply, Busy, ModelError
+from recollect.models.contract import Event, Model, Retrying, partial_of
+from recollect.testing import (
+    ScriptedModel,
+    ScriptExhausted,
+    Turn,
+    breaks_after,
+    call,
+    fails,
+    model,
+    says,
+    user,
+)
+from recollect.view.view import View
+
+PROMPT = Prompt(model="scripted")
+
+
+def play(scripted: Model, *said: str) -> list[Event]:
+    async def all_of_it() -> list[Event]:
+        return [event async for event in scripted.stream([user(text) for text in said], PROMPT)]
+
+    return asyncio.run(all_of_it())
+
+
+def last(events: list[Event]) -> Message:
+    assert isinstance(events[-1], Message)
+    return events[-1]
+
+
+def test_a_text_is_streamed_in_pieces_and_ends_with_the_whole_message() -> None:
+    events = play(ScriptedModel(["hello, world"], piece=5), "hi")
+    assert events == [
+        Delta("text", "hello"),
+        Delta("text", ", wor"),
+        Delta("text", "ld"),
+        Message(role="model", parts=(Text(text="hello, world"),), model="scripted", finish="stop"),
+    ]
+
+
+def test_a_reply_may_have_thoughts_and_calls_and_says_what_it_used() -> None:
+    grep = call("grep", pattern="def")
+    used = Usage(input=7, output=3, total=10)
+    events = play(ScriptedModel([says(Thought(text="hm"), "I look", grep, usage=used)]), "where?")
+    reply = last(events)
+    assert reply.parts == (Thought(text="hm"), Text(text="I look"), grep)
+    assert (reply.finish, reply.usage) == ("calls", used)
+    calls = [event for event in events if isinstance(event, Delta) and event.kind == "call"]
+    assert [piece.name for piece in calls] == ["grep", *[""] * (len(calls) - 1)]
+    assert "".join(piece.text for piece in calls) == grep.arguments
+
+
+def test_the_turns_come_in_order_and_the_requests_are_kept() -> None:
+    scripted = ScriptedModel(["one", "two"])
+    assert last(play(scripted, "a")).parts == (Text(text="one"),)
+    assert scripted.left == 1
+    assert last(play(scripted, "a", "b")).parts == (Text(text="two"),)
+    assert [request.messages for request in scripted.requests] == [
+        (user("a"),),
+        (user("a"), user("b")),
+    ]
+    assert scripted.requests[0].prompt == PROMPT
+    assert scripted.left == 0
+
+
+def test_a_view_can_be_asked_about_too() -> None:
+    view = View.fold([Entry("e1", None, 0, user("a")), Entry("e2", "e1", 1, model("b"))])
+    scripted = ScriptedModel(["c"])
+
+    async def ask() -> list[Event]:
+        return [event async for event in scripted.stream(view, PROMPT)]
+
+    assert last(asyncio.run(ask())).parts == (Text(text="c"),)
+    assert scripted.requests[0].messages == (user("a"), model("b"))
+
+
+def test_a_script_that_is_played_out_says_so_and_is_no_model_error() -> None:
+    scripted = ScriptedModel(["only this"])
+    play(scripted, "a")
+    with pytest.raises(ScriptExhausted, match=r"has 1 turns .* after user 'once more'") as caught:
+        play(scripted, "once more")
+    assert isinstance(caught.value, AssertionError)
+    assert not isinstance(caught.value, ModelError)
+    assert len(scripted.requests) == 1
+
+
+@pytest.mark.parametrize("as_turn", [True, False])
+def test_a_failure_is_raised_and_the_next_turn_is_there(as_turn: bool) -> None:
+    busy = Busy("slow down", 429)
+    scripted = ScriptedModel([fails(busy) if as_turn else busy, "now"])
+    with pytest.raises(Busy) as caught:
+        play(scripted, "a")
+    assert caught.value is busy
+    assert partial_of(busy) is None
+    assert last(play(scripted, "a")).finish == "stop"
+
+
+def test_a_broken_stream_shows_its_pieces_and_keeps_them_on_the_error() -> None:
+    shown: list[Event] = []
+
+    async def ask() -> None:
+        async for event in ScriptedModel([breaks_after("half of")], piece=4).stream([], PROMPT):
+            shown.append(event)  # noqa: PERF401 - what was shown before it broke is the point
+
+    with pytest.raises(BadReply) as caught:
+        asyncio.run(ask())
+    assert shown == [Delta("text", "half"), Delta("text", " of")]
+    partial = partial_of(caught.value)
+    assert partial is not None
+    assert (partial.parts, partial.finish) == ((Text(text="half of"),), "")
+
+
+def test_what_came_before_a_retry_is_void() -> None:
+    again = Retrying("the connection broke", 0.0, 1, shown=True)
+    events = play(ScriptedModel([says("hal", again, "whole")]), "a")
+    assert events[:3] == [Delta("text", "hal"), again, Delta("text", "whole")]
+    assert last(events).parts == (Text(text="whole"),)
+
+
+def test_a_function_answers_what_it_was_asked() -> None:
+    scripted = ScriptedModel([lambda asked: f"{len(asked.messages)} messages"] * 2)
+    assert last(play(scripted, "a", "b")).parts == (Text(text="2 messages"),)
+    assert last(play(scripted, "a")).parts == (Text(text="1 messages"),)
+
+
+def test_a_message_is_said_as_it_is() -> None:
+    reply = last(play(ScriptedModel([model("hello", call("now"))]), "a"))
+    assert (reply.parts, reply.finish) == ((Text(text="hello"), call("now")), "calls")
+
+
+def test_a_slow_turn_can_be_stopped_at_once() -> None:
+    async def ask() -> list[Event]:
+        slow = ScriptedModel([says("late", delay=3_600)])
+        async with asyncio.timeout(0.05):
+            return [event async for event in slow.stream([], PROMPT)]
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(ask())
+
+
+def test_closing_early_gives_no_more_and_the_next_request_is_the_next_turn() -> None:
+    async def ask() -> list[Event]:
+        scripted = ScriptedModel(["a long first answer", "second"])
+        async with aclosing(scripted.stream([], PROMPT)) as events:
+            first = await anext(events)
+        assert first == Delta("text", "a long f")
+        return [event async for event in scripted.stream([], PROMPT)]
+
+    assert last(asyncio.run(ask())).parts == (Text(text="second"),)
+
+
+def test_something_that_is_no_line_of_a_script_is_refused_by_name() -> None:
+    wrong: list[Turn] = [3]  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="not int"):
+        play(ScriptedModel(wrong), "a")
+    with pytest.raises(ValueError, match="at least one character, not 0"):
+        ScriptedModel([], piece=0)
+
+
+parts = st.one_of(
+    st.text().map(lambda text: Text(text=text)),
+    st.text().map(lambda text: Thought(text=text)),
+    st.dictionaries(st.text(max_size=3), st.integers(), max_size=3).map(
+        lambda given: ToolCall(id="c", name="tool", arguments=str(given))
+    ),
+)
+
+
+@given(st.lists(parts, max_size=5), st.integers(1, 50))
+def test_the_pieces_put_together_are_the_reply_whatever_their_length(
+    said: list[Text | Thought | ToolCall], piece: int
+) -> None:
+    events = play(ScriptedModel([says(*said)], piece=piece), "a")
+    deltas = [event for event in events if isinstance(event, Delta)]
+    assert all(0 < len(delta.text) <= piece for delta in deltas)
+    kinds = {Text: "text", Thought: "thought", ToolCall: "call"}
+    for cls, kind in kinds.items():
+        whole = [p.arguments if isinstance(p, ToolCall) else p.text for p in said if type(p) is cls]
+        assert "".join(d.text for d in deltas if d.kind == kind) == "".join(whole)
+    assert last(events).parts == tuple(said)
+
+
+def test_the_example_in_its_documentation_works() -> None:
+    import recollect.testing
+
+    assert recollect.testing.ScriptedModel.__doc__
+    found = doctest.DocTestFinder().find(recollect.testing.ScriptedModel, "ScriptedModel")
+    done = [doctest.DocTestRunner().run(test) for test in found if test.examples]
+    assert [result.failed for result in done] == [0]
+    assert done[0].attempted >= 3
+
+
+def test_the_script_in_the_documentation_plays_as_it_says() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "embedded.md").read_text(encoding="utf-8")
+    (program,) = [
+        block
+        for block in re.findall(r"```python\n(.*?)```", page, re.S)
+        if "ScriptedModel" in block
+    ]
+    names: dict[str, ScriptedModel] = {}
+    exec(program, names)
+    scripted = names["model"]
+    assert last(play(scripted, "a")).parts == (Text(text="hello"),)
+    assert last(play(scripted, "a")).finish == "calls"
+    with pytest.raises(Busy):
+        play(scripted, "a")
+    with pytest.raises(BadReply):
+        play(scripted, "a")
+    assert last(play(scripted, "a", "b")).parts == (Text(text="2 messages"),)
+    with pytest.raises(ScriptExhausted):
+        play(scripted, "a")
