@@ -52,6 +52,8 @@ class Profile(msgspec.Struct, frozen=True):
     max_tokens_field: str = "max_tokens"
     sampling: bool = True  # whether temperature and top_p are accepted
     media: tuple[str, ...] = ()  # beginnings of the MIME types it takes
+    effort: Literal["budget", "level"] = "budget"  # how long to think is told in tokens or words
+    signed_calls: bool = False  # Gemini 3: calls are signed, and results take media
     price: Price | None = None
     wishes: Wishes = Wishes()
 
@@ -74,7 +76,9 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     also: tuple[str, ...] = ()  # other names for it
 
 
-def _gemini(prefix: str, window: int = 1_048_576, output: int = 65_536) -> Profile:
+def _gemini(
+    prefix: str, window: int = 1_048_576, output: int = 65_536, *, signed: bool = False
+) -> Profile:
     return Profile(
         prefix,
         window,
@@ -84,6 +88,8 @@ def _gemini(prefix: str, window: int = 1_048_576, output: int = 65_536) -> Profi
         output=output,
         thinks="field",
         media=_GEMINI,
+        effort="level" if signed else "budget",
+        signed_calls=signed,
     )
 
 
@@ -123,10 +129,11 @@ def _claude(prefix: str, output: int, window: int = 200_000, *, sampling: bool =
     )
 
 
-def _claude_5(prefix: str) -> Profile:
-    # from Claude Sonnet 5 on, a temperature other than the default is answered with 400
-    # (platform.claude.com, models/sonnet-5/overview)
-    return _claude(prefix, 128_000, 1_000_000, sampling=False)
+def _claude_5(prefix: str, output: int = 128_000, window: int = 1_000_000) -> Profile:
+    # From Claude Opus 4.7 on, a budget of tokens for thinking is refused, and so is a temperature
+    # other than the default (platform.claude.com, models/sonnet-5/overview).
+    profile = _claude(prefix, output, window, sampling=False)
+    return msgspec.structs.replace(profile, effort="level")
 
 
 def _qwen(prefix: str, window: int, vocabulary: str, *, thinks: bool = False) -> Profile:
@@ -151,7 +158,8 @@ PROFILES = (
     _gemini("gemini-1.5-pro", 2_097_152, 8_192),
     _gemini("gemini-1.5", output=8_192),
     _gemini("gemini-2.0", output=8_192),
-    _gemini("gemini"),
+    _gemini("gemini-2"),
+    _gemini("gemini", signed=True),
     Profile("gemma-2", 8_192, "gemma2", tools="text"),
     Profile("gemma-3", 131_072, "gemma3", tools="text", media=_IMAGES),
     Profile("gemma", 8_192, "gemma2", tools="text"),
@@ -170,6 +178,8 @@ PROFILES = (
     _claude("claude-3-opus", 4_096),
     _claude("claude-3-5", 8_192),
     _claude("claude-opus-4-5", 64_000),
+    _claude_5("claude-opus-4-7", 64_000, 200_000),
+    _claude_5("claude-opus-4-8", 64_000, 200_000),
     _claude("claude-opus-4", 32_000),
     _claude("claude", 64_000),
     _claude_5("claude-opus-5"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import NamedTuple
@@ -16,12 +15,12 @@ from recollect.cli.terminal import emit_json, ink, mention, status
 from recollect.cli.text import harmless, many, one_line
 from recollect.codecs.wire import Delta, Generation, Prompt
 from recollect.entries import Message, Text, Thought
-from recollect.models.contract import Event, Retrying
 from recollect.models.choosing import Chosen
 from recollect.models.client import HttpModel
+from recollect.models.contract import Retrying
 from recollect.models.opening import open_model
 from recollect.profiles import EMBEDDED, cost_of
-from recollect.store.contract import Session, Store
+from recollect.store.contract import Store
 from recollect.store.sqlite import SqliteStore
 from recollect.tokens import counter_for
 from recollect.view.view import View

@@ -73,15 +73,15 @@ def _listed(found: list[Chosen], default: Chosen, settings: Settings) -> list[st
     for chosen, row in zip(found, body, strict=True):
         line = GAP.join(row).rstrip()
         lines.append(line if _is_ready(chosen) else paint.dim(line))
-    lines += [
+    by = " (by the settings)" if settings.model else ""
+    return [
+        *lines,
         "",
-        f"* is asked when none is named: {one_line(default.name)}"
-        + (" (by the settings)" if settings.model else ""),
-        "prices in US dollars for a million tokens, where they are public; "
-        "ENDPOINT/MODEL asks any model of an endpoint, such as ollama/qwen3:8b",
-        f"settings: {home() / FILE}",
+        f"* is asked when none is named: {one_line(default.name)}{by}",
+        "Prices are in US dollars for a million tokens, where they are public.",
+        "ENDPOINT/MODEL asks any model of an endpoint, such as ollama/qwen3:8b.",
+        f"Settings: {home() / FILE}",
     ]
-    return lines
 
 
 def _one(chosen: Chosen, default: Chosen) -> list[str]:

@@ -13,15 +13,15 @@ from recollect.entries import Message, Part, Text, Thought, ToolCall, Usage, jso
 class _Words:
     """A part of text or thought in the making."""
 
-    __slots__ = ("is_thought", "pieces", "signature")
+    __slots__ = ("is_thought", "pieces", "signatures")
 
     def __init__(self, *, is_thought: bool) -> None:
-        self.is_thought, self.pieces, self.signature = is_thought, list[str](), ""
+        self.is_thought, self.pieces, self.signatures = is_thought, list[str](), list[str]()
 
     def part(self) -> Part | None:
-        text = "".join(self.pieces)
+        text, signature = "".join(self.pieces), "".join(self.signatures)
         if self.is_thought:
-            return Thought(text=text, signature=self.signature) if text or self.signature else None
+            return Thought(text=text, signature=signature) if text or signature else None
         return Text(text=text) if text else None
 
 
@@ -67,7 +67,7 @@ class Assembly:
         words = self._open
         if words is None or not words.is_thought:
             words = self._begin(is_thought=True)
-        words.signature += signature
+        words.signatures.append(signature)
 
     def end_part(self) -> None:
         """What comes next is a part of its own."""

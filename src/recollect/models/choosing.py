@@ -237,13 +237,25 @@ def with_text_tools(wire: Wire, tools: Sequence[Tool]) -> Wire:
 def plain_wire(kind: WireName, model: str, profile: Profile) -> Wire:
     """One of the three formats, set up with what is known of the model."""
     if kind == "gemini":
-        from recollect.codecs.gemini import Gemini
+        from recollect.codecs.gemini import RESULT_MEDIA, Gemini
 
-        return Gemini(model=model, media=profile.media)
+        if not profile.signed_calls:
+            return Gemini(model=model, media=profile.media, result_media=())
+        return Gemini(
+            model=model,
+            media=profile.media,
+            result_media=RESULT_MEDIA,
+            thinking=profile.effort,
+            stand_in_signature="skip_thought_signature_validator",
+        )
     if kind == "anthropic":
         from recollect.codecs.anthropic import Anthropic
+        from recollect.codecs.anthropic_frames import ThinkingMode
 
-        return Anthropic(model=model, media=profile.media)
+        thinking: ThinkingMode = "adaptive" if profile.effort == "level" else "budget"
+        return Anthropic(
+            model=model, media=profile.media, sampling=profile.sampling, thinking=thinking
+        )
     from recollect.codecs.openai import OpenAI
 
     switch = profile.think_switch
@@ -252,8 +264,6 @@ def plain_wire(kind: WireName, model: str, profile: Profile) -> Wire:
         reasoning=profile.reasoning,
         system_role=profile.system_role,
         max_tokens_field=profile.max_tokens_field,
-        thinking_switch=switch
-        if switch == "enable_thinking" or switch == "reasoning_effort"
-        else "",
+        thinking_switch="" if switch == "no_think_tag" or switch == "slash_no_think" else switch,
         media=profile.media,
     )

@@ -122,9 +122,8 @@ class _Child:
         return True
 
     def _announced(self, path: Path) -> int:
-        threads = max(
-            1, min(4, _cores() // 2)
-        )  # more of them wait for each other on a busy machine
+        # more of them wait for each other on a busy machine, and it gets several times slower
+        threads = max(1, min(4, _cores() // 2))
         order = Order(str(path), self.key, NAME, WINDOW, SLOTS, OUTPUT, threads)
         assert self.process.stdin is not None
         assert self.process.stdout is not None
@@ -143,7 +142,7 @@ class _Child:
             late.cancel()
 
     def why_it_ended(self) -> str:
-        status = self.process.wait(_END)
+        status = self.process.wait()
         how = f"signal {-status} ended it" if status < 0 else f"it ended with status {status}"
         if self._said.closed:
             return how

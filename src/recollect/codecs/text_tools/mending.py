@@ -18,6 +18,7 @@ from json_repair import repair_json
 from recollect.entries import MAX_DEPTH, json_text
 
 MAX_MENDED = 200_000
+MAX_DAMAGED = 50  # calls of one reply
 MAX_LIBRARY = 50_000  # characters of one reply that `json_repair` gets to see
 MAX_QUOTES = 400  # and quotation marks and brackets among them
 
@@ -44,14 +45,15 @@ class Mender:
     """Mends the calls of one reply."""
 
     def __init__(self) -> None:
-        self._characters, self._marks = MAX_LIBRARY, MAX_QUOTES
+        self._characters, self._marks, self._chances = MAX_LIBRARY, MAX_QUOTES, MAX_DAMAGED
 
     def read(self, text: str) -> Any:
         if too_deep(text):
             return None
         value = strictly(text)
-        if value is not None or len(text) > MAX_MENDED:
+        if value is not None or len(text) > MAX_MENDED or not self._chances:
             return value
+        self._chances -= 1
         completed = _completed(text)
         if completed is not None:
             value = strictly(completed)
@@ -69,7 +71,7 @@ class Mender:
         try:
             value = repair_json(plain, return_objects=True, skip_json_loads=True)
             restored = _PRIVATE.sub(lambda match: _RESTORED[match[0]], json_text(value))
-        except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        except Exception:  # noqa: BLE001  hostile text made its own assertions fail; none is ours
             return None
         return strictly(restored)
 

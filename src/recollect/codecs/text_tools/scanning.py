@@ -26,7 +26,14 @@ from recollect.codecs.text_tools.starts import (
 )
 
 _TOOL_FENCES = frozenset(("", "json", "tool_call", "tool_calls", "tool_code"))
-_INLINE = re.compile(r"\n|`{1,64}|<(?=[tf]|\Z)|\{(?=[\s\"']|\Z)")
+# A brace and a tag count only with what makes a call behind them, or where the text breaks off.
+_INLINE = re.compile(
+    r"\n|`{1,64}"
+    r"|<(?=tool_call>|function=|[a-z_]{0,9}\Z)"
+    r"|\{(?=[ \t\r\n]{0,64}+(?:[\"'](?:tool_call|name|arguments|parameters)[\"']|\Z"
+    r"|[\"'][a-z_]{0,12}+(?:\Z|[\"']\Z)))"
+)
+_BLANK_LINES = re.compile(r"(?:[ \t\r]{0,40}+\n)++")
 _HOLD = re.compile(r"\n|`{1,64}")
 _QUOTES = frozenset("\"'“‘«‹「『")
 _HEAD = 120
@@ -41,6 +48,9 @@ class Scanner(Calls):
 
     def _line_start(self) -> bool:
         self._alone, self._span, self._spans_off = True, 0, False
+        blank = _BLANK_LINES.match(self._buf, self._at)
+        if blank:
+            self._say_to(blank.end())
         buf, at = self._buf, self._at
         lead = BLANKS.match(buf, at, at + 40)
         end = lead.end() if lead else at
@@ -101,30 +111,31 @@ class Scanner(Calls):
                 return self._go(self._line_start)
 
     def _inline(self) -> bool:
-        buf = self._buf
+        buf, at = self._buf, self._at
         while True:
-            match = _INLINE.search(buf, self._at)
+            match = _INLINE.search(buf, at)
             if match is None:
                 self._say_to(len(buf))
                 return False
             start, end = match.span()
-            self._say_to(start)
             first = buf[start]
+            if first == "`":
+                if end - start < 64 and end == len(buf) and not self._final:
+                    self._say_to(start)
+                    return False
+                self._tick(end - start)
+                at = end
+                continue
             if first == "\n":
                 self._say_to(end)
                 return self._go(self._line_start)
-            if first == "`":
-                if end - start < 64 and end == len(buf) and not self._final:
-                    return False
-                self._say_to(end)
-                self._tick(end - start)
-                continue
+            self._say_to(start)
             begun = self._try_candidate(first)
             if begun is None:
                 return False
             if begun:
                 return True
-            self._say_to(start + 1)
+            at = start + 1
 
     def _tick(self, count: int) -> None:
         if self._spans_off:

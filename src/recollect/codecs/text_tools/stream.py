@@ -15,6 +15,7 @@ from recollect.codecs.wire import Delta
 from recollect.entries import json_text
 
 MAX_PROBLEMS = 8
+NOTHING: tuple[Delta, ...] = ()
 CHUNK = 4_096  # a long text is read in pieces, so that what is held back is copied rarely
 
 
@@ -36,12 +37,12 @@ class Stream:
         return tuple(self._problems)
 
     def feed(self, text: str) -> Sequence[Delta]:
-        for start in range(0, len(text), CHUNK):
+        for start in range(0, len(text), CHUNK) if len(text) > CHUNK else (0,):
             self._buf = self._buf[self._at :] + text[start : start + CHUNK]
             self._at = 0
             while self._state():
                 pass
-        return self._news()
+        return self._news() if self._text or self._found else NOTHING
 
     def close(self, *, cut: bool = False) -> Sequence[Delta]:
         """The reply is over. `cut`: it did not end by itself, so nothing is completed."""
