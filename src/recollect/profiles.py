@@ -319,7 +319,14 @@ ENDPOINTS = (
     Endpoint(
         name="vllm", wire="openai", url="http://localhost:8000/v1", think_switch="enable_thinking"
     ),
-    Endpoint(name="embedded", wire="openai", url="", default=EMBEDDED),
+    # llama.cpp's server promises to keep a connection after a streamed reply and often closes it
+    Endpoint(
+        name="embedded",
+        wire="openai",
+        url="",
+        headers=(("connection", "close"),),
+        default=EMBEDDED,
+    ),
 )
 
 # US dollars for a million tokens: input, output, cached input. Claude: the provider's list as of
