@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from recollect.codecs.openai import OpenAI
-from recollect.entries import Message, Text, ToolCall, check
+from recollect.entries import Message, Text, ToolCall, Usage, check
 from recollect.errors import BadInput, BadReply, RecollectError
 from tests import strategies
 
@@ -200,6 +200,22 @@ def test_numbers_that_are_no_counts_of_tokens() -> None:
     assert message.usage is not None
     assert (message.usage.input, message.usage.total) == (0, 0)
     storable(message)
+
+
+def test_a_count_beyond_what_json_can_count_is_cut_off() -> None:
+    usage = b'{"prompt_tokens":100000000000000000000000000,"total_tokens":-5}'
+    message = streamed(b'data: {"choices":[],"usage":' + usage + b"}\n\n")
+    assert message.usage == Usage(input=2**53)
+
+
+def test_nesting_is_refused_where_the_text_itself_would_be_kept() -> None:
+    deep = b'{"a":' + b"[" * 150 + b"]" * 150 + b"}"
+    call = b'{"role":"assistant","tool_calls":[{"function":{"arguments":%s}}]}' % deep
+    with pytest.raises(BadInput, match="a call's arguments: nested deeper"):
+        wire.read_request(b'{"messages":[%s]}' % call)
+    tool = b'{"function":{"name":"a","parameters":%s}}' % deep
+    with pytest.raises(BadInput, match="a tool's parameters: nested deeper"):
+        wire.read_request(b'{"messages":[],"tools":[%s]}' % tool)
 
 
 def test_a_bad_request_says_where() -> None:

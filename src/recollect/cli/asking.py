@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from recollect.agent.asking import Answered, Place, ask
 from recollect.cli.opening import short_session, this_project, use_store
-from recollect.cli.terminal import emit_json, ink, mention, status
+from recollect.cli.terminal import emit_json, mention, status
 from recollect.cli.text import harmless, many, one_line
 from recollect.codecs.wire import Delta, Generation, Prompt
 from recollect.entries import Message, Text, Thought
@@ -128,24 +128,30 @@ class _Show:
     def __init__(self, *, stream: bool) -> None:
         self._stream = stream
         self._open = False  # whether a line of text has no end yet
+        self._waits = False  # whether the status line says something
 
     def event(self, event: Delta | Retrying) -> None:
         if isinstance(event, Retrying):
+            self._say("")
             self._break()
             void = "; what was shown is void" if event.shown and self._stream else ""
             mention(f"asking again in {event.delay:.1f} s: {event.reason}{void}")
-        elif event.kind == "thought":
-            status("thinking …")
+        elif event.kind == "thought" and not self._open:
+            self._say("thinking …")
         elif event.kind == "text" and self._stream:
-            if not self._open:
-                status("")
+            self._say("")
             sys.stdout.write(harmless(event.text))
             sys.stdout.flush()
             self._open = not event.text.endswith("\n")
 
     def end(self) -> None:
-        status("")
+        self._say("")
         self._break()
+
+    def _say(self, waiting: str) -> None:
+        if waiting or self._waits:
+            status(waiting)
+        self._waits = bool(waiting)
 
     def _break(self) -> None:
         if self._open:
@@ -172,7 +178,7 @@ def _account(done: Done, chosen: Chosen) -> str:
         told.append(_ENDS.get(done.message.finish, done.message.finish))
     if done.session:
         told.append(f"`recollect show {done.session}`")
-    return ink(sys.stderr).dim(" · ".join(told))
+    return " · ".join(told)
 
 
 _ENDS = {

@@ -85,7 +85,7 @@ class Encoder:
         more = (*step.open_fixes, *frame.fixes)
         for number, (_, written) in enumerate(self._open[len(system) :], self._sent):
             more += tuple(_at(number, fix) for fix in written.fixes)
-        return Encoded(self._joined(frame, tail), self._fixes, len(self._fixes), more)
+        return Encoded(self._chunks(frame, tail), self._fixes, len(self._fixes), more)
 
     def _take(self, shown: View | Sequence[Message]) -> None:
         """Bring `_shown` up to date; begin again if something settled is shown otherwise now."""
@@ -122,24 +122,22 @@ class Encoder:
         self._newest.append(written.data)
         self._newest_size += len(written.data)
         if self._newest_size > _BLOCK:
-            self._blocks.append(b",".join(self._newest))
+            self._blocks.append(self._joined_to_blocks(self._newest))
             self._newest, self._newest_size = [], 0
+
+    def _joined_to_blocks(self, elements: Sequence[bytes]) -> bytes:
+        joined = b",".join(elements)
+        return b"," + joined if self._blocks and joined else joined
 
     def _frame(self, prompt: Prompt, system: tuple[Message, ...]) -> Frame:
         if self._framed is None or self._framed[:2] != (prompt, system):
             self._framed = (prompt, system, self.wire.frame(prompt, system))
         return self._framed[2]
 
-    def _joined(self, frame: Frame, tail: list[Written]) -> tuple[bytes, ...]:
-        newest = b",".join([*self._newest, *[written.data for written in tail]])
-        elements = [*self._blocks, newest] if newest else self._blocks
-        chunks = [frame.before]
-        for number, element in enumerate(elements):
-            if number or frame.opened:
-                chunks.append(b",")
-            chunks.append(element)
-        chunks.append(frame.after)
-        return tuple(chunks)
+    def _chunks(self, frame: Frame, tail: list[Written]) -> tuple[bytes, ...]:
+        newest = self._joined_to_blocks([*self._newest, *[written.data for written in tail]])
+        comma = b"," if frame.opened and (self._blocks or newest) else b""
+        return (frame.before + comma, *self._blocks, newest, frame.after)
 
 
 def _shared(one: Sequence[Message], other: Sequence[Message]) -> int:

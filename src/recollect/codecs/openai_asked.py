@@ -134,9 +134,9 @@ def _text_of(raw: msgspec.Raw, what: str, default: str = "") -> str:
     try:
         deep = is_deep(msgspec.json.decode(data))
     except DAMAGED as error:
-        raise BadInput(f"{what} cannot be read: {printable(str(error), 200)}") from None
+        raise BadInput(f"{what}: not to be read as JSON ({printable(str(error), 200)})") from None
     if deep:
-        raise BadInput(f"{what} is nested deeper than {MAX_DEPTH} levels; flatten it")
+        raise BadInput(f"{what}: nested deeper than {MAX_DEPTH} levels; flatten it")
     return data.decode()
 
 

@@ -20,10 +20,11 @@ from recollect.codecs.text_tools.dialects import (
     calls_in,
     function_call,
 )
-from recollect.codecs.text_tools.mending import Mender, strictly, too_deep
+from recollect.codecs.text_tools.mending import Mender, strictly
 from recollect.codecs.text_tools.objects import CUT, Ending, ObjectText
 from recollect.codecs.text_tools.starts import CLOSING, Maybe, begins, function_at, is_call_object
 from recollect.codecs.text_tools.stream import Stream
+from recollect.entries import MAX_DEPTH
 
 MAX_HELD = 4_000_000  # characters of one call
 END_TAG = "</tool_call>"
@@ -129,11 +130,12 @@ class Calls(Stream, ABC):
         body = self._object
         text = body.text()
         if ending == "whole":
-            in_marks = self._place in ("fence", "tag")
-            if in_marks and (too_deep(text) or strictly(text) is None):
+            value = strictly(text) if body.deepest <= MAX_DEPTH else None
+            if value is None and self._place in ("fence", "tag"):
                 body.go_on_broken()
                 return self._go(self._in_object)
-            return self._settle(self._reading(text), ending, text)
+            reading = self._reading(text) if value is None else self._read(value)
+            return self._settle(reading, ending, text)
         if ending == CUT and (self._cut or (body.in_string and body.fallback < 0)):
             # half a text must not be written to a file as if it were the whole
             meant = self._place in ("tag", "lines") or is_call_object(text)

@@ -39,7 +39,7 @@ class ObjectText:
         self._last = ""  # the last character that is not white space
         self._broken = False
         self.in_string = False
-        self.size = 0
+        self.size = self.deepest = 0
         self.fallback = -1
 
     def text(self) -> str:
@@ -89,6 +89,7 @@ class ObjectText:
             self.in_string = not self.in_string
         elif first in "{[":
             self._depth += count
+            self.deepest = max(self.deepest, self._depth)
         elif first in "}]":
             self._depth_before = self._depth
             self._depth -= count

@@ -1,0 +1,136 @@
+"""`recollect encode`: the bytes that would be sent."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from recollect.entries import Message, Text, Thought
+from recollect.testing import call, model, result, user
+
+from .running import COMMAND, Cli
+
+GREP = call("grep", pattern="x")
+WIRES = ["gemini", "openai", "anthropic"]
+
+
+def talk(cli: Cli) -> str:
+    session, _ = cli.session(
+        [
+            Message(role="system", parts=(Text(text="be brief"),)),
+            user("find x"),
+            Message(role="model", parts=(Thought(text="hm"), GREP), model="claude-opus-4"),
+            result(GREP, "found it"),
+            model("it is in a.py"),
+            user("and y?"),
+        ]
+    )
+    return session.id
+
+
+@pytest.mark.parametrize("to", WIRES)
+def test_stdout_carries_the_request_and_nothing_else(cli: Cli, to: str) -> None:
+    done = cli.ok("encode", talk(cli), "--to", to)
+    body = json.loads(done.out)
+    assert body["contents" if to == "gemini" else "messages"]
+    assert not done.out.endswith("\n")
+    assert "be brief" in done.out
+    assert "found it" in done.out
+
+
+def test_the_bytes_are_those_that_the_library_makes(cli: Cli) -> None:
+    from recollect.codecs.encoding import encode
+    from recollect.codecs.wire import Prompt
+    from recollect.models.choosing import plain_wire
+    from recollect.profiles import profile_of
+    from recollect.resuming import resume
+    from recollect.view.view import View
+
+    session = talk(cli)
+
+    async def view(store: object) -> View:
+        return await resume(store, session)  # type: ignore[arg-type]
+
+    wire = plain_wire("anthropic", "claude-opus-4", profile_of("claude-opus-4"))
+    made = encode(wire, cli.write(view), Prompt(model="claude-opus-4"))
+    printed = subprocess.run(
+        [*COMMAND, "encode", session, "--to", "anthropic"],
+        cwd=cli.project,
+        env=cli.env(),
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
+    assert printed.stdout == made.body
+
+
+@pytest.mark.parametrize("to", WIRES)
+def test_text_tools_have_no_native_call_in_them(cli: Cli, to: str, tmp_path: Path) -> None:
+    tools = tmp_path / "tools.json"
+    tools.write_text(json.dumps([{"name": "grep", "parameters": {"type": "object"}}]))
+    done = cli.ok("encode", talk(cli), "--to", to, "--text-tools", "--tools", str(tools))
+    for native in ("functionCall", "tool_calls", "tool_use", "functionDeclarations", '"tools"'):
+        assert native not in done.out
+    assert "tool_call" in done.out
+    assert "**grep**" in done.out
+
+
+FORMS = [
+    [{"type": "function", "function": {"name": "grep", "parameters": {"type": "object"}}}],
+    [{"name": "grep", "input_schema": {"type": "object"}}],
+    [{"functionDeclarations": [{"name": "grep", "parameters": {"type": "object"}}]}],
+    {"tools": [{"name": "grep"}]},
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("to", WIRES)
+def test_tools_may_be_written_in_any_providers_form(
+    cli: Cli, to: str, form: object, tmp_path: Path
+) -> None:
+    tools = tmp_path / "tools.json"
+    tools.write_text(json.dumps(form))
+    done = cli.ok("encode", talk(cli), "--to", to, "--tools", str(tools))
+    assert '"name":"grep"' in json.dumps(json.loads(done.out)["tools"], separators=(",", ":"))
+
+
+def test_what_is_not_sent_as_it_was_said_is_told(cli: Cli) -> None:
+    session = talk(cli)
+    short = cli.ok("encode", session, "--to", "openai")
+    assert "1 thought (--trace tells each)" in short.err
+    told = cli.ok("encode", session, "--to", "openai", "--trace").err
+    assert "a thought of 2 characters in message 2 is left out: another model's" in told
+
+
+def test_an_earlier_request_can_be_shown_again(cli: Cli) -> None:
+    session, entries = cli.session([user("one"), model("two"), user("three")])
+    body = cli.ok("encode", session.id, "--to", "openai", "--at", entries[0].id).out
+    assert [m["content"] for m in json.loads(body)["messages"]] == ["one"]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("[", "the tools are no JSON"),
+        ("7", "the tools must be a JSON list"),
+        ("[{}]", "item 1 is no tool: it needs at least a name"),
+        ('[{"name":"a"},{"name":"a"}]', "two tools have the name 'a'"),
+    ],
+)
+def test_tools_that_are_none_are_refused(
+    cli: Cli, text: str, sentence: str, tmp_path: Path
+) -> None:
+    tools = tmp_path / "tools.json"
+    tools.write_text(text)
+    failed = cli("encode", talk(cli), "--to", "openai", "--tools", str(tools))
+    assert (failed.code, failed.out) == (1, "")
+    assert sentence in failed.err
+
+
+def test_a_session_and_a_format_are_needed(cli: Cli) -> None:
+    assert cli("encode", talk(cli)).code == 2
+    assert cli("encode", "feed", "--to", "openai").code == 1
+    assert cli("encode", talk(cli), "--to", "cobol").code == 2

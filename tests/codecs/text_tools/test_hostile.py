@@ -1,0 +1,123 @@
+"""Replies made to break the scanner, large, deep, never ending: it stays linear and sound."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from recollect.codecs.text_tools.arguments import Toolbox
+from recollect.codecs.text_tools.mending import MAX_MENDED, Mender
+from recollect.codecs.text_tools.scanning import Scanner
+from recollect.codecs.thinking import Splitter
+from tests.codecs.text_tools.replies import TOOLS, calls, fenced, inline, pieces, scanned, words
+
+UNITS = (
+    *("{", "`", "` ", "<tool_call>", '{"', '{"tool_call": ', "```json\n{", '```json\n{"a\n```\n'),
+    *(
+        '\n{"tool_call": {"x": "',
+        '` {"tool_call": \n',
+        "<function=glob>",
+        'TOOL: glob\nARGS: {"a\n',
+    ),
+    *(
+        "\\",
+        "\n",
+        "<t",
+        '<tool_call>{"a": "</tool_call>',
+        '{"tool_call": }}',
+        '```\n[{"name": "glob", ',
+    ),
+    *(
+        "~~~\n",
+        " \n",
+        '```\n{"name": "',
+        '"',
+        '{"tool_call": "\\',
+        "<think>",
+        "`<think>",
+        "</think>",
+    ),
+    *('```json\n{"tool_call": [" ', "```\n</think>\n"),
+)
+
+
+def _seconds(reader: Scanner | Splitter, text: str) -> float:
+    begun = time.process_time()
+    for at in range(0, len(text), 20):
+        reader.feed(text[at : at + 20])
+    reader.close()
+    return time.process_time() - begun
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_ten_times_the_text_takes_about_ten_times_as_long(unit: str) -> None:
+    # a square would give a factor of 100; the constant covers what is spent once in a reply
+    small, large = unit * (30_000 // len(unit)), unit * (300_000 // len(unit))
+    for make in (lambda: Scanner(Toolbox(TOOLS)), Splitter):
+        one, ten = _seconds(make(), small), _seconds(make(), large)
+        assert ten < 40 * one + 0.5
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_no_hostile_text_is_a_call_and_none_of_it_is_lost(unit: str) -> None:
+    text = unit * (100_000 // len(unit))
+    assert calls(text) == []
+    assert words(text) == text
+
+
+def test_a_call_behind_hostile_text_is_still_found() -> None:
+    for unit in ("{", "` ", '{"', "\\", "<t", "\n"):
+        assert calls(unit * 50_000 + "\n" + fenced("glob", pattern="*"))
+
+
+def test_a_call_of_a_megabyte_is_found_whole() -> None:
+    content = 'x"\n{`' * 200_000
+    ((name, arguments),) = calls(fenced("write_file", file_path="/x", content=content))
+    assert name == "write_file"
+    assert len(arguments) > 1_000_000
+
+
+def test_a_damaged_call_is_mended_up_to_its_limit_and_not_beyond() -> None:
+    def damaged(size: int) -> str:
+        return inline("write_file", file_path="/x", content="x" * size)[:-1] + ",}"
+
+    assert len(calls(damaged(MAX_MENDED - 1_000))) == 1
+    assert calls(damaged(MAX_MENDED + 1_000)) == []
+    assert scanned(damaged(MAX_MENDED + 1_000))[1] == ("a call is no JSON that can be read",)
+
+
+def test_deep_nesting_is_no_call_and_no_crash() -> None:
+    for depth in (200, 100_000):
+        deep = "[" * depth + "]" * depth
+        text = '{"tool_call": {"name": "plan", "arguments": {"steps": ' + deep + "}}}"
+        assert calls(text) == []
+        assert words(text) == text
+
+
+@pytest.mark.parametrize("unit", ['["', '\\"', "\\'", '{"a":', "“", "*/ /*"])
+def test_mending_never_takes_the_square_of_the_time(unit: str) -> None:
+    def seconds(size: int) -> float:
+        begun = time.process_time()
+        mender = Mender()
+        for _ in range(5):
+            mender.read('{"tool_call": {"a": "b ' + unit * (size // len(unit)))
+        return time.process_time() - begun
+
+    # given all of this, the library would take minutes for the large text
+    assert seconds(20_000) < 40 * seconds(2_000) + 0.5
+
+
+def test_the_problems_of_a_reply_are_few_and_short() -> None:
+    name = "x" * 10_000
+    _, problems = scanned(fenced(name) * 1_000)
+    assert 0 < len(problems) <= 8
+    assert max(map(len, problems)) < 500
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999", "9" * 5_000])
+def test_numbers_that_json_does_not_have_are_never_passed_on(number: str) -> None:
+    text = '{"tool_call": {"name": "glob", "arguments": {"pattern": "*", "n": ' + number + "}}}"
+    for delta in pieces(text):
+        assert delta.kind == "text" or "NaN" not in delta.text.replace('"NaN"', "")
+        assert delta.kind == "text" or "Infinity" not in delta.text.replace('"Infinity"', "")
