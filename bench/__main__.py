@@ -13,6 +13,7 @@ from pathlib import Path
 
 from bench import (
     appends,
+    coding,
     machine,
     peers,
     processes,
@@ -42,13 +43,16 @@ BENCHMARKS: dict[str, Callable[[Setting], report.Table]] = {
     "resume": viewing.resume,
     "rules": viewing.rules,
     "retention": viewing.retention,
+    "encode": coding.encode,
+    "decode": coding.decode,
 }
 _EXAMPLES = """examples:
   uv run python -m bench                       everything of ours
   uv run python -m bench --quick               tries the harness in a minute; not for numbers
   uv run python -m bench --only singles --only loads --markdown
   RECOLLECT_TRANSCRIPTS=/path uv run python -m bench --only sizes --only rules
-  UV_PROJECT_ENVIRONMENT=/tmp/peers uv run --group peers -p 3.12 python -m bench --peers
+  UV_PROJECT_ENVIRONMENT=/tmp/peers uv run --no-group sdks --group peers -p 3.12 \\
+    python -m bench --peers
 
 A whole run writes bench/results/latest.json and latest.md; a partial one only where --out says."""
 
@@ -118,7 +122,9 @@ def main() -> None:
         described = machine.describe(memory, disk, packages)
         described["pragmas"] = once("raw", "settings", memory)
         scale = QUICK if arguments.quick else Scale()
-        tables = _measure(arguments, Setting(scale, memory, disk, chosen, notes))
+        tables = _measure(
+            arguments, Setting(scale, memory, disk, chosen, notes, with_peers=arguments.peers)
+        )
         described["load_after"] = machine.load()
     notes = list(dict.fromkeys(notes))
     command = " ".join(["python -m bench", *sys.argv[1:]])

@@ -51,6 +51,7 @@ class Scale:
     starts: int = 20
     views: tuple[int, int] = (100, 10_000)
     resumed: tuple[int, int] = (1_000, 100_000)
+    streams: tuple[int, int] = (1_000_000, 10_000_000)  # bytes
     rounds: int = 3
 
 
@@ -68,6 +69,7 @@ QUICK = Scale(
     starts=5,
     views=(100, 1_000),
     resumed=(1_000, 5_000),
+    streams=(100_000, 1_000_000),
     rounds=1,
 )
 
@@ -82,6 +84,7 @@ class Setting:
     peers: tuple[str, ...] = ()
     notes: list[str] = field(default_factory=list)  # what was skipped, and why
     sizes: dict[tuple[str, int], int] = field(default_factory=dict)  # bytes, from the appends
+    with_peers: bool = False  # wanted, also those that are not among `peers`
 
 
 def progress(line: str) -> None:
@@ -101,14 +104,20 @@ class Running:
     """A contender at work; `result` waits for it."""
 
     def __init__(
-        self, contender: str, task: str, place: Path, prefix: Sequence[str] = (), **options: Any
+        self,
+        contender: str,
+        task: str,
+        place: Path,
+        prefix: Sequence[str] = (),
+        python: str = sys.executable,
+        **options: Any,
     ) -> None:
         handle, name = tempfile.mkstemp(prefix="recollect-bench-", suffix=".json")
         os.close(handle)
         self._out = Path(name)
         job = {"contender": contender, "task": task, "place": str(place), "options": options}
         self._process = subprocess.Popen(
-            [*prefix, sys.executable, "-m", "bench.worker", name, json.dumps(job)],
+            [*prefix, python, "-m", "bench.worker", name, json.dumps(job)],
             cwd=ROOT,
             stdout=subprocess.DEVNULL,  # some peers greet there
             stderr=subprocess.PIPE,

@@ -11,15 +11,18 @@ from typing import Any
 class Row:
     what: str
     ours: float | None
-    target: float | None = None  # at most this
+    target: float | None = None  # at most this, or `at_least`
     raw: str = ""  # what the ratio is to, as measured
     peers: dict[str, float] = field(default_factory=dict)
     unit: str = "×"
     rounds: Any = None  # every single result, for the JSON
+    at_least: bool = False
 
     @property
     def reached(self) -> bool | None:
-        return None if self.target is None or self.ours is None else self.ours <= self.target
+        if self.target is None or self.ours is None:
+            return None
+        return self.ours >= self.target if self.at_least else self.ours <= self.target
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,8 @@ HEADINGS = ("what", "ours", "target", "raw = 1", "peers")
 def figure(value: float | None, unit: str = "×") -> str:
     if value is None:
         return "–"
+    if 0 < abs(value) < 0.01:
+        return f"{value:.1g}{unit}" if abs(value) >= 0.0001 else f"{value:.0e}{unit}"
     digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
     return f"{value:,.{digits}f}{unit}"
 
@@ -52,7 +57,8 @@ def seconds(value: float) -> str:
 
 def _cells(row: Row) -> tuple[str, ...]:
     mark = {None: "", True: " ✓", False: " ✗"}[row.reached]
-    target = "" if row.target is None else f"≤ {row.target:g}{row.unit}"
+    sign = "≥" if row.at_least else "≤"
+    target = "" if row.target is None else f"{sign} {row.target:g}{row.unit}"
     peers = ", ".join(f"{name} {figure(value, row.unit)}" for name, value in row.peers.items())
     return row.what, figure(row.ours, row.unit) + mark, target, row.raw, peers
 

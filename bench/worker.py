@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import sys
 from collections.abc import Callable, Coroutine
@@ -10,17 +11,24 @@ from pathlib import Path
 from typing import Any
 
 Task = Callable[..., Coroutine[Any, Any, dict[str, Any]]]
+_MODULES = {
+    "raw": "raw",
+    "bare": "bare",
+    "ours": "ours",
+    "sqlite3": "stdlib",
+    "view": "view_ours",
+    "codec": "coding_ours",
+    "reader": "streams",
+}
 
 
 def _find(contender: str, task: str) -> Task:
-    from bench import bare, ours, peers, raw, stdlib, view_ours, view_peers
+    from bench import coding_peers, peers, view_peers
 
-    if contender in peers.PEERS:
-        return peers.task(contender, task)
-    if contender in view_peers.PEERS:
-        return view_peers.task(contender, task)
-    modules = {"raw": raw, "bare": bare, "ours": ours, "sqlite3": stdlib, "view": view_ours}
-    found: Task = getattr(modules[contender], task)
+    for others in (peers, view_peers, coding_peers):
+        if contender in others.PEERS:
+            return others.task(contender, task)
+    found: Task = getattr(importlib.import_module(f"bench.{_MODULES[contender]}"), task)
     return found
 
 

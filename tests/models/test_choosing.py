@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from recollect.codecs.openai import OpenAI
 from recollect.codecs.text_tools import TextTools
 from recollect.codecs.thinking import ThinkingInText
-from recollect.codecs.wire import Generation, Tool
+from recollect.codecs.wire import Generation, Prompt, Tool
 from recollect.errors import NoKey, UnknownModel
 from recollect.models.choosing import (
     FindKey,
@@ -204,11 +204,16 @@ def test_every_wish_is_a_field_of_a_request() -> None:
     assert generation_for(choose("gpt-4o", Settings(), EVERY), Generation()) == Generation()
 
 
-def test_models_that_refuse_a_temperature_are_sent_none() -> None:
+def test_models_that_refuse_a_temperature_are_sent_none_and_the_trace_says_so() -> None:
     warm = Settings(generation=Wishes(temperature=0.5, top_p=0.5))
     for name in ("gpt-5-mini", "claude-sonnet-5"):
-        generation = generation_for(choose(name, warm, EVERY), Generation(temperature=1.0))
-        assert (generation.temperature, generation.top_p) == (None, None)
+        chosen = choose(name, warm, EVERY)
+        generation = generation_for(chosen, Generation(temperature=1.0))
+        frame = wire_for(chosen).frame(Prompt(model=name, generation=generation), ())
+        assert b"temperature" not in frame.before
+        assert b"top_p" not in frame.before
+        assert any("temperature" in fix.text for fix in frame.fixes)
+        assert any("top_p" in fix.text for fix in frame.fixes)
 
 
 def test_the_anthropic_format_always_has_an_output_limit() -> None:

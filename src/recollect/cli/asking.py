@@ -72,6 +72,9 @@ def run(asking: Asking, file: Path | None) -> None:
         emit_json(_document(done, model.chosen))
     elif not asking.stream:
         sys.stdout.write(harmless(_text(done.message)).rstrip("\n") + "\n")
+    for fix in model.fixes:
+        if fix.message < 0:  # an option that was asked for; what became of messages `encode` tells
+            mention(fix.text)
     mention(_account(done, model.chosen))
 
 

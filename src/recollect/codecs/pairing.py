@@ -97,6 +97,13 @@ class Names:
     known: set[str] = field(default_factory=set)  # ids as they came, where they are not sent so
     suffixes: dict[str, int] = field(default_factory=dict)  # of each stem, the last one used
     _given: list[tuple[int, str, str, int]] = field(default_factory=list)
+    _heard: list[tuple[int, str]] = field(default_factory=list)
+
+    def hear(self, id_: str, message: int) -> None:
+        """An id as it came."""
+        if id_ not in self.known:
+            self.known.add(id_)
+            self._heard.append((message, id_))
 
     def give(self, wanted: str, limit: int, message: int) -> str:
         """The id itself where it is free, else one like it that is."""
@@ -122,6 +129,10 @@ class Names:
             if stem:
                 self.suffixes[stem] = number
         given.clear()
+        heard = self._heard
+        while heard and heard[-1][0] >= message:
+            self.known.discard(heard.pop()[1])
+        heard.clear()
 
 
 @dataclass(slots=True)
@@ -151,13 +162,13 @@ class Pairing:
             self.trace.append(Fix("id", message, line, given))
         return given
 
-    def expect(self, calls: Sequence[Asked]) -> None:
+    def expect(self, calls: Sequence[Asked], message: int) -> None:
         """These calls of one message wait for answers from now on."""
         # the first call of a message must be the first to be answered: it goes on top
         for asked in reversed(calls):
             id_, name = asked.id, asked.call.name
             if id_:
-                self.names.known.add(id_)
+                self.names.hear(id_, message)
                 _push(self._by_id, id_, asked)
             _push(self._by_both, (id_, name), asked)
             _push(self._by_name, name, asked)

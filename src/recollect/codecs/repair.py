@@ -138,7 +138,7 @@ def _take_apart(messages: Sequence[Message], start: int, pairing: Pairing) -> li
         for part in message.parts:
             if isinstance(part, ToolResult):
                 if piece.asked:  # what follows was said when the result was known
-                    pairing.expect(piece.asked)
+                    pairing.expect(piece.asked, index)
                     piece = Piece(index, message)
                     pieces.append(piece)
                 pairing.answer(part, index)
@@ -149,7 +149,7 @@ def _take_apart(messages: Sequence[Message], start: int, pairing: Pairing) -> li
             else:
                 piece.parts.append(part)
         if piece.asked:
-            pairing.expect(piece.asked)
+            pairing.expect(piece.asked, index)
     return pieces
 
 

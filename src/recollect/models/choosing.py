@@ -198,8 +198,6 @@ def generation_for(chosen: Chosen, called: Generation) -> Generation:
     for field in Wishes.__struct_fields__:
         if merged[field] in (None, "", ()):
             merged[field] = getattr(chosen.wishes, field)
-    if not chosen.profile.sampling:
-        merged["temperature"] = merged["top_p"] = None
     if merged["max_output"] is None and chosen.endpoint.wire == "anthropic":
         merged["max_output"] = chosen.profile.output  # the one format that cannot do without
     return Generation(**merged)
@@ -237,7 +235,7 @@ def with_text_tools(wire: Wire, tools: Sequence[Tool]) -> Wire:
 def plain_wire(kind: WireName, model: str, profile: Profile) -> Wire:
     """One of the three formats, set up with what is known of the model."""
     if kind == "gemini":
-        from recollect.codecs.gemini import RESULT_MEDIA, Gemini
+        from recollect.codecs.gemini.wire import RESULT_MEDIA, Gemini
 
         if not profile.signed_calls:
             return Gemini(model=model, media=profile.media, result_media=())
@@ -250,7 +248,7 @@ def plain_wire(kind: WireName, model: str, profile: Profile) -> Wire:
         )
     if kind == "anthropic":
         from recollect.codecs.anthropic import Anthropic
-        from recollect.codecs.anthropic_frames import ThinkingMode
+        from recollect.codecs.anthropic.frames import ThinkingMode
 
         thinking: ThinkingMode = "adaptive" if profile.effort == "level" else "budget"
         return Anthropic(
@@ -264,6 +262,7 @@ def plain_wire(kind: WireName, model: str, profile: Profile) -> Wire:
         reasoning=profile.reasoning,
         system_role=profile.system_role,
         max_tokens_field=profile.max_tokens_field,
+        sampling=profile.sampling,
         thinking_switch="" if switch == "no_think_tag" or switch == "slash_no_think" else switch,
         media=profile.media,
     )

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 import msgspec
 
-from recollect.codecs.encoding import Encoder
+from recollect.codecs.encoding import Encoded, Encoder
 from recollect.codecs.events import MAX_EVENT
 from recollect.codecs.failures import no_reply
+from recollect.codecs.pairing import Fix
 from recollect.codecs.wire import Delta, Prompt, Wire
 from recollect.entries import Message, Text, Thought, ToolCall
 from recollect.errors import BadReply, Busy, ModelError, ProviderFailed, Unreachable
@@ -79,6 +80,7 @@ class HttpModel:
         self._located: Key | None = None
         self._client: httpx.AsyncClient | None = None
         self._encoder: Encoder | None = None
+        self._sent: Encoded | None = None
         self._logged = KeyFilter()
         self._logged.keys.update(secrets_of(chosen.endpoint, transport))
 
@@ -150,7 +152,13 @@ class HttpModel:
         """What was written for the last request is not written again if it is still the same."""
         if self._encoder is None or self._encoder.wire != wire:
             self._encoder = Encoder(wire)
-        return self._encoder.encode(messages, prompt).body
+        self._sent = self._encoder.encode(messages, prompt)
+        return self._sent.body
+
+    @property
+    def fixes(self) -> tuple[Fix, ...]:
+        """What of the last request was not sent as it was said."""
+        return self._sent.fixes if self._sent is not None else ()
 
     async def address(self) -> Address:
         url, key = self.chosen.endpoint.url, self.chosen.key

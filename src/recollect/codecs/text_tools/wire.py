@@ -92,9 +92,6 @@ class TextTools(msgspec.Struct, frozen=True, kw_only=True):
     def write_stream(self, reply: Message) -> Iterator[bytes]:
         return self.wire.write_stream(_as_said(reply))
 
-    def scanner(self) -> Scanner:
-        return Scanner(Toolbox(self.tools, self.root))
-
     def found_in(self, reply: Message) -> Message:
         """The model's reply with the calls in its text as parts of their own."""
         cut = reply.finish in ("", "length")

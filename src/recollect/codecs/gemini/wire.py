@@ -1,0 +1,100 @@
+"""Google's `generateContent` and `streamGenerateContent?alt=sse`, for one model.
+
+Guarantees: a message is written the same way whatever stands around it; arguments and schemas are
+embedded as the text they are; a signature goes only to the model that made it; everything that is
+said and cannot be sent has a `Fix`. What differs between Gemini's models is in the fields, none of
+it is guessed from a name. The address (`models/NAME:generateContent`) is the transport's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+import msgspec
+
+from recollect.codecs.gemini import answering, replies, requests
+from recollect.codecs.gemini.frames import Thinking, write_frame
+from recollect.codecs.gemini.parts import NOTHING_LEFT, Pen, encode, lost_halves, whole
+from recollect.codecs.pairing import Fix
+from recollect.codecs.shapes import GEMINI, Shape
+from recollect.codecs.wire import Asked, Frame, Prompt, Written
+from recollect.entries import Message, Text
+
+MEDIA = ("image/", "audio/", "video/", "application/pdf", "text/")
+RESULT_MEDIA = ("image/", "application/pdf", "text/plain")
+
+
+class Gemini(msgspec.Struct, frozen=True, kw_only=True):
+    model: str = ""
+    media: tuple[str, ...] = MEDIA  # how the types begin that the model takes from a user
+    result_media: tuple[str, ...] = RESULT_MEDIA  # and in a tool's result; before Gemini 3: none
+    thinking: Thinking = "budget"
+    # Gemini 3 answers 400 when the first call of a model's message bears no signature, as one that
+    # another model made. What is given here is sent instead: "skip_thought_signature_validator"
+    # (https://ai.google.dev/gemini-api/docs/thought-signatures).
+    stand_in_signature: str = ""
+
+    @property
+    def name(self) -> str:
+        return "gemini"
+
+    @property
+    def shape(self) -> Shape:
+        return _shape(self.model)
+
+    def frame(self, prompt: Prompt, system: Sequence[Message]) -> Frame:
+        return write_frame(prompt, system, self.thinking)
+
+    def write(self, message: Message) -> Written:
+        parts = message.parts
+        try:
+            # nearly every message: one text and nothing beside it
+            if len(parts) == 1 and isinstance(part := parts[0], Text) and not part.extra:
+                data = b'{"text":' + encode(part.text) + b"}"
+                return _content(data, message, ())
+            return self._written(message, [])
+        except UnicodeEncodeError:
+            return self._written(whole(message), [lost_halves(0)])
+
+    def _written(self, message: Message, fixes: list[Fix]) -> Written:
+        pen = Pen(
+            own=self.shape.made(message),
+            media=self.media,
+            result_media=self.result_media,
+            stand_in=self.stand_in_signature,
+            fixes=fixes,
+        )
+        parts = pen.parts(message)
+        if not parts:  # a content without parts is refused
+            parts = [b'{"text":' + encode(NOTHING_LEFT) + b"}"]
+        return _content(b",".join(parts), message, tuple(fixes))
+
+    def read_request(self, body: bytes) -> Asked:
+        return requests.read_request(body, self.model)
+
+    def decoder(self) -> replies.GeminiDecoder:
+        return replies.GeminiDecoder(self.model)
+
+    def read_reply(self, body: bytes) -> Message:
+        return replies.read_reply(body, self.model)
+
+    def write_reply(self, reply: Message) -> bytes:
+        return answering.write_reply(reply)
+
+    def write_stream(self, reply: Message) -> Iterator[bytes]:
+        return answering.write_stream(reply)
+
+
+@lru_cache(maxsize=64)
+def _shape(model: str) -> Shape:
+    return msgspec.structs.replace(GEMINI, model=model)
+
+
+def _content(parts: bytes, message: Message, fixes: tuple[Fix, ...]) -> Written:
+    if message.role == "model":
+        return Written(b'{"role":"model","parts":[' + parts + b"]}", fixes)
+    if message.role == "system":
+        line = "an instruction among the messages is sent as a user's: Gemini has no such role"
+        fixes = (*fixes, Fix("system", 0, line))
+    return Written(b'{"role":"user","parts":[' + parts + b"]}", fixes)
