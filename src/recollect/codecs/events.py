@@ -97,9 +97,10 @@ class Events:
     def _put_aside(self, line: bytes) -> None:
         if line.startswith(_FIELDS) or line in _NAMES:
             return
+        room = MAX_STRAY - self._stray_size
         self._stray_size += len(line) + 1
-        if self._stray_size <= MAX_STRAY:
-            self._stray.append(line)
+        if room > 0:
+            self._stray.append(line[:room])
 
     def _check(self, lines: list[bytes], rest: bytes) -> None:
         if self._total > MAX_STREAM:

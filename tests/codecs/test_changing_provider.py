@@ -1,0 +1,122 @@
+"""One log, every provider: whoever is asked next, the request is valid for the official SDKs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recollect.codecs.anthropic import Anthropic
+from recollect.codecs.encoding import encode
+from recollect.codecs.gemini import Gemini
+from recollect.codecs.openai import OpenAI
+from recollect.codecs.text_tools import TextTools
+from recollect.codecs.thinking import ThinkingInText
+from recollect.codecs.wire import Prompt, Tool, Wire
+from recollect.entries import Entry, Message, Text, Thought, ToolCall
+from recollect.errors import BadReply
+from recollect.testing import call, result, user
+from recollect.view.view import View
+from tests.codecs.anthropic.test_requests import checked as check_anthropic
+from tests.codecs.conversations import Messages, conversations
+from tests.codecs.gemini.test_requests import check_with_sdk as check_gemini
+from tests.codecs.openai.test_sdk import STREAMING
+from tests.view.logs import name
+
+SCHEMA = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
+GREP = Tool(name="grep", description="Find text.", parameters=json.dumps(SCHEMA))
+PROMPT = Prompt(model="m", tools=(GREP,))
+
+
+def in_text(wire: Wire) -> Wire:
+    return TextTools(wire=ThinkingInText(wire=wire), tools=(GREP,))
+
+
+ROUND: tuple[Wire, ...] = (
+    Gemini(model="gemini-2.5-pro"),
+    OpenAI(model="gpt-5"),
+    Anthropic(model="claude-sonnet-4-5"),
+    in_text(OpenAI(model="smollm2")),
+    in_text(Gemini(model="gemma-3")),
+    in_text(Anthropic(model="claude-2")),
+)
+
+
+def check(wire: Wire, body: bytes) -> None:
+    value: dict[str, Any] = json.loads(body)
+    if wire.name == "gemini":
+        check_gemini(body)
+    elif wire.name == "anthropic":
+        check_anthropic(body)
+    else:
+        STREAMING.validate_python(value)
+
+
+def answer(wire: Wire, number: int, question: str) -> Message:
+    """As the provider would stream it: a thought, words and a call."""
+    asked = call("grep", id=f"toolu_{number}", q=question)
+    made = Message(
+        role="model",
+        parts=(Thought(text="hm", signature="c2lnbmVk"), Text(text="Let me look."), asked),
+        model=wire.shape.model,
+        finish="calls",
+    )
+    decoder = wire.decoder()
+    for event in wire.write_stream(made):
+        decoder.feed(event)
+    decoder.close()
+    read = decoder.message()
+    assert [part.name for part in read.parts if isinstance(part, ToolCall)] == ["grep"]
+    return Message(role="model", parts=read.parts, model=wire.shape.model, finish=read.finish)
+
+
+def test_a_session_goes_from_provider_to_provider_and_every_request_is_valid() -> None:
+    view, n = View.fold(), 0
+
+    def add(message: Message) -> None:
+        nonlocal view, n
+        view = view.append(Entry(name(n), name(n - 1) if n else None, n, message))
+        n += 1
+
+    add(Message(role="system", parts=(Text(text="Be brief."),)))
+    for number, wire in enumerate((*ROUND, *ROUND)):
+        add(user(f"question {number}"))
+        check(wire, encode(wire, view, PROMPT).body)
+        reply = answer(wire, number, f"q{number}")
+        add(reply)
+        (asked,) = [part for part in reply.parts if isinstance(part, ToolCall)]
+        add(result(asked, f"found {number}"))
+        for other in ROUND:
+            body = encode(other, view, PROMPT).body
+            check(other, body)
+            for earlier in range(number + 1):
+                assert f"question {earlier}".encode() in body
+                assert f"found {earlier}".encode() in body
+        add(Message(role="model", parts=(Text(text="Done."),), model=wire.shape.model))
+
+
+@given(conversations, st.sampled_from(ROUND))
+def test_any_conversation_is_a_valid_request_for_every_provider(
+    messages: Messages, wire: Wire
+) -> None:
+    check(wire, encode(wire, (*messages, user("now")), PROMPT).body)
+
+
+@given(st.sampled_from(ROUND), st.sampled_from([b"x", b"<html>", b'{"a":', b"data: {", b": "]))
+@settings(max_examples=30)
+def test_a_line_of_five_megabytes_that_is_no_reply_is_one_sentence(
+    wire: Wire, beginning: bytes
+) -> None:
+    decoder = wire.decoder()
+    junk = beginning + b"x" * 5_000_000
+    try:
+        for at in range(0, len(junk), 65_536):
+            decoder.feed(junk[at : at + 65_536])
+        decoder.close()
+    except BadReply as error:
+        assert len(str(error)) < 300
+    else:
+        assert beginning == b": "  # a comment, of any length, says nothing
+        assert not decoder.message().parts
