@@ -14,6 +14,7 @@ ROOT = Path(__file__).parent.parent
 def test_the_public_names_are_these() -> None:
     assert sorted(recollect.__all__) == [
         "Budget",
+        "Delta",
         "Entry",
         "FileRef",
         "HeadMoved",
@@ -22,6 +23,7 @@ def test_the_public_names_are_these() -> None:
         "Message",
         "Note",
         "Project",
+        "Prompt",
         "Query",
         "RecollectError",
         "Rules",
@@ -30,6 +32,7 @@ def test_the_public_names_are_these() -> None:
         "Text",
         "Thought",
         "Title",
+        "Tool",
         "ToolCall",
         "ToolResult",
         "Usage",
@@ -38,6 +41,7 @@ def test_the_public_names_are_these() -> None:
         "compact",
         "counter_for",
         "fit",
+        "open_model",
         "open_store",
         "plan",
         "propose",

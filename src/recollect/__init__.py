@@ -12,6 +12,9 @@ TYPE_CHECKING = False  # type checkers know the name; importing `typing` would d
 if TYPE_CHECKING:
     from recollect.agent.compacting import compact as compact
     from recollect.codecs.repair import repair as repair
+    from recollect.codecs.wire import Delta as Delta
+    from recollect.codecs.wire import Prompt as Prompt
+    from recollect.codecs.wire import Tool as Tool
     from recollect.compaction.fitting import fit as fit
     from recollect.compaction.proposing import Budget as Budget
     from recollect.compaction.proposing import propose as propose
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from recollect.entries import Usage as Usage
     from recollect.errors import HeadMoved as HeadMoved
     from recollect.errors import RecollectError as RecollectError
+    from recollect.models.opening import open_model as open_model
     from recollect.resuming import resume as resume
     from recollect.store.contract import Hit as Hit
     from recollect.store.contract import Project as Project
@@ -59,8 +63,10 @@ _HOMES = {
     "recollect.store.sqlite": ("open_store",),
     "recollect.agent.compacting": ("compact",),
     "recollect.codecs.repair": ("repair",),
+    "recollect.codecs.wire": ("Delta", "Prompt", "Tool"),
     "recollect.compaction.fitting": ("fit",),
     "recollect.compaction.proposing": ("Budget", "propose"),
+    "recollect.models.opening": ("open_model",),
     "recollect.resuming": ("resume",),
     "recollect.tokens": ("counter_for",),
     "recollect.view.rules": ("Rules", "plan"),
