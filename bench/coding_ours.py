@@ -15,7 +15,7 @@ from typing import Any
 
 from bench import clock, conversation, streams
 from recollect.codecs.encoding import Encoded, Encoder, encode
-from recollect.codecs.wire import Decoder, Prompt, Tool, Wire
+from recollect.codecs.wire import Declaration, Decoder, Prompt, Wire
 from recollect.entries import Entry, Message, Text, ToolCall
 from recollect.view.view import View
 
@@ -149,7 +149,7 @@ async def scanned(_: Path, size: int, piece: int, repeats: int = 5) -> dict[str,
 
     text, calls = streams.told(size)
     pieces = [text[at : at + piece] for at in range(0, len(text), piece)]
-    tools = Toolbox((Tool(name="write_file"),))
+    tools = Toolbox((Declaration(name="write_file"),))
 
     async def work() -> int:
         scanner = Scanner(tools)

@@ -32,7 +32,6 @@ def test_the_public_names_are_these() -> None:
         "Text",
         "Thought",
         "Title",
-        "Tool",
         "ToolCall",
         "ToolResult",
         "Usage",

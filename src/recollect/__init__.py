@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from recollect.codecs.repair import repair as repair
     from recollect.codecs.wire import Delta as Delta
     from recollect.codecs.wire import Prompt as Prompt
-    from recollect.codecs.wire import Tool as Tool
     from recollect.compaction.fitting import fit as fit
     from recollect.compaction.proposing import Budget as Budget
     from recollect.compaction.proposing import propose as propose
@@ -63,7 +62,7 @@ _HOMES = {
     "recollect.store.sqlite": ("open_store",),
     "recollect.agent.compacting": ("compact",),
     "recollect.codecs.repair": ("repair",),
-    "recollect.codecs.wire": ("Delta", "Prompt", "Tool"),
+    "recollect.codecs.wire": ("Delta", "Prompt"),
     "recollect.compaction.fitting": ("fit",),
     "recollect.compaction.proposing": ("Budget", "propose"),
     "recollect.models.opening": ("open_model",),

@@ -16,13 +16,15 @@ from recollect.codecs.gemini import Gemini
 from recollect.codecs.openai import OpenAI
 from recollect.codecs.repair import Shape
 from recollect.codecs.text_tools.wire import TextTools
-from recollect.codecs.wire import Asked, Decoder, Frame, Prompt, Tool, Wire, Written
+from recollect.codecs.wire import Asked, Declaration, Decoder, Frame, Prompt, Wire, Written
 from recollect.entries import Elide, Elided, Entry, Message, Text, Thought
 from recollect.testing import call, model, result, user
 from recollect.view.view import View
 from tests.view.logs import logs, name
 
-TOOLS = (Tool(name="grep", parameters='{"type":"object","properties":{"q":{"type":"string"}}}'),)
+TOOLS = (
+    Declaration(name="grep", parameters='{"type":"object","properties":{"q":{"type":"string"}}}'),
+)
 PROMPT = Prompt(model="m", tools=TOOLS)
 WIRES: list[Wire] = [
     Gemini(model="m"),

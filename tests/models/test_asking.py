@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from recollect.codecs.wire import Delta, Generation, Prompt, Tool
+from recollect.codecs.wire import Declaration, Delta, Generation, Prompt
 from recollect.entries import Message, Text, Usage
 from recollect.models.choosing import wire_for
 from recollect.models.client import HttpModel
@@ -193,7 +193,7 @@ def test_the_call_wins_over_the_profile_in_how_to_write() -> None:
     )
 
 
-TOOLS = (Tool(name="grep", description="finds text"),)
+TOOLS = (Declaration(name="grep", description="finds text"),)
 
 
 REFUSED = http(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from recollect.codecs.openai import OpenAI
 from recollect.codecs.text_tools import TextTools
 from recollect.codecs.thinking import ThinkingInText
-from recollect.codecs.wire import Generation, Prompt, Tool
+from recollect.codecs.wire import Declaration, Generation, Prompt
 from recollect.errors import NoKey, UnknownModel
 from recollect.models.choosing import (
     FindKey,
@@ -225,7 +225,7 @@ def test_the_anthropic_format_always_has_an_output_limit() -> None:
 # --- the wire ----------------------------------------------------------------------------------
 
 
-TOOLS = (Tool(name="grep"),)
+TOOLS = (Declaration(name="grep"),)
 
 
 @pytest.mark.parametrize(

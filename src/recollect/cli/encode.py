@@ -17,7 +17,7 @@ from recollect.cli.options import examples, store_option
 if TYPE_CHECKING:
     from recollect.cli.seeing import Sight
     from recollect.codecs.encoding import Encoded
-    from recollect.codecs.wire import Prompt, Tool, Wire
+    from recollect.codecs.wire import Declaration, Prompt, Wire
     from recollect.store.sqlite import SqliteStore
 
 WireName: TypeAlias = Literal["gemini", "openai", "anthropic"]
@@ -86,7 +86,9 @@ def encode(
     _tell(made, prompt, trace=trace)
 
 
-def wire_named(to: WireName, model: str, tools: tuple[Tool, ...], *, text_tools: bool) -> Wire:
+def wire_named(
+    to: WireName, model: str, tools: tuple[Declaration, ...], *, text_tools: bool
+) -> Wire:
     """This format, set up with what is known of the model."""
     from recollect.models.choosing import plain_wire, with_text_tools
     from recollect.profiles import profile_of
@@ -114,7 +116,7 @@ def _bare(model: str) -> str:
     return rest if rest and endpoint_of(first) is not None else model
 
 
-def _tools(file: Path) -> tuple[Tool, ...]:
+def _tools(file: Path) -> tuple[Declaration, ...]:
     from recollect.codecs.declaring import read_tools
     from recollect.errors import BadInput
 

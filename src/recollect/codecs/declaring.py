@@ -6,14 +6,14 @@ from typing import Any
 
 import msgspec
 
-from recollect.codecs.wire import NO_PARAMETERS, Tool
+from recollect.codecs.wire import NO_PARAMETERS, Declaration
 from recollect.entries import json_text
 from recollect.errors import BadInput
 
 _SCHEMA_KEYS = ("parameters", "input_schema", "parametersJsonSchema", "inputSchema")
 
 
-def read_tools(data: bytes) -> tuple[Tool, ...]:
+def read_tools(data: bytes) -> tuple[Declaration, ...]:
     """`BadInput` says which item is no tool."""
     try:
         value = msgspec.json.decode(data)
@@ -40,13 +40,13 @@ def _listed(value: Any) -> list[Any]:
     return flat
 
 
-def _tool(item: Any, number: int) -> Tool:
+def _tool(item: Any, number: int) -> Declaration:
     told = item.get("function", item) if isinstance(item, dict) else None
     if not isinstance(told, dict) or not isinstance(told.get("name"), str) or not told["name"]:
         raise BadInput(f"item {number} is no tool: it needs at least a name")
     description = told.get("description")
     schema = next((told[key] for key in _SCHEMA_KEYS if isinstance(told.get(key), dict)), None)
-    return Tool(
+    return Declaration(
         name=told["name"],
         description=description if isinstance(description, str) else "",
         parameters=NO_PARAMETERS if schema is None else json_text(schema),

@@ -24,7 +24,7 @@ Finish: TypeAlias = Literal["", "stop", "length", "calls", "safety", "other"]
 NO_PARAMETERS = '{"type":"object","properties":{}}'
 
 
-class Tool(msgspec.Struct, frozen=True, kw_only=True):
+class Declaration(msgspec.Struct, frozen=True, kw_only=True):
     """Something the model may call, as it is told of it."""
 
     name: str
@@ -48,7 +48,7 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     """Everything in a request but the messages."""
 
     model: str
-    tools: tuple[Tool, ...] = ()
+    tools: tuple[Declaration, ...] = ()
     choice: str = "auto"  # auto, none, required, or the name of the one tool to call
     generation: Generation = Generation()
     stream: bool = True

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from recollect.codecs.wire import Generation, Tool, Wire
+from recollect.codecs.wire import Declaration, Generation, Wire
 from recollect.errors import NoKey, UnknownModel
 from recollect.models.keys import Key, find
 from recollect.profiles import (
@@ -208,7 +208,7 @@ def generation_for(chosen: Chosen, called: Generation) -> Generation:
 
 def wire_for(
     chosen: Chosen,
-    tools: Sequence[Tool] = (),
+    tools: Sequence[Declaration] = (),
     *,
     text_tools: bool = False,
     thinking_off: bool = False,
@@ -225,7 +225,7 @@ def wire_for(
     return with_text_tools(wire, tools) if text_tools or profile.tools == "text" else wire
 
 
-def with_text_tools(wire: Wire, tools: Sequence[Tool]) -> Wire:
+def with_text_tools(wire: Wire, tools: Sequence[Declaration]) -> Wire:
     """The same, with the tools described in text; without tools also for earlier calls."""
     from recollect.codecs.text_tools import TextTools
 

@@ -19,7 +19,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from recollect.codecs.anthropic import Anthropic
 from recollect.codecs.repair import Fix, repair
-from recollect.codecs.wire import Generation, Prompt, Tool, Wire
+from recollect.codecs.wire import Declaration, Generation, Prompt, Wire
 from recollect.entries import FileRef, InlineData, Message, Text, Thought, ToolCall, Unknown
 from recollect.testing import call, model, result, user
 from tests import strategies
@@ -31,7 +31,9 @@ PARAMS: TypeAdapter[Any] = TypeAdapter(
 )
 # The SDK takes its own replies as content, with any fields; a block is checked more strictly.
 BLOCK: TypeAdapter[Any] = TypeAdapter(ContentBlockParam, config=STRICT)
-READ = Tool(name="read", description="Reads.", parameters='{"type":"object","properties":{}}')
+READ = Declaration(
+    name="read", description="Reads.", parameters='{"type":"object","properties":{}}'
+)
 PROMPT = Prompt(model="this", tools=(READ,))
 anthropic = Anthropic(model="this")
 
@@ -68,7 +70,7 @@ prompts = st.builds(
     model=st.just("this"),
     tools=st.lists(
         st.builds(
-            Tool,
+            Declaration,
             name=st.sampled_from(["read", "write"]),
             description=strategies.text,
             parameters=st.sampled_from(["{}", '{"type":"object"}', "[]", "", "{", '{"a":[1]}']),

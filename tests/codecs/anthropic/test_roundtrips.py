@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 
 from recollect.codecs.anthropic import Anthropic
 from recollect.codecs.repair import repair
-from recollect.codecs.wire import Generation, Prompt, Tool
+from recollect.codecs.wire import Declaration, Generation, Prompt
 from recollect.entries import (
     Content,
     FileRef,
@@ -216,7 +216,7 @@ def _flat(message: Message) -> list[Part]:
         model=st.just("this"),
         tools=st.lists(
             st.builds(
-                Tool,
+                Declaration,
                 name=st.sampled_from(["read", "grep"]),
                 description=st.text(max_size=9),
                 parameters=st.sampled_from(['{"type":"object"}', '{ "type": "object", "x": [1]}']),

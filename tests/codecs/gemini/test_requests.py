@@ -15,7 +15,7 @@ from recollect.codecs.gemini import Gemini
 from recollect.codecs.gemini.schemas import is_plain
 from recollect.codecs.pairing import Fix
 from recollect.codecs.repair import repair
-from recollect.codecs.wire import NO_PARAMETERS, Generation, Prompt, Tool, Wire
+from recollect.codecs.wire import NO_PARAMETERS, Declaration, Generation, Prompt, Wire
 from recollect.entries import (
     FileRef,
     InlineData,
@@ -145,7 +145,7 @@ prompts = st.builds(
     model=st.just(""),
     tools=st.lists(
         st.builds(
-            Tool, name=st.sampled_from(["a", "b"]), description=any_text, parameters=_schemas
+            Declaration, name=st.sampled_from(["a", "b"]), description=any_text, parameters=_schemas
         ),
         max_size=2,
     ).map(tuple),
@@ -223,7 +223,7 @@ def test_a_longer_session_begins_with_the_same_bytes(messages: Messages, prompt:
 
 
 def test_options_instructions_and_tools_stand_before_the_messages() -> None:
-    tools = (Tool(name="read", description="Reads."),)
+    tools = (Declaration(name="read", description="Reads."),)
     generation = Generation(temperature=0.5, effort="low", schema='{"type": "object"}')
     prompt = Prompt(model="m", tools=tools, choice="read", generation=generation)
     frame = THIS.frame(prompt, [Message(role="system", parts=(Text(text="Be brief."),))])
@@ -262,7 +262,7 @@ def test_a_schema_that_googles_own_cannot_hold_goes_the_json_way(
     schema: dict[str, Any], plain: bool
 ) -> None:
     assert is_plain(schema) is plain
-    tools = (Tool(name="a", parameters=json_text(schema)),)
+    tools = (Declaration(name="a", parameters=json_text(schema)),)
     frame = THIS.frame(Prompt(model="m", tools=tools), ())
     declared = check_with_sdk(frame.before + frame.after)["tools"][0]["functionDeclarations"][0]
     assert ("parameters" in declared) is plain

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from recollect.codecs.gemini import Gemini
 from recollect.codecs.gemini.parts import NOTHING_LEFT
-from recollect.codecs.wire import NO_PARAMETERS, Generation, Prompt, Tool
+from recollect.codecs.wire import NO_PARAMETERS, Declaration, Generation, Prompt
 from recollect.entries import (
     Content,
     FileRef,
@@ -195,7 +195,7 @@ def normal_prompt(prompt: Prompt, wire: Gemini) -> Prompt:
     return Prompt(
         model="",
         tools=tuple(
-            Tool(
+            Declaration(
                 name=tool.name,
                 description=_whole(tool.description),
                 parameters=tool.parameters if tool.parameters.startswith("{") else NO_PARAMETERS,
@@ -259,7 +259,7 @@ def test_a_request_in_the_documentations_own_spellings_is_read() -> None:
     assert prompt == Prompt(
         model="gemini-2.5-flash",
         tools=(
-            Tool(
+            Declaration(
                 name="look",
                 parameters='{"type":"object","properties":{"at":{"type":"number"}}}',
             ),

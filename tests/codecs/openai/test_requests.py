@@ -13,7 +13,7 @@ from recollect.codecs.openai.asked import JSON_MODE
 from recollect.codecs.openai.media import placeholder
 from recollect.codecs.openai.values import without_surrogates
 from recollect.codecs.repair import repair
-from recollect.codecs.wire import Generation, Prompt, Tool, Wire
+from recollect.codecs.wire import Declaration, Generation, Prompt, Wire
 from recollect.entries import (
     Content,
     FileRef,
@@ -181,7 +181,7 @@ def test_a_message_is_the_same_bytes_whatever_is_around_it(
 
 
 _tools = st.builds(
-    Tool,
+    Declaration,
     name=st.from_regex(r"[a-z]{1,9}", fullmatch=True),
     description=st.text(max_size=20),
     parameters=st.sampled_from(['{"type":"object","properties":{}}', '{ "type" : "object" }']),
@@ -219,7 +219,7 @@ def test_a_prompt_is_read_back_as_it_was(prompt: Prompt) -> None:
 
 def test_options_and_tools_stand_before_the_messages() -> None:
     wire = OpenAI(model="gpt")
-    prompt = Prompt(model="gpt", tools=(Tool(name="read"),), generation=Generation(seed=1))
+    prompt = Prompt(model="gpt", tools=(Declaration(name="read"),), generation=Generation(seed=1))
     frame = wire.frame(prompt, [Message(role="system", parts=(Text(text="Be brief."),))])
     assert frame.before == (
         b'{"model":"gpt","stream":true,"stream_options":{"include_usage":true},"seed":1,'
@@ -275,7 +275,7 @@ def test_what_the_frame_cannot_carry_is_told() -> None:
     generation = Generation(
         temperature=float("nan"), stop=("a", "b", "c", "d", "e"), effort="none", schema="[1]"
     )
-    bad = Tool(name="bad", parameters="{not json")
+    bad = Declaration(name="bad", parameters="{not json")
     prompt = Prompt(model="m", tools=(bad,), choice="other", generation=generation)
     frame = OpenAI().frame(prompt, [user("", InlineData(mime="video/mp4", data=b"v"))])
     assert {fix.kind for fix in frame.fixes} == {"uncarried"}

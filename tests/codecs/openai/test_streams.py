@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from recollect.codecs.openai import OpenAI
-from recollect.codecs.wire import Delta, Generation, Prompt, Tool
+from recollect.codecs.wire import Declaration, Delta, Generation, Prompt
 from recollect.entries import (
     FileRef,
     InlineData,
@@ -308,7 +308,7 @@ def test_a_request_with_everything_the_documentation_allows() -> None:
     assert asked.prompt == Prompt(
         model="gpt-4o",
         tools=(
-            Tool(
+            Declaration(
                 name="look",
                 description="Looks.",
                 parameters='{"type": "object", "properties": {"at": {"type": "integer"}}}',

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from recollect.codecs.text_tools.arguments import Toolbox
 from recollect.codecs.text_tools.scanning import Scanner
-from recollect.codecs.wire import Delta, Tool
+from recollect.codecs.wire import Declaration, Delta
 from recollect.entries import json_text
 
 
-def tool(name: str, description: str = "", /, **properties: object) -> Tool:
+def tool(name: str, description: str = "", /, **properties: object) -> Declaration:
     schema = {"type": "object", "properties": properties, "required": list(properties)[:1]}
-    return Tool(name=name, description=description, parameters=json_text(schema))
+    return Declaration(name=name, description=description, parameters=json_text(schema))
 
 
 STRING = {"type": "string"}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from recollect.codecs.text_tools.arguments import NAMES, Toolbox, coerced
-from recollect.codecs.wire import Tool
+from recollect.codecs.wire import Declaration
 from tests.codecs.text_tools.replies import STRING, TOOLS, calls, fenced, tool
 from tests.strategies import json_values
 
@@ -106,7 +106,7 @@ def test_no_value_and_no_schema_makes_it_fail_and_coercing_twice_changes_nothing
 
 @pytest.mark.parametrize("parameters", ["", "[]", "{", "null", '{"properties": []}', "[" * 10_000])
 def test_a_tool_without_a_readable_schema_takes_arguments_as_they_are(parameters: str) -> None:
-    box = Toolbox((Tool(name="odd", parameters=parameters),), "/root")
+    box = Toolbox((Declaration(name="odd", parameters=parameters),), "/root")
     assert box.fit("odd", {"a": "1"}) == {"a": "1"}
 
 

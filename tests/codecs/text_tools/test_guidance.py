@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.codecs.text_tools.guidance import MAX_TOOL, choice_of, forced, guidance
-from recollect.codecs.wire import Tool
+from recollect.codecs.wire import Declaration
 from recollect.entries import json_text
 from tests.codecs.text_tools.replies import TOOLS, calls, tool
 from tests.strategies import json_values, text
@@ -55,7 +55,7 @@ def test_nested_objects_enums_and_items_are_shown() -> None:
 
 def test_a_tool_without_parameters_says_so() -> None:
     assert "**now**: Tells the time.\n  Parameters: none\n" in guidance(
-        (Tool(name="now", description="Tells the time."),)
+        (Declaration(name="now", description="Tells the time."),)
     )
 
 
@@ -79,7 +79,7 @@ def test_guidance_stays_short_however_large_or_deep_a_schema_is() -> None:
     wide = {f"parameter_{n}": {"type": "string", "description": "x" * 100} for n in range(2_000)}
     for hostile in (tool("deep", "", inner=deep), tool("wide", "y" * 100_000, **wide)):
         assert len(guidance((hostile,))) < MAX_TOOL + 5_000
-    assert len(guidance((Tool(name="odd", parameters="[" * 100_000),))) < 2_000
+    assert len(guidance((Declaration(name="odd", parameters="[" * 100_000),))) < 2_000
 
 
 @given(text, text, st.dictionaries(text, json_values, max_size=3), json_values)
@@ -87,7 +87,7 @@ def test_foreign_words_stay_on_their_lines(
     name: str, description: str, properties: dict[str, object], required: object
 ) -> None:
     schema = {"type": "object", "properties": properties, "required": required}
-    odd = Tool(name=name, description=description, parameters=json_text(schema))
+    odd = Declaration(name=name, description=description, parameters=json_text(schema))
     plain = guidance((tool("plain"),)).splitlines()
     told = guidance((odd,)).split("\n")
     assert told[:8] == plain[:8]

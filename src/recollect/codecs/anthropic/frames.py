@@ -15,7 +15,7 @@ import msgspec
 
 from recollect.codecs.anthropic.blocks import json_object, sound_text
 from recollect.codecs.pairing import Fix, shown
-from recollect.codecs.wire import NO_PARAMETERS, Frame, Generation, Prompt, Tool
+from recollect.codecs.wire import NO_PARAMETERS, Declaration, Frame, Generation, Prompt
 from recollect.entries import Message, Text
 
 # budget  a number of tokens, for models up to Claude 4.6, which are told no other way
@@ -185,7 +185,7 @@ def _choice(prompt: Prompt, fixes: list[Fix]) -> dict[str, str] | None:
     return {"type": "any"} if choice == "required" else {"type": "tool", "name": choice}
 
 
-def _tool(tool: Tool, fixes: list[Fix]) -> dict[str, Any]:
+def _tool(tool: Declaration, fixes: list[Fix]) -> dict[str, Any]:
     schema: object = _schema(tool.parameters)
     found = json_object(sound_text(tool.parameters))
     if found is None:

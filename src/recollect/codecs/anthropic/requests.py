@@ -24,7 +24,7 @@ from recollect.codecs.anthropic.reading import (
     read_part,
 )
 from recollect.codecs.pairing import shown
-from recollect.codecs.wire import Asked, Effort, Generation, Prompt, Tool
+from recollect.codecs.wire import Asked, Declaration, Effort, Generation, Prompt
 from recollect.entries import (
     Content,
     FileRef,
@@ -190,12 +190,12 @@ def _prompt(request: _Request) -> Prompt:
     )
 
 
-def _tool(tool: _Tool) -> Tool:
+def _tool(tool: _Tool) -> Declaration:
     described: dict[str, Any] = {"description": tool.description or ""}
     if raw_text(tool.input_schema) not in ("", "null"):
         object_text(tool.input_schema)  # refuses what is no object
         described["parameters"] = raw_text(tool.input_schema)
-    return Tool(name=tool.name, **described)
+    return Declaration(name=tool.name, **described)
 
 
 def _choice(choice: _Choice | None) -> str:

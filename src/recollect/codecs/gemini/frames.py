@@ -16,7 +16,7 @@ import msgspec
 from recollect.codecs.gemini.parts import encode, lost_halves, object_bytes, whole
 from recollect.codecs.gemini.schemas import is_plain
 from recollect.codecs.pairing import Fix, shown
-from recollect.codecs.wire import NO_PARAMETERS, Effort, Frame, Generation, Prompt, Tool
+from recollect.codecs.wire import NO_PARAMETERS, Declaration, Effort, Frame, Generation, Prompt
 from recollect.entries import Message, Text
 
 # How a model is told how long to think: Gemini 2.5 by a budget of tokens, Gemini 3 by a level (it
@@ -69,7 +69,7 @@ def _instructions(system: Sequence[Message], fixes: list[Fix]) -> list[dict[str,
     return parts
 
 
-def _declaration(tool: Tool, fixes: list[Fix]) -> dict[str, Any]:
+def _declaration(tool: Declaration, fixes: list[Fix]) -> dict[str, Any]:
     declared: dict[str, Any] = {"name": tool.name, "description": tool.description}
     if not tool.description:
         del declared["description"]

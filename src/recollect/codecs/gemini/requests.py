@@ -25,7 +25,7 @@ from recollect.codecs.gemini.reading import (
     verbatim,
 )
 from recollect.codecs.gemini.schemas import with_json_types
-from recollect.codecs.wire import NO_PARAMETERS, Asked, Effort, Generation, Prompt, Tool
+from recollect.codecs.wire import NO_PARAMETERS, Asked, Declaration, Effort, Generation, Prompt
 from recollect.entries import MAX_DEPTH, Message, Part, Role, json_text
 from recollect.errors import BadInput
 
@@ -105,7 +105,7 @@ def _at(where: str, data: msgspec.Raw) -> Fields:
         raise BadInput(f"{where}: {printable(str(error), 300)}") from None
 
 
-def _tools(found: Fields) -> tuple[Tool, ...]:
+def _tools(found: Fields) -> tuple[Declaration, ...]:
     tools = [fields(tool) for tool in (items(found["tools"]) if "tools" in found else ())]
     return tuple(
         _tool(fields(declared))
@@ -115,13 +115,13 @@ def _tools(found: Fields) -> tuple[Tool, ...]:
     )
 
 
-def _tool(declared: Fields) -> Tool:
+def _tool(declared: Fields) -> Declaration:
     parameters = NO_PARAMETERS
     if "parametersJsonSchema" in declared:
         parameters = verbatim(declared["parametersJsonSchema"])
     elif "parameters" in declared:
         parameters = _json_schema(declared["parameters"])
-    return Tool(
+    return Declaration(
         name=string(declared, "name"),
         description=string(declared, "description"),
         parameters=parameters,

@@ -21,7 +21,7 @@ from recollect.codecs.openai.values import (
     loaded,
     without_surrogates,
 )
-from recollect.codecs.wire import NO_PARAMETERS, Asked, Effort, Generation, Prompt, Tool
+from recollect.codecs.wire import NO_PARAMETERS, Asked, Declaration, Effort, Generation, Prompt
 from recollect.entries import MAX_DEPTH, Content, Message, Part, Text, Thought, ToolCall, ToolResult
 from recollect.errors import BadInput
 
@@ -143,10 +143,10 @@ def _text_of(raw: msgspec.Raw, what: str, default: str = "") -> str:
 # --- the prompt --------------------------------------------------------------------------------
 
 
-def _tools(request: _Request) -> list[Tool]:
+def _tools(request: _Request) -> list[Declaration]:
     functions = [tool.function for tool in request.tools or () if tool.type == "function"]
     return [
-        Tool(
+        Declaration(
             name=function.name,
             description=function.description or "",
             parameters=_text_of(function.parameters, "a tool's parameters", NO_PARAMETERS),

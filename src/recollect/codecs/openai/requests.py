@@ -16,7 +16,7 @@ import msgspec
 from recollect.codecs.openai.media import content_part
 from recollect.codecs.openai.values import encoded, object_text
 from recollect.codecs.pairing import Fix, shown
-from recollect.codecs.wire import NO_PARAMETERS, Frame, Generation, Prompt, Tool, Written
+from recollect.codecs.wire import NO_PARAMETERS, Declaration, Frame, Generation, Prompt, Written
 from recollect.entries import Content, Message, Text, Thought, ToolCall, ToolResult
 
 ThinkingSwitch: TypeAlias = Literal["", "enable_thinking", "reasoning_effort"]
@@ -130,7 +130,7 @@ def _tools(prompt: Prompt, fixes: list[Fix]) -> dict[str, Any]:
     return body | {"tool_choice": {"type": "function", "function": {"name": choice}}}
 
 
-def _tool(tool: Tool, fixes: list[Fix]) -> dict[str, Any]:
+def _tool(tool: Declaration, fixes: list[Fix]) -> dict[str, Any]:
     parameters = object_text(tool.parameters)
     if parameters is None:
         line = f"the parameters of tool {shown(tool.name)} are left out: they are no JSON object"

@@ -16,7 +16,7 @@ from decimal import Decimal
 from typing import Any
 
 from recollect.codecs.text_tools.mending import strictly, too_deep
-from recollect.codecs.wire import Tool
+from recollect.codecs.wire import Declaration
 
 # tool: {canonical: accepted}; the names that Gemini CLI's tools have and models mistake
 NAMES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
@@ -43,7 +43,7 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?"
 _ABSOLUTE = re.compile(r"[/\\~]|[A-Za-z]:[/\\]|[A-Za-z][A-Za-z0-9+.-]*://")
 
 
-def schema_of(tool: Tool) -> dict[str, Any]:
+def schema_of(tool: Declaration) -> dict[str, Any]:
     """The tool's parameters as a JSON Schema; empty when they cannot be read."""
     if too_deep(tool.parameters):
         return {}
@@ -75,7 +75,7 @@ def types_of(schema: Any) -> tuple[str, ...]:
 class Toolbox:
     """The declared tools, and what their arguments must look like."""
 
-    def __init__(self, tools: tuple[Tool, ...], root: str = "") -> None:
+    def __init__(self, tools: tuple[Declaration, ...], root: str = "") -> None:
         self._schemas = {tool.name: schema_of(tool) for tool in tools}
         self._root = root
 

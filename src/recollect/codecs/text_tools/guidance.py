@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from recollect.codecs.text_tools.arguments import properties_of, schema_of, types_of
-from recollect.codecs.wire import Tool
+from recollect.codecs.wire import Declaration
 from recollect.entries import json_text
 
 MAX_DESCRIPTION = 2_000
@@ -40,7 +40,7 @@ NONE = "Do not call any tool in this reply."
 REQUIRED = "Call a tool in this reply."
 
 
-def guidance(tools: tuple[Tool, ...], choice: str = "auto") -> str:
+def guidance(tools: tuple[Declaration, ...], choice: str = "auto") -> str:
     told = "\n".join("\n".join(_tool(tool)) for tool in tools)
     text = f"{PREAMBLE}\n{told}\n\n{RULES}"
     last = closing_rule(choice)
@@ -58,7 +58,7 @@ def closing_rule(choice: str) -> str:
     return f"Call the tool {json_text(choice)} in this reply."
 
 
-def choice_of(text: str, tools: tuple[Tool, ...]) -> str | None:
+def choice_of(text: str, tools: tuple[Declaration, ...]) -> str | None:
     """Which choice this guidance was made for; None when it is not the guidance for these tools."""
     plain = guidance(tools)
     if not text.startswith(plain):
@@ -72,7 +72,7 @@ def choice_of(text: str, tools: tuple[Tool, ...]) -> str | None:
     return None
 
 
-def forced(tools: tuple[Tool, ...], choice: str) -> str:
+def forced(tools: tuple[Declaration, ...], choice: str) -> str:
     """A JSON Schema that every answer which is a call of the chosen tools follows."""
     allowed = [tool for tool in tools if choice in ("required", tool.name)]
     calls = [
@@ -98,7 +98,7 @@ def forced(tools: tuple[Tool, ...], choice: str) -> str:
     )
 
 
-def _tool(tool: Tool) -> Iterator[str]:
+def _tool(tool: Declaration) -> Iterator[str]:
     yield f"**{_line(tool.name)}**: {_line(tool.description)}"
     schema = schema_of(tool)
     if not properties_of(schema):

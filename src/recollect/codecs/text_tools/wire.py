@@ -20,7 +20,7 @@ from recollect.codecs.text_tools.guidance import choice_of, forced, guidance
 from recollect.codecs.text_tools.mending import strictly
 from recollect.codecs.text_tools.rendering import from_text, in_text
 from recollect.codecs.text_tools.scanning import Scanner
-from recollect.codecs.wire import Asked, Decoder, Delta, Frame, Prompt, Tool, Wire, Written
+from recollect.codecs.wire import Asked, Declaration, Decoder, Delta, Frame, Prompt, Wire, Written
 from recollect.entries import Message, Part, Text, ToolCall, json_text
 
 PROBLEMS = "tool_call_problems"
@@ -36,7 +36,7 @@ _PRETENCE = re.compile(
 
 class TextTools(msgspec.Struct, frozen=True, kw_only=True):
     wire: Wire
-    tools: tuple[Tool, ...]
+    tools: tuple[Declaration, ...]
     preserve_context: bool = True  # keep what the model says beside its calls
     root: str = ""  # the folder of relative paths, where a tool wants absolute ones
 
