@@ -1,0 +1,1 @@
+"""What the model may call: files, commands, memory, the history itself."""

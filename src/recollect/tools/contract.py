@@ -1,0 +1,187 @@
+"""What it is to be a tool: a name, what the model is told of it, a function, what it may touch.
+
+A tool is an ordinary async function with typed parameters and a docstring; `tool` makes it one. The
+parameters become a JSON Schema, the docstring's first paragraph what the model is told, and lines
+such as `path: where to look` under it what it is told of each parameter. A parameter named `place`
+is not the model's: it is where the call happens. What a function raises on purpose (`ToolFailed`)
+and arguments that do not fit become a result with `is_error`, which the model reads; nothing that a
+model writes can make a tool raise anything else.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias, cast, get_type_hints
+
+import msgspec
+
+from recollect.codecs.wire import Declaration
+from recollect.entries import Content, Text, json_text
+from recollect.store.contract import Store
+from recollect.view.view import View
+
+# read     looks, and changes nothing: several may run at the same time, and none asks
+# write    changes files or memory
+# run      starts processes
+Effect: TypeAlias = Literal["read", "write", "run"]
+
+
+class ToolFailed(Exception):
+    """What the model is told when a call cannot be carried out: the fact, then the remedy."""
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tool gives back. A text alone may be returned instead."""
+
+    content: tuple[Content, ...] = ()
+    is_error: bool = False
+    status: str = ""
+
+
+def _unheard(text: str) -> None:
+    del text
+
+
+async def _unkept(path: Path) -> None:
+    del path
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a call happens: what tools may see and touch. The agent makes one for each call."""
+
+    roots: tuple[Path, ...]  # folders whose files may be touched; relative paths begin in the first
+    session: str = ""
+    store: Store | None = None
+    view: View | None = None  # what the model saw when it called
+    tell: Callable[[str], None] = _unheard  # output while the tool runs, for whoever watches
+    before_change: Callable[[Path], Awaitable[None]] = (
+        _unkept  # keeps a file, so that it comes back
+    )
+
+    @property
+    def root(self) -> Path:
+        return self.roots[0]
+
+
+Given: TypeAlias = "str | Outcome"
+Run: TypeAlias = Callable[..., Awaitable[Given]]
+
+
+class Tool(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    declaration: Declaration
+    run: Run
+    effect: Effect
+    arguments: type[msgspec.Struct]
+    wants_place: bool = False
+
+    async def __call__(self, arguments: str, place: Place) -> Outcome:
+        """Carry out a call as the model wrote it."""
+        try:
+            given = _fitting(arguments, self.arguments)
+            if self.wants_place:
+                given["place"] = place
+            made = await self.run(**given)
+        except ToolFailed as failed:
+            return Outcome(content=(Text(text=f"Error: {failed}"),), is_error=True)
+        return Outcome(content=(Text(text=made),)) if isinstance(made, str) else made
+
+
+def tool(effect: Effect, name: str = "") -> Callable[[Run], Tool]:
+    """Makes a tool of a function: `@tool("read")`."""
+
+    def make(function: Run) -> Tool:
+        called = name or function.__name__
+        hints = get_type_hints(function)
+        told, parameters = _told(inspect.getdoc(function) or "", hints)
+        fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
+        for parameter in inspect.signature(function).parameters.values():
+            if parameter.name == "place":
+                continue
+            note = msgspec.Meta(description=parameters.get(parameter.name))
+            kind = cast("Any", Annotated)[hints[parameter.name], note]
+            if parameter.default is inspect.Parameter.empty:
+                fields.append((parameter.name, kind))
+            else:
+                fields.append((parameter.name, kind, parameter.default))
+        arguments = msgspec.defstruct(
+            f"{called}_arguments", fields, kw_only=True, frozen=True, forbid_unknown_fields=True
+        )
+        return Tool(
+            name=called,
+            declaration=Declaration(
+                name=called, description=told, parameters=json_text(_schema(arguments))
+            ),
+            run=function,
+            effect=effect,
+            arguments=arguments,
+            wants_place="place" in hints,
+        )
+
+    return make
+
+
+def _told(doc: str, names: Collection[str]) -> tuple[str, dict[str, str]]:
+    """The words of a docstring, and what it says of each parameter."""
+    words: list[str] = []
+    parameters: dict[str, str] = {}
+    last = ""
+    for line in doc.splitlines():
+        name, colon, rest = line.partition(": ")
+        if colon and name in names:
+            last = name
+            parameters[name] = rest.strip()
+        elif last and line.startswith("  "):
+            parameters[last] += " " + line.strip()
+        else:
+            last = ""
+            words.append(line)
+    return "\n".join(words).strip(), parameters
+
+
+def _schema(arguments: type[msgspec.Struct]) -> dict[str, Any]:
+    """Flat, as models and providers like it: no references, no titles."""
+    (found,), parts = msgspec.json.schema_components([arguments], ref_template="{name}")
+    schema: dict[str, Any] = _without_references(found, parts, 0)
+    schema.pop("title", None)
+    schema.setdefault("properties", {})
+    return schema
+
+
+def _without_references(value: Any, parts: dict[str, Any], depth: int) -> Any:
+    if depth > 20:
+        raise TypeError("a tool's parameters must not contain themselves")
+    if isinstance(value, dict):
+        if "$ref" in value:
+            value = {**parts[value["$ref"]], **{k: v for k, v in value.items() if k != "$ref"}}
+        kept = {k: v for k, v in value.items() if k != "title" or not isinstance(v, str)}
+        return {k: _without_references(v, parts, depth + 1) for k, v in kept.items()}
+    if isinstance(value, list):
+        return [_without_references(item, parts, depth + 1) for item in value]
+    return value
+
+
+MAX_ARGUMENTS = 20_000_000  # characters
+
+
+def _fitting(text: str, kind: type[msgspec.Struct]) -> dict[str, Any]:
+    if len(text) > MAX_ARGUMENTS:
+        raise ToolFailed(f"arguments of more than {MAX_ARGUMENTS:,} characters are refused")
+    try:
+        value = json.loads(text or "{}")
+    except (ValueError, RecursionError) as error:
+        raise ToolFailed(f"the arguments are no JSON ({error}); write them again") from None
+    if not isinstance(value, dict):
+        raise ToolFailed("the arguments must be a JSON object; write them again")
+    value = {key: item for key, item in value.items() if item is not None}
+    try:
+        made = msgspec.convert(value, kind, strict=False)
+    except msgspec.ValidationError as error:
+        known = ", ".join(kind.__struct_fields__)
+        raise ToolFailed(f"{error}; the parameters are {known or 'none'}") from None
+    return {name: getattr(made, name) for name in kind.__struct_fields__}
