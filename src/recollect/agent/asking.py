@@ -19,7 +19,7 @@ from recollect.codecs.assembling import Assembly
 from recollect.codecs.wire import Delta, Prompt
 from recollect.entries import Body, Entry, Message, Note, Request
 from recollect.errors import HeadMoved, ModelError
-from recollect.models.contract import Event, Model, Retrying, partial_of
+from recollect.models.contract import Model, Retrying, partial_of
 from recollect.store.contract import Store
 from recollect.store.ids import new_id, now
 from recollect.view.view import View
@@ -27,14 +27,14 @@ from recollect.view.view import View
 DRAFT_EVERY = 0.5  # seconds between two drafts of a reply in progress
 
 
-class Place(NamedTuple):
-    """Where an exchange goes on: a session, and what is seen of it at its head."""
+class Conversation(NamedTuple):
+    """A session, and what is seen of it at its head."""
 
     store: Store
     session: str
     view: View
 
-    async def append(self, *items: Body | Entry) -> Place:
+    async def append(self, *items: Body | Entry) -> Conversation:
         entries = await self.store.append(self.session, items, parent=self.view.head)
         return self._replace(view=self.view.append(*entries))
 
@@ -43,19 +43,27 @@ class Answered(NamedTuple):
     """The last event of an exchange: the reply as it is kept, and where it goes on."""
 
     message: Message
-    place: Place
+    talk: Conversation
 
 
 async def ask(
-    place: Place, question: Message, model: Model, prompt: Prompt
-) -> AsyncGenerator[Event | Answered, None]:
-    """Everything the model gives, as it comes; `Answered` instead of the message at the end."""
-    place = await place.append(question)
-    asked = Request(head=place.view.head, as_of=now(), model=model.name, tokens=place.view.tokens)
-    place = await place.append(asked)
-    reply, message = _Reply(place), Message(role="model")
+    talk: Conversation, question: Message, model: Model, prompt: Prompt
+) -> AsyncGenerator[Delta | Retrying | Answered, None]:
+    """Keep the question, then everything the model gives, as it comes."""
+    async with aclosing(exchange(await talk.append(question), model, prompt)) as events:
+        async for event in events:
+            yield event
+
+
+async def exchange(
+    talk: Conversation, model: Model, prompt: Prompt
+) -> AsyncGenerator[Delta | Retrying | Answered, None]:
+    """One request for what the conversation shows, and its reply; `Answered` comes last."""
+    asked = Request(head=talk.view.head, as_of=now(), model=model.name, tokens=talk.view.tokens)
+    talk = await talk.append(asked)
+    reply, message = _Reply(talk), Message(role="model")
     try:
-        async with aclosing(model.stream(place.view, prompt)) as events:
+        async with aclosing(model.stream(talk.view, prompt)) as events:
             async for event in events:
                 if isinstance(event, Message):
                     message = event
@@ -75,8 +83,8 @@ async def ask(
 class _Reply:
     """A reply on its way into the store."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, talk: Conversation) -> None:
+        self._talk = talk
         self._id = new_id()
         self._so_far = Assembly()
         self._drafted = time.monotonic()
@@ -96,21 +104,21 @@ class _Reply:
     async def _draft(self) -> None:
         message = self._so_far.message()
         if message.parts:
-            place = self._place
-            head = place.view.head
-            await place.store.draft(place.session, message, parent=head, id=self._id)
+            talk = self._talk
+            head = talk.view.head
+            await talk.store.draft(talk.session, message, parent=head, id=self._id)
         self._drafted = time.monotonic()
 
-    async def keep(self, message: Message) -> Place:
+    async def keep(self, message: Message) -> Conversation:
         return await self._append(Entry(self._id, None, now(), message))
 
-    async def _append(self, *items: Body | Entry) -> Place:
-        place = self._place
+    async def _append(self, *items: Body | Entry) -> Conversation:
+        talk = self._talk
         try:
-            return await place.append(*items)
+            return await talk.append(*items)
         except HeadMoved:
             # somebody else went on meanwhile: what came is kept as a branch where it was asked
-            await place.store.branch(place.session, items, at=place.view.head)
+            await talk.store.branch(talk.session, items, at=talk.view.head)
             raise
 
     async def give_up(self, partial: Message | None, why: str) -> None:

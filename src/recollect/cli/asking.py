@@ -9,7 +9,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import NamedTuple
 
-from recollect.agent.asking import Answered, Place, ask
+from recollect.agent.asking import Answered, Conversation, ask
 from recollect.cli.opening import short_session, this_project, use_store
 from recollect.cli.terminal import emit_json, mention, status
 from recollect.cli.text import harmless, many, one_line
@@ -80,33 +80,33 @@ def run(asking: Asking, file: Path | None) -> None:
 
 async def _kept(store: SqliteStore, model: HttpModel, asking: Asking, show: _Show) -> Done:
     async with model:
-        place = await _place(store, model.name, asking)
+        talk = await _conversation(store, model.name, asking)
         started = time.monotonic()
         question = Message(role="user", parts=(Text(text=asking.question),))
         prompt = Prompt(model=model.name, generation=asking.generation)
-        short = await short_session(store, place.session)
-        async with aclosing(ask(place, question, model, prompt)) as events:
+        short = await short_session(store, talk.session)
+        async with aclosing(ask(talk, question, model, prompt)) as events:
             async for event in events:
                 if isinstance(event, Answered):
                     seconds = time.monotonic() - started
-                    return Done(event.message, seconds, short, place.session)
+                    return Done(event.message, seconds, short, talk.session)
                 if not isinstance(event, Message):
                     show.event(event)
     raise AssertionError("a model's last event is its message")
 
 
-async def _place(store: Store, model: str, asking: Asking) -> Place:
+async def _conversation(store: Store, model: str, asking: Asking) -> Conversation:
     from recollect.resuming import resume
 
     counter = counter_for(model)
     if asking.session is not None:
         session = await store.session(asking.session)
         view = await resume(store, session.id, counter=counter) if session.head else View.fold()
-        return Place(store, session.id, view)
+        return Conversation(store, session.id, view)
     title = one_line(asking.question)[:TITLE]
     session = await store.create(project=this_project(), title=title)
-    place = Place(store, session.id, View.fold(counter=counter))
-    return await place.append(_instructions(asking))
+    talk = Conversation(store, session.id, View.fold(counter=counter))
+    return await talk.append(_instructions(asking))
 
 
 def _instructions(asking: Asking) -> Message:

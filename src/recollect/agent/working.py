@@ -1,0 +1,132 @@
+"""Runs the calls of one reply and keeps each result.
+
+Calls that only read run together, others one after the other, in the order of the reply. Whoever
+stops it leaves no call without a result: those that were cut off get one that says their outcome is
+unknown. Nobody runs them again. What a tool raises becomes an error that the model reads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+import msgspec
+
+from recollect.agent.asking import Conversation
+from recollect.entries import Message, Text, ToolCall, ToolResult
+from recollect.store.ids import now
+from recollect.tools.contract import Outcome, Place, Tool
+
+UNKNOWN_OUTCOME = "this call was interrupted: its outcome is unknown, and it was not run again"
+# Why a tool may not run, or nothing when it may.
+Permit: TypeAlias = Callable[[Tool, ToolCall], Awaitable[str]]
+
+
+async def only_reading(tool: Tool, call: ToolCall) -> str:
+    """Without a rule nothing is changed and nothing is run."""
+    del call
+    return "" if tool.effect == "read" else f"{tool.name} needs a permission that nobody gave"
+
+
+class Calling(NamedTuple):
+    """A tool is about to run."""
+
+    call: ToolCall
+
+
+class Ran(NamedTuple):
+    call: ToolCall
+    result: ToolResult
+
+
+class Work:
+    """The calls of one reply, on their way to results."""
+
+    def __init__(
+        self,
+        talk: Conversation,
+        calls: Sequence[ToolCall],
+        tools: Sequence[Tool],
+        roots: tuple[Path, ...],
+        permit: Permit,
+    ) -> None:
+        self.talk = talk
+        self._left = list(calls)
+        self._tools = {tool.name: tool for tool in tools}
+        self._roots, self._permit = roots, permit
+
+    async def events(self) -> AsyncGenerator[Calling | Ran, None]:
+        try:
+            while self._left:
+                together = self._first_to_run()
+                for call in together:
+                    yield Calling(call)
+                results = await asyncio.gather(*(self._run(call) for call in together))
+                for call, result in zip(together, results, strict=True):
+                    await self._keep(call, result)
+                    yield Ran(call, result)
+        except (asyncio.CancelledError, GeneratorExit):
+            await asyncio.shield(self._give_up())
+            raise
+
+    def _first_to_run(self) -> list[ToolCall]:
+        """All that only read, up to the first that does more; that one alone."""
+        reading = []
+        for call in self._left:
+            tool = self._tools.get(call.name)
+            if tool is not None and tool.effect != "read":
+                break
+            reading.append(call)
+        return reading or self._left[:1]
+
+    async def _run(self, call: ToolCall) -> ToolResult:
+        began = time.monotonic()
+        outcome = await self._outcome(call)
+        return ToolResult(
+            call_id=call.id,
+            name=call.name,
+            content=outcome.content,
+            is_error=outcome.is_error,
+            status=outcome.status or ("error" if outcome.is_error else "success"),
+            duration=round(time.monotonic() - began, 3),
+            time=now(),
+        )
+
+    async def _outcome(self, call: ToolCall) -> Outcome:
+        tool = self._tools.get(call.name)
+        if tool is None:
+            known = ", ".join(self._tools) or "none"
+            return _error(f"there is no tool {call.name[:100]!r}; the tools are {known}")
+        refused = await self._permit(tool, call)
+        if refused:
+            return msgspec.structs.replace(_error(refused), status="refused")
+        talk = self.talk
+        place = Place(self._roots, talk.session, talk.store, talk.view)
+        try:
+            return await tool(call.arguments, place)
+        except Exception as error:  # noqa: BLE001 - whatever a tool does wrong, the session goes on
+            return _error(f"{tool.name} failed: {type(error).__name__}: {str(error)[:1_000]}")
+
+    async def _keep(self, call: ToolCall, result: ToolResult) -> None:
+        self.talk = await self.talk.append(Message(role="user", parts=(result,)))
+        self._left.remove(call)
+
+    async def _give_up(self) -> None:
+        for call in list(self._left):
+            outcome = _error(UNKNOWN_OUTCOME)
+            result = ToolResult(
+                call_id=call.id,
+                name=call.name,
+                content=outcome.content,
+                is_error=True,
+                status="interrupted",
+                time=now(),
+            )
+            await self._keep(call, result)
+
+
+def _error(text: str) -> Outcome:
+    return Outcome(content=(Text(text=f"Error: {text}"),), is_error=True)

@@ -1,0 +1,292 @@
+"""The loop, with a model that plays a script and tools that are real functions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from recollect.agent.asking import Conversation
+from recollect.agent.loop import Agent, AgentEvent, Finished, MadeRoom, asking
+from recollect.agent.working import UNKNOWN_OUTCOME, Calling, Ran
+from recollect.codecs.anthropic import Anthropic
+from recollect.codecs.encoding import encode
+from recollect.codecs.gemini import Gemini
+from recollect.codecs.openai import OpenAI
+from recollect.codecs.wire import Delta, Prompt
+from recollect.compaction.proposing import Budget
+from recollect.entries import Compaction, Entry, Message, Text, ToolCall, ToolResult, Usage
+from recollect.errors import BadReply, Overflow
+from recollect.store.sqlite import SqliteStore, open_store
+from recollect.testing import Line, ScriptedModel, breaks_after, call, fails, says
+from recollect.tools.contract import Place, Tool, ToolFailed, tool
+from recollect.view.view import View
+
+T = TypeVar("T")
+running: list[str] = []
+
+
+@tool("read")
+async def look(what: str) -> str:
+    """Looks at something."""
+    running.append(f"+{what}")
+    await asyncio.sleep(0.01)
+    running.append(f"-{what}")
+    return f"saw {what}"
+
+
+@tool("write")
+async def change(what: str, place: Place) -> str:
+    """Changes something."""
+    running.append(f"+{what}")
+    await asyncio.sleep(0.01)
+    running.append(f"-{what}")
+    if what == "nothing":
+        raise ToolFailed("there is nothing to change; name something")
+    if what == "bug":
+        raise ZeroDivisionError("oh")
+    return f"changed {what} in {place.root.name}"
+
+
+async def everything(tool: Tool, call: ToolCall) -> str:
+    return ""
+
+
+def in_store(path: Path, story: Callable[[SqliteStore], Awaitable[T]]) -> T:
+    running.clear()
+
+    async def opened() -> T:
+        async with open_store(path / "s.db") as store:
+            return await story(store)
+
+    return asyncio.run(opened())
+
+
+async def begun(store: SqliteStore) -> Conversation:
+    return Conversation(store, (await store.create()).id, View.fold())
+
+
+async def played(agent: Agent, talk: Conversation, said: str = "go") -> list[AgentEvent]:
+    return [event async for event in agent.run(talk, said)]
+
+
+def agent(*script: Line, **more: object) -> Agent:
+    tools: object = {"tools": (look, change), "permit": everything, "roots": (Path("/work"),)}
+    assert isinstance(tools, dict)
+    return Agent(model=ScriptedModel(script), **{**tools, **more})
+
+
+def results(entries: tuple[Entry, ...]) -> list[tuple[str, str, str]]:
+    found: list[tuple[str, str, str]] = []
+    for entry in entries:
+        for part in entry.body.parts if isinstance(entry.body, Message) else ():
+            if isinstance(part, ToolResult):
+                text = "".join(c.text for c in part.content if isinstance(c, Text))
+                found.append((part.call_id, text, part.status))
+    return found
+
+
+def finished(events: list[AgentEvent]) -> Finished:
+    last = events[-1]
+    assert isinstance(last, Finished)
+    return last
+
+
+def test_a_prompt_is_answered_and_everything_is_in_the_log(tmp_path: Path) -> None:
+    async def story(store: SqliteStore) -> None:
+        talk = await begun(store)
+        usage = Usage(input=5, output=2)
+        events = await played(
+            agent(says("I look.", call("look", id="a", what="x"), usage=usage), says("It is x.")),
+            talk,
+        )
+        assert "".join(e.text for e in events if isinstance(e, Delta) and e.kind == "text") == (
+            "I look.It is x."
+        )
+        done = finished(events)
+        assert (done.why, done.turns, done.usage.input) == ("answered", 2, 5)
+        kept = await store.path(talk.session)
+        assert kept == done.talk.view.entries
+        kinds = [type(entry.body).__name__ for entry in kept]
+        assert kinds == ["Message", "Request", "Message", "Message", "Request", "Message"]
+        assert results(kept) == [("a", "saw x", "success")]
+
+    in_store(tmp_path, story)
+
+
+def test_calls_that_only_read_run_together_and_others_one_after_the_other(tmp_path: Path) -> None:
+    async def story(store: SqliteStore) -> None:
+        calls = [call("look", id=n, what=n) for n in ("a", "b")]
+        changes = [call("change", id=n, what=n) for n in ("c", "d")]
+        talk = await begun(store)
+        events = await played(agent(says(*calls, *changes, calls[0]), "done"), talk)
+        assert running[:4] == ["+a", "+b", "-a", "-b"]
+        assert running[4:8] == ["+c", "-c", "+d", "-d"]
+        ran = [event.call.id for event in events if isinstance(event, Ran)]
+        assert ran == ["a", "b", "c", "d", "a"]
+
+    in_store(tmp_path, story)
+
+
+def test_what_a_tool_does_wrong_is_told_to_the_model(tmp_path: Path) -> None:
+    async def story(store: SqliteStore) -> None:
+        talk = await begun(store)
+        await played(
+            agent(
+                says(
+                    call("change", id="a", what="nothing"),
+                    call("change", id="b", what="bug"),
+                    call("fly", id="c"),
+                    call("look", id="d", where="x"),
+                ),
+                "I see.",
+            ),
+            talk,
+        )
+        told = {key: text for key, text, _ in results(await store.path(talk.session))}
+        assert told["a"] == "Error: there is nothing to change; name something"
+        assert told["b"] == "Error: change failed: ZeroDivisionError: oh"
+        assert told["c"] == "Error: there is no tool 'fly'; the tools are look, change"
+        assert "the parameters are what" in told["d"]
+
+    in_store(tmp_path, story)
+
+
+def test_without_a_permission_nothing_is_changed(tmp_path: Path) -> None:
+    async def story(store: SqliteStore) -> None:
+        talk = await begun(store)
+        careful = Agent(
+            model=ScriptedModel([says(call("change", id="a", what="x")), "All right."]),
+            tools=(look, change),
+        )
+        await played(careful, talk)
+        assert running == []
+        assert [status for *_, status in results(await store.path(talk.session))] == ["refused"]
+
+    in_store(tmp_path, story)
+
+
+def test_the_number_of_turns_is_limited(tmp_path: Path) -> None:
+    async def story(store: SqliteStore) -> None:
+        talk = await begun(store)
+        again = [says(call("look", id=f"c{n}", what=str(n))) for n in range(5)]
+        done = finished(await played(agent(*again, max_turns=3), talk))
+        assert (done.why, done.turns) == ("turns", 3)
+        assert len(results(await store.path(talk.session))) == 3
+
+    in_store(tmp_path, story)
+
+
+@pytest.mark.parametrize("how", ["cancel", "close"])
+def test_a_call_that_was_cut_off_has_a_result_that_says_so(tmp_path: Path, how: str) -> None:
+    async def story(store: SqliteStore) -> None:
+        talk = await begun(store)
+        started = asyncio.Event()
+
+        @tool("write")
+        async def sleep() -> str:
+            """Sleeps."""
+            started.set()
+            await asyncio.sleep(60)
+            return "awake"
+
+        sleepy = agent(says(call("sleep", id="a"), call("sleep", id="b")), "never", tools=(sleep,))
+
+        async def listen() -> None:
+            async with aclosing(sleepy.run(talk, "go")) as events:
+                async for event in events:
+                    if how == "close" and isinstance(event, Calling):
+                        return
+
+        task = asyncio.create_task(listen())
+        if how == "cancel":
+            await started.wait()
+            task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        kept = await store.path(talk.session)
+        assert results(kept) == [
+            ("a", f"Error: {UNKNOWN_OUTCOME}", "interrupted"),
+            ("b", f"Error: {UNKNOWN_OUTCOME}", "interrupted"),
+        ]
+        later = Conversation(store, talk.session, View.fold(kept))
+        done = finished(await played(agent("I go on."), later, "and now?"))
+        assert done.why == "answered"
+
+    in_store(tmp_path, story)
+
+
+def test_a_session_goes_on_after_a_reply_that_broke(tmp_path: Path) -> None:
+    async def story(store: SqliteStore) -> None:
+        talk = await begun(store)
+        with pytest.raises(BadReply):
+            await played(agent(breaks_after("I was")), talk)
+        kept = await store.path(talk.session)
+        later = Conversation(store, talk.session, View.fold(kept))
+        done = finished(await played(agent("Again."), later, "once more"))
+        said = [m.parts[0].text for m in done.talk.view.messages if isinstance(m.parts[0], Text)]
+        assert said == ["go", "I was", "once more", "Again."]
+
+    in_store(tmp_path, story)
+
+
+def test_a_long_session_is_compacted_and_always_fits_every_provider(tmp_path: Path) -> None:
+    async def story(store: SqliteStore) -> None:
+        talk = await begun(store)
+        budget = Budget.of(target=3_000)
+        script: list[Line] = []
+        for n in range(30):
+            script += [says(f"Step {n}.", call("look", id=f"c{n}", what="word " * 200)), "Done."]
+        busy = agent(*script, budget=budget)
+        rooms = 0
+        for n in range(30):
+            events = await played(busy, talk, f"Do step {n} of limiter.py.")
+            talk = finished(events).talk
+            rooms += sum(isinstance(event, MadeRoom) for event in events)
+            assert talk.view.tokens < 6_000
+            for wire in (Gemini(model="m"), OpenAI(model="m"), Anthropic(model="m")):
+                encode(wire, talk.view, Prompt(model="m"))
+        assert rooms
+        assert any(isinstance(entry.body, Compaction) for entry in talk.view.entries)
+        assert len(await store.path(talk.session)) == len(talk.view.entries)
+
+    in_store(tmp_path, story)
+
+
+def test_a_window_that_is_smaller_than_thought_is_learnt_from_the_error(tmp_path: Path) -> None:
+    async def story(store: SqliteStore) -> None:
+        talk = await begun(store)
+        for n in range(6):
+            talk = await talk.append(
+                Message(role="user", parts=(Text(text=f"{n} " + "word " * 400),)),
+                Message(role="model", parts=(Text(text="noted " * 300),)),
+            )
+        tight = agent(fails(Overflow("too many tokens", 400, 2_500)), "Now it fits.")
+        events = await played(tight, talk)
+        assert any(isinstance(event, MadeRoom) for event in events)
+        assert finished(events).talk.view.tokens <= 2_500
+        assert isinstance(tight.model, ScriptedModel)
+        assert len(tight.model.requests) == 2
+
+    in_store(tmp_path, story)
+
+
+def test_a_model_may_write_the_snapshot(tmp_path: Path) -> None:
+    async def story(store: SqliteStore) -> None:
+        talk = await begun(store)
+        for n in range(8):
+            talk = await talk.append(
+                Message(role="user", parts=(Text(text=f"{n} " + "word " * 300),)),
+                Message(role="model", parts=(Text(text="noted " * 200),)),
+            )
+        wrote = "<state_snapshot><overall_goal>Win the race</overall_goal></state_snapshot>"
+        writer = ScriptedModel([wrote])
+        helped = agent("ok", budget=Budget.of(target=3_000), ask=asking(writer))
+        done = finished(await played(helped, talk))
+        (held,) = [e.body for e in done.talk.view.entries if isinstance(e.body, Compaction)]
+        assert "Win the race" in held.snapshot
+
+    in_store(tmp_path, story)
