@@ -11,7 +11,10 @@ from typing import TypeVar
 import pytest
 
 from recollect.agent.asking import Conversation
-from recollect.agent.loop import Agent, AgentEvent, Finished, MadeRoom, asking
+from recollect.agent.events import BeforeAgent, BeforeTool, Decision, name_of
+from recollect.agent.hooks import Hooks
+from recollect.agent.loop import Agent, AgentEvent, Finished, Looping, Refused
+from recollect.agent.room import MadeRoom, asking
 from recollect.agent.working import UNKNOWN_OUTCOME, Calling, Ran
 from recollect.codecs.anthropic import Anthropic
 from recollect.codecs.encoding import encode
@@ -288,5 +291,74 @@ def test_a_model_may_write_the_snapshot(tmp_path: Path) -> None:
         done = finished(await played(helped, talk))
         (held,) = [e.body for e in done.talk.view.entries if isinstance(e.body, Compaction)]
         assert "Win the race" in held.snapshot
+
+    in_store(tmp_path, story)
+
+
+def test_a_model_that_repeats_a_call_is_told_once_and_stopped_the_second_time(
+    tmp_path: Path,
+) -> None:
+    async def story(store: SqliteStore) -> None:
+        talk = await begun(store)
+        same = [says(call("look", id=f"c{n}", what="x")) for n in range(20)]
+        events = await played(agent(*same), talk)
+        assert [event.stopped for event in events if isinstance(event, Looping)] == [False, True]
+        done = finished(events)
+        assert (done.why, done.turns) == ("loop", 10)
+        kept = results(await store.path(talk.session))
+        assert len(kept) == 10
+        assert kept[-1][2] == "refused"
+
+    in_store(tmp_path, story)
+
+
+def test_a_reply_that_repeats_itself_is_cut_off_and_kept(tmp_path: Path) -> None:
+    async def story(store: SqliteStore) -> None:
+        talk = await begun(store)
+        words = "I will now look at the file again and again to be sure. " * 40
+        events = await played(agent(says(words), "I stop."), talk)
+        assert [event.stopped for event in events if isinstance(event, Looping)] == [False]
+        done = finished(events)
+        assert (done.why, done.turns) == ("answered", 2)
+        cut = [m for m in done.talk.view.messages if m.finish == "interrupted"]
+        assert len(cut) == 1
+
+    in_store(tmp_path, story)
+
+
+def test_hooks_may_add_refuse_and_change(tmp_path: Path) -> None:
+    async def story(store: SqliteStore) -> None:
+        def hook(event: object) -> Decision | None:
+            if isinstance(event, BeforeAgent):
+                return Decision(additional_context="Mind the tests.")
+            if isinstance(event, BeforeTool) and event.tool == "change":
+                return Decision(allowed=False, reason="not today")
+            if isinstance(event, BeforeTool):
+                return Decision(arguments='{"what":"y"}')
+            return None
+
+        talk = await begun(store)
+        calls = (call("look", id="a", what="x"), call("change", id="b", what="z"))
+        hooked = agent(says(*calls), "Done.", hooks=Hooks([hook]))
+        done = finished(await played(hooked, talk))
+        assert "Mind the tests." in str(done.talk.view.messages[1])
+        kept = results(await store.path(talk.session))
+        assert kept[0] == ("a", "saw y", "success")
+        assert kept[1][2] == "refused"
+        assert "not today" in kept[1][1]
+        names = [name_of(event) for event in hooked.hooks.activity.events]
+        assert names[0] == "BeforeAgent"
+        assert names[-1] == "AfterAgent"
+
+    in_store(tmp_path, story)
+
+
+def test_a_hook_that_refuses_the_prompt_leaves_it_in_the_log(tmp_path: Path) -> None:
+    async def story(store: SqliteStore) -> None:
+        talk = await begun(store)
+        no = Hooks([lambda _: Decision(allowed=False, reason="a holiday")])
+        with pytest.raises(Refused, match="a holiday"):
+            await played(agent("never", hooks=no), talk)
+        assert len(await store.path(talk.session)) == 1
 
     in_store(tmp_path, story)

@@ -4,56 +4,58 @@ Guarantees: what the person said is kept once, before anything else happens. A c
 before its tool runs, and its result is kept before the model hears of it. Whoever stops the loop
 finds a session that goes on later: calls that were cut off have a result that says so, and nothing
 is run again by itself. What is sent always fits the model's window. Tools that only read run
-together; others run one after the other. What a tool does wrong is told to the model.
+together; others run one after the other. What a tool does wrong is told to the model. A model that
+repeats itself is told once and stopped the second time.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-import msgspec
-
 from recollect.agent.asking import Answered, Conversation, exchange
-from recollect.agent.compacting import Ask, compact
+from recollect.agent.compacting import Ask
+from recollect.agent.events import AfterAgent, AfterModel, BeforeAgent, BeforeModel, LoopDetected
+from recollect.agent.hooks import Hooks
+from recollect.agent.room import MadeRoom, caught_up, make_room, smaller
 from recollect.agent.working import Calling, Permit, Ran, Work, only_reading
 from recollect.codecs.wire import Delta, Generation, Prompt
-from recollect.compaction.fitting import fit
-from recollect.compaction.proposing import Budget, is_due
-from recollect.entries import Compaction, Message, Text, ToolCall, Usage
-from recollect.errors import Overflow
+from recollect.compaction.proposing import Budget
+from recollect.entries import Message, Text, ToolCall, Usage
+from recollect.errors import Overflow, RecollectError
+from recollect.loops import Loop, LoopWatch, warning
 from recollect.models.contract import Model, Retrying
 from recollect.store.ids import now
 from recollect.tools.contract import Tool
 from recollect.view.rules import Rules, plan
-from recollect.view.view import View
-
-FULL = 0.95  # of the window; the rest is for what is counted otherwise by the provider
 
 
-class MadeRoom(NamedTuple):
-    """The view became smaller, so that it fits: what was left out, or a compaction."""
+class Refused(RecollectError):
+    """A hook did not let something happen."""
 
-    before: int
-    after: int
-    compaction: Compaction | None = None
+
+class Looping(NamedTuple):
+    """The model repeats itself; at the second time it is stopped."""
+
+    loop: Loop
+    stopped: bool
 
 
 class Finished(NamedTuple):
     """The last event."""
 
-    why: Literal["answered", "turns"]
+    why: Literal["answered", "turns", "loop"]
     talk: Conversation
     turns: int
     usage: Usage
     seconds: float
 
 
-AgentEvent: TypeAlias = Delta | Retrying | Answered | Calling | Ran | MadeRoom | Finished
+AgentEvent: TypeAlias = Delta | Retrying | Answered | Calling | Ran | MadeRoom | Looping | Finished
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,99 +70,173 @@ class Agent:
     rules: Rules = field(default_factory=Rules)
     budget: Budget | None = None
     ask: Ask | None = None  # who writes snapshots; none: they are built by code alone
+    hooks: Hooks = field(default_factory=Hooks)
     max_turns: int = 100
+    watch_loops: bool = True
 
     async def run(
         self, talk: Conversation, said: str | Message
     ) -> AsyncGenerator[AgentEvent, None]:
         """One prompt, until the model has nothing more to call."""
-        began, usage = time.monotonic(), Usage()
         message = said if isinstance(said, Message) else _user(said)
-        talk = await talk.append(message)
-        edits = plan(talk.view, now(), self.rules).edits
-        if edits:
-            before = talk.view.tokens
-            talk = await talk.append(*edits)
-            yield MadeRoom(before, talk.view.tokens)
-        for turn in range(1, self.max_turns + 1):
-            answered = None
-            async with aclosing(self._turn(talk)) as events:
-                async for event in events:
-                    if isinstance(event, Answered):
-                        answered = event
-                    yield event
-            assert answered is not None
-            talk, usage = answered.talk, _sum(usage, answered.message.usage)
-            calls = [part for part in answered.message.parts if isinstance(part, ToolCall)]
-            if not calls:
-                yield Finished("answered", talk, turn, usage, time.monotonic() - began)
-                return
-            work = Work(talk, calls, self.tools, self.roots, self.permit)
-            async with aclosing(work.events()) as done:
-                async for ran in done:
-                    yield ran
-            talk = work.talk
-        yield Finished("turns", talk, self.max_turns, usage, time.monotonic() - began)
+        async with aclosing(_Run(self, talk).events(message)) as events:
+            async for event in events:
+                yield event
 
-    async def _turn(
-        self, talk: Conversation
-    ) -> AsyncGenerator[Delta | Retrying | Answered | MadeRoom, None]:
-        """One reply. A window that turns out to be smaller than we thought is learnt from once."""
-        budget = self.budget or Budget.of(self.model.name)
-        for attempt in (1, 2):
-            talk, made = await self._make_room(talk, budget)
-            if made is not None:
-                yield made
-            try:
-                async with aclosing(exchange(talk, self.model, self._prompt())) as events:
-                    async for event in events:
-                        yield event
-                return
-            except Overflow as overflow:
-                if attempt == 2:
-                    raise
-                budget = _smaller(budget, talk.view, overflow.limit)
-                # what failed is in the log: the request, and a note
-                talk = await _caught_up(talk)
-
-    async def _make_room(
-        self, talk: Conversation, budget: Budget
-    ) -> tuple[Conversation, MadeRoom | None]:
-        before, found = talk.view.tokens, None
-        if is_due(talk.view, budget):
-            root = self.rules.root
-            proposal = await compact(talk.view, budget, self.ask, trigger="auto", root=root)
-            if proposal.compaction.status != "NOOP":
-                found = proposal.compaction
-                talk = await talk.append(found)
-        fitted = fit(talk.view, int(budget.window * FULL), now(), self.rules, budget)
-        if fitted.edits:
-            talk = await talk.append(*fitted.edits)
-            found = next((e for e in fitted.edits if isinstance(e, Compaction)), found)
-        changed = found is not None or bool(fitted.edits)
-        return talk, MadeRoom(before, talk.view.tokens, found) if changed else None
-
-    def _prompt(self) -> Prompt:
+    def prompt(self) -> Prompt:
         declared = tuple(tool.declaration for tool in self.tools)
         return Prompt(model=self.model.name, tools=declared, generation=self.generation)
 
 
-def asking(model: Model, generation: Generation | None = None) -> Ask:
-    """A model as the one who writes snapshots."""
+class _Run:
+    """One prompt on its way."""
 
-    async def ask(messages: Sequence[Message], instruction: str) -> str:
-        prompt = Prompt(model=model.name, generation=generation or Generation())
-        async with aclosing(model.stream((*messages, _user(instruction)), prompt)) as events:
+    def __init__(self, agent: Agent, talk: Conversation) -> None:
+        self.agent, self.talk = agent, talk
+        self.budget = agent.budget or Budget.of(agent.model.name)
+        self.usage, self.began = Usage(), time.monotonic()
+        self.watch = LoopWatch(on=agent.watch_loops)
+        self.reply: Message | None = None  # of this turn; none when it was cut off
+        self.loop: Loop | None = None
+
+    async def events(self, message: Message) -> AsyncGenerator[AgentEvent, None]:
+        await self._begin(message)
+        edits = plan(self.talk.view, now(), self.agent.rules).edits
+        if edits:
+            before = self.talk.view.tokens
+            self.talk = await self.talk.append(*edits)
+            yield MadeRoom(before, self.talk.view.tokens)
+        why: Literal["answered", "turns", "loop"] = "turns"
+        turn = 0
+        while why == "turns" and turn < self.agent.max_turns:
+            turn += 1
+            async with aclosing(self._turn()) as events:
+                async for event in events:
+                    yield event
+            if self.loop is not None and self.watch.verdict == "stop":
+                why = "loop"
+            elif self.loop is None and not self._calls():
+                why = "answered"
+        text = _text(self.reply) if self.reply is not None else ""
+        ended = AfterAgent(session=self.talk.session, time=now(), text=text, turns=turn, reason=why)
+        await self.agent.hooks.fire(ended)
+        yield Finished(why, self.talk, turn, self.usage, time.monotonic() - self.began)
+
+    async def _begin(self, message: Message) -> None:
+        """What was said is kept first; a hook may add to it, or refuse to go on."""
+        self.talk = await self.talk.append(message)
+        told = BeforeAgent(session=self.talk.session, time=now(), prompt=_text(message))
+        decision = await self.agent.hooks.fire(told)
+        if not decision.allowed:
+            raise Refused(f"a hook refused the prompt: {decision.reason}; change it and try again")
+        if decision.additional_context:
+            self.talk = await self.talk.append(_user(decision.additional_context))
+
+    async def _turn(self) -> AsyncGenerator[AgentEvent, None]:
+        """A reply, and what it calls."""
+        self.loop = self.reply = None
+        async with aclosing(self._answer()) as events:
             async for event in events:
-                if isinstance(event, Message):
-                    return "".join(part.text for part in event.parts if isinstance(part, Text))
-        return ""
+                yield event
+        calls = self._calls()
+        for call in calls:
+            self.loop = self.watch.call(call.name, call.arguments) or self.loop
+        stopped = self.watch.verdict == "stop"
+        if self.loop is not None:
+            yield await self._looping(self.loop, stopped=stopped)
+        agent = self.agent
+        work = Work(self.talk, calls, agent.tools, agent.roots, agent.permit, agent.hooks)
+        if self.loop is not None and stopped:
+            await work.refuse("you repeat yourself, so it was not run")
+        async with aclosing(work.events()) as done:
+            async for ran in done:
+                yield ran
+        self.talk = work.talk
+        if self.loop is not None and not stopped:
+            self.talk = await self.talk.append(_user(warning(self.loop)))
 
-    return ask
+    def _calls(self) -> list[ToolCall]:
+        parts = self.reply.parts if self.reply is not None else ()
+        return [part for part in parts if isinstance(part, ToolCall)]
+
+    async def _looping(self, loop: Loop, *, stopped: bool) -> Looping:
+        kind: Literal["calls", "text", "judged"] = "calls"
+        if loop.kind == "text" or loop.kind == "judged":
+            kind = loop.kind
+        told = LoopDetected(
+            session=self.talk.session, time=now(), kind=kind, what=loop.what, times=loop.times
+        )
+        await self.agent.hooks.fire(told)
+        return Looping(loop, stopped)
+
+    async def _answer(self) -> AsyncGenerator[Delta | Retrying | Answered | MadeRoom, None]:
+        """One reply. A window that is smaller than we thought is learnt from its error, once."""
+        for last in (False, True):
+            made = await make_room(self.talk, self.budget, self.agent)
+            self.talk = made.talk
+            if made.event is not None:
+                yield made.event
+            try:
+                async with aclosing(self._exchange()) as events:
+                    async for event in events:
+                        yield event
+                return
+            except Overflow as overflow:
+                if last:
+                    raise
+                self.budget = smaller(self.budget, self.talk.view, overflow.limit)
+                self.talk = await caught_up(self.talk)  # with what failed, and why
+
+    async def _exchange(self) -> AsyncGenerator[Delta | Retrying | Answered, None]:
+        agent, talk, began = self.agent, self.talk, time.monotonic()
+        asked = BeforeModel(
+            session=talk.session,
+            time=now(),
+            model=agent.model.name,
+            messages=len(talk.view.messages) if agent.hooks.hooks else 0,
+            tokens=talk.view.tokens,
+        )
+        decision = await agent.hooks.fire(asked)
+        if not decision.allowed:
+            raise Refused(f"a hook refused to ask {agent.model.name}: {decision.reason}")
+        self.watch.begin_reply()
+        async with aclosing(exchange(talk, agent.model, agent.prompt())) as events:
+            async for event in events:
+                yield event
+                if isinstance(event, Answered):
+                    self.reply, self.talk = event.message, event.talk
+                elif isinstance(event, Retrying):
+                    self.watch.begin_reply()
+                elif event.kind == "text" and (found := self.watch.text(event.text)):
+                    self.loop = found
+                    break
+        if self.reply is None:
+            self.talk = await caught_up(talk)  # what came is kept as an interrupted reply
+            return
+        self.usage = _sum(self.usage, self.reply.usage)
+        await agent.hooks.fire(self._after_model(self.reply, time.monotonic() - began))
+
+    def _after_model(self, reply: Message, seconds: float) -> AfterModel:
+        usage = reply.usage or Usage()
+        return AfterModel(
+            session=self.talk.session,
+            time=now(),
+            model=reply.model,
+            finish=reply.finish,
+            text=_text(reply),
+            calls=len(self._calls()),
+            input_tokens=usage.input,
+            output_tokens=usage.output,
+            duration=seconds,
+        )
 
 
 def _user(text: str) -> Message:
     return Message(role="user", parts=(Text(text=text),))
+
+
+def _text(message: Message) -> str:
+    return "".join(part.text for part in message.parts if isinstance(part, Text))
 
 
 def _sum(one: Usage, other: Usage | None) -> Usage:
@@ -168,20 +244,3 @@ def _sum(one: Usage, other: Usage | None) -> Usage:
         return one
     counted = ("input", "output", "cached", "thoughts", "tool", "total")
     return Usage(**{name: getattr(one, name) + getattr(other, name) for name in counted})
-
-
-def _smaller(budget: Budget, view: View, limit: int | None) -> Budget:
-    """What fits by the provider's word; without one, four fifths of what did not fit."""
-    window = limit if limit is not None and limit < budget.window else view.tokens * 8 // 10
-    return msgspec.structs.replace(
-        budget,
-        window=window,
-        threshold=min(budget.threshold, window * 7 // 10),
-        target=min(budget.target, window // 2),
-        snapshot=min(budget.snapshot, max(300, window // 8)),
-    )
-
-
-async def _caught_up(talk: Conversation) -> Conversation:
-    new = await talk.store.path(talk.session, since=talk.view.head)
-    return talk._replace(view=talk.view.append(*new))

@@ -16,6 +16,8 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from recollect.agent.asking import Conversation
+from recollect.agent.events import AfterTool, BeforeTool
+from recollect.agent.hooks import Hooks
 from recollect.entries import Message, Text, ToolCall, ToolResult
 from recollect.store.ids import now
 from recollect.tools.contract import Outcome, Place, Tool
@@ -52,11 +54,12 @@ class Work:
         tools: Sequence[Tool],
         roots: tuple[Path, ...],
         permit: Permit,
+        hooks: Hooks,
     ) -> None:
         self.talk = talk
         self._left = list(calls)
         self._tools = {tool.name: tool for tool in tools}
-        self._roots, self._permit = roots, permit
+        self._roots, self._permit, self._hooks = roots, permit, hooks
 
     async def events(self) -> AsyncGenerator[Calling | Ran, None]:
         try:
@@ -85,24 +88,48 @@ class Work:
     async def _run(self, call: ToolCall) -> ToolResult:
         began = time.monotonic()
         outcome = await self._outcome(call)
-        return ToolResult(
-            call_id=call.id,
-            name=call.name,
-            content=outcome.content,
-            is_error=outcome.is_error,
-            status=outcome.status or ("error" if outcome.is_error else "success"),
-            duration=round(time.monotonic() - began, 3),
+        took = round(time.monotonic() - began, 3)
+        result = msgspec.structs.replace(_answer(call, outcome), duration=took)
+        await self._hooks.fire(self._after(call, result))
+        return result
+
+    def _after(self, call: ToolCall, result: ToolResult) -> AfterTool:
+        return AfterTool(
+            session=self.talk.session,
             time=now(),
+            tool=call.name,
+            call=call.id,
+            arguments=call.arguments,
+            output="".join(part.text for part in result.content if isinstance(part, Text)),
+            is_error=result.is_error,
+            duration=result.duration or 0.0,
         )
+
+    async def refuse(self, why: str) -> None:
+        """Keep a result for every call that says why it was not run."""
+        for call in list(self._left):
+            await self._keep(call, _answer(call, _refusal(why)))
 
     async def _outcome(self, call: ToolCall) -> Outcome:
         tool = self._tools.get(call.name)
         if tool is None:
             known = ", ".join(self._tools) or "none"
             return _error(f"there is no tool {call.name[:100]!r}; the tools are {known}")
+        told = BeforeTool(
+            session=self.talk.session,
+            time=now(),
+            tool=tool.name,
+            call=call.id,
+            arguments=call.arguments,
+        )
+        decision = await self._hooks.fire(told)
+        if not decision.allowed:
+            return _refusal(f"a hook refused it: {decision.reason}")
+        if decision.arguments is not None:
+            call = msgspec.structs.replace(call, arguments=decision.arguments)
         refused = await self._permit(tool, call)
         if refused:
-            return msgspec.structs.replace(_error(refused), status="refused")
+            return _refusal(refused)
         talk = self.talk
         place = Place(self._roots, talk.session, talk.store, talk.view)
         try:
@@ -115,17 +142,24 @@ class Work:
         self._left.remove(call)
 
     async def _give_up(self) -> None:
+        unknown = msgspec.structs.replace(_error(UNKNOWN_OUTCOME), status="interrupted")
         for call in list(self._left):
-            outcome = _error(UNKNOWN_OUTCOME)
-            result = ToolResult(
-                call_id=call.id,
-                name=call.name,
-                content=outcome.content,
-                is_error=True,
-                status="interrupted",
-                time=now(),
-            )
-            await self._keep(call, result)
+            await self._keep(call, _answer(call, unknown))
+
+
+def _answer(call: ToolCall, outcome: Outcome) -> ToolResult:
+    return ToolResult(
+        call_id=call.id,
+        name=call.name,
+        content=outcome.content,
+        is_error=outcome.is_error,
+        status=outcome.status or ("error" if outcome.is_error else "success"),
+        time=now(),
+    )
+
+
+def _refusal(why: str) -> Outcome:
+    return msgspec.structs.replace(_error(why), status="refused")
 
 
 def _error(text: str) -> Outcome:

@@ -1,0 +1,138 @@
+"""Makes what is sent fit: rules, then a compaction, then whatever it takes.
+
+A compaction is tried when the view is over its model's threshold, with a model's help where there
+is one; whatever comes of it, `fit` finds a view below the window. Hooks hear of it before and
+after, and may name text that has to be kept. Nothing is deleted: every step is an edit in the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from recollect.agent.asking import Conversation
+from recollect.agent.compacting import Ask, compact
+from recollect.agent.events import ChatCompressed, ContextWindowWillOverflow, PreCompress
+from recollect.agent.hooks import Hooks
+from recollect.codecs.wire import Generation, Prompt
+from recollect.compaction.fitting import fit
+from recollect.compaction.proposing import Budget, is_due
+from recollect.entries import Compaction, Message, Text
+from recollect.models.contract import Model
+from recollect.store.ids import now
+from recollect.view.rules import Rules
+from recollect.view.view import View
+
+FULL = 0.95  # of the window; the rest is for what is counted otherwise by the provider
+
+
+class MadeRoom(NamedTuple):
+    """The view became smaller: by what was left out, or by a compaction."""
+
+    before: int
+    after: int
+    compaction: Compaction | None = None
+
+
+class Made(NamedTuple):
+    talk: Conversation
+    event: MadeRoom | None = None
+
+
+class Means(Protocol):
+    """What an agent has to make room with."""
+
+    @property
+    def rules(self) -> Rules: ...
+
+    @property
+    def ask(self) -> Ask | None: ...
+
+    @property
+    def hooks(self) -> Hooks: ...
+
+
+async def make_room(talk: Conversation, budget: Budget, means: Means) -> Made:
+    before, found = talk.view.tokens, None
+    if is_due(talk.view, budget):
+        talk, found = await _compacted(talk, budget, means)
+    limit = int(budget.window * FULL)
+    if talk.view.tokens > limit:
+        tokens = talk.view.tokens
+        told = ContextWindowWillOverflow(
+            session=talk.session, time=now(), tokens=tokens, limit=limit
+        )
+        await means.hooks.fire(told)
+    fitted = fit(talk.view, limit, now(), means.rules, budget)
+    if fitted.edits:
+        talk = await talk.append(*fitted.edits)
+        found = next((edit for edit in fitted.edits if isinstance(edit, Compaction)), found)
+    if found is None and not fitted.edits:
+        return Made(talk)
+    if found is not None:
+        await means.hooks.fire(_told(talk, found))
+    return Made(talk, MadeRoom(before, talk.view.tokens, found))
+
+
+async def _compacted(
+    talk: Conversation, budget: Budget, means: Means
+) -> tuple[Conversation, Compaction | None]:
+    asked = PreCompress(session=talk.session, time=now(), trigger="auto", tokens=talk.view.tokens)
+    decision = await means.hooks.fire(asked)
+    proposal = await compact(
+        talk.view,
+        budget,
+        means.ask,
+        trigger="auto",
+        instructions=decision.additional_context,
+        root=means.rules.root,
+    )
+    if proposal.compaction.status == "NOOP":
+        return talk, None
+    return await talk.append(proposal.compaction), proposal.compaction
+
+
+def _told(talk: Conversation, made: Compaction) -> ChatCompressed:
+    return ChatCompressed(
+        session=talk.session,
+        time=now(),
+        status=made.status,
+        trigger=made.trigger,
+        tokens_before=made.tokens_before,
+        tokens_after=made.tokens_after,
+    )
+
+
+def smaller(budget: Budget, view: View, limit: int | None) -> Budget:
+    """What fits by the provider's word; without one, four fifths of what did not fit."""
+    window = limit if limit is not None and limit < budget.window else view.tokens * 8 // 10
+    return msgspec.structs.replace(
+        budget,
+        window=window,
+        threshold=min(budget.threshold, window * 7 // 10),
+        target=min(budget.target, window // 2),
+        snapshot=min(budget.snapshot, max(300, window // 8)),
+    )
+
+
+async def caught_up(talk: Conversation) -> Conversation:
+    new = await talk.store.path(talk.session, since=talk.view.head)
+    return talk._replace(view=talk.view.append(*new))
+
+
+def asking(model: Model, generation: Generation | None = None) -> Ask:
+    """A model as the one who writes snapshots."""
+
+    async def ask(messages: Sequence[Message], instruction: str) -> str:
+        prompt = Prompt(model=model.name, generation=generation or Generation())
+        told = Message(role="user", parts=(Text(text=instruction),))
+        async with aclosing(model.stream((*messages, told), prompt)) as events:
+            async for event in events:
+                if isinstance(event, Message):
+                    return "".join(part.text for part in event.parts if isinstance(part, Text))
+        return ""
+
+    return ask

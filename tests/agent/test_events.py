@@ -1,0 +1,294 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from opentelemetry.trace import NonRecordingSpan, SpanKind, Status, StatusCode, Tracer
+from opentelemetry.trace.span import INVALID_SPAN_CONTEXT
+
+from recollect.agent.activity import KEPT, LONGEST, Activity, span
+from recollect.agent.events import (
+    EVENT_NAMES,
+    EVENTS,
+    AfterTool,
+    BeforeTool,
+    Event,
+    LoopDetected,
+    SessionEnd,
+    data_of,
+    decode,
+    encode,
+    name_of,
+    told,
+)
+from recollect.agent.hooks import Hooks
+from recollect.errors import BadInput
+
+# any character at all, lone surrogates too
+anything = st.text(st.characters(exclude_categories=()), max_size=30)
+
+
+def events() -> st.SearchStrategy[Event]:
+    def one(kind: type[Event]) -> st.SearchStrategy[Event]:
+        texts: dict[str, st.SearchStrategy[Any]] = {
+            "session": anything,
+            "time": st.integers(0, 2**50),
+        }
+        for name in ("prompt", "text", "arguments", "output", "what", "reason", "model"):
+            if name in kind.__struct_fields__:
+                texts[name] = anything
+        if "tool" in kind.__struct_fields__:
+            texts["tool"] = anything
+        if "duration" in kind.__struct_fields__:
+            texts["duration"] = st.floats(0, 1e9)
+        return st.builds(kind, **texts)
+
+    return st.one_of([one(kind) for kind in EVENTS])
+
+
+def test_the_events_are_those_that_the_documentation_names() -> None:
+    assert EVENT_NAMES == (
+        "SessionStart",
+        "BeforeAgent",
+        "BeforeModel",
+        "AfterModel",
+        "BeforeTool",
+        "AfterTool",
+        "PreCompress",
+        "ChatCompressed",
+        "ContextWindowWillOverflow",
+        "LoopDetected",
+        "AfterAgent",
+        "SessionEnd",
+    )
+
+
+@given(events())
+def test_an_event_is_read_back_as_it_was_written(event: Event) -> None:
+    assert decode(encode(event)) == event
+
+
+@given(events())
+def test_an_events_json_names_it_its_session_and_its_time(event: Event) -> None:
+    value = json.loads(encode(event).decode("utf-8", "surrogatepass"))
+    assert (value.pop("event"), value.pop("session")) == (name_of(event), event.session)
+    assert value.pop("time") == event.time
+    assert value == data_of(event)
+
+
+@given(st.binary(max_size=60))
+def test_whatever_is_no_event_is_refused_with_a_typed_error(data: bytes) -> None:
+    with pytest.raises(BadInput):
+        decode(data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"[" * 100_000,
+        b'{"event":"SessionEnd","session":"s","time":1,"data":' + b"[" * 100_000,
+        b'{"event":"Nothing","session":"s","time":1}',
+        b'{"event":"SessionEnd","session":"s","time":"now"}',
+        b'{"event":"SessionEnd","session":"s","time":NaN}',
+        b'{"event":"SessionEnd","session":"s","time":1,"more":2}',
+        b'{"session":"s","time":1}',
+        b'{"event":["SessionEnd"],"session":"s","time":1}',
+    ],
+)
+def test_hostile_json_is_no_event(data: bytes) -> None:
+    with pytest.raises(BadInput, match="no event"):
+        decode(data)
+
+
+# --- what a command is told --------------------------------------------------------------------
+
+
+def heard(event: Event) -> Any:
+    return json.loads(told(event, Path("/p"), ""))
+
+
+@given(events())
+def test_any_event_can_be_told_in_ascii(event: Event) -> None:
+    assert told(event, Path("/p"), "\ud800").isascii()
+    assert heard(event)["hook_event_name"] == name_of(event)
+
+
+@pytest.mark.parametrize("arguments", ["{", '{"a":NaN}', "[" * 100_000, '{"n":' + "9" * 5000 + "}"])
+def test_arguments_that_are_no_json_are_told_as_they_are(arguments: str) -> None:
+    event = BeforeTool(session="s", time=1, tool="t", arguments=arguments)
+    assert heard(event)["data"]["arguments"] == arguments
+
+
+def test_arguments_are_told_whole_and_other_texts_shortened() -> None:
+    arguments = json.dumps({"a": "x" * 3_000_000})
+    event = AfterTool(session="s", time=1, tool="t", arguments=arguments, output="y" * 10**6)
+    data = heard(event)["data"]
+    assert len(data["arguments"]["a"]) == 3_000_000
+    assert len(data["output"]) <= 200_000
+
+
+# --- the activity ------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 3 * KEPT))
+def test_the_last_hundred_events_are_kept_in_order(count: int) -> None:
+    activity = Activity()
+    for number in range(count):
+        activity.note(LoopDetected(session="s", time=number))
+    assert [event.time for event in activity.events] == list(range(count))[-100:]
+
+
+def test_a_long_text_is_shortened_in_what_is_kept_and_nowhere_else() -> None:
+    activity = Activity()
+    event = AfterTool(session="s", time=1, tool="cat", output="x" * 1_000_000)
+    activity.note(event)
+    (kept,) = activity.events
+    assert isinstance(kept, AfterTool)
+    assert len(kept.output) <= LONGEST
+    assert "characters left out" in kept.output
+    assert len(event.output) == 1_000_000
+    activity.note(short := BeforeTool(session="s", time=2, tool="cat"))
+    assert activity.events[1] is short
+
+
+def test_what_happened_is_in_the_activity() -> None:
+    hooks = Hooks()
+    fired = (SessionEnd(session="s", time=1), BeforeTool(session="s", time=2, tool="cat"))
+    for event in fired:
+        asyncio.run(hooks.fire(event))
+    assert hooks.activity.events == fired
+
+
+# --- spans -------------------------------------------------------------------------------------
+
+
+class Recorded(NonRecordingSpan):
+    """A span that remembers what it was given: the SDK is not needed to see what we send."""
+
+    def __init__(self, name: str, kind: SpanKind, attributes: dict[str, Any]) -> None:
+        super().__init__(INVALID_SPAN_CONTEXT)
+        self.name, self.kind, self.attributes = name, kind, attributes
+        self.status: Any = None
+        self.ended = False
+
+    def set_attributes(self, attributes: Any) -> None:
+        self.attributes.update(attributes)
+
+    def set_attribute(self, key: str, value: Any) -> None:
+        self.attributes[key] = value
+
+    def set_status(self, status: Status | StatusCode, description: str | None = None) -> None:
+        self.status = status
+
+
+class Recorder(Tracer):
+    def __init__(self) -> None:
+        self.spans: list[Recorded] = []
+
+    def start_span(self, name: str, *more: Any, **given: Any) -> Recorded:
+        raise AssertionError("spans are to be the current ones")
+
+    @contextmanager
+    def _start(self, name: str, **given: Any) -> Iterator[Recorded]:
+        made = Recorded(name, given["kind"], dict(given["attributes"]))
+        self.spans.append(made)
+        try:
+            yield made
+        finally:
+            made.ended = True
+
+    def start_as_current_span(self, name: str, *more: Any, **given: Any) -> Any:
+        return self._start(name, **given)
+
+
+def recorded(tracer: Recorder) -> Sequence[tuple[str, SpanKind, dict[str, Any]]]:
+    assert all(made.ended for made in tracer.spans)
+    return [(made.name, made.kind, made.attributes) for made in tracer.spans]
+
+
+def test_spans_have_the_names_and_attributes_of_the_conventions() -> None:
+    tracer = Recorder()
+    with span("invoke_agent", "recollect", session="s1", tracer=tracer):
+        given = {"gen_ai.provider.name": "anthropic"}
+        with span("chat", "claude", given, session="s1", tracer=tracer) as mark:
+            mark({"gen_ai.usage.output_tokens": 7, "gen_ai.response.finish_reasons": ("stop",)})
+        with span("execute_tool", "grep", {"gen_ai.tool.call.id": "c1"}, tracer=tracer):
+            pass
+    assert recorded(tracer) == [
+        (
+            "invoke_agent recollect",
+            SpanKind.INTERNAL,
+            {
+                "gen_ai.operation.name": "invoke_agent",
+                "gen_ai.agent.name": "recollect",
+                "gen_ai.conversation.id": "s1",
+            },
+        ),
+        (
+            "chat claude",
+            SpanKind.CLIENT,
+            {
+                "gen_ai.operation.name": "chat",
+                "gen_ai.request.model": "claude",
+                "gen_ai.conversation.id": "s1",
+                "gen_ai.provider.name": "anthropic",
+                "gen_ai.usage.output_tokens": 7,
+                "gen_ai.response.finish_reasons": ("stop",),
+            },
+        ),
+        (
+            "execute_tool grep",
+            SpanKind.INTERNAL,
+            {
+                "gen_ai.operation.name": "execute_tool",
+                "gen_ai.tool.name": "grep",
+                "gen_ai.tool.call.id": "c1",
+            },
+        ),
+    ]
+
+
+def test_a_span_tells_the_type_of_an_error_and_not_its_words() -> None:
+    tracer = Recorder()
+    with (
+        pytest.raises(ValueError, match="secret"),
+        span("execute_tool", "grep", tracer=tracer),
+    ):
+        raise ValueError("secret")
+    (made,) = tracer.spans
+    assert made.attributes["error.type"] == "ValueError"
+    assert made.status == StatusCode.ERROR
+    assert "secret" not in str(made.attributes)
+
+
+def test_without_a_tracer_of_its_own_the_global_one_is_used() -> None:
+    with span("chat", "any") as mark:
+        mark({"gen_ai.usage.input_tokens": 1})
+
+
+def test_without_the_package_a_span_does_nothing() -> None:
+    program = """
+import sys
+sys.modules["opentelemetry"] = None  # how Python says that a module cannot be imported
+from recollect.agent.activity import span
+with span("chat", "any") as mark:
+    mark({"gen_ai.usage.input_tokens": 1})
+print("done")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("done\n", "")
+
+
+def test_the_end_of_a_session_is_an_event_like_the_others() -> None:
+    assert decode(b'{"event":"SessionEnd","session":"s","time":1}') == SessionEnd(
+        session="s", time=1
+    )

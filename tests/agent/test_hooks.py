@@ -1,0 +1,399 @@
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import json
+import os
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recollect.agent.events import (
+    AfterTool,
+    BeforeAgent,
+    BeforeTool,
+    Decision,
+    Event,
+    PreCompress,
+    SessionStart,
+)
+from recollect.agent.hooks import MOST_CONTEXT, CommandHook, Hook, Hooks, PythonHook
+from recollect.errors import BadInput
+
+PROMPT = BeforeAgent(session="s1", time=1_700_000_000_000, prompt="fix it")
+CALL = BeforeTool(session="s1", time=1, tool="run", call="c1", arguments='{"command":"ls"}')
+
+
+def fired(*hooks: Hook | Callable[[Event], Any], event: Event = PROMPT, **given: Any) -> Decision:
+    return asyncio.run(Hooks(hooks, **given).fire(event))
+
+
+def program(source: str) -> CommandHook:
+    return CommandHook(command=(sys.executable, "-S", "-c", source), name="hook")
+
+
+def shell(source: str, **given: Any) -> CommandHook:
+    return CommandHook(command=("sh", "-c", source), name="hook", **given)
+
+
+def prints(value: object) -> CommandHook:
+    return shell(f"cat <<'END'\n{value if isinstance(value, str) else json.dumps(value)}\nEND")
+
+
+# --- both kinds --------------------------------------------------------------------------------
+
+
+def test_without_hooks_everything_is_allowed() -> None:
+    assert fired() == Decision()
+
+
+def test_contexts_are_joined_in_order_whatever_the_kind() -> None:
+    async def second(event: Event) -> Decision:
+        return Decision(additional_context="two")
+
+    made = fired(lambda event: "one", second, prints({"additionalContext": "three"}))
+    assert made == Decision(additional_context="one\n\ntwo\n\nthree")
+
+
+def test_the_first_block_wins_and_later_hooks_are_not_asked() -> None:
+    asked: list[str] = []
+    made = fired(
+        lambda event: "before",
+        shell("echo not today >&2; exit 2"),
+        lambda event: asked.append("after"),
+    )
+    assert (made.allowed, made.reason, made.additional_context) == (False, "not today", "before")
+    assert asked == []
+
+
+def test_a_hook_hears_only_the_events_it_waits_for() -> None:
+    heard: list[Event] = []
+    hook = PythonHook(call=heard.append, on=("BeforeTool", "PreCompress"))
+    for event in (PROMPT, CALL, PreCompress(session="s1", time=2)):
+        fired(hook, event=event)
+    assert heard == [CALL, PreCompress(session="s1", time=2)]
+
+
+def test_changed_arguments_are_what_the_next_hook_sees() -> None:
+    seen: list[Event] = []
+    made = fired(
+        prints({"arguments": {"command": "ls -l"}}),
+        seen.append,
+        lambda event: {"arguments": {"command": "ls -la"}},
+        event=CALL,
+    )
+    assert [event.arguments for event in seen if isinstance(event, BeforeTool)] == [
+        '{"command":"ls -l"}'
+    ]
+    assert made.arguments == '{"command":"ls -la"}'
+
+
+def test_arguments_can_be_changed_before_a_tool_only() -> None:
+    made = fired(prints({"arguments": {}}))
+    assert (made.arguments, made.allowed) == (None, True)
+    assert "only BeforeTool" in made.warnings[0]
+
+
+def test_text_to_keep_reaches_the_compaction() -> None:
+    event = PreCompress(session="s1", time=1)
+    made = fired(prints({"keep": "the port is 8080"}), lambda e: Decision(keep="b"), event=event)
+    assert made.keep == "the port is 8080\n\nb"
+
+
+def test_hooks_of_a_project_run_only_where_it_is_trusted() -> None:
+    hooks = (
+        shell("exit 2", of_project=True),
+        PythonHook(call=lambda event: "mine", of_project=False),
+    )
+    start = SessionStart(session="s1", time=1)
+    assert not fired(*hooks, event=start, trusted=True).allowed
+    made = fired(*hooks, event=start)
+    assert (made.allowed, made.additional_context) == (True, "mine")
+    assert "not trusted" in made.warnings[0]
+    assert fired(*hooks).warnings == ()  # said once, when the session starts
+
+
+def test_hooks_for_events_that_do_not_exist_and_empty_commands_are_refused() -> None:
+    with pytest.raises(BadInput, match="BeforeTol"):
+        Hooks([shell("true", on=("BeforeTol",))])
+    with pytest.raises(BadInput, match="empty"):
+        Hooks([CommandHook(command=())])
+
+
+def test_contexts_together_are_bounded_and_cleaned() -> None:
+    made = fired(*[lambda event: "\x1b[31mred\u202e\U000e0041" + "x" * 15_000] * 3)
+    assert len(made.additional_context) == MOST_CONTEXT
+    assert made.additional_context.startswith("redxx")
+    assert made.additional_context.endswith("…")
+
+
+# --- callables ---------------------------------------------------------------------------------
+
+
+def _raises(error: BaseException) -> Callable[[Event], None]:
+    def hook(event: Event) -> None:
+        raise error
+
+    return hook
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("no"), SystemExit(2), StopIteration("no"), RecursionError(), KeyError("\x1b[2J")],
+)
+def test_a_callable_that_fails_warns_and_the_rest_goes_on(error: BaseException) -> None:
+    async def waits(event: Event) -> None:
+        if not isinstance(error, StopIteration):
+            raise error
+        raise ValueError
+
+    made = fired(_raises(error), waits, lambda event: "still here")
+    assert (made.allowed, made.additional_context) == (True, "still here")
+    assert len(made.warnings) == 2
+    assert all("failed" in warning and "\x1b" not in warning for warning in made.warnings)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        5,
+        ["list"],
+        {"arguments": "no object"},
+        {"additionalContext": 5},
+        Decision(additional_context=5),  # type: ignore[arg-type]
+        Decision(arguments="[1]"),
+        Decision(arguments="{"),
+        Decision(arguments='{"a":1,"a":2}'),
+        Decision(arguments='{"a":NaN}'),
+        Decision(arguments='{"a":' + "[" * 50_000 + "]" * 50_000 + "}"),
+        Decision(arguments='{"a":' + "[" * 200 + "]" * 200 + "}"),
+        Decision(warnings=5),  # type: ignore[arg-type]
+    ],
+)
+def test_an_answer_that_cannot_be_used_is_a_warning(value: object) -> None:
+    made = fired(lambda event: value, event=CALL)
+    assert made.warnings
+    assert made == Decision(warnings=made.warnings)
+    assert len(made.warnings[0]) <= 500
+
+
+def _gives(value: object, event: Event) -> object:
+    return value
+
+
+def test_a_refusal_counts_however_badly_it_is_worded() -> None:
+    bad = Decision(allowed=False, reason=5)  # type: ignore[arg-type]
+    for value in (bad, {"decision": "block", "reason": 5, "arguments": 7}):
+        made = fired(functools.partial(_gives, value))
+        assert not made.allowed
+        assert "cannot be used" in made.reason
+
+
+def test_a_callable_that_hangs_is_given_up_and_holds_nothing_up() -> None:
+    async def stubborn(event: Event) -> None:
+        for _ in range(2):
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(30)
+
+    started = time.monotonic()
+    made = fired(
+        PythonHook(call=lambda event: time.sleep(30), limit=0.1),
+        PythonHook(call=stubborn, limit=0.1),
+        lambda event: "next",
+    )
+    assert made.additional_context == "next"
+    assert [("given up" in warning) for warning in made.warnings] == [True, True]
+    assert time.monotonic() - started < 5
+
+
+def test_a_hook_that_cancels_itself_does_not_cancel_the_agent() -> None:
+    async def hook(event: Event) -> None:
+        raise asyncio.CancelledError
+
+    assert "cancelled" in fired(hook).warnings[0]
+
+
+def test_callables_that_give_something_to_wait_for_are_waited_for() -> None:
+    async def later(word: str, event: Event) -> str:
+        await asyncio.sleep(0)
+        return word
+
+    class Waits:
+        def __call__(self, event: Event) -> Awaitable[str]:
+            return later("object", event)
+
+    made = fired(functools.partial(later, "partial"), Waits())
+    assert made == Decision(additional_context="partial\n\nobject")
+
+
+def test_a_sync_callable_does_not_stop_the_loop() -> None:
+    async def story() -> int:
+        hooks = Hooks([lambda event: time.sleep(0.3)])
+        firing = asyncio.ensure_future(hooks.fire(PROMPT))
+        turns = 0
+        while not firing.done():
+            await asyncio.sleep(0.01)
+            turns += 1
+        return turns
+
+    assert asyncio.run(story()) > 3
+
+
+# --- commands ----------------------------------------------------------------------------------
+
+
+def test_a_command_is_told_of_the_event_on_its_standard_input(tmp_path: Path) -> None:
+    hook = shell("cat > told.json")
+    event = AfterTool(
+        session="s1", time=1_700_000_000_123, tool="t", arguments='{"a":[1]}', output="\ud800é"
+    )
+    assert fired(hook, event=event, cwd=tmp_path, transcript="/x/s1.json") == Decision()
+    assert json.loads((tmp_path / "told.json").read_bytes()) == {
+        "session_id": "s1",
+        "transcript_path": "/x/s1.json",
+        "cwd": str(tmp_path),
+        "hook_event_name": "AfterTool",
+        "timestamp": "2023-11-14T22:13:20.123+00:00",
+        "data": {
+            "tool": "t",
+            "call": "",
+            "arguments": {"a": [1]},
+            "output": "\ud800é",
+            "is_error": False,
+            "duration": 0.0,
+        },
+    }
+
+
+@pytest.mark.parametrize("code", [1, 3, 127, 255])
+def test_any_other_exit_code_warns_with_what_was_said(code: int) -> None:
+    made = fired(shell(f'echo \'{{"additionalContext":"x"}}\'; echo oops >&2; exit {code}'))
+    assert made == Decision(warnings=(f"hook hook: exit code {code}: oops",))
+
+
+def test_a_command_that_dies_or_cannot_start_warns() -> None:
+    assert "signal 9" in fired(shell("kill -9 $$")).warnings[0]
+    assert "cannot be started" in fired(CommandHook(command=("/no/such/hook",))).warnings[0]
+    assert "cannot be started" in fired(CommandHook(command=("a\0b",))).warnings[0]
+    assert "cannot be started" in fired(shell("true"), cwd=Path("/no/such/place")).warnings[0]
+
+
+def test_a_block_without_words_has_a_reason_all_the_same() -> None:
+    assert fired(shell("exit 2")).reason == "hook blocked it without a reason"
+
+
+def test_a_refusal_may_be_printed_as_well() -> None:
+    made = fired(prints({"decision": "deny", "reason": "frozen"}))
+    assert (made.allowed, made.reason) == (False, "frozen")
+
+
+def test_talk_is_no_answer_and_no_problem() -> None:
+    assert fired(shell("echo all is well")) == Decision()
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "{",
+        '{"additionalContext": 7}',
+        '{"arguments": "rm"}',
+        '{"additionalContext": "a", "additionalContext": "b"}',
+        '{"additionalContext": NaN}',
+        '{"x": ' + "[" * 60_000 + "]" * 60_000 + "}",
+        '{"x": ' + "[" * 150 + "]" * 150 + "}",
+        '{"x": ' + "9" * 50_000 + "}",
+    ],
+)
+def test_hostile_output_warns_and_changes_nothing(printed: str, tmp_path: Path) -> None:
+    (tmp_path / "printed").write_text(printed)
+    made = fired(shell("cat printed"), event=CALL, cwd=tmp_path)
+    assert made.warnings
+    assert made == Decision(warnings=made.warnings)
+
+
+@settings(max_examples=25)
+@given(st.binary(max_size=200).map(lambda data: data.hex()))
+def test_no_output_whatever_makes_it_fail(data: str) -> None:
+    source = f"import os; os.write(1, b'{{' + bytes.fromhex('{data}'))"
+    made = fired(program(source))
+    assert made.allowed
+    assert len(made.warnings) <= 1
+
+
+def test_endless_output_is_let_go_and_the_limit_still_fires() -> None:
+    before = psutil.Process().memory_info().rss
+    started = time.monotonic()
+    made = fired(shell("yes '{'", limit=1.0))
+    assert "ended after 1 seconds" in made.warnings[0]
+    assert time.monotonic() - started < 5
+    assert psutil.Process().memory_info().rss - before < 100_000_000
+
+
+def test_more_output_than_is_read_is_no_answer() -> None:
+    source = "import sys; sys.stdout.write('{\"additionalContext\":\"' + 'x' * 9_000_000 + '\"}')"
+    made = fired(program(source))
+    assert made.additional_context == ""
+    assert "8,000,000" in made.warnings[0]
+
+
+def test_the_whole_process_group_is_killed_when_time_is_over(tmp_path: Path) -> None:
+    hook = shell("sleep 60 & echo $! > child; sleep 60", limit=0.5)
+    assert "ended after 0.5" in fired(hook, cwd=tmp_path).warnings[0]
+    assert _gone(int((tmp_path / "child").read_text()))
+
+
+def test_a_cancelled_agent_leaves_no_command_behind(tmp_path: Path) -> None:
+    async def story() -> None:
+        hooks = Hooks([shell("echo $$ > pid; sleep 60")], cwd=tmp_path)
+        firing = asyncio.ensure_future(hooks.fire(PROMPT))
+        while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
+            await asyncio.sleep(0.02)
+        firing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await firing
+
+    asyncio.run(story())
+    assert _gone(int((tmp_path / "pid").read_text()))
+
+
+def _gone(pid: int) -> bool:
+    for _ in range(100):
+        if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_a_child_in_the_background_does_not_hold_the_answer_up() -> None:
+    started = time.monotonic()
+    made = fired(shell('sleep 8 & echo \'{"additionalContext":"quick"}\''))
+    assert made.additional_context == "quick"
+    assert time.monotonic() - started < 5
+
+
+def test_a_command_need_not_read_what_it_is_told() -> None:
+    event = BeforeTool(session="s", time=1, tool="t", arguments=json.dumps({"a": "x" * 2_000_000}))
+    assert fired(shell("exit 0"), event=event) == Decision()
+
+
+def test_no_file_descriptor_is_left_open() -> None:
+    fired(shell("true"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for hook in (shell("true"), shell("sleep 9", limit=0.1), CommandHook(command=("/no",))):
+        fired(hook)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_a_command_gets_the_environment_it_is_given() -> None:
+    assert os.environ["HOME"]
+    hook = shell('echo "{\\"additionalContext\\":\\"[$WORD$HOME]\\"}"')
+    made = fired(hook, environment={"PATH": os.environ["PATH"], "WORD": "given"})
+    assert made.additional_context == "[given]"

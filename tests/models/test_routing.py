@@ -1,0 +1,295 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.codecs.wire import Prompt
+from recollect.entries import Entry, Message, Text
+from recollect.errors import BadReply, Busy, KeyRefused, ModelError, Overflow, Unreachable
+from recollect.loops import JUDGE, read_judgement
+from recollect.models.routing import (
+    Ask,
+    Choice,
+    Option,
+    Router,
+    Situation,
+    Strategy,
+    ask_judge,
+    classifier,
+    fallback,
+    is_down,
+    override,
+    route,
+)
+from recollect.testing import ScriptedModel, ScriptExhausted, call, fails, model, result, says, user
+from recollect.view.view import View
+from tests.strategies import text as any_text
+
+OPTIONS = (
+    Option("quick", "small-1", "simple questions and single steps"),
+    Option("deep", "large-1", "plans, debugging, many files"),
+)
+DEEP = '{"reason": "it concerns many files", "choice": "deep"}'
+
+
+def asking(scripted: ScriptedModel) -> Ask:
+    """A scripted model, asked as strategies ask: messages, then what is wanted."""
+
+    async def ask(messages: Sequence[Message], prompt: str) -> str:
+        asked = [*messages, user(prompt)]
+        *_, last = [event async for event in scripted.stream(asked, Prompt(model="any"))]
+        assert isinstance(last, Message)
+        return "".join(part.text for part in last.parts if isinstance(part, Text))
+
+    return ask
+
+
+def view_of(*messages: Message) -> View:
+    return View.fold([Entry(f"{i:032x}", None, i, said) for i, said in enumerate(messages)])
+
+
+HELLO = Situation("p1", view_of(user("rename the module everywhere")), "usual")
+
+
+def chosen(situation: Situation, *strategies: Strategy) -> Choice:
+    return asyncio.run(route(strategies, situation))
+
+
+def classified(answer: str, situation: Situation = HELLO) -> Choice:
+    return chosen(situation, classifier(asking(ScriptedModel([answer])), OPTIONS))
+
+
+# --- the chain ---------------------------------------------------------------------------------
+
+
+def test_without_a_strategy_that_decides_the_default_is_taken() -> None:
+    for strategies in ((), (fallback(["spare"]), override)):
+        choice = chosen(HELLO, *strategies)
+        assert (choice.model, choice.by, choice.failures) == ("usual", "default", ())
+
+
+def test_the_first_that_decides_wins_and_the_next_is_not_asked() -> None:
+    small = ScriptedModel([])
+    chain = (fallback(["spare"]), override, classifier(asking(small), OPTIONS))
+    choice = chosen(HELLO._replace(named="mine"), *chain)
+    assert (choice.model, choice.by) == ("mine", "override")
+    assert small.requests == []
+
+
+def test_a_model_that_is_down_is_replaced_by_the_first_spare_that_is_up() -> None:
+    chain = (fallback(["spare-1", "spare-2"]), override)
+    down = frozenset({"usual", "mine", "spare-1"})
+    for situation in (HELLO._replace(down=down), HELLO._replace(down=down, named="mine")):
+        choice = chosen(situation, *chain)
+        assert (choice.model, choice.by) == ("spare-2", "fallback")
+        assert (situation.named or "usual") in choice.reason
+
+
+def test_when_everything_is_down_the_users_model_is_asked_all_the_same() -> None:
+    down = frozenset({"mine", "usual", "spare"})
+    chain = (fallback(["spare"]), override)
+    assert chosen(HELLO._replace(down=down, named="mine"), *chain).model == "mine"
+    assert chosen(HELLO._replace(down=down), *chain).model == "usual"
+
+
+def test_a_strategy_that_fails_passes_on_and_the_choice_tells_it() -> None:
+    async def broken(situation: Situation) -> Choice | None:
+        raise KeyError(situation.prompt)
+
+    small = ScriptedModel([fails(Busy("too many requests", 429))])
+    chain = (broken, classifier(asking(small), OPTIONS))
+    choice = chosen(HELLO, *chain)
+    assert (choice.model, choice.by) == ("usual", "default")
+    assert "broken: KeyError" in choice.failures[0]
+    assert "classifier: Busy" in choice.failures[1]
+    assert "too many requests" in choice.failures[1]
+
+
+def test_a_mistake_in_a_test_is_not_taken_for_a_failing_strategy() -> None:
+    with pytest.raises(ScriptExhausted):
+        chosen(HELLO, classifier(asking(ScriptedModel([])), OPTIONS))
+
+
+def test_whoever_cancels_is_heard() -> None:
+    async def cancelled() -> None:
+        slow = classifier(asking(ScriptedModel([says(DEEP, delay=60)])), OPTIONS, patience=60)
+        task = asyncio.create_task(route([slow], HELLO))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        await task
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancelled())
+
+
+# --- the classifier ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        DEEP,
+        f"```json\n{DEEP}\n```",
+        f"Sure, {{here}} it is:\n{DEEP}\nDone.",
+        f'<think>{{"choice": "quick"}}</think>\n{DEEP}',
+        '{"reason": "it concerns many files", "choice": " DEEP ",}',
+        '{"reason": "it concerns\nmany files", "choice": "deep"',
+    ],
+)
+def test_a_choice_is_read_with_its_reason_out_of_fences_prose_and_small_damage(answer: str) -> None:
+    choice = classified(answer)
+    assert choice == Choice(
+        model="large-1", reason="it concerns many files", by="classifier", failures=()
+    )
+
+
+NO_CHOICE = ('"gpt-9"', "null", '["deep"]', '"quick or deep"', "1")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["", "deep", "{}", '["deep"]', "{" * 5_000, *(f'{{"choice": {c}}}' for c in NO_CHOICE)],
+)
+def test_an_answer_that_chooses_nothing_passes_on(answer: str) -> None:
+    choice = classified(answer)
+    assert (choice.model, choice.by) == ("usual", "default")
+    assert "BadReply" in choice.failures[0]
+
+
+@given(any_text.map(lambda said: said * 30))
+def test_whatever_is_answered_one_of_the_known_models_is_asked(said: str) -> None:
+    for answer in (said, '{"choice": "deep", "reason": "' + said + '"}', '{"choice": "' + said):
+        choice = classified(answer)
+        assert choice.model in ("usual", "small-1", "large-1")
+        assert all(len(told) <= 200 and told.isprintable() for told in choice.failures)
+        assert len(choice.reason) <= 200
+        assert choice.reason.isprintable()
+
+
+def test_a_reason_that_is_missing_is_what_the_option_is_for() -> None:
+    assert classified('{"choice": "quick", "reason": 7}').reason == OPTIONS[0].when
+
+
+def test_it_sees_the_last_four_messages_that_say_something_and_no_calls() -> None:
+    grep = call("grep", pattern="secret")
+    talk = [m for i in range(9) for m in (user(f"q{i}"), model(f"a{i}", grep), result(grep, "out"))]
+    small = ScriptedModel([DEEP])
+    situation = HELLO._replace(view=view_of(*talk))
+    assert chosen(situation, classifier(asking(small), OPTIONS)).model == "large-1"
+    *seen, wanted = small.requests[0].messages
+    assert [message.parts for message in seen] == [
+        (Text(text=said),) for said in ("q7", "a7", "q8", "a8")
+    ]
+    (prompt,) = wanted.parts
+    assert isinstance(prompt, Text)
+    assert all(option.name in prompt.text and option.when in prompt.text for option in OPTIONS)
+
+
+def test_of_a_long_message_it_sees_the_beginning_and_the_end() -> None:
+    small = ScriptedModel([DEEP])
+    long = view_of(user("Begin. " + "x" * 1_000_000 + " End."))
+    chosen(HELLO._replace(view=long), classifier(asking(small), OPTIONS))
+    (said,) = small.requests[0].messages[0].parts
+    assert isinstance(said, Text)
+    assert len(said.text) < 5_000
+    assert said.text.startswith("Begin. ")
+    assert said.text.endswith(" End.")
+
+
+def test_it_is_not_asked_when_nothing_was_said_or_nothing_is_left_to_choose() -> None:
+    small = ScriptedModel([])
+    strategy = classifier(asking(small), OPTIONS)
+    for situation in (HELLO._replace(view=view_of()), HELLO._replace(down=frozenset({"small-1"}))):
+        choice = chosen(situation, strategy)
+        assert (choice.by, choice.failures) == ("default", ())
+
+
+def test_a_model_that_is_down_is_neither_offered_nor_taken() -> None:
+    three = (*OPTIONS, Option("huge", "huge-1", "the hardest"))
+    small = ScriptedModel([DEEP])
+    situation = HELLO._replace(down=frozenset({"large-1"}))
+    choice = chosen(situation, classifier(asking(small), three))
+    assert choice.by == "default"
+    assert "plans, debugging" not in str(small.requests[0].messages[-1])
+
+
+def test_a_classifier_that_takes_too_long_passes_on() -> None:
+    slow = classifier(asking(ScriptedModel([says(DEEP, delay=60)])), OPTIONS, patience=0.02)
+    choice = chosen(HELLO, slow)
+    assert choice.by == "default"
+    assert "TimeoutError" in choice.failures[0]
+
+
+# --- a choice holds ----------------------------------------------------------------------------
+
+
+def test_a_choice_holds_for_its_prompt_and_the_next_prompt_is_classified_anew() -> None:
+    small = ScriptedModel([DEEP, '{"reason": "short", "choice": "quick"}'])
+    router = Router([fallback(["spare"]), override, classifier(asking(small), OPTIONS)])
+    first = asyncio.run(router.choose(HELLO))
+    longer = HELLO._replace(view=view_of(user("rename"), model("I begin")), named="mine")
+    assert asyncio.run(router.choose(longer)) == first
+    assert len(small.requests) == 1
+    assert asyncio.run(router.choose(HELLO._replace(prompt="p2"))).model == "small-1"
+    assert small.left == 0
+
+
+def test_a_choice_whose_model_goes_down_is_made_again_and_then_holds() -> None:
+    router = Router([fallback(["spare"]), override])
+    assert asyncio.run(router.choose(HELLO)).model == "usual"
+    down = HELLO._replace(down=frozenset({"usual"}))
+    assert asyncio.run(router.choose(down)).model == "spare"
+    assert asyncio.run(router.choose(HELLO)).model == "spare"
+    assert asyncio.run(router.choose(HELLO._replace(prompt="p2"))).model == "usual"
+
+
+def test_a_model_that_is_taken_although_it_is_down_is_not_argued_about_again() -> None:
+    small = ScriptedModel(["I do not know"])
+    router = Router([classifier(asking(small), OPTIONS)])
+    down = HELLO._replace(down=frozenset({"usual"}))
+    for _ in range(3):
+        assert asyncio.run(router.choose(down)).model == "usual"
+    assert len(small.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (Unreachable("example.org", "no route"), True),
+        (Busy("overloaded", 529), True),
+        (KeyRefused("wrong key", 401, "KEY"), False),
+        (Overflow("too long", 400), False),
+        (BadReply("a page"), False),
+    ],
+)
+def test_a_model_is_down_when_it_is_out_of_reach_or_overrun(
+    error: ModelError, expected: bool
+) -> None:
+    assert is_down(error) is expected
+
+
+# --- the judge of loops ------------------------------------------------------------------------
+
+
+def test_the_judge_is_shown_the_last_steps_and_its_answer_can_be_read() -> None:
+    judge = ScriptedModel(['```json\n{"why": "it repeats itself", "stuck": 0.97}\n```'])
+    grep = call("grep", pattern="x")
+    answer = asyncio.run(ask_judge([model("again", grep), result(grep, "none")], asking(judge)))
+    found = read_judgement(answer)
+    assert found is not None
+    assert found.what == "it repeats itself"
+    shown, wanted = judge.requests[0].messages
+    assert 'says "again"' in str(shown)
+    assert wanted == user(JUDGE)
+
+
+@given(st.sampled_from([Busy("no"), BadReply("a page"), None]))
+def test_a_judge_that_fails_or_is_slow_accuses_nobody(error: ModelError | None) -> None:
+    line = fails(error) if error else says("late", delay=60)
+    answer = asyncio.run(ask_judge([user("go")], asking(ScriptedModel([line])), patience=0.01))
+    assert answer == ""
+    assert read_judgement(answer) is None

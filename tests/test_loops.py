@@ -1,0 +1,399 @@
+from __future__ import annotations
+
+import json
+import random
+import tracemalloc
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from recollect.entries import Message, Text
+from recollect.loops import (
+    JUDGE_AFTER,
+    WINDOW,
+    Loop,
+    LoopWatch,
+    RepeatedCalls,
+    RepeatedText,
+    call_key,
+    judge_is_due,
+    judge_question,
+    read_judgement,
+    warning,
+)
+from recollect.testing import call, model, result, user
+from tests.strategies import json_values, messages
+from tests.strategies import text as any_text
+
+SENTENCE = "I will now have a look at the configuration again. "
+LETTERS = "abcdefghijklmnopqrstuvwxyz      "
+
+
+def prose(size: int, seed: int = 1) -> str:
+    return "".join(random.Random(seed).choices(LETTERS, k=size))
+
+
+def fed(*calls: tuple[str, str]) -> list[Loop | None]:
+    repeated = RepeatedCalls()
+    return [repeated.call(name, arguments) for name, arguments in calls]
+
+
+def first_in(text: str) -> Loop | None:
+    return RepeatedText().text(text)
+
+
+# --- calls -------------------------------------------------------------------------------------
+
+
+def test_the_same_call_five_times_in_a_row_is_a_loop_and_four_times_is_none() -> None:
+    found = fed(*[("grep", '{"pattern":"x"}')] * 5)
+    assert found == [None] * 4 + [Loop(kind="call", what="grep", times=5)]
+
+
+def test_another_call_between_breaks_the_row() -> None:
+    same, other = ("grep", '{"pattern":"x"}'), ("grep", '{"pattern":"y"}')
+    assert not any(fed(*[same] * 4, other, *[same] * 4))
+
+
+@given(st.integers(2, 5))
+def test_a_cycle_of_calls_is_found_when_its_fifth_round_is_complete(length: int) -> None:
+    cycle = [(f"tool{i}", "{}") for i in range(length)]
+    found = fed(*cycle * 5)
+    assert not any(found[:-1])
+    assert found[-1] is not None
+    assert (found[-1].kind, found[-1].length, found[-1].times) == ("cycle", length, 5)
+    assert found[-1].what == ", ".join(name for name, _ in cycle)
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=60))
+@example(list("abcdef" * 9))
+@example(list("aab" * 5))
+@example(list("abcabcabcabcab"))
+def test_a_loop_is_found_exactly_where_the_last_calls_are_five_equal_rounds(
+    names: list[str],
+) -> None:
+    repeated, since = RepeatedCalls(), ""
+    for name in names:
+        since += name
+        ends = [n for n in range(1, 6) if len(since) >= 5 * n and since.endswith(since[-n:] * 5)]
+        found = repeated.call(name, "{}")
+        assert (found.length if found else None) == (ends[0] if ends else None)
+        if found:
+            since = ""
+
+
+def test_one_command_on_many_files_is_no_loop() -> None:
+    watch = LoopWatch()
+    for i in range(200):
+        assert not watch.text("Now I apply the same change of the licence header to the next file.")
+        assert not watch.call("run_shell_command", json.dumps({"command": f"ruff format f{i}.py"}))
+        assert not watch.call("replace", json.dumps({"path": f"f{i}.py", "old": "a", "new": "b"}))
+    assert watch.verdict == "go on"
+
+
+def test_a_test_that_is_run_between_different_edits_is_no_loop() -> None:
+    watch = LoopWatch()
+    for i in range(50):
+        assert not watch.call("replace", json.dumps({"path": "a.py", "new": str(i)}))
+        assert not watch.call("run_shell_command", '{"command":"pytest"}')
+
+
+@given(st.dictionaries(any_text, json_values, max_size=4), any_text)
+def test_the_order_of_keys_blanks_and_escapes_make_no_other_call(
+    arguments: dict[str, object], name: str
+) -> None:
+    turned = dict(reversed(arguments.items()))
+    plain = json.dumps(arguments, ensure_ascii=False)
+    assert call_key(name, plain) == call_key(name, json.dumps(turned, indent=3))
+
+
+@given(any_text, any_text, any_text, any_text)
+def test_other_names_or_arguments_make_another_call(a: str, b: str, x: str, y: str) -> None:
+    one, other = (a, json.dumps({"v": x})), (b, json.dumps({"v": y}))
+    assert (call_key(*one) == call_key(*other)) == (one == other)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["", "{", "[" * 100_000, '{"a":' * 50_000, "9" * 10_000, "NaN", "1e999", "\ud800", '"\\ud800"'],
+)
+def test_arguments_that_are_no_sound_json_are_compared_as_text(arguments: str) -> None:
+    assert fed(*[("any", arguments)] * 5)[-1] is not None
+    assert call_key("any", arguments) != call_key("any", arguments + "x")
+
+
+# --- text --------------------------------------------------------------------------------------
+
+
+def test_a_sentence_that_is_chanted_is_a_loop() -> None:
+    found = first_in(prose(2_000) + SENTENCE * 12)
+    assert found is not None
+    assert found.kind == "text"
+    assert set(found.what.split()) & set(SENTENCE.split())
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcdabcdE"), st.integers(0, 500)), max_size=60))
+@example([("a", 200)] * 10)
+@example([("a", 201)] * 10)
+@example([("a", 0), ("b", 90), ("c", 90)] * 20)
+@example([("a", 0)] * 9 + [("E", 1_750), ("a", 0)])
+def test_a_loop_is_found_exactly_when_one_who_forgets_nothing_finds_it(
+    said: list[tuple[str, int]],
+) -> None:
+    parts = ((prose(50, ord(who)), prose(gap, i)) for i, (who, gap) in enumerate(said))
+    text = "x" * 64 + "".join(chunk + between for chunk, between in parts)
+    places: dict[str, list[int]] = {}
+    expected = False
+    for at in range(len(text) - 49):
+        seen = places.setdefault(text[at : at + 50], [])
+        if not seen or at - seen[-1] >= 50:
+            seen.append(at)
+            expected = expected or (len(seen) >= 10 and at - seen[-10] <= 9 * 250)
+    assert (first_in(text) is not None) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["哈" * 600, "`" * 700, "我再试一次。" * 120, "ha" * 400, "\n" * 700, " " * 700]
+)
+def test_a_chant_is_found_in_any_script_and_also_without_words(text: str) -> None:
+    assert first_in(text) is not None
+
+
+def test_the_same_chunk_counts_up_to_an_average_distance_of_five_chunks() -> None:
+    chunk = prose(50, seed=7)
+
+    def at_distance(characters: int) -> str:
+        return "".join(chunk + prose(characters - 50, seed=100 + i) for i in range(12))
+
+    assert first_in(at_distance(250)) is not None
+    assert first_in(at_distance(251)) is None
+
+
+def test_a_long_line_of_dashes_or_blanks_is_no_loop() -> None:
+    for filling in ("-", "=", " ", "·"):
+        assert first_in(f"before\n{filling * 120}\nafter {prose(200)}") is None
+
+
+@given(st.integers(0, 2**32))
+def test_ordinary_text_is_no_loop(seed: int) -> None:
+    assert first_in(prose(3_000, seed)) is None
+
+
+@pytest.mark.parametrize(
+    "mark",
+    ["- ", "* ", "+ ", "12. ", "3) ", "  - ", "| ", "> ", "## ", "• ", "1、", "+--", "```\n```\n"],
+)
+def test_lists_tables_headings_quotes_and_fences_begin_the_counting_anew(mark: str) -> None:
+    assert first_in("".join(f"{SENTENCE}\n" for _ in range(30))) is not None
+    assert first_in("".join(f"{mark}{SENTENCE}\n" for _ in range(30))) is None
+    assert first_in(mark + SENTENCE * 30) is not None  # in a line that never ends
+
+
+CODE = "    assert value is not None and value.is_sound()  # checked\n" * 40
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing"),
+    [
+        ("```python", "```"),
+        ("~~~", "~~~"),
+        ("````", "`````"),
+        ("  - ```py", "    ```"),
+        ("```", "``` "),
+    ],
+)
+def test_code_is_not_looked_at_and_what_follows_it_is(opening: str, closing: str) -> None:
+    code = f"Here it is:\n{opening}\n{CODE}{closing}\n"
+    assert first_in(code + prose(200)) is None
+    assert first_in(code + SENTENCE * 12 + prose(64)) is not None
+
+
+def test_a_fence_is_closed_only_by_its_own_kind() -> None:
+    assert first_in(f"````\n```\n{CODE}") is None
+    assert first_in(f"~~~\n```\n{CODE}") is None
+    assert first_in(f"```\n```python\n{CODE}") is None
+
+
+@pytest.mark.parametrize("size", [3, 80])
+def test_code_inside_a_line_opens_no_fence(size: int) -> None:
+    assert first_in(f"```{'x' * size}``` is set.\n" + SENTENCE * 12 + prose(64)) is not None
+
+
+chants = st.sampled_from([SENTENCE * 4, SENTENCE * 7, "哈" * 90, f"{SENTENCE}\n" * 6, CODE[:300]])
+marks = st.sampled_from(
+    ["\n", "\n```", "```\n", "\n~~~\n", "\n- ", "| a |\n", "\n# b\n", "\r\n", "`"]
+)
+others = st.sampled_from(["x" * 70, "word ", "1. ", "> ", " " * 40, "``", prose(90)])
+pieces = chants | marks | others
+texts = st.lists(chants | pieces, max_size=40).map("".join)
+
+
+def place_of_first_loop(text: str, sizes: list[int]) -> tuple[Loop | None, int, int]:
+    """The loop and between which characters it was found."""
+    repeated, at, turn = RepeatedText(), 0, 0
+    while at < len(text):
+        end = at + sizes[turn % len(sizes)]
+        found = repeated.text(text[at:end])
+        if found:
+            return found, at, end
+        at, turn = end, turn + 1
+    return None, at, at
+
+
+@given(texts, st.lists(st.integers(1, 700), min_size=1, max_size=5))
+@example(SENTENCE * 40, [1])
+@example(f"{'x' * 63}\n" * 40, [64])
+@example(f"```{SENTENCE * 40}`", [64])
+@example(f"{'`' * 3}{' ' * 61}\n{SENTENCE * 40}", [64])
+def test_however_a_text_is_cut_the_first_loop_is_found_at_the_same_character(
+    text: str, sizes: list[int]
+) -> None:
+    exact, _, place = place_of_first_loop(text, [1])
+    assert first_in(text) == exact
+    found, begin, end = place_of_first_loop(text, sizes)
+    assert found == exact
+    assert found is None or begin < place <= end
+
+
+@given(st.lists(any_text | pieces, max_size=30))
+def test_no_text_makes_it_stumble(said: list[str]) -> None:
+    watch = LoopWatch()
+    for piece in said:
+        found = watch.text(piece)
+        if found:
+            warning(found).encode()
+
+
+def test_the_memory_never_grows() -> None:
+    watch = LoopWatch()
+    said = [prose(10_000, seed) for seed in range(8)]
+    tracemalloc.start()
+    try:
+        for text in said:
+            watch.call(text, text * 20)
+        for text in said:
+            watch.text(text)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # a window of chunks, each with its place, and nothing of the 1,600,000 characters of calls
+    assert held < WINDOW * 400
+
+
+# --- the watch ---------------------------------------------------------------------------------
+
+
+def test_the_first_loop_warns_and_the_second_stops() -> None:
+    watch = LoopWatch()
+    found = [watch.call("grep", "{}") for _ in range(9)]
+    assert [bool(loop) for loop in found] == [False] * 4 + [True] + [False] * 4
+    before = watch.verdict
+    assert watch.call("grep", "{}")
+    assert (before, watch.verdict) == ("warn", "stop")
+
+
+def test_loops_of_calls_of_words_and_of_the_judge_are_counted_together() -> None:
+    watch = LoopWatch()
+    assert watch.text(SENTENCE * 100)
+    before = watch.verdict
+    assert watch.judged('{"why": "it waits", "stuck": 1}')
+    assert (before, watch.verdict) == ("warn", "stop")
+
+
+def test_a_new_prompt_begins_anew() -> None:
+    watch = LoopWatch()
+    assert not any(watch.call("grep", "{}") for _ in range(4))
+    assert not watch.text(SENTENCE * 9)
+    watch.loops = 1
+    watch.reset()
+    assert not watch.text(SENTENCE * 9)
+    assert not watch.call("grep", "{}")
+    assert watch.verdict == "go on"
+
+
+def test_a_reply_that_is_asked_for_again_is_no_repetition_of_itself() -> None:
+    watch = LoopWatch()
+    for _ in range(20):
+        watch.begin_reply()
+        assert not watch.text(f"The answer begins so:\n```\n{SENTENCE * 3}")
+    assert watch.verdict == "go on"
+
+
+def test_switched_off_it_sees_nothing() -> None:
+    watch = LoopWatch(on=False)
+    assert not any(watch.call("grep", "{}") for _ in range(50))
+    assert not watch.text(SENTENCE * 100)
+    assert not watch.judged('{"stuck": 1}')
+    assert watch.verdict == "go on"
+
+
+def test_the_model_is_told_what_it_repeats() -> None:
+    assert '"grep"' in warning(Loop(kind="call", what="grep", times=5))
+    assert '2 calls ("a, b")' in warning(Loop(kind="cycle", what="a, b", times=5, length=2))
+    assert "again and again" in warning(Loop(kind="text", what="again and again", times=10))
+    assert "it waits" in warning(Loop(kind="judged", what="it waits"))
+
+
+@given(any_text.map(lambda name: name * 50))
+def test_a_warning_is_one_short_line_whatever_the_name_of_a_tool(name: str) -> None:
+    (*_, found) = fed(*[(name, "{}")] * 5)
+    assert found is not None
+    told = warning(found)
+    assert len(told) < 800
+    assert told.isprintable()
+
+
+# --- the judge ---------------------------------------------------------------------------------
+
+
+def test_the_judge_is_asked_after_thirty_turns_and_then_now_and_again() -> None:
+    due = [turn for turn in range(60) if judge_is_due(turn)]
+    assert due[0] == JUDGE_AFTER
+    assert due[1:] == [40, 50]
+
+
+def test_the_judge_sees_the_newest_words_calls_and_results() -> None:
+    grep = call("grep", pattern="x")
+    old = [user(f"question {i}") for i in range(30)]
+    said = judge_question([*old, model("I look", grep), result(grep, "no match", is_error=True)])
+    (shown,) = said.parts
+    assert isinstance(shown, Text)
+    assert 'model: says "I look"' in shown.text
+    assert 'model: calls "grep" with "{\\"pattern\\":\\"x\\"}"' in shown.text
+    assert 'user: error "no match"' in shown.text
+    assert "question 29" in shown.text
+    assert "question 11" not in shown.text
+
+
+@given(st.lists(messages, max_size=24))
+@settings(max_examples=40)
+def test_what_the_judge_sees_is_bounded_and_a_step_stays_on_its_line(said: list[Message]) -> None:
+    (shown,) = judge_question(said).parts
+    assert isinstance(shown, Text)
+    shown.text.encode()
+    steps = shown.text.split("\n")
+    assert len(steps) <= max(1, sum(len(message.parts) for message in said[-20:]))
+    assert all(len(step) < 2_000 and step.isprintable() for step in steps)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"why": "it reads a.py for ever", "stuck": 0.95}',
+        '```json\n{"why": "it reads a.py for ever", "stuck": 1}\n```',
+        'Let me see {what} happens.\n{"why": "it reads a.py for ever", "stuck": 0.9,}',
+        '<think>{"stuck": 0} {</think>{"stuck": 0.95, "why": "it reads a.py for ever"} {',
+    ],
+)
+def test_a_judge_that_is_sure_makes_a_loop(answer: str) -> None:
+    assert read_judgement(answer) == Loop(kind="judged", what="it reads a.py for ever")
+
+
+UNSURE = ["true", '"1"', "0.89", "7", "NaN", "null", "[1]"]
+UNREADABLE = ["", "yes", "{", "}{", "[1]", '{"why": "stuck"}', '{"a":' * 9_000, "{" * 90_000]
+
+
+@pytest.mark.parametrize("answer", [*(f'{{"stuck": {sure}}}' for sure in UNSURE), *UNREADABLE])
+def test_a_judge_that_is_unsure_or_cannot_be_read_accuses_nobody(answer: str) -> None:
+    assert read_judgement(answer) is None
