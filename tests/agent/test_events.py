@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -41,7 +42,7 @@ def events() -> st.SearchStrategy[Event]:
     def one(kind: type[Event]) -> st.SearchStrategy[Event]:
         texts: dict[str, st.SearchStrategy[Any]] = {
             "session": anything,
-            "time": st.integers(0, 2**50),
+            "time": st.integers(-(2**60), 2**60),
         }
         for name in ("prompt", "text", "arguments", "output", "what", "reason", "model"):
             if name in kind.__struct_fields__:
@@ -203,6 +204,10 @@ class Recorder(Tracer):
         self.spans.append(made)
         try:
             yield made
+        except Exception as error:
+            if given["record_exception"]:
+                made.attributes["exception.message"] = str(error)
+            raise
         finally:
             made.ended = True
 
@@ -292,3 +297,14 @@ def test_the_end_of_a_session_is_an_event_like_the_others() -> None:
     assert decode(b'{"event":"SessionEnd","session":"s","time":1}') == SessionEnd(
         session="s", time=1
     )
+
+
+def test_the_page_on_hooks_names_every_event_with_its_data_and_its_example_runs() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "hooks.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| [^|]+ \| (.+) \|$", page, re.M))
+    for kind in EVENTS:
+        fields = {f for f in kind.__struct_fields__ if f not in ("session", "time")}
+        assert set(re.findall(r"`(\w+)`", rows[kind.__name__])) == fields
+    ((program, printed),) = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", page, re.S)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == (printed, "")

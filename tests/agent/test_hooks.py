@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import time
+import tracemalloc
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -49,10 +50,6 @@ def prints(value: object) -> CommandHook:
 
 
 # --- both kinds --------------------------------------------------------------------------------
-
-
-def test_without_hooks_everything_is_allowed() -> None:
-    assert fired() == Decision()
 
 
 def test_contexts_are_joined_in_order_whatever_the_kind() -> None:
@@ -158,7 +155,7 @@ def test_a_callable_that_fails_warns_and_the_rest_goes_on(error: BaseException) 
     made = fired(_raises(error), waits, lambda event: "still here")
     assert (made.allowed, made.additional_context) == (True, "still here")
     assert len(made.warnings) == 2
-    assert all("failed" in warning and "\x1b" not in warning for warning in made.warnings)
+    assert all("failed" in told and "\x1b" not in told for told in made.warnings)
 
 
 @pytest.mark.parametrize(
@@ -295,8 +292,8 @@ def test_a_refusal_may_be_printed_as_well() -> None:
     assert (made.allowed, made.reason) == (False, "frozen")
 
 
-def test_talk_is_no_answer_and_no_problem() -> None:
-    assert fired(shell("echo all is well")) == Decision()
+def test_no_hook_and_one_that_only_talks_are_no_problem() -> None:
+    assert fired() == fired(shell("echo all is well")) == Decision()
 
 
 @pytest.mark.parametrize(
@@ -320,21 +317,22 @@ def test_hostile_output_warns_and_changes_nothing(printed: str, tmp_path: Path) 
 
 
 @settings(max_examples=25)
-@given(st.binary(max_size=200).map(lambda data: data.hex()))
-def test_no_output_whatever_makes_it_fail(data: str) -> None:
-    source = f"import os; os.write(1, b'{{' + bytes.fromhex('{data}'))"
-    made = fired(program(source))
+@given(st.binary(max_size=200))
+def test_no_output_whatever_makes_it_fail(data: bytes) -> None:
+    made = fired(program(f"import os; os.write(1, {b'{' + data!r})"))
     assert made.allowed
     assert len(made.warnings) <= 1
 
 
 def test_endless_output_is_let_go_and_the_limit_still_fires() -> None:
-    before = psutil.Process().memory_info().rss
     started = time.monotonic()
+    tracemalloc.start()
     made = fired(shell("yes '{'", limit=1.0))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
     assert "ended after 1 seconds" in made.warnings[0]
     assert time.monotonic() - started < 5
-    assert psutil.Process().memory_info().rss - before < 100_000_000
+    assert peak < 20_000_000
 
 
 def test_more_output_than_is_read_is_no_answer() -> None:

@@ -25,7 +25,7 @@ MAX_EVENT = (
     64_000_000  # bytes of JSON: a call's arguments may be long, and escapes make them longer
 )
 MOST_TOLD = 200_000  # characters of each text that a hook's command is told, but for arguments
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), 253_402_300_799_999  # the end of year 9999
 Trigger: TypeAlias = Literal["manual", "auto", "overflow", "import"]
 
 
@@ -188,9 +188,7 @@ def told(event: Event, cwd: Path, transcript: str) -> bytes:
         "transcript_path": transcript,
         "cwd": str(cwd),
         "hook_event_name": name_of(event),
-        "timestamp": (_EPOCH + timedelta(milliseconds=event.time)).isoformat(
-            timespec="milliseconds"
-        ),
+        "timestamp": _timestamp(event.time),
     }
     if not isinstance(event, BeforeTool | AfterTool):
         return json.dumps({**around, "data": data}).encode()
@@ -201,6 +199,11 @@ def told(event: Event, cwd: Path, transcript: str) -> bytes:
     except (ValueError, RecursionError):
         data["arguments"] = event.arguments
         return json.dumps({**around, "data": data}).encode()
+
+
+def _timestamp(time: int) -> str:
+    bounded = timedelta(milliseconds=min(max(time, 0), _LATEST))
+    return (_EPOCH + bounded).isoformat(timespec="milliseconds")
 
 
 def object_in(text: str, most: int) -> dict[str, Any]:

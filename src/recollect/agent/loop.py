@@ -130,7 +130,8 @@ class _Run:
         if not decision.allowed:
             raise Refused(f"a hook refused the prompt: {decision.reason}; change it and try again")
         if decision.additional_context:
-            self.talk = await self.talk.append(_user(decision.additional_context))
+            added = f"[added by a hook, not by the person]\n{decision.additional_context}"
+            self.talk = await self.talk.append(_user(added))
 
     async def _turn(self) -> AsyncGenerator[AgentEvent, None]:
         """A reply, and what it calls."""

@@ -87,7 +87,7 @@ async def _compacted(
         budget,
         means.ask,
         trigger="auto",
-        instructions=decision.additional_context,
+        instructions="\n".join(filter(None, (decision.keep, decision.additional_context))),
         root=means.rules.root,
     )
     if proposal.compaction.status == "NOOP":
