@@ -10,16 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import BadSettings
-from recollect.settings import OwnModel, Settings, Transport, Wishes, load, parse
+from recollect.settings import OwnModel, Permissions, Settings, Transport, Wishes, load, parse
 
 PAGE = Path(__file__).parent.parent / "docs" / "settings.md"
 SECTIONS: dict[str, type[msgspec.Struct]] = {
     "": Settings,
     "generation.": Wishes,
+    "permissions.": Permissions,
     "transport.": Transport,
     "models.NAME.": OwnModel,
 }
-TABLES = {"generation", "transport", "models"}
+TABLES = ("generation", "permissions", "transport", "models")
 
 
 def test_a_file_that_is_not_there_means_the_defaults(tmp_path: Path) -> None:

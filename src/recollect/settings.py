@@ -82,9 +82,20 @@ class OwnModel(_Section, frozen=True):
     headers: dict[str, str] = {}
 
 
+class Permissions(_Section, frozen=True):
+    """What the agent may do without asking; a rule is a line of words, `docs/permissions.md`."""
+
+    mode: Literal["plan", "ask", "edit", "free"] = "ask"
+    allow: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    network: bool = False  # whether commands in the sandbox have the network
+
+
 class Settings(_Section, frozen=True):
     model: str = ""  # the first endpoint with a key, else the embedded model
     language: Literal["en", "zh"] = "en"
+    permissions: Permissions = Permissions()
     generation: Wishes = Wishes()
     transport: Transport = Transport()
     models: dict[str, OwnModel] = {}
@@ -149,7 +160,11 @@ class _Wrong(Exception):
         self.key, self.why = key, why
 
 
-_SECTIONS: dict[str, type[msgspec.Struct]] = {"generation": Wishes, "transport": Transport}
+_SECTIONS: dict[str, type[msgspec.Struct]] = {
+    "generation": Wishes,
+    "permissions": Permissions,
+    "transport": Transport,
+}
 
 
 def _refuse_unknown(value: dict[str, Any]) -> None:

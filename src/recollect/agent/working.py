@@ -18,9 +18,10 @@ import msgspec
 from recollect.agent.asking import Conversation
 from recollect.agent.events import AfterTool, BeforeTool
 from recollect.agent.hooks import Hooks
-from recollect.entries import Message, Text, ToolCall, ToolResult
+from recollect.entries import Message, Note, Text, ToolCall, ToolResult
 from recollect.store.ids import now
 from recollect.tools.contract import Outcome, Place, Tool
+from recollect.tools.keeping import FileKeeper
 
 UNKNOWN_OUTCOME = "this call was interrupted: its outcome is unknown, and it was not run again"
 # Why a tool may not run, or nothing when it may.
@@ -60,6 +61,7 @@ class Work:
         self._left = list(calls)
         self._tools = {tool.name: tool for tool in tools}
         self._roots, self._permit, self._hooks = roots, permit, hooks
+        self._keeper = FileKeeper(talk.store, talk.session, roots, self._note)
 
     async def events(self) -> AsyncGenerator[Calling | Ran, None]:
         try:
@@ -130,14 +132,19 @@ class Work:
         refused = await self._permit(tool, call)
         if refused:
             return _refusal(refused)
-        talk = self.talk
-        place = Place(self._roots, talk.session, talk.store, talk.view)
+        talk, keep = self.talk, self._keeper.before_change
+        place = Place(self._roots, talk.session, talk.store, talk.view, before_change=keep)
         try:
             return await tool(call.arguments, place)
         except Exception as error:  # noqa: BLE001 - whatever a tool does wrong, the session goes on
             return _error(f"{tool.name} failed: {type(error).__name__}: {str(error)[:1_000]}")
 
+    async def _note(self, note: Note) -> None:
+        """What a file was before a tool changed it, and after."""
+        self.talk = await self.talk.append(note)
+
     async def _keep(self, call: ToolCall, result: ToolResult) -> None:
+        await self._keeper.settle()
         self.talk = await self.talk.append(Message(role="user", parts=(result,)))
         self._left.remove(call)
 

@@ -63,7 +63,7 @@ def ask(
     """Ask a model one question."""
     if prefix is not None and no_session:
         raise click.UsageError("--session and --no-session do not go together.")
-    question = _question(words)
+    asked = question(words)
     from recollect.cli.asking import Asking, run
     from recollect.codecs.wire import Generation
 
@@ -75,7 +75,7 @@ def ask(
     )
     run(
         Asking(
-            question=question,
+            question=asked,
             model=named,
             system=system,
             generation=generation,
@@ -88,16 +88,16 @@ def ask(
     )
 
 
-def _question(words: tuple[str, ...]) -> str:
+def question(words: tuple[str, ...]) -> str:
     """The arguments, and what is piped in behind them; `-` alone is what is piped in."""
     said = " ".join(words).strip()
     piped = ""
     if said == "-" or not (sys.stdin is None or sys.stdin.isatty()):
         piped = sys.stdin.read(MAX_INPUT + 1)
     said = "" if said == "-" else said
-    question = "\n\n".join(filter(None, (said, piped.strip("\n"))))
-    if len(question) > MAX_INPUT:
+    whole = "\n\n".join(filter(None, (said, piped.strip("\n"))))
+    if len(whole) > MAX_INPUT:
         raise click.UsageError(f"A question of more than {MAX_INPUT:,} characters is refused.")
-    if not question.strip():
+    if not whole.strip():
         raise click.UsageError('What is the question? recollect ask "…"')
-    return question
+    return whole

@@ -19,6 +19,7 @@ from recollect.models.choosing import Chosen
 from recollect.models.client import HttpModel
 from recollect.models.contract import Retrying
 from recollect.models.opening import open_model
+from recollect.models.weights import bar
 from recollect.profiles import EMBEDDED, cost_of
 from recollect.store.contract import Store
 from recollect.store.sqlite import SqliteStore
@@ -55,7 +56,7 @@ class Done(NamedTuple):
 
 
 def run(asking: Asking, file: Path | None) -> None:
-    model = open_model(asking.model)
+    model = open_model(asking.model, progress=bar(sys.stderr))
     if model.chosen.asked_as == EMBEDDED:
         mention(SMALL)
     show = _Show(stream=asking.stream)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from importlib import import_module
+from pathlib import Path
+from typing import Literal
 
 import click
 
 from recollect import __version__
-from recollect.cli.options import examples
+from recollect.cli.options import examples, store_option
 
 COMMANDS = {
     "ask": "recollect.cli.ask:ask",
@@ -59,19 +61,67 @@ class LateGroup(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=examples(
         ("recollect demo", "a tour in a store made on the spot"),
+        ('recollect -p "fix the failing test"', "the agent, without a screen"),
         ("recollect sessions", "what happened in this project"),
         ("recollect search rate limiter", "where was that again?"),
         ("recollect show 019a8b1c", "read it"),
         ("recollect context 019a8b1c", "what the model sees of it, and what not"),
     ),
 )
+@click.option("-p", "--prompt", metavar="TEXT", help="Let the agent do this, without a screen.")
+@click.option("-m", "--model", metavar="NAME", default="", help="With -p: which model to ask.")
+@click.option("-c", "--continue", "latest", is_flag=True, help="Go on in the newest session.")
+@click.option("-r", "--resume", "session", metavar="ID", help="Go on in this session.")
+@click.option("--fork", is_flag=True, help="With -c or -r: go on in a copy of the session.")
+@click.option(
+    "--max-turns", type=click.IntRange(min=1), default=100, metavar="N", show_default=True
+)
+@click.option(
+    "--output-format",
+    "format_",
+    type=click.Choice(["text", "json", "stream-json"]),
+    default="text",
+    help="What -p prints: the answer, one JSON document, or a line for each event.",
+)
+@store_option
 @click.version_option(__version__, "-V", "--version", message="%(prog)s %(version)s")
 @click.pass_context
-def recollect(ctx: click.Context) -> None:
+def recollect(
+    ctx: click.Context,
+    *,
+    prompt: str | None,
+    model: str,
+    latest: bool,
+    session: str | None,
+    fork: bool,
+    max_turns: int,
+    format_: Literal["text", "json", "stream-json"],
+    file: Path | None,
+) -> None:
     """Every word of your agents' sessions: kept, found, read, forked and rewound.
 
     An ID is a session's or an entry's id or any unambiguous beginning of it.
     Everything lies in one file, which RECOLLECT_HOME or --store moves.
     """
-    if ctx.invoked_subcommand is None:
+    if ctx.invoked_subcommand is not None:
+        if prompt is not None or latest or session is not None:
+            raise click.UsageError("-p, -c and -r go without a command.")
+        return
+    if prompt is None and not latest and session is None:
         click.echo(ctx.get_help())
+        return
+    from recollect.cli.headless import Wish, run
+
+    if latest and session is not None:
+        raise click.UsageError("-c and -r do not go together.")
+    if fork and not latest and session is None:
+        raise click.UsageError("--fork goes with -c or -r.")
+    wish = Wish(_prompt(prompt), model, latest, session, fork, max_turns, format_)
+    ctx.exit(run(wish, file))
+
+
+def _prompt(said: str | None) -> str:
+    """What was said, and what is piped in behind it."""
+    from recollect.cli.ask import question
+
+    return question((said,) if said else ())

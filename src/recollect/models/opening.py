@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from recollect.models.choosing import choose
 from recollect.models.client import HttpModel
 from recollect.settings import Settings, load
 
 
-def open_model(name: str = "", settings: Settings | None = None) -> HttpModel:
-    """The model of this name, or the default one. Nothing is asked yet, and nothing started."""
+def open_model(
+    name: str = "",
+    settings: Settings | None = None,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> HttpModel:
+    """The model of this name, or the default one. Nothing is asked yet, and nothing started.
+
+    `progress` hears how many bytes of how many are there, when weights have to be fetched first.
+    """
     settings = load() if settings is None else settings
     chosen = choose(name, settings)
     if chosen.endpoint.url:
         return HttpModel(chosen, settings.transport)
-    from recollect.models.embedded import endpoint
+    from recollect.models.embedded import Embedded, endpoint
 
-    return HttpModel(chosen, settings.transport, locate=endpoint)
+    locate = endpoint if progress is None else Embedded(progress=progress).endpoint
+    return HttpModel(chosen, settings.transport, locate=locate)

@@ -1,0 +1,151 @@
+"""`write_file` and `replace`: files change wholly or not at all, and never behind anybody's back.
+
+Before a file changes, `place.before_change` has kept it. What is written replaces exactly what was
+read: a file that somebody else changed meanwhile is left alone. `replace` takes the text it is
+given literally and does nothing unless it stands there as often as was said. The answer is a
+unified diff; when a text is not found, the answer shows the lines that are most like it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from recollect.tools.contract import Place, ToolFailed, tool
+from recollect.tools.differing import nearest_lines, unified_diff
+from recollect.tools.opening import MAX_BYTES, read_whole, real_path, write_whole
+from recollect.tools.walking import located, quoted
+
+
+@tool("write")
+async def write_file(file_path: str, content: str, *, place: Place) -> str:
+    """Writes a file, a new one or instead of what is there. Missing folders are made. For small
+    changes use replace.
+
+    file_path: the file, absolute or from the project's folder
+    content: everything that is to be in it
+    """
+    data = _bytes_of(content)
+    before, path = await asyncio.to_thread(_found, place.roots, file_path)
+    if before == data:
+        return f"{quoted(path)} has this content already; nothing was written"
+    await place.before_change(path)
+    await asyncio.to_thread(write_whole, place.roots, str(path), data, expected=before)
+    lines = content.count("\n") + (not content.endswith("\n") and content != "")
+    size = f"{lines:,} lines, {len(data):,} bytes"
+    if before is None:
+        return f"Created {quoted(path)} ({size})."
+    old = _text_of(before)
+    if old is None:
+        return f"Wrote {quoted(path)} ({size}); what was there was no text."
+    diff = await asyncio.to_thread(unified_diff, old, content, quoted(path))
+    return f"Wrote {quoted(path)} ({size}):\n{diff}"
+
+
+@tool("write")
+async def replace(
+    file_path: str,
+    old_string: str,
+    new_string: str,
+    expected_replacements: int = 1,
+    *,
+    place: Place,
+) -> str:
+    """Replaces a text in a file, exactly as it stands there. Give enough lines around it that it
+    is unique, or say how often it is expected.
+
+    file_path: the file, absolute or from the project's folder
+    old_string: what stands there now, with its spaces and line breaks, without line numbers
+    new_string: what shall stand there instead
+    expected_replacements: how often old_string stands there; all of them are replaced
+    """
+    before, path = await asyncio.to_thread(_found, place.roots, file_path)
+    if before is None:
+        raise ToolFailed(f"{quoted(path)} does not exist; write_file makes new files")
+    text = _text_of(before)
+    if text is None:
+        raise ToolFailed(f"{quoted(path)} is no UTF-8 text; it cannot be edited so")
+    changed = await asyncio.to_thread(
+        replaced, text, old_string, new_string, expected_replacements, quoted(path)
+    )
+    await place.before_change(path)
+    data = _bytes_of(changed)
+    await asyncio.to_thread(write_whole, place.roots, str(path), data, expected=before)
+    diff = await asyncio.to_thread(unified_diff, text, changed, quoted(path))
+    times = "once" if expected_replacements == 1 else f"{expected_replacements} times"
+    return f"Replaced {times} in {quoted(path)}:\n{diff}"
+
+
+def replaced(text: str, old: str, new: str, expected: int, path: str) -> str:
+    """The text with every `old` made `new`, or a `ToolFailed` that helps to say it right."""
+    if not old:
+        raise ToolFailed("old_string is empty; write_file writes whole files")
+    if expected < 1:
+        raise ToolFailed("expected_replacements is at least 1")
+    if "\r\n" in text and old not in text and "\r" not in old:
+        # models see and write lines without their CR; the file keeps its line ends
+        old, new = old.replace("\n", "\r\n"), new.replace("\r\n", "\n").replace("\n", "\r\n")
+    if old == new:
+        raise ToolFailed("old_string and new_string are the same; nothing would change")
+    count = text.count(old)
+    if count == 0:
+        raise ToolFailed(_not_found(text, old, path))
+    if count != expected:
+        where = ", ".join(str(number) for number in _line_numbers(text, old))
+        more = " …" if count > 10 else ""
+        raise ToolFailed(
+            f"old_string stands {count} times in {path}, not {expected} (lines {where}{more}); "
+            f"add lines around it that make it unique, or say expected_replacements={count}"
+        )
+    return text.replace(old, new)
+
+
+def _not_found(text: str, old: str, path: str) -> str:
+    said = f"old_string is not in {path}"
+    if "".join(old.split()) and "".join(old.split()) in "".join(text.split()):
+        said += " with these spaces and line breaks"
+    near = nearest_lines(text, old)
+    if not near:
+        return f"{said}, and nothing like it; read the file again"
+    return f"{said}; it must be exact, without line numbers. The nearest lines are:\n{near}"
+
+
+def _line_numbers(text: str, old: str, most: int = 10) -> list[int]:
+    found: list[int] = []
+    position = line = 0
+    while len(found) < most and (place := text.find(old, position)) >= 0:
+        line += text.count("\n", position, place)
+        found.append(line + 1)
+        line += old.count("\n")
+        position = place + len(old)
+    return found
+
+
+def _found(roots: Sequence[Path], path: str) -> tuple[bytes | None, Path]:
+    """What is there now, and where that really is; never through a link."""
+    if path.endswith(("/", "/.")):
+        raise ToolFailed(f"{quoted(path)} names a folder; name the file")
+    with located(roots, path, follow=False) as spot:
+        there = spot.info is not None
+    real = real_path(roots, path, follow=False)
+    return (read_whole(roots, str(real)).data if there else None), real
+
+
+def _text_of(data: bytes) -> str | None:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def _bytes_of(text: str) -> bytes:
+    try:
+        data = text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ToolFailed(
+            "the text has half a character (a lone surrogate); write it again"
+        ) from None
+    if len(data) > MAX_BYTES:
+        raise ToolFailed(f"{len(data):,} bytes are too many; the limit is {MAX_BYTES:,}")
+    return data

@@ -1,0 +1,204 @@
+"""Which paths a glob or an ignore file means, in linear time whatever the pattern says.
+
+Patterns are a model's or a project's, so they are hostile. Each piece between two slashes becomes
+an expression that never goes back over what it has matched, and `**` is found by a loop that goes
+back once at most for each name. Ignore files are read as git reads `.gitignore`: the last rule that
+fits decides, `!` takes back, a slash at the end means folders, one elsewhere ties to the folder.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeAlias
+
+MAX_ALTERNATIVES = 100  # that braces may stand for
+MAX_PATTERN = 1_000  # characters of a glob
+MAX_RULES = 2_000  # lines of one ignore file
+MAX_RULE = 500  # characters of one line
+MAX_STARS = 20  # in one line; more is an attack on whoever compiles it
+
+_ANY_FOLDERS = "**"
+_Piece: TypeAlias = "re.Pattern[str] | None"  # None is `**`: any number of folders
+_ANY_NAME = re.compile("(?s:.+)")
+
+
+class Glob(NamedTuple):
+    alternatives: tuple[tuple[_Piece, ...], ...]
+
+    def fits(self, names: Sequence[str]) -> bool:
+        return any(_fits(pieces, names) for pieces in self.alternatives)
+
+
+def glob_of(pattern: str) -> Glob:
+    """A glob with `*`, `?`, `[…]`, `**` and `{a,b}`. Raises ValueError when it says too much."""
+    if len(pattern) > MAX_PATTERN:
+        raise ValueError(f"a pattern has at most {MAX_PATTERN:,} characters")
+    return Glob(tuple(_pieces(text.split("/")) for text in _unbraced(pattern)))
+
+
+def _unbraced(pattern: str) -> tuple[str, ...]:
+    """The patterns that one with braces stands for; braces that do not close mean themselves."""
+    done: dict[str, None] = {}
+    todo = [pattern]
+    while todo:
+        text = todo.pop()
+        found = _innermost(text)
+        if found is None:
+            done[text] = None
+        else:
+            start, end = found
+            choices = text[start + 1 : end].split(",")
+            todo += [text[:start] + choice + text[end + 1 :] for choice in reversed(choices)]
+        if len(done) + len(todo) > MAX_ALTERNATIVES:
+            raise ValueError(f"the braces stand for more than {MAX_ALTERNATIVES} patterns")
+    return tuple(done)
+
+
+def _innermost(text: str) -> tuple[int, int] | None:
+    start = -1
+    for position, character in enumerate(text):
+        if character == "{":
+            start = position
+        elif character == "}" and start >= 0:
+            return start, position
+    return None
+
+
+def _pieces(texts: Iterable[str]) -> tuple[_Piece, ...]:
+    pieces: list[_Piece] = []
+    for text in texts:
+        if text in ("", "."):
+            continue
+        if text != _ANY_FOLDERS:
+            pieces.append(re.compile(_expression(text)))
+        elif not pieces or pieces[-1] is not None:
+            pieces.append(None)
+    if pieces and pieces[-1] is None:
+        pieces.append(_ANY_NAME)  # `a/**` is what is in a, not a itself
+    return tuple(pieces)
+
+
+def _expression(text: str) -> str:
+    """`fnmatch` makes atomic groups of each star, so nothing is tried twice."""
+    plain: list[str] = []
+    position = 0
+    while position < len(text):
+        character = text[position]
+        if character == "\\" and position + 1 < len(text):
+            position += 1
+            following = text[position]
+            plain.append(f"[{following}]" if following in "*?[" else following)
+        elif character == "[" and text[position + 1 : position + 2] == "^":
+            plain.append("[!")
+            position += 1
+        else:
+            plain.append(character)
+        position += 1
+    return fnmatch.translate("".join(plain))
+
+
+def _fits(pieces: Sequence[_Piece], names: Sequence[str]) -> bool:
+    piece = name = 0
+    back_to, taken = -1, 0  # the newest `**`, and how many names it has taken up to
+    while name < len(names):
+        if piece < len(pieces) and pieces[piece] is None:
+            back_to, taken = piece, name
+            piece += 1
+        elif piece < len(pieces) and _is(pieces[piece], names[name]):
+            piece += 1
+            name += 1
+        elif back_to >= 0:
+            taken += 1
+            piece, name = back_to + 1, taken
+        else:
+            return False
+    return all(rest is None for rest in pieces[piece:])
+
+
+def _is(piece: _Piece, name: str) -> bool:
+    return piece is not None and piece.match(name) is not None
+
+
+# --- ignore files ------------------------------------------------------------------------------
+
+
+class Rule(NamedTuple):
+    """Either `name`, for what is so named anywhere below, or `pieces`, for paths."""
+
+    negated: bool
+    folders_only: bool
+    name: re.Pattern[str] | None = None
+    pieces: tuple[_Piece, ...] = ()
+
+    def fits(self, names: Sequence[str]) -> bool:
+        if self.name is not None:
+            return self.name.match(names[-1]) is not None
+        return _fits(self.pieces, names)
+
+
+class Ignore(NamedTuple):
+    """The rules of one ignore file, the last first."""
+
+    rules: tuple[Rule, ...] = ()
+
+    def decides(self, names: Sequence[str], *, folder: bool) -> bool | None:
+        """Whether the path is ignored, from the ignore file's folder; None: it says nothing."""
+        for rule in self.rules:
+            if (folder or not rule.folders_only) and rule.fits(names):
+                return not rule.negated
+        return None
+
+
+def ignore_of(text: str) -> Ignore:
+    lines = text.removeprefix("\ufeff").split("\n", MAX_RULES)[:MAX_RULES]
+    found: list[Rule] = []
+    together: list[str] = []  # names of rules of one kind in a row, made one expression
+    kind = (False, False)
+    for line in lines:
+        negated, folders_only, body, tied = _read_rule(line)
+        if not body:
+            continue
+        if together and (tied or kind != (negated, folders_only)):
+            found.append(_joined(kind, together))
+            together = []
+        if tied:
+            found.append(Rule(negated, folders_only, pieces=_pieces(body.split("/"))))
+        else:
+            kind = (negated, folders_only)
+            together.append(_expression(body))
+    if together:
+        found.append(_joined(kind, together))
+    return Ignore(tuple(reversed([rule for rule in found if rule.name or rule.pieces])))
+
+
+def _joined(kind: tuple[bool, bool], names: Sequence[str]) -> Rule:
+    return Rule(*kind, name=re.compile("|".join(names)))
+
+
+def _read_rule(line: str) -> tuple[bool, bool, str, bool]:
+    """Negated, for folders only, the pattern (empty when the line is no rule), tied to a place."""
+    body = line.removesuffix("\r")
+    stripped = body.rstrip(" ")
+    # a space behind a backslash belongs to the name
+    body = stripped + " " if stripped.endswith("\\") and stripped != body else stripped
+    if not body or body[0] == "#" or len(body) > MAX_RULE or body.count("*") > MAX_STARS:
+        return False, False, "", False
+    negated = body[0] == "!"
+    body = body[1:] if negated else body
+    folders_only = body.endswith("/")
+    body = body.rstrip("/")
+    return negated, folders_only, body.lstrip("/"), "/" in body
+
+
+def is_ignored(
+    names: Sequence[str], chain: Sequence[tuple[int, Ignore]], *, folder: bool = False
+) -> bool:
+    """Whether ignore files leave out a path. Each comes with how deep its folder is; the deepest
+    that says anything decides. Whoever walks does not enter an ignored folder."""
+    for depth, ignore in reversed(chain):
+        decided = ignore.decides(names[depth:], folder=folder)
+        if decided is not None:
+            return decided
+    return False

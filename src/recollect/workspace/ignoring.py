@@ -1,0 +1,197 @@
+"""Which files and folders of a project are left alone, by its ignore files.
+
+Patterns mean what git says they mean: nested files, the last match decides, `!` takes back, what is
+below an ignored folder cannot be taken back. Deciding takes time linear in pattern and name for
+any pattern: a pattern becomes one expression for each name of a path, in which no star is tried
+twice. (pathspec's expressions do try: five stars and a name of 100 letters take it 0.3 s, measured,
+and twice the letters sixteen times as long.) git's `[[:alpha:]]` is not known here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from recollect.workspace.files import Found, read_inside
+
+IGNORE_FILES = (".gitignore", ".geminiignore", ".recollectignore")
+# Folders that are large and nobody's own work, whatever the ignore files say.
+ALWAYS = frozenset(
+    {".git", ".hg", ".svn", ".jj", "node_modules", "bower_components", "dist", "__pycache__"}
+    | {".venv", "venv", ".tox", ".nox", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
+    | {".hypothesis", ".gradle", ".idea", ".cache"}
+)
+MAX_BYTES = 100_000  # of one ignore file
+MAX_RULES = 1_000  # in force at the same time
+MAX_PATTERN = 500  # characters
+
+
+class Rule(NamedTuple):
+    names: tuple[re.Pattern[str] | None, ...]  # one for each name of a path; none is `**`
+    ignores: bool
+    only_folders: bool
+
+
+class Level(NamedTuple):
+    depth: int  # how many names lie between the top and the folder of the ignore file
+    rules: tuple[Rule, ...]
+
+
+class Ignoring(NamedTuple):
+    """What is ignored below `top`, as far as the ignore files on the way have been read."""
+
+    top: Path
+    files: tuple[str, ...] = IGNORE_FILES
+    levels: tuple[Level, ...] = ()
+
+    def entering(self, names: Sequence[str]) -> Ignoring:
+        """The same with the ignore files of one more folder, named from the top."""
+        room = MAX_RULES - sum(len(level.rules) for level in self.levels)
+        found: list[Rule] = []
+        for file in self.files:
+            paths = [self.top.joinpath(*names, file)]
+            if file == ".gitignore" and not names:
+                paths.insert(0, self.top / ".git" / "info" / "exclude")
+            for path in paths:
+                if not os.path.lexists(path):  # usual, and far cheaper than to resolve it
+                    continue
+                read = read_inside(path, (self.top,), MAX_BYTES)
+                if isinstance(read, Found):
+                    found.extend(parse(read.data.decode("utf-8-sig", "replace")))
+        if not found or room <= 0:
+            return self
+        level = Level(len(names), tuple(found[:room]))
+        return self._replace(levels=(*self.levels, level))
+
+    def ignores(self, names: Sequence[str], *, folder: bool) -> bool:
+        """Whether this path is ignored, when no folder above it is."""
+        if folder and names[-1] in ALWAYS:
+            return True
+        for level in reversed(self.levels):
+            below = tuple(names[level.depth :])
+            for rule in reversed(level.rules):
+                if (folder or not rule.only_folders) and _fits(rule.names, below):
+                    return rule.ignores
+        return False
+
+
+def ignoring_at(folder: Path, files: tuple[str, ...] = IGNORE_FILES) -> tuple[Ignoring, list[str]]:
+    """The rules that hold in a folder, with those of the repository above it; and its names."""
+    folder = folder.resolve()
+    top = next((f for f in (folder, *folder.parents) if (f / ".git").exists()), folder)
+    names = list(folder.relative_to(top).parts)
+    ignoring = Ignoring(top, files)
+    for depth in range(len(names) + 1):
+        ignoring = ignoring.entering(names[:depth])
+    return ignoring, names
+
+
+def parse(text: str) -> tuple[Rule, ...]:
+    rules = (_rule(line) for line in text.split("\n")[: 4 * MAX_RULES])
+    return tuple(rule for rule in rules if rule is not None)[:MAX_RULES]
+
+
+def _rule(line: str) -> Rule | None:
+    line = line.removesuffix("\r")
+    bare = line.rstrip(" ")
+    if len(bare) != len(line) and (len(bare) - len(bare.rstrip("\\"))) % 2:
+        bare += " "  # one blank that a backslash protects
+    if not bare or bare.startswith("#") or len(bare) > MAX_PATTERN:
+        return None
+    ignores = not bare.startswith("!")
+    pattern = bare if ignores else bare[1:]
+    only_folders = pattern.endswith("/")
+    pattern = pattern.removesuffix("/")
+    anchored = "/" in pattern
+    parts = pattern.removeprefix("/").split("/")
+    if not pattern or (len(parts) > 1 and "" in parts):
+        return None
+    names: list[re.Pattern[str] | None] = []
+    for part in parts:
+        if anchored and len(part) > 1 and not part.strip("*"):
+            names.append(None)
+        elif (name := _name(part)) is not None:
+            names.append(name)
+        else:
+            return None
+    if not anchored:
+        names.insert(0, None)
+    return Rule(tuple(names), ignores, only_folders)
+
+
+def _name(glob: str) -> re.Pattern[str] | None:
+    """One name's pattern; none when it can fit no name, as with a bracket that is never closed."""
+    chunks = [""]  # expressions between the stars
+    position = 0
+    while position < len(glob):
+        letter = glob[position]
+        position += 1
+        if letter == "*":
+            chunks.append("")
+        elif letter == "?":
+            chunks[-1] += "."
+        elif letter == "[":
+            made, position = _class(glob, position)
+            if not made:
+                return None
+            chunks[-1] += made
+        elif letter == "\\":
+            if position == len(glob):
+                return None
+            chunks[-1] += re.escape(glob[position])
+            position += 1
+        else:
+            chunks[-1] += re.escape(letter)
+    first, *rest = chunks
+    if not rest:
+        return re.compile(first, re.DOTALL)
+    # the first place where a chunk fits is as good as any later one, so none is tried twice
+    middle = "".join(f"(?>.*?{chunk})" for chunk in rest[:-1] if chunk)
+    return re.compile(f"{first}{middle}.*{rest[-1]}", re.DOTALL)
+
+
+def _class(glob: str, position: int) -> tuple[str, int]:
+    """The expression of a bracket and where it ends; none when it is never closed."""
+    negated = glob[position : position + 1] in ("!", "^")
+    position += negated
+    members: list[str] = []
+    first = position
+    while position < len(glob):
+        letter = glob[position]
+        if letter == "]" and position > first:
+            inside = "".join(members)
+            return (f"[{'^' if negated else ''}{inside}]" if inside else "(?!)"), position + 1
+        low, position = _letter(glob, position)
+        high = low
+        if glob[position : position + 1] == "-" and glob[position + 1 : position + 2] not in (
+            "",
+            "]",
+        ):
+            high, position = _letter(glob, position + 1)
+        if low and high and low <= high:
+            members.append(f"{re.escape(low)}-{re.escape(high)}")
+    return "", position
+
+
+def _letter(glob: str, position: int) -> tuple[str, int]:
+    """One letter of a bracket, which a backslash may stand before, and what is behind it."""
+    position += glob[position] == "\\"
+    return glob[position : position + 1], position + 1
+
+
+def _fits(pattern: Sequence[re.Pattern[str] | None], names: Sequence[str]) -> bool:
+    """Whether the pattern fits the whole path; `**` at the end wants at least one name."""
+    last = len(pattern) - 1
+    reached = {0}  # how many names the pattern so far may have used up
+    for number, part in enumerate(pattern):
+        if part is None:
+            least = min(reached) + (number == last)
+            reached = set(range(least, len(names) + 1))
+        else:
+            reached = {n + 1 for n in reached if n < len(names) and part.fullmatch(names[n])}
+        if not reached:
+            return False
+    return len(names) in reached

@@ -1,0 +1,86 @@
+"""Which folders the person trusts, kept in one small file in the home directory.
+
+The nearest folder that was decided on decides, so a parent's trust covers what is below it, and one
+folder below can be taken out. Paths are compared after links are resolved. A file that is missing,
+damaged, too large, or open to other people's writing trusts nothing; a damaged one is never
+overwritten. Writing is atomic, mode 0600.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from recollect.errors import BadSettings
+from recollect.settings import home as home_directory
+from recollect.workspace.files import Refused, read_inside, replace_file
+
+FILE = "trusted_folders.json"
+MAX_FILE = 1_000_000  # bytes
+
+
+class Trust(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What was decided of which folder; `covers` asks it without reading the file again."""
+
+    folders: dict[str, bool] = {}
+
+    def covers(self, folder: Path) -> bool:
+        try:
+            real = folder.resolve()
+        except (OSError, RuntimeError, ValueError):
+            return False
+        for place in (real, *real.parents):
+            if (decided := self.folders.get(str(place))) is not None:
+                return decided
+        return False
+
+
+def trusted_folders(home: Path | None = None) -> Trust:
+    """What the file says; nothing is trusted where it cannot be believed."""
+    try:
+        return _load(_file(home))
+    except BadSettings:
+        return Trust()
+
+
+def is_trusted(folder: Path, home: Path | None = None) -> bool:
+    return trusted_folders(home).covers(folder)
+
+
+def trust(folder: Path, home: Path | None = None) -> None:
+    """Trust a folder and what is below it; `BadSettings` when the file is damaged."""
+    _decide(folder, home, trusted=True)
+
+
+def distrust(folder: Path, home: Path | None = None) -> None:
+    """Trust a folder no longer, also when one above it is trusted."""
+    _decide(folder, home, trusted=False)
+
+
+def _decide(folder: Path, home: Path | None, *, trusted: bool) -> None:
+    file = _file(home)
+    folders = _load(file).folders | {str(folder.resolve()): trusted}
+    data = msgspec.json.encode(Trust(dict(sorted(folders.items()))))
+    replace_file(file, msgspec.json.format(data, indent=2) + b"\n", mode=0o600)
+
+
+def _file(home: Path | None) -> Path:
+    return (home_directory() if home is None else home) / FILE
+
+
+def _load(file: Path) -> Trust:
+    if not os.path.lexists(file):
+        return Trust()
+    found = read_inside(file, (file.parent,), MAX_FILE + 1)
+    if isinstance(found, Refused):
+        raise BadSettings(str(file), found.why)
+    if found.size > MAX_FILE:
+        raise BadSettings(str(file), f"it has more than {MAX_FILE:,} bytes")
+    if found.shared:
+        raise BadSettings(str(file), "other people can write to it")
+    try:
+        return msgspec.json.decode(found.data, type=Trust)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise BadSettings(str(file), f"it is damaged ({str(error)[:200]})") from None
