@@ -17,6 +17,7 @@ from recollect.workspace.files import Found, read_inside, replace_file
 from recollect.workspace.prose import code_ranges, is_prose, lines_of, one_line, visible
 
 HEADING = "## Recollect Added Memories"
+_BLANK = " \t\r\n"  # what Markdown takes for nothing; other characters are somebody's
 MAX_FACT = 2_000  # characters
 MAX_FILE = 1_000_000  # bytes
 
@@ -60,7 +61,7 @@ def with_fact(data: bytes, line: str) -> bytes:
     if place is None:
         body = text.rstrip("\r\n")
         gap = text[len(body) :] if text.endswith("\n") else end
-        start = f"{body}{gap}{end}" if body.strip() else text
+        start = f"{body}{gap}{end}" if body.strip(_BLANK) else text
         return f"{start}{HEADING}{end}{end}{added}{end}".encode("latin-1")
     before, after = text[:place], text[place:]
     first = before.endswith(HEADING)
@@ -73,7 +74,7 @@ def _place(text: str) -> int | None:
     code = tuple(code for code in code_ranges(text + "\n\n") if code[1] < len(text) + 2)
     position, place = 0, None
     for line in lines_of(text):
-        bare = line.strip(" \t\r\n")
+        bare = line.strip(_BLANK)
         if is_prose(position, code):
             if bare == HEADING and place is None:
                 place = position + line.index(HEADING) + len(HEADING)
