@@ -59,9 +59,8 @@ def with_fact(data: bytes, line: str) -> bytes:
     added = f"- {line}".encode().decode("latin-1")
     place = _place(text)
     if place is None:
-        body = text.rstrip("\r\n")
-        gap = text[len(body) :] if text.endswith("\n") else end
-        start = f"{body}{gap}{end}" if body.strip(_BLANK) else text
+        gap = end if text.endswith("\n") else end * 2
+        start = f"{text}{gap}" if text.strip(_BLANK) else text
         return f"{start}{HEADING}{end}{end}{added}{end}".encode("latin-1")
     before, after = text[:place], text[place:]
     first = before.endswith(HEADING)
