@@ -142,7 +142,7 @@ async def starved(
     """`count` appends, each tried until it succeeds; every error is told, then tried again."""
     head, number = await _head(store, session)
     for _ in range(int(count)):
-        for _ in range(50):
+        for _ in range(500):  # strace fails so many calls of each thread, and there are several
             say("try", op="append", parent=head, count=1)
             try:
                 (entry,) = await store.append(session, [user(text_for(number))], parent=head)
