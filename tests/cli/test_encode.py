@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from recollect.entries import Message, Text, Thought
+from recollect.entries import Message, Text, Thought, entry_to_json
+from recollect.store.sqlite import SqliteStore
 from recollect.testing import call, model, result, user
+from tests.models.server import HELLO, http
 
-from .running import COMMAND, Cli
+from .running import Cli
+from .test_ask import ENV, server
 
 GREP = call("grep", pattern="x")
 WIRES = ["gemini", "openai", "anthropic"]
@@ -41,30 +44,22 @@ def test_stdout_carries_the_request_and_nothing_else(cli: Cli, to: str) -> None:
     assert "found it" in done.out
 
 
-def test_the_bytes_are_those_that_the_library_makes(cli: Cli) -> None:
-    from recollect.codecs.encoding import encode
-    from recollect.codecs.wire import Prompt
-    from recollect.models.choosing import plain_wire
-    from recollect.profiles import profile_of
-    from recollect.resuming import resume
-    from recollect.view.view import View
+def test_the_bytes_are_those_that_were_sent(cli: Cli) -> None:
+    wanted = "[generation]\ntemperature = 0.3\nmax_output = 77\n"
+    with server(cli, http(HELLO), more=wanted) as found:
+        first = cli.ok("ask", "one", "--json", env=ENV).json["session_id"]
+        cli.ok("ask", "two", "--session", first, env=ENV)
+    requests = [entry["id"] for entry in shown(cli, first) if entry["body"]["kind"] == "request"]
+    for request, asked in zip(requests, found.asked, strict=True):
+        again = cli.ok("encode", first, "--to", "openai", "--model", "mine", "--at", request)
+        assert again.out.encode() == asked.body
 
-    session = talk(cli)
 
-    async def view(store: object) -> View:
-        return await resume(store, session)  # type: ignore[arg-type]
+def shown(cli: Cli, session: str) -> list[dict[str, Any]]:
+    async def work(store: SqliteStore) -> list[dict[str, Any]]:
+        return [entry_to_json(entry) for entry in await store.path(session)]
 
-    wire = plain_wire("anthropic", "claude-opus-4", profile_of("claude-opus-4"))
-    made = encode(wire, cli.write(view), Prompt(model="claude-opus-4"))
-    printed = subprocess.run(
-        [*COMMAND, "encode", session, "--to", "anthropic"],
-        cwd=cli.project,
-        env=cli.env(),
-        capture_output=True,
-        timeout=60,
-        check=True,
-    )
-    assert printed.stdout == made.body
+    return cli.write(work)
 
 
 @pytest.mark.parametrize("to", WIRES)

@@ -99,5 +99,5 @@ def question(words: tuple[str, ...]) -> str:
     if len(whole) > MAX_INPUT:
         raise click.UsageError(f"A question of more than {MAX_INPUT:,} characters is refused.")
     if not whole.strip():
-        raise click.UsageError('What is the question? recollect ask "…"')
+        raise click.UsageError("What is wanted? A question or a prompt is missing.")
     return whole

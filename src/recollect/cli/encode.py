@@ -17,7 +17,8 @@ from recollect.cli.options import examples, store_option
 if TYPE_CHECKING:
     from recollect.cli.seeing import Sight
     from recollect.codecs.encoding import Encoded
-    from recollect.codecs.wire import Declaration, Prompt, Wire
+    from recollect.codecs.wire import Declaration, Prompt
+    from recollect.models.choosing import Chosen
     from recollect.store.sqlite import SqliteStore
 
 WireName: TypeAlias = Literal["gemini", "openai", "anthropic"]
@@ -69,15 +70,17 @@ def encode(
     from recollect.cli.seeing import look
     from recollect.codecs.encoding import encode as encoded
     from recollect.codecs.wire import Prompt
+    from recollect.models.choosing import prompt_for, wire_for
 
     async def work(store: SqliteStore) -> Sight:
         return await look(store, await store.session(prefix), at, named)
 
     tools = _tools(declared) if declared is not None else ()
     sight = use_store(file, work)
-    model = named or _fitting(sight.model, to)
-    prompt = Prompt(model=_bare(model), tools=tools, stream=not no_stream)
-    wire = wire_named(to, model, tools, text_tools=text_tools)
+    chosen = _chosen(named or sight.model, to, named=named is not None)
+    prompt = prompt_for(chosen, Prompt(model="", tools=tools, stream=not no_stream))
+    thinking_off = prompt.generation.effort == "none"
+    wire = wire_for(chosen, tools, text_tools=text_tools, thinking_off=thinking_off)
     made = encoded(wire, sight.view, prompt)
     sys.stdout.flush()
     for chunk in made.chunks:
@@ -86,34 +89,31 @@ def encode(
     _tell(made, prompt, trace=trace)
 
 
-def wire_named(
-    to: WireName, model: str, tools: tuple[Declaration, ...], *, text_tools: bool
-) -> Wire:
-    """This format, set up with what is known of the model."""
-    from recollect.models.choosing import plain_wire, with_text_tools
-    from recollect.profiles import profile_of
-
-    wire = plain_wire(to, model, profile_of(model))
-    return with_text_tools(wire, tools) if text_tools else wire
-
-
-def _fitting(spoken: str, to: WireName) -> str:
-    """The model that spoke last, if it is asked in this format; else the format's usual one."""
+def _chosen(model: str, to: WireName, *, named: bool) -> Chosen:
+    """The model, as it is asked in this format. One that is not, and that nobody named, gives way
+    to the format's usual one."""
+    from recollect.errors import UnknownModel
+    from recollect.models.choosing import Chosen, look_up
     from recollect.profiles import endpoint_of, profile_of
+    from recollect.settings import load
 
-    home = endpoint_of(profile_of(spoken).endpoint)
-    if home is not None and home.wire == to:
-        return spoken
-    usual = endpoint_of(to)
-    return usual.default if usual is not None else spoken
-
-
-def _bare(model: str) -> str:
-    """Without the endpoint in front, as the wire has it."""
-    from recollect.profiles import endpoint_of
-
-    first, _, rest = model.partition("/")
-    return rest if rest and endpoint_of(first) is not None else model
+    settings, usual = load(), endpoint_of(to)
+    assert usual is not None
+    try:
+        chosen = look_up(model, settings) if model else None
+    except UnknownModel:
+        chosen = None
+    if chosen is not None and chosen.endpoint.wire == to:
+        return chosen
+    if not named:
+        return look_up(usual.default, settings)
+    return Chosen(
+        name=model,
+        asked_as=model,
+        profile=profile_of(model),
+        endpoint=usual,
+        wishes=settings.generation,
+    )
 
 
 def _tools(file: Path) -> tuple[Declaration, ...]:

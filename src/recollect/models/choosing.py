@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from recollect.codecs.wire import Declaration, Generation, Wire
+from recollect.codecs.wire import Declaration, Generation, Prompt, Wire
 from recollect.errors import NoKey, UnknownModel
 from recollect.models.keys import Key, find
 from recollect.profiles import (
@@ -201,6 +201,12 @@ def generation_for(chosen: Chosen, called: Generation) -> Generation:
     if merged["max_output"] is None and chosen.endpoint.wire == "anthropic":
         merged["max_output"] = chosen.profile.output  # the one format that cannot do without
     return Generation(**merged)
+
+
+def prompt_for(chosen: Chosen, prompt: Prompt) -> Prompt:
+    """The prompt as this model is asked."""
+    generation = generation_for(chosen, prompt.generation)
+    return msgspec.structs.replace(prompt, model=chosen.asked_as, generation=generation)
 
 
 # --- the wire ----------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from recollect.codecs.pairing import Fix
 from recollect.codecs.wire import Delta, Prompt, Wire
 from recollect.entries import Message, Text, Thought, ToolCall
 from recollect.errors import BadReply, Busy, ModelError, ProviderFailed, Unreachable
-from recollect.models.choosing import Chosen, generation_for, wire_for
+from recollect.models.choosing import Chosen, prompt_for, wire_for
 from recollect.models.contract import Event, Retrying, Shown, keep_partial
 from recollect.models.keys import Key, KeyFilter, redact_error
 from recollect.models.reaching import (
@@ -143,10 +143,7 @@ class HttpModel:
 
     def prompt(self, prompt: Prompt) -> Prompt:
         """As this model is asked."""
-        generation = generation_for(self.chosen, prompt.generation)
-        return msgspec.structs.replace(
-            prompt, model=self.chosen.asked_as, generation=generation, stream=True
-        )
+        return msgspec.structs.replace(prompt_for(self.chosen, prompt), stream=True)
 
     def body(self, wire: Wire, messages: Shown, prompt: Prompt) -> bytes:
         """What was written for the last request is not written again if it is still the same."""
