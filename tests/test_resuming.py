@@ -9,13 +9,27 @@ from pathlib import Path
 import apsw
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from recollect import open_store
-from recollect.entries import Compaction, Elide, Elided, Entry, Pin, Restore
+from recollect.entries import (
+    Body,
+    Compaction,
+    Elide,
+    Elided,
+    Entry,
+    Message,
+    Pin,
+    Restore,
+    Text,
+    ToolResult,
+)
 from recollect.resuming import WINDOW, needed, resume
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import call, model, result, user
+from recollect.tokens import Counter
 from recollect.view.rules import Rules, plan
+from recollect.view.trace import categories, left_out
 from recollect.view.view import View
 from tests.view.logs import logs, name
 
@@ -139,5 +153,118 @@ def test_viewing_changes_nothing_in_the_store(tmp_path: Path) -> None:
                 view.append(Entry("x" * 32, None, 0, user("only in sight")))
             assert facts() == before
         assert facts() == before
+
+    asyncio.run(story())
+
+
+class Counting:
+    """A counter that can say which texts it was asked to count."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def __call__(self, text: str) -> int:
+        self.texts.append(text)
+        return len(text.split())
+
+    @property
+    def counter(self) -> Counter:
+        return Counter(self, exact=True, name="words/1")
+
+
+def test_what_was_counted_once_is_not_counted_by_another_process(tmp_path: Path) -> None:
+    """Another connection knows no more than another process does: what is in the file."""
+
+    async def story() -> None:
+        first, second = Counting(), Counting()
+        async with open_store(tmp_path / "s.db") as store:
+            session = await filled(store, [*long_log(40), *edits()])
+            before = await resume(store, session, counter=first.counter)
+            tokens = [item.tokens for item in before.items]
+            assert len(first.texts) >= 40
+        async with open_store(tmp_path / "s.db") as store:
+            after = await resume(store, session, counter=second.counter)
+            assert [item.tokens for item in after.items] == tokens
+            assert left_out(after) == left_out(before)
+            assert second.texts == []
+            head = (await store.session(session)).head
+            await store.append(session, [user("one more thing")], parent=head)
+            grown = await resume(store, session, counter=second.counter)
+            assert grown.tokens == after.tokens + 3
+            assert second.texts == ["one more thing"]
+
+    asyncio.run(story())
+
+
+def edits() -> list[Entry]:
+    """A message left out, and everything older than the newest compacted."""
+    whole = Elided(entry=name(39), placeholder="[gone]")
+    held = Compaction(status="COMPRESSED", snapshot="so far, so good", first_kept=name(20))
+    bodies: list[Body] = [Elide(rule="drop", items=(whole,)), held]
+    return [Entry(name(900 + n), None, 0, body) for n, body in enumerate(bodies)]
+
+
+def test_rules_count_only_what_they_would_say_instead(tmp_path: Path) -> None:
+    """Planning in another process, over results of one block and of several."""
+
+    def batch(number: int) -> list[Message]:
+        paths = ["a.py", "b.py"]
+        c = call("read_many_files", id=f"c{number}", paths=paths)
+        texts = tuple(Text(text=f"{path} in read {number} " * 50) for path in paths)
+        answer = ToolResult(call_id=c.id, name=c.name, content=texts)
+        return [user("go on"), model("I look", c), Message(role="user", parts=(answer,))]
+
+    async def story() -> None:
+        rules = Rules(min_saving=1)
+        told = [message for number in range(9) for message in batch(number)]
+        log = [Entry(name(i), None, i, message) for i, message in enumerate(told)]
+        first, second = Counting(), Counting()
+        async with open_store(tmp_path / "s.db") as store:
+            session = await filled(store, log)
+            planned = plan(await resume(store, session, counter=first.counter), 10**12, rules)
+            assert planned.edits
+        async with open_store(tmp_path / "s.db") as store:
+            view = await resume(store, session, counter=second.counter)
+            assert plan(view, 10**12, rules) == planned
+            assert categories(view)["results"] > 900
+        assert not [text for text in second.texts if " in read " in text]
+
+    asyncio.run(story())
+
+
+def test_counts_of_one_counter_are_no_others(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with open_store(tmp_path / "s.db") as store:
+            session = await filled(store, long_log(8))
+            words = await resume(store, session, counter=Counting().counter)
+            letters = Counter(len, exact=True, name="letters/1")
+            assert (await resume(store, session, counter=letters)).tokens > words.tokens
+            assert (await resume(store, session)).tokens == View.fold(words.entries).tokens
+
+    asyncio.run(story())
+
+
+@given(st.data())
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_damaged_counts_are_not_believed(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    async def story() -> None:
+        path = tmp_path_factory.mktemp("store") / "s.db"
+        async with open_store(path) as store:
+            session = await filled(store, long_log(8))
+            before = await resume(store, session, counter=Counting().counter)
+            db = apsw.Connection(str(path))
+            rows = list(db.execute("SELECT key, data FROM counts"))
+            key, kept = data.draw(st.sampled_from(rows))
+            place = data.draw(st.integers(0, len(kept) * 8 - 1))
+            spoilt = bytearray(kept)
+            spoilt[place // 8] ^= 1 << place % 8
+            db.execute("UPDATE counts SET data = ? WHERE key = ?", (bytes(spoilt), key))
+            db.close()
+            again = Counting()
+            after = await resume(store, session, counter=again.counter)
+            assert after.tokens == before.tokens
+            assert again.texts
 
     asyncio.run(story())

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recollect import tokens
 from recollect.entries import FileRef, InlineData, Message, Text, Thought, ToolCall, ToolResult
 from recollect.tokens import (
     ESTIMATE,
@@ -120,3 +121,26 @@ def test_calibration_learns_the_truth_and_shows_its_error() -> None:
 )
 def test_a_limit_that_an_error_names_is_understood(error: str, limit: int | None) -> None:
     assert limit_in(error) == limit
+
+
+def test_no_text_is_counted_twice_in_a_process() -> None:
+    counted: list[str] = []
+
+    def count(text: str) -> int:
+        counted.append(text)
+        return len(text)
+
+    remembered = tokens.Remembered(count)
+    assert [remembered(text) for text in ("one", "three", "one", "", "")] == [3, 5, 3, 0, 0]
+    assert counted == ["one", "three", ""]
+
+
+def test_what_is_remembered_of_texts_is_bounded() -> None:
+    remembered = tokens.Remembered(len)
+    large = "x" * (tokens.REMEMBERED // 4)
+    for number in range(20):
+        assert remembered(f"{number}{large}") > len(large)
+    assert remembered.size <= tokens.REMEMBERED
+    assert remembered("y" * (tokens.REMEMBERED * 2)) == tokens.REMEMBERED * 2
+    assert remembered("z") == 1
+    assert remembered.size < 1_000

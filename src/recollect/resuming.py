@@ -4,15 +4,16 @@ A compaction hides what is before it, so only the entries from its `first_kept` 
 those it names in `kept`. The newest entries are read first, in growing windows, until the
 compaction in force is found. Where an edit refers to something outside of what was read (an undone
 compaction, a pin of an old message), everything is read: the result is always the fold of the whole
-path.
+path. What was counted exactly before is not counted again: counts are kept beside the log.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 
 from recollect.entries import Compaction, Elide, Entry, Pin, Restore
-from recollect.errors import UnknownEntry
+from recollect.errors import CannotWrite, UnknownEntry
 from recollect.store.contract import Store
 from recollect.tokens import ESTIMATE, Counter
 from recollect.view.curation import Policy
@@ -32,7 +33,33 @@ async def resume(
 ) -> View:
     """The view at the session's head, or at an earlier entry."""
     entries = await needed(store, session, at=at, window=window)
-    return View.fold(entries, counter=counter, policy=policy)
+    return await folded(store, entries, counter=counter, policy=policy)
+
+
+async def folded(
+    store: Store,
+    entries: Sequence[Entry],
+    *,
+    counter: Counter = ESTIMATE,
+    policy: Policy | None = None,
+) -> View:
+    """Entries of a store as a view, counted, and everything that had to be counted is kept."""
+    if not counter.name:
+        return View.fold(entries, counter=counter, policy=policy)
+    known = await store.counts(counter.name, [entry.id for entry in entries])
+    view = View.fold(entries, counter=counter, policy=policy, known=known)
+    view.log.count(view.n)
+    await keep_counts(store, view)
+    return view
+
+
+async def keep_counts(store: Store, view: View) -> None:
+    """Remember what this view's log has counted; a store that cannot be written does without."""
+    log = view.log
+    if log.fresh:
+        counted, log.fresh = log.fresh, {}
+        with contextlib.suppress(CannotWrite):
+            await store.keep_counts(log.counter.name, counted)
 
 
 async def needed(

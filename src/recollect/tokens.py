@@ -47,6 +47,9 @@ __all__ = [
 Count: TypeAlias = Callable[[str], int]
 ASCII_WEIGHT = 0.25  # tokens for a character
 PDF = 25_800
+COUNTING = 1  # raised when the same message is counted otherwise, so that kept counts are void
+REMEMBERED = 16_000_000  # characters of texts whose count is remembered
+ENTRY = 100  # what remembering one costs beside its characters
 
 
 class Counter(msgspec.Struct, frozen=True):
@@ -55,6 +58,7 @@ class Counter(msgspec.Struct, frozen=True):
     count: Count
     exact: bool = False
     image: int = IMAGE
+    name: str = ""  # under which counts are kept; none where counting costs less than reading
 
     def text(self, text: str) -> int:
         return self.count(text)
@@ -65,6 +69,9 @@ class Counter(msgspec.Struct, frozen=True):
     def parts(self, message: Message) -> tuple[int, ...]:
         count, other = self.count, self.part
         return tuple([count(p.text) if type(p) is Text else other(p) for p in message.parts])
+
+    def blocks(self, part: ToolResult) -> tuple[int, ...]:
+        return tuple([self.part(content) for content in part.content])
 
     def part(self, part: Part | Content) -> int:
         count = self.count
@@ -102,7 +109,8 @@ def counter_for(model: str) -> Counter:
     """Exact where the vocabulary is public, else the estimate that suits the model."""
     profile = profile_of(model)
     if profile.vocabulary:
-        return Counter(_exact(profile.vocabulary), exact=True, image=profile.image)
+        name = f"{profile.vocabulary}/{profile.image}/{COUNTING}"
+        return Counter(_exact(profile.vocabulary), exact=True, image=profile.image, name=name)
     if profile.other == OTHER_WEIGHT:
         return Counter(estimate, image=profile.image)
     return Counter(lambda text: estimate(text, profile.other), image=profile.image)
@@ -112,7 +120,7 @@ def counter_for(model: str) -> Counter:
 def _exact(vocabulary: str) -> Count:
     loaded: list[Callable[[str], list[int]]] = []
 
-    def count(text: str) -> int:
+    def counted(text: str) -> int:
         if not loaded:
             from splintr import Tokenizer
 
@@ -123,7 +131,25 @@ def _exact(vocabulary: str) -> Count:
         except UnicodeEncodeError:  # lone surrogates
             return len(loaded[0](text.encode("utf-8", "replace").decode()))
 
-    return count
+    return Remembered(counted)
+
+
+class Remembered:
+    """Counts no text twice, as long as the newest are within a bound; the oldest go first."""
+
+    def __init__(self, count: Count) -> None:
+        self._count, self._known, self.size = count, dict[str, int](), 0
+
+    def __call__(self, text: str) -> int:
+        found = self._known.get(text)
+        if found is None:
+            found = self._known[text] = self._count(text)
+            self.size += len(text) + ENTRY
+            while self.size > REMEMBERED and len(self._known) > 1:
+                oldest = next(iter(self._known))
+                self.size -= len(oldest) + ENTRY
+                self._known.pop(oldest)
+        return found
 
 
 # --- learning --------------------------------------------------------------------------------

@@ -300,7 +300,7 @@ def test_a_pin_brings_back_what_a_compaction_took_word_for_word(cli: Cli) -> Non
     assert "stands for it; --pin brings it back word for word" in refused.err
     cli.ok("context", session.id, "--pin", entries[1].id)
     out = cli.ok("context", session.id).out
-    assert re.search(r"^\w+  user +2  pinned  find x$", out, re.M)
+    assert re.search(r"^\w+ +user +2  pinned  find x$", out, re.M)
 
 
 def test_restoring_a_compaction_undoes_it(cli: Cli) -> None:

@@ -20,6 +20,7 @@ from recollect.codecs.wire import Delta, Prompt
 from recollect.entries import Body, Entry, Message, Note, Request
 from recollect.errors import HeadMoved, ModelError
 from recollect.models.contract import Model, Retrying, partial_of
+from recollect.resuming import keep_counts
 from recollect.store.contract import Store
 from recollect.store.ids import new_id, now
 from recollect.view.view import View
@@ -60,7 +61,10 @@ async def exchange(
 ) -> AsyncGenerator[Delta | Retrying | Answered, None]:
     """One request for what the conversation shows, and its reply; `Answered` comes last."""
     asked = Request(head=talk.view.head, as_of=now(), model=model.name, tokens=talk.view.tokens)
-    talk = await talk.append(asked)
+    if talk.view.log.fresh:  # one commit for both
+        talk, _ = await asyncio.gather(talk.append(asked), keep_counts(talk.store, talk.view))
+    else:
+        talk = await talk.append(asked)
     reply, message = _Reply(talk), Message(role="model")
     try:
         async with aclosing(model.stream(talk.view, prompt)) as events:

@@ -27,6 +27,7 @@ from recollect.entries import (
     ToolCall,
 )
 from recollect.errors import RecollectError
+from recollect.resuming import folded
 from recollect.store.contract import Session
 from recollect.store.ids import now
 from recollect.store.sqlite import SqliteStore
@@ -63,7 +64,7 @@ async def edit(store: SqliteStore, prefix: str, wishes: Wishes, named: str | Non
         session = await store.session(prefix)
         path = await store.path(session.id) if session.head else ()
         model = model_of(path) if named is None else named
-        view = View.fold(path, counter=counter_for(model))
+        view = await folded(store, path, counter=counter_for(model))
         found = [await _entries(store, session, some) for some in wishes]
         bodies, after = _checked(view, *found)
         written = await store.append(session.id, bodies, parent=session.head)

@@ -124,7 +124,11 @@ async def _conversation(store: SqliteStore, model: str, wish: Wish) -> Conversat
         return await talk.append(*await opening(Path.cwd()))
     if wish.fork:
         session = await store.fork(session.id)
-    view = await resume(store, session.id, counter=counter) if session.head else View.fold()
+    view = (
+        await resume(store, session.id, counter=counter)
+        if session.head
+        else View.fold(counter=counter)
+    )
     return Conversation(store, session.id, view)
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from recollect.cli.opening import ENTRY_DIGITS, short_ids, short_session
 from recollect.entries import Entry, Message, Request, Usage
-from recollect.resuming import needed, resume
+from recollect.resuming import folded, needed, resume
 from recollect.store.contract import Session, Store
 from recollect.store.sqlite import SqliteStore
 from recollect.tokens import Profile, counter_for, is_known, profile_of
@@ -52,7 +52,7 @@ async def look(
     asked = None if at is None else (await store.entry(at, session=session.id))[1]
     entries = await _entries(store, session, asked)
     model = model_of(entries) if named is None else named
-    view = View.fold(entries, counter=counter_for(model))
+    view = await folded(store, entries, counter=counter_for(model))
     short = await short_session(store, session.id)
     return Sight(session, short, view, model, asked=asked)
 

@@ -6,7 +6,7 @@ nothing: that is the whole concurrency model. An append that returned is on disk
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -134,6 +134,14 @@ class Store(Protocol):
         ...
 
     async def blob(self, digest: str) -> bytes: ...
+
+    async def counts(self, counter: str, entries: Iterable[str]) -> dict[str, tuple[int, ...]]:
+        """The tokens of these entries' parts, as far as they were kept for this counter."""
+        ...
+
+    async def keep_counts(self, counter: str, counts: Mapping[str, tuple[int, ...]]) -> None:
+        """Remember what was counted. It is no fact: the log is the same with and without it."""
+        ...
 
     async def search(self, query: Query) -> tuple[Hit, ...]: ...
 

@@ -9,6 +9,7 @@ last entry of the session's newest line, or that line's base while the line is e
 What is not covered by the hash chain (sessions, lines, projects) carries a `seal` over its fields.
 What names a project is bytes, because file names need not be text.
 A dictionary is kept twice, because every entry that was compressed with it hangs on it.
+`counts` and `search` are derived from the log and can be made again.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import apsw
 from recollect.errors import CannotOpen, Damaged, NewerStore
 
 APPLICATION_ID = 0x7265636F  # "reco"
-FORMAT = 1
+FORMAT = 2
 LINE_BITS = 24
 LINE_FULL = (1 << LINE_BITS) - 1
 
@@ -104,9 +105,16 @@ def _first(db: apsw.Connection) -> None:
     db.execute("INSERT INTO search(search, rank) VALUES ('automerge', 8)")
 
 
+def _second(db: apsw.Connection) -> None:
+    db.execute(
+        "CREATE TABLE counts(counter TEXT NOT NULL, key INTEGER NOT NULL, data BLOB NOT NULL, "
+        "PRIMARY KEY(counter, key)) WITHOUT ROWID"
+    )
+
+
 # One step for each format: _STEPS[n] brings a file of format n to format n + 1. A released step
 # never changes; a new format is a new step at the end.
-_STEPS: tuple[Callable[[apsw.Connection], None], ...] = (_first,)
+_STEPS: tuple[Callable[[apsw.Connection], None], ...] = (_first, _second)
 
 
 def refuse_others(db: apsw.Connection, path: str) -> None:

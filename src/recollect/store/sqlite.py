@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, Literal, TypeVar
@@ -25,7 +25,7 @@ from recollect.errors import (
     UnknownBlob,
     UnknownEntry,
 )
-from recollect.store import drafts, indexing, rows, sessions, wal
+from recollect.store import counting, drafts, indexing, rows, sessions, wal
 from recollect.store.commit import Committer, explain
 from recollect.store.contract import Hit, Project, Query, Session
 from recollect.store.finding import entry_by_prefix, find, list_sessions, session_by_prefix
@@ -236,6 +236,14 @@ class SqliteStore:
         except ValueError:
             raise UnknownBlob(digest) from None
         return await self._read(lambda r: r.blob(raw))
+
+    async def counts(self, counter: str, entries: Iterable[str]) -> dict[str, tuple[int, ...]]:
+        return await self._read(lambda r: counting.known(r.db, counter, entries))
+
+    async def keep_counts(self, counter: str, counts: Mapping[str, tuple[int, ...]]) -> None:
+        if counts:
+            long = len(counts) > LONG_BATCH
+            await self._commit(lambda db: counting.keep(db, counter, counts), long=long)
 
     async def search(self, query: Query, *, project: Project | None = None) -> tuple[Hit, ...]:
         await self.index_now()

@@ -191,14 +191,13 @@ class _Planner:
     ) -> Iterator[Saving]:
         view, result = self._view, self._result(use)
         count, entry = view.log.counter, view.log.entries[use.position].id
-        chosen = [result.content[i] for i in blocks]
-        if not blocks:
-            whole = self._tokens(use) - count.text(result.name)
-        elif head or tail:
-            text = chosen[0].text if isinstance(chosen[0], Text) else ""
-            whole = count.text(text[head : len(text) - tail])
-        else:
-            whole = sum(count.part(item) for item in chosen)
+        tokens = view.log.block_tokens(use.position, use.part)
+        whole = sum(tokens[i] for i in blocks) if blocks else sum(tokens)
+        if head or tail:
+            first = result.content[blocks[0]] if blocks else None
+            text = first.text if isinstance(first, Text) else ""
+            kept = count.text(text[:head]) + count.text(text[len(text) - tail :])
+            whole = max(0, whole - kept)
         text = placeholder(rule, what, whole, entry, self._rules.language)
         saved = whole - count.text(text) * max(1, len(blocks))
         if saved > 0:

@@ -71,6 +71,7 @@ class Draft:
         self.attempt, self.request = state.attempt, state.request
         self.last, self.spoke = state.last, state.spoke
         self.problems = state.problems
+        self._left: int | None = None  # tokens that the elision at hand leaves, where known
 
     def freeze(self) -> State:
         return State(
@@ -100,8 +101,7 @@ class Draft:
             return
         match body:
             case Elide():
-                for what in body.items:
-                    self._elide(position, Cut(what, body.rule, entry.id, entry.time))
+                self._elide_all(position, entry, body)
             case Pin():
                 self._pin(position, entry.id, body)
             case Restore():
@@ -164,6 +164,19 @@ class Draft:
 
     # --- edits ---------------------------------------------------------------------------------
 
+    def _elide_all(self, position: int, entry: Entry, body: Elide) -> None:
+        """With what is known of how many tokens are left of each message."""
+        known = self.log.known.get(entry.id, ())
+        left: list[int] = []
+        for number, what in enumerate(body.items):
+            self._left = known[number] if len(known) == len(body.items) else None
+            self._elide(position, Cut(what, body.rule, entry.id, entry.time))
+            shown = self.changed.get(what.entry)
+            left.append(shown.tokens if shown is not None else 0)
+        self._left = None
+        if self.log.counter.name and tuple(left) != known:
+            self.log.fresh[entry.id] = tuple(left)
+
     def _elide(self, position: int, cut: Cut) -> None:
         found = self.log.position(cut.what.entry, position)
         message = self.log.message(found) if found is not None else None
@@ -191,7 +204,8 @@ class Draft:
         if cuts or entry in self.lead:
             shown = show(message, cuts) if cuts else message
             shown = as_text(shown) if entry in self.lead else shown
-            changed[entry] = Shown(cuts, shown, self.log.counter.message(shown))
+            left = self.log.counter.message(shown) if self._left is None else self._left
+            changed[entry] = Shown(cuts, shown, left)
         else:
             changed.pop(entry, None)
         self.changed = changed

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import msgspec
 
-from recollect.entries import Compaction, Part, Thought, ToolCall, ToolResult
+from recollect.entries import Compaction, Message, Part, Thought, ToolCall, ToolResult
 from recollect.view.showing import show
 from recollect.view.view import Item, View
 
@@ -41,10 +41,11 @@ def _shares(view: View, item: Item) -> Iterable[tuple[Category, int]]:
     kinds = {_of_part(part) for part in parts}
     if len(kinds) == 1:  # counted already, however large it is
         return [(kinds.pop(), item.tokens)]
-    if item.message is item.entry.body:  # shown as it was said, and counted then
-        counts = view.log.part_tokens(view.log.at[item.entry.id])
-        return [(_of_part(part), count) for part, count in zip(parts, counts, strict=True)]
-    return [(_of_part(part), view.log.counter.part(part)) for part in parts]
+    said = item.entry.body.parts if isinstance(item.entry.body, Message) else ()
+    counts = view.log.part_tokens(view.log.at[item.entry.id])
+    known = {id(part): count for part, count in zip(said, counts, strict=False)}
+    count = view.log.counter.part  # only what is shown otherwise than it was said
+    return [(_of_part(p), known[id(p)] if id(p) in known else count(p)) for p in parts]
 
 
 def _of_item(item: Item) -> Category | None:

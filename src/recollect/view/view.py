@@ -11,7 +11,7 @@ where something was elided. Notes and edits are never shown.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -19,7 +19,7 @@ import msgspec
 from recollect.entries import Compaction, Entry, Message, Text
 from recollect.tokens import ESTIMATE, Counter
 from recollect.view.curation import Policy, is_initial
-from recollect.view.log import ACKNOWLEDGEMENT, Log
+from recollect.view.log import ACKNOWLEDGEMENT, NOTHING, Log
 from recollect.view.showing import Cut
 from recollect.view.state import Draft, State
 
@@ -53,9 +53,14 @@ class View:
 
     @staticmethod
     def fold(
-        entries: Iterable[Entry] = (), *, counter: Counter = ESTIMATE, policy: Policy | None = None
+        entries: Iterable[Entry] = (),
+        *,
+        counter: Counter = ESTIMATE,
+        policy: Policy | None = None,
+        known: Mapping[str, tuple[int, ...]] = NOTHING,
     ) -> View:
-        return View(Log(counter), 0, policy or Policy(), State()).append(*entries)
+        """`known` has the tokens of entries that were counted before."""
+        return View(Log(counter, known), 0, policy or Policy(), State()).append(*entries)
 
     def append(self, *entries: Entry) -> View:
         log = self.log if len(self.log.entries) == self.n else self.log.first(self.n)

@@ -31,6 +31,7 @@ async def make(path: Path) -> None:
         await store.rewind(forked.id, entries[0].id)
         odd = Entry("b" * 32, None, -5, Note(text="odd", extra='{"newer":[1]}'))
         await store.append(forked.id, [odd], parent=entries[0].id)
+        await store.keep_counts("some/1", {entries[0].id: (3,)})
         await store.trash(forked.id)
         told = {
             s: [entry_to_json(entry) for entry in await store.tree(s)]
