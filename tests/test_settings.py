@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import os
 import re
 import sys
+import time
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 import pytest
@@ -10,17 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import BadSettings
-from recollect.settings import OwnModel, Permissions, Settings, Transport, Wishes, load, parse
+from recollect.settings import HookCommand, OwnModel, Settings, load, parse, understood
+from recollect.settings.listing import listed
+from recollect.settings.sections import SECTIONS as TABLES
+from recollect.settings.sections import Event
 
 PAGE = Path(__file__).parent.parent / "docs" / "settings.md"
 SECTIONS: dict[str, type[msgspec.Struct]] = {
     "": Settings,
-    "generation.": Wishes,
-    "permissions.": Permissions,
-    "transport.": Transport,
+    **{f"{name}.": section for name, section in TABLES.items()},
     "models.NAME.": OwnModel,
+    "hooks.": HookCommand,
 }
-TABLES = ("generation", "permissions", "transport", "models")
 
 
 def test_a_file_that_is_not_there_means_the_defaults(tmp_path: Path) -> None:
@@ -48,9 +52,12 @@ def test_five_lines_add_a_model() -> None:
     assert (own.window, own.tools, own.price) == (65_536, None, None)
 
 
-def test_the_example_of_the_page_is_accepted() -> None:
-    [example] = re.findall(r"```toml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
-    assert parse(example).generation.temperature == 0.3
+def test_the_examples_of_the_page_are_accepted() -> None:
+    found = re.findall(r"```toml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
+    first, project, routing = map(parse, found)
+    assert first.generation.temperature == 0.3
+    assert project.hooks[0].words == ("./scripts/check-call.py", "--strict")
+    assert len(routing.routing.choices) == 2
 
 
 def test_settings_cannot_be_changed() -> None:
@@ -79,6 +86,32 @@ def test_settings_cannot_be_changed() -> None:
         ("model = ", "it is not TOML"),
         ("models = 3", "`models`: expected `object`"),
         ("transport = [1]", "`transport`: expected `object`"),
+        ("mirror = 'xml'", "line 1, `mirror`: invalid enum value 'xml'"),
+        ("autosave_seconds = -1", "`autosave_seconds`: expected `float` >= 0"),
+        ("autosave_seconds = nan", "`autosave_seconds`: expected `float` >= 0"),
+        ("[agent]\nmax_turns = 0", "line 2, `agent.max_turns`: expected `int` >= 1"),
+        ("[agent]\nmax_turn = 5", "`agent.max_turn` is no setting (did you mean `max_turns`?)"),
+        ("[agent]\nmemory_files = ['../x.md']", "takes names of files without folders"),
+        ("[agent]\nmemory_files = ['..']", "takes names of files without folders"),
+        ("[agent]\nmemory_files = ['a\\b.md']", "takes names of files without folders"),
+        ("[agent]\nmemory_files = ['']", "`agent.memory_files`: expected `str` of length >= 1"),
+        ("[agent]\nmemory_files = 'A.md'", "`agent.memory_files`: expected `array`"),
+        ("[context]\nkeep_reads = 0", "`context.keep_reads`: expected `int` >= 1"),
+        ("[context]\nkeep_reads = 2.5", "`context.keep_reads`: expected `int`, got `float`"),
+        ("[context]\nmax_lines = 1", "`context.max_lines`: expected `int` >= 10"),
+        ("[context]\nthreshold = 5000\ntarget = 6000", "line 3, `context.target` must not be"),
+        ("[context]\nthreshold = 999", "line 2, `context.threshold` must be 0 or at least 1,000"),
+        ("[context]\ntarget = 1", "line 2, `context.target` must be 0 or at least 1,000"),
+        ("[routing]\nclassifier = 'a'", "`routing.classifier` needs two `routing.choices`"),
+        ("[routing.choices]\na = ''", "`routing.choices`: expected `str` of length >= 1"),
+        ("[routing.choices]\n'' = 'a'", "`routing.choices`: expected `str` of length >= 1"),
+        ("[[hooks]]\nevent = 'BeforeTool'", "`hooks` lacks `command`"),
+        ("[[hooks]]\nevent = 'Before'\ncommand = 'a'", "line 2, `hooks.event`: invalid enum value"),
+        ("[[hooks]]\nevent = 'AfterTool'\ncommand = \"a 'b\"", "has a quote that is not closed"),
+        ("[[hooks]]\nevent = 'AfterTool'\ncommand = ' '", "`hooks.command` must name a program"),
+        ("[[hooks]]\nevent = 'AfterTool'\ncommand = 'a'\ntimeout = 61", "`float` <= 60"),
+        ("[[hooks]]\nevnt = 'AfterTool'", "`hooks.evnt` is no setting (did you mean `event`?)"),
+        ("[hooks]\nevent = 'AfterTool'", "`hooks`: expected `array`, got `object`"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_remedy(text: str, said: str) -> None:
@@ -124,6 +157,137 @@ def test_files_that_are_too_large_or_no_text_are_refused(tmp_path: Path) -> None
         parse("a = " + "[" * (sys.getrecursionlimit() + 100))
 
 
+def test_a_pipe_or_a_device_in_its_place_makes_nobody_wait(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(BadSettings, match="no regular file"):
+            load(path)
+    with pytest.raises(BadSettings):
+        load(tmp_path / "a\0b")
+
+
+def test_the_persons_own_file_may_be_a_link(tmp_path: Path) -> None:
+    (tmp_path / "kept.toml").write_text('model = "gpt-5"')
+    (tmp_path / "settings.toml").symlink_to(tmp_path / "kept.toml")
+    assert load(tmp_path / "settings.toml").model == "gpt-5"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" + ".a" * 400_000 + " = 1",
+        "[a" + ".a" * 400_000 + "]",
+        "x = {a" + ".a" * 400_000 + " = 1}",
+        "a = " + "{a = " * 100_000,
+        "[generation]\nseed = " + "9" * 900_000,
+        "[generation]\nseed = 2020-99-99",
+        "x = '''" + "''x" * 300_000,
+        "k" * 900_000 + " = 1",
+        "[[hooks]]\n" * 40_000,
+        "[agent]\nmemory_files = [" + "'a', " * 100_000 + "]",
+    ],
+    ids=["key", "table", "inline", "nested", "digits", "date", "quotes", "name", "hooks", "names"],
+)
+def test_text_that_is_made_to_be_slow_is_refused_soon(text: str) -> None:
+    begun = time.process_time()
+    assert 0 < len(_said_of(text)) < 1_000
+    assert time.process_time() - begun < 5  # of our own time: other work may run beside
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("model = 'a'\n[agent]\nmax_turns = 3\n", {"model": 1, "agent.max_turns": 3}),
+        ("agent.max_turns = 3", {"agent.max_turns": 1}),
+        ("\nagent = { max_turns = 3 }", {"agent.max_turns": 2}),
+        ("['context']\n\n 'keep_reads'=3", {"context.keep_reads": 3}),
+        (
+            "[models.a]\nurl='http://a'\n[models.b]\nurl='http://b'",
+            {"models.a.url": 2, "models.b.url": 4},
+        ),
+        ("[[hooks]]\nevent='AfterTool'\ncommand='a'", {"hooks": 1}),
+        ("[transport.headers]\na='1'\nb='2'", {"transport.headers": 1}),
+        ("model = '''\nlanguage = 1\n'''\nlanguage = 'zh'", {"model": 1, "language": 0}),
+    ],
+)
+def test_a_file_knows_which_keys_it_sets_and_on_which_line(
+    text: str, lines: dict[str, int]
+) -> None:
+    assert understood(text).lines == lines
+
+
+def test_the_defaults_are_those_of_the_code_that_uses_them() -> None:
+    from recollect.agent.events import EVENT_NAMES
+    from recollect.agent.hooks import LIMIT
+    from recollect.workspace.memory import MEMORY_NAMES
+
+    assert get_args(Event) == EVENT_NAMES
+    assert Settings().agent.memory_files == MEMORY_NAMES
+    assert HookCommand(event="AfterTool", command="a").timeout == LIMIT
+
+
+SECRET = "Zq81xKw7Lm3vRt9PnBc5Yd2Hs6Gf4Ja0"
+HOOK = "[[hooks]]\nevent = 'AfterTool'\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"[transport.headers]\nx-anything = '{SECRET}'",
+        "[transport.headers]\nx-short = 'hunter-2'",
+        f"[models.a]\nurl = 'http://a'\n[models.a.headers]\nAuthorization = 'Basic {SECRET}'",
+        "[models.a]\nurl = 'http://me:hunter-2@a/v1'",
+        f"[models.a]\nurl = 'http://a/v1?key={SECRET}'",
+        "[models.a]\nurl = 'http://a/v1?key=hunter-2'",
+        "[transport]\nproxy = 'http://me:hunter-2@a:8080'",
+        f"{HOOK}command = 'tell --token {SECRET}'",
+        f"{HOOK}command = 'tell --password=hunter-2'",
+        f"{HOOK}command = 'curl -H \"Authorization: Bearer hunter-2\" a'",
+        f"{HOOK}command = 'env API_KEY=hunter-2 a'",
+        f"[permissions]\nallow = ['curl http://a/?x={SECRET}']",
+        f"model = '{SECRET}'",
+        f"model = 'sk-{SECRET[:12]}'",
+        f"[routing]\nfallback = ['AIza{SECRET}']",
+        f"[routing.choices]\n'{SECRET}' = 'sk-{SECRET[:16]}'",
+    ],
+)
+def test_nothing_that_looks_like_a_secret_is_listed(text: str) -> None:
+    shown = repr(listed(parse(text)))
+    assert "…" in shown
+    assert not any(part in shown for part in (SECRET, SECRET[:12], "hunter-2"))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "openrouter/qwen/qwen3-coder-480b-a35b-instruct-2507",
+        "claude-sonnet-5-20260101",
+        "anthropic.claude-3-7-sonnet-20250219-v1:0",
+    ],
+)
+def test_names_of_models_are_listed_as_they_are(value: str) -> None:
+    assert {row.key: row.value for row in listed(parse(f"model = '{value}'"))}["model"] == value
+
+
+def test_every_setting_is_listed() -> None:
+    known = {
+        before + name
+        for before, section in SECTIONS.items()
+        for name in section.__struct_fields__
+        if before not in ("models.NAME.", "hooks.") and before + name not in TABLES
+    }
+    assert {row.key for row in listed(Settings())} == known
+    text = "[models.a]\nurl = 'http://a'\nwindow = 5\nprice = { input = 1, output = 2 }"
+    own = {row.key for row in listed(parse(text)) if row.key.startswith("models.")}
+    assert own == {"models.a.url", "models.a.window", "models.a.price"}
+
+
+@given(st.text(max_size=200))
+def test_listing_never_fails_and_twice_hides_no_more_than_once(text: str) -> None:
+    once = {row.key: row.value for row in listed(Settings(model=text))}["model"]
+    assert {row.key: row.value for row in listed(Settings(model=once))}["model"] == once
+
+
 @given(st.text(max_size=60))
 def test_any_text_is_settings_or_refused_in_words(text: str) -> None:
     assert len(_said_of(text)) < 1_000
@@ -153,22 +317,28 @@ def _toml(value: object) -> str:
 
 
 def _documented() -> dict[str, str]:
-    rows = re.findall(r"^\| `([\w.]+)` \| (.*?) \|", PAGE.read_text(encoding="utf-8"), re.M)
-    return dict(rows)
+    page = PAGE.read_text(encoding="utf-8").partition("## All settings")[2]
+    return dict(re.findall(r"^\| `([\w.]+)` \| (.*?) \|", page, re.M))
 
 
 def test_every_setting_is_documented_with_its_default_and_nothing_else_is() -> None:
-    expected = {}
-    for before, section in SECTIONS.items():
-        for field in msgspec.structs.fields(section):
-            if before or field.name not in TABLES:
-                expected[before + field.name] = field.default
+    tables = {*TABLES, "models", "hooks"}
+    expected = {
+        before + field.name: field.default
+        for before, section in SECTIONS.items()
+        for field in msgspec.structs.fields(section)
+        if before or field.name not in tables
+    }
     documented = _documented()
-    rows = {name for name in documented if name in expected or "." in name}
-    assert rows == set(expected)
+    assert set(documented) == set(expected)
     for name, default in expected.items():
         shown = documented[name]
-        if isinstance(default, str | float | int) and name not in ("models.NAME.model",):
-            assert shown == f"`{msgspec.json.encode(default).decode()}`", name
+        if name.startswith("hooks.") and default is msgspec.NODEFAULT:
+            assert shown == "required", name
+        elif isinstance(default, str | float | int | tuple) and name != "models.NAME.model":
+            assert shown.startswith("`"), name
+            told = msgspec.json.decode(shown.strip("`"))
+            assert (tuple(told) if isinstance(told, list) else told) == default, name
+            assert type(told) is (list if isinstance(default, tuple) else type(default)), name
         elif default is None and not name.startswith("models."):
             assert shown == "not set", name

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import stat
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -13,23 +14,22 @@ from hypothesis import strategies as st
 
 from recollect import Entry, Note, open_store
 from recollect.entries import json_text
+from recollect.store.ids import derived_id, new_id
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import user
 from recollect.tools.contract import Place, ToolFailed
 from recollect.tools.editing import replace, write_file
 from recollect.tools.keeping import (
-    Change,
     FileKeeper,
     FileState,
     Plan,
-    Restored,
     append_note,
     changes_since,
     current_states,
     note_of,
     plan_restore,
-    restore,
 )
+from recollect.tools.rewinding import Rewound, rewind_files
 
 
 class World:
@@ -57,15 +57,20 @@ class World:
         changes = changes_since(await self.entries())
         return plan_restore(changes, await current_states(changes, (self.root,)))
 
-    async def rewind(self) -> Restored:
-        """Brings the files back and the session with them, as a rewind does."""
-        plan = await self.plan()
-        await self.store.rewind(self.session, self.start)
+    async def rewind(self, *, preview: bool = False, beside: bool = False) -> Rewound:
+        return await self.go(self.start, preview=preview, beside=beside)
 
-        async def record(note: Note) -> None:
-            await append_note(self.store, self.session, note)
+    async def go(self, to: str | None, *, preview: bool = False, beside: bool = False) -> Rewound:
+        return await rewind_files(
+            self.store, self.session, to, (self.root,), preview=preview, beside=beside
+        )
 
-        return await restore(plan, self.store, (self.root,), record)
+    async def head(self) -> str | None:
+        return (await self.store.session(self.session)).head
+
+
+def names(paths: Iterable[str]) -> set[str]:
+    return {Path(path).name for path in paths}
 
 
 def play(tmp_path: Path, story: Callable[[World], Awaitable[None]]) -> Path:
@@ -91,10 +96,10 @@ def test_a_rewind_brings_back_what_tools_changed_made_and_emptied(tmp_path: Path
         await world.write("new/file", "made")
         await world.write("twice", "second")
         await world.write("twice", "third")
-        (world.root / "old").chmod(0o600)
         done = await world.rewind()
-        names = {Path(path).name for path in done.paths}
-        assert (names, done.conflicts) == ({"old", "file", "twice"}, ())
+        assert names(done.restored) == {"old", "twice"}
+        assert names(done.removed) == {"file"}
+        assert (done.conflicts, done.session.head) == ((), world.start)
 
     root = play(tmp_path, story)
     assert (root / "old").read_text() == "old"
@@ -113,11 +118,12 @@ def test_what_the_person_changed_since_is_a_conflict_and_stays(tmp_path: Path) -
         (world.root / "linked").unlink()
         (world.root / "linked").symlink_to("edited")
         done = await world.rewind()
-        assert [Path(path).name for path in done.paths] == ["fine"]
+        assert names(done.restored) == {"fine"}
+        link = world.root / "linked"
         assert {Path(c.path).name: c.why for c in done.conflicts} == {
             "edited": "it was changed since the last tool wrote it",
-            "removed": "it was changed since the last tool wrote it",
-            "linked": "it cannot be read",
+            "removed": "it was removed since the last tool wrote it",
+            "linked": f"it goes through {link}, a link to edited",
         }
 
     root = play(tmp_path, story)
@@ -155,29 +161,16 @@ def test_a_change_whose_outcome_is_unknown_is_never_restored_over(tmp_path: Path
     play(tmp_path, story)
 
 
-def test_a_file_that_changes_between_plan_and_restore_is_left_alone(tmp_path: Path) -> None:
-    async def story(world: World) -> None:
-        (world.root / "f").write_text("old")
-        await world.write("f", "new")
-        plan = await world.plan()
-        assert len(plan.restorings) == 1
-        (world.root / "f").write_text("person's")
-        done = await restore(plan, world.store, (world.root,))
-        assert done.paths == ()
-        assert done.conflicts[0].why == "it was changed just now"
-
-    assert (play(tmp_path, story) / "f").read_text() == "person's"
-
-
 def test_tools_and_restores_can_follow_each_other(tmp_path: Path) -> None:
     async def story(world: World) -> None:
         (world.root / "f").write_text("0")
         for round_number in range(3):
             await world.write("f", f"tool {round_number}")
             done = await world.rewind()
-            assert len(done.paths) == 1
+            assert len(done.restored) == 1
             assert (world.root / "f").read_text() == "0"
         assert (await world.plan()) == Plan()
+        assert names((await world.rewind()).unchanged) == {"f"}
 
     play(tmp_path, story)
 
@@ -213,26 +206,34 @@ def test_a_forged_note_restores_nothing_outside_and_nothing_false(tmp_path: Path
         outside = world.root.parent / "outside"
         outside.write_text("mine")
         (world.root / "f").write_text("old")
-        await world.write("f", "new")
-        real = changes_since(await world.entries())[0]
-        assert real.after is not None
         blob = await world.store.put(b"evil")
-        evil = FileState("0" * 64, blob, 0o777)
-        mine = (await current_states([Change(str(outside), evil)], (world.root.parent,)))[
-            str(outside)
-        ]
+        evil = FileState(hashlib.sha256(b"evil").hexdigest(), blob, 0o777)
+        mine = FileState(hashlib.sha256(b"mine").hexdigest())
+        old = FileState(hashlib.sha256(b"old").hexdigest())
         for path, before, after in (
             (str(outside), evil, mine),
             ("../outside", FileState(), mine),
-            (real.path, FileState(real.before.hash, blob), real.after),
+            (str(world.root / "f"), FileState("0" * 64, blob), old),
+            (str(world.root), FileState(), old),
+            ("", FileState(), old),
+            ("nul\0", FileState(), old),
+            ("half \ud800", FileState(), old),
         ):
-            changes = (Change(path, before, after),)
-            plan = plan_restore(changes, {path: after})
-            done = await restore(plan, world.store, (world.root,))
-            assert done.paths == ()
+            await append_note(world.store, world.session, note_of(path, "before", before))
+            await append_note(world.store, world.session, note_of(path, "after", after))
+        done = await world.rewind(beside=True)
+        assert (done.done, len(done.conflicts), done.unchanged) == (0, 7, ())
         assert outside.read_text() == "mine"
 
-    assert (play(tmp_path, story) / "f").read_text() == "new"
+    root = play(tmp_path, story)
+    assert (root / "f").read_text() == "old"
+    assert sorted(path.name for path in root.parent.iterdir()) == ["home", "outside", "root"]
+
+
+def test_a_note_that_came_with_an_imported_session_counts_for_nothing() -> None:
+    note = note_of("a", "before", FileState())
+    assert changes_since([Entry(derived_id("x"), None, 0, note)]) == ()
+    assert len(changes_since([Entry(new_id(), None, 0, note)])) == 1
 
 
 @pytest.mark.parametrize(
@@ -242,7 +243,7 @@ def test_a_forged_note_restores_nothing_outside_and_nothing_false(tmp_path: Path
         '{"file_change":{"path":"a"}}',
         '{"file_change":{"path":"a","stage":"later","state":{}}}',
         '{"file_change":' + "[" * 9_000 + "]" * 9_000 + "}",
-        '{"file_change":{"path":"' + "a" * 30_000 + '","stage":"before","state":{}}}',
+        '{"file_change":{"path":"' + "a" * 50_000 + '","stage":"before","state":{}}}',
         '{"note":"\\"file_change\\""}',
     ],
 )
@@ -306,3 +307,46 @@ def test_a_plan_leads_back_or_leaves_alone_and_loses_nothing_of_the_persons(
         else:
             assert restored[path] == (path, state(files[path]), state(content))
     assert len(restored) + len(conflicts) + len(plan.unchanged) == len(found)
+
+
+moves = st.lists(
+    st.one_of(
+        st.tuples(st.just("write"), st.sampled_from("fg"), contents),
+        st.tuples(st.just("go"), st.integers(0, 40), st.sampled_from(["f", "g", "", None])),
+    ),
+    max_size=15,
+)
+
+
+@given(moves=moves)
+def test_any_entry_is_reached_from_anywhere_also_after_crashes_on_the_way(
+    moves: list[tuple[str, int | str, str | None]],
+) -> None:
+    files: dict[str, str | None] = {"f": None, "g": "a"}
+    entries: list[Entry] = []
+    seen: list[dict[str, str | None]] = []  # the files at each entry
+
+    def tell(note: Note) -> None:
+        entries.append(Entry(str(len(entries)), None, 0, note))
+        seen.append(dict(files))
+
+    for move, where, what in moves:
+        if move == "write":
+            path = str(where)
+            tell(note_of(path, "before", state(files[path])))
+            files[path] = what
+            tell(note_of(path, "after", state(what)))
+        elif entries:
+            place = int(where) % len(entries)
+            changes = changes_since(entries, str(place))
+            plan = plan_restore(changes, {path: state(files[path]) for path in files})
+            assert plan.conflicts == ()
+            for one in plan.restorings:
+                tell(note_of(one.path, "before", one.now, one.target))
+            for one in plan.restorings:
+                if what in (None, one.path):  # else the crash came before this file
+                    files[one.path] = one.target.hash[1:] or None
+            if what is None:
+                assert files == seen[place]
+                for one in plan.restorings:
+                    tell(note_of(one.path, "restored", one.target))

@@ -1,4 +1,4 @@
-"""`recollect rename`, `fork`, `rewind`, `trash`, `restore`: one change each, told in a sentence.
+"""`recollect rename`, `fork`, `trash`, `restore`: one change each, told in a sentence.
 
 None of them deletes anything, and each says how to undo it.
 """
@@ -127,41 +127,5 @@ def fork(
         forked = await store.fork(found.id, at=at, title=title)
         shared, origin = many(forked.entries, "entry"), await short_session(store, found.id)
         return forked, lambda short: f"session {short} shares its first {shared} with {origin}"
-
-    _change(session, file, change, as_json=as_json)
-
-
-@click.command(
-    epilog=examples(
-        ("recollect rewind 019a8b1c 019a8b1c77f0", "go on after this entry"),
-        ("recollect rewind 019a8b1c start", "before its first entry"),
-        ("recollect show 019a8b1c --tree", "every branch, also those left behind"),
-    )
-)
-@click.argument("session", metavar="ID")
-@click.argument("entry")
-@json_option
-@store_option
-def rewind(*, session: str, entry: str, as_json: bool, file: Path | None) -> None:
-    """Move a session's head; nothing is deleted.
-
-    ENTRY is where to go on from, by the beginning of its id, or `start`.
-    """
-
-    async def change(store: SqliteStore, found: Session) -> Told:
-        from recollect.cli.opening import find_entry
-        from recollect.cli.text import many
-
-        to = None if entry == "start" else await find_entry(store, entry, found)
-        rewound = await store.rewind(found.id, to, head=found.head)
-        if found.head == rewound.head:
-            return rewound, lambda short: f"session {short} stands there already"
-        return (
-            rewound,
-            lambda short: (
-                f"session {short} now has {many(rewound.entries, 'entry')}, was {found.entries:,}; "
-                f"`recollect rewind {short} {found.head or 'start'}` goes back"
-            ),
-        )
 
     _change(session, file, change, as_json=as_json)

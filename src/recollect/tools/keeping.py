@@ -1,11 +1,12 @@
 """Files as they were before tools changed them, so that a rewind can bring them back.
 
 Before a change the file's bytes go into the store and a note into the log; after it a second note
-says what the tool left behind. A crash in between leaves the first note alone: the outcome is then
-not known, and nothing is restored over it. `changes_since` and `plan_restore` are pure: they read
-notes and decide. A file is restored only if it is exactly what the last tool left behind and nobody
-else changed it between two tools; all else is a conflict, told and left alone. `restore` checks
-that again at the moment of writing, and touches nothing outside the roots, whatever a note says.
+says what was left behind. A crash in between leaves the first note alone: then the outcome is not
+known, unless the note says what was to be written in one piece. `changes_since` and `plan_restore`
+are pure: they read notes and decide. There is one folder however many branches a log has, so notes
+count in the order in which they were written. A file is restored only if it is exactly what the
+last of these changes left behind and nobody else changed it between two of them; all else is a
+conflict, told and left alone. `rewinding.py` carries a plan out.
 """
 
 from __future__ import annotations
@@ -14,20 +15,22 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from recollect.entries import Entry, Note, json_text
-from recollect.errors import HeadMoved, NotFound, StoreError
+from recollect.errors import HeadMoved
 from recollect.store.contract import Store
 from recollect.tools.contract import ToolFailed
-from recollect.tools.opening import Content, read_whole, remove_file, write_whole
+from recollect.tools.opening import Content, read_whole
 from recollect.tools.walking import located, quoted
 
-MAX_NOTE = 20_000  # characters of a note's record that are read
+MAX_NOTE = 40_000  # characters of a note's record that are read; the longest name needs 25,000
 _TRIES = 50  # to append while others append, too
+_IMPORTED = "8"  # the version digit of ids that are derived from a file, see `store/ids.py`
 
 Stage: TypeAlias = Literal["before", "after", "restored"]
 Record: TypeAlias = Callable[[Note], Awaitable[None]]
@@ -45,16 +48,27 @@ class FileState(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Change(NamedTuple):
-    """One change of one file by a tool."""
+    """One change of one file, by a tool or by a rewind."""
 
     path: str
     before: FileState
     after: FileState | None = None  # none: the program ended before it was known
+    meant: FileState | None = None  # what was to be written, all of it or nothing
+
+    @property
+    def left(self) -> tuple[FileState, ...]:
+        """What the file may have been afterwards, as far as that is known."""
+        if self.after is not None:
+            return (self.after,)
+        return (self.before,) if self.meant is None else (self.before, self.meant)
 
 
 class Conflict(NamedTuple):
+    """A file that is left alone, why, and what it was to be (none: that is not known)."""
+
     path: str
     why: str
+    target: FileState | None = None
 
 
 class Restoring(NamedTuple):
@@ -71,15 +85,11 @@ class Plan(NamedTuple):
     unchanged: tuple[str, ...] = ()
 
 
-class Restored(NamedTuple):
-    paths: tuple[str, ...] = ()
-    conflicts: tuple[Conflict, ...] = ()
-
-
-class _Kept(msgspec.Struct, frozen=True):
+class _Kept(msgspec.Struct, frozen=True, omit_defaults=True):
     path: str
     stage: Stage
     state: FileState
+    meant: FileState | None = None
 
 
 class _Extra(msgspec.Struct, frozen=True):
@@ -89,29 +99,36 @@ class _Extra(msgspec.Struct, frozen=True):
 # --- deciding: pure ----------------------------------------------------------------------------
 
 
-def changes_since(entries: Iterable[Entry]) -> tuple[Change, ...]:
-    """The changes that notes among these entries tell of, in order. What a restore did is none:
-    it led back to where the path of entries was."""
+def changes_since(entries: Iterable[Entry], to: str | None = None) -> tuple[Change, ...]:
+    """The changes that these entries tell of and that were not complete at the entry `to` (none:
+    all of them). Entries come in the order in which they were written, whatever their branch."""
     changes: list[Change] = []
+    late: list[bool] = []
     open_at: dict[str, int] = {}
+    reached = to is None
     for entry in entries:
+        was_reached, reached = reached, reached or entry.id == to
         kept = _kept_in(entry)
         if kept is None:
             continue
         if kept.stage == "before":
             open_at[kept.path] = len(changes)
-            changes.append(Change(kept.path, kept.state))
-        elif kept.stage == "after" and kept.path in open_at:
+            changes.append(Change(kept.path, kept.state, meant=kept.meant))
+            late.append(reached)  # at its first note the file was not changed yet
+        elif kept.path in open_at:
             place = open_at.pop(kept.path)
             changes[place] = changes[place]._replace(after=kept.state)
-    return tuple(changes)
+            late[place] = late[place] or was_reached
+    return tuple(change for change, counts in zip(changes, late, strict=True) if counts)
 
 
 def _kept_in(entry: Entry) -> _Kept | None:
     body = entry.body
-    if not isinstance(body, Note) or '"file_change"' not in body.extra[:MAX_NOTE]:
+    if not isinstance(body, Note) or len(body.extra) > MAX_NOTE:
         return None
-    if len(body.extra) > MAX_NOTE:
+    if entry.id[12:13] == _IMPORTED:
+        return None  # somebody else's file tells of changes to somebody else's folder
+    if '"file_change"' not in body.extra:
         return None
     try:
         # json, not msgspec: a file's name may have bytes that are no UTF-8
@@ -120,14 +137,16 @@ def _kept_in(entry: Entry) -> _Kept | None:
         return None  # another program's note, or a forged one
 
 
-def note_of(path: str, stage: Stage, state: FileState) -> Note:
+def note_of(path: str, stage: Stage, state: FileState, meant: FileState | None = None) -> Note:
     words = {"before": "about to change", "after": "changed", "restored": "restored"}
-    what = "changed (it is not there now)" if stage == "after" and not state.hash else words[stage]
-    kept = msgspec.to_builtins(_Kept(path, stage, state))
+    what = words[stage] if meant is None else "about to restore"
+    if stage != "before" and not state.hash:
+        what = "removed" if stage == "restored" else "changed (it is not there now)"
+    kept = msgspec.to_builtins(_Kept(path, stage, state, meant))
     return Note(text=f"{what} {quoted(path)}", extra=json_text({"file_change": kept}))
 
 
-def plan_restore(changes: Sequence[Change], current: Mapping[str, FileState]) -> Plan:
+def plan_restore(changes: Sequence[Change], current: Mapping[str, FileState | Conflict]) -> Plan:
     """What bringing files back to before these changes would do, and what it would leave alone."""
     chains: dict[str, list[Change]] = {}
     for change in changes:
@@ -136,30 +155,43 @@ def plan_restore(changes: Sequence[Change], current: Mapping[str, FileState]) ->
     conflicts: list[Conflict] = []
     unchanged: list[str] = []
     for path, chain in chains.items():
-        now, target = current.get(path), chain[0].before
-        if now is not None and now.is_like(target):
+        target = chain[0].before
+        now = current.get(path, Conflict(path, "it was not looked at"))
+        if isinstance(now, Conflict):
+            conflicts.append(now._replace(target=target))
+        elif now.is_like(target):
             unchanged.append(path)
         elif why := _obstacle(chain, now):
-            conflicts.append(Conflict(path, why))
-        elif now is not None:
-            restorings.append(Restoring(path, now, target))
+            conflicts.append(Conflict(path, why, target))
+        else:
+            restorings.append(Restoring(path, now, _with_mode(target, chain, now)))
     return Plan(tuple(restorings), tuple(conflicts), tuple(unchanged))
 
 
-def _obstacle(chain: Sequence[Change], now: FileState | None) -> str:
-    if now is None:
-        return "it cannot be read"
-    left = chain[0].before
-    for change in chain:
-        if not change.before.is_like(left):
+def _obstacle(chain: Sequence[Change], now: FileState) -> str:
+    unknown = "the program ended while a tool changed it, so what the tool left is not known"
+    for before, change in pairwise(chain):
+        if not any(change.before.is_like(left) for left in before.left):
+            if before.after is None and before.meant is None:
+                return unknown
             return "somebody else changed it between two changes by tools"
-        if change.after is None:
-            return "the program ended while a tool changed it, so what the tool left is not known"
-        left = change.after
-    if not now.is_like(left):
-        return "it was changed since the last tool wrote it"
+    last = chain[-1]
+    if not any(now.is_like(left) for left in last.left):
+        if last.after is None and last.meant is None:
+            return unknown
+        what = "changed" if now.hash else "removed"
+        return f"it was {what} since the last tool wrote it"
+    if now.hash and not now.mode & 0o222:
+        return "it is read-only"
     target = chain[0].before
     return "its content was not kept" if target.hash and not target.blob else ""
+
+
+def _with_mode(target: FileState, chain: Sequence[Change], now: FileState) -> FileState:
+    """A mode that somebody set since is theirs and stays."""
+    if not target.hash or not now.hash or any(now.mode == left.mode for left in chain[-1].left):
+        return target
+    return msgspec.structs.replace(target, mode=now.mode)
 
 
 # --- doing -------------------------------------------------------------------------------------
@@ -180,9 +212,9 @@ class FileKeeper:
         """Keep the file as it is now. When this fails, the file must not be changed."""
         name = str(path)
         await self._settle(name)
-        content = await asyncio.to_thread(_content, self._roots, name)
+        content = await asyncio.to_thread(content_of, self._roots, name)
         blob = await self._store.put(content.data) if content else ""
-        state = _state(content, blob)
+        state = state_of(content, blob)
         await self._record(note_of(name, "before", state))
         self._pending[name] = state
 
@@ -195,7 +227,7 @@ class FileKeeper:
         if name not in self._pending:
             return
         try:
-            state = _state(await asyncio.to_thread(_content, self._roots, name))
+            state = state_of(await asyncio.to_thread(content_of, self._roots, name))
         except ToolFailed:
             del self._pending[name]  # not readable: the outcome stays unknown
             return
@@ -219,70 +251,48 @@ async def append_note(store: Store, session: str, note: Note) -> None:
             return
 
 
-async def current_states(changes: Iterable[Change], roots: Sequence[Path]) -> dict[str, FileState]:
-    """What the changed files are now. One that cannot be read is left out."""
+async def current_states(
+    changes: Iterable[Change], roots: Sequence[Path]
+) -> dict[str, FileState | Conflict]:
+    """What the changed files are now; a conflict where that cannot be told."""
 
-    def look() -> dict[str, FileState]:
-        found: dict[str, FileState] = {}
-        for path in {change.path for change in changes}:
-            try:
-                found[path] = _state(_content(roots, path))
-            except ToolFailed:
-                continue
-        return found
+    def look() -> dict[str, FileState | Conflict]:
+        return {path: _look(roots, path) for path in dict.fromkeys(c.path for c in changes)}
 
     return await asyncio.to_thread(look)
 
 
-async def restore(
-    plan: Plan, store: Store, roots: Sequence[Path], record: Record | None = None
-) -> Restored:
-    """Do what was planned. What a file is now is kept before it goes, and told to `record`."""
-    done: list[str] = []
-    conflicts = list(plan.conflicts)
-    for restoring in plan.restorings:
-        try:
-            await _restore_one(restoring, store, roots)
-        except (ToolFailed, NotFound, StoreError) as error:
-            conflicts.append(Conflict(restoring.path, str(error)))
-            continue
-        done.append(restoring.path)
-        if record is not None:
-            await record(note_of(restoring.path, "restored", restoring.target))
-    return Restored(tuple(done), tuple(conflicts))
+def _look(roots: Sequence[Path], path: str) -> FileState | Conflict:
+    try:
+        return state_of(content_of(roots, path))
+    except ToolFailed as error:
+        for root in roots:
+            if not root.is_dir():
+                return Conflict(path, f"the folder {quoted(root)} is not there")
+        return Conflict(path, reason_of(error, path))
 
 
-async def _restore_one(restoring: Restoring, store: Store, roots: Sequence[Path]) -> None:
-    path, target = restoring.path, restoring.target
-    content = await asyncio.to_thread(_content, roots, path)
-    if not _state(content).is_like(restoring.now):
-        raise ToolFailed("it was changed just now")
-    now = content.data if content else None
-    if now is not None:
-        await store.put(now)
-    if target.hash:
-        data = await store.blob(target.blob)
-        if _hash(data) != target.hash:
-            raise ToolFailed("what was kept is not what the note says")
-        await asyncio.to_thread(
-            write_whole, roots, path, data, expected=now, mode=target.mode or None
-        )
-    elif now is not None:
-        await asyncio.to_thread(remove_file, roots, path, expected=now)
+def reason_of(error: Exception, path: str) -> str:
+    """The fact of a failure, without its remedy, which is meant for a model."""
+    fact = str(error).partition("; ")[0]
+    name = quoted(path)
+    if fact.startswith(f"{name}: "):
+        return fact[len(name) + 2 :]
+    return f"it{fact[len(name) :]}" if fact.startswith(f"{name} ") else fact
 
 
-def _content(roots: Sequence[Path], path: str) -> Content | None:
+def content_of(roots: Sequence[Path], path: str) -> Content | None:
     """What is there now, or None; anything that is no plain file of the roots fails."""
     with located(roots, path, follow=False) as spot:
         there = spot.info is not None
     return read_whole(roots, path) if there else None
 
 
-def _state(content: Content | None, blob: str = "") -> FileState:
+def state_of(content: Content | None, blob: str = "") -> FileState:
     if content is None:
         return FileState()
-    return FileState(_hash(content.data), blob, content.mode & 0o777)
+    return FileState(hash_of(content.data), blob, content.mode & 0o777)
 
 
-def _hash(data: bytes) -> str:
+def hash_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,161 @@
+"""`recollect config`: every setting in force in this folder, and where its value comes from.
+
+Headers, passwords and whatever looks like a key are never shown. stdout carries the settings alone;
+what of a project's file does not count is told on stderr. A file that cannot be used is exit code
+52, as with the agent; `--path` works all the same.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from recollect.cli.options import examples, json_option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from recollect.workspace.configuring import Configured, Row
+
+BAD_SETTINGS = 52
+
+
+@click.command(
+    epilog=examples(
+        ("recollect config", "every setting, and which file sets it"),
+        ("recollect config --changed", "only what a file sets"),
+        ("recollect config context.keep_reads", "one value"),
+        ("recollect config permissions", "one section"),
+        ("recollect config --json", "for programs"),
+        ('"$EDITOR" "$(recollect config --path)"', "change your settings"),
+    )
+)
+@click.argument("key", metavar="[KEY]", required=False)
+@click.option("--changed", is_flag=True, help="Only what a file sets.")
+@click.option("--path", "place", is_flag=True, help="Print where your settings file is, or may be.")
+@json_option
+@click.pass_context
+def config(
+    ctx: click.Context, *, key: str | None, changed: bool, place: bool, as_json: bool
+) -> None:
+    """Show the settings in force, and where each comes from.
+
+    docs/settings.md says what each of them means. A project may have settings of its own, in
+    .recollect/settings.toml; they count once the folder is trusted, and can only tighten.
+    """
+    from recollect.cli.terminal import complain, emit, emit_json, mention
+    from recollect.errors import BadSettings
+    from recollect.settings import FILE, home
+    from recollect.workspace.configuring import configured, rows
+
+    if place:
+        emit_json({"path": str(home() / FILE)}) if as_json else emit([str(home() / FILE)])
+        return
+    try:
+        found = configured(Path.cwd())
+    except BadSettings as error:
+        complain(str(error))
+        ctx.exit(BAD_SETTINGS)
+    wanted = _wanted(rows(found), key)
+    shown = [row for row in wanted if row.origins or not changed]
+    one = len(wanted) == 1 and wanted[0].key == key
+    if as_json:
+        emit_json(_document(wanted[0]) if one else _whole(found, shown))
+    elif one:
+        emit([_bare(wanted[0].value)])
+    else:
+        emit([*_table(shown, found), *_files(found)])
+    for line in found.told:
+        mention(line)
+
+
+def _wanted(found: Sequence[Row], key: str | None) -> list[Row]:
+    if not key:
+        return list(found)
+    key = key.removeprefix("[").removesuffix("]")
+    wanted = [row for row in found if row.key == key or row.key.startswith(key + ".")]
+    if not wanted:
+        from difflib import get_close_matches
+
+        near = get_close_matches(key[:80], [row.key for row in found], n=1, cutoff=0.5)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise click.UsageError(f"There is no setting {key[:80]!r}.{hint}")
+    return wanted
+
+
+def _table(found: Sequence[Row], all_: Configured) -> list[str]:
+    from recollect.cli.terminal import ink, width
+    from recollect.cli.text import GAP, one_line, table
+
+    if not found:
+        return []
+    cells = [["SETTING", "VALUE", "FROM"]]
+    cells += [[one_line(row.key), one_line(_value(row.value)), _from(row, all_)] for row in found]
+    paint = ink()
+    head, *body = table(cells, width=width(), stretch=1)
+    lines = [paint.dim(GAP.join(head).rstrip())]
+    section = _section(found[0])
+    for row, line in zip(found, body, strict=True):
+        if _section(row) != section:
+            section = _section(row)
+            lines.append("")
+        text = GAP.join(line).rstrip()
+        lines.append(text if row.origins else paint.dim(text))
+    return [*lines, ""]
+
+
+def _section(row: Row) -> str:
+    return row.key.partition(".")[0] if "." in row.key or row.key in ("models", "hooks") else ""
+
+
+def _from(row: Row, found: Configured) -> str:
+    """Short, because paths are long; `_files` says which files are meant."""
+    names = {str(found.own_file): "yours", str(found.project_file): "project"}
+    places = [names[at.place] + (f", line {at.line}" if at.line else "") for at in row.origins]
+    return "; ".join(places) or "default"
+
+
+def _files(found: Configured) -> list[str]:
+    from recollect.cli.text import one_line
+
+    if found.project is not None:
+        note = ""
+    else:
+        note = " (not used: the folder is not trusted)" if found.told else " (not there)"
+    mine = "" if found.own_file.exists() else " (not there)"
+    return [
+        f"yours    {one_line(str(found.own_file))}{mine}",
+        f"project  {one_line(str(found.project_file))}{note}",
+    ]
+
+
+def _value(value: Any) -> str:
+    import json
+
+    return "not set" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _bare(value: Any) -> str:
+    """For a shell: a text without quotes, nothing when it is not set."""
+    from recollect.cli.text import one_line
+
+    if value is None:
+        return ""
+    return one_line(value if isinstance(value, str) else _value(value))
+
+
+def _document(row: Row) -> dict[str, Any]:
+    origins = [{"file": at.place, "line": at.line or None} for at in row.origins]
+    return {"key": row.key, "value": row.value, "origins": origins}
+
+
+def _whole(found: Configured, shown: Sequence[Row]) -> dict[str, Any]:
+    return {
+        "settings": [_document(row) for row in shown],
+        "file": str(found.own_file),
+        "project_file": str(found.project_file),
+        "trusted": found.trusted,
+        "ignored": list(found.told),
+    }

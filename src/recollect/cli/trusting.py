@@ -1,0 +1,87 @@
+"""`recollect trust`: whose memory files, settings and hooks are used.
+
+Nothing of a folder is used before a person named it here. What begins to count with it is told at
+once, the commands of its hooks word for word.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from recollect.cli.options import examples, json_option
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@click.command(
+    epilog=examples(
+        ("recollect trust", "this project"),
+        ("recollect trust ~/src", "a folder and all that is below it"),
+        ("recollect trust --remove ~/src/strange", "but not this one"),
+        ("recollect trust --list", "what was decided"),
+    )
+)
+@click.argument(
+    "folder",
+    metavar="[FOLDER]",
+    required=False,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+)
+@click.option("--remove", is_flag=True, help="Trust it no longer, also when one above is trusted.")
+@click.option("--list", "listing", is_flag=True, help="List what was decided, and decide nothing.")
+@json_option
+def trust(*, folder: Path | None, remove: bool, listing: bool, as_json: bool) -> None:
+    """Trust this project, or a folder and what is below it.
+
+    The memory files, the settings and the hooks of a trusted folder are used. Hooks are commands
+    that run by themselves; settings of a project can only tighten yours.
+    """
+    from recollect.cli.terminal import emit, emit_json, mention
+    from recollect.cli.text import one_line
+    from recollect.workspace import trust as trusting
+    from recollect.workspace.configuring import project_root
+
+    if listing:
+        if folder or remove:
+            raise click.UsageError("--list goes alone.")
+        decided = trusting.trusted_folders().folders
+        if as_json:
+            emit_json(decided)
+        else:
+            emit(f"{_word(trusted=yes):<11}  {one_line(place)}" for place, yes in decided.items())
+        return
+    place = folder.resolve() if folder else project_root(Path.cwd())
+    (trusting.distrust if remove else trusting.trust)(place)
+    if as_json:
+        emit_json({"folder": str(place), "trusted": not remove})
+    else:
+        emit([f"{_word(trusted=not remove)}: {one_line(str(place))}"])
+    if not remove:
+        for line in _consequences(place):
+            mention(line)
+
+
+def _word(*, trusted: bool) -> str:
+    return "trusted" if trusted else "not trusted"
+
+
+def _consequences(place: Path) -> Iterator[str]:
+    from recollect.cli.text import one_line
+    from recollect.errors import BadSettings
+    from recollect.workspace.configuring import configured
+
+    yield "Its memory files are read from now on; `recollect trust --remove` takes that back."
+    try:
+        found = configured(place)
+    except BadSettings as error:
+        yield f"The agent will not begin here: {error}"
+        return
+    if found.project is not None:
+        yield f"Its settings are used: {one_line(str(found.project_file))}"
+    for hook in found.project_hooks:
+        yield f"A hook that will run at {hook.event}: {one_line(hook.command)}"
+    yield from found.told

@@ -1,0 +1,215 @@
+"""What `recollect config` and `recollect trust` say of a folder, and never say of anyone's keys."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from recollect.settings import Settings
+from recollect.settings.listing import listed
+
+from .running import Cli
+
+HOOK = '[[hooks]]\nevent = "BeforeTool"\ncommand = "./check --all"\n'
+
+
+def own(cli: Cli, text: str) -> Path:
+    cli.home.mkdir(exist_ok=True)
+    path = cli.home / "settings.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def of_project(cli: Cli, text: str) -> Path:
+    path = cli.project / ".recollect" / "settings.toml"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o600)
+    return path
+
+
+def test_every_setting_is_shown_with_its_value_and_its_origin(cli: Cli) -> None:
+    path = own(cli, "language = 'zh'\n\n[agent]\nmax_turns = 7\n")
+    out = cli.ok("config").out
+    table, _, files = out.rpartition("\n\n")
+    shown = {line.split()[0]: line for line in table.splitlines()[1:] if line}
+    assert set(shown) == {row.key for row in listed(Settings())}
+    assert shown["language"].split() == ["language", '"zh"', "yours,", "line", "1"]
+    assert shown["agent.max_turns"].split() == ["agent.max_turns", "7", "yours,", "line", "4"]
+    assert shown["context.keep_reads"].split() == ["context.keep_reads", "5", "default"]
+    assert shown["generation.seed"].split() == ["generation.seed", "not", "set", "default"]
+    starts = {line.index("default") for line in shown.values() if line.endswith("  default")}
+    assert len(starts) == 1
+    assert files.splitlines() == [
+        f"yours    {path}",
+        f"project  {cli.project}/.recollect/settings.toml (not there)",
+    ]
+
+
+def test_only_what_a_file_sets_is_shown_when_asked(cli: Cli) -> None:
+    assert cli.ok("config", "--changed").out.startswith(f"yours    {cli.home}/settings.toml (not")
+    own(cli, "model = 'gpt-5'\n[context]\nkeep_reads = 5")
+    table = cli.ok("config", "--changed").out.rpartition("\n\n")[0]
+    lines = [line.split() for line in table.splitlines()[1:] if line]
+    assert [line[0] for line in lines] == ["model", "context.keep_reads"]
+
+
+@pytest.mark.parametrize(
+    ("key", "printed"),
+    [
+        ("model", "gpt-5\n"),
+        ("context.keep_reads", "5\n"),
+        ("agent.watch_loops", "true\n"),
+        ("generation.seed", "\n"),
+        ("agent.memory_files", '["AGENTS.md", "GEMINI.md", "CLAUDE.md"]\n'),
+        ("models.a.window", "5\n"),
+        ("hooks", "[]\n"),
+    ],
+)
+def test_one_setting_is_its_bare_value(cli: Cli, key: str, printed: str) -> None:
+    own(cli, "model = 'gpt-5'\n[models.a]\nurl = 'http://a'\nwindow = 5")
+    assert cli.ok("config", key).out == printed
+
+
+def test_one_section_can_be_shown(cli: Cli) -> None:
+    for key in ("permissions", "[permissions]"):
+        table = cli.ok("config", key).out.rpartition("\n\n")[0]
+        assert [line.split()[0] for line in table.splitlines()[1:]] == [
+            f"permissions.{name}" for name in ("mode", "allow", "ask", "deny", "network")
+        ]
+
+
+def test_an_unknown_setting_is_a_usage_error_with_the_nearest(cli: Cli) -> None:
+    result = cli("config", "agent.max_turn")
+    assert (result.code, result.out) == (2, "")
+    assert "Did you mean 'agent.max_turns'?" in result.err
+
+
+def test_programs_get_files_and_lines(cli: Cli) -> None:
+    path = own(cli, "model = 'gpt-5'")
+    project = of_project(cli, "\n[agent]\nmax_turns = 7\n[permissions]\nallow = ['ls *']")
+    cli.ok("trust")
+    document = cli.ok("config", "--json").json
+    by_key = {row["key"]: row for row in document["settings"]}
+    assert by_key["model"]["origins"] == [{"file": str(path), "line": 1}]
+    assert by_key["agent.max_turns"] == {
+        "key": "agent.max_turns",
+        "value": 7,
+        "origins": [{"file": str(project), "line": 3}],
+    }
+    assert by_key["language"] == {"key": "language", "value": "en", "origins": []}
+    assert (document["file"], document["project_file"]) == (str(path), str(project))
+    assert document["trusted"] is True
+    [ignored] = document["ignored"]
+    assert "a project cannot allow anything" in ignored
+    assert cli.ok("config", "agent.max_turns", "--json").json["value"] == 7
+
+
+def test_the_path_is_told_also_when_the_file_cannot_be_used(cli: Cli) -> None:
+    path = own(cli, "modle = 1")
+    assert cli.ok("config", "--path").out == f"{path}\n"
+    assert cli.ok("config", "--path", "--json").json == {"path": str(path)}
+
+
+def test_a_file_that_cannot_be_used_is_exit_code_52_and_one_sentence(cli: Cli) -> None:
+    own(cli, "modle = 1")
+    result = cli("config")
+    assert (result.code, result.out) == (52, "")
+    assert "line 1, `modle` is no setting (did you mean `model`?)" in result.err
+    assert "Traceback" not in result.err
+
+
+def test_a_pipe_in_place_of_a_file_makes_nobody_wait(cli: Cli) -> None:
+    cli.home.mkdir()
+    os.mkfifo(cli.home / "settings.toml")
+    result = cli("config")
+    assert result.code == 52
+    assert "no regular file" in result.err
+
+
+def test_no_secret_is_shown_in_any_form(cli: Cli) -> None:
+    own(
+        cli,
+        "[transport]\nproxy = 'http://me:hunter-2@a:8080'\n"
+        "[transport.headers]\nx-team = 'hunter-2'\n"
+        "[models.a]\nurl = 'http://a?key=hunter-2'\n[models.a.headers]\nx = 'hunter-2'\n"
+        "[[hooks]]\nevent = 'AfterTool'\ncommand = 'tell --token hunter-2'\n",
+    )
+    for more in ((), ("--json",), ("transport.headers",), ("hooks", "--json"), ("--changed",)):
+        result = cli.ok("config", *more)
+        assert "hunter-2" not in result.out + result.err
+    assert cli.ok("config", "transport.headers").out == '{"x-team": "…"}\n'
+
+
+def test_what_a_file_says_cannot_command_the_terminal(cli: Cli) -> None:
+    own(cli, 'model = "a\\u001b[31mb\\u202e"\n[models."x\\ny"]\nurl = "http://a"')
+    for more in ((), ("model",)):
+        out = cli.ok("config", *more).out
+        assert "\x1b" not in out
+        assert "\u202e" not in out
+
+
+def test_a_terminal_shows_it_in_its_width(cli: Cli) -> None:
+    own(cli, "[permissions]\nallow = [" + "'git diff *', " * 30 + "]")
+    shown = cli.terminal("config", "--changed", columns=70, env={"PAGER": "cat", "NO_COLOR": "1"})
+    table = shown.out.replace("\r", "").rpartition("\n\n")[0]
+    assert "permissions.allow" in table
+    assert max(map(len, table.splitlines())) <= 70
+
+
+# --- trust --------------------------------------------------------------------------------------
+
+
+def test_a_project_counts_once_it_is_trusted_and_no_longer_when_that_is_taken_back(
+    cli: Cli,
+) -> None:
+    of_project(cli, "[agent]\nmax_turns = 7")
+    before = cli.ok("config", "agent.max_turns")
+    assert before.out == "100\n"
+    assert "not trusted" in before.err
+    assert cli.ok("trust").out == f"trusted: {cli.project}\n"
+    assert cli.ok("config", "agent.max_turns").out == "7\n"
+    assert cli.ok("trust", "--remove").out == f"not trusted: {cli.project}\n"
+    assert cli.ok("config", "agent.max_turns").out == "100\n"
+
+
+def test_trusting_tells_which_commands_will_run(cli: Cli) -> None:
+    of_project(cli, HOOK + '[[hooks]]\nevent = "AfterTool"\ncommand = "a\\nA hook: b"\n')
+    said = cli.ok("trust").err.splitlines()
+    assert "A hook that will run at BeforeTool: ./check --all" in said
+    assert "A hook that will run at AfterTool: a A hook: b" in said
+
+
+def test_trusting_a_project_whose_file_is_wrong_says_so(cli: Cli) -> None:
+    of_project(cli, 'model = "elsewhere"')
+    assert "`model` is not a project's to set" in cli.ok("trust").err
+    assert cli("config").code == 52
+
+
+def test_a_named_folder_is_trusted_and_what_was_decided_is_listed(cli: Cli) -> None:
+    (cli.project / "a" / "b").mkdir(parents=True)
+    assert cli.ok("trust", "a", "--json").json == {
+        "folder": str(cli.project / "a"),
+        "trusted": True,
+    }
+    cli.ok("trust", "--remove", "a/b")
+    assert cli.ok("trust", "--list").out.splitlines() == [
+        f"trusted      {cli.project}/a",
+        f"not trusted  {cli.project}/a/b",
+    ]
+    assert cli.ok("trust", "--list", "--json").json == {
+        str(cli.project / "a"): True,
+        str(cli.project / "a" / "b"): False,
+    }
+    mode = (cli.home / "trusted_folders.json").stat().st_mode
+    assert stat.S_IMODE(mode) == 0o600
+
+
+@pytest.mark.parametrize("arguments", [("nowhere",), ("--list", "."), ("--list", "--remove")])
+def test_wrong_usage_decides_nothing(cli: Cli, arguments: tuple[str, ...]) -> None:
+    result = cli("trust", *arguments)
+    assert (result.code, result.out) == (2, "")
+    assert not (cli.home / "trusted_folders.json").exists()
