@@ -21,7 +21,7 @@ from recollect.errors import BadInput, BadRole
 SCHEMA_VERSION = 1
 MAX_DEPTH = 100  # levels of nesting in foreign JSON that rides along
 Role: TypeAlias = Literal["user", "model", "system"]
-Context: TypeAlias = Literal["", "initial", "memory"]
+Context: TypeAlias = Literal["", "initial", "memory", "aside"]
 CompactionStatus: TypeAlias = Literal[
     "COMPRESSED",
     "COMPRESSION_FAILED_INFLATED_TOKEN_COUNT",

@@ -17,7 +17,7 @@ import msgspec
 
 from recollect.codecs.assembling import Assembly
 from recollect.codecs.wire import Delta, Prompt
-from recollect.entries import Body, Entry, Message, Note, Request
+from recollect.entries import Body, Context, Entry, Message, Note, Request, Text, Usage
 from recollect.errors import HeadMoved, ModelError
 from recollect.models.contract import Model, Retrying, partial_of
 from recollect.resuming import keep_counts
@@ -26,6 +26,22 @@ from recollect.store.ids import new_id, now
 from recollect.view.view import View
 
 DRAFT_EVERY = 0.5  # seconds between two drafts of a reply in progress
+
+
+def said(text: str, context: Context = "") -> Message:
+    """A text on the person's side: theirs, or with a `context` what the program adds."""
+    return Message(role="user", parts=(Text(text=text),), context=context)
+
+
+def text_of(message: Message) -> str:
+    return "".join(part.text for part in message.parts if isinstance(part, Text))
+
+
+def added_up(one: Usage, other: Usage | None) -> Usage:
+    if other is None:
+        return one
+    counted = ("input", "output", "cached", "thoughts", "tool", "total")
+    return Usage(**{name: getattr(one, name) + getattr(other, name) for name in counted})
 
 
 class Conversation(NamedTuple):

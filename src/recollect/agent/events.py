@@ -17,7 +17,7 @@ from typing import Any, Literal, NoReturn, TypeAlias, get_args
 
 import msgspec
 
-from recollect.entries import MAX_DEPTH, CompactionStatus, json_text
+from recollect.entries import MAX_DEPTH, CompactionStatus, Message, Text, ToolCall, Usage, json_text
 from recollect.errors import BadInput
 from recollect.snapshot.texts import clip_middle
 
@@ -112,6 +112,21 @@ class AfterAgent(_Event, frozen=True, tag=True):
 
 class SessionEnd(_Event, frozen=True, tag=True):
     reason: str = ""
+
+
+def after_model(session: str, time: int, reply: Message, seconds: float) -> AfterModel:
+    usage = reply.usage or Usage()
+    return AfterModel(
+        session=session,
+        time=time,
+        model=reply.model,
+        finish=reply.finish,
+        text="".join(part.text for part in reply.parts if isinstance(part, Text)),
+        calls=sum(isinstance(part, ToolCall) for part in reply.parts),
+        input_tokens=usage.input,
+        output_tokens=usage.output,
+        duration=seconds,
+    )
 
 
 Event: TypeAlias = (

@@ -76,7 +76,8 @@ Hook: TypeAlias = PythonHook | CommandHook
 
 
 class Hooks:
-    """Made once for a session; `trusted` says whether the project's own hooks may run."""
+    """Made once for a session; `trusted` says whether the project's own hooks may run, and `tell`
+    hears what hooks warn of."""
 
     def __init__(
         self,
@@ -87,13 +88,14 @@ class Hooks:
         transcript: str = "",
         environment: Mapping[str, str] | None = None,
         activity: Activity | None = None,
+        tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         found = tuple(_checked(hook) for hook in hooks)
         self.hooks = tuple(hook for hook in found if trusted or not hook.of_project)
         self.left_out = len(found) - len(self.hooks)
         self.activity = Activity() if activity is None else activity
         self._cwd, self._transcript = cwd or Path.cwd(), transcript
-        self._environment = environment
+        self._environment, self._tell = environment, tell
 
     async def fire(self, event: Event) -> Decision:
         self.activity.note(event)
@@ -107,6 +109,8 @@ class Hooks:
                 break
             if isinstance(event, BeforeTool) and answer.arguments is not None:
                 event = msgspec.structs.replace(event, arguments=answer.arguments)
+        for warning in so_far.warnings:
+            self._tell(warning)
         return so_far
 
     def _told_of_trust(self, event: Event) -> tuple[str, ...]:

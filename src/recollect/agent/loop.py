@@ -11,31 +11,47 @@ repeats itself is told once and stopped the second time.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-from recollect.agent.asking import Answered, Conversation, exchange
+from recollect.agent.asking import Answered, Conversation, added_up, exchange, said, text_of
 from recollect.agent.compacting import Ask
-from recollect.agent.events import AfterAgent, AfterModel, BeforeAgent, BeforeModel, LoopDetected
+from recollect.agent.events import AfterAgent, BeforeAgent, BeforeModel, LoopDetected, after_model
 from recollect.agent.hooks import Hooks
 from recollect.agent.room import MadeRoom, caught_up, make_room, smaller
-from recollect.agent.working import Calling, Permit, Ran, Work, only_reading
+from recollect.agent.working import (
+    Calling,
+    Guard,
+    Permit,
+    Ran,
+    Work,
+    no_deciders,
+    only_reading,
+)
 from recollect.codecs.wire import Delta, Generation, Prompt
 from recollect.compaction.proposing import Budget
-from recollect.entries import Message, Text, ToolCall, Usage
+from recollect.entries import Message, ToolCall, Usage
 from recollect.errors import Overflow, RecollectError
 from recollect.loops import Loop, LoopWatch, warning
 from recollect.models.contract import Model, Retrying
 from recollect.store.ids import now
 from recollect.tools.contract import Tool
 from recollect.view.rules import Rules, plan
+from recollect.view.view import View
 
 
 class Refused(RecollectError):
     """A hook did not let something happen."""
+
+
+class Learnt(NamedTuple):
+    """The model's window is smaller than we thought."""
+
+    model: str
+    window: int
 
 
 class Looping(NamedTuple):
@@ -55,7 +71,11 @@ class Finished(NamedTuple):
     seconds: float
 
 
-AgentEvent: TypeAlias = Delta | Retrying | Answered | Calling | Ran | MadeRoom | Looping | Finished
+AgentEvent: TypeAlias = (
+    Delta | Retrying | Answered | Calling | Ran | MadeRoom | Learnt | Looping | Finished
+)
+# What the model is told beside the conversation, asked before each request.
+Aside: TypeAlias = Callable[[View], Awaitable[Sequence[Message]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,19 +86,23 @@ class Agent:
     tools: tuple[Tool, ...] = ()
     roots: tuple[Path, ...] = ()
     permit: Permit = only_reading
+    guard: Guard = no_deciders
     generation: Generation = field(default_factory=Generation)
     rules: Rules = field(default_factory=Rules)
     budget: Budget | None = None
     ask: Ask | None = None  # who writes snapshots; none: they are built by code alone
     hooks: Hooks = field(default_factory=Hooks)
+    aside: Aside | None = None
+    summarise: tuple[str, ...] = ()  # tools whose long output is summed up by a model
+    summary_tokens: int = 2_000
     max_turns: int = 100
     watch_loops: bool = True
 
     async def run(
-        self, talk: Conversation, said: str | Message
+        self, talk: Conversation, prompt: str | Message | None
     ) -> AsyncGenerator[AgentEvent, None]:
-        """One prompt, until the model has nothing more to call."""
-        message = said if isinstance(said, Message) else _user(said)
+        """One prompt, until the model has nothing more to call; without one it goes on."""
+        message = said(prompt) if isinstance(prompt, str) else prompt
         async with aclosing(_Run(self, talk).events(message)) as events:
             async for event in events:
                 yield event
@@ -99,8 +123,9 @@ class _Run:
         self.reply: Message | None = None  # of this turn; none when it was cut off
         self.loop: Loop | None = None
 
-    async def events(self, message: Message) -> AsyncGenerator[AgentEvent, None]:
-        await self._begin(message)
+    async def events(self, message: Message | None) -> AsyncGenerator[AgentEvent, None]:
+        if message is not None:
+            await self._begin(message)
         edits = plan(self.talk.view, now(), self.agent.rules).edits
         if edits:
             before = self.talk.view.tokens
@@ -117,7 +142,7 @@ class _Run:
                 why = "loop"
             elif self.loop is None and not self._calls():
                 why = "answered"
-        text = _text(self.reply) if self.reply is not None else ""
+        text = text_of(self.reply) if self.reply is not None else ""
         ended = AfterAgent(session=self.talk.session, time=now(), text=text, turns=turn, reason=why)
         await self.agent.hooks.fire(ended)
         yield Finished(why, self.talk, turn, self.usage, time.monotonic() - self.began)
@@ -125,13 +150,13 @@ class _Run:
     async def _begin(self, message: Message) -> None:
         """What was said is kept first; a hook may add to it, or refuse to go on."""
         self.talk = await self.talk.append(message)
-        told = BeforeAgent(session=self.talk.session, time=now(), prompt=_text(message))
+        told = BeforeAgent(session=self.talk.session, time=now(), prompt=text_of(message))
         decision = await self.agent.hooks.fire(told)
         if not decision.allowed:
             raise Refused(f"a hook refused the prompt: {decision.reason}; change it and try again")
         if decision.additional_context:
             added = f"[added by a hook, not by the person]\n{decision.additional_context}"
-            self.talk = await self.talk.append(_user(added))
+            self.talk = await self.talk.append(said(added, "aside"))
 
     async def _turn(self) -> AsyncGenerator[AgentEvent, None]:
         """A reply, and what it calls."""
@@ -146,7 +171,8 @@ class _Run:
         if self.loop is not None:
             yield await self._looping(self.loop, stopped=stopped)
         agent = self.agent
-        work = Work(self.talk, calls, agent.tools, agent.roots, agent.permit, agent.hooks)
+        given = agent.tools, agent.roots, agent.permit, agent.hooks, agent.guard
+        work = Work(self.talk, calls, *given)
         if self.loop is not None and stopped:
             await work.refuse("you repeat yourself, so it was not run")
         async with aclosing(work.events()) as done:
@@ -154,7 +180,7 @@ class _Run:
                 yield ran
         self.talk = work.talk
         if self.loop is not None and not stopped:
-            self.talk = await self.talk.append(_user(warning(self.loop)))
+            self.talk = await self.talk.append(said(warning(self.loop), "aside"))
 
     def _calls(self) -> list[ToolCall]:
         parts = self.reply.parts if self.reply is not None else ()
@@ -170,8 +196,13 @@ class _Run:
         await self.agent.hooks.fire(told)
         return Looping(loop, stopped)
 
-    async def _answer(self) -> AsyncGenerator[Delta | Retrying | Answered | MadeRoom, None]:
+    async def _answer(
+        self,
+    ) -> AsyncGenerator[Delta | Retrying | Answered | MadeRoom | Learnt, None]:
         """One reply. A window that is smaller than we thought is learnt from its error, once."""
+        added = await self.agent.aside(self.talk.view) if self.agent.aside is not None else ()
+        if added:
+            self.talk = await self.talk.append(*added)
         for last in (False, True):
             made = await make_room(self.talk, self.budget, self.agent)
             self.talk = made.talk
@@ -187,6 +218,7 @@ class _Run:
                     raise
                 self.budget = smaller(self.budget, self.talk.view, overflow.limit)
                 self.talk = await caught_up(self.talk)  # with what failed, and why
+                yield Learnt(self.agent.model.name, self.budget.window)
 
     async def _exchange(self) -> AsyncGenerator[Delta | Retrying | Answered, None]:
         agent, talk, began = self.agent, self.talk, time.monotonic()
@@ -214,34 +246,6 @@ class _Run:
         if self.reply is None:
             self.talk = await caught_up(talk)  # what came is kept as an interrupted reply
             return
-        self.usage = _sum(self.usage, self.reply.usage)
-        await agent.hooks.fire(self._after_model(self.reply, time.monotonic() - began))
-
-    def _after_model(self, reply: Message, seconds: float) -> AfterModel:
-        usage = reply.usage or Usage()
-        return AfterModel(
-            session=self.talk.session,
-            time=now(),
-            model=reply.model,
-            finish=reply.finish,
-            text=_text(reply),
-            calls=len(self._calls()),
-            input_tokens=usage.input,
-            output_tokens=usage.output,
-            duration=seconds,
-        )
-
-
-def _user(text: str) -> Message:
-    return Message(role="user", parts=(Text(text=text),))
-
-
-def _text(message: Message) -> str:
-    return "".join(part.text for part in message.parts if isinstance(part, Text))
-
-
-def _sum(one: Usage, other: Usage | None) -> Usage:
-    if other is None:
-        return one
-    counted = ("input", "output", "cached", "thoughts", "tool", "total")
-    return Usage(**{name: getattr(one, name) + getattr(other, name) for name in counted})
+        self.usage = added_up(self.usage, self.reply.usage)
+        ended = after_model(talk.session, now(), self.reply, time.monotonic() - began)
+        await agent.hooks.fire(ended)

@@ -13,14 +13,14 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from recollect.agent.asking import Conversation
+from recollect.agent.asking import Conversation, said, text_of
 from recollect.agent.compacting import Ask, compact
 from recollect.agent.events import ChatCompressed, ContextWindowWillOverflow, PreCompress
 from recollect.agent.hooks import Hooks
 from recollect.codecs.wire import Generation, Prompt
 from recollect.compaction.fitting import fit
 from recollect.compaction.proposing import Budget, is_due
-from recollect.entries import Compaction, Message, Text
+from recollect.entries import Compaction, Message
 from recollect.models.contract import Model
 from recollect.store.ids import now
 from recollect.view.rules import Rules
@@ -54,9 +54,16 @@ class Means(Protocol):
     @property
     def hooks(self) -> Hooks: ...
 
+    @property
+    def summarise(self) -> tuple[str, ...]: ...
+
+    @property
+    def summary_tokens(self) -> int: ...
+
 
 async def make_room(talk: Conversation, budget: Budget, means: Means) -> Made:
     before, found = talk.view.tokens, None
+    talk = await _summed_up(talk, means)
     if is_due(talk.view, budget):
         talk, found = await _compacted(talk, budget, means)
     limit = int(budget.window * FULL)
@@ -70,11 +77,21 @@ async def make_room(talk: Conversation, budget: Budget, means: Means) -> Made:
     if fitted.edits:
         talk = await talk.append(*fitted.edits)
         found = next((edit for edit in fitted.edits if isinstance(edit, Compaction)), found)
-    if found is None and not fitted.edits:
+    if found is None and talk.view.tokens == before:
         return Made(talk)
     if found is not None:
         await means.hooks.fire(_told(talk, found))
     return Made(talk, MadeRoom(before, talk.view.tokens, found))
+
+
+async def _summed_up(talk: Conversation, means: Means) -> Conversation:
+    """Long output of the tools that are to be summed up, by whoever writes snapshots."""
+    if not means.summarise or means.ask is None:
+        return talk
+    from recollect.agent.summarising import plan_summaries
+
+    edits = await plan_summaries(talk.view, means.ask, means.summarise, means.summary_tokens)
+    return await talk.append(*edits) if edits else talk
 
 
 async def _compacted(
@@ -128,11 +145,11 @@ def asking(model: Model, generation: Generation | None = None) -> Ask:
 
     async def ask(messages: Sequence[Message], instruction: str) -> str:
         prompt = Prompt(model=model.name, generation=generation or Generation())
-        told = Message(role="user", parts=(Text(text=instruction),))
-        async with aclosing(model.stream((*messages, told), prompt)) as events:
+        asked = (*messages, said(instruction))
+        async with aclosing(model.stream(asked, prompt)) as events:
             async for event in events:
                 if isinstance(event, Message):
-                    return "".join(part.text for part in event.parts if isinstance(part, Text))
+                    return text_of(event)
         return ""
 
     return ask

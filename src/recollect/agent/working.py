@@ -19,19 +19,38 @@ from recollect.agent.asking import Conversation
 from recollect.agent.events import AfterTool, BeforeTool
 from recollect.agent.hooks import Hooks
 from recollect.entries import Message, Note, Text, ToolCall, ToolResult
+from recollect.errors import RecollectError
 from recollect.store.ids import now
-from recollect.tools.contract import Outcome, Place, Tool
+from recollect.tools.contract import BROKEN, Outcome, Place, Tool, ToolFailed
 from recollect.tools.keeping import FileKeeper
+from recollect.tools.rules import decides_later
 
 UNKNOWN_OUTCOME = "this call was interrupted: its outcome is unknown, and it was not run again"
 # Why a tool may not run, or nothing when it may.
 Permit: TypeAlias = Callable[[Tool, ToolCall], Awaitable[str]]
+# Why a tool may not change a file, given by its path from the root with all links resolved.
+Guard: TypeAlias = Callable[[Path], Awaitable[str]]
 
 
 async def only_reading(tool: Tool, call: ToolCall) -> str:
     """Without a rule nothing is changed and nothing is run."""
     del call
     return "" if tool.effect == "read" else f"{tool.name} needs a permission that nobody gave"
+
+
+async def no_deciders(path: Path) -> str:
+    """Settings, memory, hooks and start-up files are the person's: no tool changes them."""
+    named = decides_later(str(path))
+    return f"{path.name} decides what runs later; only the person changes it" if named else ""
+
+
+class ToolStopped(RecollectError):
+    """A tool found that the machine is at fault; asking the model again would not help."""
+
+    def __init__(self, result: ToolResult) -> None:
+        said = " ".join(part.text for part in result.content if isinstance(part, Text))
+        told = said.removeprefix("Error: ")[:500]
+        super().__init__(f"{result.name}: {told}; put that right, then go on with the session")
 
 
 class Calling(NamedTuple):
@@ -56,11 +75,12 @@ class Work:
         roots: tuple[Path, ...],
         permit: Permit,
         hooks: Hooks,
+        guard: Guard = no_deciders,
     ) -> None:
         self.talk = talk
         self._left = list(calls)
         self._tools = {tool.name: tool for tool in tools}
-        self._roots, self._permit, self._hooks = roots, permit, hooks
+        self._roots, self._permit, self._hooks, self._guard = roots, permit, hooks, guard
         self._keeper = FileKeeper(talk.store, talk.session, roots, self._note)
 
     async def events(self) -> AsyncGenerator[Calling | Ran, None]:
@@ -73,6 +93,10 @@ class Work:
                 for call, result in zip(together, results, strict=True):
                     await self._keep(call, result)
                     yield Ran(call, result)
+                broken = next((each for each in results if each.status == BROKEN), None)
+                if broken is not None:
+                    await self.refuse("it was not run: the machine has to be put right before")
+                    raise ToolStopped(broken)
         except (asyncio.CancelledError, GeneratorExit):
             await asyncio.shield(self._give_up())
             raise
@@ -132,12 +156,20 @@ class Work:
         refused = await self._permit(tool, call)
         if refused:
             return _refusal(refused)
-        talk, keep = self.talk, self._keeper.before_change
+        talk, keep = self.talk, self._before_change
         place = Place(self._roots, talk.session, talk.store, talk.view, before_change=keep)
         try:
             return await tool(call.arguments, place)
         except Exception as error:  # noqa: BLE001 - whatever a tool does wrong, the session goes on
             return _error(f"{tool.name} failed: {type(error).__name__}: {str(error)[:1_000]}")
+
+    async def _before_change(self, path: Path) -> None:
+        """Asked by tools, with links resolved, before they change a file."""
+        inside = (root for root in map(Path.resolve, self._roots) if path.is_relative_to(root))
+        why = await self._guard(next((path.relative_to(root) for root in inside), path))
+        if why:
+            raise ToolFailed(why)
+        await self._keeper.before_change(path)
 
     async def _note(self, note: Note) -> None:
         """What a file was before a tool changed it, and after."""

@@ -102,11 +102,7 @@ async def _conversation(store: Store, model: str, asking: Asking) -> Conversatio
     counter = counter_for(model)
     if asking.session is not None:
         session = await store.session(asking.session)
-        view = (
-            await resume(store, session.id, counter=counter)
-            if session.head
-            else View.fold(counter=counter)
-        )
+        view = await resume(store, session.id, counter=counter)
         return Conversation(store, session.id, view)
     title = one_line(asking.question)[:TITLE]
     session = await store.create(project=this_project(), title=title)

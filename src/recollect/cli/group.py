@@ -76,7 +76,10 @@ class LateGroup(click.Group):
 @click.option("-r", "--resume", "session", metavar="ID", help="Go on in this session.")
 @click.option("--fork", is_flag=True, help="With -c or -r: go on in a copy of the session.")
 @click.option(
-    "--max-turns", type=click.IntRange(min=1), default=100, metavar="N", show_default=True
+    "--max-turns",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="With -p: how many replies at most.  [default: the settings', 100]",
 )
 @click.option(
     "--output-format",
@@ -96,7 +99,7 @@ def recollect(
     latest: bool,
     session: str | None,
     fork: bool,
-    max_turns: int,
+    max_turns: int | None,
     format_: Literal["text", "json", "stream-json"],
     file: Path | None,
 ) -> None:
@@ -112,7 +115,8 @@ def recollect(
     if prompt is None and not latest and session is None:
         click.echo(ctx.get_help())
         return
-    from recollect.cli.headless import Wish, run
+    from recollect.cli.headless import run
+    from recollect.cli.playing import Wish
 
     if latest and session is not None:
         raise click.UsageError("-c and -r do not go together.")

@@ -8,51 +8,42 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
-from contextlib import aclosing
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import msgspec
 
-from recollect.agent.asking import Answered, Conversation
-from recollect.agent.loop import AgentEvent, Finished, Looping
+from recollect.agent.asking import Answered
+from recollect.agent.loop import AgentEvent, Finished, Learnt, Looping
 from recollect.agent.room import MadeRoom
-from recollect.agent.working import Calling, Ran
-from recollect.cli.equipment import equip, opening
-from recollect.cli.opening import short_session, this_project, use_store
-from recollect.cli.terminal import complain, mention
+from recollect.agent.working import Calling, Ran, ToolStopped
+from recollect.cli.opening import short_session, use_store
+from recollect.cli.playing import Format, Watcher, Wish, play
+from recollect.cli.terminal import complain, mention, warn
 from recollect.cli.text import harmless, many, one_line
 from recollect.codecs.wire import Delta
-from recollect.entries import Message, Text, ToolResult
+from recollect.entries import Text, ToolResult
 from recollect.errors import BadInput, BadSettings, KeyRefused, NoKey, NotFound, RecollectError
 from recollect.models.client import HttpModel
 from recollect.models.contract import Retrying
 from recollect.models.opening import open_model
 from recollect.models.weights import bar
 from recollect.profiles import cost_of
-from recollect.resuming import resume
-from recollect.settings import load
 from recollect.store.contract import Session
 from recollect.store.sqlite import SqliteStore
-from recollect.tokens import counter_for
-from recollect.view.view import View
+from recollect.workspace.configuring import Configured, configured
 
-Format: TypeAlias = Literal["text", "json", "stream-json"]
-FAILED, NO_KEY, BAD_INPUT, BAD_SETTINGS, TURNS = 1, 41, 42, 52, 53
-TITLE = 60
-
-
-class Wish(NamedTuple):
-    """What the person asked for."""
-
-    prompt: str
-    model: str = ""
-    latest: bool = False  # go on in this project's newest session
-    session: str | None = None
-    fork: bool = False
-    max_turns: int = 100
-    format: Format = "text"
+FAILED, NO_KEY, BAD_INPUT, BAD_SETTINGS, TURNS, BROKEN_TOOL, INTERRUPTED = (
+    1,
+    41,
+    42,
+    52,
+    53,
+    54,
+    130,
+)
+SHORT = 12  # digits of an id: enough, also while nothing can be looked up
 
 
 class Outcome(NamedTuple):
@@ -60,25 +51,65 @@ class Outcome(NamedTuple):
     document: dict[str, Any]
 
 
+class _Seen:
+    """What the person is shown while it works, and how the session is called."""
+
+    def __init__(self, format_: Format) -> None:
+        self.session: Session | None = None
+        self._format = format_
+
+    def begun(self, session: Session) -> None:
+        self.session = session
+        if self._format == "stream-json":
+            _print({"type": "init", "session_id": session.id})
+
+    def event(self, event: AgentEvent) -> None:
+        if self._format == "stream-json":
+            _print_event(event)
+        elif self._format == "text":
+            _mention(event)
+
+    @property
+    def goes_on(self) -> str:
+        return f"`recollect -r {self.session.id[:SHORT]}` goes on" if self.session else ""
+
+
 def run(wish: Wish, file: Path | None) -> int:
     """The exit code."""
+    seen = _Seen(wish.format)
     try:
-        model = open_model(wish.model, progress=bar(sys.stderr))
+        found = configured(Path.cwd())
+        for told in found.told:
+            warn(told)
+        model = open_model(wish.model, found.settings, progress=bar(sys.stderr))
         make = wish.session is None and not wish.latest
-        outcome = use_store(file, lambda store: _played(store, model, wish), make=make)
+        watcher = Watcher(seen.begun, seen.event, warn)
+        work = partial(_played, model=model, wish=wish, found=found, watcher=watcher)
+        outcome = use_store(file, work, make=make)
+    except KeyboardInterrupt:
+        mention(" · ".join(filter(None, ("stopped", seen.goes_on))))
+        return INTERRUPTED
     except RecollectError as error:
-        code = exit_code(error)
-        if wish.format == "text":
-            complain(str(error))
-        else:
-            _print({"type": "result", "subtype": "error", "is_error": True, "result": str(error)})
-        return code
+        return _failed(error, wish, seen)
     if wish.format == "text":
         sys.stdout.write(harmless(outcome.document["result"]).rstrip("\n") + "\n")
         mention(_account(outcome.document))
     else:
         _print(outcome.document)
     return outcome.code
+
+
+def _failed(error: RecollectError, wish: Wish, seen: _Seen) -> int:
+    if wish.format == "text":
+        complain(str(error))
+        if seen.goes_on:
+            mention(f"everything so far is kept · {seen.goes_on}")
+    else:
+        told = {"type": "result", "subtype": "error", "is_error": True, "result": str(error)}
+        if seen.session is not None:
+            told["session_id"] = seen.session.id
+        _print(told)
+    return exit_code(error)
 
 
 def exit_code(error: RecollectError) -> int:
@@ -89,68 +120,20 @@ def exit_code(error: RecollectError) -> int:
         return BAD_SETTINGS
     if isinstance(error, BadInput | NotFound):
         return BAD_INPUT
-    return FAILED
+    return BROKEN_TOOL if isinstance(error, ToolStopped) else FAILED
 
 
-async def _played(store: SqliteStore, model: HttpModel, wish: Wish) -> Outcome:
-    async with model:
-        talk = await _conversation(store, model.name, wish)
-        given = equip(model, Path.cwd(), load(), max_turns=wish.max_turns)
-        show = _shown_as(wish.format, talk.session)
-        finished, last = None, ""
-        try:
-            async with aclosing(given.agent.run(talk, wish.prompt)) as events:
-                async for event in events:
-                    show(event)
-                    if isinstance(event, Answered):
-                        last = _text(event.message)
-                    elif isinstance(event, Finished):
-                        finished = event
-        finally:
-            await given.commands.close()
-        assert finished is not None
-        document = _document(finished, last, model)
-        document["session"] = await short_session(store, talk.session)
-        return Outcome({"answered": 0, "turns": TURNS, "loop": FAILED}[finished.why], document)
-
-
-async def _conversation(store: SqliteStore, model: str, wish: Wish) -> Conversation:
-    counter = counter_for(model)
-    session = await _earlier(store, wish)
-    if session is None:
-        title = one_line(wish.prompt)[:TITLE]
-        session = await store.create(project=this_project(), title=title)
-        talk = Conversation(store, session.id, View.fold(counter=counter))
-        return await talk.append(*await opening(Path.cwd()))
-    if wish.fork:
-        session = await store.fork(session.id)
-    view = (
-        await resume(store, session.id, counter=counter)
-        if session.head
-        else View.fold(counter=counter)
-    )
-    return Conversation(store, session.id, view)
-
-
-async def _earlier(store: SqliteStore, wish: Wish) -> Session | None:
-    if wish.session is not None:
-        return await store.session(wish.session)
-    if not wish.latest:
-        return None
-    found = await store.sessions(project=this_project())
-    if not found:
-        raise NotFound("no session of this project to go on with; `recollect -p` begins one")
-    return found[0]
+async def _played(
+    store: SqliteStore, *, model: HttpModel, wish: Wish, found: Configured, watcher: Watcher
+) -> Outcome:
+    played = await play(store, model, wish, found, watcher)
+    finished = played.finished
+    document = _document(finished, played.text, played.model)
+    document["session"] = await short_session(store, finished.talk.session)
+    return Outcome({"answered": 0, "turns": TURNS, "loop": FAILED}[finished.why], document)
 
 
 # --- what is shown -----------------------------------------------------------------------------
-
-
-def _shown_as(format_: Format, session: str) -> Callable[[AgentEvent], None]:
-    if format_ == "stream-json":
-        _print({"type": "init", "session_id": session})
-        return _print_event
-    return _mention if format_ == "text" else lambda _: None
 
 
 def _mention(event: AgentEvent) -> None:
@@ -163,6 +146,8 @@ def _mention(event: AgentEvent) -> None:
         mention(f"asking again in {event.delay:.1f} s: {event.reason}")
     elif isinstance(event, MadeRoom):
         mention(f"made room: {event.before:,} → {event.after:,} tokens")
+    elif isinstance(event, Learnt):
+        mention(f"{event.model} takes {event.window:,} tokens, less than thought")
     elif isinstance(event, Looping):
         mention(f"it repeats itself: {one_line(event.loop.what)[:120]}")
 
@@ -180,6 +165,8 @@ def _print_event(event: AgentEvent) -> None:
         _print({"type": "retrying", **event._asdict()})
     elif isinstance(event, MadeRoom):
         _print({"type": "made_room", "before": event.before, "after": event.after})
+    elif isinstance(event, Learnt):
+        _print({"type": "learnt", **event._asdict()})
     elif isinstance(event, Looping):
         _print({"type": "loop", "what": event.loop.what, "stopped": event.stopped})
 
@@ -187,10 +174,6 @@ def _print_event(event: AgentEvent) -> None:
 def _print(value: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(value) + "\n")
     sys.stdout.flush()
-
-
-def _text(message: Message) -> str:
-    return "".join(part.text for part in message.parts if isinstance(part, Text))
 
 
 def _words(result: ToolResult) -> str:

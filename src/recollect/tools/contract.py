@@ -10,6 +10,7 @@ model writes can make a tool raise anything else.
 
 from __future__ import annotations
 
+import errno
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Collection
@@ -32,6 +33,19 @@ Effect: TypeAlias = Literal["read", "write", "run"]
 
 class ToolFailed(Exception):
     """What the model is told when a call cannot be carried out: the fact, then the remedy."""
+
+
+class ToolBroken(ToolFailed):
+    """The machine is at fault, such as a full disk: no other call would fare better."""
+
+
+def failed_by(error: OSError, what: str) -> ToolFailed:
+    why = f"{what}: {error.strerror or type(error).__name__}"
+    return ToolBroken(why) if error.errno in _MACHINE else ToolFailed(why)
+
+
+_MACHINE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+BROKEN = "broken"  # the status of what a broken tool gave
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +102,9 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
                 given["place"] = place
             made = await self.run(**given)
         except ToolFailed as failed:
-            return Outcome(content=(Text(text=f"Error: {failed}"),), is_error=True)
+            told = (Text(text=f"Error: {failed}"),)
+            status = BROKEN if isinstance(failed, ToolBroken) else ""
+            return Outcome(content=told, is_error=True, status=status)
         return Outcome(content=(Text(text=made),)) if isinstance(made, str) else made
 
 

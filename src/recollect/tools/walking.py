@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from recollect.tools.contract import ToolFailed
+from recollect.tools.contract import ToolFailed, failed_by
 
 MAX_PATH = 4_096  # characters
 MAX_LINKS = 40  # as the Linux kernel has it
@@ -209,5 +209,4 @@ def _told(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        why = error.strerror or type(error).__name__
-        raise ToolFailed(f"{quoted(path)}: {why}") from None
+        raise failed_by(error, quoted(path)) from None

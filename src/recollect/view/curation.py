@@ -48,8 +48,9 @@ def is_tool_result(message: Message) -> bool:
 
 
 def is_initial(message: Message) -> bool:
-    """Instructions, and what the program put there: it stays in front, whatever is compacted."""
-    return message.role == "system" or message.context != ""
+    """Instructions, and what the program put in front: it stays, whatever is compacted. Its asides
+    go with what they were said to."""
+    return message.role == "system" or message.context in ("initial", "memory")
 
 
 def is_spoken(message: Message) -> bool:

@@ -1,0 +1,114 @@
+"""What the model is told beside the conversation: the date, the editor, memory of folders in use.
+
+Asked before each request, when every call has its result. What a session was told is known from
+its log, so a resumed session is told the date only on another day and a memory file only once. Of
+the editor it is told everything at first and after a compaction, then only what changed, and
+nothing when nothing did. Only what is new in the log is looked at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from datetime import date, datetime
+from pathlib import Path
+
+import msgspec
+
+from recollect.agent.asking import said
+from recollect.entries import Entry, Message, ToolCall, json_text
+from recollect.toolkinds import paths_of
+from recollect.view.view import View
+from recollect.workspace.editor import EditorState, editor_context, read_editor
+from recollect.workspace.environment import LOCALE, same_day_line
+from recollect.workspace.memory import MemoryFile, Sources, memory_for, memory_message, seen_memory
+
+MOST_PATHS = 50  # of one turn
+_DAY = "told_day"
+
+
+class Around:
+    """Made once for a session that goes on; called with its view."""
+
+    def __init__(
+        self,
+        sources: Sources,
+        *,
+        editor: Path | None = None,
+        today: Callable[[], date] = date.today,
+        locale: str = LOCALE,
+    ) -> None:
+        self._sources, self._editor_file = sources, editor
+        self._today, self._locale = today, locale
+        self._looked = 0  # at so many entries
+        self._seen: set[str] = set()
+        self._day: date | None = None  # that was told last
+        self._editor: EditorState | None = None
+        self._compaction: str | None = None
+
+    async def __call__(self, view: View) -> Sequence[Message]:
+        new = view.log.entries[self._looked : view.n]
+        first, self._looked = self._looked == 0, view.n
+        touched = self._take(new)
+        found = [self._date(), await self._shown(view)]
+        if touched and not first:  # what earlier calls touched was told then
+            found.append(await self._memory(touched))
+        return [message for message in found if message is not None]
+
+    def _take(self, entries: Sequence[Entry]) -> list[str]:
+        """What the entries have told, and the paths that their calls touch."""
+        touched: dict[str, None] = {}
+        for entry in entries:
+            body = entry.body
+            if not isinstance(body, Message):
+                continue
+            if body.context:
+                self._seen |= seen_memory((body,))
+                self._day = _told_day(entry, body) or self._day
+            for part in body.parts:
+                if isinstance(part, ToolCall):
+                    touched |= dict.fromkeys(one.path for one in paths_of(part.arguments))
+        return list(touched)[:MOST_PATHS]
+
+    def _date(self) -> Message | None:
+        today = self._today()
+        line = same_day_line(self._day or today, today, self._locale)
+        if not line:
+            return None
+        self._day = today
+        extra = json_text({_DAY: today.isoformat()})
+        return msgspec.structs.replace(said(line, "aside"), extra=extra)
+
+    async def _shown(self, view: View) -> Message | None:
+        """What the editor shows now, as far as the model does not know it."""
+        if self._editor_file is None:
+            return None
+        held = view.compaction.id if view.compaction is not None else None
+        known = self._editor if held == self._compaction else None
+        now = await asyncio.to_thread(read_editor, self._editor_file)
+        text = editor_context(known, now)
+        self._editor, self._compaction = now, held
+        return said(text, "aside") if text else None
+
+    async def _memory(self, paths: Sequence[str]) -> Message | None:
+        found: dict[str, MemoryFile] = {}
+        for path in paths:
+            place = self._sources.root / path
+            seen = self._seen | found.keys()
+            memory = await asyncio.to_thread(memory_for, place, self._sources, seen)
+            found |= {file.path: file for file in memory.files}
+        self._seen |= found.keys()
+        return memory_message(tuple(found.values())) if found else None
+
+
+def _told_day(entry: Entry, message: Message) -> date | None:
+    """The day that a message tells: the first one's is the day it was written."""
+    if message.context == "initial" and message.role == "user":
+        return datetime.fromtimestamp(entry.time / 1_000).date()  # noqa: DTZ006 - the person's day
+    if message.context == "aside" and _DAY in message.extra:
+        try:
+            return date.fromisoformat(str(json.loads(message.extra).get(_DAY)))
+        except (ValueError, AttributeError, RecursionError):
+            return None
+    return None

@@ -1,0 +1,218 @@
+"""One prompt played without a screen: its session, the model that answers, everything around it.
+
+The session exists before the model is asked. A model that is down is replaced by the next spare of
+the settings, and the session goes on where it was; the prompt is kept once. Hooks hear of the
+beginning and the end of it, also when it is interrupted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias
+
+from recollect.agent.asking import Answered, Conversation, text_of
+from recollect.agent.events import SessionEnd, SessionStart
+from recollect.agent.loop import AgentEvent, Finished, Learnt
+from recollect.agent.room import asking, caught_up
+from recollect.cli.equipment import Folder, commands_for, equip, hooks_for, opening
+from recollect.cli.text import one_line
+from recollect.entries import Entry, Message
+from recollect.errors import ModelError, NotFound
+from recollect.models.client import HttpModel
+from recollect.models.opening import open_model
+from recollect.resuming import resume
+from recollect.settings import Settings
+from recollect.store.contract import Session, Store
+from recollect.store.ids import now
+from recollect.tokens import counter_for
+from recollect.view.view import View
+from recollect.workspace.configuring import Configured
+from recollect.workspace.limits import learn
+from recollect.workspace.mentions import prompt_parts
+from recollect.workspace.project import identify
+
+Format: TypeAlias = Literal["text", "json", "stream-json"]
+Source: TypeAlias = Literal["new", "resumed", "forked"]
+TITLE = 60
+HURRY = 1.0  # seconds for hooks to hear of an interruption
+
+
+class Wish(NamedTuple):
+    """What the person asked for."""
+
+    prompt: str
+    model: str = ""
+    latest: bool = False  # go on in this project's newest session
+    session: str | None = None
+    fork: bool = False
+    max_turns: int | None = None
+    format: Format = "text"
+
+
+class Watcher(NamedTuple):
+    """Who is told: which session it is, every event, and what a person should know."""
+
+    begun: Callable[[Session], None]
+    event: Callable[[AgentEvent], None]
+    warn: Callable[[str], None]
+
+
+class Played(NamedTuple):
+    finished: Finished
+    text: str  # of the last reply
+    model: HttpModel
+
+
+async def play(
+    store: Store, first: HttpModel, wish: Wish, found: Configured, watcher: Watcher
+) -> Played:
+    """`first` is the model that is asked unless another is chosen."""
+    session, source = await _session(store, wish)
+    watcher.begun(session)
+    async with _around(store, session, source, found, watcher) as where:
+        talk = await _talk(store, session, source, first.name, where)
+        parts = await prompt_parts(wish.prompt, (found.root,))
+        message: Message | None = Message(role="user", parts=parts)
+        down: set[str] = set()
+        while True:
+            name = await _choose(talk.view, message, wish, found.settings, first, down)
+            model = first if name == first.name else open_model(name, found.settings)
+            try:
+                return await _answered(talk, message, model, where, wish, watcher)
+            except ModelError as error:
+                down.add(name)
+                if not _has_spare(error, found.settings, down):
+                    raise
+                watcher.warn(f"{name} is down ({one_line(str(error))[:200]}); asking another model")
+            talk, message = await caught_up(talk), None  # the prompt is in the log
+
+
+async def _answered(
+    talk: Conversation,
+    message: Message | None,
+    model: HttpModel,
+    where: Folder,
+    wish: Wish,
+    watcher: Watcher,
+) -> Played:
+    finished, last = None, ""
+    async with model:
+        agent = equip(model, where, max_turns=wish.max_turns)
+        async with aclosing(agent.run(talk, message)) as events:
+            async for event in events:
+                watcher.event(event)
+                if isinstance(event, Answered):
+                    last = text_of(event.message)
+                elif isinstance(event, Learnt):
+                    learn(event.model, event.window)
+                elif isinstance(event, Finished):
+                    finished = event
+    assert finished is not None
+    return Played(finished, last, model)
+
+
+# --- the session -------------------------------------------------------------------------------
+
+
+async def _session(store: Store, wish: Wish) -> tuple[Session, Source]:
+    session = await _earlier(store, wish)
+    if session is None:
+        title = one_line(wish.prompt)[:TITLE]
+        return await store.create(project=identify(Path.cwd()), title=title), "new"
+    if wish.fork:
+        return await store.fork(session.id), "forked"
+    return session, "resumed"
+
+
+async def _earlier(store: Store, wish: Wish) -> Session | None:
+    if wish.session is not None:
+        return await store.session(wish.session)
+    if not wish.latest:
+        return None
+    found = await store.sessions(project=identify(Path.cwd()))
+    if not found:
+        raise NotFound("no session of this project to go on with; `recollect -p` begins one")
+    return found[0]
+
+
+async def _talk(
+    store: Store, session: Session, source: Source, model: str, where: Folder
+) -> Conversation:
+    view = await resume(store, session.id, counter=counter_for(model))
+    talk = Conversation(store, session.id, view)
+    if source == "new":
+        talk = await talk.append(*await opening(where.cwd, where.found))
+    return talk
+
+
+@asynccontextmanager
+async def _around(
+    store: Store, session: Session, source: Source, found: Configured, watcher: Watcher
+) -> AsyncIterator[Folder]:
+    """What stands around a session: commands, hooks, a mirror; and its end, whatever ends it."""
+    settings, folder = found.settings, Path.cwd()
+    mirror = None
+    if settings.mirror:
+        from recollect.agent.mirroring import Mirror
+
+        mirror = Mirror(store, settings.mirror, autosave_seconds=settings.autosave_seconds)
+        mirror.start()
+    more = (mirror.hook(),) if mirror is not None else ()
+    hooks = hooks_for(found, *more, tell=watcher.warn)
+    commands = commands_for(found)
+    reason = "done"
+    try:
+        await hooks.fire(SessionStart(session=session.id, time=now(), source=source))
+        yield Folder(folder, found, identify(folder), commands, hooks)
+    except BaseException as error:
+        reason = type(error).__name__
+        raise
+    finally:
+        await commands.close()
+        ended = SessionEnd(session=session.id, time=now(), reason=reason)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(hooks.fire(ended), None if reason == "done" else HURRY)
+        if mirror is not None:
+            told = set(mirror.warnings)
+            await mirror.close()
+            for warning in (each for each in mirror.warnings if each not in told):
+                watcher.warn(warning)
+
+
+# --- the model ---------------------------------------------------------------------------------
+
+
+async def _choose(
+    view: View,
+    message: Message | None,
+    wish: Wish,
+    settings: Settings,
+    first: HttpModel,
+    down: set[str],
+) -> str:
+    """By the settings' routing; the choice holds for the prompt."""
+    given = settings.routing
+    if not given.fallback and not given.classifier:
+        return first.name
+    from recollect.models import routing
+
+    options = [routing.Option(name, name, when) for name, when in given.choices.items()]
+    chain: list[routing.Strategy] = [routing.fallback(given.fallback), routing.override]
+    named = first.name if wish.model else ""
+    if given.classifier and not named and message is not None:
+        view = view.append(Entry("prompt", view.head, now(), message))
+        async with open_model(given.classifier, settings) as judge:
+            chain.append(routing.classifier(asking(judge), options))
+            situation = routing.Situation("", view, first.name, named, frozenset(down))
+            return (await routing.route(chain, situation)).model
+    situation = routing.Situation("", view, first.name, named, frozenset(down))
+    return (await routing.route(chain, situation)).model
+
+
+def _has_spare(error: ModelError, settings: Settings, down: set[str]) -> bool:
+    from recollect.models.routing import is_down
+
+    return is_down(error) and bool(set(settings.routing.fallback) - down)
