@@ -17,7 +17,18 @@ import msgspec
 
 from recollect.codecs.assembling import Assembly
 from recollect.codecs.wire import Delta, Prompt
-from recollect.entries import Body, Context, Entry, Message, Note, Request, Text, Usage
+from recollect.entries import (
+    Body,
+    Context,
+    Entry,
+    Message,
+    Note,
+    Request,
+    Text,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
 from recollect.errors import HeadMoved, ModelError
 from recollect.models.contract import Model, Retrying, partial_of
 from recollect.resuming import keep_counts
@@ -25,6 +36,7 @@ from recollect.store.contract import Store
 from recollect.store.ids import new_id, now
 from recollect.view.view import View
 
+NOT_RUN = "this call was interrupted before it was run"
 DRAFT_EVERY = 0.5  # seconds between two drafts of a reply in progress
 
 
@@ -97,7 +109,37 @@ async def exchange(
         # whoever cancels must not lose what was read: the store is quick, and it is asked in full
         await asyncio.shield(reply.give_up(None, ""))
         raise
-    yield Answered(message, await reply.keep(message))
+    yield Answered(message, await _kept(reply, message))
+
+
+async def _kept(reply: _Reply, message: Message) -> Conversation:
+    """Whoever cancels while the reply is being kept finds it kept, and each of its calls with a
+    result that says it was not run."""
+    keeping = asyncio.ensure_future(reply.keep(message))
+    try:
+        return await asyncio.shield(keeping)
+    except asyncio.CancelledError:
+        await asyncio.shield(leave(await keeping, message))
+        raise
+
+
+async def leave(talk: Conversation, reply: Message) -> None:
+    """A reply whose calls nobody is going to run: the log says so of each."""
+    told = (Text(text=f"Error: {NOT_RUN}"),)
+    answers = [
+        ToolResult(
+            call_id=part.id,
+            name=part.name,
+            content=told,
+            is_error=True,
+            status="interrupted",
+            time=now(),
+        )
+        for part in reply.parts
+        if isinstance(part, ToolCall)
+    ]
+    if answers:
+        await talk.append(*(Message(role="user", parts=(answer,)) for answer in answers))
 
 
 class _Reply:

@@ -10,6 +10,7 @@ repeats itself is told once and stopped the second time.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
@@ -17,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-from recollect.agent.asking import Answered, Conversation, added_up, exchange, said, text_of
+from recollect.agent.asking import Answered, Conversation, added_up, exchange, leave, said, text_of
 from recollect.agent.compacting import Ask
 from recollect.agent.events import AfterAgent, BeforeAgent, BeforeModel, LoopDetected, after_model
 from recollect.agent.hooks import Hooks
@@ -161,20 +162,25 @@ class _Run:
     async def _turn(self) -> AsyncGenerator[AgentEvent, None]:
         """A reply, and what it calls."""
         self.loop = self.reply = None
-        async with aclosing(self._answer()) as events:
-            async for event in events:
-                yield event
-        calls = self._calls()
-        for call in calls:
-            self.loop = self.watch.call(call.name, call.arguments) or self.loop
-        stopped = self.watch.verdict == "stop"
-        if self.loop is not None:
-            yield await self._looping(self.loop, stopped=stopped)
+        try:
+            async with aclosing(self._answer()) as events:
+                async for event in events:
+                    yield event
+            calls = self._calls()
+            for call in calls:
+                self.loop = self.watch.call(call.name, call.arguments) or self.loop
+            stopped = self.watch.verdict == "stop"
+            if self.loop is not None:
+                yield await self._looping(self.loop, stopped=stopped)
+        except (asyncio.CancelledError, GeneratorExit):
+            if self.reply is not None:
+                await asyncio.shield(leave(self.talk, self.reply))
+            raise
         agent = self.agent
         given = agent.tools, agent.roots, agent.permit, agent.hooks, agent.guard
         work = Work(self.talk, calls, *given)
         if self.loop is not None and stopped:
-            await work.refuse("you repeat yourself, so it was not run")
+            await asyncio.shield(work.refuse("you repeat yourself, so it was not run"))
         async with aclosing(work.events()) as done:
             async for ran in done:
                 yield ran
@@ -235,14 +241,15 @@ class _Run:
         self.watch.begin_reply()
         async with aclosing(exchange(talk, agent.model, agent.prompt())) as events:
             async for event in events:
-                yield event
                 if isinstance(event, Answered):
                     self.reply, self.talk = event.message, event.talk
-                elif isinstance(event, Retrying):
+                yield event
+                if isinstance(event, Retrying):
                     self.watch.begin_reply()
-                elif event.kind == "text" and (found := self.watch.text(event.text)):
-                    self.loop = found
-                    break
+                elif isinstance(event, Delta) and event.kind == "text":
+                    self.loop = self.watch.text(event.text)
+                    if self.loop is not None:
+                        break
         if self.reply is None:
             self.talk = await caught_up(talk)  # what came is kept as an interrupted reply
             return

@@ -63,7 +63,7 @@ class Means(Protocol):
 
 async def make_room(talk: Conversation, budget: Budget, means: Means) -> Made:
     before, found = talk.view.tokens, None
-    talk = await _summed_up(talk, means)
+    talk = await _summed_up(talk, budget, means)
     if is_due(talk.view, budget):
         talk, found = await _compacted(talk, budget, means)
     limit = int(budget.window * FULL)
@@ -84,13 +84,15 @@ async def make_room(talk: Conversation, budget: Budget, means: Means) -> Made:
     return Made(talk, MadeRoom(before, talk.view.tokens, found))
 
 
-async def _summed_up(talk: Conversation, means: Means) -> Conversation:
+async def _summed_up(talk: Conversation, budget: Budget, means: Means) -> Conversation:
     """Long output of the tools that are to be summed up, by whoever writes snapshots."""
     if not means.summarise or means.ask is None:
         return talk
-    from recollect.agent.summarising import plan_summaries
+    from recollect.agent.summarising import ROOM, plan_summaries
 
-    edits = await plan_summaries(talk.view, means.ask, means.summarise, means.summary_tokens)
+    named, limit = means.summarise, means.summary_tokens
+    room = min(ROOM, budget.window // 2)  # a small model would be asked for more than it takes
+    edits = await plan_summaries(talk.view, means.ask, named, limit, room=room)
     return await talk.append(*edits) if edits else talk
 
 

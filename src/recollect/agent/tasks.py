@@ -20,15 +20,15 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from recollect.agent.asking import Answered, Conversation
+from recollect.agent.asking import Answered, Conversation, added_up, text_of
 from recollect.agent.loop import Agent, Finished
-from recollect.agent.working import Calling
-from recollect.entries import Body, Message, Note, Text, ToolCall, ToolResult, Usage, json_text
+from recollect.agent.working import Calling, ToolStopped
+from recollect.entries import Body, Message, Note, Text, ToolResult, Usage, json_text
 from recollect.errors import RecollectError
 from recollect.snapshot.texts import one_line
 from recollect.store.contract import Project
 from recollect.store.ids import is_id
-from recollect.tools.contract import Effect, Outcome, Place, Tool, ToolFailed, tool
+from recollect.tools.contract import BROKEN, Effect, Outcome, Place, Tool, ToolFailed, tool
 from recollect.transcripts.claude_agents import NAME as IMPORTED
 from recollect.transcripts.claude_agents import PARENT, SUBAGENT
 from recollect.view.view import View
@@ -73,7 +73,7 @@ def task_tool(
         prompt: the whole task, with all that has to be known and what is to be answered
         """
         title = _checked(description, prompt)
-        talk = await _begun(title, prompt, place, await opening(), project)
+        talk = await _begun(title, place, await opening(), project)
         return await _worked(helper, talk, prompt, place)
 
     return task
@@ -151,42 +151,19 @@ def _subagent_note(session: str, title: str, call: str) -> Note:
 
 
 async def _begun(
-    title: str,
-    prompt: str,
-    place: Place,
-    messages: Sequence[Message],
-    project: Project | None,
+    title: str, place: Place, messages: Sequence[Message], project: Project | None
 ) -> Conversation:
     """A session for the sub-agent, linked both ways before anything happens in it."""
     store, above = place.store, place.view
     if store is None or above is None or not place.session:
         raise ToolFailed("nothing is recorded here, and a sub-agent needs a session of its own")
-    call = _call_of(above, prompt)
+    call = place.call
     made = await store.create(project=project, title=title)
     view = View.fold(counter=above.log.counter, policy=above.policy)
     talk = Conversation(store, made.id, view)
     talk = await talk.append(_caller_note(place.session, call), *messages)
-    # beside the path: its head belongs to whoever runs the calls, and tasks may run together
-    link = _subagent_note(made.id, title, call)
-    await store.branch(place.session, (link,), at=above.head)
+    await place.note(_subagent_note(made.id, title, call))
     return talk
-
-
-def _call_of(view: View, prompt: str) -> str:
-    """The id of the call with this prompt in the newest reply; none when it is not the only one."""
-    spoke = view.log.message(view.state.spoke) if view.state.spoke >= 0 else None
-    calls = [part for part in spoke.parts if isinstance(part, ToolCall)] if spoke else []
-    mine = [call.id for call in calls if call.name == TASK and _prompt_of(call) == prompt]
-    return mine[0] if len(mine) == 1 else ""
-
-
-def _prompt_of(call: ToolCall) -> str | None:
-    try:
-        given = json.loads(call.arguments)
-    except (ValueError, RecursionError):
-        return None
-    prompt = given.get("prompt") if isinstance(given, dict) else None
-    return prompt if isinstance(prompt, str) else None
 
 
 # --- the work ----------------------------------------------------------------------------------
@@ -201,9 +178,8 @@ class _Done(NamedTuple):
     usage: Usage = Usage()
 
     def heard(self, reply: Message) -> _Done:
-        said = "".join(part.text for part in reply.parts if isinstance(part, Text))
-        spent = self.usage if reply.usage is None else total((self.usage, reply.usage))
-        return self._replace(said=said.strip() or self.said, turns=self.turns + 1, usage=spent)
+        said, spent = text_of(reply).strip(), added_up(self.usage, reply.usage)
+        return self._replace(said=said or self.said, turns=self.turns + 1, usage=spent)
 
 
 async def _worked(helper: Agent, talk: Conversation, prompt: str, place: Place) -> Outcome:
@@ -218,7 +194,9 @@ async def _worked(helper: Agent, talk: Conversation, prompt: str, place: Place) 
                 elif isinstance(event, Finished):
                     why = event.why
     except RecollectError as error:
-        return _failed(done, f"the sub-agent failed: {one_line(str(error), _REASON)}", "error")
+        # where the machine is at fault, the caller has to stop as well
+        status = BROKEN if isinstance(error, ToolStopped) else "error"
+        return _failed(done, f"the sub-agent failed: {one_line(str(error), _REASON)}", status)
     if why == "turns":
         return _failed(done, f"the sub-agent did not finish within {helper.max_turns} turns", why)
     if why == "loop":
@@ -251,12 +229,6 @@ def _told(done: _Done, how: Literal["answered", "ended"]) -> str:
 
 
 # --- what it took ------------------------------------------------------------------------------
-
-
-def total(parts: Iterable[Usage]) -> Usage:
-    """Tokens, added up."""
-    found = tuple(parts)
-    return Usage(**{name: sum(getattr(one, name) for one in found) for name in _COUNTED})
 
 
 def _spent(usage: Usage) -> str:

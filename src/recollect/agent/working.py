@@ -18,7 +18,7 @@ import msgspec
 from recollect.agent.asking import Conversation
 from recollect.agent.events import AfterTool, BeforeTool
 from recollect.agent.hooks import Hooks
-from recollect.entries import Message, Note, Text, ToolCall, ToolResult
+from recollect.entries import Body, Message, Note, Text, ToolCall, ToolResult
 from recollect.errors import RecollectError
 from recollect.store.ids import now
 from recollect.tools.contract import BROKEN, Outcome, Place, Tool, ToolFailed
@@ -81,6 +81,7 @@ class Work:
         self._left = list(calls)
         self._tools = {tool.name: tool for tool in tools}
         self._roots, self._permit, self._hooks, self._guard = roots, permit, hooks, guard
+        self._appending, self._keeping = asyncio.Lock(), asyncio.Lock()
         self._keeper = FileKeeper(talk.store, talk.session, roots, self._note)
 
     async def events(self) -> AsyncGenerator[Calling | Ran, None]:
@@ -157,7 +158,8 @@ class Work:
         if refused:
             return _refusal(refused)
         talk, keep = self.talk, self._before_change
-        place = Place(self._roots, talk.session, talk.store, talk.view, before_change=keep)
+        where = (self._roots, talk.session, talk.store, talk.view)
+        place = Place(*where, before_change=keep, call=call.id, note=self._note)
         try:
             return await tool(call.arguments, place)
         except Exception as error:  # noqa: BLE001 - whatever a tool does wrong, the session goes on
@@ -172,13 +174,24 @@ class Work:
         await self._keeper.before_change(path)
 
     async def _note(self, note: Note) -> None:
-        """What a file was before a tool changed it, and after."""
-        self.talk = await self.talk.append(note)
+        """What a file was before a tool changed it, and after; or which session a call began."""
+        await asyncio.shield(self._append(note))
+
+    async def _append(self, body: Body) -> None:
+        async with self._appending:  # calls that run together may each have something to note
+            self.talk = await self.talk.append(body)
 
     async def _keep(self, call: ToolCall, result: ToolResult) -> None:
-        await self._keeper.settle()
-        self.talk = await self.talk.append(Message(role="user", parts=(result,)))
-        self._left.remove(call)
+        # cancelled between a write and our knowing of it, we would not know where to go on
+        await asyncio.shield(self._kept(call, result))
+
+    async def _kept(self, call: ToolCall, result: ToolResult) -> None:
+        async with self._keeping:
+            if call not in self._left:
+                return  # it was kept after all, while we gave up
+            await self._keeper.settle()
+            await self._append(Message(role="user", parts=(result,)))
+            self._left.remove(call)
 
     async def _give_up(self) -> None:
         unknown = msgspec.structs.replace(_error(UNKNOWN_OUTCOME), status="interrupted")

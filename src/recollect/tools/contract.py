@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal, TypeAlias, cast, get_type_hints
 import msgspec
 
 from recollect.codecs.wire import Declaration
-from recollect.entries import Content, Text, json_text
+from recollect.entries import Content, Note, Text, json_text
 from recollect.store.contract import Store
 from recollect.view.view import View
 
@@ -64,6 +64,10 @@ async def _unkept(path: Path) -> None:
     del path
 
 
+async def _unnoted(note: Note) -> None:
+    del note
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a call happens: what tools may see and touch. The agent makes one for each call."""
@@ -76,6 +80,8 @@ class Place:
     before_change: Callable[[Path], Awaitable[None]] = (
         _unkept  # keeps a file, so that it comes back
     )
+    call: str = ""  # the call's id
+    note: Callable[[Note], Awaitable[None]] = _unnoted  # into the log, before the call's result
 
     @property
     def root(self) -> Path:
