@@ -22,6 +22,7 @@ from bench import (
     searching,
     sizes,
     startup,
+    turning,
     viewing,
 )
 from bench import upkeep as indexing
@@ -45,6 +46,7 @@ BENCHMARKS: dict[str, Callable[[Setting], report.Table]] = {
     "retention": viewing.retention,
     "encode": coding.encode,
     "decode": coding.decode,
+    "turns": turning.turning,
 }
 _EXAMPLES = """examples:
   uv run python -m bench                       everything of ours

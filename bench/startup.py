@@ -1,56 +1,246 @@
-"""How long `recollect --version` takes, against a bare interpreter."""
+"""How long `recollect --version` takes, and from a command to the first byte that a model gets.
+
+Everything is held against a bare interpreter, in one run, the commands in turn.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import os
 import resource
+import shutil
+import socket
 import statistics
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from bench.measure import Setting, progress
+from bench import conversation
+from bench.measure import Failed, Setting, fresh, progress
 from bench.report import Row, Table, seconds
+
+_BARE = "python -c pass"
+_NEW = "recollect -p, a new session, to the first byte"
+_TARGETS = {"recollect --version": 2.5, _NEW: 6.0}
+_ANSWER = (
+    b'{"choices":[{"message":{"role":"assistant","content":"Hello."},"finish_reason":"stop"}]}'
+)
+_SETTINGS = """model = "bench"
+
+[models.bench]
+url = "http://127.0.0.1:{port}/v1"
+window = 100_000_000
+"""
+# what anybody pays who sends a request from Python's event loop, without a program around it
+_LEAST = {
+    "asyncio alone, to the first byte": """
+import asyncio, sys
+async def ask():
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(sys.argv[1]))
+    writer.write(b"POST / HTTP/1.1\\r\\nContent-Length: 2\\r\\n\\r\\n{}")
+    await reader.read()
+    writer.close()
+asyncio.run(ask())
+print("Hello.")
+""",
+    "httpx alone, to the first byte": """
+import asyncio, httpx, sys
+async def ask():
+    async with httpx.AsyncClient() as client:
+        await client.post(f"http://127.0.0.1:{sys.argv[1]}/", content=b"{}")
+asyncio.run(ask())
+print("Hello.")
+""",
+}
+_FILES = 12
+_BATCH = 1_000
+_TIMEOUT = 120
+_PIPES: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL}
+
+
+class Took(NamedTuple):
+    wall: float
+    cpu: float
 
 
 def startup(setting: Setting) -> Table:
-    commands = {
-        "python -c pass": [sys.executable, "-c", "pass"],
-        'python -c "import recollect"': [sys.executable, "-c", "import recollect"],
+    commands: dict[str, Callable[[], Took]] = {
+        _BARE: _until_its_end([sys.executable, "-c", "pass"]),
+        'python -c "import recollect"': _until_its_end([sys.executable, "-c", "import recollect"]),
     }
     for name in ("recollect", "hermes") if setting.peers else ("recollect",):
         beside = Path(sys.executable).parent / name
         if beside.exists():
-            commands[f"{name} --version"] = [str(beside), "--version"]
-    if "recollect --version" not in commands:
-        setting.notes.append("recollect --version: no console script beside this interpreter")
-    took = _interleaved(commands, setting.scale.starts)
-    base_wall, base_cpu = (statistics.median(x) for x in zip(*took["python -c pass"], strict=True))
-    rows: list[Row] = []
-    for name, pairs in list(took.items())[1:]:
-        wall, cpu = (statistics.median(x) for x in zip(*pairs, strict=True))
-        if name == "hermes --version":
-            rows[-1].peers["hermes --version"] = wall / base_wall
-            continue
-        target = 2.5 if name == "recollect --version" else None
-        rows.append(
-            Row(f"{name}, wall", wall / base_wall, target, seconds(base_wall), rounds=pairs)
-        )
-        rows.insert(-1, Row(f"{name}, CPU", cpu / base_cpu, None, seconds(base_cpu)))
-    note = f"1 is `python -c pass`; median of {setting.scale.starts} interleaved runs each."
+            commands[f"{name} --version"] = _until_its_end([str(beside), "--version"])
+    with fresh(setting.disk) as place:
+        if "recollect --version" not in commands:
+            setting.notes.append("recollect: no console script beside this interpreter")
+            sending = {}
+        else:
+            sending = _sending(place, setting.scale.views[1])
+        took = _interleaved(commands | sending, setting.scale.starts)
+    rows = _rows(took)
+    note = (
+        f"1 is `{_BARE}`; median of {setting.scale.starts} interleaved runs each. To the first "
+        "byte: from starting the command to the first byte of the request that a server of the "
+        "bench, on this machine, receives, over plain HTTP; CPU is what the command's own threads "
+        "had used by then. A new session looks at its folder and tells what it sees; with -c the "
+        "whole session is read, and where it is over the budget the first request is the one for "
+        "its summary. Each run finds the session as it was. Beside them the least that a program "
+        "pays which sends two bytes from an event loop, without and with httpx."
+    )
     return Table("startup", "Start-up", note, tuple(rows))
 
 
-def _interleaved(commands: dict[str, list[str]], runs: int) -> dict[str, list[tuple[float, float]]]:
-    took: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
+def _rows(took: dict[str, list[Took]]) -> list[Row]:
+    base = {clock: _median(took[_BARE], clock) for clock in Took._fields}
+    rows: list[Row] = []
+    for name, runs in list(took.items())[1:]:
+        ratio = {clock: _median(runs, clock) / base[clock] for clock in Took._fields}
+        if name == "hermes --version":
+            rows[-1].peers[name] = ratio["wall"]
+            continue
+        rows.append(Row(f"{name}, CPU", ratio["cpu"], None, seconds(base["cpu"])))
+        beside, target = seconds(base["wall"]), _TARGETS.get(name)
+        rows.append(Row(f"{name}, wall", ratio["wall"], target, beside, rounds=runs))
+    return rows
+
+
+def _median(runs: list[Took], clock: str) -> float:
+    return float(statistics.median(getattr(one, clock) for one in runs))
+
+
+def _interleaved(commands: dict[str, Callable[[], Took]], runs: int) -> dict[str, list[Took]]:
+    took: dict[str, list[Took]] = {name: [] for name in commands}
     for number in range(runs + 1):
         if number % 5 == 0:
             progress(f"start-up {number}/{runs}")
         for name, command in commands.items():
-            before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-            subprocess.run(command, check=False, capture_output=True, cwd="/")
-            wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
-            cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            one = command()
             if number:  # the first fills the page cache
-                took[name].append((wall, cpu))
+                took[name].append(one)
     return took
+
+
+def _until_its_end(command: list[str]) -> Callable[[], Took]:
+    def run() -> Took:
+        before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        subprocess.run(command, check=False, capture_output=True, cwd="/")
+        wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+        return Took(wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+
+    return run
+
+
+# --- to the first byte ---------------------------------------------------------------------------
+
+
+def _sending(place: Path, n: int) -> dict[str, Callable[[], Took]]:
+    server, folder = _Server(), place / "folder"
+    folder.mkdir()
+    for number in range(_FILES):
+        (folder / f"file_{number}.py").write_text(f"number = {number}\n")
+    found = {}
+    for name, code in _LEAST.items():
+        command = [sys.executable, "-c", code, str(server.port)]
+        found[name] = _until_first_byte(command, place, folder, server)
+    program = str(Path(sys.executable).parent / "recollect")
+    for name, options, filled in (
+        (_NEW, ["-p", "hi"], 0),
+        ("recollect -c -p, 100 messages, to the first byte", ["-c", "-p", "hi"], 100),
+        (f"recollect -c -p, {n:,} messages, to the first byte", ["-c", "-p", "hi"], n),
+    ):
+        home = place / f"home-{filled}"
+        home.mkdir()
+        (home / "settings.toml").write_text(_SETTINGS.format(port=server.port))
+        if filled:
+            progress(f"start-up: a session of {filled:,} messages")
+            asyncio.run(_filled(home, folder, filled))
+        found[name] = _until_first_byte([program, *options], home, folder, server, again=filled > 0)
+    return found
+
+
+async def _filled(home: Path, folder: Path, n: int) -> None:
+    from recollect import open_store
+    from recollect.workspace.project import identify
+
+    async with open_store(home / "recollect.db") as store:
+        session = await store.create(project=identify(folder))
+        parent = None
+        for first in range(0, n, _BATCH):
+            more = conversation.messages(min(_BATCH, n - first), first)
+            parent = (await store.append(session.id, more, parent=parent))[-1].id
+        await store.index_now()
+
+
+def _until_first_byte(
+    command: list[str], home: Path, folder: Path, server: _Server, *, again: bool = False
+) -> Callable[[], Took]:
+    """`again`: each run finds the home as it is now, whatever the one before made of it."""
+    # an installed program has its bytecode; a variable that keeps Python from writing it lies
+    given = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    environment = {**given, "RECOLLECT_HOME": str(home)}
+    kept = home.with_name(f"{home.name}-kept")
+    if again:
+        shutil.copytree(home, kept)
+
+    def run() -> Took:
+        if again:
+            shutil.rmtree(home)
+            shutil.copytree(kept, home)
+        server.first = None
+        began = time.perf_counter()
+        started = subprocess.Popen(command, cwd=folder, env=environment, text=True, **_PIPES)
+        server.caller = started.pid
+        said, complaint = started.communicate(timeout=_TIMEOUT)
+        if started.returncode or server.first is None or said.strip() != "Hello.":
+            raise Failed(f"{command}: {said[-200:]} {complaint[-600:]}")
+        return Took(server.first - began, server.cpu)
+
+    return run
+
+
+class _Server:
+    """Answers every request with one sentence, and knows when the first byte came."""
+
+    def __init__(self) -> None:
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listening.getsockname()[1]
+        self.first: float | None = None
+        self.caller, self.cpu = 0, 0.0  # whose request it is, and what it had spent by then
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            with self._listening.accept()[0] as client:
+                self._answer(client)
+
+    def _answer(self, client: socket.socket) -> None:
+        data = client.recv(65_536)
+        if self.first is None:
+            self.first, self.cpu = time.perf_counter(), _spent(self.caller)
+        while b"\r\n\r\n" not in data:
+            data += client.recv(65_536)
+        head, _, body = data.partition(b"\r\n\r\n")
+        length = next(
+            int(line.split(b":")[1])
+            for line in head.split(b"\r\n")
+            if line.lower().startswith(b"content-length:")
+        )
+        missing = length - len(body)
+        while missing:
+            missing -= len(client.recv(min(missing, 1_048_576)))
+        client.sendall(
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n"
+            b"Content-Length: %d\r\n\r\n%s" % (len(_ANSWER), _ANSWER)
+        )
+
+
+def _spent(process: int) -> float:
+    """Seconds on a processor, of all its threads; what it started itself is not counted."""
+    threads = Path(f"/proc/{process}/task").glob("*/schedstat")
+    return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e9

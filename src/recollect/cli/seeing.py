@@ -67,8 +67,9 @@ async def _entries(store: Store, session: Session, asked: Entry | None) -> tuple
 
 
 def model_of(entries: Iterable[Entry]) -> str:
-    """The newest known model; else the newest that was named at all."""
-    names = [e.body.model for e in entries if isinstance(e.body, Message) and e.body.model][::-1]
+    """The newest known model that was asked or spoke; else the newest that was named at all."""
+    bodies = [entry.body for entry in entries if isinstance(entry.body, Message | Request)]
+    names = [body.model for body in reversed(bodies) if body.model]
     return next((name for name in names if is_known(name)), names[0] if names else "")
 
 

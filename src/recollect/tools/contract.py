@@ -1,7 +1,7 @@
 """What it is to be a tool: a name, what the model is told of it, a function, what it may touch.
 
-A tool is an ordinary async function with typed parameters and a docstring; `tool` makes it one. The
-parameters become a JSON Schema, the docstring's first paragraph what the model is told, and lines
+A tool is an ordinary function with typed parameters and a docstring; `tool` makes it one. One that
+is not async runs in a thread, so that nothing else waits for it. The parameters become a JSON Schema, the docstring's first paragraph what the model is told, and lines
 such as `path: where to look` under it what it is told of each parameter. A parameter named `place`
 is not the model's: it is where the call happens. What a function raises on purpose (`ToolFailed`)
 and arguments that do not fit become a result with `is_error`, which the model reads; nothing that a
@@ -10,6 +10,7 @@ model writes can make a tool raise anything else.
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import inspect
 import json
@@ -90,6 +91,7 @@ class Place:
 
 Given: TypeAlias = "str | Outcome"
 Run: TypeAlias = Callable[..., Awaitable[Given]]
+Plain: TypeAlias = Callable[..., Given]
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,10 +116,10 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         return Outcome(content=(Text(text=made),)) if isinstance(made, str) else made
 
 
-def tool(effect: Effect, name: str = "") -> Callable[[Run], Tool]:
+def tool(effect: Effect, name: str = "") -> Callable[[Run | Plain], Tool]:
     """Makes a tool of a function: `@tool("read")`."""
 
-    def make(function: Run) -> Tool:
+    def make(function: Run | Plain) -> Tool:
         called = name or function.__name__
         hints = get_type_hints(function)
         told, parameters = _told(inspect.getdoc(function) or "", hints)
@@ -139,13 +141,23 @@ def tool(effect: Effect, name: str = "") -> Callable[[Run], Tool]:
             declaration=Declaration(
                 name=called, description=told, parameters=json_text(_schema(arguments))
             ),
-            run=function,
+            run=_awaited(function),
             effect=effect,
             arguments=arguments,
             wants_place="place" in hints,
         )
 
     return make
+
+
+def _awaited(function: Run | Plain) -> Run:
+    if inspect.iscoroutinefunction(function):
+        return cast("Run", function)
+
+    async def run(**given: Any) -> Given:
+        return await asyncio.to_thread(cast("Plain", function), **given)
+
+    return run
 
 
 def _told(doc: str, names: Collection[str]) -> tuple[str, dict[str, str]]:

@@ -1,0 +1,131 @@
+"""The agent's turn as a person has it: a store on disk, rules, view, budget, the request's bytes.
+
+The model takes no time and answers from a script, but everything up to the bytes of the request is
+done by `HttpModel` itself: the prompt, the wire, the encoder that remembers, the chunks joined.
+Nothing is sent. What was measured is checked in the same process: the last request has every
+message, and the store too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import AsyncExitStack, aclosing
+from pathlib import Path
+from typing import Any
+
+from bench import conversation
+from bench.turning_script import Script, Watch
+from recollect import open_store
+from recollect.agent.asking import Conversation
+from recollect.agent.loop import Agent, Finished
+from recollect.codecs.wire import Delta, Prompt
+from recollect.compaction.proposing import Budget
+from recollect.entries import Message, Text, ToolCall
+from recollect.models.choosing import look_up
+from recollect.models.client import HttpModel
+from recollect.models.contract import Event, Shown
+from recollect.resuming import resume
+from recollect.settings import Settings
+from recollect.tokens import counter_for
+from recollect.tools.contract import Tool, tool
+
+MODEL = "gpt-4o"
+SESSION = f"{1:032x}"
+_FILE = "store.db"
+_BATCH = 1_000
+# everything is sent, as the peers send everything: no compaction in what is measured
+_ENDLESS = Budget(100_000_000, 90_000_000, 80_000_000, 10_000)
+
+
+async def prepare(place: Path, n: int) -> dict[str, Any]:
+    """A session that already has n messages."""
+    async with open_store(place / _FILE) as store:
+        await store.create(id=SESSION)
+        parent = None
+        for first in range(0, n, _BATCH):
+            more = conversation.messages(min(_BATCH, n - first), first)
+            parent = (await store.append(SESSION, more, parent=parent))[-1].id
+        await store.index_now()
+    return {"messages": n}
+
+
+class _Encoding:
+    """Writes each request as `HttpModel` would send it, and answers from a script at once."""
+
+    def __init__(self, replies: Iterator[Message], piece: int) -> None:
+        self._http = HttpModel(look_up(MODEL, Settings(), lambda _: None))
+        self._replies, self._piece = replies, piece
+        self.body = b""
+        self.name = self._http.name
+
+    async def stream(self, messages: Shown, prompt: Prompt) -> AsyncGenerator[Event, None]:
+        prompt = self._http.prompt(prompt)
+        self.body = self._http.body(self._http.wire(prompt), messages, prompt)
+        reply = next(self._replies)
+        for part in reply.parts:
+            if isinstance(part, Text):
+                size = self._piece or len(part.text)
+                for start in range(0, len(part.text), size):
+                    yield Delta("text", part.text[start : start + size])
+            elif isinstance(part, ToolCall):
+                yield Delta("call", part.arguments, part.name)
+        yield reply
+
+
+def _reader(outputs: Iterator[str]) -> Tool:
+    @tool("read")
+    async def read_file(path: str, limit: int) -> str:
+        """Read a file.
+
+        path: which one
+        limit: how many lines
+        """
+        del path, limit
+        return next(outputs)
+
+    return read_file
+
+
+async def turns(
+    place: Path, sizes: tuple[int, ...], count: int, warm_up: int, piece: int = 0
+) -> dict[str, Any]:
+    """Sessions of several lengths in turn, so that what the machine does hits all of them."""
+    async with AsyncExitStack() as stack:
+        sessions = []
+        for n in sizes:
+            store = await stack.enter_async_context(open_store(place / str(n) / _FILE))
+            view = await resume(store, SESSION, counter=counter_for(MODEL))
+            talk, script = Conversation(store, SESSION, view), Script(n, warm_up + count)
+            sessions.append(_Session(n, talk, script, Watch(warm_up), piece))
+        for number in range(warm_up + count):
+            for session in sessions:
+                await session.turn(number)
+        return {str(session.n): await session.checked() for session in sessions}
+
+
+class _Session:
+    def __init__(
+        self, n: int, talk: Conversation, script: Script, watch: Watch, piece: int
+    ) -> None:
+        self.n, self.talk, self.script, self.watch = n, talk, script, watch
+        self.model = _Encoding(iter(script.replies), piece)
+        tools = (_reader(iter(script.outputs)),)
+        self.agent = Agent(model=self.model, tools=tools, budget=_ENDLESS)
+
+    async def turn(self, number: int) -> None:
+        with self.watch.turn():
+            async with aclosing(self.agent.run(self.talk, self.script.questions[number])) as events:
+                async for event in events:
+                    if isinstance(event, Finished):
+                        assert (event.why, event.turns) == ("answered", 2)
+                        self.talk = event.talk
+
+    async def checked(self) -> dict[str, Any]:
+        entries = await self.talk.store.path(SESSION)
+        kept = sum(isinstance(entry.body, Message) for entry in entries)
+        expected = self.n + 4 * len(self.script.questions)
+        assert kept == expected, f"{kept} messages were kept, not {expected}"
+        sent = len(json.loads(self.model.body)["messages"])
+        assert sent == expected - 1, f"{sent} messages were sent, not {expected - 1}"
+        return self.watch.found() | {"bytes": len(self.model.body)}
