@@ -18,7 +18,8 @@ from bench import conversation
 from bench.turning_script import Script, Watch
 from recollect import open_store
 from recollect.agent.asking import Conversation
-from recollect.agent.loop import Agent, Finished
+from recollect.agent.loop import Agent
+from recollect.agent.progress import Finished
 from recollect.codecs.wire import Delta, Prompt
 from recollect.compaction.proposing import Budget
 from recollect.entries import Message, Text, ToolCall
@@ -115,7 +116,7 @@ class _Session:
 
     async def turn(self, number: int) -> None:
         with self.watch.turn():
-            async with aclosing(self.agent.run(self.talk, self.script.questions[number])) as events:
+            async with aclosing(self.agent.run(self.script.questions[number], self.talk)) as events:
                 async for event in events:
                     if isinstance(event, Finished):
                         assert (event.why, event.turns) == ("answered", 2)

@@ -13,12 +13,15 @@ ROOT = Path(__file__).parent.parent
 
 def test_the_public_names_are_these() -> None:
     assert sorted(recollect.__all__) == [
+        "Agent",
         "Budget",
+        "Conversation",
         "Delta",
         "Entry",
         "FileRef",
         "HeadMoved",
         "Hit",
+        "Hooks",
         "InlineData",
         "Message",
         "Note",
@@ -32,7 +35,9 @@ def test_the_public_names_are_these() -> None:
         "Text",
         "Thought",
         "Title",
+        "Tool",
         "ToolCall",
+        "ToolFailed",
         "ToolResult",
         "Usage",
         "View",
@@ -46,6 +51,7 @@ def test_the_public_names_are_these() -> None:
         "propose",
         "repair",
         "resume",
+        "tool",
     ]
     assert all(hasattr(recollect, name) for name in recollect.__all__)
 

@@ -10,7 +10,10 @@ __version__ = "0.1.0"
 TYPE_CHECKING = False  # type checkers know the name; importing `typing` would double the start-up
 
 if TYPE_CHECKING:
+    from recollect.agent.asking import Conversation as Conversation
     from recollect.agent.compacting import compact as compact
+    from recollect.agent.hooks import Hooks as Hooks
+    from recollect.agent.loop import Agent as Agent
     from recollect.codecs.repair import repair as repair
     from recollect.codecs.wire import Delta as Delta
     from recollect.codecs.wire import Prompt as Prompt
@@ -39,6 +42,9 @@ if TYPE_CHECKING:
     from recollect.store.contract import Store as Store
     from recollect.store.sqlite import open_store as open_store
     from recollect.tokens import counter_for as counter_for
+    from recollect.tools.contract import Tool as Tool
+    from recollect.tools.contract import ToolFailed as ToolFailed
+    from recollect.tools.contract import tool as tool
     from recollect.view.rules import Rules as Rules
     from recollect.view.rules import plan as plan
     from recollect.view.view import View as View
@@ -60,7 +66,10 @@ _HOMES = {
     "recollect.errors": ("HeadMoved", "RecollectError"),
     "recollect.store.contract": ("Hit", "Project", "Query", "Session", "Store"),
     "recollect.store.sqlite": ("open_store",),
+    "recollect.agent.asking": ("Conversation",),
     "recollect.agent.compacting": ("compact",),
+    "recollect.agent.hooks": ("Hooks",),
+    "recollect.agent.loop": ("Agent",),
     "recollect.codecs.repair": ("repair",),
     "recollect.codecs.wire": ("Delta", "Prompt"),
     "recollect.compaction.fitting": ("fit",),
@@ -68,6 +77,7 @@ _HOMES = {
     "recollect.models.opening": ("open_model",),
     "recollect.resuming": ("resume",),
     "recollect.tokens": ("counter_for",),
+    "recollect.tools.contract": ("Tool", "ToolFailed", "tool"),
     "recollect.view.rules": ("Rules", "plan"),
     "recollect.view.view": ("View",),
 }

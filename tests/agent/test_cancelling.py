@@ -45,7 +45,7 @@ async def cancelled_after(store: Store, steps: int) -> tuple[str, bool]:
     agent = Agent(model=script(), tools=(look, change), permit=everything)
 
     async def play() -> None:
-        async for _ in agent.run(Conversation(store, session.id, View.fold()), "Go."):
+        async for _ in agent.run("Go.", Conversation(store, session.id, View.fold())):
             pass
 
     playing = asyncio.ensure_future(play())

@@ -13,7 +13,8 @@ import pytest
 from recollect.agent.asking import Conversation
 from recollect.agent.events import BeforeAgent, BeforeTool, Decision, name_of
 from recollect.agent.hooks import Hooks
-from recollect.agent.loop import Agent, AgentEvent, Finished, Looping, Refused
+from recollect.agent.loop import Agent, Refused
+from recollect.agent.progress import AgentEvent, Finished, Looping
 from recollect.agent.room import MadeRoom, asking
 from recollect.agent.working import UNKNOWN_OUTCOME, Calling, Ran
 from recollect.codecs.anthropic import Anthropic
@@ -74,7 +75,7 @@ async def begun(store: SqliteStore) -> Conversation:
 
 
 async def played(agent: Agent, talk: Conversation, said: str = "go") -> list[AgentEvent]:
-    return [event async for event in agent.run(talk, said)]
+    return [event async for event in agent.run(said, talk)]
 
 
 def agent(*script: Line, **more: object) -> Agent:
@@ -200,7 +201,7 @@ def test_a_call_that_was_cut_off_has_a_result_that_says_so(tmp_path: Path, how: 
         sleepy = agent(says(call("sleep", id="a"), call("sleep", id="b")), "never", tools=(sleep,))
 
         async def listen() -> None:
-            async with aclosing(sleepy.run(talk, "go")) as events:
+            async with aclosing(sleepy.run("go", talk)) as events:
                 async for event in events:
                     if how == "close" and isinstance(event, Calling):
                         return

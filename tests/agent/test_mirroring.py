@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from recollect.agent.asking import Conversation
 from recollect.agent.events import SessionEnd
 from recollect.agent.hooks import Hooks
-from recollect.agent.loop import Agent, Finished
+from recollect.agent.loop import Agent
 from recollect.agent.mirroring import Mirror
+from recollect.agent.progress import Finished
 from recollect.entries import Entry, Message
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import ScriptedModel, call, says, user
@@ -91,7 +92,7 @@ def test_after_each_turn_the_file_is_the_export_and_reads_back_as_the_history(
         agent = Agent(model=ScriptedModel(script), tools=(look,), hooks=hooks)
         talk = Conversation(store, (await store.create(title="A/../title")).id, View.fold())
         for prompt in ("go", "and then?", "thanks"):
-            done = [event async for event in agent.run(talk, prompt)][-1]
+            done = [event async for event in agent.run(prompt, talk)][-1]
             assert isinstance(done, Finished)
             talk = done.talk
             (name,) = files(tmp_path / "m")

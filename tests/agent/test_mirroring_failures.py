@@ -18,8 +18,9 @@ import pytest
 
 from recollect.agent.asking import Conversation
 from recollect.agent.hooks import Hooks
-from recollect.agent.loop import Agent, Finished
+from recollect.agent.loop import Agent
 from recollect.agent.mirroring import Mirror
+from recollect.agent.progress import Finished
 from recollect.store.ids import derived_id
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import ScriptedModel
@@ -83,13 +84,13 @@ async def fails_then_goes_on(
     mirror = Mirror(store, "gemini", folder, autosave_seconds=0)
     agent = Agent(model=ScriptedModel(["one", "two"]), hooks=Hooks([mirror.hook(wait=True)]))
     talk = Conversation(store, session, View.fold(await store.path(session)))
-    done = [event async for event in agent.run(talk, "go")][-1]
+    done = [event async for event in agent.run("go", talk)][-1]
     assert isinstance(done, Finished)
     assert done.why == "answered"
     assert len(mirror.warnings) == 1
     assert f"the mirror of session {session} was not written" in mirror.warnings[0]
     mend()
-    [event async for event in agent.run(done.talk, "and")]
+    [event async for event in agent.run("and", done.talk)]
     assert len(mirror.warnings) == 1
     (file,) = folder.glob("session-*.json")
     assert file.read_bytes() == await exported(store, session, "gemini")

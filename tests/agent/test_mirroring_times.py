@@ -15,8 +15,9 @@ import pytest
 from recollect.agent.asking import Conversation
 from recollect.agent.events import BeforeAgent
 from recollect.agent.hooks import Hooks
-from recollect.agent.loop import Agent, Finished
+from recollect.agent.loop import Agent
 from recollect.agent.mirroring import Mirror
+from recollect.agent.progress import Finished
 from recollect.entries import Entry
 from recollect.errors import BadInput
 from recollect.store.sqlite import SqliteStore, open_store
@@ -65,7 +66,7 @@ def test_a_turn_does_not_wait_for_its_mirror_and_closing_does(tmp_path: Path) ->
         mirror, store.hold = Mirror(store, "gemini", tmp_path / "m"), asyncio.Event()
         agent = Agent(model=ScriptedModel(["one", "two"]), hooks=Hooks([mirror.hook()]))
         for prompt in ("1", "2"):
-            done = [event async for event in agent.run(talk, prompt)][-1]
+            done = [event async for event in agent.run(prompt, talk)][-1]
             assert isinstance(done, Finished)
             talk = done.talk
         assert not (tmp_path / "m").exists()

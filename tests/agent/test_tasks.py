@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from recollect.agent.asking import Conversation
 from recollect.agent.events import BeforeAgent, BeforeTool, Decision
 from recollect.agent.hooks import Hooks
-from recollect.agent.loop import Agent, AgentEvent, Finished
+from recollect.agent.loop import Agent
+from recollect.agent.progress import AgentEvent, Finished
 from recollect.agent.tasks import (
     MOST_ANSWER,
     MOST_PROMPT,
@@ -99,7 +100,7 @@ def task(id: str = "t1", prompt: str = "Find x.", description: str = "find x") -
 
 
 async def played(agent: Agent, talk: Conversation, said: str = "go") -> Finished:
-    events: list[AgentEvent] = [event async for event in agent.run(talk, said)]
+    events: list[AgentEvent] = [event async for event in agent.run(said, talk)]
     last = events[-1]
     assert isinstance(last, Finished)
     return last

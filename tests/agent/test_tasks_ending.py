@@ -118,7 +118,7 @@ def test_who_cancels_the_caller_ends_the_sub_agent_at_a_clean_point(
         agent = caller(says(task(), task("t2", "Find y.")), *script * 2, tools=(sleep,))
 
         async def listen() -> None:
-            async with aclosing(agent.run(talk, "go")) as events:
+            async with aclosing(agent.run("go", talk)) as events:
                 async for _ in events:
                     pass
 
@@ -166,7 +166,7 @@ async def main() -> None:
     async with open_store(Path(sys.argv[1])) as store:
         talk = await begun(store)
         agent = caller(says(task()), says(call("die", id="d")), tools=(die,))
-        async for _ in agent.run(talk, "go"):
+        async for _ in agent.run("go", talk):
             pass
 
 asyncio.run(main())

@@ -241,3 +241,28 @@ def test_compacting_again_and_again_never_grows() -> None:
         view = view.append(*extra)
     assert all(after < before * 1.3 for before, after in pairwise(sizes))
     assert max(sizes) <= SMALL.target
+
+
+@pytest.mark.parametrize("said", ["word " * 60_000, "字" * 40_000, "x" * 200_000, "🙂 " * 30_000])
+@pytest.mark.parametrize("model_name", ["", "gpt-5"])
+def test_a_prompt_that_alone_is_too_large_keeps_its_ends(said: str, model_name: str) -> None:
+    counter = counter_for(model_name) if model_name else counter_for("unknown")
+    prompt = f"Please read: {said} and tell me the end."
+    view = View.fold(entries(*turns(3), user(prompt)), counter=counter)
+    fitted = fit(view, 4_000, now=10**9)
+    assert fitted.view.tokens <= 4_000
+    last = fitted.view.items[-1]
+    text = "".join(part.text for part in last.message.parts if isinstance(part, Text))
+    assert text.startswith("Please read:")
+    assert text.endswith("tell me the end.")
+    assert "[CONTENT TRUNCATED]" in text
+    assert fitted.view.tokens > 2_000  # no more is cut than needed
+    assert view.items[-1].message == user(prompt)
+
+
+def test_a_result_that_alone_is_too_large_is_shortened() -> None:
+    c = call("read_file", id="c", path="large.log")
+    view = View.fold(entries(user("Look."), model("I look.", c), result(c, "line\n" * 50_000)))
+    fitted = fit(view, 4_000, now=10**9)
+    assert fitted.view.tokens <= 4_000
+    assert "[CONTENT TRUNCATED]" in str(fitted.view.items[-1].message)

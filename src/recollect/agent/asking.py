@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
-from typing import NamedTuple
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
+from contextlib import aclosing, asynccontextmanager
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -34,8 +34,10 @@ from recollect.models.contract import Model, Retrying, partial_of
 from recollect.resuming import keep_counts
 from recollect.store.contract import Store
 from recollect.store.ids import new_id, now
+from recollect.tokens import counter_for
 from recollect.view.view import View
 
+T = TypeVar("T")
 NOT_RUN = "this call was interrupted before it was run"
 DRAFT_EVERY = 0.5  # seconds between two drafts of a reply in progress
 
@@ -56,6 +58,23 @@ def added_up(one: Usage, other: Usage | None) -> Usage:
     return Usage(**{name: getattr(one, name) + getattr(other, name) for name in counted})
 
 
+async def to_the_end(work: Awaitable[T]) -> T:
+    """Finish what must not be cut in half, however often somebody cancels; then be cancelled."""
+    task, stopped = asyncio.ensure_future(work), None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            if task.cancelled():
+                raise
+            stopped = error
+        except Exception:  # noqa: BLE001 - it is raised below, when it is known who asked
+            break
+    if stopped is not None and task.exception() is None:
+        raise stopped
+    return task.result()
+
+
 class Conversation(NamedTuple):
     """A session, and what is seen of it at its head."""
 
@@ -66,6 +85,16 @@ class Conversation(NamedTuple):
     async def append(self, *items: Body | Entry) -> Conversation:
         entries = await self.store.append(self.session, items, parent=self.view.head)
         return self._replace(view=self.view.append(*entries))
+
+
+@asynccontextmanager
+async def new_conversation(model: str) -> AsyncIterator[Conversation]:
+    """A new session in the person's own store, counted for this model."""
+    from recollect.store.sqlite import open_store
+
+    async with open_store() as store:
+        session = await store.create()
+        yield Conversation(store, session.id, View.fold(counter=counter_for(model)))
 
 
 class Answered(NamedTuple):
@@ -107,7 +136,7 @@ async def exchange(
         raise
     except (asyncio.CancelledError, GeneratorExit):
         # whoever cancels must not lose what was read: the store is quick, and it is asked in full
-        await asyncio.shield(reply.give_up(None, ""))
+        await to_the_end(reply.give_up(None, ""))
         raise
     yield Answered(message, await _kept(reply, message))
 
@@ -117,9 +146,9 @@ async def _kept(reply: _Reply, message: Message) -> Conversation:
     result that says it was not run."""
     keeping = asyncio.ensure_future(reply.keep(message))
     try:
-        return await asyncio.shield(keeping)
+        return await to_the_end(keeping)
     except asyncio.CancelledError:
-        await asyncio.shield(leave(await keeping, message))
+        await to_the_end(leave(keeping.result(), message))
         raise
 
 

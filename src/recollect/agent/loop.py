@@ -13,21 +13,30 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
-from recollect.agent.asking import Answered, Conversation, added_up, exchange, leave, said, text_of
+from recollect.agent.asking import (
+    Answered,
+    Conversation,
+    added_up,
+    exchange,
+    leave,
+    new_conversation,
+    said,
+    text_of,
+    to_the_end,
+)
 from recollect.agent.compacting import Ask
 from recollect.agent.events import AfterAgent, BeforeAgent, BeforeModel, LoopDetected, after_model
 from recollect.agent.hooks import Hooks
+from recollect.agent.progress import AgentEvent, Finished, Learnt, Looping, Why
 from recollect.agent.room import MadeRoom, caught_up, make_room, smaller
 from recollect.agent.working import (
-    Calling,
     Guard,
     Permit,
-    Ran,
     Work,
     no_deciders,
     only_reading,
@@ -48,33 +57,6 @@ class Refused(RecollectError):
     """A hook did not let something happen."""
 
 
-class Learnt(NamedTuple):
-    """The model's window is smaller than we thought."""
-
-    model: str
-    window: int
-
-
-class Looping(NamedTuple):
-    """The model repeats itself; at the second time it is stopped."""
-
-    loop: Loop
-    stopped: bool
-
-
-class Finished(NamedTuple):
-    """The last event."""
-
-    why: Literal["answered", "turns", "loop"]
-    talk: Conversation
-    turns: int
-    usage: Usage
-    seconds: float
-
-
-AgentEvent: TypeAlias = (
-    Delta | Retrying | Answered | Calling | Ran | MadeRoom | Learnt | Looping | Finished
-)
 # What the model is told beside the conversation, asked before each request.
 Aside: TypeAlias = Callable[[View], Awaitable[Sequence[Message]]]
 
@@ -100,11 +82,16 @@ class Agent:
     watch_loops: bool = True
 
     async def run(
-        self, talk: Conversation, prompt: str | Message | None
+        self, prompt: str | Message | None, talk: Conversation | None = None
     ) -> AsyncGenerator[AgentEvent, None]:
-        """One prompt, until the model has nothing more to call; without one it goes on."""
+        """One prompt, until the model has nothing more to call; without one it goes on. Without a
+        conversation it is kept as a new session in the person's own store."""
         message = said(prompt) if isinstance(prompt, str) else prompt
-        async with aclosing(_Run(self, talk).events(message)) as events:
+        async with AsyncExitStack() as stack:
+            if talk is None:
+                talk = await stack.enter_async_context(new_conversation(self.model.name))
+            events = _Run(self, talk).events(message)
+            await stack.enter_async_context(aclosing(events))
             async for event in events:
                 yield event
 
@@ -132,7 +119,7 @@ class _Run:
             before = self.talk.view.tokens
             self.talk = await self.talk.append(*edits)
             yield MadeRoom(before, self.talk.view.tokens)
-        why: Literal["answered", "turns", "loop"] = "turns"
+        why: Why = "turns"
         turn = 0
         while why == "turns" and turn < self.agent.max_turns:
             turn += 1
@@ -174,13 +161,13 @@ class _Run:
                 yield await self._looping(self.loop, stopped=stopped)
         except (asyncio.CancelledError, GeneratorExit):
             if self.reply is not None:
-                await asyncio.shield(leave(self.talk, self.reply))
+                await to_the_end(leave(self.talk, self.reply))
             raise
         agent = self.agent
         given = agent.tools, agent.roots, agent.permit, agent.hooks, agent.guard
         work = Work(self.talk, calls, *given)
         if self.loop is not None and stopped:
-            await asyncio.shield(work.refuse("you repeat yourself, so it was not run"))
+            await to_the_end(work.refuse("you repeat yourself, so it was not run"))
         async with aclosing(work.events()) as done:
             async for ran in done:
                 yield ran

@@ -21,7 +21,8 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from recollect.agent.asking import Answered, Conversation, added_up, text_of
-from recollect.agent.loop import Agent, Finished
+from recollect.agent.loop import Agent
+from recollect.agent.progress import Finished
 from recollect.agent.working import Calling, ToolStopped
 from recollect.entries import Body, Message, Note, Text, ToolResult, Usage, json_text
 from recollect.errors import RecollectError
@@ -185,7 +186,7 @@ class _Done(NamedTuple):
 async def _worked(helper: Agent, talk: Conversation, prompt: str, place: Place) -> Outcome:
     done, why = _Done(talk.session), ""
     try:
-        async with aclosing(helper.run(talk, prompt)) as events:
+        async with aclosing(helper.run(prompt, talk)) as events:
             async for event in events:
                 if isinstance(event, Answered):
                     done = done.heard(event.message)

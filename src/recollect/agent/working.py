@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from recollect.agent.asking import Conversation
+from recollect.agent.asking import Conversation, to_the_end
 from recollect.agent.events import AfterTool, BeforeTool
 from recollect.agent.hooks import Hooks
 from recollect.entries import Body, Message, Note, Text, ToolCall, ToolResult
@@ -99,7 +99,7 @@ class Work:
                     await self.refuse("it was not run: the machine has to be put right before")
                     raise ToolStopped(broken)
         except (asyncio.CancelledError, GeneratorExit):
-            await asyncio.shield(self._give_up())
+            await to_the_end(self._give_up())
             raise
 
     def _first_to_run(self) -> list[ToolCall]:
@@ -175,7 +175,7 @@ class Work:
 
     async def _note(self, note: Note) -> None:
         """What a file was before a tool changed it, and after; or which session a call began."""
-        await asyncio.shield(self._append(note))
+        await to_the_end(self._append(note))
 
     async def _append(self, body: Body) -> None:
         async with self._appending:  # calls that run together may each have something to note
@@ -183,7 +183,7 @@ class Work:
 
     async def _keep(self, call: ToolCall, result: ToolResult) -> None:
         # cancelled between a write and our knowing of it, we would not know where to go on
-        await asyncio.shield(self._kept(call, result))
+        await to_the_end(self._kept(call, result))
 
     async def _kept(self, call: ToolCall, result: ToolResult) -> None:
         async with self._keeping:

@@ -27,6 +27,7 @@ Written = Literal["wrote", "unchanged"]
         ("recollect export 019a8b1c --to gemini", "into this directory"),
         ("recollect export 019a8b1c --to gemini -o ~/chats", "into another"),
         ("recollect export 019a8b1c --to history-server -o - | jq .", "to stdout"),
+        ("recollect export 019a8b1c --to gemini --redact", "to be shown to others"),
     )
 )
 @click.argument("prefix", metavar="ID")
@@ -35,6 +36,7 @@ Written = Literal["wrote", "unchanged"]
 )
 @click.option("-o", "--output", metavar="FILE|DIR|-", help="Where to; by default here.")
 @click.option("--force", is_flag=True, help="Replace a file that has other content.")
+@click.option("--redact", is_flag=True, help="Put [redacted: …] in place of credentials.")
 @store_option
 def export(
     *,
@@ -42,9 +44,14 @@ def export(
     to: Literal["gemini", "history-server"],
     output: str | None,
     force: bool,
+    redact: bool,
     file: Path | None,
 ) -> None:
-    """Write a session as a file of another program, without loss."""
+    """Write a session as a file of another program, without loss.
+
+    With --redact credentials that are known by their shape or their name are left out; importing
+    such a file gives the session without them. Read it before you give it away.
+    """
     from recollect.cli.opening import use_store
     from recollect.cli.terminal import mention
     from recollect.cli.text import size
@@ -60,6 +67,10 @@ def export(
         return await export_session(store, session.id, to, taken)
 
     name, data = use_store(file, work)
+    if redact:
+        from recollect.redacting import redact_json
+
+        data = redact_json(data)
     if output == "-":
         sys.stdout.buffer.write(data)
         return

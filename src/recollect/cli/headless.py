@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from recollect.agent.asking import Answered
-from recollect.agent.loop import AgentEvent, Finished, Learnt, Looping
+from recollect.agent.progress import AgentEvent, Finished, Learnt, Looping
 from recollect.agent.room import MadeRoom
 from recollect.agent.working import Calling, Ran, ToolStopped
 from recollect.cli.opening import short_session, use_store
 from recollect.cli.playing import Format, Watcher, Wish, play
 from recollect.cli.terminal import complain, mention, warn
-from recollect.cli.text import harmless, many, one_line
+from recollect.cli.text import cut, harmless, many, one_line
 from recollect.codecs.wire import Delta
 from recollect.entries import Text, ToolResult
 from recollect.errors import BadInput, BadSettings, KeyRefused, NoKey, NotFound, RecollectError
@@ -71,7 +71,7 @@ class _Seen:
 
     @property
     def goes_on(self) -> str:
-        return f"`recollect -r {self.session.id[:SHORT]}` goes on" if self.session else ""
+        return _goes_on(self.session.id[:SHORT]) if self.session else ""
 
 
 def run(wish: Wish, file: Path | None) -> int:
@@ -105,7 +105,7 @@ def _failed(error: RecollectError, wish: Wish, seen: _Seen) -> int:
         if seen.goes_on:
             mention(f"everything so far is kept · {seen.goes_on}")
     else:
-        told = {"type": "result", "subtype": "error", "is_error": True, "result": str(error)}
+        told = {"type": "result", "subtype": "error", "is_error": True, "result": _bare(str(error))}
         if seen.session is not None:
             told["session_id"] = seen.session.id
         _print(told)
@@ -136,12 +136,20 @@ async def _played(
 # --- what is shown -----------------------------------------------------------------------------
 
 
+def _bare(text: str) -> str:
+    """The beginning of a text without credentials: taken out before it is cut, because half of
+    one is not known by its shape any more."""
+    from recollect.redacting import redact
+
+    return redact(text[:4_000])
+
+
 def _mention(event: AgentEvent) -> None:
     """On stderr, what a person wants to see while it works."""
     if isinstance(event, Calling):
-        mention(f"→ {event.call.name} {one_line(event.call.arguments)[:120]}")
+        mention(f"→ {event.call.name} {cut(one_line(_bare(event.call.arguments)), 120)}")
     elif isinstance(event, Ran) and event.result.is_error:
-        mention(f"  {one_line(_words(event.result))[:160]}")
+        mention(f"  {cut(one_line(_bare(_words(event.result))), 160)}")
     elif isinstance(event, Retrying):
         mention(f"asking again in {event.delay:.1f} s: {event.reason}")
     elif isinstance(event, MadeRoom):
@@ -149,7 +157,7 @@ def _mention(event: AgentEvent) -> None:
     elif isinstance(event, Learnt):
         mention(f"{event.model} takes {event.window:,} tokens, less than thought")
     elif isinstance(event, Looping):
-        mention(f"it repeats itself: {one_line(event.loop.what)[:120]}")
+        mention(f"it repeats itself: {cut(one_line(_bare(event.loop.what)), 120)}")
 
 
 def _print_event(event: AgentEvent) -> None:
@@ -208,5 +216,9 @@ def _account(document: dict[str, Any]) -> str:
     told.append(f"{document['duration_ms'] / 1_000:.1f} s")
     if document["is_error"]:
         told.append("stopped: " + document["subtype"].removeprefix("error_").replace("_", " "))
-    told.append(f"`recollect -r {document['session']}` goes on")
+    told.append(_goes_on(document["session"]))
     return " · ".join(told)
+
+
+def _goes_on(session: str) -> str:
+    return f'`recollect -r {session} -p "…"` goes on'

@@ -76,8 +76,10 @@ def status(message: str) -> None:
 
 
 def _tell(message: str) -> None:
+    from recollect.redacting import redact
+
     sys.stdout.flush()
-    sys.stderr.write(harmless(message) + "\n")
+    sys.stderr.write(harmless(redact(message)) + "\n")
 
 
 def emit_json(value: object) -> None:

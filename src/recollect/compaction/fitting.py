@@ -3,7 +3,8 @@
 First the rules leave out what they may, then a compaction, and if that is not enough either, all
 but the newest message becomes a snapshot, with as much of the initial context and the pins as there
 is room for. What had to go is in the compaction's reason, so a person can be told. System messages
-and the newest message always stay; beyond them 1,000 tokens are enough.
+and the newest message always stay; beyond them 1,000 tokens are enough. A newest message that is
+itself too large keeps its ends.
 """
 
 from __future__ import annotations
@@ -21,10 +22,13 @@ from recollect.compaction.proposing import (
     propose,
     snapshot_of,
 )
-from recollect.entries import Body, Compaction, Entry
+from recollect.entries import Body, Compaction, Elide, Elided, Entry, Text
 from recollect.view.log import ACKNOWLEDGEMENT
+from recollect.view.placeholders import placeholder
 from recollect.view.rules import Rules, plan
 from recollect.view.view import Item, View
+
+_AT_LEAST = 500  # characters of a result that stay
 
 
 class Fitted(msgspec.Struct, frozen=True):
@@ -40,18 +44,56 @@ def fit(
     """The mildest edits after which the view has at most `limit` tokens."""
     if view.tokens <= limit:
         return Fitted((), view)
-    edits: tuple[Body, ...] = plan(view, now, rules, over_budget=True).edits
-    smaller = tried(view, edits, now)
-    if smaller.tokens <= limit:
-        return Fitted(edits, smaller)
+    rules = rules or Rules()
     budget = budget or Budget.of(target=limit)
     goal = msgspec.structs.replace(budget, target=min(limit, budget.target))
-    root = rules.root if rules is not None else ""
-    proposal = propose(smaller, goal, trigger="overflow", words=Words(root=root))
-    if not proposal.works:
-        proposal = last_resort(smaller, limit, root)
+    # a result that alone is too much is shortened to what there is room for
+    shortest = max(_AT_LEAST, limit // 2)
+    tight = msgspec.structs.replace(rules, max_characters=min(rules.max_characters, shortest))
+    for milder in (rules, tight):
+        edits: tuple[Body, ...] = plan(view, now, milder, over_budget=True).edits
+        smaller = tried(view, edits, now)
+        if smaller.tokens <= limit:
+            return Fitted(edits, smaller)
+        proposal = propose(smaller, goal, trigger="overflow", words=Words(root=rules.root))
+        if proposal.works:
+            break
+    else:
+        proposal = last_resort(smaller, limit, rules.root)
     edits = (*edits, proposal.compaction)
-    return Fitted(edits, tried(view, edits, now))
+    smaller = tried(view, edits, now)
+    hard = _cut_short(smaller, limit)
+    return Fitted((*edits, *hard), tried(view, (*edits, *hard), now) if hard else smaller)
+
+
+def _cut_short(view: View, limit: int) -> tuple[Elide, ...]:
+    """When even the newest message alone is too much: its ends stay, the middle goes."""
+    over, newest = view.tokens - limit, view.items[-1] if view.items else None
+    if over <= 0 or newest is None:
+        return ()
+    texts = [(at, p) for at, p in enumerate(newest.message.parts) if isinstance(p, Text)]
+    if newest.cuts or not texts:
+        return ()
+    at, longest = max(texts, key=lambda pair: len(pair[1].text))
+    told = placeholder("oversized", "", over, newest.entry.id, "en")
+    count = view.log.counter.text
+    room = count(longest.text) - over - count(told)
+    kept = len(longest.text) * max(0, room) // max(1, count(longest.text))
+    while kept and count(_middle_out(longest.text, kept)) > room:
+        kept = kept * 9 // 10
+    ends = Elided(
+        entry=newest.entry.id,
+        placeholder=told,
+        parts=(at,),
+        head=kept // 2,
+        tail=kept - kept // 2,
+        tokens=over,
+    )
+    return (Elide(rule="oversized", items=(ends,)),)
+
+
+def _middle_out(text: str, kept: int) -> str:
+    return text[: kept // 2] + text[len(text) - (kept - kept // 2) :]
 
 
 def tried(view: View, edits: tuple[Body, ...], now: int) -> View:

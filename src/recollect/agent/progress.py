@@ -1,0 +1,44 @@
+"""What an agent tells while it works, in the order in which it happens."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, TypeAlias
+
+from recollect.agent.asking import Answered, Conversation
+from recollect.agent.room import MadeRoom
+from recollect.agent.working import Calling, Ran
+from recollect.codecs.wire import Delta
+from recollect.entries import Usage
+from recollect.loops import Loop
+from recollect.models.contract import Retrying
+
+Why: TypeAlias = Literal["answered", "turns", "loop"]
+
+
+class Learnt(NamedTuple):
+    """The model's window is smaller than we thought."""
+
+    model: str
+    window: int
+
+
+class Looping(NamedTuple):
+    """The model repeats itself; at the second time it is stopped."""
+
+    loop: Loop
+    stopped: bool
+
+
+class Finished(NamedTuple):
+    """The last event."""
+
+    why: Why
+    talk: Conversation
+    turns: int
+    usage: Usage
+    seconds: float
+
+
+AgentEvent: TypeAlias = (
+    Delta | Retrying | Answered | Calling | Ran | MadeRoom | Learnt | Looping | Finished
+)

@@ -1,0 +1,335 @@
+"""Takes credentials out of a text: `[redacted: github token]` stands where one was.
+
+Known are the shapes that providers gave their keys and tokens, private keys, passwords in URLs and
+headers, and values whose name says that they are secret. A shape is taken only where it is whole
+and stands alone, so that hashes, UUIDs, images and ordinary words stay as they are. It is linear:
+every pattern begins where its run of characters begins, and what may fail to match is bounded. A
+secret that looks like nothing and has no name is not found; nobody can promise that.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+MARK = "[redacted: "
+_WORD = "A-Za-z0-9_"
+_ALONE = rf"(?<![{_WORD}-])"  # where a run of characters begins
+_ENDS = rf"(?![{_WORD}-])"
+
+
+class _Shape(NamedTuple):
+    name: str
+    hints: tuple[str, ...]  # in lower case: without one of them there is nothing to find
+    pattern: str  # the group `secret` is replaced; without one, the whole match
+
+
+def _token(name: str, prefixes: str, body: str, *, ends: str = _ENDS) -> _Shape:
+    """Tokens that say by their first characters whose they are: `prefixes` are parted by spaces."""
+    known = prefixes.split()
+    begins = "|".join(map(re.escape, known))
+    hints = tuple(prefix.lower() for prefix in known)
+    return _Shape(name, hints, rf"{_ALONE}(?:{begins})(?:{body}){ends}")
+
+
+def _shape(name: str, hints: str, pattern: str) -> _Shape:
+    return _Shape(name, tuple(hints.split()), pattern)
+
+
+# --- private keys ------------------------------------------------------------------------------
+
+_KEY_NAME = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?"
+# between two lines of a key: their ends, also escaped, line numbers, marks of a difference
+_BETWEEN = r"(?:[\s:|>+\d]|\\{1,4}[nrt]|-(?!-))"
+_HEADERS = r"(?:(?:\\{1,4}[nr]|\s){1,4}[A-Z][A-Za-z-]{1,30}: [^\r\n\\]{0,200}){0,6}"
+_PRIVATE_KEY = (
+    rf"-----BEGIN {_KEY_NAME}-----{_HEADERS}"
+    rf"(?P<secret>(?:{_BETWEEN}*+[A-Za-z0-9+/=_]{{16,}}+)++(?:{_BETWEEN}*+[A-Za-z0-9+/=]{{1,15}}+)?"
+    rf"(?:{_BETWEEN}*+-----END {_KEY_NAME}-----)?)"
+)
+
+# --- values that are secret by what stands before them --------------------------------------------
+
+_PASSWORDS = r"pass(?:word|wd|phrase|code)|pwd"
+_SECRETS = (
+    r"(?:api|access|secret|private|signing|encryption|master|account|shared|auth|session)"
+    r"[-_. ]?key|secret|token|credential|authkey|_auth\b"
+)
+# `token2`, `token_old` and `tokenValue` are such names; `tokens` and `tokenizer` are none
+_NAME_GOES_ON = r"(?:[0-9]{1,3}|[-_][A-Za-z0-9_-]{0,20}|(?-i:[A-Z])[A-Za-z0-9]{0,20})?"
+_IS = r"[\\\"'\]]{0,5}[ \t]{0,8}(?:=>|:=|==?|:)[ \t]{0,8}"
+_QUOTE = r"\\{0,4}[\"']"
+# references to a secret, placeholders, code that fetches one, and what was taken out before
+_NO_VALUE = r"(?!\[redacted: |[$<{*%]|x{4}|\.\.\.|(?:os|process|env|self|settings|config)\b)"
+_BARE = r"[^\s\"'\\,;&()\[\]{}<>|\x00-\x1f]"
+_DIGIT_AND_LETTER = rf"(?={_BARE}{{0,64}}?[0-9])(?={_BARE}{{0,64}}?[A-Za-z])"
+_WORDS_IN_QUOTES = (
+    rf"(?P<q>{_QUOTE}){_NO_VALUE}"
+    r"(?!(?:string|str|text|password|secret|token|required|none|null|true|false|value)\\{0,4}[\"'])"
+)
+
+_URL_PASSWORD = (
+    r"(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/:@\"'<>\\?#]{0,100}:"
+    rf"(?P<secret>{_NO_VALUE}[^\s/@\"'<>\\]{{1,200}})@"
+)
+_HEADER = (
+    r"(?i)(?<![A-Za-z0-9])(?:proxy-)?authorization" + _IS + r"(?:\\{0,4}[\"'])?"
+    r"(?:(?:bearer|basic|token|digest|negotiate|ssws|apikey|bot)[ \t]{1,4})?"
+    r"(?P<secret>(?!\[redacted: |[$<{]|(?:bearer|basic)\b)[^\s\"'\\,;]{6,}+)"
+)
+_BEARER = (
+    r"(?i)(?<![A-Za-z0-9])bearer[ \t]{1,4}"
+    r"(?P<secret>(?!\[redacted: )(?=[^\s\"']{0,64}?[0-9])[A-Za-z0-9_.~+/=-]{8,}+)"
+)
+_COOKIE = (
+    r"(?i)(?<![A-Za-z0-9-])(?:set-)?cookie: {0,4}[A-Za-z0-9_.-]{1,60}="
+    r"(?P<secret>(?!\[redacted: )[^\s\"';,\\]{8,}+"
+    r"(?:; {0,2}[A-Za-z0-9_.-]{1,60}=[^\s\"';,\\]{8,}+){0,20})"
+)
+_NETRC = (
+    r"(?i)(?<![A-Za-z0-9])(?:login|user|account)[ \t]{1,8}[^\s]{1,100}\s{1,8}password[ \t]{1,8}"
+    r"(?P<secret>(?!\[redacted: )[^\s\"']{3,}+)"
+)
+_USER_OPTION = (
+    r"(?<![A-Za-z0-9-])(?:-u|--user|--proxy-user)[ =]{1,2}(?:\\{0,4}[\"'])?[A-Za-z0-9_.@+-]{1,100}:"
+    rf"(?P<secret>{_NO_VALUE}(?![0-9]{{1,9}}\b)[^\s\"'\\/:]{{4,}}+)(?![/:])"
+)
+_PASSWORD_OPTION = (
+    r"(?<![A-Za-z0-9-])(?:--pass(?:word|phrase)|sshpass -p)[ \t=]{1,2}(?:\\{0,4}[\"'])?"
+    rf"(?P<secret>{_NO_VALUE}[^\s\"'\\-][^\s\"'\\]{{3,}}+)"
+)
+_NAMED_IN_QUOTES = (
+    rf"(?i)(?:{_PASSWORDS}|client[-_]?secret|secret[-_]?key){_NAME_GOES_ON}{_IS}"
+    rf"{_WORDS_IN_QUOTES}(?P<secret>[^\"'\\\r\n]{{4,200}})(?P=q)"
+)
+_NAMED_IN_CAPITALS = (
+    r"(?:PASS(?:WORD|WD|PHRASE)?|PWD|SECRET|TOKEN|(?:API|ACCESS|PRIVATE|SIGNING|SECRET)_?KEY)"
+    rf"(?<!_PATH)(?:_[A-Z0-9]{{1,12}}){{0,2}}=(?:{_QUOTE})?"
+    rf"(?P<secret>{_NO_VALUE}(?!/)(?!{_BARE}{{0,64}}\(){_BARE}{{6,}}+)"
+)
+_NAMED = (
+    rf"(?i)(?:{_PASSWORDS}|{_SECRETS}){_NAME_GOES_ON}{_IS}(?:{_QUOTE})?"
+    rf"(?P<secret>{_NO_VALUE}(?!{_BARE}{{0,64}}[(\[]){_DIGIT_AND_LETTER}{_BARE}{{8,}}+)"
+)
+
+# The order matters: what knows its owner comes before what only knows its name.
+_SHAPES: tuple[_Shape, ...] = (
+    _shape("private key", "private key", _PRIVATE_KEY),
+    _shape("age key", "age-secret-key-1", rf"{_ALONE}AGE-SECRET-KEY-1[A-Z0-9]{{50,70}}{_ENDS}"),
+    _shape(
+        "json web token",
+        "eyj",
+        rf"{_ALONE}eyJ[{_WORD}-]{{8,}}+\.eyJ[{_WORD}-]{{4,}}+\.[{_WORD}-]{{8,}}+",
+    ),
+    # clouds
+    _token("aws access key", "AKIA ASIA ABIA ACCA", r"[A-Z0-9]{16}"),
+    _shape(
+        "aws secret key",
+        "aws",
+        r"(?i)aws_?(?:secret_?(?:access_?)?key|session_?token)"
+        rf"{_IS}(?:{_QUOTE})?(?P<secret>[A-Za-z0-9/+=]{{30,}}+)",
+    ),
+    _token("google api key", "AIza", r"[\w-]{35}"),
+    _token("google oauth token", "ya29.", r"[\w.-]{20,}+", ends=""),
+    _token("google refresh token", "1//0", r"[\w-]{30,}+"),
+    _token("google client secret", "GOCSPX-", r"[\w-]{28}"),
+    _shape("azure key", "key=", r"(?i)account_?key=(?P<secret>[A-Za-z0-9+/]{40,}+={0,2})"),
+    _shape(
+        "azure key",
+        "sharedaccesskey=",
+        r"(?i)SharedAccessKey=(?P<secret>[A-Za-z0-9+/]{20,}+={0,2})",
+    ),
+    _shape(
+        "azure secret", "q~", rf"(?<![{_WORD}~.-])[\w.~-]{{3}}\dQ~[\w.~-]{{31,34}}(?![{_WORD}~.-])"
+    ),
+    _shape("signed url", "sig=", r"[?&]sig=(?P<secret>[A-Za-z0-9%+/]{30,}+={0,2})"),
+    _shape(
+        "signed url", "signature=", r"(?i)[?&]x-(?:amz|goog)-signature=(?P<secret>[0-9a-f]{32,}+)"
+    ),
+    _token("digitalocean token", "dop_v1_ doo_v1_ dor_v1_", r"[0-9a-f]{64}"),
+    _token("heroku key", "HRKU-", r"[\w-]{30,}+"),
+    _token("alibaba key", "LTAI", r"[A-Za-z0-9]{17,21}"),
+    _token("vault token", "hvs. hvb. hvr.", r"[\w-]{20,}+"),
+    _shape(
+        "terraform token",
+        ".atlasv1.",
+        rf"{_ALONE}[A-Za-z0-9]{{14}}\.atlasv1\.[\w-]{{60,70}}{_ENDS}",
+    ),
+    _token("databricks token", "dapi", r"[0-9a-f]{32}(?:-\d)?"),
+    _token(
+        "cloud token",
+        "pul- FlyV1 vcp_ nfp_ sbp_ rnd_ dp.pt. pscale_tkn_ pscale_pw_",
+        r"[ ]?[\w.+/=,-]{28,}+",
+        ends="",
+    ),
+    # forges and registries
+    _token("github token", "ghp_ gho_ ghu_ ghs_ ghr_", r"[A-Za-z0-9]{36,255}"),
+    _token("github token", "github_pat_", r"\w{22,255}"),
+    _token(
+        "gitlab token",
+        "glpat- gldt- glrt- glcbt- glptt- glft- glsoat- glimt- glagent- gloas- glffct-",
+        r"[\w.-]{20,}+",
+        ends="",
+    ),
+    _token("atlassian token", "ATATT3x ATBB ATCTT3x", r"[\w=.-]{24,}+", ends=""),
+    _token("npm token", "npm_", r"[A-Za-z0-9]{36}"),
+    _token("pypi token", "pypi-AgE", r"[\w-]{50,}+"),
+    _token("rubygems key", "rubygems_", r"[0-9a-f]{48}"),
+    _token("crates.io token", "cio", r"(?=[A-Za-z]{0,31}[0-9])[A-Za-z0-9]{32}"),
+    _token("docker token", "dckr_pat_ dckr_oat_", r"[\w-]{20,}+"),
+    _token("nuget key", "oy2", r"[a-z0-9]{43}"),
+    # models
+    _token("anthropic key", "sk-ant-", r"[\w-]{20,}+"),
+    _token("openai key", "sk-proj- sk-svcacct- sk-admin- sk-or-v1-", r"[\w-]{20,}+"),
+    _token("openai key", "sk-", r"(?=[A-Za-z]{0,40}[0-9])[A-Za-z0-9]{20,}+"),
+    _token("hugging face token", "hf_", r"[A-Za-z0-9]{30,}+"),
+    _token(
+        "model key",
+        "gsk_ xai- pplx- r8_ nvapi- fw_ csk- tgp_v1_",
+        r"(?=[\w-]{0,64}?[0-9])[\w-]{24,}+",
+    ),
+    # messages
+    _token(
+        "slack token",
+        "xoxb- xoxp- xoxa- xoxr- xoxs- xoxo- xoxe- xoxe. xapp-",
+        r"[\w.-]{10,}+",
+        ends="",
+    ),
+    _shape(
+        "slack webhook",
+        "hooks.slack.com",
+        r"(?i)hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[\w/-]{20,}+)",
+    ),
+    _shape(
+        "discord webhook",
+        "/api/webhooks/",
+        r"(?i)discord(?:app)?\.com/api/webhooks/(?P<secret>\d{10,25}/[\w-]{30,}+)",
+    ),
+    _shape(
+        "teams webhook",
+        "webhook.office.com",
+        r"(?i)webhook\.office\.com/webhookb2/(?P<secret>[\w@/-]{30,}+)",
+    ),
+    _shape(
+        "webhook", "hooks.zapier.com", r"(?i)hooks\.zapier\.com/hooks/catch/(?P<secret>[\w/-]{8,}+)"
+    ),
+    _shape(
+        "discord token",
+        ".",
+        rf"(?<![{_WORD}.-])[MNO][A-Za-z0-9_-]{{23,27}}\.[\w-]{{6}}\.[\w-]{{27,40}}(?![{_WORD}.-])",
+    ),
+    _shape("telegram token", ":aa", r"(?<![\w:])\d{8,10}:AA[\w-]{33}(?![\w-])"),
+    _token("sendgrid key", "SG.", r"[\w-]{22}\.[\w-]{43}"),
+    _token("twilio key", "SK", r"[0-9a-f]{32}"),
+    _token("mailgun key", "key-", r"[0-9a-f]{32}"),
+    _shape("mailchimp key", "-us", rf"{_ALONE}[0-9a-f]{{32}}-us\d{{1,2}}{_ENDS}"),
+    # money and products
+    _token(
+        "stripe key", "sk_live_ sk_test_ rk_live_ rk_test_ whsec_", r"[A-Za-z0-9+/=]{16,}+", ends=""
+    ),
+    _token("square token", "sq0atp- sq0csp- sq0idp- EAAAE", r"[\w-]{22,}+"),
+    _token("shopify token", "shpat_ shpss_ shpca_ shppa_", r"[0-9a-fA-F]{32}"),
+    _token(
+        "braintree token",
+        "access_token$production$ access_token$sandbox$",
+        r"[0-9a-z]{16}\$[0-9a-f]{32}",
+    ),
+    _token("facebook token", "EAACEdEose0cBA EAAG", r"[A-Za-z0-9]{30,}+"),
+    _token("grafana token", "glsa_ glc_", r"[\w+/=]{30,}+", ends=""),
+    _token("new relic key", "NRAK- NRII- NRJS-", r"[\w-]{19,}+"),
+    _token("sentry token", "sntrys_ sntryu_", r"[\w+/=-]{40,}+", ends=""),
+    _token("postman key", "PMAK-", r"[0-9a-f]{24}-[0-9a-f]{34}"),
+    _token("notion token", "ntn_ secret_", r"(?=[A-Za-z]{0,40}[0-9])[A-Za-z0-9]{40,}+"),
+    _token("linear key", "lin_api_ lin_oauth_", r"[A-Za-z0-9]{32,}+"),
+    _token("figma token", "figd_", r"[\w-]{30,}+"),
+    _shape("airtable token", "pat", rf"{_ALONE}pat[A-Za-z0-9]{{14}}\.[0-9a-f]{{64}}{_ENDS}"),
+    _token("dropbox token", "sl.", r"(?=[A-Za-z_-]{0,64}[0-9])[\w-]{100,}+"),
+    _token("snyk token", "snyk_uat.", r"[\w.-]{30,}+", ends=""),
+    _shape(
+        "password hash", "$", r"(?<![\w$])\$(?:2[abxy]|5|6|y|argon2id)\$[A-Za-z0-9./$=,+]{20,}+"
+    ),
+    # what is secret by what stands before it
+    _shape("password", "://", _URL_PASSWORD),
+    _shape("authorization", "authorization", _HEADER),
+    _shape("bearer token", "bearer", _BEARER),
+    _shape("cookie", "cookie:", _COOKIE),
+    _shape("password", "password", _NETRC),
+    _shape("password", "-u --user --proxy-user", _USER_OPTION),
+    _shape("password", "--pass sshpass", _PASSWORD_OPTION),
+    _shape("password", "pass pwd secret", _NAMED_IN_QUOTES),
+    _shape("secret", "pass pwd secret token key", _NAMED_IN_CAPITALS),
+    _shape("secret", "pass pwd secret token key credential auth", _NAMED),
+)
+
+_SECRET_NAME = re.compile(
+    rf"(?i)(?:^|[a-z0-9_.-])(?:{_PASSWORDS}|client[-_]?secret|{_SECRETS})$|^(?:{_PASSWORDS}|{_SECRETS})$"
+)
+
+
+def redact(text: str) -> str:
+    """The text with a mark in place of every credential."""
+    lower = text.lower()
+    for name, hints, pattern in _SHAPES:
+        if any(hint in lower for hint in hints):
+            text = _compiled(pattern).sub(_Marked(name), text)
+    return text
+
+
+# most are never needed, and compiling all of them takes longer than starting does
+_compiled = cache(re.compile)
+
+
+class _Marked:
+    def __init__(self, name: str) -> None:
+        self._mark = f"{MARK}{name}]"
+
+    def __call__(self, found: re.Match[str]) -> str:
+        if "secret" not in found.re.groupindex:
+            return self._mark
+        whole, begin = found[0], found.start()
+        start, end = found.start("secret") - begin, found.end("secret") - begin
+        return whole[:start] + self._mark + whole[end:]
+
+
+def redact_json(data: bytes) -> bytes:
+    """A JSON document with every credential in its texts, and under names that say so, replaced.
+
+    The same document comes back, byte for byte, in every line where there was none: it is written
+    as `indent=2` writes it.
+    """
+    value = _redacted(json.loads(data))
+    text = json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    return _LONE.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()
+
+
+_LONE = re.compile("[\ud800-\udfff]")
+
+
+def _redacted(value: Any) -> Any:
+    """The document itself, changed in place, level by level: foreign nesting is not recursed."""
+    outer = [value]
+    todo: list[Any] = [outer]
+    while todo:
+        holder = todo.pop()
+        places: Sequence[Any] = range(len(holder)) if isinstance(holder, list) else list(holder)
+        for place in places:
+            item = holder[place]
+            if isinstance(item, str):
+                holder[place] = _text_under(place, item)
+            elif isinstance(item, dict | list):
+                todo.append(item)
+        if isinstance(holder, dict) and any(redact(key) != key for key in holder):
+            renamed = {redact(key): item for key, item in holder.items()}
+            holder.clear()
+            holder.update(renamed)
+    return outer[0]
+
+
+def _text_under(name: object, text: str) -> str:
+    clean = redact(text)
+    if isinstance(name, str) and MARK not in clean and _SECRET_NAME.search(name):
+        return f"{MARK}secret]" if len(text) >= 4 else text
+    return clean

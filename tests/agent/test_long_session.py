@@ -1,0 +1,224 @@
+"""Five hundred turns with large outputs, edits, failures and somebody who keeps stopping it: after
+each of them every provider's request is valid, what is sent fits, and the log has everything."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from recollect.agent.asking import Conversation
+from recollect.agent.loop import Agent
+from recollect.agent.progress import AgentEvent, Finished
+from recollect.agent.room import MadeRoom
+from recollect.agent.working import Calling
+from recollect.compaction.proposing import Budget
+from recollect.entries import Compaction, Entry, Message, Text, ToolCall, ToolResult
+from recollect.errors import ModelError
+from recollect.resuming import resume
+from recollect.store.sqlite import SqliteStore, open_store
+from recollect.testing import ScriptedModel, call, says
+from recollect.tokens import ESTIMATE
+from recollect.tools.contract import Tool
+from recollect.view.rules import Rules
+from recollect.view.view import View
+
+from .long_session import TOOLS, PlannedTurn, Played, Script, make_files
+from .validity import Providers
+
+WINDOW = 12_000  # tokens; the largest output alone has four times as many
+BUDGET = Budget(WINDOW, 8_000, 6_000, 1_200)
+
+
+async def everything(tool: Tool, call: ToolCall) -> str:
+    return ""
+
+
+async def a_poor_writer(messages: Sequence[Message], instruction: str) -> str:
+    """Writes snapshots, and half of the time something else."""
+    match len(messages) % 4:
+        case 0:
+            raise ModelError("the writer is down")
+        case 1:
+            return "I would rather not."
+        case _:
+            return "<state_snapshot><overall_goal>Go on.</overall_goal></state_snapshot>"
+
+
+class Log:
+    """What is in the store, read as it grows."""
+
+    def __init__(self, store: SqliteStore, session: str) -> None:
+        self._store, self._session = store, session
+        self.entries: list[Entry] = []
+        self.texts: Counter[str] = Counter()  # each text's first words
+        self.calls: Counter[str] = Counter()
+        self.results: Counter[str] = Counter()
+
+    async def catch_up(self) -> None:
+        since = self.entries[-1].id if self.entries else None
+        for entry in await self._store.path(self._session, since=since):
+            assert entry.parent == (self.entries[-1].id if self.entries else None)
+            self.entries.append(entry)
+            if isinstance(entry.body, Message):
+                self._take(entry.body)
+
+    def _take(self, message: Message) -> None:
+        for part in message.parts:
+            if isinstance(part, Text):
+                self.texts[part.text.split(":")[0]] += 1
+            elif isinstance(part, ToolCall):
+                self.calls[part.id] += 1
+            elif isinstance(part, ToolResult):
+                assert part.call_id in self.calls, "a result came before its call"
+                self.results[part.call_id] += 1
+
+
+class Session:
+    """The session with all that is checked after each turn."""
+
+    def __init__(self, store: SqliteStore, session: str, root: Path, seed: int) -> None:
+        self.talk = Conversation(store, session, View.fold())
+        self.log = Log(store, session)
+        self.script, self.chance = Script(seed), random.Random(seed)
+        self.providers = Providers(tuple(tool.declaration for tool in TOOLS))
+        self.root = root
+        self.unheard: set[int] = set()  # prompts that were stopped before anything happened
+        self.given: list[Message] = []
+        self.counted: Counter[str] = Counter()
+
+    async def turn(self, number: int) -> None:
+        planned = self.script.turn(number)
+        model = Played(ScriptedModel(planned.lines, piece=48), self.given)
+        agent = Agent(
+            model=model,
+            tools=TOOLS,
+            roots=(self.root,),
+            permit=everything,
+            rules=Rules(root=str(self.root)),
+            budget=BUDGET,
+            ask=a_poor_writer,
+        )
+        last = await self._played(agent, planned)
+        if last is None:
+            self.unheard.add(number)
+        for asked in model.scripted.requests:
+            sent = sum(ESTIMATE.message(message) for message in asked.messages)
+            assert sent <= WINDOW, f"{sent} tokens were sent in turn {number}"
+        if isinstance(last, Finished):
+            self.talk = last.talk
+        else:  # as whoever comes back later does it
+            view = await resume(self.talk.store, self.talk.session)
+            self.talk = self.talk._replace(view=view)
+
+    async def _played(self, agent: Agent, planned: PlannedTurn) -> AgentEvent | None:
+        last: AgentEvent | None = None
+
+        async def listen() -> None:
+            nonlocal last
+            seen, called = 0, list[AgentEvent]()
+            async with aclosing(agent.run(planned.said, self.talk)) as events:
+                async for event in events:
+                    last, seen = event, seen + 1
+                    self.counted["made room"] += isinstance(event, MadeRoom)
+                    if planned.stop == "close" and seen == planned.after:
+                        return
+                    if planned.stop == "event" and seen == planned.after:
+                        task.cancel()
+                    if planned.stop == "tool" and isinstance(event, Calling) and not called:
+                        called.append(event)
+                        asyncio.get_running_loop().call_later(planned.after / 1_000, task.cancel)
+
+        task = asyncio.create_task(listen())
+        if planned.stop == "moment":
+            asyncio.get_running_loop().call_later(planned.after / 1_000, task.cancel)
+        try:
+            await task
+        except asyncio.CancelledError:
+            self.counted["cancelled"] += 1
+        except ModelError:
+            self.counted["failed"] += 1
+        return last
+
+    async def check(self, number: int, *, whole: bool) -> None:
+        await self.log.catch_up()
+        texts, calls, results = self.log.texts, self.log.calls, self.log.results
+        times = {n: texts[f"prompt {n}"] for n in range(number + 1)}
+        assert [n for n, count in times.items() if count != 1 and n not in self.unheard] == []
+        assert max(times.values()) == 1
+        assert results == calls, f"without one result: {(calls - results) + (results - calls)}"
+        assert set(calls.values()) <= {1}
+        for message in self.given:
+            for part in message.parts:
+                if isinstance(part, Text):
+                    assert texts[part.text.split(":")[0]] == 1, part.text[:40]
+        self.given.clear()
+        assert self.talk.view.head == self.log.entries[-1].id
+        self.providers.check(self.talk.view, types=whole)
+        if whole:
+            fold = View.fold(self.log.entries)
+            assert fold.messages == self.talk.view.messages
+
+
+async def played(folder: Path, seed: int, turns: int) -> Session:
+    make_files(folder)
+    async with open_store(folder / "s.db") as store:
+        session = Session(store, (await store.create()).id, folder, seed)
+        for number in range(turns):
+            await session.turn(number)
+            await session.check(number, whole=number % 25 == 24)
+        assert tuple(session.log.entries) == await store.path(session.talk.session)
+        return session
+
+
+@pytest.mark.timeout(300)
+def test_five_hundred_turns(tmp_path: Path) -> None:
+    session = asyncio.run(played(tmp_path, seed=5, turns=500))
+    compactions = [e for e in session.log.entries if isinstance(e.body, Compaction)]
+    # the session was what it was meant to be
+    assert len(compactions) > 20
+    assert session.counted["cancelled"] > 50
+    assert session.counted["failed"] > 10
+    assert session.counted["made room"] > 50
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("seed", range(10))
+def test_five_hundred_turns_of_other_sessions(tmp_path: Path, seed: int) -> None:
+    asyncio.run(played(tmp_path, seed=1_000 + seed, turns=500))
+
+
+@pytest.mark.parametrize("size", [100_000, 1_000_000])
+def test_a_result_that_alone_is_larger_than_the_window_is_shortened(
+    tmp_path: Path, size: int
+) -> None:
+    async def story() -> tuple[list[int], str]:
+        async with open_store(tmp_path / "s.db") as store:
+            talk = Conversation(store, (await store.create()).id, View.fold())
+            asked = says("I look.", call("print_much", id="a", size=size, key="a"))
+            model = ScriptedModel([asked, "I see."])
+            agent = Agent(model=model, tools=TOOLS, permit=everything, budget=BUDGET)
+            async for _ in agent.run("Look.", talk):
+                pass
+            kept = await store.path(talk.session)
+            (whole,) = [
+                block.text
+                for entry in kept
+                if isinstance(entry.body, Message)
+                for part in entry.body.parts
+                if isinstance(part, ToolResult)
+                for block in part.content
+                if isinstance(block, Text)
+            ]
+            sent = [sum(map(ESTIMATE.message, asked.messages)) for asked in model.requests]
+            return sent, whole
+
+    sent, whole = asyncio.run(story())
+    assert max(sent) <= WINDOW
+    assert len(whole) == size  # in the log

@@ -1,0 +1,214 @@
+"""Stopped at every single step that the event loop takes: nothing that was said is lost, and no
+call is left without its one result."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from recollect.agent.asking import Answered, Conversation
+from recollect.agent.loop import Agent
+from recollect.agent.progress import AgentEvent
+from recollect.agent.working import Ran
+from recollect.codecs.anthropic import Anthropic
+from recollect.codecs.gemini import Gemini
+from recollect.codecs.openai import OpenAI
+from recollect.codecs.wire import Wire
+from recollect.entries import Entry, Message, Text, ToolCall, ToolResult
+from recollect.errors import Overflow
+from recollect.store.sqlite import SqliteStore, open_store
+from recollect.testing import Line, ScriptedModel, call, fails, says
+from recollect.tools.contract import Tool, tool
+from recollect.view.view import View
+
+from .long_session import Played
+from .validity import Providers, check_pairs
+
+How = Literal["cancel", "cancel twice", "close"]
+ran: list[str] = []
+
+
+@tool("read")
+async def look(what: str) -> str:
+    """Looks."""
+    await asyncio.sleep(0)
+    ran.append(what)
+    return f"saw {what}"
+
+
+@tool("write")
+async def change(what: str) -> str:
+    """Changes."""
+    ran.append(what)
+    await asyncio.sleep(0)
+    return f"changed {what}"
+
+
+async def everything(tool: Tool, call: ToolCall) -> str:
+    return ""
+
+
+def lines() -> tuple[Line, ...]:
+    both = call("look", id="a", what="a"), call("look", id="b", what="b")
+    return (
+        says("I look.", *both, call("change", id="c", what="c")),
+        fails(Overflow("too long", 400, 9_000)),
+        says("I change.", call("change", id="d", what="d")),
+        "Done.",
+    )
+
+
+class Stopped:
+    """One prompt, stopped after so many steps of the event loop, or after so many events."""
+
+    def __init__(self, store: SqliteStore, session: str) -> None:
+        self.store, self.session = store, session
+        self.given: list[Message] = []
+        self.events: list[AgentEvent] = []
+        self.raised: BaseException | None = None
+
+    async def play(self, how: How, steps: int) -> bool:
+        """Whether it was stopped before its end."""
+        ran.clear()
+        model = Played(ScriptedModel(lines(), piece=4), self.given)
+        agent = Agent(model=model, tools=(look, change), permit=everything, roots=(Path("/work"),))
+        task = asyncio.create_task(self._listen(agent, steps if how == "close" else -1))
+        if how != "close":
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            task.cancel()
+        if how == "cancel twice":  # an impatient person
+            await asyncio.sleep(0)
+            task.cancel()
+        await asyncio.wait([task])
+        if task.cancelled():
+            return True
+        self.raised = task.exception()
+        return how == "close" and len(self.events) == steps
+
+    async def _listen(self, agent: Agent, most: int) -> None:
+        talk = Conversation(self.store, self.session, View.fold())
+        async with aclosing(agent.run("go", talk)) as events:
+            async for event in events:
+                self.events.append(event)
+                if len(self.events) == most:
+                    return
+
+
+def said(entries: tuple[Entry, ...]) -> list[str]:
+    parts = [p for e in entries if isinstance(e.body, Message) for p in e.body.parts]
+    return [part.text for part in parts if isinstance(part, Text)]
+
+
+def check(stopped: Stopped, entries: tuple[Entry, ...]) -> None:
+    assert stopped.raised is None
+    parts = [p for e in entries if isinstance(e.body, Message) for p in e.body.parts]
+    texts = said(entries)
+    if entries:
+        assert texts[0] == "go"
+    if stopped.events:
+        assert texts.count("go") == 1
+    for message in stopped.given:
+        assert [e for e in entries if e.body == message], "a whole reply was lost"
+    calls = Counter(part.id for part in parts if isinstance(part, ToolCall))
+    results = Counter(part.call_id for part in parts if isinstance(part, ToolResult))
+    assert results == calls
+    told = [part for part in parts if isinstance(part, ToolResult)]
+    for event in stopped.events:
+        if isinstance(event, Ran):
+            assert event.result in told, "a result that somebody heard of was lost"
+        if isinstance(event, Answered):
+            assert event.talk.view.head in [entry.id for entry in entries]
+    assert max(Counter(ran).values(), default=1) == 1
+    assert {part.call_id for part in told} >= set(ran), "it ran and was not in the log"
+
+
+WRONG: dict[str, tuple[Wire, dict[str, Any]]] = {
+    "openai without a result": (
+        OpenAI(model="m"),
+        {"messages": [{"role": "assistant", "tool_calls": [{"id": "a"}]}, {"role": "user"}]},
+    ),
+    "openai with a result too many": (
+        OpenAI(model="m"),
+        {"messages": [{"role": "user"}, {"role": "tool", "tool_call_id": "a"}]},
+    ),
+    "anthropic with an open call": (
+        Anthropic(model="m"),
+        {
+            "messages": [
+                {"role": "user", "content": []},
+                {"role": "assistant", "content": [{"type": "tool_use", "id": "a"}]},
+            ]
+        },
+    ),
+    "anthropic with two of one role": (
+        Anthropic(model="m"),
+        {"messages": [{"role": "user", "content": []}, {"role": "user", "content": []}]},
+    ),
+    "gemini with an open call": (
+        Gemini(model="m"),
+        {
+            "contents": [
+                {"role": "user", "parts": []},
+                {"role": "model", "parts": [{"functionCall": {"name": "a"}}]},
+                {"role": "user", "parts": [{"text": "x"}]},
+            ]
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_the_check_of_pairs_refuses_what_is_wrong(name: str) -> None:
+    with pytest.raises((AssertionError, ValueError)):
+        check_pairs(*WRONG[name])
+
+
+@pytest.mark.parametrize("how", ["cancel", "cancel twice", "close"])
+def test_stopped_at_any_step_the_session_is_whole(tmp_path: Path, how: How) -> None:
+    providers = Providers((look.declaration, change.declaration))
+
+    async def story() -> int:
+        async with open_store(tmp_path / "s.db") as store:
+            steps, wrong = 0, []
+            while True:
+                steps += 1
+                stopped = Stopped(store, (await store.create()).id)
+                early = await stopped.play(how, steps)
+                entries = await store.path(stopped.session)
+                try:
+                    check(stopped, entries)
+                except AssertionError as error:
+                    wrong.append((steps, str(error).splitlines()[0]))
+                if entries:
+                    providers.check(View.fold(entries), types=False)
+                if not early:
+                    break
+            assert wrong == []
+            return steps
+
+    assert asyncio.run(story()) > 20
+
+
+def test_a_session_goes_on_wherever_it_was_stopped(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with open_store(tmp_path / "s.db") as store:
+            for steps in range(3, 120, 4):
+                stopped = Stopped(store, (await store.create()).id)
+                await stopped.play("cancel", steps)
+                entries = await store.path(stopped.session)
+                before = list(ran)
+                talk = Conversation(store, stopped.session, View.fold(entries))
+                model = ScriptedModel(["And on."])
+                again = Agent(model=model, tools=(look, change), permit=everything)
+                events = [event async for event in again.run("and now?", talk)]
+                assert events
+                assert ran == before  # nothing is run again by itself
+                assert said(await store.path(stopped.session))[-2:] == ["and now?", "And on."]
+
+    asyncio.run(story())
