@@ -54,6 +54,7 @@ class Profile(msgspec.Struct, frozen=True):
     media: tuple[str, ...] = ()  # beginnings of the MIME types it takes
     effort: Literal["budget", "level"] = "budget"  # how long to think is told in tokens or words
     signed_calls: bool = False  # Gemini 3: calls are signed, and results take media
+    summarises: bool = True  # whether it is worth asking for a snapshot
     price: Price | None = None
     wishes: Wishes = Wishes()
 
@@ -232,6 +233,7 @@ PROFILES = (
         endpoint="embedded",
         output=2_048,
         tools="text",
+        summarises=False,
         wishes=Wishes(temperature=0.2),
     ),
 )

@@ -9,13 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from .running import Cli
+from recollect.entries import Text, Usage
 
+from .running import Cli
+from .test_ask import ENV, server
+from .test_headless import reply
+
+USAGE = Usage(input=40, output=7)
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_demo_runs_every_step_and_shows_what_really_came_back(cli: Cli) -> None:
-    out = cli.ok("demo").out
+def test_the_tour_runs_every_step_and_shows_what_really_came_back(cli: Cli) -> None:
+    out = cli.ok("demo", "--tour").out
     steps = re.findall(r"^(\d+)\. ", out, re.M)
     assert steps == [str(n + 1) for n in range(len(steps))]
     for word in ("store.append", "store.fork", "store.rewind", "store.search", "export_session"):
@@ -29,20 +34,49 @@ def test_the_demo_runs_every_step_and_shows_what_really_came_back(cli: Cli) -> N
     assert len(out.splitlines()) < 100
 
 
-def test_two_demos_have_different_ids_because_nothing_is_made_up(cli: Cli) -> None:
-    one, two = (re.search(r"[0-9a-f]{32}", cli.ok("demo").out) for _ in range(2))
+def test_two_tours_have_different_ids_because_nothing_is_made_up(cli: Cli) -> None:
+    one, two = (re.search(r"[0-9a-f]{32}", cli.ok("demo", "--tour").out) for _ in range(2))
     assert one
     assert two
     assert one[0] != two[0]
 
 
-def test_a_kept_demo_can_be_looked_around_in(cli: Cli) -> None:
-    out = cli.ok("demo", "--keep", "tour").out
+def test_a_kept_tour_can_be_looked_around_in(cli: Cli) -> None:
+    out = cli.ok("demo", "--tour", "--keep", "tour").out
     command = out.splitlines()[-1].split(": recollect ")[1]
     assert "Second opinion" in cli.ok(*command.split()).out
-    again = cli("demo", "--keep", "tour")
+    again = cli("demo", "--tour", "--keep", "tour")
     assert again.code == 1
     assert "there is already a store" in again.err
+
+
+def test_the_demo_is_one_real_exchange_and_what_the_model_saw(cli: Cli) -> None:
+    with server(cli, reply(Text(text="A log that is written first."), usage=USAGE)) as on:
+        done = cli.ok("demo", env=ENV)
+    (asked,) = on.asked
+    assert b"write-ahead log" in asked.body
+    assert b"limiter.py" in asked.body  # what is in the folder
+    assert "A log that is written first." in done.out
+    assert "What the model saw" in done.out
+    assert re.search(r"initial +\d+  You are recollect", done.out)
+    assert not list(cli.home.glob("*.db"))
+    assert "recollect -r" not in done.err  # it is gone already
+
+
+def test_a_demo_that_cannot_ask_says_why(cli: Cli) -> None:
+    failed = cli("demo", "-m", "gpt-5")
+    assert failed.code == 41
+    assert "OPENAI_API_KEY" in failed.err
+
+
+def test_on_a_terminal_the_demo_goes_on_as_long_as_one_likes(cli: Cli) -> None:
+    answers = [reply(Text(text="One.")), reply(Text(text="Two."))]
+    with server(cli, *answers) as on:
+        shown = cli.terminal("demo", keys="And then?\r\r", env=ENV)
+    assert len(on.asked) == 2
+    assert b"And then?" in on.asked[1].body
+    assert b"One." in on.asked[1].body
+    assert "Two." in shown.out
 
 
 @pytest.mark.parametrize("script", ["start", "test"])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from recollect.compaction.proposing import Budget
 from recollect.errors import BadSettings
+from recollect.profiles import profile_of
 from recollect.settings import ContextSettings, HookCommand, Settings, parse
 from recollect.settings.sections import SECTIONS, OwnModel
 from recollect.tools.rules import judge, tightened
@@ -303,7 +304,7 @@ def test_nothing_that_a_project_says_loosens_anything(
 def test_the_default_context_is_the_default_of_the_rules_and_of_the_budget() -> None:
     assert elision_rules(Settings()) == Rules()
     for model in ("", "gpt-5", "gemini-2.5-pro", "claude-sonnet-5"):
-        assert budget_for(model, ContextSettings()) == Budget.of(model)
+        assert budget_for(profile_of(model), ContextSettings()) == Budget.of(model)
 
 
 def test_every_number_of_the_rules_is_a_setting_and_takes_effect() -> None:
@@ -321,8 +322,11 @@ def test_every_number_of_the_rules_is_a_setting_and_takes_effect() -> None:
 def test_a_budget_never_exceeds_the_window_and_its_parts_are_in_order(
     threshold: int, target: int, model: str
 ) -> None:
-    budget = budget_for(model, ContextSettings(threshold=threshold, target=target))
+    given = ContextSettings(threshold=threshold, target=target)
+    budget = budget_for(profile_of(model), given)
     assert 0 <= budget.target <= budget.threshold < budget.window
     assert budget.window == Budget.of(model).window
     if threshold and threshold < budget.window * 9 // 10:
         assert budget.threshold == threshold
+    smaller = budget_for(profile_of(model), given, learnt=4_096)
+    assert (smaller.window, smaller.threshold < 4_096) == (4_096, True)

@@ -3,7 +3,8 @@
 Asked before each request, when every call has its result. What a session was told is known from
 its log, so a resumed session is told the date only on another day and a memory file only once. Of
 the editor it is told everything at first and after a compaction, then only what changed, and
-nothing when nothing did. Only what is new in the log is looked at.
+nothing when nothing did. A date that a compaction took away is told again. Only what is new in the
+log is looked at.
 """
 
 from __future__ import annotations
@@ -49,20 +50,26 @@ class Around:
 
     async def __call__(self, view: View) -> Sequence[Message]:
         new = view.log.entries[self._looked : view.n]
-        first, self._looked = self._looked == 0, view.n
+        self._looked = view.n
         touched = self._take(new)
-        found = [self._date(), await self._shown(view)]
-        if touched and not first:  # what earlier calls touched was told then
+        self._forget(view)
+        found = [self._date(), await self._shown()]
+        if touched:
             found.append(await self._memory(touched))
         return [message for message in found if message is not None]
 
     def _take(self, entries: Sequence[Entry]) -> list[str]:
-        """What the entries have told, and the paths that their calls touch."""
+        """What the entries have told, and the paths that calls of the newest reply touch.
+
+        What earlier replies touched was told before the next one was asked for.
+        """
         touched: dict[str, None] = {}
         for entry in entries:
             body = entry.body
             if not isinstance(body, Message):
                 continue
+            if body.role == "model":
+                touched.clear()
             if body.context:
                 self._seen |= seen_memory((body,))
                 self._day = _told_day(entry, body) or self._day
@@ -70,6 +77,14 @@ class Around:
                 if isinstance(part, ToolCall):
                     touched |= dict.fromkeys(one.path for one in paths_of(part.arguments))
         return list(touched)[:MOST_PATHS]
+
+    def _forget(self, view: View) -> None:
+        """What a compaction took away counts as not told; memory stays in every view."""
+        held = view.compaction.id if view.compaction is not None else None
+        if held != self._compaction:
+            days = (_told_day(item.entry, item.message) for item in view.items)
+            self._day = max((day for day in days if day is not None), default=None)
+            self._editor, self._compaction = None, held
 
     def _date(self) -> Message | None:
         today = self._today()
@@ -80,15 +95,13 @@ class Around:
         extra = json_text({_DAY: today.isoformat()})
         return msgspec.structs.replace(said(line, "aside"), extra=extra)
 
-    async def _shown(self, view: View) -> Message | None:
+    async def _shown(self) -> Message | None:
         """What the editor shows now, as far as the model does not know it."""
         if self._editor_file is None:
             return None
-        held = view.compaction.id if view.compaction is not None else None
-        known = self._editor if held == self._compaction else None
         now = await asyncio.to_thread(read_editor, self._editor_file)
-        text = editor_context(known, now)
-        self._editor, self._compaction = now, held
+        text = editor_context(self._editor, now)
+        self._editor = now
         return said(text, "aside") if text else None
 
     async def _memory(self, paths: Sequence[str]) -> Message | None:

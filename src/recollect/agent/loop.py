@@ -33,14 +33,8 @@ from recollect.agent.compacting import Ask
 from recollect.agent.events import AfterAgent, BeforeAgent, BeforeModel, LoopDetected, after_model
 from recollect.agent.hooks import Hooks
 from recollect.agent.progress import AgentEvent, Finished, Learnt, Looping, Why
-from recollect.agent.room import MadeRoom, caught_up, make_room, smaller
-from recollect.agent.working import (
-    Guard,
-    Permit,
-    Work,
-    no_deciders,
-    only_reading,
-)
+from recollect.agent.room import MadeRoom, beside, caught_up, make_room, smaller
+from recollect.agent.working import Guard, Permit, Work, no_deciders, only_reading
 from recollect.codecs.wire import Delta, Generation, Prompt
 from recollect.compaction.proposing import Budget
 from recollect.entries import Message, ToolCall, Usage
@@ -51,6 +45,8 @@ from recollect.store.ids import now
 from recollect.tools.contract import Tool
 from recollect.view.rules import Rules, plan
 from recollect.view.view import View
+
+ATTEMPTS = 4  # to send what fits
 
 
 class Refused(RecollectError):
@@ -105,7 +101,8 @@ class _Run:
 
     def __init__(self, agent: Agent, talk: Conversation) -> None:
         self.agent, self.talk = agent, talk
-        self.budget = agent.budget or Budget.of(agent.model.name)
+        budget, counter = agent.budget or Budget.of(agent.model.name), talk.view.log.counter
+        self.budget = beside(budget, agent.tools, counter)
         self.usage, self.began = Usage(), time.monotonic()
         self.watch = LoopWatch(on=agent.watch_loops)
         self.reply: Message | None = None  # of this turn; none when it was cut off
@@ -192,14 +189,14 @@ class _Run:
     async def _answer(
         self,
     ) -> AsyncGenerator[Delta | Retrying | Answered | MadeRoom | Learnt, None]:
-        """One reply. A window that is smaller than we thought is learnt from its error, once."""
-        added = await self.agent.aside(self.talk.view) if self.agent.aside is not None else ()
-        if added:
-            self.talk = await self.talk.append(*added)
-        for last in (False, True):
+        """One reply. That a window is smaller than we thought, or that a text has more tokens than
+        we count, is learnt from the error, and less is sent."""
+        await self._tell_aside()
+        for attempt in range(1, ATTEMPTS + 1):
             made = await make_room(self.talk, self.budget, self.agent)
             self.talk = made.talk
             if made.event is not None:
+                await self._tell_aside()  # what a compaction took is told again
                 yield made.event
             try:
                 async with aclosing(self._exchange()) as events:
@@ -207,11 +204,17 @@ class _Run:
                         yield event
                 return
             except Overflow as overflow:
-                if last:
+                if attempt == ATTEMPTS:
                     raise
                 self.budget = smaller(self.budget, self.talk.view, overflow.limit)
                 self.talk = await caught_up(self.talk)  # with what failed, and why
-                yield Learnt(self.agent.model.name, self.budget.window)
+                if overflow.limit is not None:
+                    yield Learnt(self.agent.model.name, overflow.limit)
+
+    async def _tell_aside(self) -> None:
+        aside = self.agent.aside
+        if aside is not None and (told := await aside(self.talk.view)):
+            self.talk = await self.talk.append(*told)
 
     async def _exchange(self) -> AsyncGenerator[Delta | Retrying | Answered, None]:
         agent, talk, began = self.agent, self.talk, time.monotonic()

@@ -7,7 +7,7 @@ after, and may name text that has to be kept. Nothing is deleted: every step is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import aclosing
 from typing import NamedTuple, Protocol
 
@@ -23,9 +23,12 @@ from recollect.compaction.proposing import Budget, is_due
 from recollect.entries import Compaction, Message
 from recollect.models.contract import Model
 from recollect.store.ids import now
+from recollect.tokens import Counter
+from recollect.tools.contract import Tool
 from recollect.view.rules import Rules
 from recollect.view.view import View
 
+SMALLEST = 1_000  # tokens for a conversation, however much the tools take
 FULL = 0.95  # of the window; the rest is for what is counted otherwise by the provider
 
 
@@ -126,8 +129,19 @@ def _told(talk: Conversation, made: Compaction) -> ChatCompressed:
 
 
 def smaller(budget: Budget, view: View, limit: int | None) -> Budget:
-    """What fits by the provider's word; without one, four fifths of what did not fit."""
-    window = limit if limit is not None and limit < budget.window else view.tokens * 8 // 10
+    """What fits by the provider's word; without one, three fifths of what did not fit."""
+    named = limit is not None and limit < budget.window
+    return within(budget, limit if named and limit is not None else view.tokens * 6 // 10)
+
+
+def beside(budget: Budget, tools: Iterable[Tool], counter: Counter) -> Budget:
+    """What is left for the conversation when the tools are declared as well."""
+    told = [each.declaration for each in tools]
+    texts = (f"{each.name} {each.description} {each.parameters}" for each in told)
+    return within(budget, max(SMALLEST, budget.window - sum(map(counter.text, texts))))
+
+
+def within(budget: Budget, window: int) -> Budget:
     return msgspec.structs.replace(
         budget,
         window=window,

@@ -1,9 +1,13 @@
-"""`recollect demo`: a guided tour through a session made on the spot. Every output is real."""
+"""`recollect demo`: the agent answers one question in a folder made on the spot, and what the model
+saw of it is shown; with `--tour` the log itself, step by step. Every output is real.
+"""
 
 from __future__ import annotations
 
 import ast
 import inspect
+import os
+import sys
 import tempfile
 import textwrap
 from collections.abc import AsyncIterator, Callable
@@ -17,38 +21,119 @@ from recollect.cli.options import examples
 if TYPE_CHECKING:
     from recollect.cli.tour import Step
 
-
 STORE = "recollect.db"
+QUESTION = "What is a write-ahead log? Answer in one sentence."
+FILES = {
+    "README.md": "# limiter\n\nLets a number of requests through in a minute.\n",
+    "limiter.py": "def refill(rate: int) -> int:\n    return rate\n",
+}
 
 
 @click.command(
     epilog=examples(
-        ("recollect demo", "in a temporary store, gone afterwards"),
-        ("recollect demo --keep tour", "keep the store, to look around in it"),
+        ("recollect demo", "one real exchange, in a temporary folder"),
+        ("recollect demo -m gpt-5-mini", "with another model"),
+        ("recollect demo --tour", "the log: append, fork, rewind, search, export"),
+        ("recollect demo --tour --keep tour", "keep the store, to look around in it"),
     )
 )
+@click.option("--tour", is_flag=True, help="Show what the log does instead.")
+@click.option("-m", "--model", metavar="NAME", default="", help="Which model to ask.")
 @click.option(
     "--keep",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
     help="Make the store here and leave it.",
 )
-def demo(*, keep: Path | None) -> None:
-    """Show what recollect does, on a session made on the spot."""
-    import asyncio
+def demo(*, tour: bool, model: str, keep: Path | None) -> int:
+    """Let the agent answer a question, and show what the model saw.
 
+    Without a key it is the embedded model, which is small and needs nothing. On a terminal the
+    conversation goes on as long as you like.
+    """
     from recollect.errors import AlreadyExists
 
-    click.echo("A session is an append-only log of immutable entries. A tour, with real output:\n")
+    if keep is not None and (keep / STORE).exists():
+        raise AlreadyExists("a store", str(keep / STORE))
     if keep is not None:
-        if (keep / STORE).exists():
-            raise AlreadyExists("a store", str(keep / STORE))
-        asyncio.run(_tour(keep))
+        code = _shown(keep, model, tour=tour, keep=True)
         click.echo(f"Look around: recollect sessions --all --store {keep / STORE}")
-        return
+        return code
     with tempfile.TemporaryDirectory(prefix="recollect-demo-") as folder:
-        asyncio.run(_tour(Path(folder)))
-    click.echo("Next: recollect demo --keep DIR, recollect import FILE, recollect --help")
+        code = _shown(Path(folder), model, tour=tour, keep=False)
+    if tour:
+        click.echo("Next: recollect demo --keep DIR, recollect import FILE, recollect --help")
+    else:
+        click.echo('Next: recollect -p "…" in a folder of yours, recollect demo --tour')
+    return code
+
+
+def _shown(folder: Path, model: str, *, tour: bool, keep: bool) -> int:
+    import asyncio
+
+    if tour:
+        click.echo("A session is an append-only log of immutable entries. With real output:\n")
+        asyncio.run(_tour(folder))
+        return 0
+    return _exchanges(folder.resolve(), model, keep=keep)
+
+
+# --- the agent ---------------------------------------------------------------------------------
+
+
+def _exchanges(folder: Path, model: str, *, keep: bool) -> int:
+    """One exchange and what the model saw; on a terminal as many as the person wants."""
+    from recollect.cli.headless import run
+    from recollect.cli.playing import Wish
+
+    project, store = folder / "project", folder / STORE
+    project.mkdir(mode=0o700, parents=True)
+    for name, text in FILES.items():
+        (project / name).write_text(text, encoding="utf-8")
+    before = Path.cwd()
+    os.chdir(project)
+    try:
+        said, latest, code = QUESTION, False, 0
+        while said:
+            click.echo(f"> {said}")
+            sys.stdout.flush()
+            code = run(Wish(said, model, latest, lasts=keep), store)
+            if code:
+                return code
+            _what_the_model_saw(store)
+            said, latest = _next_prompt(), True
+        return code
+    finally:
+        os.chdir(before)
+
+
+def _next_prompt() -> str:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return ""
+    try:
+        return input("Say something more, or press Enter to end: ").strip()
+    except EOFError:
+        return ""
+
+
+def _what_the_model_saw(store: Path) -> None:
+    from recollect.cli.accounting import Page, account_lines
+    from recollect.cli.opening import use_store
+    from recollect.cli.seeing import Sight, look, with_past
+    from recollect.cli.terminal import ink, width
+    from recollect.store.sqlite import SqliteStore
+
+    async def work(opened: SqliteStore) -> Sight:
+        newest, *_ = await opened.sessions()
+        return await with_past(opened, await look(opened, newest))
+
+    click.echo("\nWhat the model saw, and what it cost of its window:\n")
+    for line in account_lines(use_store(store, work), None, Page(ink(), width(), None)):
+        click.echo(line)
+    click.echo()
+
+
+# --- the log -----------------------------------------------------------------------------------
 
 
 async def _tour(folder: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,9 +20,10 @@ from recollect.agent.loop import Agent
 from recollect.agent.room import asking
 from recollect.agent.tasks import task_tool
 from recollect.agent.working import Permit, no_deciders
-from recollect.compaction.proposing import Budget
 from recollect.entries import Message, Text, ToolCall
+from recollect.models.client import HttpModel
 from recollect.models.contract import Model
+from recollect.profiles import Profile, profile_of
 from recollect.settings import HookCommand, home
 from recollect.store.contract import Project
 from recollect.toolkinds import object_of
@@ -44,6 +46,8 @@ from recollect.workspace.memory import Sources, read_memory
 from recollect.workspace.trust import is_trusted
 
 MEMORY = "AGENTS.md"
+SMALL = 16_384  # tokens of a window that has no room for the tools that are rarely used
+MOST_TOLD = 3  # memory files that were not read
 INSTRUCTIONS = (
     "You are recollect, an agent that works in a person's folder with the tools you are given. "
     "Look before you change, change as little as needed, and check what you did. Use tools for "
@@ -65,40 +69,41 @@ class Folder(NamedTuple):
 
 def equip(model: Model, where: Folder, *, max_turns: int | None = None) -> Agent:
     settings, root = where.found.settings, where.found.root
+    profile = _profile(model)
+    budget = budget_for(profile, settings.context, learnt(model.name))
     agent = Agent(
         model=model,
-        tools=tools_for(where.commands),
+        tools=tools_for(where.commands, small=budget.window <= SMALL),
         roots=(root,),
         permit=permission(where.found),
         guard=_guard(settings.agent.memory_files),
         rules=elision_rules(settings, str(root)),
-        budget=_budget(model.name, where.found),
-        ask=asking(model),
+        budget=budget,
+        ask=asking(model) if profile.summarises else None,
         hooks=where.hooks,
         max_turns=max_turns or settings.agent.max_turns,
         watch_loops=settings.agent.watch_loops,
         summarise=settings.context.summarise,
         summary_tokens=settings.context.summary_tokens,
     )
-    helper = task_tool(agent, lambda: opening(where.cwd, where.found), project=where.project)
+    more = () if budget.window <= SMALL else (_helper(agent, where),)
     editor = settings.agent.editor
     around = Around(
         sources_for(where.cwd, where.found),
         editor=Path(editor).expanduser() if editor else None,
         locale=surroundings(root).locale,
     )
-    return dataclasses.replace(agent, tools=(*agent.tools, helper), aside=around)
+    return dataclasses.replace(agent, tools=(*agent.tools, *more), aside=around)
 
 
-def _budget(model: str, found: Configured) -> Budget:
-    """By the model and the settings, within a window that an error once named."""
-    budget, window = budget_for(model, found.settings.context), learnt(model)
-    if window is None or window >= budget.window:
-        return budget
-    threshold = min(budget.threshold, window * 7 // 10)
-    target = min(budget.target, threshold * 8 // 10)
-    snapshot = min(budget.snapshot, max(300, target // 5))
-    return Budget(window, threshold, target, snapshot)
+def _helper(agent: Agent, where: Folder) -> Tool:
+    begin = partial(opening, where.cwd, where.found)
+    return task_tool(agent, begin, project=where.project)
+
+
+def _profile(model: Model) -> Profile:
+    # a model of the person's own has a profile that its name does not tell
+    return model.chosen.profile if isinstance(model, HttpModel) else profile_of(model.name)
 
 
 def commands_for(found: Configured) -> Commands:
@@ -119,22 +124,14 @@ def _hook(given: HookCommand, *, of_project: bool = False) -> CommandHook:
     )
 
 
-def tools_for(commands: Commands) -> tuple[Tool, ...]:
-    return (
-        read_file,
-        write_file,
-        replace,
-        list_directory,
-        glob,
-        search_file_content,
-        *shell_tools(commands),
-        recall,
-        search_history,
-        note,
-        todo,
-        make_save_memory(_save),
-        system_monitor,
-    )
+def tools_for(commands: Commands, *, small: bool = False) -> tuple[Tool, ...]:
+    """All tools, or those that a small window has room for beside a conversation."""
+    files = (read_file, write_file, replace, list_directory, search_file_content)
+    first = (*files, *shell_tools(commands), recall)
+    if small:
+        return first
+    more = (glob, search_history, note, todo, make_save_memory(_save), system_monitor)
+    return (*first, *more)
 
 
 async def _save(fact: str) -> str:
@@ -157,7 +154,7 @@ def permission(found: Configured) -> Permit:
             verdict = judge(_command(call), in_force, interactive=False, root=str(found.root))
             if verdict.decision == "allow":
                 return ""
-            return f"not allowed: {verdict.reason}; a rule under [permissions] in the settings may"
+            return f"not allowed: {verdict.reason}; [permissions] in the settings decides"
         if tool.name != "save_memory" and given.mode in ("edit", "free"):
             return ""
         return (
@@ -193,9 +190,16 @@ def sources_for(cwd: Path, found: Configured) -> Sources:
     return Sources(cwd=cwd, root=found.root, home=home(), trusted=is_trusted, names=names)
 
 
-async def opening(cwd: Path, found: Configured) -> tuple[Message, ...]:
-    """What a new session begins with: instructions, then where and when we are, and memory."""
+async def opening(
+    cwd: Path, found: Configured, tell: Callable[[str], None] = lambda _: None
+) -> tuple[Message, ...]:
+    """What a new session begins with: instructions, then where and when we are, and memory.
+
+    `tell` hears which memory was not read, and why.
+    """
     memory = await asyncio.to_thread(read_memory, sources_for(cwd, found))
+    for problem in memory.problems[:MOST_TOLD]:
+        tell(problem)
     around = surroundings(found.root)
     instructions = Message(role="system", parts=(Text(text=INSTRUCTIONS),), context="initial")
     return instructions, await initial_message((found.root,), around, memory.files)

@@ -7,6 +7,7 @@ allows it nothing is changed and nothing is run: there is nobody to ask.
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from functools import partial
 from pathlib import Path
@@ -14,13 +15,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from recollect.agent.asking import Answered
+from recollect.agent.asking import Answered, added_up
 from recollect.agent.progress import AgentEvent, Finished, Learnt, Looping
 from recollect.agent.room import MadeRoom
 from recollect.agent.working import Calling, Ran, ToolStopped
+from recollect.cli.asking import SMALL
 from recollect.cli.opening import short_session, use_store
-from recollect.cli.playing import Format, Watcher, Wish, play
-from recollect.cli.terminal import complain, mention, warn
+from recollect.cli.playing import Played, Watcher, Wish, play
+from recollect.cli.terminal import complain, mention, status, warn
 from recollect.cli.text import cut, harmless, many, one_line
 from recollect.codecs.wire import Delta
 from recollect.entries import Text, ToolResult
@@ -29,7 +31,7 @@ from recollect.models.client import HttpModel
 from recollect.models.contract import Retrying
 from recollect.models.opening import open_model
 from recollect.models.weights import bar
-from recollect.profiles import cost_of
+from recollect.profiles import EMBEDDED, cost_of
 from recollect.store.contract import Session
 from recollect.store.sqlite import SqliteStore
 from recollect.workspace.configuring import Configured, configured
@@ -54,9 +56,10 @@ class Outcome(NamedTuple):
 class _Seen:
     """What the person is shown while it works, and how the session is called."""
 
-    def __init__(self, format_: Format) -> None:
+    def __init__(self, wish: Wish, file: Path | None) -> None:
         self.session: Session | None = None
-        self._format = format_
+        self._format, self._lasts, self._file = wish.format, wish.lasts, file
+        self._came = 0  # characters of the reply that is coming
 
     def begun(self, session: Session) -> None:
         self.session = session
@@ -67,33 +70,47 @@ class _Seen:
         if self._format == "stream-json":
             _print_event(event)
         elif self._format == "text":
-            _mention(event)
+            if isinstance(event, Delta):
+                self._came += len(event.text)
+                status(f"a reply is coming: {self._came:,} characters")
+            else:
+                self._came = 0
+                status("")
+                _mention(event)
 
-    @property
-    def goes_on(self) -> str:
-        return _goes_on(self.session.id[:SHORT]) if self.session else ""
+    def goes_on(self, session: str = "") -> str:
+        """The command that goes on in this session."""
+        if self.session is None or not self._lasts:
+            return ""
+        where = f" --store {shlex.quote(str(self._file))}" if self._file is not None else ""
+        return f'`recollect -r {session or self.session.id[:SHORT]}{where} -p "…"` goes on'
 
 
 def run(wish: Wish, file: Path | None) -> int:
     """The exit code."""
-    seen = _Seen(wish.format)
+    seen = _Seen(wish, file)
     try:
         found = configured(Path.cwd())
         for told in found.told:
             warn(told)
         model = open_model(wish.model, found.settings, progress=bar(sys.stderr))
+        if model.chosen.asked_as == EMBEDDED and wish.format == "text":
+            mention(SMALL)
         make = wish.session is None and not wish.latest
         watcher = Watcher(seen.begun, seen.event, warn)
         work = partial(_played, model=model, wish=wish, found=found, watcher=watcher)
         outcome = use_store(file, work, make=make)
     except KeyboardInterrupt:
-        mention(" · ".join(filter(None, ("stopped", seen.goes_on))))
+        mention(" · ".join(filter(None, ("stopped", seen.goes_on()))))
         return INTERRUPTED
     except RecollectError as error:
         return _failed(error, wish, seen)
+    finally:
+        status("")
     if wish.format == "text":
         sys.stdout.write(harmless(outcome.document["result"]).rstrip("\n") + "\n")
-        mention(_account(outcome.document))
+        goes_on = seen.goes_on(outcome.document["session"])
+        mention(" · ".join(filter(None, (*_account(outcome.document), goes_on))))
     else:
         _print(outcome.document)
     return outcome.code
@@ -102,8 +119,8 @@ def run(wish: Wish, file: Path | None) -> int:
 def _failed(error: RecollectError, wish: Wish, seen: _Seen) -> int:
     if wish.format == "text":
         complain(str(error))
-        if seen.goes_on:
-            mention(f"everything so far is kept · {seen.goes_on}")
+        if seen.goes_on():
+            mention(f"everything so far is kept · {seen.goes_on()}")
     else:
         told = {"type": "result", "subtype": "error", "is_error": True, "result": _bare(str(error))}
         if seen.session is not None:
@@ -128,7 +145,7 @@ async def _played(
 ) -> Outcome:
     played = await play(store, model, wish, found, watcher)
     finished = played.finished
-    document = _document(finished, played.text, played.model)
+    document = _document(finished, played)
     document["session"] = await short_session(store, finished.talk.session)
     return Outcome({"answered": 0, "turns": TURNS, "loop": FAILED}[finished.why], document)
 
@@ -191,13 +208,13 @@ def _words(result: ToolResult) -> str:
 _SUBTYPES = {"answered": "success", "turns": "error_max_turns", "loop": "error_loop"}
 
 
-def _document(finished: Finished, text: str, model: HttpModel) -> dict[str, Any]:
-    usage = finished.usage
+def _document(finished: Finished, played: Played) -> dict[str, Any]:
+    usage, model = added_up(finished.usage, played.spent), played.model
     return {
         "type": "result",
         "subtype": _SUBTYPES[finished.why],
         "is_error": finished.why != "answered",
-        "result": text,
+        "result": played.text,
         "session_id": finished.talk.session,
         "num_turns": finished.turns,
         "duration_ms": round(finished.seconds * 1_000),
@@ -207,7 +224,7 @@ def _document(finished: Finished, text: str, model: HttpModel) -> dict[str, Any]
     }
 
 
-def _account(document: dict[str, Any]) -> str:
+def _account(document: dict[str, Any]) -> list[str]:
     usage, cost = document["usage"], document["total_cost_usd"]
     told = [document["model"], many(document["num_turns"], "turn")]
     told.append(f"{usage.get('input', 0):,} tokens in, {usage.get('output', 0):,} out")
@@ -216,9 +233,4 @@ def _account(document: dict[str, Any]) -> str:
     told.append(f"{document['duration_ms'] / 1_000:.1f} s")
     if document["is_error"]:
         told.append("stopped: " + document["subtype"].removeprefix("error_").replace("_", " "))
-    told.append(_goes_on(document["session"]))
-    return " · ".join(told)
-
-
-def _goes_on(session: str) -> str:
-    return f'`recollect -r {session} -p "…"` goes on'
+    return told

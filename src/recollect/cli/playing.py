@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from recollect.agent.asking import Answered, Conversation, text_of
+from recollect.agent.asking import Answered, Conversation, added_up, said, text_of
 from recollect.agent.events import SessionEnd, SessionStart
-from recollect.agent.loop import AgentEvent, Finished, Learnt
+from recollect.agent.loop import Refused
+from recollect.agent.progress import AgentEvent, Finished, Learnt
 from recollect.agent.room import asking, caught_up
+from recollect.agent.tasks import spent_in
+from recollect.agent.working import Ran
 from recollect.cli.equipment import Folder, commands_for, equip, hooks_for, opening
 from recollect.cli.text import one_line
-from recollect.entries import Entry, Message
-from recollect.errors import ModelError, NotFound
+from recollect.entries import Entry, Message, Usage
+from recollect.errors import ModelError, NoKey, NotFound, UnknownModel
 from recollect.models.client import HttpModel
 from recollect.models.opening import open_model
 from recollect.resuming import resume
@@ -33,6 +36,9 @@ from recollect.workspace.configuring import Configured
 from recollect.workspace.limits import learn
 from recollect.workspace.mentions import prompt_parts
 from recollect.workspace.project import identify
+
+if TYPE_CHECKING:
+    from recollect.models.routing import Strategy
 
 Format: TypeAlias = Literal["text", "json", "stream-json"]
 Source: TypeAlias = Literal["new", "resumed", "forked"]
@@ -50,6 +56,7 @@ class Wish(NamedTuple):
     fork: bool = False
     max_turns: int | None = None
     format: Format = "text"
+    lasts: bool = True  # the store is there when it is over
 
 
 class Watcher(NamedTuple):
@@ -64,6 +71,7 @@ class Played(NamedTuple):
     finished: Finished
     text: str  # of the last reply
     model: HttpModel
+    spent: Usage  # by sub-agents
 
 
 async def play(
@@ -72,21 +80,22 @@ async def play(
     """`first` is the model that is asked unless another is chosen."""
     session, source = await _session(store, wish)
     watcher.begun(session)
-    async with _around(store, session, source, found, watcher) as where:
-        talk = await _talk(store, session, source, first.name, where)
-        parts = await prompt_parts(wish.prompt, (found.root,))
+    async with _around(store, session, found, watcher) as where:
+        talk = await _talk(store, session, source, first.name, where, watcher)
+        parts = await prompt_parts(wish.prompt, (where.cwd, found.root))
         message: Message | None = Message(role="user", parts=parts)
         down: set[str] = set()
         while True:
-            name = await _choose(talk.view, message, wish, found.settings, first, down)
-            model = first if name == first.name else open_model(name, found.settings)
+            name = await _choose(talk.view, message, wish, found.settings, first, down, watcher)
             try:
+                model = first if name == first.name else open_model(name, found.settings)
                 return await _answered(talk, message, model, where, wish, watcher)
             except ModelError as error:
                 down.add(name)
-                if not _has_spare(error, found.settings, down):
+                if not _may_ask_another(error, first.name, found.settings, down):
                     raise
-                watcher.warn(f"{name} is down ({one_line(str(error))[:200]}); asking another model")
+                why = one_line(str(error))[:200]
+                watcher.warn(f"{name} cannot be asked ({why}); asking another model")
             talk, message = await caught_up(talk), None  # the prompt is in the log
 
 
@@ -98,20 +107,22 @@ async def _answered(
     wish: Wish,
     watcher: Watcher,
 ) -> Played:
-    finished, last = None, ""
+    finished, last, spent = None, "", Usage()
     async with model:
         agent = equip(model, where, max_turns=wish.max_turns)
-        async with aclosing(agent.run(talk, message)) as events:
+        async with aclosing(agent.run(message, talk)) as events:
             async for event in events:
                 watcher.event(event)
                 if isinstance(event, Answered):
                     last = text_of(event.message)
+                elif isinstance(event, Ran) and (given := spent_in(event.result)) is not None:
+                    spent = added_up(spent, given.usage)
                 elif isinstance(event, Learnt):
                     learn(event.model, event.window)
                 elif isinstance(event, Finished):
                     finished = event
     assert finished is not None
-    return Played(finished, last, model)
+    return Played(finished, last, model, spent)
 
 
 # --- the session -------------------------------------------------------------------------------
@@ -139,18 +150,25 @@ async def _earlier(store: Store, wish: Wish) -> Session | None:
 
 
 async def _talk(
-    store: Store, session: Session, source: Source, model: str, where: Folder
+    store: Store, session: Session, source: Source, model: str, where: Folder, watcher: Watcher
 ) -> Conversation:
     view = await resume(store, session.id, counter=counter_for(model))
     talk = Conversation(store, session.id, view)
     if source == "new":
-        talk = await talk.append(*await opening(where.cwd, where.found))
+        talk = await talk.append(*await opening(where.cwd, where.found, watcher.warn))
+    started = SessionStart(session=session.id, time=now(), source=source)
+    decision = await where.hooks.fire(started)
+    if not decision.allowed:
+        raise Refused(f"a hook refused the session: {decision.reason}")
+    if decision.additional_context:
+        added = f"[added by a hook, not by the person]\n{decision.additional_context}"
+        talk = await talk.append(said(added, "aside"))
     return talk
 
 
 @asynccontextmanager
 async def _around(
-    store: Store, session: Session, source: Source, found: Configured, watcher: Watcher
+    store: Store, session: Session, found: Configured, watcher: Watcher
 ) -> AsyncIterator[Folder]:
     """What stands around a session: commands, hooks, a mirror; and its end, whatever ends it."""
     settings, folder = found.settings, Path.cwd()
@@ -165,16 +183,20 @@ async def _around(
     commands = commands_for(found)
     reason = "done"
     try:
-        await hooks.fire(SessionStart(session=session.id, time=now(), source=source))
         yield Folder(folder, found, identify(folder), commands, hooks)
+    except asyncio.CancelledError:
+        reason = "interrupted"
+        raise
     except BaseException as error:
         reason = type(error).__name__
         raise
     finally:
         await commands.close()
         ended = SessionEnd(session=session.id, time=now(), reason=reason)
-        with suppress(TimeoutError):
+        try:
             await asyncio.wait_for(hooks.fire(ended), None if reason == "done" else HURRY)
+        except TimeoutError:
+            watcher.warn(f"a hook for the end had not ended after {HURRY:g} s and was stopped")
         if mirror is not None:
             told = set(mirror.warnings)
             await mirror.close()
@@ -192,6 +214,7 @@ async def _choose(
     settings: Settings,
     first: HttpModel,
     down: set[str],
+    watcher: Watcher,
 ) -> str:
     """By the settings' routing; the choice holds for the prompt."""
     given = settings.routing
@@ -199,20 +222,37 @@ async def _choose(
         return first.name
     from recollect.models import routing
 
-    options = [routing.Option(name, name, when) for name, when in given.choices.items()]
     chain: list[routing.Strategy] = [routing.fallback(given.fallback), routing.override]
     named = first.name if wish.model else ""
-    if given.classifier and not named and message is not None:
+    if given.classifier and message is not None:
         view = view.append(Entry("prompt", view.head, now(), message))
-        async with open_model(given.classifier, settings) as judge:
-            chain.append(routing.classifier(asking(judge), options))
-            situation = routing.Situation("", view, first.name, named, frozenset(down))
-            return (await routing.route(chain, situation)).model
+        chain.append(_by_classifier(settings))
     situation = routing.Situation("", view, first.name, named, frozenset(down))
-    return (await routing.route(chain, situation)).model
+    choice = await routing.route(chain, situation)
+    for failure in choice.failures:
+        watcher.warn(f"no model was chosen ({failure}); {choice.model} is asked")
+    return choice.model
 
 
-def _has_spare(error: ModelError, settings: Settings, down: set[str]) -> bool:
+def _by_classifier(settings: Settings) -> Strategy:
+    """Opened only when it is asked; one that cannot be opened passes on like one that fails."""
+    from recollect.models import routing
+
+    given = settings.routing
+    options = [routing.Option(name, name, when) for name, when in given.choices.items()]
+
+    async def classifier(situation: routing.Situation) -> routing.Choice | None:
+        async with open_model(given.classifier, settings) as judge:
+            return await routing.classifier(asking(judge), options)(situation)
+
+    return classifier
+
+
+def _may_ask_another(error: ModelError, first: str, settings: Settings, down: set[str]) -> bool:
+    """Whether the model is down, or one that nobody named cannot even be opened, and one is left
+    to ask: a spare, or the default where the classifier chose another."""
     from recollect.models.routing import is_down
 
-    return is_down(error) and bool(set(settings.routing.fallback) - down)
+    if not is_down(error) and not isinstance(error, NoKey | UnknownModel):
+        return False
+    return not {first, *settings.routing.fallback} <= down

@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from recollect.compaction.proposing import MAX_SNAPSHOT, Budget
+from recollect.compaction.proposing import MAX_SNAPSHOT, MIN_SNAPSHOT, Budget
 from recollect.errors import BadSettings
+from recollect.profiles import Profile
 from recollect.settings import FILE, ContextSettings, Given, HookCommand, Settings, read
 from recollect.settings import home as home_directory
 from recollect.settings.reading import decoded, understood
@@ -311,10 +312,11 @@ def elision_rules(settings: Settings, root: str = "") -> Rules:
     )
 
 
-def budget_for(model: str, context: ContextSettings) -> Budget:
-    """A model's budget with the person's figures, which never exceed what the model can hold."""
-    by_model = Budget.of(model)
-    threshold = min(context.threshold or by_model.threshold, by_model.window * 9 // 10)
+def budget_for(profile: Profile, context: ContextSettings, learnt: int | None = None) -> Budget:
+    """A model's budget with the person's figures, within a window that an error once named."""
+    window = min(profile.window, learnt or profile.window)
+    by_model = min(profile.threshold, window * 7 // 10)
+    threshold = min(context.threshold or by_model, window * 9 // 10)
     target = min(context.target or threshold * 8 // 10, threshold)
-    snapshot = min(MAX_SNAPSHOT, max(1_000, target // 5))
-    return Budget(by_model.window, threshold, target, snapshot)
+    snapshot = max(MIN_SNAPSHOT, min(1_000, window // 8), min(MAX_SNAPSHOT, target // 5))
+    return Budget(window, threshold, target, snapshot)
