@@ -144,3 +144,23 @@ def test_what_is_remembered_of_texts_is_bounded() -> None:
     assert remembered("y" * (tokens.REMEMBERED * 2)) == tokens.REMEMBERED * 2
     assert remembered("z") == 1
     assert remembered.size < 1_000
+
+
+@pytest.mark.parametrize(
+    ("said", "limit", "asked"),
+    [
+        ("request (11412 tokens) exceeds the available context size (8192 tokens)", 8_192, 11_412),
+        (
+            "maximum context length is 128000 tokens. However, you requested 130,004",
+            128_000,
+            130_004,
+        ),
+        ("prompt is too long: 210000 tokens > 200000 maximum", 200_000, 210_000),
+        ("exceeds the model's maximum context length of 8,192 tokens", 8_192, None),
+    ],
+)
+def test_what_was_asked_for_is_read_from_the_error_too(
+    said: str, limit: int, asked: int | None
+) -> None:
+    assert tokens.limit_in(said) == limit
+    assert tokens.asked_in(said, limit) == asked

@@ -206,11 +206,14 @@ class KeyRefused(ProviderFailed):
 
 
 class Overflow(ProviderFailed):
-    """`limit` is the window that the provider named, when it named one."""
+    """`limit` is the window that the provider named, when it named one, and `asked` how many tokens
+    the request had by its count."""
 
-    def __init__(self, said: str, status: int = 0, limit: int | None = None) -> None:
+    def __init__(
+        self, said: str, status: int = 0, limit: int | None = None, asked: int | None = None
+    ) -> None:
         super().__init__(said, status, "compact the session (`recollect compact ID`) and ask again")
-        self.limit = limit
+        self.limit, self.asked = limit, asked
 
 
 class Busy(ProviderFailed):

@@ -38,6 +38,7 @@ __all__ = [
     "Count",
     "Counter",
     "Profile",
+    "asked_in",
     "counter_for",
     "estimate",
     "is_known",
@@ -182,8 +183,20 @@ _LIMIT = re.compile(
 )
 
 
+_NUMBER = re.compile(r"(?<![\w.])\d[\d,_]{2,11}\d(?![\w.]?\d)")
+
+
 def limit_in(error: str) -> int | None:
     """The window that a provider's error message names, when it names one."""
-    found = [int(re.sub(r"\D", "", number)) for number in _LIMIT.findall(error[:10_000])]
-    plausible = [number for number in found if 1_000 <= number <= 100_000_000]
-    return min(plausible) if plausible else None
+    return min(_plausible(_LIMIT.findall(error[:10_000])), default=None)
+
+
+def asked_in(error: str, limit: int) -> int | None:
+    """How many tokens were asked for, when the message that names the limit says that too."""
+    found = _plausible(_NUMBER.findall(error[:10_000]))
+    return min((number for number in found if number > limit), default=None)
+
+
+def _plausible(numbers: list[str]) -> list[int]:
+    found = [int(re.sub(r"\D", "", number)) for number in numbers]
+    return [number for number in found if 1_000 <= number <= 100_000_000]

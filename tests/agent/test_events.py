@@ -5,18 +5,14 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from opentelemetry.trace import NonRecordingSpan, SpanKind, Status, StatusCode, Tracer
-from opentelemetry.trace.span import INVALID_SPAN_CONTEXT
 
-from recollect.agent.activity import KEPT, LONGEST, Activity, span
+from recollect.agent.activity import KEPT, LONGEST, Activity
 from recollect.agent.events import (
     EVENT_NAMES,
     EVENTS,
@@ -167,130 +163,6 @@ def test_what_happened_is_in_the_activity() -> None:
     for event in fired:
         asyncio.run(hooks.fire(event))
     assert hooks.activity.events == fired
-
-
-# --- spans -------------------------------------------------------------------------------------
-
-
-class Recorded(NonRecordingSpan):
-    """A span that remembers what it was given: the SDK is not needed to see what we send."""
-
-    def __init__(self, name: str, kind: SpanKind, attributes: dict[str, Any]) -> None:
-        super().__init__(INVALID_SPAN_CONTEXT)
-        self.name, self.kind, self.attributes = name, kind, attributes
-        self.status: Any = None
-        self.ended = False
-
-    def set_attributes(self, attributes: Any) -> None:
-        self.attributes.update(attributes)
-
-    def set_attribute(self, key: str, value: Any) -> None:
-        self.attributes[key] = value
-
-    def set_status(self, status: Status | StatusCode, description: str | None = None) -> None:
-        self.status = status
-
-
-class Recorder(Tracer):
-    def __init__(self) -> None:
-        self.spans: list[Recorded] = []
-
-    def start_span(self, name: str, *more: Any, **given: Any) -> Recorded:
-        raise AssertionError("spans are to be the current ones")
-
-    @contextmanager
-    def _start(self, name: str, **given: Any) -> Iterator[Recorded]:
-        made = Recorded(name, given["kind"], dict(given["attributes"]))
-        self.spans.append(made)
-        try:
-            yield made
-        except Exception as error:
-            if given["record_exception"]:
-                made.attributes["exception.message"] = str(error)
-            raise
-        finally:
-            made.ended = True
-
-    def start_as_current_span(self, name: str, *more: Any, **given: Any) -> Any:
-        return self._start(name, **given)
-
-
-def recorded(tracer: Recorder) -> Sequence[tuple[str, SpanKind, dict[str, Any]]]:
-    assert all(made.ended for made in tracer.spans)
-    return [(made.name, made.kind, made.attributes) for made in tracer.spans]
-
-
-def test_spans_have_the_names_and_attributes_of_the_conventions() -> None:
-    tracer = Recorder()
-    with span("invoke_agent", "recollect", session="s1", tracer=tracer):
-        given = {"gen_ai.provider.name": "anthropic"}
-        with span("chat", "claude", given, session="s1", tracer=tracer) as mark:
-            mark({"gen_ai.usage.output_tokens": 7, "gen_ai.response.finish_reasons": ("stop",)})
-        with span("execute_tool", "grep", {"gen_ai.tool.call.id": "c1"}, tracer=tracer):
-            pass
-    assert recorded(tracer) == [
-        (
-            "invoke_agent recollect",
-            SpanKind.INTERNAL,
-            {
-                "gen_ai.operation.name": "invoke_agent",
-                "gen_ai.agent.name": "recollect",
-                "gen_ai.conversation.id": "s1",
-            },
-        ),
-        (
-            "chat claude",
-            SpanKind.CLIENT,
-            {
-                "gen_ai.operation.name": "chat",
-                "gen_ai.request.model": "claude",
-                "gen_ai.conversation.id": "s1",
-                "gen_ai.provider.name": "anthropic",
-                "gen_ai.usage.output_tokens": 7,
-                "gen_ai.response.finish_reasons": ("stop",),
-            },
-        ),
-        (
-            "execute_tool grep",
-            SpanKind.INTERNAL,
-            {
-                "gen_ai.operation.name": "execute_tool",
-                "gen_ai.tool.name": "grep",
-                "gen_ai.tool.call.id": "c1",
-            },
-        ),
-    ]
-
-
-def test_a_span_tells_the_type_of_an_error_and_not_its_words() -> None:
-    tracer = Recorder()
-    with (
-        pytest.raises(ValueError, match="secret"),
-        span("execute_tool", "grep", tracer=tracer),
-    ):
-        raise ValueError("secret")
-    (made,) = tracer.spans
-    assert made.attributes["error.type"] == "ValueError"
-    assert made.status == StatusCode.ERROR
-    assert "secret" not in str(made.attributes)
-
-
-def test_without_a_tracer_of_its_own_the_global_one_is_used() -> None:
-    with span("chat", "any") as mark:
-        mark({"gen_ai.usage.input_tokens": 1})
-
-
-def test_without_the_package_a_span_does_nothing() -> None:
-    program = """
-import sys
-sys.modules["opentelemetry"] = None  # how Python says that a module cannot be imported
-from recollect.agent.activity import span
-with span("chat", "any") as mark:
-    mark({"gen_ai.usage.input_tokens": 1})
-print("done")
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("done\n", "")
 
 
 def test_the_end_of_a_session_is_an_event_like_the_others() -> None:

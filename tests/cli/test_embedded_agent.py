@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+import signal
 import subprocess
+from contextlib import suppress
 
 from recollect.entries import Compaction, Entry, Message, Note, Request, Text, ToolResult
 from recollect.profiles import EMBEDDED, profile_of
@@ -30,6 +32,27 @@ def played(cli: Cli, *arguments: str) -> list[dict[str, object]]:
     )
     assert done.returncode == 0, (done.stdout[-2_000:], done.stderr)
     return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def refused_and_asked_for_less(cli: Cli, prompt: str) -> None:
+    """The engine reads some 7,000 tokens then, which takes minutes: it is stopped meanwhile."""
+    command = [*COMMAND, "-c", "-p", prompt, "--output-format", "stream-json"]
+    with subprocess.Popen(
+        command, cwd=cli.project, env=cli.env(), stdout=subprocess.PIPE, stdin=subprocess.DEVNULL
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            event = json.loads(line)
+            assert event["type"] in ("init", "made_room", "learnt"), event
+            if event["type"] == "learnt":
+                assert event["window"] == WINDOW
+                break
+        assert json.loads(process.stdout.readline())["type"] == "made_room"
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(5)  # it would be refused at once
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE) == 130
 
 
 def path(cli: Cli) -> tuple[Entry, ...]:
@@ -93,14 +116,12 @@ def test_a_session_with_the_embedded_model_from_its_beginning_to_an_overflow(cli
     assert len(path(cli)) > before
 
     # a text of which we count far too few tokens: the engine refuses, and it is asked for less
-    digits = "".join(random.Random(7).choices("0123456789abcdef", k=20_000))  # noqa: S311
-    fourth = played(cli, "-c", "-p", f"What is this? {digits}")
-    assert fourth[-1]["subtype"] == "success"
-    assert "learnt" in [event["type"] for event in fourth] or "made_room" in [
-        event["type"] for event in fourth
-    ]
+    digits = "".join(random.Random(7).choices("0123456789abcdef", k=20_000))
+    refused_and_asked_for_less(cli, f"What is this? {digits}")
     notes = [entry.body.text for entry in path(cli) if isinstance(entry.body, Note)]
-    assert any("context" in text for text in notes), notes
+    assert any("exceeds the available context size" in text for text in notes), notes
+    *_, whole, less = [entry.body for entry in path(cli) if isinstance(entry.body, Request)]
+    assert less.tokens < whole.tokens
 
     # everything that was said is in the log, word for word
     assert said(cli, "user")[-1] == f"What is this? {digits}"

@@ -206,7 +206,7 @@ class _Run:
             except Overflow as overflow:
                 if attempt == ATTEMPTS:
                     raise
-                self.budget = smaller(self.budget, self.talk.view, overflow.limit)
+                self.budget = smaller(self.budget, self.talk.view, overflow)
                 self.talk = await caught_up(self.talk)  # with what failed, and why
                 if overflow.limit is not None:
                     yield Learnt(self.agent.model.name, overflow.limit)

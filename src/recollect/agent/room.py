@@ -21,6 +21,7 @@ from recollect.codecs.wire import Generation, Prompt
 from recollect.compaction.fitting import fit
 from recollect.compaction.proposing import Budget, is_due
 from recollect.entries import Compaction, Message
+from recollect.errors import Overflow
 from recollect.models.contract import Model
 from recollect.store.ids import now
 from recollect.tokens import Counter
@@ -128,10 +129,15 @@ def _told(talk: Conversation, made: Compaction) -> ChatCompressed:
     )
 
 
-def smaller(budget: Budget, view: View, limit: int | None) -> Budget:
-    """What fits by the provider's word; without one, three fifths of what did not fit."""
-    named = limit is not None and limit < budget.window
-    return within(budget, limit if named and limit is not None else view.tokens * 6 // 10)
+def smaller(budget: Budget, view: View, overflow: Overflow) -> Budget:
+    """What fits by the provider's word, in tokens as we count them; without one, three fifths of
+    what did not fit."""
+    limit, asked = overflow.limit, overflow.asked
+    if limit is not None and asked is not None:
+        return within(budget, view.tokens * limit * 9 // (asked * 10))
+    if limit is not None and limit < budget.window:
+        return within(budget, limit)
+    return within(budget, view.tokens * 6 // 10)
 
 
 def beside(budget: Budget, tools: Iterable[Tool], counter: Counter) -> Budget:

@@ -115,6 +115,10 @@ def commands_for(found: Configured) -> Commands:
 def hooks_for(found: Configured, *more: Hook, tell: Callable[[str], None]) -> Hooks:
     own = [_hook(each) for each in found.settings.hooks]
     theirs = [_hook(each, of_project=True) for each in found.project_hooks]
+    if found.settings.agent.telemetry:
+        from recollect.agent.tracing import tracing
+
+        more = (tracing(), *more)
     return Hooks((*own, *theirs, *more), trusted=found.trusted, cwd=found.root, tell=tell)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from recollect.errors import BadReply, Busy, KeyRefused, Overflow, ProviderFailed
-from recollect.tokens import limit_in
+from recollect.tokens import asked_in, limit_in
 
 MAX_SAID = 500  # characters of a provider's words in an error
 _READ = 10_000  # characters of them that are looked at
@@ -101,7 +101,9 @@ def failure(said: str, status: int = 0, kind: str = "") -> ProviderFailed:
     text = printable(said) or printable(kind) or "no reason was given"
     limited = status == 429 or _says(words, _RATE_PHRASES)
     if not limited and (_overflows(words) or _says(kind, _OVERFLOW_PHRASES)):
-        return Overflow(text, status, limit_in(_NOT_THE_WINDOW.sub("", words)))
+        about = _NOT_THE_WINDOW.sub("", words)
+        limit = limit_in(about)
+        return Overflow(text, status, limit, asked_in(about, limit) if limit is not None else None)
     if status in (401, 403) or kind in _KEY_KINDS or _says(words, _KEY_PHRASES):
         return KeyRefused(text, status, "")
     if (

@@ -22,7 +22,8 @@ from recollect.compaction.proposing import (
     propose,
     snapshot_of,
 )
-from recollect.entries import Body, Compaction, Elide, Elided, Entry, Text
+from recollect.entries import Body, Compaction, Elide, Elided, Entry, Message, Restore, Text
+from recollect.tokens import Counter
 from recollect.view.log import ACKNOWLEDGEMENT
 from recollect.view.placeholders import placeholder
 from recollect.view.rules import Rules, plan
@@ -60,36 +61,48 @@ def fit(
             break
     else:
         proposal = last_resort(smaller, limit, rules.root)
-    edits = (*edits, proposal.compaction)
-    smaller = tried(view, edits, now)
-    hard = _cut_short(smaller, limit)
+    compacted = tried(view, (*edits, proposal.compaction), now)
+    if compacted.tokens < smaller.tokens:
+        edits, smaller = (*edits, proposal.compaction), compacted
+    hard = _cut_short(view, smaller, limit)
     return Fitted((*edits, *hard), tried(view, (*edits, *hard), now) if hard else smaller)
 
 
-def _cut_short(view: View, limit: int) -> tuple[Elide, ...]:
-    """When even the newest message alone is too much: its ends stay, the middle goes."""
+def _cut_short(before: View, view: View, limit: int) -> tuple[Body, ...]:
+    """When even the newest message alone is too much: its ends stay, the middle goes. One that was
+    cut before, and not enough, is cut anew."""
     over, newest = view.tokens - limit, view.items[-1] if view.items else None
-    if over <= 0 or newest is None:
+    body = newest.entry.body if newest is not None else None
+    texts = [p for p in body.parts if isinstance(p, Text)] if isinstance(body, Message) else []
+    if over <= 0 or newest is None or not isinstance(body, Message) or not texts:
         return ()
-    texts = [(at, p) for at, p in enumerate(newest.message.parts) if isinstance(p, Text)]
-    if newest.cuts or not texts:
-        return ()
-    at, longest = max(texts, key=lambda pair: len(pair[1].text))
+    earlier = tuple(dict.fromkeys(cut.by for cut in newest.cuts))
+    if any(before.log.position(edit, before.n) is None for edit in earlier):
+        return ()  # it was cut just now
+    longest = max(texts, key=lambda part: len(part.text))
+    others = before.log.counter.message(body) - before.log.counter.text(longest.text)
     told = placeholder("oversized", "", over, newest.entry.id, "en")
-    count = view.log.counter.text
-    room = count(longest.text) - over - count(told)
-    kept = len(longest.text) * max(0, room) // max(1, count(longest.text))
-    while kept and count(_middle_out(longest.text, kept)) > room:
-        kept = kept * 9 // 10
+    room = newest.tokens - over - others - before.log.counter.text(told)
+    kept = _kept(longest.text, room, before.log.counter)
     ends = Elided(
         entry=newest.entry.id,
         placeholder=told,
-        parts=(at,),
+        parts=(body.parts.index(longest),),
         head=kept // 2,
         tail=kept - kept // 2,
         tokens=over,
     )
-    return (Elide(rule="oversized", items=(ends,)),)
+    undone = (Restore(entries=earlier),) if earlier else ()
+    return (*undone, Elide(rule="oversized", items=(ends,)))
+
+
+def _kept(text: str, room: int, counter: Counter) -> int:
+    """How many characters of a text's ends have at most so many tokens."""
+    whole = counter.text(text)
+    kept = len(text) * max(0, room) // max(1, whole)
+    while kept and counter.text(_middle_out(text, kept)) > room:
+        kept = kept * 9 // 10
+    return kept
 
 
 def _middle_out(text: str, kept: int) -> str:

@@ -1,0 +1,122 @@
+"""OpenTelemetry spans of what an agent does, by its conventions for generative AI.
+
+A hook: a span for each prompt, and in it one for each request to a model and for each tool. A span
+carries names and numbers, never what was said. Needs the extra `telemetry`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from recollect.agent.events import (
+    AfterAgent,
+    AfterModel,
+    AfterTool,
+    BeforeAgent,
+    Event,
+    SessionEnd,
+)
+from recollect.agent.hooks import PythonHook
+from recollect.errors import BadSettings
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span, Tracer
+
+Operation: TypeAlias = Literal["invoke_agent", "chat", "execute_tool"]
+Value: TypeAlias = str | bool | int | float
+AGENT = "recollect"
+_EVENTS = ("BeforeAgent", "AfterModel", "AfterTool", "AfterAgent", "SessionEnd")
+_LONGEST = 200
+# the attribute that says what the operation was about
+_TARGET: dict[Operation, str] = {
+    "invoke_agent": "gen_ai.agent.name",
+    "chat": "gen_ai.request.model",
+    "execute_tool": "gen_ai.tool.name",
+}
+
+
+def tracing(tracer: Tracer | None = None) -> PythonHook:
+    """The hook; spans go where the program has set OpenTelemetry up to send them."""
+    try:
+        from opentelemetry import trace
+    except ImportError:
+        why = "`agent.telemetry` needs OpenTelemetry: pip install 'recollect[telemetry]'"
+        raise BadSettings("settings.toml", why) from None
+    spans = _Spans(tracer or trace.get_tracer(AGENT))
+
+    async def follow(event: Event) -> None:
+        spans.take(event)
+
+    return PythonHook(call=follow, on=_EVENTS, name="telemetry")
+
+
+class _Spans:
+    def __init__(self, tracer: Tracer) -> None:
+        self._tracer = tracer
+        self._prompts: dict[str, Span] = {}  # by session: the prompt that is being worked on
+
+    def take(self, event: Event) -> None:
+        match event:
+            case BeforeAgent():
+                self._end(event)
+                self._prompts[event.session] = self._begun("invoke_agent", AGENT, event, 0.0, {})
+            case AfterModel():
+                self._done("chat", event.model, event, event.duration, _of_model(event))
+            case AfterTool():
+                failed = {"error.type": "tool_error"} if event.is_error else {}
+                told = {"gen_ai.tool.call.id": event.call[:_LONGEST], **failed}
+                self._done("execute_tool", event.tool, event, event.duration, told)
+            case AfterAgent() | SessionEnd():
+                self._end(event)
+            case _:
+                pass
+
+    def _begun(
+        self,
+        operation: Operation,
+        target: str,
+        event: Event,
+        seconds: float,
+        told: Mapping[str, Value],
+    ) -> Span:
+        from opentelemetry import trace
+
+        target = target[:_LONGEST]
+        known = {"gen_ai.operation.name": operation, _TARGET[operation]: target}
+        above = self._prompts.get(event.session)
+        return self._tracer.start_span(
+            f"{operation} {target}".rstrip(),
+            context=trace.set_span_in_context(above) if above is not None else None,
+            kind=trace.SpanKind.CLIENT if operation == "chat" else trace.SpanKind.INTERNAL,
+            attributes={**known, "gen_ai.conversation.id": event.session, **told},
+            start_time=event.time * 1_000_000 - round(seconds * 1e9),
+        )
+
+    def _done(
+        self,
+        operation: Operation,
+        target: str,
+        event: Event,
+        seconds: float,
+        told: Mapping[str, Value],
+    ) -> None:
+        span = self._begun(operation, target, event, seconds, told)
+        if "error.type" in told:
+            from opentelemetry.trace import StatusCode
+
+            span.set_status(StatusCode.ERROR)
+        span.end(end_time=event.time * 1_000_000)
+
+    def _end(self, event: Event) -> None:
+        span = self._prompts.pop(event.session, None)
+        if span is not None:
+            span.end(end_time=event.time * 1_000_000)
+
+
+def _of_model(event: AfterModel) -> dict[str, Value]:
+    return {
+        "gen_ai.usage.input_tokens": event.input_tokens,
+        "gen_ai.usage.output_tokens": event.output_tokens,
+        "gen_ai.response.finish_reasons": event.finish[:_LONGEST],
+    }
