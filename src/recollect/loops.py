@@ -282,9 +282,9 @@ JUDGE = (
 )
 
 
-def judge_is_due(turns: int) -> bool:
-    """After 30 turns of one prompt, and at every tenth from there."""
-    return turns >= JUDGE_AFTER and (turns - JUDGE_AFTER) % JUDGE_EVERY == 0
+def judge_is_due(turns: int, after: int = JUDGE_AFTER) -> bool:
+    """After so many turns of one prompt, and at every tenth from there; 0 is never."""
+    return 0 < after <= turns and (turns - after) % JUDGE_EVERY == 0
 
 
 def judge_question(messages: Sequence[Message]) -> Message:

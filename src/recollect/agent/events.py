@@ -19,6 +19,7 @@ import msgspec
 
 from recollect.entries import MAX_DEPTH, CompactionStatus, Message, Text, ToolCall, Usage, json_text
 from recollect.errors import BadInput
+from recollect.loops import Loop
 from recollect.snapshot.texts import clip_middle
 
 MAX_EVENT = (
@@ -127,6 +128,13 @@ def after_model(session: str, time: int, reply: Message, seconds: float) -> Afte
         output_tokens=usage.output,
         duration=seconds,
     )
+
+
+def loop_detected(session: str, time: int, loop: Loop) -> LoopDetected:
+    kind: Literal["calls", "text", "judged"] = "calls"
+    if loop.kind in ("text", "judged"):
+        kind = loop.kind
+    return LoopDetected(session=session, time=time, kind=kind, what=loop.what, times=loop.times)
 
 
 Event: TypeAlias = (

@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from recollect.agent.asking import (
     Answered,
@@ -30,7 +30,7 @@ from recollect.agent.asking import (
     to_the_end,
 )
 from recollect.agent.compacting import Ask
-from recollect.agent.events import AfterAgent, BeforeAgent, BeforeModel, LoopDetected, after_model
+from recollect.agent.events import AfterAgent, BeforeAgent, BeforeModel, after_model, loop_detected
 from recollect.agent.hooks import Hooks
 from recollect.agent.progress import AgentEvent, Finished, Learnt, Looping, Why
 from recollect.agent.room import MadeRoom, beside, caught_up, make_room, smaller
@@ -39,7 +39,7 @@ from recollect.codecs.wire import Delta, Generation, Prompt
 from recollect.compaction.proposing import Budget
 from recollect.entries import Message, ToolCall, Usage
 from recollect.errors import Overflow, RecollectError
-from recollect.loops import Loop, LoopWatch, warning
+from recollect.loops import Loop, LoopWatch, judge_is_due, warning
 from recollect.models.contract import Model, Retrying
 from recollect.store.ids import now
 from recollect.tools.contract import Tool
@@ -76,6 +76,7 @@ class Agent:
     summary_tokens: int = 2_000
     max_turns: int = 100
     watch_loops: bool = True
+    judge_after: int = 0  # turns after which a model judges whether it goes in circles; 0: never
 
     async def run(
         self, prompt: str | Message | None, talk: Conversation | None = None
@@ -103,7 +104,7 @@ class _Run:
         self.agent, self.talk = agent, talk
         budget, counter = agent.budget or Budget.of(agent.model.name), talk.view.log.counter
         self.budget = beside(budget, agent.tools, counter)
-        self.usage, self.began = Usage(), time.monotonic()
+        self.usage, self.began, self.turn = Usage(), time.monotonic(), 0
         self.watch = LoopWatch(on=agent.watch_loops)
         self.reply: Message | None = None  # of this turn; none when it was cut off
         self.loop: Loop | None = None
@@ -117,9 +118,8 @@ class _Run:
             self.talk = await self.talk.append(*edits)
             yield MadeRoom(before, self.talk.view.tokens)
         why: Why = "turns"
-        turn = 0
-        while why == "turns" and turn < self.agent.max_turns:
-            turn += 1
+        while why == "turns" and self.turn < self.agent.max_turns:
+            self.turn += 1
             async with aclosing(self._turn()) as events:
                 async for event in events:
                     yield event
@@ -128,9 +128,11 @@ class _Run:
             elif self.loop is None and not self._calls():
                 why = "answered"
         text = text_of(self.reply) if self.reply is not None else ""
-        ended = AfterAgent(session=self.talk.session, time=now(), text=text, turns=turn, reason=why)
+        ended = AfterAgent(
+            session=self.talk.session, time=now(), text=text, turns=self.turn, reason=why
+        )
         await self.agent.hooks.fire(ended)
-        yield Finished(why, self.talk, turn, self.usage, time.monotonic() - self.began)
+        yield Finished(why, self.talk, self.turn, self.usage, time.monotonic() - self.began)
 
     async def _begin(self, message: Message) -> None:
         """What was said is kept first; a hook may add to it, or refuse to go on."""
@@ -153,6 +155,8 @@ class _Run:
             calls = self._calls()
             for call in calls:
                 self.loop = self.watch.call(call.name, call.arguments) or self.loop
+            if calls and self.loop is None and judge_is_due(self.turn, self.agent.judge_after):
+                self.loop = await self._judged()
             stopped = self.watch.verdict == "stop"
             if self.loop is not None:
                 yield await self._looping(self.loop, stopped=stopped)
@@ -172,18 +176,18 @@ class _Run:
         if self.loop is not None and not stopped:
             self.talk = await self.talk.append(said(warning(self.loop), "aside"))
 
+    async def _judged(self) -> Loop | None:
+        from recollect.agent.judging import judged
+
+        ask = self.agent.ask
+        return await judged(self.watch, self.talk.view, ask) if ask is not None else None
+
     def _calls(self) -> list[ToolCall]:
         parts = self.reply.parts if self.reply is not None else ()
         return [part for part in parts if isinstance(part, ToolCall)]
 
     async def _looping(self, loop: Loop, *, stopped: bool) -> Looping:
-        kind: Literal["calls", "text", "judged"] = "calls"
-        if loop.kind == "text" or loop.kind == "judged":
-            kind = loop.kind
-        told = LoopDetected(
-            session=self.talk.session, time=now(), kind=kind, what=loop.what, times=loop.times
-        )
-        await self.agent.hooks.fire(told)
+        await self.agent.hooks.fire(loop_detected(self.talk.session, now(), loop))
         return Looping(loop, stopped)
 
     async def _answer(

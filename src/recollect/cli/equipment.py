@@ -83,6 +83,7 @@ def equip(model: Model, where: Folder, *, max_turns: int | None = None) -> Agent
         hooks=where.hooks,
         max_turns=max_turns or settings.agent.max_turns,
         watch_loops=settings.agent.watch_loops,
+        judge_after=settings.agent.judge_after,
         summarise=settings.context.summarise,
         summary_tokens=settings.context.summary_tokens,
     )

@@ -1,0 +1,49 @@
+"""A model judges whether another goes in circles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from recollect.agent.progress import Looping
+from recollect.entries import Message
+from recollect.store.sqlite import SqliteStore
+from recollect.testing import call
+
+from .test_loop import agent, begun, finished, in_store, played, says
+
+
+def test_a_judge_is_asked_late_and_then_now_and_again(tmp_path: Path) -> None:
+    shown: list[str] = []
+
+    async def judge(messages: Sequence[Message], instruction: str) -> str:
+        assert "stuck" in instruction
+        shown.append(str(messages))
+        return '{"why": "it looks at everything and decides nothing", "stuck": 0.95}'
+
+    async def story(store: SqliteStore) -> None:
+        talk = await begun(store)
+        different = [says(call("look", id=f"c{n}", what=f"file {n}")) for n in range(40)]
+        events = await played(agent(*different, ask=judge, judge_after=5), talk)
+        loops = [event for event in events if isinstance(event, Looping)]
+        assert [(each.loop.kind, each.stopped) for each in loops] == [
+            ("judged", False),
+            ("judged", True),
+        ]
+        assert finished(events).turns == 15
+        assert len(shown) == 2
+        assert "file 4" in shown[0]
+
+    in_store(tmp_path, story)
+
+
+def test_without_the_setting_nobody_judges(tmp_path: Path) -> None:
+    async def judge(messages: Sequence[Message], instruction: str) -> str:
+        raise AssertionError("nobody asked for a judge")
+
+    async def story(store: SqliteStore) -> None:
+        different = [says(call("look", id=f"c{n}", what=f"file {n}")) for n in range(40)]
+        events = await played(agent(*different, "done", ask=judge), await begun(store))
+        assert finished(events).why == "answered"
+
+    in_store(tmp_path, story)
