@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from recollect.entries import Text, ToolCall, ToolResult
+from recollect.entries import Note, Text, ToolCall, ToolResult
+from recollect.store.sqlite import SqliteStore
 from recollect.testing import call
 from tests.models.server import HELLO, Answer, Server, http, refused
 
@@ -265,6 +266,12 @@ def test_a_disk_that_is_full_has_its_exit_code_and_every_call_a_result(cli: Cli)
 # --- sub-agents, summaries, turns --------------------------------------------------------------
 
 
+async def used_last(store: SqliteStore) -> None:
+    """The sub-agent's session becomes the newest, as a crash in it would leave it."""
+    (helper,) = [each for each in await store.sessions() if each.title == "find the limit"]
+    await store.append(helper.id, [Note(text="late")], parent=helper.head)
+
+
 def test_a_sub_agent_answers_its_caller_and_has_a_session_of_its_own(cli: Cli) -> None:
     task = call("task", id="t", description="find the limit", prompt="What is LIMIT?")
     found = reply(Text(text="LIMIT is 42."))
@@ -272,6 +279,7 @@ def test_a_sub_agent_answers_its_caller_and_has_a_session_of_its_own(cli: Cli) -
         file = cli.home / "settings.toml"
         file.write_text(file.read_text() + own_model("large", on.url, 65_536))
         done = cli.ok("-m", "large", "-p", "Find out.", env=ENV)
+        cli.write(used_last)
         again = cli.ok("-m", "large", "-c", "-p", "Sure?", *AS_JSON, env=ENV).json
     assert done.out == "It is 42.\n"
     assert texts(on, 1)[-1] == "What is LIMIT?"

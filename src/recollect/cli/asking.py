@@ -9,7 +9,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import NamedTuple
 
-from recollect.agent.asking import Answered, Conversation, ask
+from recollect.agent.asking import Answered, Conversation, ask, said, text_of
 from recollect.cli.opening import short_session, this_project, use_store
 from recollect.cli.terminal import emit_json, mention, status
 from recollect.cli.text import harmless, many, one_line
@@ -72,7 +72,7 @@ def run(asking: Asking, file: Path | None) -> None:
     if asking.as_json:
         emit_json(_document(done, model.chosen))
     elif not asking.stream:
-        sys.stdout.write(harmless(_text(done.message)).rstrip("\n") + "\n")
+        sys.stdout.write(harmless(text_of(done.message)).rstrip("\n") + "\n")
     for fix in model.fixes:
         if fix.message < 0:  # an option that was asked for; what became of messages `encode` tells
             mention(fix.text)
@@ -83,7 +83,7 @@ async def _kept(store: SqliteStore, model: HttpModel, asking: Asking, show: _Sho
     async with model:
         talk = await _conversation(store, model.name, asking)
         started = time.monotonic()
-        question = Message(role="user", parts=(Text(text=asking.question),))
+        question = said(asking.question)
         prompt = Prompt(model=model.name, generation=asking.generation)
         short = await short_session(store, talk.session)
         async with aclosing(ask(talk, question, model, prompt)) as events:
@@ -116,7 +116,7 @@ def _instructions(asking: Asking) -> Message:
 
 async def _unkept(model: HttpModel, asking: Asking, show: _Show) -> Done:
     started = time.monotonic()
-    messages = (_instructions(asking), Message(role="user", parts=(Text(text=asking.question),)))
+    messages = (_instructions(asking), said(asking.question))
     prompt = Prompt(model=model.name, generation=asking.generation)
     async with model, aclosing(model.stream(messages, prompt)) as events:
         async for event in events:
@@ -164,10 +164,6 @@ class _Show:
         self._open = False
 
 
-def _text(message: Message) -> str:
-    return "".join(part.text for part in message.parts if isinstance(part, Text))
-
-
 def _account(done: Done, chosen: Chosen) -> str:
     """What it was and what it cost, in one line."""
     usage, told = done.message.usage, [chosen.name]
@@ -201,7 +197,7 @@ def _document(done: Done, chosen: Chosen) -> dict[str, object]:
     return {
         "type": "result",
         "is_error": False,
-        "result": _text(done.message),
+        "result": text_of(done.message),
         "thoughts": thoughts,
         "finish": done.message.finish,
         "model": chosen.name,

@@ -18,7 +18,7 @@ from recollect.agent.events import SessionEnd, SessionStart
 from recollect.agent.loop import Refused
 from recollect.agent.progress import AgentEvent, Finished, Learnt
 from recollect.agent.room import asking, caught_up
-from recollect.agent.tasks import spent_in
+from recollect.agent.tasks import link_in, spent_in
 from recollect.agent.working import Ran
 from recollect.cli.equipment import Folder, commands_for, equip, hooks_for, opening
 from recollect.cli.text import one_line
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 Format: TypeAlias = Literal["text", "json", "stream-json"]
 Source: TypeAlias = Literal["new", "resumed", "forked"]
 TITLE = 60
+HELPERS = 300  # entries that a sub-agent's session has at most, by far
 HURRY = 1.0  # seconds for hooks to hear of an interruption
 
 
@@ -143,10 +144,19 @@ async def _earlier(store: Store, wish: Wish) -> Session | None:
         return await store.session(wish.session)
     if not wish.latest:
         return None
-    found = await store.sessions(project=identify(Path.cwd()))
-    if not found:
-        raise NotFound("no session of this project to go on with; `recollect -p` begins one")
-    return found[0]
+    for session in await store.sessions(project=identify(Path.cwd())):
+        if not await _is_helpers(store, session):
+            return session
+    raise NotFound("no session of this project to go on with; `recollect -p` begins one")
+
+
+async def _is_helpers(store: Store, session: Session) -> bool:
+    """Whether it is a sub-agent's, which a crash can leave as the newest one."""
+    if session.entries > HELPERS:
+        return False
+    first, *_ = await store.path(session.id) or (None,)
+    link = link_in(first.body) if first is not None else None
+    return link is not None and link.to == "parent"
 
 
 async def _talk(
