@@ -38,8 +38,9 @@ def turning(setting: Setting) -> Table:
         "A turn: the person says something, the model calls a tool that only reads, gets its "
         "result and answers; model and tool answer at once, from the same script for all, with "
         "whole replies. Ours: `Agent.run` with a store on disk that syncs every append, rules, "
-        "view, budget, hooks, loop watch, exact counts, and the joined bytes of both requests as "
-        "`HttpModel` writes them. The peers write no bytes for a provider. The session already has "
+        "view, budget, hooks, loop watch, exact counts, and the bytes of both requests, in the "
+        "pieces in which `HttpModel` hands them to httpx. The peers write no bytes for a "
+        "provider. The session already has "
         f"{few:,} or {many:,} messages and all of them are sent. Ours: the two sessions in turn. "
         f"Median of {_TURNS} turns after {_WARM_UP} (a peer with {many:,} messages: {_FEW} after "
         f"1), then of {setting.scale.rounds} rounds, a process each (a peer that takes over "
@@ -115,10 +116,11 @@ def _measured(setting: Setting, prepared: Path, name: str, **options: Any) -> Re
 
 
 def _worked(contender: str, task: str, place: Path, **options: Any) -> Result:
-    job = {"contender": contender, "task": task, "place": str(place), "options": options}
+    whose = "turns" if contender == "ours" else f"turns of {contender}"
+    job = {"contender": whose, "task": task, "place": str(place), "options": options}
     with fresh(place.parent) as beside:
         out = beside / "found.json"
-        call = [sys.executable, "-m", "bench.turning_worker", str(out), json.dumps(job)]
+        call = [sys.executable, "-m", "bench.worker", str(out), json.dumps(job)]
         done = subprocess.run(
             call, check=False, cwd=ROOT, capture_output=True, text=True, timeout=_TIMEOUT
         )

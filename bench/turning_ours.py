@@ -1,9 +1,9 @@
 """The agent's turn as a person has it: a store on disk, rules, view, budget, the request's bytes.
 
 The model takes no time and answers from a script, but everything up to the bytes of the request is
-done by `HttpModel` itself: the prompt, the wire, the encoder that remembers, the chunks joined.
-Nothing is sent. What was measured is checked in the same process: the last request has every
-message, and the store too.
+done by `HttpModel` itself: the prompt, the wire, the encoder that remembers, and every piece of the
+body as httpx would be handed it. Nothing is sent. What was measured is checked in the same process:
+the last request has every message, and the store too.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from recollect.entries import Message, Text, ToolCall
 from recollect.models.choosing import look_up
 from recollect.models.client import HttpModel
 from recollect.models.contract import Event, Shown
+from recollect.models.reaching import Body
 from recollect.resuming import resume
 from recollect.settings import Settings
 from recollect.tokens import counter_for
@@ -57,12 +58,13 @@ class _Encoding:
     def __init__(self, replies: Iterator[Message], piece: int) -> None:
         self._http = HttpModel(look_up(MODEL, Settings(), lambda _: None))
         self._replies, self._piece = replies, piece
-        self.body = b""
+        self.pages: list[bytes] = []
         self.name = self._http.name
 
     async def stream(self, messages: Shown, prompt: Prompt) -> AsyncGenerator[Event, None]:
         prompt = self._http.prompt(prompt)
-        self.body = self._http.body(self._http.wire(prompt), messages, prompt)
+        body = Body(self._http.encoded(self._http.wire(prompt), messages, prompt))
+        self.pages = [page async for page in body]
         reply = next(self._replies)
         for part in reply.parts:
             if isinstance(part, Text):
@@ -127,6 +129,7 @@ class _Session:
         kept = sum(isinstance(entry.body, Message) for entry in entries)
         expected = self.n + 4 * len(self.script.questions)
         assert kept == expected, f"{kept} messages were kept, not {expected}"
-        sent = len(json.loads(self.model.body)["messages"])
+        body = b"".join(self.model.pages)
+        sent = len(json.loads(body)["messages"])
         assert sent == expected - 1, f"{sent} messages were sent, not {expected - 1}"
-        return self.watch.found() | {"bytes": len(self.model.body)}
+        return self.watch.found() | {"bytes": len(body)}

@@ -19,12 +19,16 @@ _MODULES = {
     "view": "view_ours",
     "codec": "coding_ours",
     "reader": "streams",
+    "turns": "turning_ours",
 }
 
 
 def _find(contender: str, task: str) -> Task:
-    from bench import coding_peers, peers, view_peers
+    from bench import coding_peers, peers, turning_peers, view_peers
 
+    # the same peer is measured with other tasks there
+    if (peer := contender.removeprefix("turns of ")) != contender:
+        return turning_peers.task(peer, task)
     for others in (peers, view_peers, coding_peers):
         if contender in others.PEERS:
             return others.task(contender, task)

@@ -25,7 +25,6 @@ from recollect.compaction.proposing import (
 )
 from recollect.compaction.splitting import cuts
 from recollect.entries import Message
-from recollect.snapshot.sections import INSTRUCTION, parse
 from recollect.view.view import View
 
 Ask: TypeAlias = Callable[[Sequence[Message], str], Awaitable[str]]
@@ -62,6 +61,8 @@ async def compact(
 
 async def _written(view: View, ask: Ask, instructions: str) -> tuple[str, str]:
     """A model's snapshot, or why there is none."""
+    from recollect.snapshot.sections import INSTRUCTION, parse
+
     items = Pieces.of(view).items
     places = cuts(items)
     if not places:

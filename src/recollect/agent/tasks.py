@@ -30,8 +30,8 @@ from recollect.snapshot.texts import one_line
 from recollect.store.contract import Project
 from recollect.store.ids import is_id
 from recollect.tools.contract import BROKEN, Effect, Outcome, Place, Tool, ToolFailed, tool
-from recollect.transcripts.claude_agents import NAME as IMPORTED
-from recollect.transcripts.claude_agents import PARENT, SUBAGENT
+from recollect.transcripts.links import NAME as IMPORTED
+from recollect.transcripts.links import PARENT, SUBAGENT
 from recollect.view.view import View
 
 TASK: Final = "task"

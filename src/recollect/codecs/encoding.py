@@ -8,7 +8,7 @@ otherwise, it begins again. What it gives is what encoding everything at once wo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 import msgspec
@@ -19,7 +19,10 @@ from recollect.codecs.wire import Frame, Prompt, Wire, Written
 from recollect.entries import Message
 from recollect.view.view import View
 
-_BLOCK = 65_536  # bytes; a request is handed on as its frame and a few such blocks
+_BLOCK = 65_536  # bytes; messages that are settled are joined once they are as many
+# A request is handed on as its frame and a few blocks of this size: each costs whoever sends it a
+# turn of its event loop, which is more than copying a small one is.
+_PAGE = 1_048_576
 
 
 class Encoded:
@@ -40,6 +43,19 @@ class Encoded:
     @property
     def size(self) -> int:
         return sum(map(len, self.chunks))
+
+    def pages(self) -> Iterator[bytes]:
+        """The body in few pieces: large ones as they are, small ones joined."""
+        small: list[bytes] = []
+        size = 0
+        for chunk in self.chunks:
+            if size and size + len(chunk) > _PAGE:
+                yield b"".join(small)
+                small, size = [], 0
+            small.append(chunk)
+            size += len(chunk)
+        if size:
+            yield b"".join(small)
 
     @property
     def fixes(self) -> tuple[Fix, ...]:
@@ -64,7 +80,8 @@ class Encoder:
         self._mending = Mending(self.wire.shape)
         self._shown: list[Message] = []  # before repair
         self._system: list[Message] = []
-        self._blocks: list[bytes] = []
+        self._pages: list[bytes] = []
+        self._blocks: list[bytes] = []  # that do not make a page yet
         self._newest: list[bytes] = []  # elements that do not make a block yet
         self._newest_size = 0
         self._sent = 0  # settled messages
@@ -124,10 +141,13 @@ class Encoder:
         if self._newest_size > _BLOCK:
             self._blocks.append(self._joined_to_blocks(self._newest))
             self._newest, self._newest_size = [], 0
+            if sum(map(len, self._blocks)) > _PAGE:
+                self._pages.append(b"".join(self._blocks))
+                self._blocks = []
 
     def _joined_to_blocks(self, elements: Sequence[bytes]) -> bytes:
         joined = b",".join(elements)
-        return b"," + joined if self._blocks and joined else joined
+        return b"," + joined if (self._blocks or self._pages) and joined else joined
 
     def _frame(self, prompt: Prompt, system: tuple[Message, ...]) -> Frame:
         if self._framed is None or self._framed[:2] != (prompt, system):
@@ -136,8 +156,8 @@ class Encoder:
 
     def _chunks(self, frame: Frame, tail: list[Written]) -> tuple[bytes, ...]:
         newest = self._joined_to_blocks([*self._newest, *[written.data for written in tail]])
-        comma = b"," if frame.opened and (self._blocks or newest) else b""
-        return (frame.before + comma, *self._blocks, newest, frame.after)
+        comma = b"," if frame.opened and (self._pages or self._blocks or newest) else b""
+        return (frame.before + comma, *self._pages, *self._blocks, newest, frame.after)
 
 
 def _shared(one: Sequence[Message], other: Sequence[Message]) -> int:

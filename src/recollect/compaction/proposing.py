@@ -15,10 +15,6 @@ import msgspec
 
 from recollect.compaction.splitting import Cut, cuts
 from recollect.entries import Compaction, CompactionStatus, Entry, Message, Text, ToolCall
-from recollect.snapshot.building import build_ledger
-from recollect.snapshot.merging import merge
-from recollect.snapshot.rendering import render
-from recollect.snapshot.sections import parse
 from recollect.tokens import profile_of
 from recollect.view.log import ACKNOWLEDGEMENT
 from recollect.view.state import partners
@@ -187,6 +183,8 @@ def judge(before: int, after: int, target: int, snapshot: str) -> CompactionStat
 def covered(view: View, pieces: Pieces, at: int) -> list[Entry]:
     """The entries that the snapshot has to stand for: the snapshot before it, and the cut. A
     foreign summary is prose; where the log still has what it stands for, that is used as well."""
+    from recollect.snapshot.sections import parse
+
     log, items, held = view.log, pieces.items, view.compaction
     end = log.at[items[at].entry.id] if at < len(items) else view.n
     body = held.body if held is not None else None
@@ -198,6 +196,11 @@ def covered(view: View, pieces: Pieces, at: int) -> list[Entry]:
 
 def snapshot_of(view: View, gone: Sequence[Entry], room: int, words: Words) -> str:
     """Within `room` tokens, from the log and from what a model wrote, if anything."""
+    from recollect.snapshot.building import build_ledger
+    from recollect.snapshot.merging import merge
+    from recollect.snapshot.rendering import render
+    from recollect.snapshot.sections import parse
+
     if words.instructions:
         asked = Text(text=f"Keep when compacting: {words.instructions}")
         gone = [*gone, Entry("", None, 0, Message(role="user", parts=(asked,)))]

@@ -8,7 +8,6 @@ the call, the later winning. Nothing is asked here, and no key leaves its `Key`.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
@@ -106,6 +105,8 @@ def near_names(name: str, settings: Settings) -> tuple[str, ...]:
     bare = name.rsplit("/", 1)[-1]
     if not profile_of(name).endpoint and "/" not in name and profile_of(name).prefix:
         return (f"ollama/{name[:60]}", f"openrouter/{name[:60]}")
+    import difflib
+
     found = difflib.get_close_matches(name[:100], known, _NEAR, 0.6)
     return tuple(found or difflib.get_close_matches(bare[:100], known, _NEAR, 0.6))
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
@@ -30,6 +30,7 @@ from recollect.models.contract import Event, Retrying, Shown, keep_partial
 from recollect.models.keys import Key, KeyFilter, redact_error
 from recollect.models.reaching import (
     Address,
+    Body,
     broken,
     header_map,
     headers_for,
@@ -45,6 +46,7 @@ from recollect.settings import Transport
 
 if TYPE_CHECKING:
     import httpx
+    import stamina
 
 # Where a server is that this process runs: address and key, asked for before each attempt.
 Locate: TypeAlias = Callable[[], Awaitable[tuple[str, str]]]
@@ -55,13 +57,30 @@ _TOOLS_IN_TEXT = (
 _EMPTY = "an empty reply: no text, no call, and no reason for its end"
 
 
-class _Delay:
-    """What stamina is to wait: decided here, because it is told before."""
+class _Pauses:
+    """Waits between attempts. How long is decided before, because it is told before; stamina, which
+    waits, is loaded when something has failed."""
 
-    seconds = 0.0
+    def __init__(self) -> None:
+        self._seconds = 0.0
+        self._attempts: AsyncIterator[stamina.Attempt] | None = None
+        self._attempt: stamina.Attempt | None = None
 
-    def __call__(self, _: Exception) -> float:
-        return self.seconds
+    async def wait(self, seconds: float, because: ModelError) -> None:
+        self._seconds = seconds
+        if self._attempts is None or self._attempt is None:
+            self._attempts = _attempts(lambda _: self._seconds)
+            self._attempt = await anext(self._attempts)
+        with self._attempt:
+            raise because
+        self._attempt = await anext(self._attempts)
+
+
+def _attempts(wait: Callable[[Exception], float]) -> AsyncIterator[stamina.Attempt]:
+    import stamina
+
+    # attempts are counted by us, because being asked anew without tools is none of them
+    return aiter(stamina.retry_context(on=wait, attempts=None, timeout=None))
 
 
 class HttpModel:
@@ -104,13 +123,10 @@ class HttpModel:
             self._logged.take_off()
 
     async def stream(self, messages: Shown, prompt: Prompt) -> AsyncGenerator[Event, None]:
-        import stamina
-
         deadline = asyncio.get_running_loop().time() + self.transport.total_timeout
         asked, spent, partial = 0, 0, Message(role="model")
-        delay = _Delay()
-        # attempts are counted here, because being asked anew without tools is none of them
-        async for pause in stamina.retry_context(on=delay, attempts=None, timeout=None):
+        pauses = _Pauses()
+        while True:
             attempt = _Attempt(self, deadline)
             async with aclosing(attempt.events(messages, prompt)) as events:
                 async for event in events:
@@ -120,18 +136,17 @@ class HttpModel:
             asked, partial = asked + 1, attempt.arrived() or partial
             error, again, wanted = attempt.failed
             if not attempt.text_tools and prompt.tools and _is_about_tools(error):
-                self.text_tools, delay.seconds, reason = True, 0.0, _TOOLS_IN_TEXT
+                self.text_tools, seconds, reason = True, 0.0, _TOOLS_IN_TEXT
             else:
                 spent += 1
                 longest = self.transport.longest_wait
-                delay.seconds = wait_before(spent, wanted, longest, random.random())
+                seconds = wait_before(spent, wanted, longest, random.random())
                 left = deadline - asyncio.get_running_loop().time()
-                if not again or spent > self.transport.retries or delay.seconds >= left:
+                if not again or spent > self.transport.retries or seconds >= left:
                     raise _final(error, asked, partial)
                 reason = _reason(error)
-            yield Retrying(reason, delay.seconds, asked, attempt.shown)
-            with pause:
-                raise error  # stamina waits
+            yield Retrying(reason, seconds, asked, attempt.shown)
+            await pauses.wait(seconds, error)
 
     def wire(self, prompt: Prompt) -> Wire:
         return wire_for(
@@ -145,12 +160,12 @@ class HttpModel:
         """As this model is asked."""
         return msgspec.structs.replace(prompt_for(self.chosen, prompt), stream=True)
 
-    def body(self, wire: Wire, messages: Shown, prompt: Prompt) -> bytes:
+    def encoded(self, wire: Wire, messages: Shown, prompt: Prompt) -> Encoded:
         """What was written for the last request is not written again if it is still the same."""
         if self._encoder is None or self._encoder.wire != wire:
             self._encoder = Encoder(wire)
         self._sent = self._encoder.encode(messages, prompt)
-        return self._sent.body
+        return self._sent
 
     @property
     def fixes(self) -> tuple[Fix, ...]:
@@ -172,9 +187,9 @@ class HttpModel:
     def secrets(self) -> tuple[Key, ...]:
         return tuple(self._logged.keys)
 
-    def client(self) -> httpx.AsyncClient:
+    def client(self, url: str) -> httpx.AsyncClient:
         if self._client is None:
-            self._client = open_client(self.transport)
+            self._client = open_client(self.transport, url)
             self._logged.put_on()
         return self._client
 
@@ -208,7 +223,7 @@ class _Attempt:
             prompt = model.prompt(prompt)
             wire = model.wire(prompt)
             request = await self._request(wire, messages, prompt)
-            response = await self._soon(model.client().send(request, stream=True))
+            response = await self._soon(model.client(self._url).send(request, stream=True))
             try:
                 async with aclosing(self._answer(response, wire)) as events:
                     async for event in events:
@@ -227,11 +242,11 @@ class _Attempt:
         model, endpoint = self._model, self._model.chosen.endpoint
         base, key = await model.address()
         self._url = url_for(endpoint, base, prompt.model)
-        return model.client().build_request(
-            "POST",
-            self._url,
-            content=model.body(wire, messages, prompt),
-            headers=headers_for(endpoint, key, model.transport),
+        body = Body(model.encoded(wire, messages, prompt))
+        headers = headers_for(endpoint, key, model.transport)
+        headers["content-length"] = str(body.size)  # or it would be sent in chunks of no known end
+        return model.client(self._url).build_request(
+            "POST", self._url, content=body, headers=headers
         )
 
     async def _answer(self, response: httpx.Response, wire: Wire) -> AsyncGenerator[Event, None]:

@@ -22,16 +22,16 @@ from recollect.errors import ModelError
 SERVICE = "recollect"  # in the keyring
 MASK = "[key]"
 _SHORTEST = 6  # a shorter secret is none, and its letters are everywhere
-_CARRIED = re.compile(r"[!-~]+")  # what a header can carry
+_CARRIED = r"[!-~]+"  # what a header can carry
 _VALUE = r"(?!\[key\]|(?:bearer|basic)\b)[^\s\"',;&}\]]{6,4096}"
 _PATTERNS = (
     # a word such as "Bearer authentication" has no digit, a token has
-    re.compile(rf"(?i)(\bbearer[ \t]{{1,4}})(?=[^\s\"']{{0,200}}[0-9]){_VALUE}"),
-    re.compile(
+    rf"(?i)(\bbearer[ \t]{{1,4}})(?=[^\s\"']{{0,200}}[0-9]){_VALUE}",
+    (
         r"(?i)(\b(?:authorization|(?:x-)?(?:goog-)?api[-_]?key|access[-_]token)"
         r"[\"']{0,2}[ \t]{0,4}[:=][ \t]{0,4}[\"']{0,2}(?:(?:bearer|basic)[ \t]{1,4})?)" + _VALUE
     ),
-    re.compile(r"(?i)([?&;](?:key|token)=)(?!\[key\])[^&\s\"'<>;]{1,4096}"),
+    r"(?i)([?&;](?:key|token)=)(?!\[key\])[^&\s\"'<>;]{1,4096}",
 )
 
 
@@ -72,7 +72,7 @@ def find(
             secret = (look(variable) or "").strip()
             if not secret:
                 continue
-            if not _CARRIED.fullmatch(secret):
+            if not re.fullmatch(_CARRIED, secret):
                 raise ModelError(
                     f"the key in {variable} has characters that no key has; set it again"
                 )
@@ -99,7 +99,7 @@ def redact(text: str, keys: Iterable[Key | None] = ()) -> str:
             text = text.replace(form, MASK)
         text = _without_beginning(text, secret)
     for pattern in _PATTERNS:
-        text = pattern.sub(rf"\1{MASK}", text)
+        text = re.sub(pattern, rf"\1{MASK}", text)
     return text
 
 

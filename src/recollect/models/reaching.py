@@ -10,10 +10,11 @@ from __future__ import annotations
 import logging
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
+from recollect.codecs.encoding import Encoded
 from recollect.errors import ModelError, Unreachable
 from recollect.models.keys import Key
 from recollect.models.retrying import Failed
@@ -80,7 +81,20 @@ def secrets_of(endpoint: Endpoint, transport: Transport) -> Iterator[Key]:
         yield Key(unquote(password))
 
 
-def open_client(transport: Transport) -> httpx.AsyncClient:
+class Body:
+    """The bytes of a request, handed on as they were written; the same each time it is read."""
+
+    def __init__(self, encoded: Encoded) -> None:
+        self._encoded = encoded
+        self.size = encoded.size
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for page in self._encoded.pages():
+            yield page
+
+
+def open_client(transport: Transport, url: str) -> httpx.AsyncClient:
+    """For one endpoint, whose address is `url`."""
     import httpx
 
     # stamina warns of every retry. We tell it as an event; without a handler of its own it would
@@ -97,7 +111,28 @@ def open_client(transport: Transport) -> httpx.AsyncClient:
         proxy=transport.proxy or None,
         mounts=direct,
         follow_redirects=False,
+        verify=trust_for(transport, url),
     )
+
+
+def trust_for(transport: Transport, url: str) -> ssl.SSLContext:
+    """Whose certificates are trusted on the way to an address.
+
+    Reading all authorities takes longer than asking a server on this machine. Without any, where no
+    certificate will have to be judged, a connection that has to be secure is refused.
+    """
+    import httpx
+
+    if _is_plain(transport, url):
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return httpx.create_ssl_context()
+
+
+def _is_plain(transport: Transport, url: str) -> bool:
+    """Whether no certificate will have to be judged, neither the endpoint's nor a proxy's."""
+    from urllib.request import getproxies
+
+    return url[:7].lower() == "http://" and not transport.proxy and not getproxies()
 
 
 def broken(error: Exception, url: str, transport: Transport) -> Failed:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
 from recollect.errors import ModelError
 
 FIRST_WAIT = 0.5
-_NUMBER = re.compile(r"\d{1,9}(?:\.\d{1,9})?")
-_DELAY_IN_BODY = re.compile(r'"retryDelay"\s{0,8}:\s{0,8}"(\d{1,6}(?:\.\d{1,9})?)s"')
+_NUMBER = r"\d{1,9}(?:\.\d{1,9})?"
+_DELAY_IN_BODY = r'"retryDelay"\s{0,8}:\s{0,8}"(\d{1,6}(?:\.\d{1,9})?)s"'
 # Waiting does not fill an account (OpenAI's code for it comes with 429 as well).
 _NO_USE = ("insufficient_quota", "insufficient balance", "exceeded your current quota")
 # Ollama: "… does not support tools"; OpenRouter: "No endpoints found that support tool use";
@@ -46,18 +45,20 @@ class Failed(NamedTuple):
 def wanted_wait(headers: Mapping[str, str], body: str, now: float) -> float | None:
     """How many seconds the provider wants us to wait; `now` is in seconds since 1970."""
     milliseconds = headers.get("retry-after-ms", "")
-    if _NUMBER.fullmatch(milliseconds):
+    if re.fullmatch(_NUMBER, milliseconds):
         return float(milliseconds) / 1_000
     given = headers.get("retry-after", "").strip()
-    if _NUMBER.fullmatch(given):
+    if re.fullmatch(_NUMBER, given):
         return float(given)
     if given:
+        from email.utils import parsedate_to_datetime
+
         try:
             date = parsedate_to_datetime(given[:100])
         except (ValueError, OverflowError):
             return None
         return max(0.0, _seconds(date) - now)
-    found = _DELAY_IN_BODY.search(body)
+    found = re.search(_DELAY_IN_BODY, body)
     return float(found[1]) if found else None
 
 

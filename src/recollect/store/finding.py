@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
 from recollect.entries import Entry
 from recollect.errors import Ambiguous, Damaged, NotFound, UnknownEntry, UnknownSession
-from recollect.store import sessions, words
+from recollect.store import sessions
 from recollect.store.contract import Hit, Project, Query, Session
 from recollect.store.ids import is_prefix, tidy
 from recollect.store.reading import Reader
 from recollect.store.schema import LINE_BITS, LINE_FULL
 from recollect.store.sessions import find_project
+
+if TYPE_CHECKING:
+    from recollect.store import words
 
 _SESSIONS = f"""
 SELECT s.id, s.title, s.created, s.trashed, p.path, l.depth, l.line, t.key, t.id, t.time, f.id
@@ -105,6 +108,8 @@ def _by_prefix(db: apsw.Connection, query: str, wanted: str) -> list[tuple[int, 
 
 def find(reader: Reader, query: Query, project: Project | None) -> tuple[Hit, ...]:
     """Newest lines first. The index names candidates; the text itself decides."""
+    from recollect.store import words
+
     terms = words.parse_query(query.words)
     candidates = _candidates(reader.db, query, terms, project)
     if candidates is None:
@@ -131,6 +136,8 @@ def find(reader: Reader, query: Query, project: Project | None) -> tuple[Hit, ..
 def _candidates(
     db: apsw.Connection, query: Query, terms: tuple[words.Term, ...], project: Project | None
 ) -> Iterable[tuple[int, int]] | None:
+    from recollect.store import words
+
     sql = f"""
     SELECT e.key, l.session FROM search
     JOIN entries e ON e.key = search.rowid

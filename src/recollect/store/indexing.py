@@ -14,7 +14,6 @@ from recollect.errors import Damaged, NotFound
 from recollect.store import rows
 from recollect.store.reading import Reader, bounds, dictionaries
 from recollect.store.schema import LINE_FULL
-from recollect.store.words import index_text
 from recollect.store.writing import Writer
 
 SLICE = 512  # entries in one transaction; appends wait some ten milliseconds for it at most
@@ -69,6 +68,8 @@ def _index_line(writer: Writer, line: int, room: int) -> int:
 
 
 def _words(writer: Writer, key: int, stored: bytes) -> str:
+    from recollect.store.words import index_text
+
     try:
         fresh = key in writer.fresh
         return index_text(writer.fresh.pop(key) if fresh else writer.body(stored))

@@ -15,11 +15,12 @@ import re
 import unicodedata
 from functools import cache
 from itertools import accumulate
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-import tree_sitter
-import tree_sitter_bash
+
+if TYPE_CHECKING:
+    import tree_sitter
 
 MAX_CHARACTERS = 8_000
 
@@ -94,15 +95,13 @@ def read(text: str) -> Reading:
     return Reading(source=source, commands=commands, redirections=redirections)
 
 
-_SUFFIX = re.compile(
-    r"(python|pypy|perl|ruby|php|lua|node|pip|gcc|g\+\+|clang|tclsh|vim|awk)[\d.-]+\Z"
-)
+_SUFFIX = r"(python|pypy|perl|ruby|php|lua|node|pip|gcc|g\+\+|clang|tclsh|vim|awk)[\d.-]+\Z"
 
 
 def program_of(name: str) -> str:
     """`/usr/bin/python3.11` is python."""
     base = name.rpartition("/")[2]
-    match = _SUFFIX.match(base)
+    match = re.match(_SUFFIX, base)
     return match.group(1) if match else base
 
 
@@ -152,7 +151,7 @@ _RESERVED = names(
     "! [ [[ ]] case coproc do done elif else esac fi for function if in select then time until"
     " while { }"
 )
-_NAME = re.compile(r"[A-Za-z0-9_./+][A-Za-z0-9_./+@:-]*\Z")
+_NAME = r"[A-Za-z0-9_./+][A-Za-z0-9_./+@:-]*\Z"
 
 
 def scan(text: str) -> list[Word | str]:
@@ -283,7 +282,7 @@ def _target(operator: str, word: Word) -> Word:
 
 def _sub_command(words: list[Word]) -> SubCommand:
     name = words[0]
-    if not _NAME.match(name.value) or name.globs:
+    if not re.match(_NAME, name.value) or name.globs:
         raise Unreadable("the name of a command is not plain")
     if "=" in name.value or (name.value in _RESERVED and not name.quoted):
         raise Unreadable("it has an assignment or a word of the shell's own grammar")
@@ -304,6 +303,9 @@ class _Spans(NamedTuple):
 
 @cache
 def _parser() -> tree_sitter.Parser:
+    import tree_sitter
+    import tree_sitter_bash
+
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 
 

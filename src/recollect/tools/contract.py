@@ -1,11 +1,12 @@
 """What it is to be a tool: a name, what the model is told of it, a function, what it may touch.
 
 A tool is an ordinary function with typed parameters and a docstring; `tool` makes it one. One that
-is not async runs in a thread, so that nothing else waits for it. The parameters become a JSON Schema, the docstring's first paragraph what the model is told, and lines
-such as `path: where to look` under it what it is told of each parameter. A parameter named `place`
-is not the model's: it is where the call happens. What a function raises on purpose (`ToolFailed`)
-and arguments that do not fit become a result with `is_error`, which the model reads; nothing that a
-model writes can make a tool raise anything else.
+is not async runs in a thread, so that nothing else waits for it. The parameters become a JSON
+Schema, the docstring's first paragraph what the model is told, and lines such as `path: where to
+look` under it what it is told of each parameter. A parameter named `place` is not the model's: it
+is where the call happens. What a function raises on purpose (`ToolFailed`) and arguments that do
+not fit become a result with `is_error`, which the model reads; nothing that a model writes can make
+a tool raise anything else.
 """
 
 from __future__ import annotations

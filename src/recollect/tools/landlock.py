@@ -10,13 +10,15 @@ container is a way out. Whatever fails ends it with status 125 before the comman
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import struct
 import sys
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+if TYPE_CHECKING:
+    import ctypes
 
 FAILED = 125  # the status when the command was not begun
 _CREATE, _ADD, _RESTRICT = 444, 445, 446  # the same numbers on every machine
@@ -82,6 +84,8 @@ def around(folder: str, without: Iterable[str]) -> Iterator[str]:
 
 def restrict(rules: Rules) -> None:
     """From here on this process and all it starts keep to the rules."""
+    import ctypes
+
     version = abi()
     if version < 1:
         raise OSError("this kernel has no Landlock")
@@ -109,6 +113,8 @@ def restrict(rules: Rules) -> None:
 
 def _drop_capabilities() -> None:
     """Root keeps none: with some of them it reads other processes' memory past Landlock."""
+    import ctypes
+
     libc = _libc()
     if os.geteuid() == 0:
         for capability in range(64):
@@ -171,6 +177,8 @@ def _refuse_sockets(*, network: bool) -> None:
         (give, 0, 0, 0x7FFF0000),
         refuse,
     ]
+    import ctypes
+
     code = b"".join(struct.pack("=HBBI", *line) for line in program)
     buffer = ctypes.create_string_buffer(code, len(code))
     head = struct.pack("@HP", len(program), ctypes.addressof(buffer))
@@ -181,12 +189,16 @@ def _refuse_sockets(*, network: bool) -> None:
 def _called(number: int, *arguments: object) -> int:
     result: int = _libc().syscall(number, *arguments)
     if result < 0:
+        import ctypes
+
         code = ctypes.get_errno()
         raise OSError(code, f"Landlock: {os.strerror(code)}")
     return result
 
 
 def _libc() -> ctypes.CDLL:
+    import ctypes
+
     return ctypes.CDLL(None, use_errno=True)
 
 

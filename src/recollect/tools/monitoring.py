@@ -7,77 +7,14 @@ be known on this machine is said to be unknown.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from pathlib import Path
-
-import psutil
 
 from recollect.tools.contract import Place, tool
-
-INTERVAL = 0.2  # seconds over which the use of the processors is measured
 
 
 @tool("read")
 async def system_monitor(place: Place) -> str:
     """Tells how busy this machine is: processors, memory, and room on the project's disk. For
     deciding whether heavy work can be started, or why something is slow."""
-    return await asyncio.to_thread(_report, place.root)
+    from recollect.tools.measuring import report
 
-
-def _report(root: Path) -> str:
-    measures: tuple[tuple[str, Callable[[], str]], ...] = (
-        ("cpu", _cpu),
-        ("load", _load),
-        ("memory", _memory),
-        ("swap", _swap),
-        ("disk", lambda: _disk(root)),
-        ("this process", _process),
-    )
-    return "\n".join(f"{name}: {_known(measure)}" for name, measure in measures)
-
-
-def _known(measure: Callable[[], str]) -> str:
-    """Containers hide one figure or another."""
-    try:
-        return measure()
-    except (OSError, RuntimeError, AttributeError, ValueError, psutil.Error):
-        return "unknown"
-
-
-def _cpu() -> str:
-    used = psutil.cpu_percent(interval=INTERVAL)
-    return f"{used:.0f} % of {psutil.cpu_count() or 1} processors in use"
-
-
-def _load() -> str:
-    one, five, fifteen = psutil.getloadavg()
-    return f"{one:.2f} over 1 minute, {five:.2f} over 5, {fifteen:.2f} over 15"
-
-
-def _memory() -> str:
-    found = psutil.virtual_memory()
-    return (
-        f"{_size(found.available)} of {_size(found.total)} available ({found.percent:.0f} % used)"
-    )
-
-
-def _swap() -> str:
-    found = psutil.swap_memory()
-    return f"{_size(found.used)} of {_size(found.total)} used" if found.total else "none"
-
-
-def _disk(root: Path) -> str:
-    found = psutil.disk_usage(str(root))
-    return f"{_size(found.free)} of {_size(found.total)} free ({found.percent:.0f} % used)"
-
-
-def _process() -> str:
-    return f"{_size(psutil.Process().memory_info().rss)} of memory"
-
-
-def _size(count: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1_000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1_000
-    return f"{count:.1f} TB"
+    return await asyncio.to_thread(report, place.root)

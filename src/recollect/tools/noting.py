@@ -15,7 +15,6 @@ import msgspec
 
 from recollect.entries import Entry, Message, Text, ToolResult
 from recollect.errors import RecollectError
-from recollect.snapshot.plans import MOST_STEPS, Step, as_lines
 from recollect.snapshot.texts import clean, one_line
 from recollect.store.contract import Query
 from recollect.toolkinds import has_failed, normal_path
@@ -147,6 +146,8 @@ async def todo(items: tuple[TodoItem, ...]) -> str:
 
     items: all steps; one at most is in_progress
     """
+    from recollect.snapshot.plans import MOST_STEPS, Step, as_lines
+
     if len(items) > MOST_STEPS:
         raise ToolFailed(f"a list has at most {MOST_STEPS} items; join those that belong together")
     steps: list[Step] = []

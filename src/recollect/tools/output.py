@@ -34,13 +34,13 @@ _TELL_EVERY = 0.1  # seconds
 
 # What terminals take as commands: CSI, then OSC and its kin up to their end, then two characters.
 # Each class of characters is disjoint from what follows it, so nothing is tried twice.
-_ESCAPES = re.compile(
+_ESCAPES = (
     "(?:\x1b\\[|\x9b)[0-?]{0,64}[ -/]{0,16}[@-~]"
     "|(?:\x1b[\\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]{0,4096}(?:\x07|\x1b\\\\|\x9c)"
     "|\x1b[ -/]{0,8}[0-~]"
 )
 # Control characters but tab and newline; what reorders, hides or tags text; lone surrogates.
-_UNSEEN = re.compile(
+_UNSEEN = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
 )
@@ -48,10 +48,10 @@ _UNSEEN = re.compile(
 
 def plain(text: str) -> str:
     """The text as a reader may safely see it; lines that were overwritten show their last state."""
-    text = _ESCAPES.sub("", text.replace("\r\n", "\n"))
+    text = re.sub(_ESCAPES, "", text.replace("\r\n", "\n"))
     if "\r" in text:
         text = "\n".join(_last_state(line) for line in text.split("\n"))
-    return _UNSEEN.sub(_written_out, text)
+    return re.sub(_UNSEEN, _written_out, text)
 
 
 def _last_state(line: str) -> str:

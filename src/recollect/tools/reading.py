@@ -253,17 +253,16 @@ _PATTERNS = {
     ".md": r"#{1,6} ",
 }
 _OUTLINES = {
-    suffix: re.compile(pattern)
-    for suffixes, pattern in _PATTERNS.items()
-    for suffix in suffixes.split()
+    suffix: pattern for suffixes, pattern in _PATTERNS.items() for suffix in suffixes.split()
 }
 
 
 def _outline(text: str, path: str, lines: Lines) -> list[str]:
     """The symbols that stand outside the lines shown, for files that are code."""
-    pattern = _OUTLINES.get(Path(path).suffix.lower())
-    if pattern is None or len(text) > MAX_OUTLINED:
+    known = _OUTLINES.get(Path(path).suffix.lower())
+    if known is None or len(text) > MAX_OUTLINED:
         return []
+    pattern = re.compile(known)
     found: list[str] = []
     for number, line in enumerate(StringIO(text, newline="\n"), 1):
         if lines.first <= number <= lines.last or not pattern.match(line[:200].rstrip()):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -32,9 +32,11 @@ from recollect.entries import (
 )
 from recollect.errors import RecollectError, UnknownEntry
 from recollect.snapshot.texts import one_line
-from recollect.store import words as searching
 from recollect.store.contract import Hit, Query, Session, Store
 from recollect.tools.contract import Outcome, Place, ToolFailed, tool
+
+if TYPE_CHECKING:
+    from recollect.store import words as searching
 
 USUAL, MOST = 8_000, 20_000  # characters that one recall gives
 MOST_HITS = 20
@@ -269,6 +271,8 @@ class _Found(NamedTuple):
 
 
 def _terms(words: str) -> tuple[searching.Term, ...]:
+    from recollect.store import words as searching
+
     if len(words) > _LONGEST_QUERY:
         raise ToolFailed(
             f"at most {_LONGEST_QUERY} characters can be searched for; use fewer words"
@@ -327,6 +331,8 @@ async def hits_of_session(
 
 def _snippet(body: Body, terms: tuple[searching.Term, ...]) -> str:
     """A piece of what may be shown around what was looked for; nothing when none may be."""
+    from recollect.store import words as searching
+
     if isinstance(body, Compaction):
         # what it sums up is in the log and is found itself, unless another program summed it up
         text = body.snapshot if body.trigger == "import" else ""
@@ -345,6 +351,8 @@ def _looks_back(part: Part) -> bool:
 
 
 def _has_all(text: str, terms: tuple[searching.Term, ...]) -> bool:
+    from recollect.store import words as searching
+
     folded = " ".join(searching.plain(text).split())
     return all(term.literal in folded for term in terms if not term.out)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
@@ -27,14 +27,9 @@ from recollect.tools.commands import (
     read,
     scan,
 )
-from recollect.tools.dangerous import (
-    FINDERS,
-    READERS,
-    SHELL_WORDS,
-    WRAPPERS,
-    Words,
-    by_program,
-)
+
+if TYPE_CHECKING:
+    from recollect.tools.dangerous import Words
 
 Decision: TypeAlias = Literal["allow", "ask", "deny"]
 # plan   nothing runs that no rule allows
@@ -220,13 +215,13 @@ _SECRET = names(
     ".aws .azure .docker .env .gnupg .kube .netrc .password-store .pgpass .ssh credentials.json"
     " id_ed25519 id_rsa shadow"
 )
-_ENVIRONMENT = re.compile(r"/proc/[^/]+/(environ|mem|fd|cwd|root)|/dev/(tcp|udp)/")
-_BETWEEN = re.compile(r"[/=:,@]+")
+_ENVIRONMENT = r"/proc/[^/]+/(environ|mem|fd|cwd|root)|/dev/(tcp|udp)/"
+_BETWEEN = r"[/=:,@]+"
 
 
 def _names(word: str, known: frozenset[str]) -> bool:
     lowered = word.lower()
-    if any(part in known for part in _BETWEEN.split(lowered)):
+    if any(part in known for part in re.split(_BETWEEN, lowered)):
         return True
     # `-o.bashrc`: the value stands in the option's own word
     return lowered.startswith("-") and any(
@@ -235,7 +230,7 @@ def _names(word: str, known: frozenset[str]) -> bool:
 
 
 def keeps_secrets(word: str) -> bool:
-    return _names(word, _SECRET) or _ENVIRONMENT.search(word) is not None
+    return _names(word, _SECRET) or re.search(_ENVIRONMENT, word) is not None
 
 
 def decides_later(word: str) -> bool:
@@ -255,7 +250,7 @@ def leaves(word: str, root: str = "") -> bool:
 
 _WRITERS = names("chgrp chmod chown cp ln mkdir mv rm rmdir tar tee touch")
 # `cp -r x/. .` and `cp -rT x .` pour a folder out, with whatever hidden files it has
-_POURS = re.compile(r".*/\.\Z|-[A-Za-z]*T|--no-t")
+_POURS = r".*/\.\Z|-[A-Za-z]*T|--no-t"
 _SAYERS = frozenset({"echo", "printf", "true", "false"})
 
 
@@ -268,7 +263,7 @@ def _path_objection(words: tuple[str, ...], root: str) -> str | None:
             return f"{word[:80]!r} may hold secrets"
         if not reads_only(words) and decides_later(word):
             return f"{word[:80]!r} decides what runs later"
-        if program == "cp" and _POURS.match(word):
+        if program == "cp" and re.match(_POURS, word):
             return "it copies over what is there, hidden files too"
         if program in _WRITERS and leaves(word, root):
             return f"{word[:80]!r} is outside of the working folder"
@@ -279,7 +274,7 @@ def _path_objection(words: tuple[str, ...], root: str) -> str | None:
 
 
 # In programs that nobody listed here these usually carry code, a command or another configuration.
-_SUSPECT = re.compile(
+_SUSPECT = (
     r"-[cefxCDEFIPSX]\Z|-?-(?:c|conf|config|eval|expression|file|filter|import|init|interpreter|load"
     r"|log-?file|o|out|output|pre|program|rc|require|run"
     r"|[\w-]*(?:cmd|command|exec|hook|plugin|script|shell))(?:[-_][\w-]*)?(?:=.*)?\Z"
@@ -289,6 +284,8 @@ _SUSPECT = re.compile(
 
 def reads_only(words: Words) -> bool:
     """Nothing is written, whatever paths are named (and whatever `objection` then says)."""
+    from recollect.tools.dangerous import FINDERS, READERS
+
     git = words[0] == "git" and not {"checkout", "mv", "reset", "restore", "rm"} & set(words[1:4])
     return git or words[0] in READERS | FINDERS | {
         "rg",
@@ -304,6 +301,8 @@ def reads_only(words: Words) -> bool:
 def objection(words: Words, *, globs: bool = False, named: int = 1) -> str | None:
     """Why a rule alone does not allow these words. `named` is how many of them the rule names
     itself: of a program that nobody listed, those need no second look."""
+    from recollect.tools.dangerous import READERS, SHELL_WORDS, WRAPPERS, by_program
+
     program, given = program_of(words[0]), words[1:]
     if program in SHELL_WORDS or program.startswith(("ld-linux", "ld.so")):
         return f"{program} changes what the shell does next"
@@ -318,5 +317,5 @@ def objection(words: Words, *, globs: bool = False, named: int = 1) -> str | Non
     known, objected = by_program(program, given)
     if known or program in _WRITERS:
         return objected
-    suspect = next((word for word in words[named:] if _SUSPECT.match(word)), None)
+    suspect = next((word for word in words[named:] if re.match(_SUSPECT, word)), None)
     return f"{program[:40]} {suspect[:40]} may carry a command" if suspect else None

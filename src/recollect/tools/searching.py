@@ -16,9 +16,7 @@ import stat
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
-
-import regex
+from typing import TYPE_CHECKING, NamedTuple
 
 from recollect.settings import home
 from recollect.tools.contract import Place, ToolFailed, tool
@@ -34,6 +32,9 @@ from recollect.tools.opening import (
 )
 from recollect.tools.reading import text_of
 from recollect.tools.walking import located, quoted
+
+if TYPE_CHECKING:
+    import regex
 
 MAX_MATCHES = 200
 MAX_PER_FILE = 50
@@ -97,6 +98,8 @@ async def search_file_content(
 
 
 def compiled(pattern: str, *, ignore_case: bool) -> regex.Pattern[str]:
+    import regex
+
     if not pattern or len(pattern) > MAX_PATTERN:
         raise ToolFailed(f"the pattern must have 1 to {MAX_PATTERN:,} characters")
     flags = regex.MULTILINE | (regex.IGNORECASE if ignore_case else 0)

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
-import psutil
 
 from recollect import settings
 from recollect.entries import Text
@@ -95,7 +94,7 @@ class Commands:
         guarded: tuple[Guard, ...] = GUARDED,
         limits: Limits | None = None,
     ) -> None:
-        self.isolation = find_isolation() if isolation is None else isolation
+        self._isolation = isolation
         self.network, self.limits = network, limits or Limits()
         self._home = os.path.realpath(home or Path.home())
         self._hidden, self._guarded = (*hidden, str(settings.home())), guarded
@@ -104,6 +103,11 @@ class Commands:
         self._jobs: dict[str, _Job] = {}
         self._outputs: list[Path] = []
         self._count = 0
+
+    @property
+    def isolation(self) -> Isolation:
+        """What was given, else what this machine can do: found out when it is first needed."""
+        return self._isolation or find_isolation()
 
     async def close(self) -> None:
         running = [job.task for job in self._jobs.values()]
@@ -358,42 +362,14 @@ async def _end_family(process: subprocess.Popen[bytes], mark: str, until: float)
     The first process adopts orphans as long as it lives (see `landlock.stay_with_parent`), so it
     is stopped first and ended last. Those that a finished command left behind carry its mark.
     """
+    from recollect.tools.ending import carrying, descendants, kill
+
     if process.poll() is None:
         with suppress(OSError):
             os.kill(process.pid, signal.SIGSTOP)
-        while _kill(_descendants(process.pid)) and time.monotonic() < until:
+        while kill(descendants(process.pid)) and time.monotonic() < until:
             await asyncio.sleep(0.01)
     _kill_group(process)
-    while (left := _kill(_marked(mark, process.pid))) and time.monotonic() < until:
+    while (left := kill(carrying(MARK, mark, process.pid))) and time.monotonic() < until:
         await asyncio.sleep(0.01)
     return left
-
-
-def _kill(found: list[psutil.Process]) -> tuple[int, ...]:
-    for item in found:
-        with suppress(psutil.Error):
-            item.kill()  # checks that the id still means the same process
-    return tuple(item.pid for item in found)
-
-
-def _descendants(pid: int) -> list[psutil.Process]:
-    try:
-        found = psutil.Process(pid).children(recursive=True)
-    except psutil.Error:
-        return []
-    return [item for item in found if _lives(item)]
-
-
-def _marked(mark: str, first: int) -> list[psutil.Process]:
-    found = []
-    for item in psutil.process_iter():
-        with suppress(psutil.Error, OSError):
-            if item.pid != first and item.environ().get(MARK) == mark and _lives(item):
-                found.append(item)
-    return found
-
-
-def _lives(process: psutil.Process) -> bool:
-    with suppress(psutil.Error):
-        return bool(process.status() != psutil.STATUS_ZOMBIE)
-    return False

@@ -30,10 +30,11 @@ from recollect.entries import (
 )
 from recollect.store.ids import derived_id
 from recollect.transcripts import claude_parts as wire
-from recollect.transcripts.claude_agents import SUBAGENT, Aside, asides
+from recollect.transcripts.claude_agents import Aside, asides
 from recollect.transcripts.claude_boundaries import Place, compaction, elided, left_out
 from recollect.transcripts.claude_tree import Record, Tree, Turn, grow, is_subagent
 from recollect.transcripts.foreign import Agent, Foreign, session_id
+from recollect.transcripts.links import SUBAGENT
 from recollect.transcripts.patches import Json
 from recollect.transcripts.records import canonical
 from recollect.transcripts.times import parse_time

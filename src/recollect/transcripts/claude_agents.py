@@ -20,16 +20,15 @@ from recollect.entries import Message, Note, Text, ToolCall, ToolResult, json_te
 from recollect.transcripts.claude_tree import is_subagent
 from recollect.transcripts.dialects import tag_of
 from recollect.transcripts.foreign import Agent, Foreign
+from recollect.transcripts.links import NAME, PARENT, SUBAGENT
 from recollect.transcripts.patches import Json
 from recollect.transcripts.values import string
 
-NAME = "claude-code"
 _CALLERS = ("Task", "Agent")  # the tool's name, before and after it was renamed
 _ENVELOPE = ("sessionId", "cwd", "version", "gitBranch")
 _BLANK = re.compile(r"\s+")
 _WORDS = 80  # characters of a description in a title or a note
 _CALL_CHARACTERS = 200
-PARENT, SUBAGENT = "parent", "subagent"  # in `extra`: the session at the other end of a link
 
 
 class Aside(NamedTuple):

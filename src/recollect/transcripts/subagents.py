@@ -17,9 +17,10 @@ import msgspec
 
 from recollect.entries import Message, json_text
 from recollect.errors import CannotImport
-from recollect.transcripts.claude_agents import SUBAGENT, linked
+from recollect.transcripts.claude_agents import linked
 from recollect.transcripts.dialects import tag_of
 from recollect.transcripts.foreign import Foreign, session_id
+from recollect.transcripts.links import SUBAGENT
 from recollect.transcripts.patches import Json
 from recollect.transcripts.reading import FILE_LIMIT, Problem, read_bytes, too_deep
 from recollect.transcripts.values import string

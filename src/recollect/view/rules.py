@@ -3,11 +3,14 @@
 A plan is made once per user turn for a time that the caller names, and comes back as edits to
 append, one for each rule, only when together they save enough to be worth breaking a provider's
 prompt cache for, or when the view is over its budget anyway. What is pinned, what a person brought
-back and what failed is never touched; edits of files never are.
+back and what failed is never touched; edits of files never are. What was worked out for a view is
+remembered with its log, so that the plan for a view that extends it looks at little but what is
+new; it is the plan that would be made from scratch.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
@@ -16,7 +19,7 @@ from recollect.entries import Elide, Elided, Message, Text, ToolResult
 from recollect.toolkinds import Kind, has_failed
 from recollect.view.coverage import Covered
 from recollect.view.placeholders import Language, Rule, placeholder
-from recollect.view.uses import Use, Uses, uses_of
+from recollect.view.uses import Large, Use, Uses, uses_of
 from recollect.view.view import View
 
 MINUTE = 60_000
@@ -74,7 +77,8 @@ def plan(view: View, now: int, rules: Rules | None = None, *, over_budget: bool 
         *planner.stale("stale-shell", uses.shell, rules.keep_shell, now - rules.shell_age),
         *planner.stale("stale-search", uses.search, rules.keep_search, now - rules.search_age),
     )
-    unidentified = sum(view.state.base <= at < view.n for at in uses.unidentified)
+    first, last = (bisect_left(uses.unidentified, at) for at in (view.state.base, view.n))
+    unidentified = max(0, last - first)
     found = Plan(_once(savings), unidentified)
     return found if over_budget or found.tokens >= rules.min_saving else Plan((), unidentified)
 
@@ -87,24 +91,98 @@ def _once(savings: Iterable[Saving]) -> tuple[Saving, ...]:
     return tuple(found.values())
 
 
+class _Superseded:
+    """Which reads newer ones make needless, up to an entry, and what leaving them out saves."""
+
+    def __init__(self) -> None:
+        self.end = -1
+        self.by_file: dict[str, frozenset[Use]] = {}
+        self.files: dict[Use, set[str]] = {}
+        self.savings: dict[Use, tuple[Saving, ...]] = {}
+
+    def differ(self, file: str, now: frozenset[Use]) -> frozenset[Use]:
+        """Takes in what is known of a file; the uses of which that says something new."""
+        new = self.by_file.pop(file, frozenset()) ^ now
+        if now:
+            self.by_file[file] = now
+        for use in new:
+            files = self.files.setdefault(use, set())
+            files ^= {file}
+            if not files:
+                del self.files[use]
+        return new
+
+
+class _Memory:
+    """What was worked out for a view, for the next one that extends it.
+
+    Nothing comes back into sight, and nothing that is safe is so no longer, without a change of
+    what `holds_for` compares; so what is `settled`, the beginning of a list of uses of which no
+    rule will leave out anything any more, stays so. What is superseded may change with every edit.
+    """
+
+    def __init__(self, view: View, rules: Rules) -> None:
+        self.n, self.rules, self.state = view.n, rules, view.state
+        self.settled: dict[Rule, int] = {}
+        self.superseded = _Superseded()
+
+    @staticmethod
+    def of(view: View, uses: Uses, rules: Rules) -> _Memory:
+        known = uses.memory
+        if not isinstance(known, _Memory) or not known.holds_for(view, rules):
+            known = uses.memory = _Memory(view, rules)
+        elif known.state.changed is not view.state.changed:
+            known.superseded = _Superseded()
+        known.n, known.state = view.n, view.state
+        return known
+
+    def holds_for(self, view: View, rules: Rules) -> bool:
+        one, other = self.state, view.state
+        return (
+            self.n <= view.n
+            and self.rules == rules
+            and one.base == other.base
+            and one.dropped is other.dropped
+            and one.pins is other.pins
+            and one.untouchable is other.untouchable
+        )
+
+
 class _Planner:
     def __init__(self, view: View, uses: Uses, rules: Rules) -> None:
         self._view, self._uses, self._rules = view, uses, rules
+        self._memory = _Memory.of(view, uses, rules)
 
     def superseded_reads(self) -> Iterator[Saving]:
-        superseded: dict[Use, set[str]] = {}
-        for path, reads in self._uses.often.items():
-            if len(reads) > self._rules.keep_reads or self._rules.keep_read_tokens:
-                for use in self._superseded(path, reads):
-                    superseded.setdefault(use, set()).add(path)
-        for use, paths in superseded.items():
-            files = self._uses.files(use)
-            blocks = [i for i, file in enumerate(files) if file.path in paths]
-            what = ", ".join(sorted(paths))
-            if len(blocks) == len(files):
-                yield from self._saving("superseded-read", what, use)
-            elif len(self._result(use).content) == len(files):  # a block for each file
-                yield from self._saving("superseded-read", what, use, tuple(blocks))
+        known, uses, rules = self._memory.superseded, self._uses, self._rules
+        begun = known.end >= 0
+        new: set[Use] = set()
+        for path in uses.touched(known.end, self._view.n) if begun else uses.often:
+            reads = uses.often.get(path, [])
+            often = len(reads) > rules.keep_reads or rules.keep_read_tokens
+            new |= known.differ(path, frozenset(self._superseded(path, reads) if often else ()))
+        for use in new:
+            known.savings.pop(use, None)
+            if saved := tuple(self._superseded_saving(use, known.files.get(use, set()))):
+                known.savings[use] = saved
+        known.end = self._view.n
+        for use in sorted(known.savings, key=self._newest_of_the_first_file):
+            yield from known.savings[use]
+
+    def _newest_of_the_first_file(self, use: Use) -> tuple[int, int, int]:
+        first = min(self._uses.rank[path] for path in self._memory.superseded.files[use])
+        return first, -use.position, -use.part
+
+    def _superseded_saving(self, use: Use, paths: set[str]) -> Iterator[Saving]:
+        files = self._uses.files(use)
+        blocks = [i for i, file in enumerate(files) if file.path in paths]
+        what = ", ".join(sorted(paths))
+        if not blocks:
+            return
+        if len(blocks) == len(files):
+            yield from self._saving("superseded-read", what, use)
+        elif len(self._result(use).content) == len(files):  # a block for each file
+            yield from self._saving("superseded-read", what, use, tuple(blocks))
 
     def _superseded(self, path: str, reads: list[Use]) -> Iterator[Use]:
         """Reads of a file that newer ones make needless: they show the same lines, or the file
@@ -127,17 +205,30 @@ class _Planner:
                 yield use
 
     def stale(self, rule: Rule, uses: list[Use], keep: int, before: int) -> Iterator[Saving]:
-        kept = 0
-        for use in reversed(uses):
+        kept, begin = 0, self._memory.settled.get(rule, 0)
+        settled = end = bisect_left(uses, self._view.n, key=_position)
+        for number in range(end - 1, begin - 1, -1):
+            use = uses[number]
             if not self._in_sight(use):
                 continue
             kept += 1
-            if kept > keep and use.time < before and not self._is_safe(use):
-                yield from self._saving(rule, use.name, use)
+            if kept <= keep or use.time >= before:
+                settled = number
+            elif not self._is_safe(use) and (saved := tuple(self._saving(rule, use.name, use))):
+                settled = number
+                yield from saved
+        self._memory.settled[rule] = settled
 
     def oversized(self) -> Iterator[Saving]:
-        rules = self._rules
-        for use, characters, lines in self._uses.large:
+        rules, uses, begin = self._rules, self._uses.large, self._memory.settled.get("oversized", 0)
+        settled = end = bisect_left(uses, self._view.n, key=_position_of_large)
+        for number in range(end - 1, begin - 1, -1):
+            use, characters, lines = uses[number]
+            over = characters > rules.max_characters or lines > rules.max_lines
+            if over and self._in_sight(use, whole=True) and not self._is_safe(use):
+                settled = number
+        self._memory.settled["oversized"] = settled
+        for use, characters, lines in uses[settled:end]:
             over = characters > rules.max_characters or lines > rules.max_lines
             if over and self._in_sight(use, whole=True) and not self._is_safe(use):
                 yield from self._shortened(use, rules.max_characters, rules.max_lines)
@@ -214,6 +305,14 @@ class _Planner:
                     tokens=saved,
                 ),
             )
+
+
+def _position(use: Use) -> int:
+    return use.position
+
+
+def _position_of_large(large: Large) -> int:
+    return large.use.position
 
 
 def ends(text: str, characters: int, lines: int) -> tuple[int, int]:

@@ -58,11 +58,14 @@ class Uses:
         self._done = 0
         self.reads: dict[str, list[Use]] = {}  # by file, failed ones among them
         self.often: dict[str, list[Use]] = {}  # those of files that were read more than once
+        self.rank: dict[str, int] = {}  # how many files were read twice before this one was
         self.changes: dict[str, list[int]] = {}  # where a file was changed
         self.shell: list[Use] = []  # commands that did not fail
         self.search: list[Use] = []
         self.large: list[Large] = []
         self.unidentified: list[int] = []  # where reads are that name no file
+        self.memory: object = None  # what rules have worked out so far; see `rules`
+        self._touched: list[tuple[int, str]] = []  # every read and change of a file, in order
 
     def advance(self, end: int) -> None:
         log, calls = self._log, self._calls
@@ -96,6 +99,12 @@ class Uses:
         elif kind in _CHANGES and not has_failed(part):
             for path in {file.path for file in self.files(use)}:
                 self.changes.setdefault(path, []).append(position)
+                self._touched.append((position, path))
+
+    def touched(self, start: int, end: int) -> set[str]:
+        """The files that were read or changed from one position up to another."""
+        first, last = (bisect_left(self._touched, (at,)) for at in (start, end))
+        return {path for _, path in self._touched[first:last]}
 
     def changed(self, path: str, since: int, end: int) -> bool:
         places = self.changes.get(path, ())
@@ -117,12 +126,14 @@ class Uses:
             self.unidentified.append(use.position)
 
     def _add(self, path: str, use: Use) -> None:
+        self._touched.append((use.position, path))
         reads = self.reads.get(path)
         if reads is None:
             self.reads[path] = [use]
         else:
             reads.append(use)
             self.often[path] = reads
+            self.rank.setdefault(path, len(self.rank))
 
     def _measure(self, part: ToolResult, use: Use) -> None:
         characters = 0

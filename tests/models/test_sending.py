@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+
+import pytest
+
+from recollect.models.client import HttpModel
+from recollect.models.contract import Retrying
+from recollect.models.reaching import trust_for
+from recollect.settings import Transport
+from recollect.testing import model, user
+
+from .server import HELLO, QUICK, chosen, events_of, http, serving
+
+LONG = tuple(
+    message
+    for number in range(20)
+    for message in (
+        user(f"{number} " + "question " * 12_000),
+        model(f"{number} " + "yes " * 12_000),
+    )
+)
+
+
+def test_a_long_request_arrives_whole_with_its_length_told_before() -> None:
+    async def main() -> None:
+        async with serving(http(HELLO)) as server, HttpModel(chosen(server.url), QUICK) as asked:
+            for count in (2, 30, len(LONG)):
+                await events_of(asked, messages=LONG[:count])
+            for count, request in zip((2, 30, len(LONG)), server.asked, strict=True):
+                assert request.headers["content-length"] == str(len(request.body))
+                assert "transfer-encoding" not in request.headers
+                sent = [m["content"] for m in json.loads(request.body)["messages"]]
+                assert sent == [message.parts[0].text for message in LONG[:count]]  # type: ignore[union-attr]
+            assert len(server.asked[-1].body) > 3_000_000
+
+    asyncio.run(main())
+
+
+def test_a_question_that_is_asked_again_is_the_same_to_the_byte() -> None:
+    async def main() -> None:
+        busy = http(b"busy", "503 Service Unavailable", "text/plain")
+        async with (
+            serving(busy, busy, http(HELLO)) as server,
+            HttpModel(chosen(server.url), QUICK) as asked,
+        ):
+            events = await events_of(asked, messages=LONG)
+            assert sum(isinstance(event, Retrying) for event in events) == 2
+            first, *others = (request.body for request in server.asked)
+            assert len(others) == 2
+            assert all(body == first for body in others)
+
+    asyncio.run(main())
+
+
+def test_where_no_certificate_is_judged_none_would_be_trusted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    plain = trust_for(Transport(), "http://127.0.0.1:8080/v1")
+    assert plain.cert_store_stats()["x509_ca"] == 0
+    assert plain.verify_mode is ssl.CERT_REQUIRED
+    assert plain.check_hostname
+
+
+@pytest.mark.parametrize(
+    ("url", "proxy", "variable"),
+    [
+        ("https://host.example/v1", "", ""),
+        ("http://host.example/v1", "https://proxy.example:3128", ""),
+        ("http://host.example/v1", "", "https://proxy.example:3128"),
+    ],
+)
+def test_authorities_are_trusted_where_a_certificate_may_have_to_be_judged(
+    url: str, proxy: str, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if variable:
+        monkeypatch.setenv("HTTP_PROXY", variable)
+        monkeypatch.setenv("http_proxy", variable)
+    trust = trust_for(Transport(proxy=proxy), url)
+    assert trust.cert_store_stats()["x509_ca"] > 0
+    assert trust.verify_mode is ssl.CERT_REQUIRED
