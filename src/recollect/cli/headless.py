@@ -45,6 +45,7 @@ FAILED, NO_KEY, BAD_INPUT, BAD_SETTINGS, TURNS, BROKEN_TOOL, INTERRUPTED = (
     54,
     130,
 )
+WAITING = "waiting for a reply"
 SHORT = 12  # digits of an id: enough, also while nothing can be looked up
 
 
@@ -65,6 +66,8 @@ class _Seen:
         self.session = session
         if self._format == "stream-json":
             _print({"type": "init", "session_id": session.id})
+        elif self._format == "text":
+            status(WAITING)
 
     def event(self, event: AgentEvent) -> None:
         if self._format == "stream-json":
@@ -77,6 +80,8 @@ class _Seen:
                 self._came = 0
                 status("")
                 _mention(event)
+                if not isinstance(event, Answered | Finished):
+                    status(WAITING)
 
     def goes_on(self, session: str = "") -> str:
         """The command that goes on in this session."""
@@ -94,19 +99,20 @@ def run(wish: Wish, file: Path | None) -> int:
         for told in found.told:
             warn(told)
         model = open_model(wish.model, found.settings, progress=bar(sys.stderr))
-        if model.chosen.asked_as == EMBEDDED and wish.format == "text":
+        if model.chosen.asked_as == EMBEDDED and wish.format == "text" and not wish.latest:
             mention(SMALL)
         make = wish.session is None and not wish.latest
         watcher = Watcher(seen.begun, seen.event, warn)
         work = partial(_played, model=model, wish=wish, found=found, watcher=watcher)
-        outcome = use_store(file, work, make=make)
+        try:
+            outcome = use_store(file, work, make=make)
+        finally:
+            status("")
     except KeyboardInterrupt:
         mention(" · ".join(filter(None, ("stopped", seen.goes_on()))))
         return INTERRUPTED
     except RecollectError as error:
         return _failed(error, wish, seen)
-    finally:
-        status("")
     if wish.format == "text":
         sys.stdout.write(harmless(outcome.document["result"]).rstrip("\n") + "\n")
         goes_on = seen.goes_on(outcome.document["session"])
