@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import time
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from recollect.tools.matching import glob_of, ignore_of, is_ignored
+from recollect.tools.matching import glob_of
 
 
 @pytest.mark.parametrize(
@@ -49,63 +45,4 @@ def test_no_pattern_takes_long() -> None:
     began = time.process_time()
     assert not glob_of("*a" * 300 + "b").fits(["a" * 255] * 3)
     assert not glob_of("**/a/" * 150 + "b").fits(["a"] * 300)
-    assert not is_ignored(["a" * 255], [(0, ignore_of("\n".join(["*a" * 20 + "b"] * 2_000)))])
     assert time.process_time() - began < 3
-
-
-names = st.sampled_from(["a", "b", "ab", "a.py", ".x", "src"])
-wild = st.sampled_from(["a", "b", "*", "**", "a*", "*.py", "?", "[ab]", "src", ".x"])
-
-
-@st.composite
-def rules(draw: st.DrawFn) -> str:
-    body = "/".join(draw(st.lists(wild, min_size=1, max_size=3)))
-    marks = draw(st.sampled_from(["", "!"])), draw(st.sampled_from(["", "/"]))
-    return marks[0] + marks[1] + body + draw(st.sampled_from(["", "/"]))
-
-
-def walked(path: list[str], text: str) -> bool:
-    """As a walk sees it: an ignored folder is not entered."""
-    chain = [(0, ignore_of(text))]
-    above = range(1, len(path))
-    return any(is_ignored(path[:n], chain, folder=True) for n in above) or is_ignored(path, chain)
-
-
-@pytest.mark.skipif(shutil.which("git") is None, reason="git is the judge here")
-@settings(max_examples=100)
-@given(
-    paths=st.lists(st.lists(names, min_size=1, max_size=4), min_size=1, max_size=12),
-    lines=st.lists(rules(), max_size=5),
-)
-def test_ignore_files_mean_what_they_mean_to_git(
-    paths: list[list[str]], lines: list[str], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    repository = tmp_path_factory.getbasetemp() / "judged"
-    if not repository.exists():
-        subprocess.run(["git", "init", "-q", str(repository)], check=True)
-    (repository / ".gitignore").write_text("\n".join(lines))
-    asked = "\0".join("/".join(path) for path in paths)
-    command = ["git", "-c", "core.excludesFile=", "check-ignore", "--no-index", "-z", "--stdin"]
-    done = subprocess.run(command, cwd=repository, input=asked, capture_output=True, text=True)
-    assert done.returncode in (0, 1), done.stderr
-    ignored = set(filter(None, done.stdout.split("\0")))
-    for path in paths:
-        assert walked(path, "\n".join(lines)) == ("/".join(path) in ignored), path
-
-
-def test_comments_spaces_and_endings_are_read_as_git_reads_them() -> None:
-    ignore = ignore_of("\ufeff# note\r\n\r\nfoo  \r\n\\#real\nwith\\ \nend\\!\n")
-    chain = [(0, ignore)]
-    assert [is_ignored([name], chain) for name in ("foo", "#real", "with ", "end!", "# note")] == [
-        True,
-        True,
-        True,
-        True,
-        False,
-    ]
-
-
-def test_a_deeper_ignore_file_has_the_last_word() -> None:
-    chain = [(0, ignore_of("*.log")), (1, ignore_of("!keep.log"))]
-    assert is_ignored(["sub", "other.log"], chain)
-    assert not is_ignored(["sub", "keep.log"], chain)

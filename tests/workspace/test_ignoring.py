@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recollect.workspace.ignoring import Ignoring, Level, ignoring_at, parse
+from recollect.workspace.ignoring import Ignoring, Level, ignoring_at, is_ignored, parse
 
 NAMES = ["a", "b", "ab", "a.log", "-", "a b"]
 PATHS = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3).map("/".join)
@@ -138,3 +138,23 @@ def test_no_pattern_takes_long_on_any_name(pattern: str) -> None:
 def test_any_text_is_an_ignore_file(text: str) -> None:
     rules = Ignoring(Path("/"), levels=(Level(0, parse(text)),))
     assert rules.ignores(["a", "b"], folder=True) in (True, False)
+
+
+def test_comments_spaces_and_endings_are_read_as_git_reads_them() -> None:
+    levels = [Level(0, parse("\ufeff# note\r\n\r\nfoo  \r\n\\#real\nwith\\ \nend\\!\n"))]
+    names = ("foo", "#real", "with ", "end!", "# note")
+    assert [is_ignored([name], levels) for name in names] == [True, True, True, True, False]
+
+
+def test_a_deeper_ignore_file_has_the_last_word() -> None:
+    levels = [Level(0, parse("*.log")), Level(1, parse("!keep.log"))]
+    assert is_ignored(["sub", "other.log"], levels)
+    assert not is_ignored(["sub", "keep.log"], levels)
+
+
+def test_many_names_are_one_expression() -> None:
+    text = "\n".join(f"name_{number}" for number in range(500))
+    assert len(parse(text)) == 1
+    assert len(parse(f"{text}\n!x\ny/\nz")) == 4
+    assert is_ignored(["a", "name_499"], [Level(0, parse(text))])
+    assert not is_ignored(["a", "name_500"], [Level(0, parse(text))])

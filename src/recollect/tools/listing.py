@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from recollect.settings import home
 from recollect.tools.contract import Place, ToolFailed, tool
-from recollect.tools.matching import Glob, Ignore, glob_of, ignore_of, is_ignored
+from recollect.tools.matching import Glob, glob_of
 from recollect.tools.opening import (
     Opened,
     enter,
@@ -29,6 +29,7 @@ from recollect.tools.opening import (
     read_whole,
 )
 from recollect.tools.walking import quoted
+from recollect.workspace.ignoring import Level, Rule, is_ignored, parse
 
 MAX_SHOWN = 1_000  # names in a listing
 MAX_FOUND = 500  # files that a glob shows
@@ -50,7 +51,7 @@ class _Level(NamedTuple):
     folder: int
     names: tuple[str, ...]  # from the root
     entries: Iterator[tuple[str, bool]]
-    ignores: tuple[tuple[int, Ignore], ...]
+    ignores: tuple[Level, ...]
 
 
 class Walk:
@@ -110,9 +111,7 @@ class Walk:
             else:
                 levels.append(self._level(folder, names, levels[-1].ignores))
 
-    def _level(
-        self, folder: int, names: tuple[str, ...], ignores: tuple[tuple[int, Ignore], ...]
-    ) -> _Level:
+    def _level(self, folder: int, names: tuple[str, ...], ignores: tuple[Level, ...]) -> _Level:
         found: list[tuple[str, bool]] = []
         with suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
@@ -122,7 +121,7 @@ class Walk:
                 if len(found) > self._left:
                     break
         if (".gitignore", False) in found:
-            ignores = (*ignores, (len(names), _ignore_in(folder)))
+            ignores = (*ignores, Level(len(names), _rules_in(folder)))
         return _Level(folder, names, iter(sorted(found)), ignores)
 
 
@@ -134,28 +133,26 @@ def _names_from_root(path: Path, roots: Sequence[Path]) -> tuple[str, ...]:
     return ()
 
 
-def _ignores_above(
-    names: Sequence[str], path: Path, roots: Sequence[Path]
-) -> tuple[tuple[int, Ignore], ...]:
+def _ignores_above(names: Sequence[str], path: Path, roots: Sequence[Path]) -> tuple[Level, ...]:
     """The ignore files between a root and a folder below it."""
-    found: list[tuple[int, Ignore]] = []
+    found: list[Level] = []
     above = path
     for _ in names:
         above = above.parent
     for depth, name in enumerate(names):
         with suppress(ToolFailed):
             content = read_whole(roots, str(above / ".gitignore"), MAX_IGNORE_FILE)
-            found.append((depth, ignore_of(content.data.decode("utf-8", "replace"))))
+            found.append(Level(depth, parse(content.data.decode("utf-8", "replace"))))
         above = above / name
     return tuple(found)
 
 
-def _ignore_in(folder: int) -> Ignore:
+def _rules_in(folder: int) -> tuple[Rule, ...]:
     with suppress(OSError, ToolFailed), opened_in(folder, ".gitignore") as (descriptor, _):
         data = read_descriptor(descriptor, MAX_IGNORE_FILE)
         if len(data) <= MAX_IGNORE_FILE:
-            return ignore_of(data.decode("utf-8", "replace"))
-    return Ignore()
+            return parse(data.decode("utf-8", "replace"))
+    return ()
 
 
 def _own_folder() -> tuple[int, int] | None:

@@ -1,9 +1,8 @@
-"""Which paths a glob or an ignore file means, in linear time whatever the pattern says.
+"""Which paths a glob means, in linear time whatever the pattern says.
 
-Patterns are a model's or a project's, so they are hostile. Each piece between two slashes becomes
-an expression that never goes back over what it has matched, and `**` is found by a loop that goes
-back once at most for each name. Ignore files are read as git reads `.gitignore`: the last rule that
-fits decides, `!` takes back, a slash at the end means folders, one elsewhere ties to the folder.
+Patterns are a model's, so they are hostile. Each piece between two slashes becomes an expression
+that never goes back over what it has matched, and `**` is found by a loop that goes back once at
+most for each name.
 """
 
 from __future__ import annotations
@@ -15,9 +14,6 @@ from typing import NamedTuple, TypeAlias
 
 MAX_ALTERNATIVES = 100  # that braces may stand for
 MAX_PATTERN = 1_000  # characters of a glob
-MAX_RULES = 2_000  # lines of one ignore file
-MAX_RULE = 500  # characters of one line
-MAX_STARS = 20  # in one line; more is an attack on whoever compiles it
 
 _ANY_FOLDERS = "**"
 _Piece: TypeAlias = "re.Pattern[str] | None"  # None is `**`: any number of folders
@@ -119,86 +115,3 @@ def _fits(pieces: Sequence[_Piece], names: Sequence[str]) -> bool:
 
 def _is(piece: _Piece, name: str) -> bool:
     return piece is not None and piece.match(name) is not None
-
-
-# --- ignore files ------------------------------------------------------------------------------
-
-
-class Rule(NamedTuple):
-    """Either `name`, for what is so named anywhere below, or `pieces`, for paths."""
-
-    negated: bool
-    folders_only: bool
-    name: re.Pattern[str] | None = None
-    pieces: tuple[_Piece, ...] = ()
-
-    def fits(self, names: Sequence[str]) -> bool:
-        if self.name is not None:
-            return self.name.match(names[-1]) is not None
-        return _fits(self.pieces, names)
-
-
-class Ignore(NamedTuple):
-    """The rules of one ignore file, the last first."""
-
-    rules: tuple[Rule, ...] = ()
-
-    def decides(self, names: Sequence[str], *, folder: bool) -> bool | None:
-        """Whether the path is ignored, from the ignore file's folder; None: it says nothing."""
-        for rule in self.rules:
-            if (folder or not rule.folders_only) and rule.fits(names):
-                return not rule.negated
-        return None
-
-
-def ignore_of(text: str) -> Ignore:
-    lines = text.removeprefix("\ufeff").split("\n", MAX_RULES)[:MAX_RULES]
-    found: list[Rule] = []
-    together: list[str] = []  # names of rules of one kind in a row, made one expression
-    kind = (False, False)
-    for line in lines:
-        negated, folders_only, body, tied = _read_rule(line)
-        if not body:
-            continue
-        if together and (tied or kind != (negated, folders_only)):
-            found.append(_joined(kind, together))
-            together = []
-        if tied:
-            found.append(Rule(negated, folders_only, pieces=_pieces(body.split("/"))))
-        else:
-            kind = (negated, folders_only)
-            together.append(_expression(body))
-    if together:
-        found.append(_joined(kind, together))
-    return Ignore(tuple(reversed([rule for rule in found if rule.name or rule.pieces])))
-
-
-def _joined(kind: tuple[bool, bool], names: Sequence[str]) -> Rule:
-    return Rule(*kind, name=re.compile("|".join(names)))
-
-
-def _read_rule(line: str) -> tuple[bool, bool, str, bool]:
-    """Negated, for folders only, the pattern (empty when the line is no rule), tied to a place."""
-    body = line.removesuffix("\r")
-    stripped = body.rstrip(" ")
-    # a space behind a backslash belongs to the name
-    body = stripped + " " if stripped.endswith("\\") and stripped != body else stripped
-    if not body or body[0] == "#" or len(body) > MAX_RULE or body.count("*") > MAX_STARS:
-        return False, False, "", False
-    negated = body[0] == "!"
-    body = body[1:] if negated else body
-    folders_only = body.endswith("/")
-    body = body.rstrip("/")
-    return negated, folders_only, body.lstrip("/"), "/" in body
-
-
-def is_ignored(
-    names: Sequence[str], chain: Sequence[tuple[int, Ignore]], *, folder: bool = False
-) -> bool:
-    """Whether ignore files leave out a path. Each comes with how deep its folder is; the deepest
-    that says anything decides. Whoever walks does not enter an ignored folder."""
-    for depth, ignore in reversed(chain):
-        decided = ignore.decides(names[depth:], folder=folder)
-        if decided is not None:
-            return decided
-    return False

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,6 +34,13 @@ class Rule(NamedTuple):
     names: tuple[re.Pattern[str] | None, ...]  # one for each name of a path; none is `**`
     ignores: bool
     only_folders: bool
+
+    def fits(self, names: Sequence[str]) -> bool:
+        match self.names:
+            case (None, re.Pattern() as name):  # wherever it stands: by far the most
+                return name.fullmatch(names[-1]) is not None
+            case _:
+                return _fits(self.names, names)
 
 
 class Level(NamedTuple):
@@ -68,14 +76,18 @@ class Ignoring(NamedTuple):
 
     def ignores(self, names: Sequence[str], *, folder: bool) -> bool:
         """Whether this path is ignored, when no folder above it is."""
-        if folder and names[-1] in ALWAYS:
-            return True
-        for level in reversed(self.levels):
-            below = tuple(names[level.depth :])
-            for rule in reversed(level.rules):
-                if (folder or not rule.only_folders) and _fits(rule.names, below):
-                    return rule.ignores
-        return False
+        return (folder and names[-1] in ALWAYS) or is_ignored(names, self.levels, folder=folder)
+
+
+def is_ignored(names: Sequence[str], levels: Sequence[Level], *, folder: bool = False) -> bool:
+    """Whether ignore files leave a path out: the deepest that says anything decides. Whoever walks
+    does not enter an ignored folder."""
+    for level in reversed(levels):
+        below = tuple(names[level.depth :])
+        for rule in reversed(level.rules):
+            if (folder or not rule.only_folders) and rule.fits(below):
+                return rule.ignores
+    return False
 
 
 def ignoring_at(folder: Path, files: tuple[str, ...] = IGNORE_FILES) -> tuple[Ignoring, list[str]]:
@@ -90,8 +102,30 @@ def ignoring_at(folder: Path, files: tuple[str, ...] = IGNORE_FILES) -> tuple[Ig
 
 
 def parse(text: str) -> tuple[Rule, ...]:
-    rules = (_rule(line) for line in text.split("\n")[: 4 * MAX_RULES])
-    return tuple(rule for rule in rules if rule is not None)[:MAX_RULES]
+    """The rules of an ignore file, in its order; names in a row become one expression."""
+    lines = text.removeprefix("\ufeff").split("\n", 4 * MAX_RULES)[: 4 * MAX_RULES]
+    found = [rule for line in lines if (rule := _rule(line)) is not None][:MAX_RULES]
+    rules: list[Rule] = []
+    for (anywhere, ignores, only_folders), several in groupby(found, _kind):
+        alike = list(several)
+        if anywhere and len(alike) > 1:
+            joined = re.compile("|".join(f"(?:{_anywhere(r)})" for r in alike), re.DOTALL)
+            alike = [Rule((None, joined), ignores, only_folders)]
+        rules += alike
+    return tuple(rules)
+
+
+def _kind(rule: Rule) -> tuple[bool, bool, bool]:
+    return bool(_anywhere(rule)), rule.ignores, rule.only_folders
+
+
+def _anywhere(rule: Rule) -> str:
+    """The expression of a rule for a name wherever it stands; nothing for any other rule."""
+    match rule.names:
+        case (None, re.Pattern() as name):
+            return str(name.pattern)
+        case _:
+            return ""
 
 
 def _rule(line: str) -> Rule | None:
