@@ -37,7 +37,7 @@ FixKind: TypeAlias = Literal[
     "uncarried",  # the wire has no place for it
     "opened",  # a user's message was put in front
 ]
-INTERRUPTED = "[this call was interrupted: no result was recorded]"
+INTERRUPTED = "[this call was interrupted: its outcome is unknown, and it was not run again]"
 _SHOWN = 40  # characters of foreign text in a line of the trace
 _ROOM = 8  # characters of an id that a suffix may take
 _K = TypeVar("_K", bound=Hashable)
