@@ -94,11 +94,9 @@ class Draft:
             problems=self.problems,
         )
 
-    def step(self, position: int, entry: Entry) -> None:
+    def edit(self, position: int, entry: Entry) -> None:
+        """Whatever is no message."""
         body = entry.body
-        if type(body) is Message:
-            self._message(position, body)
-            return
         match body:
             case Elide():
                 self._elide_all(position, entry, body)
@@ -121,7 +119,7 @@ class Draft:
 
     # --- facts ---------------------------------------------------------------------------------
 
-    def _message(self, position: int, message: Message) -> None:
+    def message(self, position: int, message: Message) -> None:
         parts = message.parts
         if len(parts) != 1 or type(parts[0]) is not Text:
             self.log.rich.append(position)

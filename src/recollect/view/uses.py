@@ -65,7 +65,8 @@ class Uses:
         self.large: list[Large] = []
         self.unidentified: list[int] = []  # where reads are that name no file
         self.memory: object = None  # what rules have worked out so far; see `rules`
-        self._touched: list[tuple[int, str]] = []  # every read and change of a file, in order
+        self._touches: list[int] = []  # where files were read and changed, in order
+        self._touched: list[str] = []  # which
 
     def advance(self, end: int) -> None:
         log, calls = self._log, self._calls
@@ -89,7 +90,9 @@ class Uses:
             return
         name = call.name
         use = Use(position, number, name, call.arguments, time)
-        self._measure(part, use)
+        content = part.content
+        if len(content) != 1 or type(content[0]) is not Text or len(content[0].text) >= LARGE:
+            self._measure(part, use)  # most are one short text
         kind = self._kinds.get(name) or self._kind(name)
         if kind == "read":
             self._read(use)
@@ -99,12 +102,13 @@ class Uses:
         elif kind in _CHANGES and not has_failed(part):
             for path in {file.path for file in self.files(use)}:
                 self.changes.setdefault(path, []).append(position)
-                self._touched.append((position, path))
+                self._touches.append(position)
+                self._touched.append(path)
 
     def touched(self, start: int, end: int) -> set[str]:
         """The files that were read or changed from one position up to another."""
-        first, last = (bisect_left(self._touched, (at,)) for at in (start, end))
-        return {path for _, path in self._touched[first:last]}
+        first, last = (bisect_left(self._touches, at) for at in (start, end))
+        return set(self._touched[first:last])
 
     def changed(self, path: str, since: int, end: int) -> bool:
         places = self.changes.get(path, ())
@@ -126,7 +130,8 @@ class Uses:
             self.unidentified.append(use.position)
 
     def _add(self, path: str, use: Use) -> None:
-        self._touched.append((use.position, path))
+        self._touches.append(use.position)
+        self._touched.append(path)
         reads = self.reads.get(path)
         if reads is None:
             self.reads[path] = [use]
@@ -136,10 +141,7 @@ class Uses:
             self.rank.setdefault(path, len(self.rank))
 
     def _measure(self, part: ToolResult, use: Use) -> None:
-        characters = 0
-        for item in part.content:
-            if type(item) is Text:
-                characters += len(item.text)
+        characters = sum([len(item.text) for item in part.content if type(item) is Text])
         if characters >= LARGE:
             texts = [item.text for item in part.content if type(item) is Text]
             lines = sum([text.count("\n") + 1 for text in texts])

@@ -65,15 +65,19 @@ class View:
     def append(self, *entries: Entry) -> View:
         log = self.log if len(self.log.entries) == self.n else self.log.first(self.n)
         draft = Draft(log, self.policy, self.state)
-        step, at, column = draft.step, log.at, log.entries
+        message, edit, at, column = draft.message, draft.edit, log.at, log.entries
+        position = len(column)
         for entry in entries:
-            position = len(column)
-            if entry.id in at:
+            if at.setdefault(entry.id, position) != position:
                 draft.tell(at[entry.id], "is in the log twice; only the first counts")
                 continue
-            at[entry.id] = position
             column.append(entry)
-            step(position, entry)
+            body = entry.body
+            if type(body) is Message:
+                message(position, body)
+            else:
+                edit(position, entry)
+            position += 1
         return View(log, len(column), self.policy, draft.freeze())
 
     # --- what it holds -------------------------------------------------------------------------
