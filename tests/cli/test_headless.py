@@ -92,6 +92,7 @@ def test_the_limit_of_turns_has_an_exit_code_of_its_own(cli: Cli) -> None:
 
 def test_what_goes_wrong_has_its_exit_code(cli: Cli) -> None:
     assert cli("-p", "Hi.", "-m", "gpt-5").code == 41
+    assert cli("-p", "Hi.", "-m", "no-such-model").code == 42
     assert cli("-r", "feed", "-p", "Hi.").code in (1, 42)
     assert cli("-c", "-r", "x", "-p", "Hi.").code == 2
     assert cli("--fork", "-p", "Hi.").code == 2

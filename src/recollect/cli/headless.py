@@ -26,7 +26,15 @@ from recollect.cli.terminal import complain, mention, status, warn
 from recollect.cli.text import cut, harmless, many, one_line
 from recollect.codecs.wire import Delta
 from recollect.entries import Text, ToolResult
-from recollect.errors import BadInput, BadSettings, KeyRefused, NoKey, NotFound, RecollectError
+from recollect.errors import (
+    BadInput,
+    BadSettings,
+    KeyRefused,
+    NoKey,
+    NotFound,
+    RecollectError,
+    UnknownModel,
+)
 from recollect.models.client import HttpModel
 from recollect.models.contract import Retrying
 from recollect.models.opening import open_model
@@ -141,7 +149,7 @@ def exit_code(error: RecollectError) -> int:
         return NO_KEY
     if isinstance(error, BadSettings):
         return BAD_SETTINGS
-    if isinstance(error, BadInput | NotFound):
+    if isinstance(error, BadInput | NotFound | UnknownModel):
         return BAD_INPUT
     return BROKEN_TOOL if isinstance(error, ToolStopped) else FAILED
 

@@ -28,7 +28,7 @@ from recollect.models.client import HttpModel
 from recollect.models.opening import open_model
 from recollect.resuming import resume
 from recollect.settings import Settings
-from recollect.store.contract import Session, Store
+from recollect.store.contract import Project, Session, Store
 from recollect.store.ids import now
 from recollect.tokens import counter_for
 from recollect.view.view import View
@@ -79,9 +79,10 @@ async def play(
     store: Store, first: HttpModel, wish: Wish, found: Configured, watcher: Watcher
 ) -> Played:
     """`first` is the model that is asked unless another is chosen."""
-    session, source = await _session(store, wish)
+    project = identify(Path.cwd())  # asks git, so once
+    session, source = await _session(store, wish, project)
     watcher.begun(session)
-    async with _around(store, session, found, watcher) as where:
+    async with _around(store, session, project, found, watcher) as where:
         talk = await _talk(store, session, source, first.name, where, watcher)
         parts = await prompt_parts(wish.prompt, (where.cwd, found.root))
         message: Message | None = Message(role="user", parts=parts)
@@ -129,22 +130,22 @@ async def _answered(
 # --- the session -------------------------------------------------------------------------------
 
 
-async def _session(store: Store, wish: Wish) -> tuple[Session, Source]:
-    session = await _earlier(store, wish)
+async def _session(store: Store, wish: Wish, project: Project) -> tuple[Session, Source]:
+    session = await _earlier(store, wish, project)
     if session is None:
         title = one_line(wish.prompt)[:TITLE]
-        return await store.create(project=identify(Path.cwd()), title=title), "new"
+        return await store.create(project=project, title=title), "new"
     if wish.fork:
         return await store.fork(session.id), "forked"
     return session, "resumed"
 
 
-async def _earlier(store: Store, wish: Wish) -> Session | None:
+async def _earlier(store: Store, wish: Wish, project: Project) -> Session | None:
     if wish.session is not None:
         return await store.session(wish.session)
     if not wish.latest:
         return None
-    for session in await store.sessions(project=identify(Path.cwd())):
+    for session in await store.sessions(project=project):
         if not await _is_helpers(store, session):
             return session
     raise NotFound("no session of this project to go on with; `recollect -p` begins one")
@@ -178,7 +179,7 @@ async def _talk(
 
 @asynccontextmanager
 async def _around(
-    store: Store, session: Session, found: Configured, watcher: Watcher
+    store: Store, session: Session, project: Project, found: Configured, watcher: Watcher
 ) -> AsyncIterator[Folder]:
     """What stands around a session: commands, hooks, a mirror; and its end, whatever ends it."""
     settings, folder = found.settings, Path.cwd()
@@ -193,7 +194,7 @@ async def _around(
     commands = commands_for(found)
     reason = "done"
     try:
-        yield Folder(folder, found, identify(folder), commands, hooks)
+        yield Folder(folder, found, project, commands, hooks)
     except asyncio.CancelledError:
         reason = "interrupted"
         raise
