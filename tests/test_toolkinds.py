@@ -6,6 +6,7 @@ import json
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from recollect.toolkinds import (
     PathRange,
@@ -15,6 +16,7 @@ from recollect.toolkinds import (
     normal_path,
     patched_paths,
     paths_of,
+    usual_path,
 )
 from tests.strategies import json_values, text
 
@@ -132,6 +134,30 @@ def test_a_command_may_be_a_text_or_a_list() -> None:
 )
 def test_the_names_of_one_file_become_one_name(path: str, normal: str) -> None:
     assert normal_path(path, "/p") == normal
+
+
+_PIECES = st.sampled_from(
+    ["a", "src", ".", "..", "", " ", "[", "é", "\\", "\n", "\0", "\u3000", "file:"]
+)
+
+
+@given(
+    st.sampled_from(["path", "file_path", "absolute_path", "other"]),
+    st.lists(_PIECES, max_size=6).map("/".join) | st.text(max_size=12),
+    st.sampled_from(["", "/p", "src", "/a/src/"]),
+    st.booleans(),
+)
+def test_the_short_way_to_a_path_leads_where_the_long_one_does(
+    key: str, path: str, root: str, ascii_only: bool
+) -> None:
+    arguments = json.dumps({key: path, "limit": 3}, ensure_ascii=ascii_only)
+    short = usual_path(arguments, root)
+    assert not short or [short] == [normal_path(f.path, root) for f in paths_of(arguments)]
+
+
+def test_the_short_way_is_taken_by_the_reads_that_most_agents_make() -> None:
+    assert usual_path('{"file_path":"/p/src/a.py","offset":3}', "/p") == "src/a.py"
+    assert usual_path('{"path": "./a.py"}', "") == "a.py"
 
 
 @given(text, text)

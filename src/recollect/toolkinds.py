@@ -125,14 +125,18 @@ _decode = msgspec.json.Decoder().decode
 _decode_usual = msgspec.json.Decoder(_Usual).decode
 
 
-def one_path(arguments: str) -> str:
-    """The one path that most reads name; nothing where it takes more to tell."""
+def usual_path(arguments: str, root: str) -> str:
+    """The one file that most reads name, as `normal_path` has it; nothing where it takes more to
+    tell."""
     try:
         given = _decode_usual(arguments)
     except ValueError:
         return ""
     path = given.file_path or given.path or given.absolute_path
-    return "" if path[:1] == "[" or not _is_path(path) else path.strip()
+    if "\\" in arguments or len(path) > 4096:  # only an escape brings a control character
+        return ""
+    path = path.strip()
+    return normal_path(path, root) if path and path[0] != "[" else ""
 
 
 def _usual_path(arguments: str) -> tuple[PathRange, ...]:
@@ -245,9 +249,12 @@ def command_of(value: Mapping[str, Any]) -> str:
 
 def normal_path(path: str, root: str = "") -> str:
     """One name for one file: relative to the root, with `/`, without `.` and `..` if possible."""
-    flat = path.replace("\\", "/")
-    whole = _folded(flat[7:] if flat.startswith("file://") else flat)
-    top = _top(root) if root else ""
+    whole = path or "."
+    if "/." in path or "//" in path or "\\" in path or whole[0] == "." or whole[-1] == "/":
+        whole = _folded(path.replace("\\", "/").removeprefix("file://"))
+    if not root:
+        return whole
+    top = _top(root)
     if top and whole == top:
         return "."
     if top and whole.startswith(top + "/"):
@@ -262,8 +269,6 @@ def _top(root: str) -> str:
 
 
 def _folded(path: str) -> str:
-    if "//" not in path and "/." not in path and path[:1] != "." and path[-1:] not in ("", "/"):
-        return path  # as most are
     rooted = path.startswith("/")
     kept: list[str] = []
     for piece in path.split("/"):

@@ -8,7 +8,7 @@ is told in `problems`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from recollect.entries import (
@@ -119,24 +119,51 @@ class Draft:
 
     # --- facts ---------------------------------------------------------------------------------
 
-    def message(self, position: int, message: Message) -> None:
-        parts = message.parts
-        if len(parts) != 1 or type(parts[0]) is not Text:
-            self.log.rich.append(position)
-        if message.role != "model":
-            self.run, self.bad_run = -1, False
-            if self.compactions and self.spoke < self.base and is_tool_result(message):
-                self._recompute(position)  # it may answer a call from before the base
+    def take(self, entries: Iterable[Entry]) -> None:
+        """One after the other. Most messages are one text and need no second look; this loop is
+        most of what folding a long session costs."""
+        at, column, rich = self.log.at, self.log.entries, self.log.rich
+        validity = self.policy.validity
+        strict = validity == "strict"
+        position = len(column)
+        for entry in entries:
+            if at.setdefault(entry.id, position) != position:
+                self.tell(at[entry.id], "is in the log twice; only the first counts")
+                continue
+            column.append(entry)
+            body = entry.body
+            if type(body) is Message:
+                parts = body.parts
+                only = parts[0] if len(parts) == 1 else None
+                if type(only) is not Text:
+                    rich.append(position)
+                if body.role != "model":
+                    self.run = -1
+                    if self.compactions or self.bad_run:
+                        self._heard(position, body)
+                else:
+                    if self.run < 0:
+                        self.run, self.before_run = position, self.last
+                    self.spoke = position
+                    says = strict and type(only) is Text and only.text
+                    if self.bad_run or not (says or is_valid(body, validity)):
+                        self._invalid(position)
+                self.last = position
+            else:
+                self.edit(position, entry)
+            position += 1
+
+    def _heard(self, position: int, message: Message) -> None:
+        self.bad_run = False
+        if self.compactions and self.spoke < self.base and is_tool_result(message):
+            self._recompute(position)  # it may answer a call from before the base
+
+    def _invalid(self, position: int) -> None:
+        if self.bad_run:
+            self._drop((position,))
         else:
-            self.spoke = position
-            if self.run < 0:
-                self.run, self.before_run = position, self.last
-            if self.bad_run:
-                self._drop((position,))
-            elif not is_valid(message, self.policy.validity):
-                self.bad_run = True
-                self._drop_run(position)
-        self.last = position
+            self.bad_run = True
+            self._drop_run(position)
 
     def _drop_run(self, end: int) -> None:
         run = [p for p in range(self.run, end + 1) if self.log.message(p) is not None]

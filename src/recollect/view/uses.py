@@ -20,8 +20,8 @@ from recollect.toolkinds import (
     has_failed,
     kind_of,
     normal_path,
-    one_path,
     paths_of,
+    usual_path,
 )
 from recollect.view.log import Log
 
@@ -54,10 +54,9 @@ class Uses:
         self._log, self._root = log, root
         self._calls: dict[str, ToolCall] = {}
         self._kinds: dict[str, Kind] = dict(names)
-        self._normal: dict[str, str] = {}
         self._done = 0
-        self.reads: dict[str, list[Use]] = {}  # by file, failed ones among them
-        self.often: dict[str, list[Use]] = {}  # those of files that were read more than once
+        self._once: dict[str, Use] = {}  # the first read of each file
+        self.often: dict[str, list[Use]] = {}  # of files read more than once, failed ones as well
         self.rank: dict[str, int] = {}  # how many files were read twice before this one was
         self.changes: dict[str, list[int]] = {}  # where a file was changed
         self.shell: list[Use] = []  # commands that did not fail
@@ -95,15 +94,24 @@ class Uses:
             self._measure(part, use)  # most are one short text
         kind = self._kinds.get(name) or self._kind(name)
         if kind == "read":
-            self._read(use)
+            usual = usual_path(call.arguments, self._root)
+            for path in (usual,) if usual else self._paths(use):
+                self._touches.append(position)
+                self._touched.append(path)
+                first = self._once.setdefault(path, use)
+                if first is not use:
+                    self._again(path, first, use)
         elif kind in _OF_TIME:
             if not has_failed(part):
                 (self.shell if kind == "shell" else self.search).append(use)
         elif kind in _CHANGES and not has_failed(part):
-            for path in {file.path for file in self.files(use)}:
-                self.changes.setdefault(path, []).append(position)
-                self._touches.append(position)
-                self._touched.append(path)
+            self._changed(use)
+
+    def _changed(self, use: Use) -> None:
+        for path in {file.path for file in self.files(use)}:
+            self.changes.setdefault(path, []).append(use.position)
+            self._touches.append(use.position)
+            self._touched.append(path)
 
     def touched(self, start: int, end: int) -> set[str]:
         """The files that were read or changed from one position up to another."""
@@ -115,30 +123,19 @@ class Uses:
         after = bisect_right(places, since)
         return after < len(places) and places[after] < end
 
-    def _read(self, use: Use) -> None:
-        one = one_path(use.arguments)
-        if one:
-            path = self._normal.get(one)
-            if path is None:
-                path = self._normal[one] = normal_path(one, self._root)
-            self._add(path, use)
-            return
+    def _paths(self, use: Use) -> set[str]:
         paths = {file.path for file in self.files(use)}
-        for path in paths:
-            self._add(path, use)
         if not paths:
             self.unidentified.append(use.position)
+        return paths
 
-    def _add(self, path: str, use: Use) -> None:
-        self._touches.append(use.position)
-        self._touched.append(path)
-        reads = self.reads.get(path)
+    def _again(self, path: str, first: Use, use: Use) -> None:
+        reads = self.often.get(path)
         if reads is None:
-            self.reads[path] = [use]
+            self.rank[path] = len(self.rank)
+            self.often[path] = [first, use]
         else:
             reads.append(use)
-            self.often[path] = reads
-            self.rank.setdefault(path, len(self.rank))
 
     def _measure(self, part: ToolResult, use: Use) -> None:
         characters = sum([len(item.text) for item in part.content if type(item) is Text])

@@ -65,20 +65,8 @@ class View:
     def append(self, *entries: Entry) -> View:
         log = self.log if len(self.log.entries) == self.n else self.log.first(self.n)
         draft = Draft(log, self.policy, self.state)
-        message, edit, at, column = draft.message, draft.edit, log.at, log.entries
-        position = len(column)
-        for entry in entries:
-            if at.setdefault(entry.id, position) != position:
-                draft.tell(at[entry.id], "is in the log twice; only the first counts")
-                continue
-            column.append(entry)
-            body = entry.body
-            if type(body) is Message:
-                message(position, body)
-            else:
-                edit(position, entry)
-            position += 1
-        return View(log, len(column), self.policy, draft.freeze())
+        draft.take(entries)
+        return View(log, len(log.entries), self.policy, draft.freeze())
 
     # --- what it holds -------------------------------------------------------------------------
 
@@ -106,8 +94,11 @@ class View:
         if self._items is not None or self.state.compactions:
             return tuple([item.message for item in self.items])
         changed, dropped = self.state.changed, self.state.dropped
+        entries = self.log.entries[: self.n]
+        if not changed and not dropped:
+            return tuple([entry.body for entry in entries if type(entry.body) is Message])
         found: list[Message] = []
-        for position, entry in enumerate(self.log.entries[: self.n]):
+        for position, entry in enumerate(entries):
             body = entry.body
             if type(body) is Message and position not in dropped:
                 shown = changed.get(entry.id)
