@@ -71,7 +71,8 @@ class Log:
         return self.sums[end] - self.sums[start]
 
     def tokens(self, position: int) -> int:
-        return self.tokens_between(position, position + 1)
+        """Of a message; what stands before it need not be counted for it."""
+        return sum(self.part_tokens(position)) if self.message(position) is not None else 0
 
     def part_tokens(self, position: int) -> tuple[int, ...]:
         """Of a message, its parts; of a compaction, its snapshot and the acknowledgement."""
