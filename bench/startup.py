@@ -6,6 +6,7 @@ Everything is held against a bare interpreter, in one run, the commands in turn.
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import os
 import resource
 import shutil
@@ -91,7 +92,7 @@ def startup(setting: Setting) -> Table:
         "had used by then. A new session looks at its folder and tells what it sees; with -c the "
         "whole session is read, and where it is over the budget the first request is the one for "
         "its summary. Each run finds the session as it was. Beside them the least that a program "
-        "pays which sends two bytes from an event loop, without and with httpx."
+        "pays which sends two bytes from an event loop, without and, where it is there, with httpx."
     )
     return Table("startup", "Start-up", note, tuple(rows))
 
@@ -146,6 +147,8 @@ def _sending(place: Path, n: int) -> dict[str, Callable[[], Took]]:
         (folder / f"file_{number}.py").write_text(f"number = {number}\n")
     found = {}
     for name, code in _LEAST.items():
+        if "httpx" in code and importlib.util.find_spec("httpx") is None:
+            continue
         command = [sys.executable, "-c", code, str(server.port)]
         found[name] = _until_first_byte(command, place, folder, server)
     program = str(Path(sys.executable).parent / "recollect")

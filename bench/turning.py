@@ -39,7 +39,7 @@ def turning(setting: Setting) -> Table:
         "result and answers; model and tool answer at once, from the same script for all, with "
         "whole replies. Ours: `Agent.run` with a store on disk that syncs every append, rules, "
         "view, budget, hooks, loop watch, exact counts, and the bytes of both requests, in the "
-        "pieces in which `HttpModel` hands them to httpx. The peers write no bytes for a "
+        "pieces in which `HttpModel` hands them to the connection. The peers write no bytes for a "
         "provider. The session already has "
         f"{few:,} or {many:,} messages and all of them are sent. Ours: the two sessions in turn. "
         f"Median of {_TURNS} turns after {_WARM_UP} (a peer with {many:,} messages: {_FEW} after "

@@ -2,8 +2,8 @@
 
 The model takes no time and answers from a script, but everything up to the bytes of the request is
 done by `HttpModel` itself: the prompt, the wire, the encoder that remembers, and every piece of the
-body as httpx would be handed it. Nothing is sent. What was measured is checked in the same process:
-the last request has every message, and the store too.
+body as the connection would be handed it. Nothing is sent. What was measured is checked in the same
+process: the last request has every message, and the store too.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class _Encoding:
     async def stream(self, messages: Shown, prompt: Prompt) -> AsyncGenerator[Event, None]:
         prompt = self._http.prompt(prompt)
         body = Body(self._http.encoded(self._http.wire(prompt), messages, prompt))
-        self.pages = [page async for page in body]
+        self.pages = list(body)
         reply = next(self._replies)
         for part in reply.parts:
             if isinstance(part, Text):

@@ -7,7 +7,10 @@ import subprocess
 import sys
 
 LATE = {
-    "httpx",  # with the first question
+    "h11",  # with the first question
+    "certifi",
+    "urllib.request",
+    "http.client",
     "stamina",  # when one has failed
     "psutil",  # when processes are looked at
     "regex",  # when a model's pattern is searched for

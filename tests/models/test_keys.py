@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import copy
-import logging
 import pickle
 import time
 from urllib.parse import quote
@@ -12,7 +11,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from recollect.errors import KeyRefused, ModelError
-from recollect.models.keys import MASK, Key, KeyFilter, find, redact, redact_error
+from recollect.models.keys import MASK, Key, find, redact, redact_error
 
 SECRET = "sk-fake-0123456789abcdef/+secret"
 secrets = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=6, max_size=60)
@@ -129,17 +128,3 @@ def test_an_error_loses_its_keys_in_words_and_in_attributes() -> None:
     assert SECRET not in str(error) + repr(error) + repr(vars(error))
     assert (error.status, error.variable) == (401, "A_KEY")
     assert "check the key in A_KEY" in str(error)
-
-
-def test_a_filter_takes_keys_out_of_log_records_until_it_is_taken_off(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    caplog.set_level(logging.DEBUG)
-    logger, filter_ = logging.getLogger("httpcore.http11"), KeyFilter()
-    filter_.keys.add(Key(SECRET))
-    filter_.put_on()
-    logger.debug("headers %r and %s", [(b"Location", SECRET.encode())], 3)
-    filter_.take_off()
-    assert SECRET not in caplog.text
-    assert "and 3" in caplog.text
-    assert filter_ not in logger.filters

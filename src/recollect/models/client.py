@@ -14,7 +14,7 @@ import random
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
-from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import msgspec
 
@@ -26,8 +26,10 @@ from recollect.codecs.wire import Delta, Prompt, Wire
 from recollect.entries import Message, Text, Thought, ToolCall
 from recollect.errors import BadReply, Busy, ModelError, ProviderFailed, Unreachable
 from recollect.models.choosing import Chosen, prompt_for, wire_for
+from recollect.models.connecting import HttpFailed
 from recollect.models.contract import Event, Retrying, Shown, keep_partial
-from recollect.models.keys import Key, KeyFilter, redact_error
+from recollect.models.exchanging import Answer, Client
+from recollect.models.keys import Key, redact_error
 from recollect.models.reaching import (
     Address,
     Body,
@@ -37,6 +39,8 @@ from recollect.models.reaching import (
     host_of,
     open_client,
     out_of_time,
+    passwords_in,
+    proxies_of,
     secrets_of,
     url_for,
 )
@@ -45,7 +49,6 @@ from recollect.models.retrying import Failed, refuses_tools, wait_before
 from recollect.settings import Transport
 
 if TYPE_CHECKING:
-    import httpx
     import stamina
 
 # Where a server is that this process runs: address and key, asked for before each attempt.
@@ -97,11 +100,10 @@ class HttpModel:
         self.text_tools = chosen.profile.tools == "text"
         self._locate = locate
         self._located: Key | None = None
-        self._client: httpx.AsyncClient | None = None
+        self._client: Client | None = None
         self._encoder: Encoder | None = None
         self._sent: Encoded | None = None
-        self._logged = KeyFilter()
-        self._logged.keys.update(secrets_of(chosen.endpoint, transport))
+        self._secrets = set(secrets_of(chosen.endpoint, transport))
 
     def __repr__(self) -> str:
         return f"HttpModel({self.name!r} at {host_of(self.chosen.endpoint.url)})"
@@ -120,7 +122,6 @@ class HttpModel:
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
-            self._logged.take_off()
 
     async def stream(self, messages: Shown, prompt: Prompt) -> AsyncGenerator[Event, None]:
         deadline = asyncio.get_running_loop().time() + self.transport.total_timeout
@@ -180,25 +181,26 @@ class HttpModel:
             if key is None or key.reveal() != secret:
                 key = self._located = Key(secret)
         if key is not None:
-            self._logged.keys.add(key)
+            self._secrets.add(key)
         return Address(url, key)
 
     @property
     def secrets(self) -> tuple[Key, ...]:
-        return tuple(self._logged.keys)
+        return tuple(self._secrets)
 
-    def client(self, url: str) -> httpx.AsyncClient:
+    def client(self, url: str) -> Client:
         if self._client is None:
             self._client = open_client(self.transport, url)
-            self._logged.put_on()
+            for proxy in proxies_of(self.transport).values():
+                self._secrets.update(passwords_in(proxy))
         return self._client
 
 
 class _Attempt:
     """One request and its answer. What goes wrong ends the events and is in `failed`.
 
-    It is a value and not an exception, so that no error has one of httpx, whose requests carry the
-    key, as its context.
+    It is a value and not an exception, so that no error has another as its context, whose frames
+    hold the key.
     """
 
     def __init__(self, model: HttpModel, deadline: float) -> None:
@@ -216,59 +218,54 @@ class _Attempt:
         return msgspec.structs.replace(message, model=self._model.name)
 
     async def events(self, messages: Shown, prompt: Prompt) -> AsyncGenerator[Event, None]:
-        import httpx
-
         model = self._model
         try:
             prompt = model.prompt(prompt)
             wire = model.wire(prompt)
-            request = await self._request(wire, messages, prompt)
-            response = await self._soon(model.client(self._url).send(request, stream=True))
+            answer = await self._ask(wire, messages, prompt)
             try:
-                async with aclosing(self._answer(response, wire)) as events:
+                async with aclosing(self._answer(answer, wire)) as events:
                     async for event in events:
                         self.shown = self.shown or isinstance(event, Delta)
                         yield event
             finally:
-                await response.aclose()
+                answer.close()
         except TimeoutError:
             self._fail(Failed(out_of_time(self._url, model.transport), again=False))
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
+        except HttpFailed as error:
             self._fail(broken(error, self._url, model.transport))
         except ModelError as error:
             self._fail(Failed(error, again=isinstance(error, Busy)))
 
-    async def _request(self, wire: Wire, messages: Shown, prompt: Prompt) -> httpx.Request:
+    async def _ask(self, wire: Wire, messages: Shown, prompt: Prompt) -> Answer:
         model, endpoint = self._model, self._model.chosen.endpoint
         base, key = await model.address()
         self._url = url_for(endpoint, base, prompt.model)
         body = Body(model.encoded(wire, messages, prompt))
-        headers = headers_for(endpoint, key, model.transport)
-        headers["content-length"] = str(body.size)  # or it would be sent in chunks of no known end
-        return model.client(self._url).build_request(
-            "POST", self._url, content=body, headers=headers
-        )
+        headers = tuple(headers_for(endpoint, key, model.transport).items())
+        client = model.client(self._url)
+        return await self._soon(client.post(self._url, headers, body, body.size))
 
-    async def _answer(self, response: httpx.Response, wire: Wire) -> AsyncGenerator[Event, None]:
-        headers = header_map(response.headers)
-        if not 200 <= response.status_code < 300:
-            body = await self._body(response, MAX_BODY)
+    async def _answer(self, answer: Answer, wire: Wire) -> AsyncGenerator[Event, None]:
+        headers = header_map(answer.headers)
+        if not 200 <= answer.status < 300:
+            body = await self._body(answer, MAX_BODY)
             variable = self._model.chosen.variable
             now = time.time()
-            self._fail(refusal(response.status_code, headers, body, variable=variable, now=now))
+            self._fail(refusal(answer.status, headers, body, variable=variable, now=now))
             return
         kind = headers.get("content-type", "").lower()
         if "html" in kind:
-            raise no_reply(await self._body(response, 2_000))
+            raise no_reply(await self._body(answer, 2_000))
         events = self._whole if "application/json" in kind else self._streamed
-        async with aclosing(events(response, wire)) as pieces:
+        async with aclosing(events(answer, wire)) as pieces:
             async for event in pieces:
                 yield event
 
-    async def _streamed(self, response: httpx.Response, wire: Wire) -> AsyncGenerator[Event, None]:
+    async def _streamed(self, answer: Answer, wire: Wire) -> AsyncGenerator[Event, None]:
         decoder = wire.decoder()
         self._read = decoder.message
-        async with aclosing(_pieces(response)) as pieces:
+        async with aclosing(answer.pieces()) as pieces:
             while (piece := await self._soon(anext(pieces, None))) is not None:
                 for delta in decoder.feed(piece):
                     yield delta
@@ -286,9 +283,9 @@ class _Attempt:
         else:
             yield msgspec.structs.replace(message, model=self._model.name)
 
-    async def _whole(self, response: httpx.Response, wire: Wire) -> AsyncGenerator[Event, None]:
+    async def _whole(self, answer: Answer, wire: Wire) -> AsyncGenerator[Event, None]:
         """From a server that does not stream, though it was asked to."""
-        body = await self._body(response, MAX_EVENT)
+        body = await self._body(answer, MAX_EVENT)
         message = wire.read_reply(body)
         self._read = lambda: message
         for part in message.parts:
@@ -298,9 +295,9 @@ class _Attempt:
                 yield Delta("call", part.arguments, part.name)
         yield msgspec.structs.replace(message, model=self._model.name)
 
-    async def _body(self, response: httpx.Response, limit: int) -> bytes:
+    async def _body(self, answer: Answer, limit: int) -> bytes:
         found = bytearray()
-        async with aclosing(_pieces(response)) as pieces:
+        async with aclosing(answer.pieces()) as pieces:
             while len(found) < limit:
                 piece = await self._soon(anext(pieces, None))
                 if piece is None:
@@ -317,10 +314,6 @@ class _Attempt:
         error = redact_error(failed.error, self._model.secrets)
         error.__cause__ = error.__context__ = error.__traceback__ = None
         self.failed = failed._replace(error=error)
-
-
-def _pieces(response: httpx.Response) -> AsyncGenerator[bytes, None]:
-    return cast("AsyncGenerator[bytes, None]", response.aiter_bytes())
 
 
 def _unfinished(message: Message, host: str) -> ModelError | None:

@@ -3,13 +3,11 @@
 A key comes from the environment, else from the person's keyring, where there is one. A `Key`
 shows itself as `[key]` everywhere and gives its secret only to whoever asks for it by name.
 `redact` takes keys out of any text, also URL-quoted, cut off at the end, or when they are only
-recognised by what stands before them. It is linear. A `KeyFilter` does the same to what httpx and
-httpcore log: they log no request headers, but all that a server answers with.
+recognised by what stands before them. It is linear.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -126,28 +124,3 @@ def redact_error(error: ModelError, keys: Sequence[Key | None]) -> ModelError:
         if isinstance(value, str):
             vars(error)[name] = redact(value, keys)
     return error
-
-
-class KeyFilter(logging.Filter):
-    """Takes keys out of log records, as long as it is on the loggers."""
-
-    _LOGGERS = ("httpx", "httpcore.connection", "httpcore.http11", "httpcore.proxy")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.keys: set[Key] = set()
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        said = record.getMessage()
-        clean = redact(said, self.keys)
-        if clean != said:
-            record.msg, record.args = clean, None
-        return True
-
-    def put_on(self) -> None:
-        for name in self._LOGGERS:
-            logging.getLogger(name).addFilter(self)
-
-    def take_off(self) -> None:
-        for name in self._LOGGERS:
-            logging.getLogger(name).removeFilter(self)

@@ -8,21 +8,35 @@ reached is told in plain words, with the host and without credentials.
 from __future__ import annotations
 
 import logging
+import os
 import socket
 import ssl
-from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
 from recollect.codecs.encoding import Encoded
 from recollect.errors import ModelError, Unreachable
+from recollect.models.connecting import (
+    BadAddress,
+    BadAuthorities,
+    BadProxy,
+    Damaged,
+    HttpFailed,
+    NoConnection,
+    Place,
+    ProxyRefused,
+    Times,
+    TooSlow,
+    Way,
+    place_of,
+)
+from recollect.models.exchanging import Client
 from recollect.models.keys import Key
 from recollect.models.retrying import Failed
 from recollect.profiles import Endpoint
 from recollect.settings import Transport
-
-if TYPE_CHECKING:
-    import httpx
 
 _PATHS = {
     "openai": "/chat/completions",
@@ -36,7 +50,12 @@ _KEY_HEADERS = {
 }
 _SECRET_HEADERS = ("auth", "key", "token", "cookie", "secret")
 _SILENT = logging.NullHandler()
-_HERE = ("localhost", "127.0.0.1", "[::1]")
+_HERE = ("localhost", "127.0.0.1", "::1")
+_NO_AUTHORITIES = "the certificates that SSL_CERT_FILE or SSL_CERT_DIR names cannot be read"
+_PLAIN_WORDS = {
+    BadAddress: "the address or a header cannot be used",
+    BadAuthorities: _NO_AUTHORITIES,
+}
 
 
 class Address(NamedTuple):
@@ -75,7 +94,15 @@ def secrets_of(endpoint: Endpoint, transport: Transport) -> Iterator[Key]:
         if any(word in name.lower() for word in _SECRET_HEADERS):
             yield Key(value)
             yield Key(value.rsplit(" ", 1)[-1])
-    password = urlsplit(transport.proxy).password
+    for url in (transport.proxy, endpoint.url):
+        yield from passwords_in(url)
+
+
+def passwords_in(url: str) -> Iterator[Key]:
+    try:
+        password = urlsplit(url).password
+    except ValueError:
+        return
     if password:
         yield Key(password)
         yield Key(unquote(password))
@@ -88,31 +115,18 @@ class Body:
         self._encoded = encoded
         self.size = encoded.size
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for page in self._encoded.pages():
-            yield page
+    def __iter__(self) -> Iterator[bytes]:
+        return self._encoded.pages()
 
 
-def open_client(transport: Transport, url: str) -> httpx.AsyncClient:
+def open_client(transport: Transport, url: str) -> Client:
     """For one endpoint, whose address is `url`."""
-    import httpx
-
     # stamina warns of every retry. We tell it as an event; without a handler of its own it would
     # be printed into the person's terminal as well (`logging.lastResort`).
     logging.getLogger("stamina").addHandler(_SILENT)
-    direct: dict[str, httpx.AsyncBaseTransport | None] = {f"all://{host}": None for host in _HERE}
-    return httpx.AsyncClient(
-        timeout=httpx.Timeout(
-            connect=transport.connect_timeout,
-            read=transport.read_timeout,
-            write=transport.read_timeout,
-            pool=None,
-        ),
-        proxy=transport.proxy or None,
-        mounts=direct,
-        follow_redirects=False,
-        verify=trust_for(transport, url),
-    )
+    proxies = proxies_of(transport)
+    times = Times(transport.connect_timeout, transport.read_timeout)
+    return Client(lambda place: way_to(place, proxies), times, lambda: trust_for(transport, url))
 
 
 def trust_for(transport: Transport, url: str) -> ssl.SSLContext:
@@ -121,40 +135,109 @@ def trust_for(transport: Transport, url: str) -> ssl.SSLContext:
     Reading all authorities takes longer than asking a server on this machine. Without any, where no
     certificate will have to be judged, a connection that has to be secure is refused.
     """
-    import httpx
-
-    if _is_plain(transport, url):
+    way = way_to(place_of(url), proxies_of(transport))
+    if "https" not in (way.place.scheme, way.proxy and way.proxy.scheme):
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    return httpx.create_ssl_context()
+    file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
+    if not file and not folder:
+        import certifi
+
+        file = certifi.where()
+    try:
+        trust = ssl.create_default_context(cafile=file, capath=None if file else folder)
+    except OSError:
+        raise BadAuthorities from None
+    trust.minimum_version = ssl.TLSVersion.TLSv1_2
+    trust.set_alpn_protocols(["http/1.1"])
+    return trust
 
 
-def _is_plain(transport: Transport, url: str) -> bool:
-    """Whether no certificate will have to be judged, neither the endpoint's nor a proxy's."""
-    from urllib.request import getproxies
-
-    return url[:7].lower() == "http://" and not transport.proxy and not getproxies()
+def proxies_of(transport: Transport) -> Mapping[str, str]:
+    """By scheme, or for "all"; under "no" those hosts that are reached without one."""
+    return {"all": transport.proxy} if transport.proxy else environment_proxies(os.environ)
 
 
-def broken(error: Exception, url: str, transport: Transport) -> Failed:
-    """What an exception of httpx means for the person, and whether to try again."""
-    import httpx
+def environment_proxies(environment: Mapping[str, str]) -> Mapping[str, str]:
+    """A small name wins over one in capitals; an empty one takes the other back."""
+    found = {}
+    for kind in ("http", "https", "all", "no"):
+        small, large = f"{kind}_proxy", f"{kind}_proxy".upper()
+        # a web server puts a client's `Proxy:` header into HTTP_PROXY of the programs it runs
+        forged = kind == "http" and "REQUEST_METHOD" in environment
+        value = environment.get(small, "" if forged else environment.get(large, ""))
+        if value.strip():
+            found[kind] = value.strip()
+    if not found and sys.platform in ("darwin", "win32"):
+        from urllib.request import getproxies
 
+        return getproxies()  # what the system's own settings say
+    return found
+
+
+def way_to(place: Place, proxies: Mapping[str, str]) -> Way:
+    """Raises `BadProxy` where the proxy is none that we can speak with."""
+    proxy = proxies.get(place.scheme) or proxies.get("all") or ""
+    if not proxy or place.host in _HERE:
+        return Way(place)
+    if any(_is_meant(entry.strip(), place) for entry in proxies.get("no", "").split(",")):
+        return Way(place)
+    try:
+        return Way(place, place_of(proxy if "://" in proxy else f"http://{proxy}"))
+    except BadAddress:
+        raise BadProxy from None
+
+
+def _is_meant(entry: str, place: Place) -> bool:
+    """Whether an entry of NO_PROXY names this place.
+
+    `example.com` means itself and all below it, `.example.com` only those below; a scheme before it
+    and a port behind it restrict it; `10.0.0.0/8` is a network.
+    """
+    if entry in ("", "*"):
+        return entry == "*"
+    scheme, _, rest = entry.lower().rpartition("://")
+    if scheme not in ("", "all", place.scheme):
+        return False
+    if "/" in rest or rest.count(":") > 1:
+        return _is_within(rest, place)
+    host, _, port = rest.partition(":")
+    if port and port != str(place.port):
+        return False
+    host = host.removeprefix("*")
+    return place.host.endswith("." + host.removeprefix(".")) or place.host == host
+
+
+def _is_within(network: str, place: Place) -> bool:
+    from ipaddress import ip_address, ip_network
+
+    try:
+        return ip_address(place.host) in ip_network(network.strip("[]"), strict=False)
+    except ValueError:  # one of them is a name
+        return False
+
+
+def broken(error: HttpFailed, url: str, transport: Transport) -> Failed:
+    """What went wrong with a connection, in plain words, and whether to try again."""
     host = host_of(url)
-    if isinstance(error, httpx.ConnectTimeout):
-        why = f"no connection within {transport.connect_timeout:g} seconds"
-        return Failed(Unreachable(host, why), again=True)
-    if isinstance(error, httpx.TimeoutException):
-        why = f"nothing came for {transport.read_timeout:g} seconds"
-        return Failed(Unreachable(host, why), again=True)
-    if isinstance(error, httpx.ProxyError):
+    if isinstance(error, TooSlow):
+        connecting = f"no connection within {transport.connect_timeout:g} seconds"
+        silent = f"nothing came for {transport.read_timeout:g} seconds"
+        return Failed(Unreachable(host, connecting if error.connecting else silent), again=True)
+    if isinstance(error, ProxyRefused | BadProxy):
         where = host_of(transport.proxy) if transport.proxy else "the proxy of the environment"
-        return Failed(Unreachable(host, f"the proxy {where} refused"), again=False)
-    if isinstance(error, httpx.ConnectError):
+        why = f"the proxy {where} refused"
+        if isinstance(error, BadProxy):
+            why = f"{where} cannot be used: only http:// and https:// proxies are supported"
+        return Failed(Unreachable(host, why), again=False)
+    if isinstance(error, NoConnection):
         return Failed(Unreachable(host, _no_connection(error)), again=False)
-    if isinstance(error, httpx.UnsupportedProtocol | httpx.InvalidURL | httpx.LocalProtocolError):
-        return Failed(Unreachable(host, "the address or a header cannot be used"), again=False)
-    if isinstance(error, httpx.DecodingError):
-        return Failed(Unreachable(host, "the answer is compressed and damaged"), again=True)
+    if type(error) in _PLAIN_WORDS:
+        return Failed(Unreachable(host, _PLAIN_WORDS[type(error)]), again=False)
+    if isinstance(error, Damaged):
+        packed = "damaged" if error.known else "in a way that was not asked for"
+        return Failed(
+            Unreachable(host, f"the answer is compressed and {packed}"), again=error.known
+        )
     return Failed(
         Unreachable(host, "the connection broke before the reply was complete"), again=True
     )
@@ -195,6 +278,10 @@ def _no_connection(error: BaseException) -> str:
     return "no connection could be made"
 
 
-def header_map(headers: Mapping[str, str]) -> dict[str, str]:
-    """Headers in small letters, as `retrying` and `refusals` read them."""
-    return {name.lower(): value for name, value in headers.items()}
+def header_map(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Headers in small letters, as `retrying` and `refusals` read them, twice given ones joined."""
+    found: dict[str, str] = {}
+    for name, value in headers:
+        low = name.lower()
+        found[low] = f"{found[low]}, {value}" if low in found else value
+    return found

@@ -1,0 +1,100 @@
+"""A real proxy on loopback, and certificates made for a test.
+
+Whatever host it is asked for, it hands everything to one port of this machine, so a test can ask
+for a host that does not exist. What it was told is recorded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.models.server import HELLO, http
+
+
+class Certificate(NamedTuple):
+    """Signed by itself, for localhost, 127.0.0.1 and model.invalid."""
+
+    file: Path
+    serving: ssl.SSLContext
+    trusting: ssl.SSLContext
+
+
+def certificate(folder: Path) -> Certificate:
+    key, file = folder / "key.pem", folder / "certificate.pem"
+    names = "subjectAltName=DNS:localhost,DNS:model.invalid,IP:127.0.0.1"
+    kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+    command = ["openssl", "req", "-x509", *kind, "-subj", "/CN=localhost", "-addext", names]
+    subprocess.run([*command, "-keyout", key, "-out", file], check=True, capture_output=True)
+    serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    serving.load_cert_chain(file, key)
+    serving.set_alpn_protocols(["h2", "http/1.1"])
+    return Certificate(file, serving, ssl.create_default_context(cafile=str(file)))
+
+
+@dataclass
+class Proxy:
+    port: int = 0
+    heads: list[str] = field(default_factory=list)  # all that it could read of requests
+
+
+@asynccontextmanager
+async def proxying(to: int, over: ssl.SSLContext | None = None) -> AsyncIterator[Proxy]:
+    """Forwards to this port; `over` is its own certificate, for an https:// proxy."""
+    found, running = Proxy(), set[asyncio.Task[None]]()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        running.add(task)
+        with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            head = await reader.readuntil(b"\r\n\r\n")
+            found.heads.append(head.decode())
+            back, forth = await asyncio.open_connection("127.0.0.1", to)
+            if head.startswith(b"CONNECT "):
+                writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            else:
+                forth.write(head)
+            try:
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(_pump(reader, forth))
+                    group.create_task(_pump(back, writer))
+            finally:
+                forth.transport.abort()
+        writer.transport.abort()
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=over)
+    found.port = server.sockets[0].getsockname()[1]
+    try:
+        yield found
+    finally:
+        server.close()
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with suppress(ConnectionError):
+        while data := await reader.read(65_536):
+            writer.write(data)
+            await writer.drain()
+        writer.close()
+
+
+def port_of(server: asyncio.Server) -> int:
+    return int(server.sockets[0].getsockname()[1])
+
+
+async def secure_greeting(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(http(HELLO))
+    await writer.drain()
+    await reader.read()
+    writer.transport.abort()
