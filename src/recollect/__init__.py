@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from recollect.codecs.repair import repair as repair
     from recollect.codecs.wire import Delta as Delta
     from recollect.codecs.wire import Prompt as Prompt
+    from recollect.compaction.budget import Budget as Budget
     from recollect.compaction.fitting import fit as fit
-    from recollect.compaction.proposing import Budget as Budget
     from recollect.compaction.proposing import propose as propose
     from recollect.entries import Entry as Entry
     from recollect.entries import FileRef as FileRef
@@ -73,7 +73,8 @@ _HOMES = {
     "recollect.codecs.repair": ("repair",),
     "recollect.codecs.wire": ("Delta", "Prompt"),
     "recollect.compaction.fitting": ("fit",),
-    "recollect.compaction.proposing": ("Budget", "propose"),
+    "recollect.compaction.budget": ("Budget",),
+    "recollect.compaction.proposing": ("propose",),
     "recollect.models.opening": ("open_model",),
     "recollect.resuming": ("resume",),
     "recollect.tokens": ("counter_for",),

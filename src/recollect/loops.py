@@ -14,6 +14,7 @@ import json
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any, Literal, TypeAlias, assert_never
 
 import msgspec
@@ -155,13 +156,14 @@ _HALF = WINDOW // 2 - _STEP
 _NEAR = (CHUNK_TIMES - 1) * CHUNK_DISTANCE  # from the first to the last
 _ITEM = r"(?:[-*+•◦‣–]|\d{1,9}+[.)]|[A-Za-z]\))[ \t]"
 # A fence may stand in a list's item. Backticks after it make it code inside a line, and no fence.
-_OPENING = re.compile(rf"[ \t]*+(?:{_ITEM}[ \t]*+)?+(`{{3,}}+(?=[^`]*+\Z)|~{{3,}}+)")
-_CLOSING = re.compile(r"[ \t]*+(`{3,}+|~{3,}+)[ \t\r]*+\n")
+_OPENING = rf"[ \t]*+(?:{_ITEM}[ \t]*+)?+(`{{3,}}+(?=[^`]*+\Z)|~{{3,}}+)"
+_CLOSING = r"[ \t]*+(`{3,}+|~{3,}+)[ \t\r]*+\n"
 # lists, headings and lines that underline them or divide, quotes, tables
-_MARK = re.compile(
+_MARK = (
     rf"[ \t]*+(?:{_ITEM}|\d{{1,9}}+、|[(（]\d{{1,9}}+[)）]|\#{{1,6}}+[ \t\n]"
     r"|={3}|-{3}|\*{3}|_{3}|[>|]|\+[-=+]|[│┃┌├└╭╰╔║╚])"
 )
+_compiled = cache(re.compile)
 
 
 class RepeatedText:
@@ -217,12 +219,12 @@ class RepeatedText:
     def _begin_line(self, lead: str) -> str:
         if self._fence:
             self._silent = True
-            closing = _CLOSING.fullmatch(lead)
+            closing = _compiled(_CLOSING).fullmatch(lead)
             if closing and closing[1].startswith(self._fence):
                 self._fence = ""
             return ""
-        opening = _OPENING.match(lead)
-        if opening or _MARK.match(lead):
+        opening = _compiled(_OPENING).match(lead)
+        if opening or _compiled(_MARK).match(lead):
             self._window = _Window()
         if opening:
             self._fence, self._silent, self._opened = opening[1], True, True

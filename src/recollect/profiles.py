@@ -357,7 +357,7 @@ PRICES = {
     "gemini-2.5-flash": Price(0.3, 2.5, 0.03),
     "gemini-2.5-flash-lite": Price(0.1, 0.4, 0.01),
 }
-_DATED = re.compile(r"-20\d\d-?\d\d-?\d\d$")
+_DATED = r"-20\d\d-?\d\d-?\d\d$"
 
 
 @lru_cache(256)
@@ -366,7 +366,7 @@ def profile_of(model: str) -> Profile:
     name = model.lower().rsplit("/", 1)[-1].strip()
     fitting = [profile for profile in PROFILES if name.startswith(profile.prefix)]
     profile = max(fitting, key=lambda profile: len(profile.prefix), default=UNKNOWN)
-    price = PRICES.get(_DATED.sub("", name))
+    price = PRICES.get(re.sub(_DATED, "", name) if "-20" in name else name)
     return msgspec.structs.replace(profile, price=price) if price else profile
 
 

@@ -177,23 +177,20 @@ class Calibration(msgspec.Struct, frozen=True):
         return Calibration(factor, error, self.samples + 1)
 
 
-_LIMIT = re.compile(
-    r"(?:(?:maximum|max|limit|up to|at most|window|exceeds?)[^\d\n]{0,60}|> ?)(\d[\d,_]{2,11}\d)",
-    re.IGNORECASE,
+_LIMIT = (
+    r"(?i:(?:maximum|max|limit|up to|at most|window|exceeds?)[^\d\n]{0,60}|> ?)(\d[\d,_]{2,11}\d)"
 )
-
-
-_NUMBER = re.compile(r"(?<![\w.])\d[\d,_]{2,11}\d(?![\w.]?\d)")
+_NUMBER = r"(?<![\w.])\d[\d,_]{2,11}\d(?![\w.]?\d)"
 
 
 def limit_in(error: str) -> int | None:
     """The window that a provider's error message names, when it names one."""
-    return min(_plausible(_LIMIT.findall(error[:10_000])), default=None)
+    return min(_plausible(re.findall(_LIMIT, error[:10_000])), default=None)
 
 
 def asked_in(error: str, limit: int) -> int | None:
     """How many tokens were asked for, when the message that names the limit says that too."""
-    found = _plausible(_NUMBER.findall(error[:10_000]))
+    found = _plausible(re.findall(_NUMBER, error[:10_000]))
     return min((number for number in found if number > limit), default=None)
 
 

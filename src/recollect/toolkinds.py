@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -54,7 +54,7 @@ relative_path relativePath relative_workspace_path
 _PATH_KEYS = tuple(_KEYS.split())
 _STARTS = ("startLine", "start_line", "start", "offset", "line_start", "startingLine")
 _ENDS = ("endLine", "end_line", "end", "line_end", "endingLine")
-_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete|Move to) ?(?:File)?: (.{1,1000})$", re.M)
+_PATCHED = r"(?m:^\*\*\* (?:Add|Update|Delete|Move to) ?(?:File)?: (.{1,1000})$)"
 _COMMANDS = ("command", "cmd", "script", "commandLine", "shell_command")
 _VERBS: dict[str, Kind] = {
     "view": "read",
@@ -230,7 +230,7 @@ def _number(value: object) -> int | None:
 def patched_paths(value: Mapping[str, Any]) -> tuple[str, ...]:
     """The files that a patch in the arguments adds, updates, moves or deletes."""
     texts = (*(value.get(key) for key in ("patch", "input", "diff")), command_of(value))
-    found = [m for text in texts if isinstance(text, str) for m in _PATCHED.findall(text)]
+    found = [m for text in texts if isinstance(text, str) for m in re.findall(_PATCHED, text)]
     return tuple(dict.fromkeys(path.strip() for path in found if _is_path(path.strip())))
 
 
@@ -282,9 +282,8 @@ def _folded(path: str) -> str:
 
 
 _FAILED = frozenset({"error", "failed", "failure", "cancelled", "interrupted", "timeout"})
-_EXIT = re.compile(
-    r"\s*(?:\(?exit(?:ed)?[ _](?:with )?(?:code|status)\)?|exit code)[:= ]+(-?\d+)", re.I
-)
+_EXIT = r"(?i:\s*(?:\(?exit(?:ed)?[ _](?:with )?(?:code|status)\)?|exit code)[:= ]+(-?\d+))"
+_compiled = cache(re.compile)
 
 
 def has_failed(part: ToolResult) -> bool:
@@ -299,8 +298,9 @@ def has_failed(part: ToolResult) -> bool:
         return True
     if "exit" not in text[:200].lower() and "exit" not in text[-200:].lower():
         return False
-    begins = _EXIT.match(text, 0, 200)
+    exited = _compiled(_EXIT)
+    begins = exited.match(text, 0, 200)
     if begins is None:
         end = text[-200:].rstrip()
-        begins = _EXIT.match(end[end.rfind("\n") + 1 :])
+        begins = exited.match(end[end.rfind("\n") + 1 :])
     return begins is not None and int(begins[1][:9]) != 0

@@ -20,10 +20,14 @@ from recollect.errors import Busy, Overflow
 from recollect.models.contract import Event, Shown
 from recollect.testing import Line, ScriptedModel, Step, breaks_after, call, fails, says
 from recollect.tools.contract import Outcome, Place, Tool, ToolFailed, tool
-from recollect.tools.editing import replace, write_file
-from recollect.tools.listing import glob, list_directory
-from recollect.tools.reading import read_file
-from recollect.tools.searching import search_file_content
+from recollect.tools.offered import (
+    glob,
+    list_directory,
+    read_file,
+    replace,
+    search_file_content,
+    write_file,
+)
 
 Stop: TypeAlias = Literal["", "event", "moment", "close", "tool"]
 FILES = tuple(f"src/part{n}.py" for n in range(6))

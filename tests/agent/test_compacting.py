@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Sequence
 
 from recollect.agent.compacting import compact
+from recollect.compaction.budget import Budget
 from recollect.compaction.fitting import tried
-from recollect.compaction.proposing import Budget, propose
+from recollect.compaction.proposing import propose
 from recollect.entries import Compaction, Entry, Message
 from recollect.view.view import View
 from tests.compaction.test_compaction import SMALL, entries, turns

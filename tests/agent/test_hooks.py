@@ -26,7 +26,8 @@ from recollect.agent.events import (
     PreCompress,
     SessionStart,
 )
-from recollect.agent.hooks import MOST_CONTEXT, CommandHook, Hook, Hooks, PythonHook
+from recollect.agent.hooking import MOST_CONTEXT
+from recollect.agent.hooks import CommandHook, Hook, Hooks, PythonHook
 from recollect.errors import BadInput
 
 PROMPT = BeforeAgent(session="s1", time=1_700_000_000_000, prompt="fix it")

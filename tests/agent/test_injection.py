@@ -4,7 +4,6 @@ permissions, the settings, the tools and the structure of a snapshot stay what t
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import json
 import re
 import subprocess
@@ -12,16 +11,17 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 import pytest
 
 from recollect.agent.asking import Conversation
 from recollect.agent.progress import Finished
 from recollect.agent.room import make_room
-from recollect.cli.equipment import INSTRUCTIONS, Folder, commands_for, equip, hooks_for
+from recollect.cli.equipment import INSTRUCTIONS, Folder, LateCommands, equip, hooks_for
 from recollect.cli.equipment import opening as opening_in
 from recollect.codecs.encoding import encode
 from recollect.codecs.wire import Prompt
-from recollect.compaction.proposing import Budget
+from recollect.compaction.budget import Budget
 from recollect.entries import Compaction, Entry, Message, Text, ToolResult
 from recollect.settings import load
 from recollect.snapshot.sections import SECTIONS, parse, write
@@ -111,7 +111,7 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
 def folder(house: House) -> Folder:
     found = configured(house.root)
     hooks = hooks_for(found, tell=lambda _: None)
-    return Folder(house.root, found, identify(house.root), commands_for(found), hooks)
+    return Folder(house.root, found, identify(house.root), LateCommands(found), hooks)
 
 
 async def opening(root: Path) -> tuple[Message, ...]:
@@ -345,7 +345,7 @@ def test_a_snapshot_has_its_sections_and_only_the_persons_directives(
     async def story(store: SqliteStore) -> Compaction:
         talk = await full_of_it(store, house)
         given = equip(ScriptedModel([]), folder(house))
-        agent = dataclasses.replace(given, ask=ask if wrote else None)
+        agent = msgspec.structs.replace(given, ask=ask if wrote else None)
         made = await make_room(talk, Budget(60_000, 3_000, 2_500, 1_500), agent)
         (held,) = [e.body for e in made.talk.view.entries if isinstance(e.body, Compaction)]
         return held

@@ -17,7 +17,7 @@ from recollect.agent.loop import Agent
 from recollect.agent.progress import AgentEvent, Finished
 from recollect.agent.room import MadeRoom
 from recollect.agent.working import Calling
-from recollect.compaction.proposing import Budget
+from recollect.compaction.budget import Budget
 from recollect.entries import Compaction, Entry, Message, Text, ToolCall, ToolResult
 from recollect.errors import ModelError
 from recollect.resuming import resume

@@ -22,7 +22,7 @@ from recollect.codecs.encoding import encode
 from recollect.codecs.gemini import Gemini
 from recollect.codecs.openai import OpenAI
 from recollect.codecs.wire import Delta, Prompt
-from recollect.compaction.proposing import Budget
+from recollect.compaction.budget import Budget
 from recollect.entries import Compaction, Entry, Message, Text, ToolCall, ToolResult, Usage
 from recollect.errors import BadReply, Overflow
 from recollect.store.sqlite import SqliteStore, open_store

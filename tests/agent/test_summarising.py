@@ -37,7 +37,7 @@ from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import Line, ScriptedModel, breaks_after, call, fails, result, says, user
 from recollect.tokens import ESTIMATE
 from recollect.tools.contract import Place
-from recollect.tools.recalling import recall
+from recollect.tools.offered import recall
 from recollect.view.rules import plan
 from recollect.view.view import View
 

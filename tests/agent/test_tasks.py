@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.agent.asking import Conversation
+from recollect.agent.delegating import MOST_ANSWER, MOST_PROMPT, Link, link_in, spent_in
 from recollect.agent.events import BeforeAgent, BeforeTool, Decision
 from recollect.agent.hooks import Hooks
 from recollect.agent.loop import Agent
 from recollect.agent.progress import AgentEvent, Finished
-from recollect.agent.tasks import (
-    MOST_ANSWER,
-    MOST_PROMPT,
-    Link,
-    link_in,
-    spent_in,
-    strongest,
-    task_tool,
-)
+from recollect.agent.tasks import strongest, task_tool
 from recollect.codecs.wire import Asked
 from recollect.entries import Message, Note, Text, ToolCall, ToolResult, Usage, json_text
 from recollect.store.contract import Project, Session
@@ -90,9 +83,9 @@ def caller(
     assert isinstance(fields, dict)
     alone = Agent(model=ScriptedModel(script), tools=tools, **fields)
     # what it is made for may have one already
-    has = dataclasses.replace(alone, tools=(*tools, task_tool(alone)))
+    has = msgspec.structs.replace(alone, tools=(*tools, task_tool(alone)))
     helping = task_tool(has, opening, project=HERE, max_turns=turns)
-    return dataclasses.replace(alone, tools=(*tools, helping))
+    return msgspec.structs.replace(alone, tools=(*tools, helping))
 
 
 def task(id: str = "t1", prompt: str = "Find x.", description: str = "find x") -> ToolCall:  # noqa: A002

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import os
 import signal
 import subprocess
@@ -12,10 +11,11 @@ import time
 from contextlib import aclosing
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from recollect.agent.asking import Conversation
-from recollect.agent.tasks import Link, spent_in
+from recollect.agent.delegating import Link, spent_in
 from recollect.agent.working import UNKNOWN_OUTCOME, ToolStopped
 from recollect.codecs.anthropic import Anthropic
 from recollect.codecs.encoding import encode
@@ -142,7 +142,7 @@ def test_who_cancels_the_caller_ends_the_sub_agent_at_a_clean_point(
             assert [r.call_id for r in answers] == [c.id for c in calls]
             assert [r.status for r in answers] == ["interrupted"] * len(calls)
         kept = View.fold(await store.path(talk.session))
-        later = dataclasses.replace(agent, model=ScriptedModel(["I go on."]))
+        later = msgspec.structs.replace(agent, model=ScriptedModel(["I go on."]))
         assert (await played(later, Conversation(store, talk.session, kept))).why == "answered"
 
     in_store(tmp_path, story)

@@ -18,8 +18,8 @@ from recollect.store.contract import Session
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import model, user
 from recollect.tools.contract import Place
-from recollect.tools.editing import write_file
 from recollect.tools.keeping import FileKeeper
+from recollect.tools.offered import write_file
 from recollect.workspace.project import identify
 
 from .running import COMMAND, Cli

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recollect.compaction.budget import Budget, is_due
 from recollect.compaction.fitting import fit, tried
-from recollect.compaction.proposing import Budget, Proposal, Words, is_due, may_ask_again, propose
+from recollect.compaction.proposing import Proposal, Words, may_ask_again, propose
 from recollect.compaction.splitting import cuts
 from recollect.entries import (
     Body,

@@ -22,7 +22,7 @@ from recollect.agent.loop import Agent
 from recollect.agent.progress import AgentEvent
 from recollect.agent.working import Calling, Ran
 from recollect.codecs.wire import Delta, Prompt
-from recollect.compaction.proposing import Budget
+from recollect.compaction.budget import Budget
 from recollect.entries import Message, Text, ToolCall
 from recollect.errors import ModelError
 from recollect.models.contract import Event, Model, Shown

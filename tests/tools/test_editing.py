@@ -15,7 +15,8 @@ from recollect.entries import Text, json_text
 from recollect.toolkinds import kind_of, paths_of
 from recollect.tools.contract import Outcome, Place, Tool, ToolFailed
 from recollect.tools.differing import nearest_lines, unified_diff
-from recollect.tools.editing import replace, replaced, write_file
+from recollect.tools.editing import replaced
+from recollect.tools.offered import replace, write_file
 
 
 class Witness:

@@ -18,7 +18,6 @@ from recollect.store.ids import derived_id, new_id
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import user
 from recollect.tools.contract import Place, ToolFailed
-from recollect.tools.editing import replace, write_file
 from recollect.tools.keeping import (
     FileKeeper,
     FileState,
@@ -29,6 +28,7 @@ from recollect.tools.keeping import (
     note_of,
     plan_restore,
 )
+from recollect.tools.offered import replace, write_file
 from recollect.tools.rewinding import Rewound, rewind_files
 
 

@@ -11,7 +11,8 @@ import pytest
 from recollect.entries import Text, json_text
 from recollect.toolkinds import kind_of, paths_of
 from recollect.tools.contract import Outcome, Place, Tool
-from recollect.tools.listing import MAX_FOUND, MAX_SHOWN, glob, list_directory
+from recollect.tools.listing import MAX_FOUND, MAX_SHOWN
+from recollect.tools.offered import glob, list_directory
 
 
 def use(tool: Tool, root: Path, **arguments: object) -> Outcome:

@@ -20,11 +20,9 @@ from recollect.tools.noting import (
     FileNote,
     as_text,
     kept_notes,
-    make_save_memory,
-    note,
     notes_for,
-    todo,
 )
+from recollect.tools.offered import make_save_memory, note, todo
 from recollect.view.view import View
 
 ROOT = Path("/work")

@@ -16,13 +16,13 @@ from recollect.entries import Entry, InlineData, Text, ToolResult, json_text
 from recollect.testing import call, model, result, user
 from recollect.toolkinds import PathRange, has_failed, kind_of, paths_of
 from recollect.tools.contract import Outcome, Place
+from recollect.tools.offered import read_file
 from recollect.tools.reading import (
     CUT,
     MAX_FILES,
     MAX_LINE,
     MAX_LINES,
     lines_of,
-    read_file,
     text_of,
 )
 from recollect.view.view import View

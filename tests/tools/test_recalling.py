@@ -27,7 +27,8 @@ from recollect.resuming import resume
 from recollect.store.contract import Store
 from recollect.testing import call, model, result, user
 from recollect.tools.contract import Outcome, Place
-from recollect.tools.recalling import MOST, looks_back, recall, search_history, when
+from recollect.tools.offered import recall, search_history
+from recollect.tools.recalling import MOST, looks_back, when
 from recollect.view.placeholders import placeholder
 
 

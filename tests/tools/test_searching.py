@@ -17,6 +17,7 @@ from recollect.entries import Text, json_text
 from recollect.toolkinds import kind_of
 from recollect.tools import searching
 from recollect.tools.contract import Outcome, Place
+from recollect.tools.offered import search_file_content
 from recollect.tools.searching import (
     MAX_LINE,
     MAX_MATCHES,
@@ -25,7 +26,6 @@ from recollect.tools.searching import (
     Bounds,
     matches_in,
     ripgrep,
-    search_file_content,
 )
 
 

@@ -18,8 +18,9 @@ import pytest
 
 from recollect.entries import Text, json_text
 from recollect.tools.contract import Outcome, Place
+from recollect.tools.offered import shell_tools
 from recollect.tools.sandbox import Isolation, find_isolation, landlock_isolation, no_isolation
-from recollect.tools.shell import MARK, Commands, Limits, shell_tools
+from recollect.tools.shell import MARK, Commands, Limits
 
 KINDS = ("bubblewrap", "landlock", "none")
 
@@ -51,7 +52,7 @@ class Bench:
         (root / "sub").mkdir(parents=True, exist_ok=True)
         self.root, self.heard = root, list[str]()
         self.commands = Commands(isolation=isolation, **options)
-        self.run_tool, self.read_tool, self.end_tool = shell_tools(self.commands)
+        self.run_tool, self.read_tool, self.end_tool = shell_tools(lambda: self.commands)
         self.place = Place(roots=(root,), tell=self.heard.append)
 
     async def run(self, command: str, **arguments: object) -> Outcome:

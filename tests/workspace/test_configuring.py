@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.compaction.proposing import Budget
+from recollect.compaction.budget import Budget
 from recollect.errors import BadSettings
 from recollect.profiles import profile_of
 from recollect.settings import ContextSettings, HookCommand, Settings, parse
@@ -18,13 +18,12 @@ from recollect.tools.rules import rules as command_rules
 from recollect.view.rules import Rules
 from recollect.workspace.configuring import (
     FOLDER,
-    Origin,
     budget_for,
     configured,
     elision_rules,
     project_root,
-    rows,
 )
+from recollect.workspace.origins import Origin, rows
 from recollect.workspace.trust import distrust, trust
 
 from .settled import Place

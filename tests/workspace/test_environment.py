@@ -123,7 +123,7 @@ def test_the_surroundings_come_from_what_is_given(tmp_path: Path) -> None:
     made = surroundings(
         tmp_path, now=late, environment={"LANG": "de_DE"}, system="os", home=tmp_path / "home"
     )
-    assert made[:3] == (DAY, "de_DE", "os")
+    assert (made.today, made.locale, made.system) == (DAY, "de_DE", "os")
     assert made.temporary.is_dir()
     assert made.temporary.parent == tmp_path / "home" / "tmp"
     assert made.temporary.stat().st_mode & 0o777 == 0o700

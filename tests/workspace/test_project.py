@@ -109,3 +109,34 @@ def test_a_hostile_repository_runs_nothing(tmp_path: Path) -> None:
         git(folder, "config", setting, str(trap))
     assert identify(folder).git is not None
     assert not trace.exists()
+
+
+def test_the_first_commit_is_what_git_says_also_in_a_worktree_and_a_submodule(
+    tmp_path: Path,
+) -> None:
+    folder = repository(tmp_path / "here")
+    (folder / "a").write_text("second", encoding="utf-8")
+    git(folder, "commit", "--quiet", "-a", "-m", "second")
+    asked = ("git", "rev-list", "--max-parents=0", "HEAD")
+    first = subprocess.run(asked, cwd=folder, check=True, capture_output=True, text=True).stdout
+    git(folder, "worktree", "add", "--quiet", str(tmp_path / "tree"))
+    outer, local = repository(tmp_path / "outer", first="outer"), "protocol.file.allow=always"
+    git(outer, "-c", local, "submodule", "--quiet", "add", str(folder), "inner")
+    for place in (folder, tmp_path / "tree", outer / "inner"):
+        assert identify(place).git == first.strip()
+    assert identify(outer).git not in (None, first.strip())
+
+
+def test_a_shallow_clone_and_a_repository_without_commits_have_no_first_commit(
+    tmp_path: Path,
+) -> None:
+    folder = repository(tmp_path / "here")
+    (folder / "a").write_text("second", encoding="utf-8")
+    git(folder, "commit", "--quiet", "-a", "-m", "second")
+    git(tmp_path, "clone", "--quiet", "--depth", "1", f"file://{folder}", "shallow")
+    (tmp_path / "empty").mkdir()
+    git(tmp_path / "empty", "init", "--quiet")
+    (tmp_path / "broken" / ".git").mkdir(parents=True)
+    for name in ("shallow", "empty", "broken"):
+        assert identify(tmp_path / name).git is None
+        assert identify(tmp_path / name).path == str(tmp_path / name)

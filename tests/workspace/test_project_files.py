@@ -9,7 +9,8 @@ import pytest
 
 from recollect.errors import BadSettings
 from recollect.settings import Settings
-from recollect.workspace.configuring import MAX_PROJECT_FILE, configured
+from recollect.workspace.configuring import configured
+from recollect.workspace.tightening import MAX_PROJECT_FILE
 from recollect.workspace.trust import distrust, trust
 
 from .settled import Place

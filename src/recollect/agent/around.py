@@ -14,6 +14,7 @@ import json
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -21,9 +22,11 @@ from recollect.agent.asking import said
 from recollect.entries import Entry, Message, ToolCall, json_text
 from recollect.toolkinds import paths_of
 from recollect.view.view import View
-from recollect.workspace.editor import EditorState, editor_context, read_editor
 from recollect.workspace.environment import LOCALE, same_day_line
 from recollect.workspace.memory import MemoryFile, Sources, memory_for, memory_message, seen_memory
+
+if TYPE_CHECKING:
+    from recollect.workspace.editor import EditorState
 
 MOST_PATHS = 50  # of one turn
 _DAY = "told_day"
@@ -99,6 +102,8 @@ class Around:
         """What the editor shows now, as far as the model does not know it."""
         if self._editor_file is None:
             return None
+        from recollect.workspace.editor import editor_context, read_editor
+
         now = await asyncio.to_thread(read_editor, self._editor_file)
         text = editor_context(self._editor, now)
         self._editor = now

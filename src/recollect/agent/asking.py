@@ -97,7 +97,7 @@ async def new_conversation(model: str) -> AsyncIterator[Conversation]:
         yield Conversation(store, session.id, View.fold(counter=counter_for(model)))
 
 
-class Answered(NamedTuple):
+class Answered(msgspec.Struct, frozen=True):
     """The last event of an exchange: the reply as it is kept, and where it goes on."""
 
     message: Message

@@ -12,13 +12,12 @@ from typing import TypeAlias
 
 import msgspec
 
+from recollect.compaction.budget import Budget, is_due
 from recollect.compaction.proposing import (
-    Budget,
     Pieces,
     Proposal,
     Trigger,
     Words,
-    is_due,
     may_ask_again,
     nothing_to_do,
     propose,

@@ -14,9 +14,10 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
 
 from recollect.agent.asking import (
     Answered,
@@ -29,14 +30,13 @@ from recollect.agent.asking import (
     text_of,
     to_the_end,
 )
-from recollect.agent.compacting import Ask
 from recollect.agent.events import AfterAgent, BeforeAgent, BeforeModel, after_model, loop_detected
 from recollect.agent.hooks import Hooks
 from recollect.agent.progress import AgentEvent, Finished, Learnt, Looping, Why
 from recollect.agent.room import MadeRoom, beside, caught_up, make_room, smaller
 from recollect.agent.working import Guard, Permit, Work, no_deciders, only_reading
 from recollect.codecs.wire import Delta, Generation, Prompt
-from recollect.compaction.proposing import Budget
+from recollect.compaction.budget import Budget
 from recollect.entries import Message, ToolCall, Usage
 from recollect.errors import Overflow, RecollectError
 from recollect.loops import Loop, LoopWatch, judge_is_due, warning
@@ -45,6 +45,9 @@ from recollect.store.ids import now
 from recollect.tools.contract import Tool
 from recollect.view.rules import Rules, plan
 from recollect.view.view import View
+
+if TYPE_CHECKING:
+    from recollect.agent.compacting import Ask
 
 ATTEMPTS = 4  # to send what fits
 
@@ -57,8 +60,7 @@ class Refused(RecollectError):
 Aside: TypeAlias = Callable[[View], Awaitable[Sequence[Message]]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Agent:
+class Agent(msgspec.Struct, frozen=True, kw_only=True):
     """What answers: a model, the tools it may call, and how much it may do."""
 
     model: Model
@@ -66,11 +68,11 @@ class Agent:
     roots: tuple[Path, ...] = ()
     permit: Permit = only_reading
     guard: Guard = no_deciders
-    generation: Generation = field(default_factory=Generation)
-    rules: Rules = field(default_factory=Rules)
+    generation: Generation = Generation()
+    rules: Rules = Rules()
     budget: Budget | None = None
     ask: Ask | None = None  # who writes snapshots; none: they are built by code alone
-    hooks: Hooks = field(default_factory=Hooks)
+    hooks: Hooks = msgspec.field(default_factory=Hooks)
     aside: Aside | None = None
     summarise: tuple[str, ...] = ()  # tools whose long output is summed up by a model
     summary_tokens: int = 2_000

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
+
+import msgspec
 
 from recollect.agent.asking import Answered, Conversation
 from recollect.agent.room import MadeRoom
@@ -15,21 +17,21 @@ from recollect.models.contract import Retrying
 Why: TypeAlias = Literal["answered", "turns", "loop"]
 
 
-class Learnt(NamedTuple):
+class Learnt(msgspec.Struct, frozen=True):
     """The model's window is smaller than we thought."""
 
     model: str
     window: int
 
 
-class Looping(NamedTuple):
+class Looping(msgspec.Struct, frozen=True):
     """The model repeats itself; at the second time it is stopped."""
 
     loop: Loop
     stopped: bool
 
 
-class Finished(NamedTuple):
+class Finished(msgspec.Struct, frozen=True):
     """The last event."""
 
     why: Why

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import aclosing
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from recollect.agent.asking import Conversation, said, text_of
-from recollect.agent.compacting import Ask, compact
 from recollect.agent.events import ChatCompressed, ContextWindowWillOverflow, PreCompress
 from recollect.agent.hooks import Hooks
 from recollect.codecs.wire import Generation, Prompt
-from recollect.compaction.fitting import fit
-from recollect.compaction.proposing import Budget, is_due
+from recollect.compaction.budget import Budget, is_due
 from recollect.entries import Compaction, Message
 from recollect.errors import Overflow
 from recollect.models.contract import Model
@@ -29,11 +27,14 @@ from recollect.tools.contract import Tool
 from recollect.view.rules import Rules
 from recollect.view.view import View
 
+if TYPE_CHECKING:
+    from recollect.agent.compacting import Ask
+
 SMALLEST = 1_000  # tokens for a conversation, however much the tools take
 FULL = 0.95  # of the window; the rest is for what is counted otherwise by the provider
 
 
-class MadeRoom(NamedTuple):
+class MadeRoom(msgspec.Struct, frozen=True):
     """The view became smaller: by what was left out, or by a compaction."""
 
     before: int
@@ -41,7 +42,7 @@ class MadeRoom(NamedTuple):
     compaction: Compaction | None = None
 
 
-class Made(NamedTuple):
+class Made(msgspec.Struct, frozen=True):
     talk: Conversation
     event: MadeRoom | None = None
 
@@ -72,20 +73,27 @@ async def make_room(talk: Conversation, budget: Budget, means: Means) -> Made:
         talk, found = await _compacted(talk, budget, means)
     limit = int(budget.window * FULL)
     if talk.view.tokens > limit:
-        tokens = talk.view.tokens
-        told = ContextWindowWillOverflow(
-            session=talk.session, time=now(), tokens=tokens, limit=limit
-        )
-        await means.hooks.fire(told)
-    fitted = fit(talk.view, limit, now(), means.rules, budget)
-    if fitted.edits:
-        talk = await talk.append(*fitted.edits)
-        found = next((edit for edit in fitted.edits if isinstance(edit, Compaction)), found)
+        talk, made = await _fitted(talk, limit, budget, means)
+        found = made or found
     if found is None and talk.view.tokens == before:
         return Made(talk)
     if found is not None:
         await means.hooks.fire(_told(talk, found))
     return Made(talk, MadeRoom(before, talk.view.tokens, found))
+
+
+async def _fitted(
+    talk: Conversation, limit: int, budget: Budget, means: Means
+) -> tuple[Conversation, Compaction | None]:
+    from recollect.compaction.fitting import fit
+
+    tokens = talk.view.tokens
+    told = ContextWindowWillOverflow(session=talk.session, time=now(), tokens=tokens, limit=limit)
+    await means.hooks.fire(told)
+    edits = fit(talk.view, limit, now(), means.rules, budget).edits
+    if edits:
+        talk = await talk.append(*edits)
+    return talk, next((edit for edit in edits if isinstance(edit, Compaction)), None)
 
 
 async def _summed_up(talk: Conversation, budget: Budget, means: Means) -> Conversation:
@@ -103,6 +111,8 @@ async def _summed_up(talk: Conversation, budget: Budget, means: Means) -> Conver
 async def _compacted(
     talk: Conversation, budget: Budget, means: Means
 ) -> tuple[Conversation, Compaction | None]:
+    from recollect.agent.compacting import compact
+
     asked = PreCompress(session=talk.session, time=now(), trigger="auto", tokens=talk.view.tokens)
     decision = await means.hooks.fire(asked)
     proposal = await compact(

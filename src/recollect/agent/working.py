@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -22,8 +22,6 @@ from recollect.entries import Body, Message, Note, Text, ToolCall, ToolResult
 from recollect.errors import RecollectError
 from recollect.store.ids import now
 from recollect.tools.contract import BROKEN, Outcome, Place, Tool, ToolFailed
-from recollect.tools.keeping import FileKeeper
-from recollect.tools.rules import decides_later
 
 UNKNOWN_OUTCOME = "this call was interrupted: its outcome is unknown, and it was not run again"
 # Why a tool may not run, or nothing when it may.
@@ -40,6 +38,8 @@ async def only_reading(tool: Tool, call: ToolCall) -> str:
 
 async def no_deciders(path: Path) -> str:
     """Settings, memory, hooks and start-up files are the person's: no tool changes them."""
+    from recollect.tools.rules import decides_later
+
     named = decides_later(str(path))
     return f"{path.name} decides what runs later; only the person changes it" if named else ""
 
@@ -53,13 +53,13 @@ class ToolStopped(RecollectError):
         super().__init__(f"{result.name}: {told}; put that right, then go on with the session")
 
 
-class Calling(NamedTuple):
+class Calling(msgspec.Struct, frozen=True):
     """A tool is about to run."""
 
     call: ToolCall
 
 
-class Ran(NamedTuple):
+class Ran(msgspec.Struct, frozen=True):
     call: ToolCall
     result: ToolResult
 
@@ -77,6 +77,8 @@ class Work:
         hooks: Hooks,
         guard: Guard = no_deciders,
     ) -> None:
+        from recollect.tools.keeping import FileKeeper
+
         self.talk = talk
         self._left = list(calls)
         self._tools = {tool.name: tool for tool in tools}

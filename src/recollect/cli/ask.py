@@ -12,9 +12,7 @@ from typing import Literal
 
 import click
 
-from recollect.cli.options import examples, json_option, store_option
-
-MAX_INPUT = 20_000_000  # characters of a question
+from recollect.cli.options import examples, json_option, question, store_option
 
 
 @click.command(
@@ -86,18 +84,3 @@ def ask(
         ),
         file,
     )
-
-
-def question(words: tuple[str, ...]) -> str:
-    """The arguments, and what is piped in behind them; `-` alone is what is piped in."""
-    said = " ".join(words).strip()
-    piped = ""
-    if said == "-" or not (sys.stdin is None or sys.stdin.isatty()):
-        piped = sys.stdin.read(MAX_INPUT + 1)
-    said = "" if said == "-" else said
-    whole = "\n\n".join(filter(None, (said, piped.strip("\n"))))
-    if len(whole) > MAX_INPUT:
-        raise click.UsageError(f"A question of more than {MAX_INPUT:,} characters is refused.")
-    if not whole.strip():
-        raise click.UsageError("What is wanted? A question or a prompt is missing.")
-    return whole

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from recollect.agent.asking import Answered, Conversation, ask, said, text_of
 from recollect.cli.opening import short_session, this_project, use_store
-from recollect.cli.terminal import emit_json, mention, status
+from recollect.cli.terminal import emit_json, fetching, mention, status
 from recollect.cli.text import harmless, many, one_line
 from recollect.codecs.wire import Delta, Generation, Prompt
 from recollect.entries import Message, Text, Thought
@@ -19,7 +19,6 @@ from recollect.models.choosing import Chosen
 from recollect.models.client import HttpModel
 from recollect.models.contract import Retrying
 from recollect.models.opening import open_model
-from recollect.models.weights import bar
 from recollect.profiles import EMBEDDED, cost_of
 from recollect.store.contract import Store
 from recollect.store.sqlite import SqliteStore
@@ -56,7 +55,7 @@ class Done(NamedTuple):
 
 
 def run(asking: Asking, file: Path | None) -> None:
-    model = open_model(asking.model, progress=bar(sys.stderr))
+    model = open_model(asking.model, progress=fetching())
     if model.chosen.asked_as == EMBEDDED:
         mention(SMALL)
     show = _Show(stream=asking.stream)

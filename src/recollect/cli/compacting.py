@@ -16,7 +16,8 @@ from recollect.cli.seeing import Sight, look
 from recollect.cli.terminal import Ink
 from recollect.cli.text import harmless, many
 from recollect.cli.when import ago
-from recollect.compaction.proposing import Budget, Proposal, Words, propose
+from recollect.compaction.budget import Budget
+from recollect.compaction.proposing import Proposal, Words, propose
 from recollect.entries import Entry, Restore
 from recollect.errors import RecollectError
 from recollect.store.sqlite import SqliteStore

@@ -17,7 +17,8 @@ from recollect.cli.options import examples, json_option
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from recollect.workspace.configuring import Configured, Row
+    from recollect.workspace.configuring import Configured
+    from recollect.workspace.origins import Row
 
 BAD_SETTINGS = 52
 
@@ -48,7 +49,8 @@ def config(
     from recollect.cli.terminal import complain, emit, emit_json, mention
     from recollect.errors import BadSettings
     from recollect.settings import FILE, home
-    from recollect.workspace.configuring import configured, rows
+    from recollect.workspace.configuring import configured
+    from recollect.workspace.origins import rows
 
     if place:
         emit_json({"path": str(home() / FILE)}) if as_json else emit([str(home() / FILE)])

@@ -8,11 +8,12 @@ nobody but the person, whatever the mode.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import Awaitable, Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from recollect.agent.around import Around
 from recollect.agent.hooks import CommandHook, Hook, Hooks
@@ -28,22 +29,30 @@ from recollect.settings import HookCommand, home
 from recollect.store.contract import Project
 from recollect.toolkinds import object_of
 from recollect.tools.contract import Tool
-from recollect.tools.editing import replace, write_file
-from recollect.tools.listing import glob, list_directory
 from recollect.tools.monitoring import system_monitor
-from recollect.tools.noting import make_save_memory, note, todo
-from recollect.tools.reading import read_file
-from recollect.tools.recalling import recall, search_history
-from recollect.tools.rules import judge, rules, tightened
-from recollect.tools.sandbox import GUARDED, Guard
-from recollect.tools.searching import search_file_content
-from recollect.tools.shell import Commands, shell_tools
+from recollect.tools.offered import (
+    glob,
+    list_directory,
+    make_save_memory,
+    note,
+    read_file,
+    recall,
+    replace,
+    search_file_content,
+    search_history,
+    shell_tools,
+    todo,
+    write_file,
+)
 from recollect.workspace.configuring import Configured, budget_for, elision_rules
 from recollect.workspace.environment import initial_message, surroundings
-from recollect.workspace.facts import save_fact
 from recollect.workspace.limits import learnt
 from recollect.workspace.memory import Sources, read_memory
 from recollect.workspace.trust import is_trusted
+
+if TYPE_CHECKING:
+    from recollect.tools.rules import Rules
+    from recollect.tools.shell import Commands
 
 MEMORY = "AGENTS.md"
 SMALL = 16_384  # tokens of a window that has no room for the tools that are rarely used
@@ -57,13 +66,39 @@ INSTRUCTIONS = (
 _FREE = frozenset({"note", "todo", "task"})  # they do nothing but what is asked for elsewhere
 
 
-class Folder(NamedTuple):
+class LateCommands:
+    """The commands of a session, made for the first that is run; closing ends what it began."""
+
+    def __init__(self, found: Configured) -> None:
+        self._found = found
+        self._made: Commands | None = None
+
+    def __call__(self) -> Commands:
+        if self._made is None:
+            self._made = _commands(self._found)
+        return self._made
+
+    async def close(self) -> None:
+        if self._made is not None:
+            await self._made.close()
+
+
+def _commands(found: Configured) -> Commands:
+    from recollect.tools.sandbox import GUARDED, Guard
+    from recollect.tools.shell import Commands
+
+    named = found.settings.agent.memory_files
+    more = tuple(Guard(name, "socket") for name in named if all(name != g.path for g in GUARDED))
+    return Commands(network=found.settings.permissions.network, guarded=(*GUARDED, *more))
+
+
+class Folder(msgspec.Struct, frozen=True):
     """Where the agent works, and what is in force there."""
 
     cwd: Path
     found: Configured
     project: Project
-    commands: Commands
+    commands: LateCommands
     hooks: Hooks
 
 
@@ -94,7 +129,7 @@ def equip(model: Model, where: Folder, *, max_turns: int | None = None) -> Agent
         editor=Path(editor).expanduser() if editor else None,
         locale=surroundings(root).locale,
     )
-    return dataclasses.replace(agent, tools=(*agent.tools, *more), aside=around)
+    return msgspec.structs.replace(agent, tools=(*agent.tools, *more), aside=around)
 
 
 def _helper(agent: Agent, where: Folder) -> Tool:
@@ -105,12 +140,6 @@ def _helper(agent: Agent, where: Folder) -> Tool:
 def _profile(model: Model) -> Profile:
     # a model of the person's own has a profile that its name does not tell
     return model.chosen.profile if isinstance(model, HttpModel) else profile_of(model.name)
-
-
-def commands_for(found: Configured) -> Commands:
-    named = found.settings.agent.memory_files
-    more = tuple(Guard(name, "socket") for name in named if all(name != g.path for g in GUARDED))
-    return Commands(network=found.settings.permissions.network, guarded=(*GUARDED, *more))
 
 
 def hooks_for(found: Configured, *more: Hook, tell: Callable[[str], None]) -> Hooks:
@@ -129,7 +158,7 @@ def _hook(given: HookCommand, *, of_project: bool = False) -> CommandHook:
     )
 
 
-def tools_for(commands: Commands, *, small: bool = False) -> tuple[Tool, ...]:
+def tools_for(commands: Callable[[], Commands], *, small: bool = False) -> tuple[Tool, ...]:
     """All tools, or those that a small window has room for beside a conversation."""
     files = (read_file, write_file, replace, list_directory, search_file_content)
     first = (*files, *shell_tools(commands), recall)
@@ -140,6 +169,8 @@ def tools_for(commands: Commands, *, small: bool = False) -> tuple[Tool, ...]:
 
 
 async def _save(fact: str) -> str:
+    from recollect.workspace.facts import save_fact
+
     return await asyncio.to_thread(save_fact, home() / MEMORY, fact)
 
 
@@ -149,14 +180,18 @@ async def _save(fact: str) -> str:
 def permission(found: Configured) -> Permit:
     """What may be done when nobody can be asked."""
     given = found.settings.permissions
-    own = rules(allow=given.allow, ask=given.ask, deny=given.deny, mode=given.mode)
-    in_force = tightened(own, rules(ask=found.project_ask, mode=given.mode))
+    in_force = cache(partial(_rules, found))
+    if given.allow or given.ask or given.deny or found.project_ask:
+        in_force()  # a rule that cannot be read is told before anybody is asked
 
     async def permit(tool: Tool, call: ToolCall) -> str:
         if tool.effect == "read" or tool.name in _FREE:
             return ""
         if tool.name == "run_shell_command":
-            verdict = judge(_command(call), in_force, interactive=False, root=str(found.root))
+            from recollect.tools.rules import judge
+
+            root = str(found.root)
+            verdict = judge(_command(call), in_force(), interactive=False, root=root)
             if verdict.decision == "allow":
                 return ""
             return f"not allowed: {verdict.reason}; [permissions] in the settings decides"
@@ -168,6 +203,14 @@ def permission(found: Configured) -> Permit:
         )
 
     return permit
+
+
+def _rules(found: Configured) -> Rules:
+    from recollect.tools.rules import rules, tightened
+
+    given = found.settings.permissions
+    own = rules(allow=given.allow, ask=given.ask, deny=given.deny, mode=given.mode)
+    return tightened(own, rules(ask=found.project_ask, mode=given.mode))
 
 
 def _command(call: ToolCall) -> str:

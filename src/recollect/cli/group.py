@@ -9,7 +9,7 @@ from typing import Literal
 import click
 
 from recollect import __version__
-from recollect.cli.options import examples, store_option
+from recollect.cli.options import examples, question, store_option
 
 COMMANDS = {
     "ask": "recollect.cli.ask:ask",
@@ -129,6 +129,4 @@ def recollect(
 
 def _prompt(said: str | None) -> str:
     """What was said, and what is piped in behind it."""
-    from recollect.cli.ask import question
-
     return question((said,) if said else ())

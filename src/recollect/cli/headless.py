@@ -6,12 +6,10 @@ allows it nothing is changed and nothing is run: there is nobody to ask.
 
 from __future__ import annotations
 
-import json
-import shlex
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -19,10 +17,9 @@ from recollect.agent.asking import Answered, added_up
 from recollect.agent.progress import AgentEvent, Finished, Learnt, Looping
 from recollect.agent.room import MadeRoom
 from recollect.agent.working import Calling, Ran, ToolStopped
-from recollect.cli.asking import SMALL
 from recollect.cli.opening import short_session, use_store
 from recollect.cli.playing import Played, Watcher, Wish, play
-from recollect.cli.terminal import complain, mention, status, warn
+from recollect.cli.terminal import complain, fetching, mention, status, warn
 from recollect.cli.text import cut, harmless, many, one_line
 from recollect.codecs.wire import Delta
 from recollect.entries import Text, ToolResult
@@ -38,7 +35,6 @@ from recollect.errors import (
 from recollect.models.client import HttpModel
 from recollect.models.contract import Retrying
 from recollect.models.opening import open_model
-from recollect.models.weights import bar
 from recollect.profiles import EMBEDDED, cost_of
 from recollect.store.contract import Session
 from recollect.store.sqlite import SqliteStore
@@ -57,7 +53,7 @@ WAITING = "waiting for a reply"
 SHORT = 12  # digits of an id: enough, also while nothing can be looked up
 
 
-class Outcome(NamedTuple):
+class Outcome(msgspec.Struct, frozen=True):
     code: int
     document: dict[str, Any]
 
@@ -95,7 +91,9 @@ class _Seen:
         """The command that goes on in this session."""
         if self.session is None or not self._lasts:
             return ""
-        where = f" --store {shlex.quote(str(self._file))}" if self._file is not None else ""
+        from shlex import quote
+
+        where = f" --store {quote(str(self._file))}" if self._file is not None else ""
         return f'`recollect -r {session or self.session.id[:SHORT]}{where} -p "…"` goes on'
 
 
@@ -106,8 +104,10 @@ def run(wish: Wish, file: Path | None) -> int:
         found = configured(Path.cwd())
         for told in found.told:
             warn(told)
-        model = open_model(wish.model, found.settings, progress=bar(sys.stderr))
+        model = open_model(wish.model, found.settings, progress=fetching())
         if model.chosen.asked_as == EMBEDDED and wish.format == "text" and not wish.latest:
+            from recollect.cli.asking import SMALL
+
             mention(SMALL)
         make = wish.session is None and not wish.latest
         watcher = Watcher(seen.begun, seen.event, warn)
@@ -201,16 +201,18 @@ def _print_event(event: AgentEvent) -> None:
     elif isinstance(event, Ran):
         _print({"type": "tool_result", "result": msgspec.to_builtins(event.result)})
     elif isinstance(event, Retrying):
-        _print({"type": "retrying", **event._asdict()})
+        _print({"type": "retrying", **msgspec.structs.asdict(event)})
     elif isinstance(event, MadeRoom):
         _print({"type": "made_room", "before": event.before, "after": event.after})
     elif isinstance(event, Learnt):
-        _print({"type": "learnt", **event._asdict()})
+        _print({"type": "learnt", **msgspec.structs.asdict(event)})
     elif isinstance(event, Looping):
         _print({"type": "loop", "what": event.loop.what, "stopped": event.stopped})
 
 
 def _print(value: dict[str, Any]) -> None:
+    import json
+
     sys.stdout.write(json.dumps(value) + "\n")
     sys.stdout.flush()
 

@@ -1,7 +1,9 @@
-"""What the commands have in common: options, the Examples section of a help text, dates."""
+"""What the commands have in common: options, the Examples section of a help text, dates, and what a
+person asks, in words or through a pipe."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -9,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 F = TypeVar("F", bound=Callable[..., Any])
+MAX_INPUT = 20_000_000  # characters of a question
 
 
 def store_option(command: F) -> F:
@@ -50,3 +53,18 @@ class When(click.ParamType[int]):
             return parse(str(value))
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+
+def question(words: tuple[str, ...]) -> str:
+    """The arguments, and what is piped in behind them; `-` alone is what is piped in."""
+    said = " ".join(words).strip()
+    piped = ""
+    if said == "-" or not (sys.stdin is None or sys.stdin.isatty()):
+        piped = sys.stdin.read(MAX_INPUT + 1)
+    said = "" if said == "-" else said
+    whole = "\n\n".join(filter(None, (said, piped.strip("\n"))))
+    if len(whole) > MAX_INPUT:
+        raise click.UsageError(f"A question of more than {MAX_INPUT:,} characters is refused.")
+    if not whole.strip():
+        raise click.UsageError("What is wanted? A question or a prompt is missing.")
+    return whole

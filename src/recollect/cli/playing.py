@@ -11,18 +11,20 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import msgspec
 
 from recollect.agent.asking import Answered, Conversation, added_up, said, text_of
 from recollect.agent.events import SessionEnd, SessionStart
 from recollect.agent.loop import Refused
 from recollect.agent.progress import AgentEvent, Finished, Learnt
 from recollect.agent.room import asking, caught_up
-from recollect.agent.tasks import link_in, spent_in
+from recollect.agent.tasks import TASK
 from recollect.agent.working import Ran
-from recollect.cli.equipment import Folder, commands_for, equip, hooks_for, opening
+from recollect.cli.equipment import Folder, LateCommands, equip, hooks_for, opening
 from recollect.cli.text import one_line
-from recollect.entries import Entry, Message, Usage
+from recollect.entries import Entry, Message, ToolResult, Usage
 from recollect.errors import ModelError, NoKey, NotFound, UnknownModel
 from recollect.models.client import HttpModel
 from recollect.models.opening import open_model
@@ -34,7 +36,6 @@ from recollect.tokens import counter_for
 from recollect.view.view import View
 from recollect.workspace.configuring import Configured
 from recollect.workspace.limits import learn
-from recollect.workspace.mentions import prompt_parts
 from recollect.workspace.project import identify
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ HELPERS = 300  # entries that a sub-agent's session has at most, by far
 HURRY = 1.0  # seconds for hooks to hear of an interruption
 
 
-class Wish(NamedTuple):
+class Wish(msgspec.Struct, frozen=True):
     """What the person asked for."""
 
     prompt: str
@@ -60,7 +61,7 @@ class Wish(NamedTuple):
     lasts: bool = True  # the store is there when it is over
 
 
-class Watcher(NamedTuple):
+class Watcher(msgspec.Struct, frozen=True):
     """Who is told: which session it is, every event, and what a person should know."""
 
     begun: Callable[[Session], None]
@@ -68,7 +69,7 @@ class Watcher(NamedTuple):
     warn: Callable[[str], None]
 
 
-class Played(NamedTuple):
+class Played(msgspec.Struct, frozen=True):
     finished: Finished
     text: str  # of the last reply
     model: HttpModel
@@ -80,12 +81,11 @@ async def play(
 ) -> Played:
     """`first` is the model that is asked unless another is chosen."""
     project = identify(Path.cwd())  # asks git, so once
-    session, source = await _session(store, wish, project)
-    watcher.begun(session)
-    async with _around(store, session, project, found, watcher) as where:
-        talk = await _talk(store, session, source, first.name, where, watcher)
-        parts = await prompt_parts(wish.prompt, (where.cwd, found.root))
-        message: Message | None = Message(role="user", parts=parts)
+    begun = await _begun(store, wish, project, found, watcher)
+    watcher.begun(begun.session)
+    async with _around(store, begun.session, project, found, watcher) as where:
+        talk = await _talk(store, begun, first.name, where)
+        message: Message | None = await _prompt(wish.prompt, (where.cwd, found.root))
         down: set[str] = set()
         while True:
             name = await _choose(talk.view, message, wish, found.settings, first, down, watcher)
@@ -99,6 +99,21 @@ async def play(
                 why = one_line(str(error))[:200]
                 watcher.warn(f"{name} cannot be asked ({why}); asking another model")
             talk, message = await caught_up(talk), None  # the prompt is in the log
+
+
+async def _prompt(text: str, folders: tuple[Path, ...]) -> Message:
+    if "@" not in text:
+        return said(text)
+    from recollect.workspace.mentions import prompt_parts
+
+    return Message(role="user", parts=await prompt_parts(text, folders))
+
+
+def _with_task(spent: Usage, result: ToolResult) -> Usage:
+    from recollect.agent.delegating import spent_in
+
+    given = spent_in(result)
+    return spent if given is None else added_up(spent, given.usage)
 
 
 async def _answered(
@@ -117,8 +132,8 @@ async def _answered(
                 watcher.event(event)
                 if isinstance(event, Answered):
                     last = text_of(event.message)
-                elif isinstance(event, Ran) and (given := spent_in(event.result)) is not None:
-                    spent = added_up(spent, given.usage)
+                elif isinstance(event, Ran) and event.call.name == TASK:
+                    spent = _with_task(spent, event.result)
                 elif isinstance(event, Learnt):
                     learn(event.model, event.window)
                 elif isinstance(event, Finished):
@@ -130,14 +145,24 @@ async def _answered(
 # --- the session -------------------------------------------------------------------------------
 
 
-async def _session(store: Store, wish: Wish, project: Project) -> tuple[Session, Source]:
+class _Begun(msgspec.Struct, frozen=True):
+    session: Session
+    source: Source
+    entries: tuple[Entry, ...] = ()  # of a new one: what it begins with
+
+
+async def _begun(
+    store: Store, wish: Wish, project: Project, found: Configured, watcher: Watcher
+) -> _Begun:
     session = await _earlier(store, wish, project)
-    if session is None:
-        title = one_line(wish.prompt)[:TITLE]
-        return await store.create(project=project, title=title), "new"
-    if wish.fork:
-        return await store.fork(session.id), "forked"
-    return session, "resumed"
+    if session is not None and wish.fork:
+        return _Begun(await store.fork(session.id), "forked")
+    if session is not None:
+        return _Begun(session, "resumed")
+    messages = await opening(Path.cwd(), found, watcher.warn)
+    created = await store.create(project=project, title=one_line(wish.prompt)[:TITLE])
+    entries = await store.append(created.id, messages, parent=None)
+    return _Begun(created, "new", entries)
 
 
 async def _earlier(store: Store, wish: Wish, project: Project) -> Session | None:
@@ -155,19 +180,21 @@ async def _is_helpers(store: Store, session: Session) -> bool:
     """Whether it is a sub-agent's, which a crash can leave as the newest one."""
     if session.entries > HELPERS:
         return False
+    from recollect.agent.delegating import link_in
+
     first, *_ = await store.path(session.id) or (None,)
     link = link_in(first.body) if first is not None else None
     return link is not None and link.to == "parent"
 
 
-async def _talk(
-    store: Store, session: Session, source: Source, model: str, where: Folder, watcher: Watcher
-) -> Conversation:
-    view = await resume(store, session.id, counter=counter_for(model))
+async def _talk(store: Store, begun: _Begun, model: str, where: Folder) -> Conversation:
+    session, counter = begun.session, counter_for(model)
+    if begun.source == "new":
+        view = View.fold(counter=counter).append(*begun.entries)
+    else:
+        view = await resume(store, session.id, counter=counter)
     talk = Conversation(store, session.id, view)
-    if source == "new":
-        talk = await talk.append(*await opening(where.cwd, where.found, watcher.warn))
-    started = SessionStart(session=session.id, time=now(), source=source)
+    started = SessionStart(session=session.id, time=now(), source=begun.source)
     decision = await where.hooks.fire(started)
     if not decision.allowed:
         raise Refused(f"a hook refused the session: {decision.reason}")
@@ -191,7 +218,7 @@ async def _around(
         mirror.start()
     more = (mirror.hook(),) if mirror is not None else ()
     hooks = hooks_for(found, *more, tell=watcher.warn)
-    commands = commands_for(found)
+    commands = LateCommands(found)
     reason = "done"
     try:
         yield Folder(folder, found, project, commands, hooks)

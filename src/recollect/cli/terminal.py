@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
-import shutil
-import signal
-import subprocess
 import sys
-from collections.abc import Iterable, Iterator
-from typing import IO, Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from typing import IO, Any
 
 import click
 
@@ -24,10 +21,11 @@ from recollect.cli.text import cut, harmless, one_line
 DEFAULT_PAGER = "less -FRX"
 
 
-class Ink(NamedTuple):
+class Ink:
     """Styles text, or leaves it as it is where colours are not wanted."""
 
-    on: bool
+    def __init__(self, *, on: bool) -> None:
+        self.on = on
 
     def __call__(self, text: str, **style: Any) -> str:
         return click.style(text, **style) if self.on and text else text
@@ -50,7 +48,13 @@ def ink(stream: IO[str] | None = None) -> Ink:
 
 def width() -> int | None:
     """The terminal's columns; None when nobody looks at a terminal and nothing need be cut."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    return _columns() if sys.stdout.isatty() else None
+
+
+def _columns() -> int:
+    from shutil import get_terminal_size
+
+    return get_terminal_size().columns
 
 
 def complain(message: str) -> None:
@@ -70,9 +74,24 @@ def mention(message: str) -> None:
 def status(message: str) -> None:
     """How far it is, on a line that the next one replaces; an empty one takes it away."""
     if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
-        room = shutil.get_terminal_size().columns - 1
+        room = _columns() - 1
         sys.stderr.write(f"\r{cut(one_line(message), room)}\x1b[K")
         sys.stderr.flush()
+
+
+def fetching() -> Callable[[int, int], None]:
+    """Shows how much of how much is there; drawn, and loaded, when something is fetched."""
+
+    @cache
+    def drawn() -> Callable[[int, int], None]:
+        from recollect.models.weights import bar
+
+        return bar(sys.stderr)
+
+    def show(done: int, total: int) -> None:
+        drawn()(done, total)
+
+    return show
 
 
 def _tell(message: str) -> None:
@@ -95,6 +114,8 @@ def emit(lines: Iterable[str]) -> None:
         for line in lines:
             sys.stdout.write(line + "\n")
         return
+    import subprocess
+
     env = {"LESS": "FRX", "LESSCHARSET": "utf-8", **os.environ}
     pager = subprocess.Popen(  # noqa: S603 - the person's own pager
         command, stdin=subprocess.PIPE, env=env, encoding="utf-8", errors="backslashreplace"
@@ -110,6 +131,9 @@ def emit(lines: Iterable[str]) -> None:
 
 
 def _pager() -> list[str]:
+    import shlex
+    import shutil
+
     given = os.environ.get("PAGER", DEFAULT_PAGER)
     try:
         command = shlex.split(given)
@@ -120,6 +144,8 @@ def _pager() -> list[str]:
 
 @contextlib.contextmanager
 def _interrupts_belong_to_the_pager() -> Iterator[None]:
+    import signal
+
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield

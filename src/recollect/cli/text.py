@@ -10,19 +10,22 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import cache
 
-_OBEYED = re.compile(
+_OBEYED = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
     "\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff]"
 )
-_BLANK = re.compile(r"\s+")
+_compiled = cache(re.compile)
 _ZERO_WIDTH = ("Mn", "Me", "Cf")
 GAP = "  "
 
 
 def harmless(text: str) -> str:
     """The text with everything made visible that cannot be seen, but for tabs and line ends."""
-    return _OBEYED.sub(_visible, text.replace("\r\n", "\n"))
+    if text.isprintable():  # most often; nothing that is obeyed is
+        return text
+    return _compiled(_OBEYED).sub(_visible, text.replace("\r\n", "\n"))
 
 
 def _visible(match: re.Match[str]) -> str:
@@ -37,7 +40,7 @@ def _visible(match: re.Match[str]) -> str:
 
 
 def one_line(text: str) -> str:
-    return harmless(_BLANK.sub(" ", text).strip())
+    return harmless(" ".join(text.split()))
 
 
 def columns(text: str) -> int:

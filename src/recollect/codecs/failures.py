@@ -88,9 +88,7 @@ _OVERFLOW_PHRASES = (
 )
 # Numbers that are not the window: by how much a prompt is too long (Ollama), what was added up
 # (Anthropic), how much was to be written (vLLM).
-_NOT_THE_WINDOW = re.compile(
-    r"\bby \d[\d,]{0,15} tokens?\b|\d{1,12} \+ \d{1,12} (?=>)|too large: \d{1,12}"
-)
+_NOT_THE_WINDOW = r"\bby \d[\d,]{0,15} tokens?\b|\d{1,12} \+ \d{1,12} (?=>)|too large: \d{1,12}"
 
 
 def failure(said: str, status: int = 0, kind: str = "") -> ProviderFailed:
@@ -101,7 +99,7 @@ def failure(said: str, status: int = 0, kind: str = "") -> ProviderFailed:
     text = printable(said) or printable(kind) or "no reason was given"
     limited = status == 429 or _says(words, _RATE_PHRASES)
     if not limited and (_overflows(words) or _says(kind, _OVERFLOW_PHRASES)):
-        about = _NOT_THE_WINDOW.sub("", words)
+        about = re.sub(_NOT_THE_WINDOW, "", words)
         limit = limit_in(about)
         return Overflow(text, status, limit, asked_in(about, limit) if limit is not None else None)
     if status in (401, 403) or kind in _KEY_KINDS or _says(words, _KEY_PHRASES):

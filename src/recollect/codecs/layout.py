@@ -6,7 +6,6 @@ What was laid out only grows at its end: the last message may still be joined by
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -52,15 +51,14 @@ class Draft(msgspec.Struct, gc=False):
         return message
 
 
-@dataclass(slots=True)
-class Layout:
+class Layout(msgspec.Struct):
     """Puts pieces and results in the order and under the roles that the shape asks for."""
 
     shape: Shape
     trace: list[Fix]
     messages: Sequence[Message]
     spoken: bool  # whether anything but instructions came
-    done: list[Message] = field(default_factory=list)
+    done: list[Message] = []
     last: Draft | None = None  # may still grow
 
     def reopen(self, message: Message, lane: Lane) -> None:

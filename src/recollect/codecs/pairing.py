@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from functools import cache
 from typing import Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -41,8 +41,9 @@ INTERRUPTED = "[this call was interrupted: its outcome is unknown, and it was no
 _SHOWN = 40  # characters of foreign text in a line of the trace
 _ROOM = 8  # characters of an id that a suffix may take
 _K = TypeVar("_K", bound=Hashable)
-_ACCEPTED = {"ascii": re.compile(r"[!-~]+"), "word": re.compile(r"[A-Za-z0-9_-]+")}
-_REFUSED = {"ascii": re.compile(r"[^!-~]"), "word": re.compile(r"[^A-Za-z0-9_-]")}
+_ACCEPTED = {"ascii": r"[!-~]+", "word": r"[A-Za-z0-9_-]+"}
+_REFUSED = {"ascii": r"[^!-~]", "word": r"[^A-Za-z0-9_-]"}
+_compiled = cache(re.compile)
 
 
 class Fix(msgspec.Struct, frozen=True):
@@ -60,7 +61,9 @@ def shown(text: str) -> str:
 
 
 def id_is_accepted(id_: str, shape: Shape) -> bool:
-    return len(id_) <= shape.id_limit and bool(_ACCEPTED[shape.id_characters].fullmatch(id_))
+    return len(id_) <= shape.id_limit and bool(
+        _compiled(_ACCEPTED[shape.id_characters]).fullmatch(id_)
+    )
 
 
 class Asked(msgspec.Struct, gc=False):
@@ -89,15 +92,14 @@ class Asked(msgspec.Struct, gc=False):
         return msgspec.structs.replace(answer, call_id=call.id, name=call.name)
 
 
-@dataclass(slots=True)
-class Names:
+class Names(msgspec.Struct):
     """Which ids are given away, and what must be known to take the newest of them back."""
 
-    taken: set[str] = field(default_factory=set)
-    known: set[str] = field(default_factory=set)  # ids as they came, where they are not sent so
-    suffixes: dict[str, int] = field(default_factory=dict)  # of each stem, the last one used
-    _given: list[tuple[int, str, str, int]] = field(default_factory=list)
-    _heard: list[tuple[int, str]] = field(default_factory=list)
+    taken: set[str] = set()  # a new one for each, as msgspec has it; so with the others
+    known: set[str] = set()  # ids as they came, where they are not sent so
+    suffixes: dict[str, int] = {}  # of each stem, the last one used
+    _given: list[tuple[int, str, str, int]] = []
+    _heard: list[tuple[int, str]] = []
 
     def hear(self, id_: str, message: int) -> None:
         """An id as it came."""
@@ -135,17 +137,16 @@ class Names:
         heard.clear()
 
 
-@dataclass(slots=True)
-class Pairing:
+class Pairing(msgspec.Struct):
     """The calls read so far, and who of them waits for an answer."""
 
     shape: Shape
     trace: list[Fix]
     names: Names
     run: int = 0  # grows when anybody but the model speaks
-    _by_id: dict[str, list[Asked]] = field(default_factory=dict)
-    _by_name: dict[str, list[Asked]] = field(default_factory=dict)
-    _by_both: dict[tuple[str, str], list[Asked]] = field(default_factory=dict)
+    _by_id: dict[str, list[Asked]] = {}
+    _by_name: dict[str, list[Asked]] = {}
+    _by_both: dict[tuple[str, str], list[Asked]] = {}
 
     def name(self, call: ToolCall, message: int) -> str:
         """The id under which this call is sent."""
@@ -205,7 +206,7 @@ class Pairing:
     def _accepted(self, id_: str) -> str:
         if id_is_accepted(id_, self.shape):
             return id_
-        return _REFUSED[self.shape.id_characters].sub("_", id_[: self.shape.id_limit])
+        return _compiled(_REFUSED[self.shape.id_characters]).sub("_", id_[: self.shape.id_limit])
 
 
 def _push(waiting: dict[_K, list[Asked]], key: _K, asked: Asked) -> None:

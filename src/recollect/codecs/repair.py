@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -49,7 +48,7 @@ def repair(messages: Sequence[Message], shape: Shape) -> Repaired:
     return Repaired((*made.settled, *made.open), (*made.fixes, *made.open_fixes))
 
 
-class Step(NamedTuple):
+class Step(msgspec.Struct, frozen=True):
     """What one more look at the messages gave."""
 
     settled: list[Message]  # follow those of earlier steps, and never change again

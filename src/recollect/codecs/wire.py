@@ -54,7 +54,7 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     stream: bool = True
 
 
-class Frame(NamedTuple):
+class Frame(msgspec.Struct, frozen=True):
     """The bytes around the messages of a request."""
 
     before: bytes
@@ -63,7 +63,7 @@ class Frame(NamedTuple):
     fixes: tuple[Fix, ...] = ()
 
 
-class Written(NamedTuple):
+class Written(msgspec.Struct, frozen=True):
     """A message as elements of the wire's list, joined by commas."""
 
     data: bytes

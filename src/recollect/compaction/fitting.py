@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import msgspec
 
+from recollect.compaction.budget import MAX_SNAPSHOT, MIN_SNAPSHOT, Budget
 from recollect.compaction.proposing import (
-    MAX_SNAPSHOT,
-    MIN_SNAPSHOT,
-    Budget,
     Pieces,
     Proposal,
     Words,

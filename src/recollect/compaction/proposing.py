@@ -13,35 +13,14 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
+from recollect.compaction.budget import MIN_SNAPSHOT, Budget
 from recollect.compaction.splitting import Cut, cuts
 from recollect.entries import Compaction, CompactionStatus, Entry, Message, Text, ToolCall
-from recollect.tokens import profile_of
 from recollect.view.log import ACKNOWLEDGEMENT
 from recollect.view.state import partners
 from recollect.view.view import Item, View
 
 Trigger: TypeAlias = Literal["manual", "auto", "overflow", "import"]
-MIN_SNAPSHOT, MAX_SNAPSHOT = 300, 8_000  # tokens
-
-
-class Budget(msgspec.Struct, frozen=True):
-    """Tokens. `threshold` is where compaction begins, `target` what it has to reach."""
-
-    window: int
-    threshold: int
-    target: int
-    snapshot: int
-
-    @staticmethod
-    def of(model: str = "", *, target: int | None = None) -> Budget:
-        profile = profile_of(model)
-        goal = target if target is not None else profile.threshold * 8 // 10
-        return Budget(
-            profile.window,
-            profile.threshold if target is None else target,
-            goal,
-            min(MAX_SNAPSHOT, max(1_000, goal // 5)),
-        )
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -63,10 +42,6 @@ class Proposal(msgspec.Struct, frozen=True):
     @property
     def works(self) -> bool:
         return self.compaction.status == "COMPRESSED"
-
-
-def is_due(view: View, budget: Budget) -> bool:
-    return view.tokens > budget.threshold
 
 
 def may_ask_again(view: View) -> bool:

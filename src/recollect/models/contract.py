@@ -10,7 +10,9 @@ task, and the model stops at once. Nothing is asked again in silence once someth
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
+
+import msgspec
 
 from recollect.codecs.wire import Delta, Prompt
 from recollect.entries import Message
@@ -20,7 +22,7 @@ from recollect.view.view import View
 Shown: TypeAlias = View | Sequence[Message]
 
 
-class Retrying(NamedTuple):
+class Retrying(msgspec.Struct, frozen=True):
     """The model will be asked again, after `delay` seconds."""
 
     reason: str

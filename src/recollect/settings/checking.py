@@ -62,7 +62,7 @@ def check(settings: Settings) -> None:
 def _check_model(name: str, model: OwnModel) -> None:
     _check_url(f"models.{name}.url", model.url, ("http", "https"))
     _check_headers(f"models.{name}.headers", model.headers)
-    if model.key and not _VARIABLE.fullmatch(model.key):
+    if model.key and not re.fullmatch(_VARIABLE, model.key):
         # the value is not repeated: it may be the key itself
         raise Wrong(
             "key",
@@ -101,9 +101,9 @@ def _check_hook(hook: HookCommand) -> None:
 
 
 # Keys have small letters or dashes, or are long runs of letters and digits; variables are neither.
-_VARIABLE = re.compile(r"(?=[^0-9]*[0-9]?[^0-9]*[0-9]?[^0-9]*[0-9]?[^0-9]*\Z)[A-Z_][A-Z0-9_]{0,63}")
-_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
-_HEADER_VALUE = re.compile(r"[\t -~]{0,8000}")
+_VARIABLE = r"(?=[^0-9]*[0-9]?[^0-9]*[0-9]?[^0-9]*[0-9]?[^0-9]*\Z)[A-Z_][A-Z0-9_]{0,63}"
+_HEADER_NAME = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}"
+_HEADER_VALUE = r"[\t -~]{0,8000}"
 
 
 def _check_url(key: str, url: str, schemes: tuple[str, ...]) -> None:
@@ -124,7 +124,7 @@ def _check_url(key: str, url: str, schemes: tuple[str, ...]) -> None:
 
 def _check_headers(key: str, headers: dict[str, str]) -> None:
     for name, value in headers.items():
-        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+        if not re.fullmatch(_HEADER_NAME, name) or not re.fullmatch(_HEADER_VALUE, value):
             raise Wrong(name, f"`{shown(key)}` has a header that HTTP cannot carry")
 
 

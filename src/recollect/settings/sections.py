@@ -4,7 +4,8 @@ A default here is the only place where it stands; `docs/settings.md` repeats it,
 the two. What cannot be said by a type alone is checked in `recollect.settings.checking`.
 """
 
-from __future__ import annotations
+# Without `from __future__ import annotations`: msgspec reads them for every settings file, and
+# texts it would have to compile one by one.
 
 from typing import Annotated, Literal, TypeAlias
 

@@ -7,25 +7,26 @@ result can be encoded and shown anywhere. Cutting never makes a text longer than
 from __future__ import annotations
 
 import re
+from functools import cache
 
-_TERMINAL = re.compile(r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|\][^\x07\x1b]{0,2000}+(?:\x07|\x1b\\)|[@-_])")
-_CONTROL = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]"
-)
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_SPACES = re.compile(r"\s+")
+_TERMINAL = r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|\][^\x07\x1b]{0,2000}+(?:\x07|\x1b\\)|[@-_])"
+_CONTROL = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]"
+_SURROGATE = "[\ud800-\udfff]"
+_compiled = cache(re.compile)
 
 
 def clean(text: str) -> str:
+    if text.isprintable():  # nothing that is removed is
+        return text
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if "\x1b" in text:
-        text = _TERMINAL.sub("", text)
-    return _SURROGATE.sub("\ufffd", _CONTROL.sub("", text))
+        text = _compiled(_TERMINAL).sub("", text)
+    return _compiled(_SURROGATE).sub("\ufffd", _compiled(_CONTROL).sub("", text))
 
 
 def one_line(text: str, most: int) -> str:
     """The text as one line of at most `most` characters, cut at its end."""
-    return clip(_SPACES.sub(" ", clean(text[: 4 * most + 400])).strip(), most)
+    return clip(" ".join(clean(text[: 4 * most + 400]).split()), most)
 
 
 def clip(text: str, most: int) -> str:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import apsw
+import msgspec
 
 from recollect.entries import Body, Message, Text, Title
 from recollect.errors import AlreadyExists, BadInput, UnknownEntry, UnknownSession
@@ -23,7 +23,7 @@ from recollect.store.schema import LINE_BITS, LINE_FULL
 TITLE_CHARACTERS = 80
 
 
-class Head(NamedTuple):
+class Head(msgspec.Struct, frozen=True):
     """Where a session stands: the key to append after, and the line that appends go to."""
 
     line: int

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import struct
 import time
 from pathlib import Path
@@ -79,7 +78,9 @@ def report_loss(path: Path, db: apsw.Connection, expected: int) -> list[str]:
             return []
         time.sleep(0.02)  # another process may be in the middle of its commit
     aside = journal(path).with_name(f"{path.name}-wal.damaged-{time.time_ns()}")
-    shutil.copyfile(journal(path), aside)
+    from shutil import copyfile
+
+    copyfile(journal(path), aside)
     aside.chmod(0o600)
     with contextlib.suppress(apsw.Error):  # so that the next open does not find the same again
         db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)

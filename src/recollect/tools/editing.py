@@ -12,20 +12,14 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from recollect.tools.contract import Place, ToolFailed, tool
+from recollect.tools.contract import Place, ToolFailed
 from recollect.tools.differing import nearest_lines, unified_diff
 from recollect.tools.opening import MAX_BYTES, read_whole, real_path, write_whole
 from recollect.tools.walking import located, quoted
 
 
-@tool("write")
-async def write_file(file_path: str, content: str, *, place: Place) -> str:
-    """Writes a file, a new one or instead of what is there. Missing folders are made. For small
-    changes use replace.
-
-    file_path: the file, absolute or from the project's folder
-    content: everything that is to be in it
-    """
+async def write(file_path: str, content: str, place: Place) -> str:
+    """Carries out `write_file`."""
     data = _bytes_of(content)
     before, path = await asyncio.to_thread(_found, place.roots, file_path)
     if before == data:
@@ -43,23 +37,10 @@ async def write_file(file_path: str, content: str, *, place: Place) -> str:
     return f"Wrote {quoted(path)} ({size}):\n{diff}"
 
 
-@tool("write")
-async def replace(
-    file_path: str,
-    old_string: str,
-    new_string: str,
-    expected_replacements: int = 1,
-    *,
-    place: Place,
+async def edit(
+    file_path: str, old_string: str, new_string: str, expected_replacements: int, place: Place
 ) -> str:
-    """Replaces a text in a file, exactly as it stands there. Give enough lines around it that it
-    is unique, or say how often it is expected.
-
-    file_path: the file, absolute or from the project's folder
-    old_string: what stands there now, with its spaces and line breaks, without line numbers
-    new_string: what shall stand there instead
-    expected_replacements: how often old_string stands there; all of them are replaced
-    """
+    """Carries out `replace`."""
     before, path = await asyncio.to_thread(_found, place.roots, file_path)
     if before is None:
         raise ToolFailed(f"{quoted(path)} does not exist; write_file makes new files")

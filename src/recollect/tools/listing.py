@@ -8,7 +8,6 @@ and time, and a result says when one of these bounds cut it.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import stat
 import time
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from recollect.settings import home
-from recollect.tools.contract import Place, ToolFailed, tool
+from recollect.tools.contract import ToolFailed
 from recollect.tools.matching import Glob, glob_of
 from recollect.tools.opening import (
     Opened,
@@ -166,15 +165,6 @@ def _own_folder() -> tuple[int, int] | None:
 # --- tools -------------------------------------------------------------------------------------
 
 
-@tool("read")
-async def list_directory(path: str = ".", *, place: Place) -> str:
-    """Lists what is directly in a folder: folders first, then files with their sizes.
-
-    path: the folder, absolute or from the project's folder; that one itself when it is left out
-    """
-    return await asyncio.to_thread(listing, place.roots, path)
-
-
 def listing(roots: Sequence[Path], path: str) -> str:
     """A folder as the model sees it; `read_file` gives the same for a folder."""
     folders: list[str] = []
@@ -214,17 +204,6 @@ def _line(folder: int, name: str, *, is_folder: bool) -> str:
     return f"{quoted(name)} ({info.st_size:,} bytes)"
 
 
-@tool("read")
-async def glob(pattern: str, path: str = ".", *, place: Place) -> str:
-    """Finds files whose path fits a pattern such as `src/**/*.py`, newest first. Files that
-    .gitignore leaves out are not found.
-
-    pattern: `*` is within a name, `**` is any number of folders, `{a,b}` is one of these
-    path: the folder where the pattern begins; the project's folder when it is left out
-    """
-    return await asyncio.to_thread(_globbed, place.roots, pattern, path)
-
-
 def pattern_of(pattern: str) -> Glob:
     """A glob as a model writes it, or a `ToolFailed` that says what is wrong with it."""
     if pattern.startswith("/") or ".." in pattern.split("/"):
@@ -237,7 +216,8 @@ def pattern_of(pattern: str) -> Glob:
         raise ToolFailed(f"{quoted(pattern)}: {error}") from None
 
 
-def _globbed(roots: Sequence[Path], pattern: str, path: str) -> str:
+def globbed(roots: Sequence[Path], pattern: str, path: str) -> str:
+    """The files that fit a pattern, as the model sees them."""
     wanted = pattern_of(pattern)
     found: list[tuple[int, str]] = []
     with opened_folder(roots, path) as start:

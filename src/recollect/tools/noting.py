@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from itertools import islice
-from typing import Annotated, Literal, NamedTuple
-
-import msgspec
+from typing import Literal, NamedTuple
 
 from recollect.entries import Entry, Message, Text, ToolResult
 from recollect.errors import RecollectError
 from recollect.snapshot.texts import clean, one_line
 from recollect.store.contract import Query
 from recollect.toolkinds import has_failed, normal_path
-from recollect.tools.contract import Place, Tool, ToolFailed, tool
+from recollect.tools.contract import Place, ToolFailed
+from recollect.tools.offered import Status, TodoItem
 from recollect.tools.recalling import hits_of_session, left_behind, when
 from recollect.view.view import View
 
@@ -38,14 +37,8 @@ class FileNote(NamedTuple):
     entry: str
 
 
-@tool("read")
-async def note(path: str, text: str, place: Place) -> str:
-    """Attaches a note to a file: it is shown again whenever the file is read. For what the next
-    reader of the file has to know and the file does not say.
-
-    path: the file
-    text: the note, at most 2,000 characters
-    """
+def noted(path: str, text: str, place: Place) -> str:
+    """Carries out `note`."""
     said = clean(text[: 2 * MOST_NOTE]).strip()
     if not said:
         raise ToolFailed("a note needs some text")
@@ -126,7 +119,6 @@ def as_text(notes: tuple[FileNote, ...]) -> str:
 
 # --- what is to do -----------------------------------------------------------------------------
 
-Status = Literal["pending", "in_progress", "completed"]
 _AS_STEP: dict[Status, Literal["open", "doing", "done"]] = {
     "pending": "open",
     "in_progress": "doing",
@@ -134,18 +126,8 @@ _AS_STEP: dict[Status, Literal["open", "doing", "done"]] = {
 }
 
 
-class TodoItem(msgspec.Struct, frozen=True, kw_only=True):  # what models add to it is let go
-    content: Annotated[str, msgspec.Meta(description="what is to be done, in one line")]
-    status: Status = "pending"
-
-
-@tool("read")
-async def todo(items: tuple[TodoItem, ...]) -> str:
-    """Writes down what is to do, in order. The whole list each time: it replaces the one before.
-    Use it for work of several steps, and change it as soon as a step begins or ends.
-
-    items: all steps; one at most is in_progress
-    """
+def planned(items: tuple[TodoItem, ...]) -> str:
+    """Carries out `todo`."""
     from recollect.snapshot.plans import MOST_STEPS, Step, as_lines
 
     if len(items) > MOST_STEPS:
@@ -169,26 +151,15 @@ async def todo(items: tuple[TodoItem, ...]) -> str:
 # --- what is remembered ------------------------------------------------------------------------
 
 
-def make_save_memory(save: Callable[[str], Awaitable[str]]) -> Tool:
-    """The tool `save_memory`. `save` writes a fact, given as one clean line, where it is remembered
-    for later sessions, and says where that is."""
-
-    @tool("write")
-    async def save_memory(fact: str) -> str:
-        """Remembers a fact for all later sessions. For what the user asks to be remembered, or what
-        will surely matter again; not for what concerns this conversation only.
-
-        fact: one sentence that can be understood by itself, at most 1,000 characters
-        """
-        told = one_line(fact, MOST_FACT + 1)
-        if not told:
-            raise ToolFailed("a fact needs some words")
-        if len(told) > MOST_FACT or len(fact) > 4 * MOST_FACT:
-            raise ToolFailed(f"a fact has at most {MOST_FACT:,} characters; say it shorter")
-        try:
-            where = await save(told)
-        except (OSError, RecollectError) as error:
-            raise ToolFailed(f"the fact was not kept: {one_line(str(error), 300)}") from None
-        return f"Remembered in {one_line(where, 300)}: {told}"
-
-    return save_memory
+async def remembered(fact: str, save: Callable[[str], Awaitable[str]]) -> str:
+    """Carries out `save_memory`."""
+    told = one_line(fact, MOST_FACT + 1)
+    if not told:
+        raise ToolFailed("a fact needs some words")
+    if len(told) > MOST_FACT or len(fact) > 4 * MOST_FACT:
+        raise ToolFailed(f"a fact has at most {MOST_FACT:,} characters; say it shorter")
+    try:
+        where = await save(told)
+    except (OSError, RecollectError) as error:
+        raise ToolFailed(f"the fact was not kept: {one_line(str(error), 300)}") from None
+    return f"Remembered in {one_line(where, 300)}: {told}"

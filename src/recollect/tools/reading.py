@@ -24,9 +24,10 @@ import msgspec
 
 from recollect.entries import Content, InlineData, Text, json_text
 from recollect.toolkinds import PathRange, paths_of
-from recollect.tools.contract import Outcome, Place, ToolFailed, tool
+from recollect.tools.contract import Outcome, Place, ToolFailed
 from recollect.tools.listing import listing
 from recollect.tools.noting import as_text, kept_notes
+from recollect.tools.offered import FileRange
 from recollect.tools.opening import read_whole
 from recollect.tools.walking import located, quoted
 
@@ -54,30 +55,11 @@ _MARKS = (  # longest first: UTF-32 begins like UTF-16
 )
 
 
-class FileRange(msgspec.Struct, frozen=True, kw_only=True):
-    """A file, or the lines of it that are wanted: from 1, both ends included."""
-
-    path: str
-    start: int | None = msgspec.field(default=None, name="startLine")
-    end: int | None = msgspec.field(default=None, name="endLine")
-
-
-@tool("read")
-async def read_file(
-    absolute_path: str | tuple[str | FileRange, ...],
-    offset: int | None = None,
-    limit: int | None = None,
-    *,
-    place: Place,
+async def read_files(
+    given: str | tuple[str | FileRange, ...], offset: int | None, limit: int | None, place: Place
 ) -> Outcome:
-    """Reads files, with line numbers; a folder is listed, an image or a PDF is shown.
-
-    absolute_path: a path, absolute or from the project's folder; or a list of paths; or a list of
-      {path, startLine, endLine}
-    offset: the first line to read, from 1; only with one path
-    limit: how many lines to read, at most 2000; only with one path
-    """
-    files = wanted_files(absolute_path, offset, limit)
+    """Carries out `read_file`."""
+    files = wanted_files(given, offset, limit)
     return await _with_notes(await asyncio.to_thread(_read_all, place.roots, files), files, place)
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from recollect.settings import home
-from recollect.tools.contract import Place, ToolFailed, tool
+from recollect.tools.contract import Place, ToolFailed
 from recollect.tools.listing import Walk, pattern_of
 from recollect.tools.matching import Glob
 from recollect.tools.opening import (
@@ -69,30 +69,15 @@ class Bounds:
         self._end = 0.0
 
 
-@tool("read")
-async def search_file_content(
-    pattern: str,
-    path: str = ".",
-    include: str = "",
-    *,
-    ignore_case: bool = False,
-    place: Place,
-) -> str:
-    """Searches the contents of files for a regular expression and gives the lines that match, with
-    their numbers. Files that .gitignore leaves out are not searched.
-
-    pattern: a regular expression, such as `def \\w+_test`
-    path: the folder or file to search; the project's folder when it is left out
-    include: a glob for the files to search, such as `*.py` or `src/**/*.ts`
-    ignore_case: whether A is also a
-    """
+async def search(pattern: str, path: str, include: str, *, ignore_case: bool, place: Place) -> str:
+    """Carries out `search_file_content`."""
     wanted = compiled(pattern, ignore_case=ignore_case)
     files = pattern_of(include) if include else None
     bounds = Bounds()
-    search = _Search(place.roots, wanted, files, bounds)
+    run = _Search(place.roots, wanted, files, bounds).run
     narrowed = await _narrowed(place.roots, path, pattern, ignore_case=ignore_case)
     try:
-        return await asyncio.to_thread(search.run, path, narrowed)
+        return await asyncio.to_thread(run, path, narrowed)
     finally:
         bounds.stop()  # a thread cannot be cancelled; it sees this instead
 

@@ -26,7 +26,7 @@ import msgspec
 
 from recollect import settings
 from recollect.entries import Text
-from recollect.tools.contract import Outcome, Place, Tool, ToolFailed, tool
+from recollect.tools.contract import Outcome, Place, ToolFailed
 from recollect.tools.output import Capture, Telling, drain, follow, started
 from recollect.tools.sandbox import (
     GUARDED,
@@ -132,12 +132,12 @@ class Commands:
         )
 
     async def run(self, place: Place, command: str, directory: str, seconds: float) -> Outcome:
-        limit = min(seconds or self.limits.timeout, self.limits.longest)
+        limit = min(_seconds(seconds) or self.limits.timeout, self.limits.longest)
         order = self._order(place, command, directory, limit)
         return self._told(order, await self._carry_out(order))
 
     async def begin(self, place: Place, command: str, directory: str, seconds: float) -> Outcome:
-        limit = min(seconds or self.limits.longest_job, self.limits.longest_job)
+        limit = min(_seconds(seconds) or self.limits.longest_job, self.limits.longest_job)
         order = self._order(place, command, directory, limit)
         running = [job.name for job in self._jobs.values() if not job.task.done()]
         if len(running) >= self.limits.jobs:
@@ -261,48 +261,10 @@ class Commands:
         return Outcome(content=(Text(text=text),), is_error=ended.code != 0, status=status)
 
 
-def shell_tools(commands: Commands) -> tuple[Tool, ...]:
-    """The tools of one session's commands."""
-
-    @tool("run")
-    async def run_shell_command(
-        place: Place,
-        command: str,
-        directory: str = "",
-        timeout: float = 0.0,
-        *,
-        background: bool = False,
-    ) -> Outcome:
-        """Runs a command line with bash and gives its output, standard output and errors together.
-
-        Standard input is empty. All its processes end with it; what shall go on needs `background`.
-        command: the command line, run exactly as written
-        directory: the folder to run it in, inside the workspace; the workspace itself when empty
-        timeout: seconds after which it is ended; 120 when not given
-        background: true to go on at once and read the output later with read_job
-        """
-        if not 0 <= timeout < 1e9:
-            raise ToolFailed(f"timeout must be a number of seconds, not {timeout}")
-        carry_out = commands.begin if background else commands.run
-        return await carry_out(place, command, directory, timeout)
-
-    @tool("read")
-    async def read_job(job: str = "") -> str | Outcome:
-        """Shows what a command in the background has written so far and whether it still runs.
-
-        job: its name, as run_shell_command told it; all jobs are listed when empty
-        """
-        return commands.read(job) if job else commands.listed()
-
-    @tool("write")
-    async def end_job(job: str) -> Outcome:
-        """Ends a command that runs in the background, with all its processes.
-
-        job: its name, as run_shell_command told it
-        """
-        return await commands.end(job)
-
-    return run_shell_command, read_job, end_job
+def _seconds(given: float) -> float:
+    if not 0 <= given < 1e9:
+        raise ToolFailed(f"timeout must be a number of seconds, not {given}")
+    return given
 
 
 def _words(command: str) -> tuple[bytes | str, ...]:

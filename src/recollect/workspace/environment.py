@@ -17,7 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
-from typing import NamedTuple
+
+import msgspec
 
 from recollect.entries import Message, Text
 from recollect.settings import home as home_directory
@@ -34,12 +35,10 @@ _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 )
-_LOCALE = re.compile(
-    r"([a-z]{2,3})(?:[_-]([A-Za-z]{4}))?(?:[_-]([A-Za-z]{2}|[0-9]{3}))?(?:[.@].*)?"
-)
+_LOCALE = r"([a-z]{2,3})(?:[_-]([A-Za-z]{4}))?(?:[_-]([A-Za-z]{2}|[0-9]{3}))?(?:[.@].*)?"
 
 
-class Surroundings(NamedTuple):
+class Surroundings(msgspec.Struct, frozen=True):
     today: date
     locale: str
     system: str
@@ -69,7 +68,9 @@ def locale_of(environment: Mapping[str, str]) -> str:
     """The person's locale for dates, as the variables of POSIX say it."""
     for name in ("LC_ALL", "LC_TIME", "LANG"):
         if value := environment.get(name):
-            match = _LOCALE.fullmatch(value[:100])
+            if value.partition(".")[0] in ("C", "POSIX", LOCALE):  # most often
+                return LOCALE
+            match = re.fullmatch(_LOCALE, value[:100])
             return "_".join(filter(None, match.groups())) if match else LOCALE
     return LOCALE
 

@@ -13,20 +13,20 @@ import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from secrets import token_hex
-from typing import NamedTuple
+
+import msgspec
 
 from recollect.errors import CannotWrite
 
 
-class Found(NamedTuple):
+class Found(msgspec.Struct, frozen=True):
     path: Path  # with all links resolved
     data: bytes  # no more than the limit
     size: int  # of the whole file
     shared: bool = False  # somebody else may write to it
 
 
-class Refused(NamedTuple):
+class Refused(msgspec.Struct, frozen=True):
     """Why a file is not read: half a sentence, fit to be shown."""
 
     why: str
@@ -140,6 +140,8 @@ def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
 
     The folder is made when it is missing. `CannotWrite` says why nothing was written.
     """
+    from secrets import token_hex
+
     beside = path.with_name(f".{path.name[:100]}.{token_hex(6)}.new")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

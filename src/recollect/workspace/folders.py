@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+
+import msgspec
 
 from recollect.workspace.ignoring import IGNORE_FILES, Ignoring, ignoring_at
 from recollect.workspace.prose import one_line
@@ -21,21 +21,20 @@ ITEMS = 200
 MAX_LOOKS = 10_000  # names of one tree; of one folder at most half of them
 
 
-@dataclass(slots=True)
-class _Node:
+class _Node(msgspec.Struct):
     """A folder or a file while the tree is being built."""
 
     name: str
-    below: list[_Node] = field(default_factory=list)
+    below: list[_Node] = msgspec.field(default_factory=list)
 
 
-class _Waiting(NamedTuple):
+class _Waiting(msgspec.Struct, frozen=True):
     node: _Node
     names: tuple[str, ...]  # from the top of the ignore rules
     ignoring: Ignoring
 
 
-class _Entry(NamedTuple):
+class _Entry(msgspec.Struct, frozen=True):
     name: str
     folder: bool
     link: bool
@@ -72,7 +71,7 @@ def _build(first: _Waiting, limit: int) -> bool:
             continue
         looks -= len(entries)
         if at is not first:
-            at = at._replace(ignoring=at.ignoring.entering(at.names))
+            at = msgspec.structs.replace(at, ignoring=at.ignoring.entering(at.names))
         room -= _fill(at, entries, room, waiting, whole=whole)
     return readable or limit <= 0
 

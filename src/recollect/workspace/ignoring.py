@@ -14,7 +14,8 @@ import re
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+
+import msgspec
 
 from recollect.workspace.files import Found, read_inside
 
@@ -30,7 +31,7 @@ MAX_RULES = 1_000  # in force at the same time
 MAX_PATTERN = 500  # characters
 
 
-class Rule(NamedTuple):
+class Rule(msgspec.Struct, frozen=True):
     names: tuple[re.Pattern[str] | None, ...]  # one for each name of a path; none is `**`
     ignores: bool
     only_folders: bool
@@ -43,12 +44,12 @@ class Rule(NamedTuple):
                 return _fits(self.names, names)
 
 
-class Level(NamedTuple):
+class Level(msgspec.Struct, frozen=True):
     depth: int  # how many names lie between the top and the folder of the ignore file
     rules: tuple[Rule, ...]
 
 
-class Ignoring(NamedTuple):
+class Ignoring(msgspec.Struct, frozen=True):
     """What is ignored below `top`, as far as the ignore files on the way have been read."""
 
     top: Path
@@ -72,7 +73,7 @@ class Ignoring(NamedTuple):
         if not found or room <= 0:
             return self
         level = Level(len(names), tuple(found[:room]))
-        return self._replace(levels=(*self.levels, level))
+        return msgspec.structs.replace(self, levels=(*self.levels, level))
 
     def ignores(self, names: Sequence[str], *, folder: bool) -> bool:
         """Whether this path is ignored, when no folder above it is."""

@@ -14,15 +14,18 @@ import os
 import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import msgspec
 
 from recollect.entries import Message, Text, json_text
 from recollect.workspace.files import Refused, as_text, read_inside
 from recollect.workspace.ignoring import IGNORE_FILES, ignoring_at
-from recollect.workspace.imports import Way, with_imports
 from recollect.workspace.prose import one_line, visible
+
+if TYPE_CHECKING:
+    from recollect.workspace.imports import Way
 
 MEMORY_NAMES = ("AGENTS.md", "GEMINI.md", "CLAUDE.md")
 MAX_BYTES = 100_000  # of one file
@@ -33,20 +36,19 @@ MAX_NAMES = 2_000  # of one folder
 Origin: TypeAlias = Literal["global", "extension", "project", "folder"]
 
 
-class MemoryFile(NamedTuple):
+class MemoryFile(msgspec.Struct, frozen=True):
     path: str  # with links resolved: what tells it from others
     name: str  # as it is shown
     origin: Origin
     text: str
 
 
-class Memory(NamedTuple):
+class Memory(msgspec.Struct, frozen=True):
     files: tuple[MemoryFile, ...] = ()
     problems: tuple[str, ...] = ()  # for the person: what was not read, and why
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sources:
+class Sources(msgspec.Struct, frozen=True, kw_only=True):
     """Where memory may come from. `trusted` is asked for every folder of the project."""
 
     cwd: Path
@@ -80,10 +82,10 @@ def memory_for(path: Path, sources: Sources, seen: Collection[str]) -> Memory:
 
 def _resolved(sources: Sources) -> Sources:
     """The same places without links, so that paths can be compared."""
-    return replace(sources, cwd=sources.cwd.resolve(), root=sources.root.resolve())
+    return msgspec.structs.replace(sources, cwd=sources.cwd.resolve(), root=sources.root.resolve())
 
 
-class _Place(NamedTuple):
+class _Place(msgspec.Struct, frozen=True):
     path: Path
     origin: Origin
 
@@ -168,7 +170,7 @@ def _read(
     sources: Sources, place: _Place, known: Collection[str], room: int
 ) -> tuple[MemoryFile, tuple[str, ...]] | Refused | None:
     """One file; nothing when it is not there, is empty or was read before."""
-    path, origin = place
+    path, origin = place.path, place.origin
     if not os.path.lexists(path):
         return None
     own = origin in ("global", "extension")
@@ -191,6 +193,8 @@ def _read(
         return text
     if not text.strip():
         return None
+    from recollect.workspace.imports import with_imports
+
     text, failed = with_imports(
         visible(text), path, roots, sources.way, most=max(0, room - len(text))
     )
@@ -214,14 +218,14 @@ def _name(path: Path, sources: Sources) -> str:
 
 # --- what the model is told --------------------------------------------------------------------
 
-_MARK = re.compile(r"<(?=\s*/?\s*memory_file\b)", re.IGNORECASE)
+_MARK = r"(?i:<(?=\s*/?\s*memory_file\b))"
 _SEEN = "memory_files"
 
 
 def memory_text(files: Iterable[MemoryFile]) -> str:
     return "\n\n".join(
         f'<memory_file path="{file.name.replace(chr(34), "&quot;")}" origin="{file.origin}">\n'
-        f"{_MARK.sub('&lt;', file.text).strip()}\n</memory_file>"
+        f"{re.sub(_MARK, '&lt;', file.text).strip()}\n</memory_file>"
         for file in files
     )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from contextlib import ExitStack
 from pathlib import Path
 
 from recollect.store.contract import Project
@@ -17,6 +18,8 @@ from recollect.store.contract import Project
 GIT_SECONDS = 10
 NAMES = 200
 _QUIET = ("-c", "core.fsmonitor=", "-c", f"core.hooksPath={os.devnull}", "-c", "core.pager=cat")
+_IS_SHALLOW = ("rev-parse", "--is-shallow-repository")
+_ROOTS = ("rev-list", "--max-parents=0", "HEAD", "--")
 
 
 def identify(directory: Path) -> Project:
@@ -45,23 +48,39 @@ def _git_root(directory: Path) -> Path | None:
 
 def _first_commit(root: Path) -> str | None:
     """The oldest commit without a parent; none in a shallow clone, where it is not known."""
-    if _git(root, "rev-parse", "--is-shallow-repository") != "false":
-        return None
-    roots = _git(root, "rev-list", "--max-parents=0", "HEAD", "--")
-    return roots.split()[-1] if roots else None
+    shallow, roots = _git(root, _IS_SHALLOW, _ROOTS)
+    return roots.split()[-1] if shallow == "false" and roots else None
 
 
-def _git(root: Path, *arguments: str) -> str:
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+def _git(root: Path, *questions: tuple[str, ...]) -> list[str]:
+    """What git says to each question, all asked at once; nothing where it does not answer."""
+    given = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+    environment = given | {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+    with ExitStack() as stack:
+        try:
+            running = [
+                stack.enter_context(_started(("-C", str(root), *words), environment))
+                for words in questions
+            ]
+            return [_said(process) for process in running]
+        except OSError:
+            return [""] * len(questions)
+
+
+def _started(words: tuple[str, ...], environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(  # noqa: S603 - fixed words, no shell
+        ["git", *_QUIET, *words],  # noqa: S607 - the user's own git
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+    )
+
+
+def _said(process: subprocess.Popen[bytes]) -> str:
     try:
-        done = subprocess.run(  # noqa: S603 - fixed words, no shell
-            ["git", *_QUIET, "-C", str(root), *arguments],  # noqa: S607 - the user's own git
-            capture_output=True,
-            timeout=GIT_SECONDS,
-            check=False,
-            env=environment | {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"},
-            stdin=subprocess.DEVNULL,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        said, _ = process.communicate(timeout=GIT_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
         return ""
-    return done.stdout.decode("ascii", "replace").strip() if done.returncode == 0 else ""
+    return said.decode("ascii", "replace").strip() if process.returncode == 0 else ""

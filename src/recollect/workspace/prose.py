@@ -11,13 +11,15 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
-from typing import NamedTuple
+
+import msgspec
 
 MAX_PATH = 1_000  # characters of a mentioned path
 
 
-class Mention(NamedTuple):
+class Mention(msgspec.Struct, frozen=True):
     """`text[start:end]` is the mention with its @; `path` is what it names."""
 
     start: int
@@ -25,23 +27,24 @@ class Mention(NamedTuple):
     path: str
 
 
-_INVISIBLE = re.compile(
+_INVISIBLE = (
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff"
     "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^\n]*)")
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
-_TICKS = re.compile(r"`+")
+_FENCE = r" {0,3}(`{3,}|~{3,})([^\n]*)"
+_LINE = r"[^\n]*\n|[^\n]+"
+_TICKS = r"`+"
 # A path begins at @ unless a letter or a digit stands before it, as in an address of mail.
-_AT = re.compile(
+_AT = (
     r"(?<![A-Za-z0-9_.+@/\\-])@(?:"
     rf'"([^"\n]{{1,{MAX_PATH}}})"|((?:\\[^\n]|[^\s\\"`<>|*?]){{1,{MAX_PATH}}}))'
 )
+_compiled = cache(re.compile)
 _AFTER = ".,;:!'()[]{}，。；：！？、）】」》…"
 
 
 def visible(text: str) -> str:
-    return _INVISIBLE.sub("", text)
+    return _compiled(_INVISIBLE).sub("", text)
 
 
 def one_line(text: str, limit: int = 300) -> str:
@@ -59,7 +62,7 @@ def _escaped(character: str) -> str:
 
 def lines_of(text: str) -> list[str]:
     """Lines with their ends; unlike `splitlines`, only a line feed ends one, as in Markdown."""
-    return _LINE.findall(text)
+    return _compiled(_LINE).findall(text)
 
 
 def code_ranges(text: str) -> tuple[tuple[int, int], ...]:
@@ -67,8 +70,9 @@ def code_ranges(text: str) -> tuple[tuple[int, int], ...]:
     found: list[tuple[int, int]] = []
     block = 0  # where the prose begins that was not searched for spans yet
     fence, opened, position = "", 0, 0
+    fenced = _compiled(_FENCE).match
     for line in lines_of(text):
-        match = _FENCE.match(line)
+        match = fenced(line)
         if fence:
             closes = match and match[1].startswith(fence) and not match[2].strip()
             if closes:
@@ -90,7 +94,7 @@ def code_ranges(text: str) -> tuple[tuple[int, int], ...]:
 
 def _spans(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Code spans of one block: a run of backticks up to the next run of the same length."""
-    runs = [match.span() for match in _TICKS.finditer(text, start, end)]
+    runs = [match.span() for match in _compiled(_TICKS).finditer(text, start, end)]
     by_length: dict[int, list[int]] = {}
     for first, last in runs:
         by_length.setdefault(last - first, []).append(first)
@@ -109,7 +113,7 @@ def mentions(text: str) -> tuple[Mention, ...]:
     """Every `@path` and `@"path with spaces"` outside code, in order."""
     code = code_ranges(text)
     found = []
-    for match in _AT.finditer(text):
+    for match in _compiled(_AT).finditer(text):
         if not is_prose(match.start(), code):
             continue
         if match[1] is not None:

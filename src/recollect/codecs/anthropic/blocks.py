@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, TypeAlias
 
 import msgspec
@@ -49,10 +50,11 @@ OF_MODEL = frozenset(
 )
 OF_USER = frozenset({"search_result", "container_upload", "image", "document"})
 OF_RESULT = frozenset({"search_result", "image", "document"})
-_LONE = re.compile("[\ud800-\udfff]")
+_LONE = "[\ud800-\udfff]"
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
-_NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_-]")
+_NAME = r"[A-Za-z0-9_-]{1,128}"
+_NOT_IN_NAME = r"[^A-Za-z0-9_-]"
+_compiled = cache(re.compile)
 
 Block: TypeAlias = object  # one of the structs below, or the JSON of a block that came from outside
 
@@ -153,8 +155,9 @@ def is_redacted(thought: Thought) -> bool:
 
 def _call(call: ToolCall, fixes: list[Fix]) -> Block:
     name = call.name
-    if not _NAME.fullmatch(name):  # one such name in its history would make every request fail
-        name = _NOT_IN_NAME.sub("_", name[:128]) or "unnamed"
+    if not _compiled(_NAME).fullmatch(name):
+        # one such name in its history would make every request fail
+        name = re.sub(_NOT_IN_NAME, "_", name[:128]) or "unnamed"
         fixes.append(_fix(f"a call of {shown(call.name)} is sent as one of {name!r}", call.id))
     if call.signature:
         fixes.append(_fix(f"the signature of call {shown(call.id)} is left out", call.id))
@@ -266,7 +269,7 @@ def _short(mime: str) -> str:
 
 def sound_text(text: str) -> str:
     """With U+FFFD for each half of a surrogate pair, which UTF-8 cannot carry."""
-    return _LONE.sub("\ufffd", text)
+    return _compiled(_LONE).sub("\ufffd", text)
 
 
 def sound_message(message: Message) -> Message:

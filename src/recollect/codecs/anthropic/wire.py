@@ -3,7 +3,8 @@
 An `Anthropic` is the format set up for one model. It guarantees what `Wire` asks for: a message
 is written the same whatever is around it, everything else in a request stands before the messages,
 and what cannot be sent is told as a `Fix`. How parts become blocks is in `anthropic_blocks`, the
-frame in `anthropic_frames`; replies are read in `anthropic_replies` and `anthropic_streams`.
+frame in `anthropic_frames`; replies are read in `anthropic_replies` and `anthropic_streams`, which
+are loaded when they are used: a question is sent before.
 """
 
 from __future__ import annotations
@@ -12,11 +13,8 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from recollect.codecs.anthropic import replies
 from recollect.codecs.anthropic.blocks import MEDIA, TextBlock, blocks_of, sound_message
 from recollect.codecs.anthropic.frames import Options, ThinkingMode, frame
-from recollect.codecs.anthropic.requests import read_request
-from recollect.codecs.anthropic.streams import StreamDecoder
 from recollect.codecs.pairing import Fix
 from recollect.codecs.shapes import ANTHROPIC, Shape
 from recollect.codecs.wire import Asked, Decoder, Frame, Prompt, Written
@@ -69,16 +67,26 @@ class Anthropic(msgspec.Struct, frozen=True, kw_only=True):
         return Written(_encode(_Spoken(role, blocks)), tuple(fixes))
 
     def read_request(self, body: bytes) -> Asked:
+        from recollect.codecs.anthropic.requests import read_request
+
         return read_request(body)
 
     def decoder(self) -> Decoder:
+        from recollect.codecs.anthropic.streams import StreamDecoder
+
         return StreamDecoder()
 
     def read_reply(self, body: bytes) -> Message:
-        return replies.read_reply(body)
+        from recollect.codecs.anthropic.replies import read_reply
+
+        return read_reply(body)
 
     def write_reply(self, reply: Message) -> bytes:
-        return replies.write_reply(reply)
+        from recollect.codecs.anthropic.replies import write_reply
+
+        return write_reply(reply)
 
     def write_stream(self, reply: Message) -> Iterator[bytes]:
-        return replies.write_stream(reply)
+        from recollect.codecs.anthropic.replies import write_stream
+
+        return write_stream(reply)

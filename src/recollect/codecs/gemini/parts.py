@@ -13,7 +13,7 @@ import base64
 import binascii
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -41,10 +41,11 @@ EVERYTHING = ("",)  # as prefixes of media types
 # The kinds of part that a server-side tool of Gemini makes. No part of ours stands for them.
 SERVER_PARTS = frozenset({"executableCode", "codeExecutionResult", "toolCall", "toolResponse"})
 _BESIDE_SERVER_PARTS = SERVER_PARTS | {"thought", "thoughtSignature", "partMetadata"}
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
-_NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_.:-]")
-_MIME = re.compile(r"[A-Za-z0-9.+-]{1,60}/[A-Za-z0-9.+-]{1,100}")
-_HALF_PAIR = re.compile("[\ud800-\udfff]")
+_NAME = r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}"
+_NOT_IN_NAME = r"[^A-Za-z0-9_.:-]"
+_MIME = r"[A-Za-z0-9.+-]{1,60}/[A-Za-z0-9.+-]{1,100}"
+_HALF_PAIR = "[\ud800-\udfff]"
+_compiled = cache(re.compile)
 _OPENABLE = ("https://", "http://", "gs://")
 _STANDARD = str.maketrans("-_", "+/")
 _V = TypeVar("_V")
@@ -66,7 +67,7 @@ def whole(value: _V) -> _V:
     """The same value with U+FFFD for every half of a surrogate pair: UTF-8 has none."""
     changed: Any = value
     if isinstance(value, str):
-        changed = _HALF_PAIR.sub("\ufffd", value)
+        changed = _compiled(_HALF_PAIR).sub("\ufffd", value)
     elif isinstance(value, tuple):
         changed = tuple(whole(item) for item in value)
     elif isinstance(value, msgspec.Struct):
@@ -127,15 +128,14 @@ def _is_signature(text: str) -> bool:
     return base64.b64encode(data).decode().rstrip("=") == plain.translate(_STANDARD)
 
 
-@dataclass(slots=True)
-class Pen:
+class Pen(msgspec.Struct):
     """Writes the parts of one message, and remembers what could not be written."""
 
     own: bool  # whether the model that reads this made it: only then signatures are written
     media: Sequence[str] = EVERYTHING
     result_media: Sequence[str] = EVERYTHING
     stand_in: str = ""  # the signature of a first call that has none
-    fixes: list[Fix] = field(default_factory=list)
+    fixes: list[Fix] = []
     _called: bool = False
 
     def parts(self, message: Message) -> list[bytes]:
@@ -207,9 +207,9 @@ class Pen:
 
     def _identified(self, id_: str, name: str) -> bytes:
         accepted = name
-        if not _NAME.fullmatch(name):
-            accepted = _NOT_IN_NAME.sub("_", name[:127]) or UNNAMED
-            if not _NAME.fullmatch(accepted):
+        if not _compiled(_NAME).fullmatch(name):
+            accepted = re.sub(_NOT_IN_NAME, "_", name[:127]) or UNNAMED
+            if not _compiled(_NAME).fullmatch(accepted):
                 accepted = "_" + accepted
             line = f"the tool's name {shown(name)} is sent as {accepted[:60]!r}: Gemini refuses it"
             self.left_out(line, call=id_)
@@ -289,7 +289,7 @@ class Pen:
 
 
 def _takes(mime: str, prefixes: Sequence[str]) -> bool:
-    return mime.startswith(tuple(prefixes)) and _MIME.fullmatch(mime) is not None
+    return mime.startswith(tuple(prefixes)) and re.fullmatch(_MIME, mime) is not None
 
 
 def _blob(part: InlineData) -> bytes:

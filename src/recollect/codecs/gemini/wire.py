@@ -4,22 +4,26 @@ Guarantees: a message is written the same way whatever stands around it; argumen
 embedded as the text they are; a signature goes only to the model that made it; everything that is
 said and cannot be sent has a `Fix`. What differs between Gemini's models is in the fields, none of
 it is guessed from a name. The address (`models/NAME:generateContent`) is the transport's business.
+What reads, or plays the server, is loaded when it is used: a question is sent before it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from recollect.codecs.gemini import answering, replies, requests
 from recollect.codecs.gemini.frames import Thinking, write_frame
 from recollect.codecs.gemini.parts import NOTHING_LEFT, Pen, encode, lost_halves, whole
 from recollect.codecs.pairing import Fix
 from recollect.codecs.shapes import GEMINI, Shape
 from recollect.codecs.wire import Asked, Frame, Prompt, Written
 from recollect.entries import Message, Text
+
+if TYPE_CHECKING:
+    from recollect.codecs.gemini.replies import GeminiDecoder
 
 MEDIA = ("image/", "audio/", "video/", "application/pdf", "text/")
 RESULT_MEDIA = ("image/", "application/pdf", "text/plain")
@@ -71,19 +75,29 @@ class Gemini(msgspec.Struct, frozen=True, kw_only=True):
         return _content(b",".join(parts), message, tuple(fixes))
 
     def read_request(self, body: bytes) -> Asked:
-        return requests.read_request(body, self.model)
+        from recollect.codecs.gemini.requests import read_request
 
-    def decoder(self) -> replies.GeminiDecoder:
-        return replies.GeminiDecoder(self.model)
+        return read_request(body, self.model)
+
+    def decoder(self) -> GeminiDecoder:
+        from recollect.codecs.gemini.replies import GeminiDecoder
+
+        return GeminiDecoder(self.model)
 
     def read_reply(self, body: bytes) -> Message:
-        return replies.read_reply(body, self.model)
+        from recollect.codecs.gemini.replies import read_reply
+
+        return read_reply(body, self.model)
 
     def write_reply(self, reply: Message) -> bytes:
-        return answering.write_reply(reply)
+        from recollect.codecs.gemini.answering import write_reply
+
+        return write_reply(reply)
 
     def write_stream(self, reply: Message) -> Iterator[bytes]:
-        return answering.write_stream(reply)
+        from recollect.codecs.gemini.answering import write_stream
+
+        return write_stream(reply)
 
 
 @lru_cache(maxsize=64)

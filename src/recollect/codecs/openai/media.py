@@ -17,8 +17,8 @@ from recollect.codecs.pairing import Fix
 from recollect.entries import Content, FileRef, InlineData, Text, Unknown, json_text
 from recollect.errors import BadInput
 
-_MIME = re.compile(r"[\w.+-]{1,80}/[\w.+-]{1,80}", re.ASCII)
-_DATA_URL = re.compile(r"data:([\w.+-]{1,80}/[\w.+-]{1,80});base64,", re.ASCII)
+_MIME = r"(?a:[\w.+-]{1,80}/[\w.+-]{1,80})"
+_DATA_URL = r"(?a:data:([\w.+-]{1,80}/[\w.+-]{1,80});base64,)"
 # The documentation knows these two; mp3 is registered as audio/mpeg.
 _SOUNDS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 _SOUND_MIMES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
@@ -73,7 +73,7 @@ def _takes(mime: str, media: Sequence[str]) -> bool:
 
 
 def _media_part(part: InlineData | FileRef, media: Sequence[str]) -> dict[str, Any] | None:
-    if not _takes(part.mime, media) or not _MIME.fullmatch(part.mime):
+    if not _takes(part.mime, media) or not re.fullmatch(_MIME, part.mime):
         return None
     kind = part.mime.partition("/")[0].lower()
     if isinstance(part, FileRef):
@@ -134,7 +134,7 @@ def unknown(value: dict[str, Any]) -> Unknown:
 
 
 def _linked(url: str, mime: str) -> InlineData | FileRef:
-    head = _DATA_URL.match(url)
+    head = re.match(_DATA_URL, url)
     found = _decoded(url[head.end() :], head.group(1)) if head else None
     return found or FileRef(mime=_mime_of(url, mime), uri=url)
 

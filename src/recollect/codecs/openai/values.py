@@ -19,7 +19,7 @@ from recollect.entries import MAX_DEPTH
 DAMAGED = (msgspec.MsgspecError, ValueError, RecursionError)  # what reading foreign JSON raises
 MAX_COUNT = 2**53  # beyond it numbers of JSON are not exact, and no count of tokens is that large
 _encode = msgspec.json.Encoder().encode
-_SURROGATES = re.compile("[\ud800-\udfff]")
+_SURROGATES = "[\ud800-\udfff]"
 
 
 class BadJson(Exception):
@@ -95,7 +95,7 @@ def without_surrogates(value: Any) -> tuple[Any, int]:
     Only for values whose depth is bounded."""
     if isinstance(value, str):
         whole = joined(value)
-        return _SURROGATES.subn("\ufffd", whole)
+        return re.subn(_SURROGATES, "\ufffd", whole)
     if isinstance(value, dict):
         pairs = [(without_surrogates(k), without_surrogates(v)) for k, v in value.items()]
         return {k[0]: v[0] for k, v in pairs}, sum(k[1] + v[1] for k, v in pairs)
@@ -107,7 +107,7 @@ def without_surrogates(value: Any) -> tuple[Any, int]:
 
 def joined(text: str) -> str:
     """Neighbouring halves as the one character they are; a half without its other half stays."""
-    if _SURROGATES.search(text) is None:
+    if re.search(_SURROGATES, text) is None:
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 

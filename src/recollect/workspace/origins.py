@@ -1,0 +1,48 @@
+"""Where each setting in force comes from: the default, the person's file, or the project's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from recollect.settings.listing import listed
+from recollect.workspace.configuring import Configured
+
+
+class Origin(NamedTuple):
+    place: str  # a file
+    line: int = 0  # 0: not known
+
+
+class Row(NamedTuple):
+    """One setting as it is in force. No origin: the default."""
+
+    key: str
+    value: Any  # as JSON has it, secrets hidden
+    origins: tuple[Origin, ...] = ()
+
+
+_JOINED = ("permissions.deny", "permissions.ask", "agent.memory_files", "hooks")
+
+
+def rows(found: Configured) -> tuple[Row, ...]:
+    """Every setting in force with its origins, secrets hidden."""
+    permissions = found.settings.permissions
+    whole = msgspec.structs.replace(
+        found.settings,
+        permissions=msgspec.structs.replace(
+            permissions, ask=(*permissions.ask, *found.project_ask)
+        ),
+        hooks=(*found.settings.hooks, *found.project_hooks),
+    )
+    return tuple(Row(key, value, tuple(_origins(found, key))) for key, value in listed(whole))
+
+
+def _origins(found: Configured, key: str) -> Iterator[Origin]:
+    theirs = key in found.taken
+    if key in found.own.lines and (not theirs or key in _JOINED):
+        yield Origin(str(found.own_file), found.own.lines[key])
+    if theirs and found.project is not None:
+        yield Origin(str(found.project_file), found.project.lines[key])
