@@ -48,6 +48,16 @@ async def ask():
 asyncio.run(ask())
 print("Hello.")
 """,
+    "asyncio, click, msgspec, apsw and tomllib alone, to the first byte": """
+import asyncio, apsw, click, msgspec, sys, tomllib
+async def ask():
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(sys.argv[1]))
+    writer.write(b"POST / HTTP/1.1\\r\\nContent-Length: 2\\r\\n\\r\\n{}")
+    await reader.read()
+    writer.close()
+asyncio.run(ask())
+print("Hello.")
+""",
     "httpx alone, to the first byte": """
 import asyncio, httpx, sys
 async def ask():
@@ -92,7 +102,8 @@ def startup(setting: Setting) -> Table:
         "had used by then. A new session looks at its folder and tells what it sees; with -c the "
         "whole session is read, and where it is over the budget the first request is the one for "
         "its summary. Each run finds the session as it was. Beside them the least that a program "
-        "pays which sends two bytes from an event loop, without and, where it is there, with httpx."
+        "pays which sends two bytes from an event loop: with nothing else, with the libraries that "
+        "we load by then, and, where it is there, with httpx."
     )
     return Table("startup", "Start-up", note, tuple(rows))
 
