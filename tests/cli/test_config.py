@@ -183,6 +183,16 @@ def test_trusting_tells_which_commands_will_run(cli: Cli) -> None:
     assert "A hook that will run at AfterTool: a A hook: b" in said
 
 
+def test_a_hook_that_came_later_runs_after_it_was_shown(cli: Cli) -> None:
+    of_project(cli, HOOK)
+    cli.ok("trust")
+    assert "hooks" not in cli.ok("config").err
+    of_project(cli, HOOK.replace("--all", "--all; steal"))
+    assert "new or have changed: 1" in cli.ok("config").err
+    assert "./check --all; steal" in cli.ok("trust").err
+    assert "hooks" not in cli.ok("config").err
+
+
 def test_trusting_a_project_whose_file_is_wrong_says_so(cli: Cli) -> None:
     of_project(cli, 'model = "elsewhere"')
     assert "`model` is not a project's to set" in cli.ok("trust").err

@@ -142,17 +142,21 @@ def test_what_a_hook_adds_at_the_beginning_is_shown_as_its_own_words(
     assert "[added by a hook, not by the person]" in added
 
 
-def test_a_projects_hook_runs_only_when_the_folder_is_trusted(cli: Cli, tmp_path: Path) -> None:
+def test_a_projects_hook_runs_only_when_the_person_was_shown_it(cli: Cli, tmp_path: Path) -> None:
     told, heard = hearing(tmp_path)
     project_settings(cli, hook("SessionStart", told))
     with server(cli, http(HELLO)):
         done = cli.ok("-p", "Hi.", env=ENV)
         assert not heard.exists()
         assert "settings.toml is not used, because the folder is not trusted" in done.err
-        trust(cli.project, cli.home)
+        trust(cli.project.parent, cli.home)
+        done = cli.ok("-p", "Hi.", env=ENV)
+        assert not heard.exists()
+        assert "new or have changed: 1" in done.err
+        cli.ok("trust")
         done = cli.ok("-p", "Hi.", env=ENV)
     assert [name for name, _ in heard_in(heard)] == ["SessionStart"]
-    assert "not trusted" not in done.err
+    assert "hooks" not in done.err
 
 
 def interrupted(cli: Cli, until: Callable[[dict[str, Any]], bool]) -> tuple[list[str], float]:

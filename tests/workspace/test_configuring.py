@@ -24,7 +24,8 @@ from recollect.workspace.configuring import (
     project_root,
 )
 from recollect.workspace.origins import Origin, rows
-from recollect.workspace.trust import distrust, trust
+from recollect.workspace.tightening import digest_of
+from recollect.workspace.trust import distrust, seen_hooks, trust
 
 from .settled import Place
 
@@ -169,12 +170,39 @@ def test_an_ask_rule_of_a_project_stands_apart_and_never_turns_a_no_into_a_quest
     assert [at.place for at in row.origins] == [str(place.own), str(place.file)]
 
 
+def see_hooks(place: Place) -> None:
+    found = place.found()
+    seen_hooks(found.root, digest_of(found.unseen_hooks), place.home)
+
+
 def test_hooks_of_a_project_stand_apart_from_the_persons(place: Place) -> None:
-    found = place.found(HOOK, '[[hooks]]\nevent = "SessionEnd"\ncommand = "mine"\n')
+    place.found(HOOK, '[[hooks]]\nevent = "SessionEnd"\ncommand = "mine"\n')
+    see_hooks(place)
+    found = place.found()
     assert found.settings.hooks == (HookCommand(event="SessionEnd", command="mine"),)
     assert found.project_hooks == (HookCommand(event="BeforeTool", command="./check --all"),)
     [row] = [row for row in rows(found) if row.key == "hooks"]
     assert [hook["command"] for hook in row.value] == ["mine", "./check --all"]
+
+
+def test_hooks_that_nobody_was_shown_do_not_run_though_the_folder_is_trusted(place: Place) -> None:
+    found = place.found(HOOK)
+    assert (found.project_hooks, len(found.unseen_hooks)) == ((), 1)
+    assert "`recollect trust` shows them" in found.told[0]
+    see_hooks(place)
+    assert len(place.found().project_hooks) == 1
+    assert not place.found().told
+    for changed in (HOOK.replace("--all", "--none"), HOOK + HOOK, HOOK + "timeout = 1\n"):
+        assert place.found(changed).project_hooks == ()
+    assert len(place.found(HOOK).project_hooks) == 1
+
+
+def test_who_trusts_a_project_no_longer_has_to_see_its_hooks_again(place: Place) -> None:
+    place.found(HOOK)
+    see_hooks(place)
+    distrust(place.project, place.home)
+    trust(place.project, place.home)
+    assert place.found().project_hooks == ()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of files")

@@ -1,7 +1,7 @@
 """`recollect trust`: whose memory files, settings and hooks are used.
 
 Nothing of a folder is used before a person named it here. What begins to count with it is told at
-once, the commands of its hooks word for word.
+once, the commands of its hooks word for word; these and no others run from then on.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 def trust(*, folder: Path | None, remove: bool, listing: bool, as_json: bool) -> None:
     """Trust this project, or a folder and what is below it.
 
-    The memory files, the settings and the hooks of a trusted folder are used. Hooks are commands
-    that run by themselves; settings of a project can only tighten yours.
+    The memory files and the settings of a trusted folder are used; settings of a project can only
+    tighten yours. Hooks are commands that run by themselves: those of the project you name are
+    shown, and run until they change. Name it again to see and allow what has changed.
     """
     from recollect.cli.terminal import emit, emit_json, mention
     from recollect.cli.text import one_line
@@ -73,6 +74,8 @@ def _consequences(place: Path) -> Iterator[str]:
     from recollect.cli.text import one_line
     from recollect.errors import BadSettings
     from recollect.workspace.configuring import configured
+    from recollect.workspace.tightening import digest_of
+    from recollect.workspace.trust import seen_hooks
 
     yield "Its memory files are read from now on; `recollect trust --remove` takes that back."
     try:
@@ -82,6 +85,10 @@ def _consequences(place: Path) -> Iterator[str]:
         return
     if found.project is not None:
         yield f"Its settings are used: {one_line(str(found.project_file))}"
-    for hook in found.project_hooks:
+    hooks = found.project_hooks or found.unseen_hooks
+    for hook in hooks:
         yield f"A hook that will run at {hook.event}: {one_line(hook.command)}"
+    if found.unseen_hooks:
+        seen_hooks(found.root, digest_of(hooks))
+        found = configured(place)
     yield from found.told

@@ -38,6 +38,10 @@ class Configured(msgspec.Struct, frozen=True, kw_only=True):
     trusted: bool = False
     project_ask: tuple[str, ...] = ()
     project_hooks: tuple[HookCommand, ...] = ()
+    unseen_hooks: tuple[
+        HookCommand, ...
+    ] = ()  # the project's too: nobody was shown them, so none runs
+    seen: str = ""  # a digest of the hooks that the person was shown
     told: tuple[str, ...] = ()  # for the person: what was ignored, and why
     own: Given = Given()
     project: Given | None = None  # none: there is no file, or it is not used
@@ -48,12 +52,15 @@ def configured(folder: Path, home: Path | None = None) -> Configured:
     """The settings for work in a folder; `BadSettings` when a file that counts is wrong."""
     home = home_directory() if home is None else home
     root = project_root(folder)
+    trust = trusted_folders(home)
     found = Configured(
         settings=Settings(),
         root=root,
         own_file=home / FILE,
         project_file=root / FOLDER / FILE,
-        trusted=_is_trusted(root, home),
+        # asked of the root: were the folder in it a link, what it leads to would decide
+        trusted=trust.covers(root) and trust.folders.get(str(root / FOLDER), True),
+        seen=trust.hooks.get(str(root), ""),
     )
     own = read(found.own_file)
     found = msgspec.structs.replace(found, own=own, settings=own.settings)
@@ -68,12 +75,6 @@ def configured(folder: Path, home: Path | None = None) -> Configured:
     from recollect.workspace.tightening import project_settings, tightened
 
     return tightened(found, project_settings(found))
-
-
-def _is_trusted(root: Path, home: Path) -> bool:
-    # asked of the root: were the folder in it a link, what it leads to would decide
-    trust = trusted_folders(home)
-    return trust.covers(root) and trust.folders.get(str(root / FOLDER), True)
 
 
 def project_root(folder: Path) -> Path:

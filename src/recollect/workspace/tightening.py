@@ -3,19 +3,20 @@
 A project's `.recollect/settings.toml` is read only as a regular file that is no link. It adds rules
 that deny and ask, lowers limits, adds names of memory files and hooks, and sets preferences that
 widen nothing. What would loosen is ignored and told; what decides where the conversation goes is
-refused, and so is a key that is not in the table below, also one that is new. Whoever asks has seen
-that the folder is trusted.
+refused, and so is a key that is not in the table below, also one that is new. Its hooks run only if
+the person was shown these very ones. Whoever asks has seen that the folder is trusted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 import msgspec
 
 from recollect.errors import BadSettings
-from recollect.settings import ContextSettings, Given, Settings
+from recollect.settings import ContextSettings, Given, HookCommand, Settings
 from recollect.settings.reading import decoded, understood
 from recollect.workspace.configuring import Configured
 from recollect.workspace.files import Refused, read_inside
@@ -121,6 +122,10 @@ _MERGED: dict[str, _Merge] = {
     "hooks": _apart,
 }
 _STAND_APART = ("permissions.ask", "hooks")
+_UNSEEN = (
+    "hooks of this project that do not run, because they are new or have changed: {}; "
+    "`recollect trust` shows them and lets them run"
+)
 
 
 def tightened(found: Configured, project: Given) -> Configured:
@@ -134,15 +139,24 @@ def tightened(found: Configured, project: Given) -> Configured:
         if ignored:
             where = f", line {line}" if line else ""
             told.append(f"{one_line(str(found.project_file))}{where}: `{key}`: {ignored}")
+    hooks, unseen = project.settings.hooks, ()
+    if hooks and digest_of(hooks) != found.seen:
+        hooks, unseen = (), hooks
+        told.append(_UNSEEN.format(len(unseen)))
     return msgspec.structs.replace(
         found,
         settings=settings,
         project=project,
         project_ask=project.settings.permissions.ask,
-        project_hooks=project.settings.hooks,
+        project_hooks=hooks,
+        unseen_hooks=unseen,
         told=tuple(told),
         taken=frozenset(taken),
     )
+
+
+def digest_of(hooks: tuple[HookCommand, ...]) -> str:
+    return sha256(msgspec.json.encode(hooks)).hexdigest()
 
 
 def _value(settings: Settings, key: str) -> Any:

@@ -1,9 +1,10 @@
 """Which folders the person trusts, kept in one small file in the home directory.
 
 The nearest folder that was decided on decides, so a parent's trust covers what is below it, and one
-folder below can be taken out. Paths are compared after links are resolved. A file that is missing,
-damaged, too large, or open to other people's writing trusts nothing; a damaged one is never
-overwritten. Writing is atomic, mode 0600.
+folder below can be taken out. A project's hooks need more: that somebody was shown these very ones
+(`seen_hooks`), because a later pull can bring others. Paths are compared after links are resolved.
+A file that is missing, damaged, too large, or open to other people's writing trusts nothing; a
+damaged one is never overwritten. Writing is atomic, mode 0600.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ class Trust(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What was decided of which folder; `covers` asks it without reading the file again."""
 
     folders: dict[str, bool] = {}
+    hooks: dict[str, str] = {}  # by project: a digest of those that a person was shown
 
     def covers(self, folder: Path) -> bool:
         try:
@@ -54,15 +56,27 @@ def trust(folder: Path, home: Path | None = None) -> None:
     _decide(folder, home, trusted=True)
 
 
+def seen_hooks(project: Path, digest: str, home: Path | None = None) -> None:
+    """The person was shown a project's hooks; they may run as long as they are these."""
+    file = _file(home)
+    kept = _load(file)
+    _write(file, kept.folders, kept.hooks | {str(project): digest})
+
+
 def distrust(folder: Path, home: Path | None = None) -> None:
     """Trust a folder no longer, also when one above it is trusted."""
     _decide(folder, home, trusted=False)
 
 
 def _decide(folder: Path, home: Path | None, *, trusted: bool) -> None:
-    file = _file(home)
-    folders = _load(file).folders | {str(folder.resolve()): trusted}
-    data = msgspec.json.encode(Trust(dict(sorted(folders.items()))))
+    file, place = _file(home), str(folder.resolve())
+    kept = _load(file)
+    hooks = kept.hooks if trusted else {at: d for at, d in kept.hooks.items() if at != place}
+    _write(file, kept.folders | {place: trusted}, hooks)
+
+
+def _write(file: Path, folders: dict[str, bool], hooks: dict[str, str]) -> None:
+    data = msgspec.json.encode(Trust(dict(sorted(folders.items())), dict(sorted(hooks.items()))))
     replace_file(file, msgspec.json.format(data, indent=2) + b"\n", mode=0o600)
 
 
