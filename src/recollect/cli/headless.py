@@ -99,7 +99,10 @@ class _Seen:
 
 def run(wish: Wish, file: Path | None) -> int:
     """The exit code."""
+    from signal import SIGTERM, signal
+
     seen = _Seen(wish, file)
+    before = signal(SIGTERM, _as_interrupt)
     try:
         found = configured(Path.cwd())
         for told in found.told:
@@ -117,10 +120,14 @@ def run(wish: Wish, file: Path | None) -> int:
         finally:
             status("")
     except KeyboardInterrupt:
+        if wish.format != "text":
+            _print(_result_without_end("interrupted", "stopped", seen))
         mention(" · ".join(filter(None, ("stopped", seen.goes_on()))))
         return INTERRUPTED
     except RecollectError as error:
         return _failed(error, wish, seen)
+    finally:
+        signal(SIGTERM, before)
     if wish.format == "text":
         sys.stdout.write(harmless(outcome.document["result"]).rstrip("\n") + "\n")
         goes_on = seen.goes_on(outcome.document["session"])
@@ -136,11 +143,20 @@ def _failed(error: RecollectError, wish: Wish, seen: _Seen) -> int:
         if seen.goes_on():
             mention(f"everything so far is kept · {seen.goes_on()}")
     else:
-        told = {"type": "result", "subtype": "error", "is_error": True, "result": _bare(str(error))}
-        if seen.session is not None:
-            told["session_id"] = seen.session.id
-        _print(told)
+        _print(_result_without_end("error", _bare(str(error)), seen))
     return exit_code(error)
+
+
+def _as_interrupt(*_: object) -> None:
+    """Whoever ends this program wants what Ctrl-C does: commands that run are ended with it."""
+    from signal import SIGINT, raise_signal
+
+    raise_signal(SIGINT)
+
+
+def _result_without_end(subtype: str, result: str, seen: _Seen) -> dict[str, Any]:
+    told = {"type": "result", "subtype": subtype, "is_error": True, "result": result}
+    return told if seen.session is None else {**told, "session_id": seen.session.id}
 
 
 def exit_code(error: RecollectError) -> int:
