@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,6 +21,7 @@ DAMAGED = (msgspec.MsgspecError, ValueError, RecursionError)  # what reading for
 MAX_COUNT = 2**53  # beyond it numbers of JSON are not exact, and no count of tokens is that large
 _encode = msgspec.json.Encoder().encode
 _SURROGATES = "[\ud800-\udfff]"
+_compiled = cache(re.compile)
 
 
 class BadJson(Exception):
@@ -95,7 +97,7 @@ def without_surrogates(value: Any) -> tuple[Any, int]:
     Only for values whose depth is bounded."""
     if isinstance(value, str):
         whole = joined(value)
-        return re.subn(_SURROGATES, "\ufffd", whole)
+        return _compiled(_SURROGATES).subn("\ufffd", whole)
     if isinstance(value, dict):
         pairs = [(without_surrogates(k), without_surrogates(v)) for k, v in value.items()]
         return {k[0]: v[0] for k, v in pairs}, sum(k[1] + v[1] for k, v in pairs)
@@ -107,7 +109,7 @@ def without_surrogates(value: Any) -> tuple[Any, int]:
 
 def joined(text: str) -> str:
     """Neighbouring halves as the one character they are; a half without its other half stays."""
-    if re.search(_SURROGATES, text) is None:
+    if _compiled(_SURROGATES).search(text) is None:
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
