@@ -9,29 +9,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
-from recollect.entries import Text, json_text
-from recollect.tools.contract import Outcome, Place
-from recollect.tools.offered import shell_tools
-from recollect.tools.sandbox import Isolation, find_isolation, landlock_isolation, no_isolation
-from recollect.tools.shell import MARK, Commands, Limits
+from recollect.entries import json_text
+from recollect.tools.sandbox import Isolation, no_isolation
+from recollect.tools.shell import MARK, Limits
+from tests.tools.running import Bench, alive, gone, isolation_of, on_bench, words
 
 KINDS = ("bubblewrap", "landlock", "none")
-
-
-def isolation_of(kind: str) -> Isolation:
-    found = find_isolation()
-    if kind != found.kind:
-        found = landlock_isolation() if kind == "landlock" else no_isolation("for a test")
-    if found.kind != kind:
-        pytest.skip(f"{kind} is not to be had here: {find_isolation().words}")
-    return found
 
 
 @pytest.fixture(params=KINDS)
@@ -43,63 +31,6 @@ def isolation(request: pytest.FixtureRequest) -> Isolation:
 def nap() -> str:
     """A time to sleep that no other test, here or beside us, has on its line."""
     return str(10**9 + secrets.randbelow(10**9))
-
-
-class Bench:
-    """A workspace with a folder in it, and the tools on it."""
-
-    def __init__(self, root: Path, isolation: Isolation, **options: Any) -> None:
-        (root / "sub").mkdir(parents=True, exist_ok=True)
-        self.root, self.heard = root, list[str]()
-        self.commands = Commands(isolation=isolation, **options)
-        self.run_tool, self.read_tool, self.end_tool = shell_tools(lambda: self.commands)
-        self.place = Place(roots=(root,), tell=self.heard.append)
-
-    async def run(self, command: str, **arguments: object) -> Outcome:
-        return await self.run_tool(json_text({"command": command, **arguments}), self.place)
-
-    async def read(self, job: str = "") -> str:
-        return words(await self.read_tool(json_text({"job": job}), self.place))
-
-    async def end(self, job: str) -> str:
-        return words(await self.end_tool(json_text({"job": job}), self.place))
-
-
-def words(outcome: Outcome) -> str:
-    return "".join(part.text for part in outcome.content if isinstance(part, Text))
-
-
-Steps = Callable[[Bench], Coroutine[Any, Any, None]]
-
-
-def on_bench(root: Path, isolation: Isolation, steps: Steps, **options: Any) -> None:
-    async def carry_out() -> None:
-        bench = Bench(root / "work", isolation, **options)
-        try:
-            await steps(bench)
-        finally:
-            await bench.commands.close()
-
-    asyncio.run(carry_out())
-
-
-def alive(word: str) -> list[int]:
-    """Processes with this word on their line, wherever they run."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if word in process.cmdline() and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process.pid)
-        except psutil.Error:
-            continue
-    return found
-
-
-def gone(word: str, within: float = 2.0) -> bool:
-    until = time.monotonic() + within
-    while alive(word) and time.monotonic() < until:
-        time.sleep(0.02)
-    return not alive(word)
 
 
 def test_output_code_and_time_are_told(tmp_path: Path, isolation: Isolation) -> None:
@@ -345,7 +276,7 @@ def test_jobs_end_when_our_process_is_killed(
     script = f"""
 import asyncio, pathlib, sys
 sys.path.insert(0, {str(Path(__file__).parents[2])!r})
-from tests.tools.test_shell import Bench, isolation_of
+from tests.tools.running import Bench, isolation_of
 async def main():
     bench = Bench(pathlib.Path({str(tmp_path / "work")!r}), isolation_of({isolation.kind!r}))
     await bench.run(f"exec sleep {nap}", background=True)
