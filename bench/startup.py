@@ -37,27 +37,20 @@ url = "http://127.0.0.1:{port}/v1"
 window = 100_000_000
 """
 # what anybody pays who sends a request from Python's event loop, without a program around it
+_TWO_BYTES = """
+async def ask():
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(sys.argv[1]))
+    writer.write(b"POST / HTTP/1.1\\r\\nContent-Length: 2\\r\\n\\r\\n{}")
+    await reader.read()
+    writer.close()
+asyncio.run(ask())
+print("Hello.")
+"""
 _LEAST = {
-    "asyncio alone, to the first byte": """
-import asyncio, sys
-async def ask():
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(sys.argv[1]))
-    writer.write(b"POST / HTTP/1.1\\r\\nContent-Length: 2\\r\\n\\r\\n{}")
-    await reader.read()
-    writer.close()
-asyncio.run(ask())
-print("Hello.")
-""",
-    "asyncio, click, msgspec, apsw and tomllib alone, to the first byte": """
-import asyncio, apsw, click, msgspec, sys, tomllib
-async def ask():
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(sys.argv[1]))
-    writer.write(b"POST / HTTP/1.1\\r\\nContent-Length: 2\\r\\n\\r\\n{}")
-    await reader.read()
-    writer.close()
-asyncio.run(ask())
-print("Hello.")
-""",
+    "asyncio alone, to the first byte": f"import asyncio, sys{_TWO_BYTES}",
+    "asyncio, click, msgspec, apsw and tomllib alone, to the first byte": (
+        f"import asyncio, apsw, click, msgspec, sys, tomllib{_TWO_BYTES}"
+    ),
     "httpx alone, to the first byte": """
 import asyncio, httpx, sys
 async def ask():
