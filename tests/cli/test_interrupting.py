@@ -23,18 +23,22 @@ from .test_headless import reply
 from .test_playing import heard_in, hearing, hook, outputs, parts_of, script, texts
 
 
-def interrupted(
-    cli: Cli, until: Callable[[dict[str, Any]], bool], by: signal.Signals = signal.SIGINT
-) -> tuple[list[str], float]:
-    """Stopped once this event came: the command that goes on, and the seconds until the end."""
-    process = subprocess.Popen(
-        [*COMMAND, "-p", "Look into a.txt.", "--output-format", "stream-json"],
+def started(cli: Cli, prompt: str, output: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [*COMMAND, "-p", prompt, "--output-format", output],
         cwd=cli.project,
         env=cli.env(ENV),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
+
+
+def interrupted(
+    cli: Cli, until: Callable[[dict[str, Any]], bool], by: signal.Signals = signal.SIGINT
+) -> tuple[list[str], float]:
+    """Stopped once this event came: the command that goes on, and the seconds until the end."""
+    process = started(cli, "Look into a.txt.", "stream-json")
     assert process.stdout is not None
     assert any(until(json.loads(line)) for line in process.stdout)
     process.send_signal(by)
@@ -95,14 +99,7 @@ def test_a_running_command_is_ended_too_and_nobody_runs_it_again(
 
 def test_whoever_asked_for_one_document_gets_one_when_it_is_stopped(cli: Cli) -> None:
     with server(cli, _stalls) as on:
-        process = subprocess.Popen(
-            [*COMMAND, "-p", "Hi.", "--output-format", "json"],
-            cwd=cli.project,
-            env=cli.env(ENV),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
+        process = started(cli, "Hi.", "json")
         while not on.asked:
             time.sleep(0.01)
         process.terminate()

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.models.server import HELLO, http
+from tests.models.server import HELLO, http, listening
 
 
 class Certificate(NamedTuple):
@@ -69,15 +69,8 @@ async def proxying(to: int, over: ssl.SSLContext | None = None) -> AsyncIterator
                 forth.transport.abort()
         writer.transport.abort()
 
-    server = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=over)
-    found.port = server.sockets[0].getsockname()[1]
-    try:
+    async with listening(connected, running, over) as found.port:
         yield found
-    finally:
-        server.close()
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

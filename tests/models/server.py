@@ -7,6 +7,7 @@ it likes with it: stall, break off, never end. Requests are recorded as they cam
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -81,10 +82,20 @@ async def serving(*answers: Answer) -> AsyncIterator[Server]:
         finally:
             writer.close()
 
-    server = await asyncio.start_server(connected, "127.0.0.1", 0)
-    found.port = server.sockets[0].getsockname()[1]
-    try:
+    async with listening(connected, running) as found.port:
         yield found
+
+
+@asynccontextmanager
+async def listening(
+    connected: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
+    running: set[asyncio.Task[None]],
+    over: ssl.SSLContext | None = None,
+) -> AsyncIterator[int]:
+    """The port; those who are `running` at the end are stopped."""
+    server = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=over)
+    try:
+        yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
         for task in running:

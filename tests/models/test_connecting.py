@@ -26,8 +26,7 @@ from recollect.models.connecting import (
     open_pipe,
     place_of,
 )
-from recollect.models.reaching import trust_for
-from recollect.settings import Transport
+from recollect.models.reaching import authorities
 from tests.models.asking import client, post, run
 from tests.models.proxy import Certificate, certificate, port_of, proxying, secure_greeting
 from tests.models.server import KEY, QUICK, chosen, events_of, http, serving, text_of
@@ -283,7 +282,7 @@ def test_http_1_1_is_agreed_on_and_the_connection_is_used_again(
     paper: Certificate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(paper.file))
-    trust = trust_for(Transport(), "https://localhost/")
+    trust = authorities()
     assert trust.minimum_version >= ssl.TLSVersion.TLSv1_2
 
     async def main() -> None:

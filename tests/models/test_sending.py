@@ -8,8 +8,7 @@ import pytest
 
 from recollect.models.client import HttpModel
 from recollect.models.contract import Retrying
-from recollect.models.reaching import trust_for
-from recollect.settings import Transport
+from recollect.models.reaching import authorities
 from recollect.testing import model, user
 
 from .server import HELLO, QUICK, chosen, events_of, http, serving
@@ -55,32 +54,21 @@ def test_a_question_that_is_asked_again_is_the_same_to_the_byte() -> None:
     asyncio.run(main())
 
 
-def test_where_no_certificate_is_judged_none_would_be_trusted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
-    plain = trust_for(Transport(), "http://127.0.0.1:8080/v1")
-    assert plain.cert_store_stats()["x509_ca"] == 0
-    assert plain.verify_mode is ssl.CERT_REQUIRED
-    assert plain.check_hostname
-
-
-@pytest.mark.parametrize(
-    ("url", "proxy", "variable"),
-    [
-        ("https://host.example/v1", "", ""),
-        ("http://host.example/v1", "https://proxy.example:3128", ""),
-        ("http://host.example/v1", "", "https://proxy.example:3128"),
-    ],
-)
-def test_authorities_are_trusted_where_a_certificate_may_have_to_be_judged(
-    url: str, proxy: str, variable: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if variable:
-        monkeypatch.setenv("HTTP_PROXY", variable)
-        monkeypatch.setenv("http_proxy", variable)
-    trust = trust_for(Transport(proxy=proxy), url)
+def test_authorities_are_trusted_and_names_are_checked() -> None:
+    trust = authorities()
     assert trust.cert_store_stats()["x509_ca"] > 0
     assert trust.verify_mode is ssl.CERT_REQUIRED
+    assert trust.check_hostname
+
+
+def test_where_no_certificate_is_judged_no_authority_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A file that cannot be read would be told."""
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere")
+
+    async def main() -> None:
+        async with serving(http(HELLO)) as server, HttpModel(chosen(server.url), QUICK) as asked:
+            assert await events_of(asked, messages=LONG[:1])
+
+    asyncio.run(main())

@@ -127,16 +127,12 @@ def test_the_first_commit_is_what_git_says_also_in_a_worktree_and_a_submodule(
     assert identify(outer).git not in (None, first.strip())
 
 
-def test_a_shallow_clone_and_a_repository_without_commits_have_no_first_commit(
+def test_a_repository_without_commits_and_one_that_is_none_have_no_first_commit(
     tmp_path: Path,
 ) -> None:
-    folder = repository(tmp_path / "here")
-    (folder / "a").write_text("second", encoding="utf-8")
-    git(folder, "commit", "--quiet", "-a", "-m", "second")
-    git(tmp_path, "clone", "--quiet", "--depth", "1", f"file://{folder}", "shallow")
     (tmp_path / "empty").mkdir()
     git(tmp_path / "empty", "init", "--quiet")
     (tmp_path / "broken" / ".git").mkdir(parents=True)
-    for name in ("shallow", "empty", "broken"):
+    for name in ("empty", "broken"):
         assert identify(tmp_path / name).git is None
         assert identify(tmp_path / name).path == str(tmp_path / name)

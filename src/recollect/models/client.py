@@ -188,9 +188,9 @@ class HttpModel:
     def secrets(self) -> tuple[Key, ...]:
         return tuple(self._secrets)
 
-    def client(self, url: str) -> Client:
+    def client(self) -> Client:
         if self._client is None:
-            self._client = open_client(self.transport, url)
+            self._client = open_client(self.transport)
             for proxy in proxies_of(self.transport).values():
                 self._secrets.update(passwords_in(proxy))
         return self._client
@@ -243,7 +243,7 @@ class _Attempt:
         self._url = url_for(endpoint, base, prompt.model)
         body = Body(model.encoded(wire, messages, prompt))
         headers = tuple(headers_for(endpoint, key, model.transport).items())
-        client = model.client(self._url)
+        client = model.client()
         return await self._soon(client.post(self._url, headers, body, body.size))
 
     async def _answer(self, answer: Answer, wire: Wire) -> AsyncGenerator[Event, None]:

@@ -119,25 +119,18 @@ class Body:
         return self._encoded.pages()
 
 
-def open_client(transport: Transport, url: str) -> Client:
-    """For one endpoint, whose address is `url`."""
+def open_client(transport: Transport) -> Client:
     # stamina warns of every retry. We tell it as an event; without a handler of its own it would
     # be printed into the person's terminal as well (`logging.lastResort`).
     logging.getLogger("stamina").addHandler(_SILENT)
     proxies = proxies_of(transport)
     times = Times(transport.connect_timeout, transport.read_timeout)
-    return Client(lambda place: way_to(place, proxies), times, lambda: trust_for(transport, url))
+    return Client(lambda place: way_to(place, proxies), times, authorities)
 
 
-def trust_for(transport: Transport, url: str) -> ssl.SSLContext:
-    """Whose certificates are trusted on the way to an address.
-
-    Reading all authorities takes longer than asking a server on this machine. Without any, where no
-    certificate will have to be judged, a connection that has to be secure is refused.
-    """
-    way = way_to(place_of(url), proxies_of(transport))
-    if "https" not in (way.place.scheme, way.proxy and way.proxy.scheme):
-        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+def authorities() -> ssl.SSLContext:
+    """Whose certificates are trusted. To be asked for when one has to be judged: reading all of
+    them takes longer than asking a server on this machine."""
     file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
     if not file and not folder:
         import certifi

@@ -142,6 +142,7 @@ def tightened(found: Configured, project: Given) -> Configured:
     hooks, unseen = project.settings.hooks, ()
     if hooks and digest_of(hooks) != found.seen:
         hooks, unseen = (), hooks
+        taken.discard("hooks")
         told.append(_UNSEEN.format(len(unseen)))
     return msgspec.structs.replace(
         found,
