@@ -185,6 +185,11 @@ class HttpModel:
         return Address(url, key)
 
     @property
+    def is_located(self) -> bool:
+        """Whether its server is asked for before each attempt."""
+        return self._locate is not None
+
+    @property
     def secrets(self) -> tuple[Key, ...]:
         return tuple(self._secrets)
 
@@ -233,7 +238,10 @@ class _Attempt:
         except TimeoutError:
             self._fail(Failed(out_of_time(self._url, model.transport), again=False))
         except HttpFailed as error:
-            self._fail(broken(error, self._url, model.transport))
+            failed = broken(error, self._url, model.transport)
+            # a server of this process that is ending takes a last knock and then no connection;
+            # where it is now is asked before the next attempt
+            self._fail(failed._replace(again=failed.again or model.is_located))
         except ModelError as error:
             self._fail(Failed(error, again=isinstance(error, Busy)))
 
