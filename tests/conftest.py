@@ -1,12 +1,26 @@
+"""What every test shares: how many examples a property tries, and what the machine lacks."""
+
 from __future__ import annotations
 
 import os
+from collections import Counter
 
 from hypothesis import settings
+import pytest
 
-# machines are noisy: a property says what holds, the benchmarks say how fast
-# The same examples every time, so that a run tells of the change at hand and not of luck. New ones
-# are looked for with HYPOTHESIS_EXAMPLES=1000.
+# The same few examples in every run, so that a failure points at the change and not at luck; the
+# long run (docs/internals/reliability.md) looks for new ones with HYPOTHESIS_EXAMPLES=1000.
 _more = int(os.environ.get("HYPOTHESIS_EXAMPLES", "0"))
-settings.register_profile("noisy", deadline=None, derandomize=not _more, max_examples=_more or 100)
-settings.load_profile("noisy")
+settings.register_profile("suite", deadline=None, derandomize=not _more, max_examples=_more or 25)
+settings.load_profile("suite")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say in plain words what was skipped, and the command that brings what is missing."""
+    reasons: Counter[str] = Counter()
+    for report in terminalreporter.stats.get("skipped", ()):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        reasons[reason.removeprefix("Skipped: ")] += 1
+    for reason, count in reasons.most_common():
+        tests = "1 test was" if count == 1 else f"{count} tests were"
+        terminalreporter.write_line(f"{tests} skipped: {reason}")

@@ -1,0 +1,95 @@
+"""Every public name, listed once: `recollect` hands them on and loads this module on first use."""
+
+from __future__ import annotations
+
+from recollect.agent.asking import Conversation
+from recollect.agent.compacting import compact
+from recollect.agent.hooks import Hooks
+from recollect.agent.loop import Agent
+from recollect.codecs.repair import repair
+from recollect.codecs.wire import (
+    Delta,
+    Prompt,
+)
+from recollect.compaction.budget import Budget
+from recollect.compaction.fitting import fit
+from recollect.compaction.proposing import propose
+from recollect.entries import (
+    Entry,
+    FileRef,
+    InlineData,
+    Message,
+    Note,
+    Text,
+    Thought,
+    Title,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from recollect.errors import (
+    HeadMoved,
+    RecollectError,
+)
+from recollect.models.opening import open_model
+from recollect.resuming import resume
+from recollect.store.contract import (
+    Hit,
+    Project,
+    Query,
+    Session,
+    Store,
+)
+from recollect.store.sqlite import open_store
+from recollect.tokens import counter_for
+from recollect.tools.contract import (
+    Tool,
+    ToolFailed,
+    tool,
+)
+from recollect.view.rules import (
+    Rules,
+    plan,
+)
+from recollect.view.view import View
+
+__all__ = [
+    "Agent",
+    "Budget",
+    "Conversation",
+    "Delta",
+    "Entry",
+    "FileRef",
+    "HeadMoved",
+    "Hit",
+    "Hooks",
+    "InlineData",
+    "Message",
+    "Note",
+    "Project",
+    "Prompt",
+    "Query",
+    "RecollectError",
+    "Rules",
+    "Session",
+    "Store",
+    "Text",
+    "Thought",
+    "Title",
+    "Tool",
+    "ToolCall",
+    "ToolFailed",
+    "ToolResult",
+    "Usage",
+    "View",
+    "compact",
+    "counter_for",
+    "fit",
+    "open_model",
+    "open_store",
+    "plan",
+    "propose",
+    "repair",
+    "resume",
+    "tool",
+]
