@@ -11,7 +11,7 @@ from typing import Any
 
 import apsw
 
-from recollect.store.place import filesystem
+from recollect.store.open_file import filesystem_type
 
 _OURS = ("recollect", "apsw", "msgspec", "zstandard")
 
@@ -24,8 +24,8 @@ def describe(memory: Path, disk: Path, peers: tuple[str, ...]) -> dict[str, Any]
         "cpu": _cpu(),
         "cores": os.cpu_count(),
         "system": f"{platform.system()} {platform.release()}",
-        "memory": f"{filesystem(memory) or 'unknown'} at {memory.parent}",
-        "disk": filesystem(disk) or "unknown",
+        "memory": f"{filesystem_type(memory) or 'unknown'} at {memory.parent}",
+        "disk": filesystem_type(disk) or "unknown",
         "load": load(),
         "python": platform.python_version(),
         "sqlite": f"{apsw.sqlite_lib_version()} (sqlite3 module: {sqlite3.sqlite_version})",

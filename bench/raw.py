@@ -17,7 +17,7 @@ from typing import Any
 import apsw
 
 from bench import clock, conversation
-from recollect.store.place import open_file
+from recollect.store.open_file import open_database
 
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS messages(id INTEGER PRIMARY KEY, session TEXT, body TEXT);"
@@ -40,7 +40,7 @@ _PRAGMAS = (
 async def settings(place: Path) -> dict[str, Any]:
     """The store's own settings, read from a connection that it made."""
     with tempfile.TemporaryDirectory(dir=place) as folder:
-        db = open_file(Path(folder) / "store.db")
+        db = open_database(Path(folder) / "store.db")
         found = {name: db.pragma(name) for name in _PRAGMAS}
         db.close()
     return found

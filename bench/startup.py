@@ -173,10 +173,10 @@ def _sending(place: Path, n: int) -> dict[str, Callable[[], Took]]:
 
 async def _filled(home: Path, folder: Path, n: int) -> None:
     from recollect import open_store
-    from recollect.workspace.project import identify
+    from recollect.workspace.project_identity import identify_project
 
     async with open_store(home / "recollect.db") as store:
-        session = await store.create(project=identify(folder))
+        session = await store.create(project=identify_project(folder))
         parent = None
         for first in range(0, n, _BATCH):
             more = conversation.messages(min(_BATCH, n - first), first)

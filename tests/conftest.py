@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections import Counter
 
-from hypothesis import settings
 import pytest
+from hypothesis import settings
 
 # The same few examples in every run, so that a failure points at the change and not at luck; the
 # long run (docs/internals/reliability.md) looks for new ones with HYPOTHESIS_EXAMPLES=1000.

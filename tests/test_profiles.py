@@ -20,7 +20,7 @@ from recollect.profiles import (
     is_known,
     profile_of,
 )
-from recollect.settings import Price
+from recollect.settings import ModelPrice
 
 PAGE = Path(__file__).parent.parent / "docs" / "settings.md"
 
@@ -75,15 +75,15 @@ def test_every_price_belongs_to_a_known_model_and_cached_input_is_cheapest(name:
 
 
 def test_a_reply_costs_what_its_tokens_cost() -> None:
-    price = Price(2.0, 10.0, 0.5)
+    price = ModelPrice(2.0, 10.0, 0.5)
     told = Usage(input=1_000_000, cached=400_000, output=100_000, total=1_100_000)
     assert cost_of(told, price) == pytest.approx(0.6 * 2 + 0.4 * 0.5 + 0.1 * 10)
-    assert cost_of(told, Price(2.0, 10.0)) == pytest.approx(2 + 1)
+    assert cost_of(told, ModelPrice(2.0, 10.0)) == pytest.approx(2 + 1)
     assert cost_of(told, None) is None
 
 
 def test_thoughts_are_billed_once_whether_or_not_the_output_counts_them() -> None:
-    price = Price(0.0, 10.0)
+    price = ModelPrice(0.0, 10.0)
     apart = Usage(input=50, output=100, thoughts=900, tool=7, total=1_057)
     within = Usage(input=50, output=1_000, thoughts=900, total=1_050)
     assert cost_of(apart, price) == cost_of(within, price) == pytest.approx(0.01)

@@ -13,22 +13,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import BadSettings
-from recollect.settings import HookCommand, OwnModel, Settings, load, parse, understood
-from recollect.settings.listing import listed
-from recollect.settings.sections import SECTIONS as TABLES
-from recollect.settings.sections import Event
+from recollect.settings import (
+    CustomModel,
+    HookCommand,
+    Settings,
+    load_settings,
+    parse,
+    parse_settings,
+)
+from recollect.settings.setting_definitions import SETTINGS_SECTIONS as TABLES
+from recollect.settings.setting_definitions import HookEventName
+from recollect.settings.settings_listing import list_settings
 
 PAGE = Path(__file__).parent.parent / "docs" / "settings.md"
 SECTIONS: dict[str, type[msgspec.Struct]] = {
     "": Settings,
     **{f"{name}.": section for name, section in TABLES.items()},
-    "models.NAME.": OwnModel,
+    "models.NAME.": CustomModel,
     "hooks.": HookCommand,
 }
 
 
 def test_a_file_that_is_not_there_means_the_defaults(tmp_path: Path) -> None:
-    assert load(tmp_path / "settings.toml") == Settings()
+    assert load_settings(tmp_path / "settings.toml") == Settings()
 
 
 def test_the_file_is_looked_for_in_the_home_directory(
@@ -36,7 +43,7 @@ def test_the_file_is_looked_for_in_the_home_directory(
 ) -> None:
     monkeypatch.setenv("RECOLLECT_HOME", str(tmp_path))
     (tmp_path / "settings.toml").write_text('\ufeffmodel = "gpt-5"', encoding="utf-8")
-    assert load().model == "gpt-5"
+    assert load_settings().model == "gpt-5"
 
 
 def test_five_lines_add_a_model() -> None:
@@ -147,12 +154,12 @@ def test_files_that_are_too_large_or_no_text_are_refused(tmp_path: Path) -> None
     path = tmp_path / "settings.toml"
     path.write_bytes(b"#" * 1_000_001)
     with pytest.raises(BadSettings, match="more than 1,000,000 bytes"):
-        load(path)
+        load_settings(path)
     path.write_bytes(b"model = '\xff'")
     with pytest.raises(BadSettings, match="not UTF-8 at byte 9"):
-        load(path)
+        load_settings(path)
     with pytest.raises(BadSettings):
-        load(tmp_path)
+        load_settings(tmp_path)
     with pytest.raises(BadSettings, match="nested"):
         parse("a = " + "[" * (sys.getrecursionlimit() + 100))
 
@@ -161,15 +168,15 @@ def test_a_pipe_or_a_device_in_its_place_makes_nobody_wait(tmp_path: Path) -> No
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", Path("/dev/zero")):
         with pytest.raises(BadSettings, match="no regular file"):
-            load(path)
+            load_settings(path)
     with pytest.raises(BadSettings):
-        load(tmp_path / "a\0b")
+        load_settings(tmp_path / "a\0b")
 
 
 def test_the_persons_own_file_may_be_a_link(tmp_path: Path) -> None:
     (tmp_path / "kept.toml").write_text('model = "gpt-5"')
     (tmp_path / "settings.toml").symlink_to(tmp_path / "kept.toml")
-    assert load(tmp_path / "settings.toml").model == "gpt-5"
+    assert load_settings(tmp_path / "settings.toml").model == "gpt-5"
 
 
 @pytest.mark.parametrize(
@@ -213,15 +220,15 @@ def test_text_that_is_made_to_be_slow_is_refused_soon(text: str) -> None:
 def test_a_file_knows_which_keys_it_sets_and_on_which_line(
     text: str, lines: dict[str, int]
 ) -> None:
-    assert understood(text).lines == lines
+    assert parse_settings(text).lines == lines
 
 
 def test_the_defaults_are_those_of_the_code_that_uses_them() -> None:
     from recollect.agent.events import EVENT_NAMES
     from recollect.agent.hooks import LIMIT
-    from recollect.workspace.memory import MEMORY_NAMES
+    from recollect.workspace.memory_files import MEMORY_NAMES
 
-    assert get_args(Event) == EVENT_NAMES
+    assert get_args(HookEventName) == EVENT_NAMES
     assert Settings().agent.memory_files == MEMORY_NAMES
     assert HookCommand(event="AfterTool", command="a").timeout == LIMIT
 
@@ -252,7 +259,7 @@ HOOK = "[[hooks]]\nevent = 'AfterTool'\n"
     ],
 )
 def test_nothing_that_looks_like_a_secret_is_listed(text: str) -> None:
-    shown = repr(listed(parse(text)))
+    shown = repr(list_settings(parse(text)))
     assert "…" in shown
     assert not any(part in shown for part in (SECRET, SECRET[:12], "hunter-2"))
 
@@ -266,7 +273,9 @@ def test_nothing_that_looks_like_a_secret_is_listed(text: str) -> None:
     ],
 )
 def test_names_of_models_are_listed_as_they_are(value: str) -> None:
-    assert {row.key: row.value for row in listed(parse(f"model = '{value}'"))}["model"] == value
+    assert {row.key: row.value for row in list_settings(parse(f"model = '{value}'"))}[
+        "model"
+    ] == value
 
 
 def test_every_setting_is_listed() -> None:
@@ -276,16 +285,16 @@ def test_every_setting_is_listed() -> None:
         for name in section.__struct_fields__
         if before not in ("models.NAME.", "hooks.") and before + name not in TABLES
     }
-    assert {row.key for row in listed(Settings())} == known
+    assert {row.key for row in list_settings(Settings())} == known
     text = "[models.a]\nurl = 'http://a'\nwindow = 5\nprice = { input = 1, output = 2 }"
-    own = {row.key for row in listed(parse(text)) if row.key.startswith("models.")}
+    own = {row.key for row in list_settings(parse(text)) if row.key.startswith("models.")}
     assert own == {"models.a.url", "models.a.window", "models.a.price"}
 
 
 @given(st.text(max_size=200))
 def test_listing_never_fails_and_twice_hides_no_more_than_once(text: str) -> None:
-    once = {row.key: row.value for row in listed(Settings(model=text))}["model"]
-    assert {row.key: row.value for row in listed(Settings(model=once))}["model"] == once
+    once = {row.key: row.value for row in list_settings(Settings(model=text))}["model"]
+    assert {row.key: row.value for row in list_settings(Settings(model=once))}["model"] == once
 
 
 @given(st.text(max_size=60))

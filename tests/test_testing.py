@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from recollect.codecs.wire import Delta, Prompt
 from recollect.entries import Entry, Message, Text, Thought, ToolCall, Usage
-from recollect.errors import BadReply, Busy, ModelError
+from recollect.errors import BadReply, ModelError, ProviderBusy
 from recollect.models.contract import Event, Model, Retrying, partial_of
 from recollect.testing import (
     ScriptedModel,
@@ -100,9 +100,9 @@ def test_a_script_that_is_played_out_says_so_and_is_no_model_error() -> None:
 
 @pytest.mark.parametrize("as_turn", [True, False])
 def test_a_failure_is_raised_and_the_next_turn_is_there(as_turn: bool) -> None:
-    busy = Busy("slow down", 429)
+    busy = ProviderBusy("slow down", 429)
     scripted = ScriptedModel([fails(busy) if as_turn else busy, "now"])
-    with pytest.raises(Busy) as caught:
+    with pytest.raises(ProviderBusy) as caught:
         play(scripted, "a")
     assert caught.value is busy
     assert partial_of(busy) is None
@@ -216,7 +216,7 @@ def test_the_script_in_the_documentation_plays_as_it_says() -> None:
     scripted = names["model"]
     assert last(play(scripted, "a")).parts == (Text(text="hello"),)
     assert last(play(scripted, "a")).finish == "calls"
-    with pytest.raises(Busy):
+    with pytest.raises(ProviderBusy):
         play(scripted, "a")
     with pytest.raises(BadReply):
         play(scripted, "a")

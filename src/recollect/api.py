@@ -34,10 +34,10 @@ from recollect.errors import (
 from recollect.models.opening import open_model
 from recollect.resuming import resume
 from recollect.store.contract import (
-    Hit,
     Project,
-    Query,
-    Session,
+    SearchHit,
+    SearchQuery,
+    SessionInfo,
     Store,
 )
 from recollect.store.sqlite import open_store

@@ -87,7 +87,7 @@ class UnknownBlob(NotFound):
         self.digest = digest
 
 
-class Ambiguous(RecollectError, LookupError):
+class AmbiguousId(RecollectError, LookupError):
     def __init__(self, prefix: str, candidates: Sequence[str]) -> None:
         shown = ", ".join(candidates[:8]) + (" …" if len(candidates) > 8 else "")
         super().__init__(f"{prefix!r} fits {shown}; give more characters of the id")
@@ -140,7 +140,7 @@ class NewerStore(StoreError):
 
 
 class Damaged(StoreError):
-    """What was read is not what was written. `entries` names the ones concerned, if known."""
+    """What was read is not what was written. `check_entries` names the ones concerned, if known."""
 
     def __init__(self, what: str, entries: Sequence[str] = ()) -> None:
         super().__init__(f"{what}; `recollect doctor` shows the extent and what can be repaired")
@@ -173,7 +173,7 @@ class UnknownModel(ModelError, LookupError):
         self.model, self.near = model, tuple(near)
 
 
-class NoKey(ModelError):
+class NoApiKey(ModelError):
     def __init__(self, model: str, variable: str) -> None:
         super().__init__(
             f"{model} wants a key and none was found: set {variable}, "
@@ -199,13 +199,13 @@ class ProviderFailed(ModelError):
         self.said, self.status = said, status
 
 
-class KeyRefused(ProviderFailed):
+class ApiKeyRefused(ProviderFailed):
     def __init__(self, said: str, status: int, variable: str) -> None:
         super().__init__(said, status, f"check the key in {variable}")
         self.variable = variable
 
 
-class Overflow(ProviderFailed):
+class ContextOverflow(ProviderFailed):
     """`limit` is the window that the provider named, when it named one, and `asked` how many tokens
     the request had by its count."""
 
@@ -216,7 +216,7 @@ class Overflow(ProviderFailed):
         self.limit, self.asked = limit, asked
 
 
-class Busy(ProviderFailed):
+class ProviderBusy(ProviderFailed):
     def __init__(self, said: str, status: int = 0, attempts: int = 1) -> None:
         times = "once" if attempts == 1 else f"{attempts} times"
         super().__init__(said, status, f"asked {times}; try again later")

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from recollect.entries import Usage
-from recollect.settings import Price, Wishes
+from recollect.settings import GenerationDefaults, ModelPrice
 
 OTHER_WEIGHT = 1.5  # tokens for a character beyond ASCII, when nothing better is known
 IMAGE = 3_000
@@ -55,8 +55,8 @@ class Profile(msgspec.Struct, frozen=True):
     effort: Literal["budget", "level"] = "budget"  # how long to think is told in tokens or words
     signed_calls: bool = False  # Gemini 3: calls are signed, and results take media
     summarises: bool = True  # whether it is worth asking for a snapshot
-    price: Price | None = None
-    wishes: Wishes = Wishes()
+    price: ModelPrice | None = None
+    wishes: GenerationDefaults = GenerationDefaults()
 
     @property
     def threshold(self) -> int:
@@ -234,7 +234,7 @@ PROFILES = (
         output=2_048,
         tools="text",
         summarises=False,
-        wishes=Wishes(temperature=0.2),
+        wishes=GenerationDefaults(temperature=0.2),
     ),
 )
 
@@ -335,27 +335,27 @@ ENDPOINTS = (
 # November 2026. GPT and Gemini: their lists as of late 2025. Models with peak hours or with a
 # dearer price for long prompts are left out.
 PRICES = {
-    "claude-opus-5": Price(5.0, 25.0, 0.5),
-    "claude-opus-4-8": Price(5.0, 25.0, 0.5),
-    "claude-opus-4-7": Price(5.0, 25.0, 0.5),
-    "claude-opus-4-6": Price(5.0, 25.0, 0.5),
-    "claude-opus-4-5": Price(5.0, 25.0, 0.5),
-    "claude-opus-4-1": Price(15.0, 75.0, 1.5),
-    "claude-sonnet-5-5": Price(2.0, 10.0, 0.2),
-    "claude-sonnet-5": Price(2.0, 10.0, 0.2),
-    "claude-haiku-4-5": Price(1.0, 5.0, 0.1),
-    "gpt-5": Price(1.25, 10.0, 0.125),
-    "gpt-5-mini": Price(0.25, 2.0, 0.025),
-    "gpt-5-nano": Price(0.05, 0.4, 0.005),
-    "gpt-4.1": Price(2.0, 8.0, 0.5),
-    "gpt-4.1-mini": Price(0.4, 1.6, 0.1),
-    "gpt-4.1-nano": Price(0.1, 0.4, 0.025),
-    "gpt-4o": Price(2.5, 10.0, 1.25),
-    "gpt-4o-mini": Price(0.15, 0.6, 0.075),
-    "o3": Price(2.0, 8.0, 0.5),
-    "o4-mini": Price(1.1, 4.4, 0.275),
-    "gemini-2.5-flash": Price(0.3, 2.5, 0.03),
-    "gemini-2.5-flash-lite": Price(0.1, 0.4, 0.01),
+    "claude-opus-5": ModelPrice(5.0, 25.0, 0.5),
+    "claude-opus-4-8": ModelPrice(5.0, 25.0, 0.5),
+    "claude-opus-4-7": ModelPrice(5.0, 25.0, 0.5),
+    "claude-opus-4-6": ModelPrice(5.0, 25.0, 0.5),
+    "claude-opus-4-5": ModelPrice(5.0, 25.0, 0.5),
+    "claude-opus-4-1": ModelPrice(15.0, 75.0, 1.5),
+    "claude-sonnet-5-5": ModelPrice(2.0, 10.0, 0.2),
+    "claude-sonnet-5": ModelPrice(2.0, 10.0, 0.2),
+    "claude-haiku-4-5": ModelPrice(1.0, 5.0, 0.1),
+    "gpt-5": ModelPrice(1.25, 10.0, 0.125),
+    "gpt-5-mini": ModelPrice(0.25, 2.0, 0.025),
+    "gpt-5-nano": ModelPrice(0.05, 0.4, 0.005),
+    "gpt-4.1": ModelPrice(2.0, 8.0, 0.5),
+    "gpt-4.1-mini": ModelPrice(0.4, 1.6, 0.1),
+    "gpt-4.1-nano": ModelPrice(0.1, 0.4, 0.025),
+    "gpt-4o": ModelPrice(2.5, 10.0, 1.25),
+    "gpt-4o-mini": ModelPrice(0.15, 0.6, 0.075),
+    "o3": ModelPrice(2.0, 8.0, 0.5),
+    "o4-mini": ModelPrice(1.1, 4.4, 0.275),
+    "gemini-2.5-flash": ModelPrice(0.3, 2.5, 0.03),
+    "gemini-2.5-flash-lite": ModelPrice(0.1, 0.4, 0.01),
 }
 _DATED = r"-20\d\d-?\d\d-?\d\d$"
 
@@ -374,7 +374,7 @@ def is_known(model: str) -> bool:
     return profile_of(model) is not UNKNOWN
 
 
-def cost_of(usage: Usage, price: Price | None) -> float | None:
+def cost_of(usage: Usage, price: ModelPrice | None) -> float | None:
     """US dollars for what a reply reports; what was written to a cache is taken for plain input."""
     if price is None:
         return None

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from recollect.codecs.wire import Delta, Prompt
 from recollect.entries import Message, Thought, ToolCall
-from recollect.errors import Busy, Overflow
+from recollect.errors import ContextOverflow, ProviderBusy
 from recollect.models.contract import Event, Shown
 from recollect.testing import Line, ScriptedModel, Step, breaks_after, call, fails, says
 from recollect.tools.contract import Outcome, Place, Tool, ToolFailed, tool
@@ -154,9 +154,9 @@ class Script:
             case 0:
                 return breaks_after(*self._thoughts(), self._text(20))
             case 1:
-                return fails(Busy("too many requests", 429, 3))
+                return fails(ProviderBusy("too many requests", 429, 3))
             case 2:
-                return fails(Overflow("too long", 400, chance.choice([None, 7_000])))
+                return fails(ContextOverflow("too long", 400, chance.choice([None, 7_000])))
             case _:
                 return says(
                     *self._thoughts(), self._text(chance.randint(0, 30)), *self._some_calls()

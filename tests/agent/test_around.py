@@ -16,7 +16,7 @@ from recollect.agent.asking import text_of
 from recollect.entries import Body, Compaction, Entry, Message, Text, json_text
 from recollect.testing import call, model, result, user
 from recollect.view.view import View
-from recollect.workspace.memory import Sources
+from recollect.workspace.memory_files import MemorySources
 
 TODAY = date(2026, 11, 16)
 
@@ -41,7 +41,7 @@ class Told:
         today: date = TODAY,
     ) -> None:
         self.today = today
-        sources = Sources(cwd=root, root=root, home=root / "home", trusted=lambda _: trusted)
+        sources = MemorySources(cwd=root, root=root, home=root / "home", trusted=lambda _: trusted)
         self._sources, self._editor = sources, editor
         self.view, self.around = View.fold(entries), self._new()
 

@@ -13,7 +13,7 @@ import pytest
 from recollect.agent.asking import Answered, Conversation, ask
 from recollect.codecs.wire import Delta, Prompt
 from recollect.entries import Entry, Message, Note, Request, Text, Usage
-from recollect.errors import BadReply, Busy, HeadMoved
+from recollect.errors import BadReply, HeadMoved, ProviderBusy
 from recollect.models.contract import Retrying
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import Line, ScriptedModel, breaks_after, fails, says, user
@@ -110,8 +110,8 @@ def test_a_reply_that_breaks_off_is_kept_as_interrupted_with_the_reason(tmp_path
 def test_a_model_that_says_nothing_leaves_the_question_and_a_note(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         talk = await begun(store)
-        with pytest.raises(Busy):
-            await played(talk, fails(Busy("too many", 429, 3)))
+        with pytest.raises(ProviderBusy):
+            await played(talk, fails(ProviderBusy("too many", 429, 3)))
         kinds = [kind for kind, *_ in texts(await store.path(talk.session))]
         assert kinds == ["user", "request", "error"]
 

@@ -23,14 +23,14 @@ from recollect.codecs.encoding import encode
 from recollect.codecs.wire import Prompt
 from recollect.compaction.budget import Budget
 from recollect.entries import Compaction, Entry, Message, Text, ToolResult
-from recollect.settings import load
+from recollect.settings import load_settings
 from recollect.snapshot.sections import SECTIONS, parse, write
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import Line, ScriptedModel, call, says
 from recollect.view.view import View
-from recollect.workspace.configuring import configured
-from recollect.workspace.project import identify
-from recollect.workspace.trust import trust
+from recollect.workspace.effective_settings import resolve_settings
+from recollect.workspace.project_identity import identify_project
+from recollect.workspace.trusted_folders import trust_folder
 from tests.cli.running import Cli
 
 from .validity import check_pairs, check_types, wires
@@ -109,13 +109,13 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
 
 
 def folder(house: House) -> Folder:
-    found = configured(house.root)
+    found = resolve_settings(house.root)
     hooks = hooks_for(found, tell=lambda _: None)
-    return Folder(house.root, found, identify(house.root), LateCommands(found), hooks)
+    return Folder(house.root, found, identify_project(house.root), LateCommands(found), hooks)
 
 
 async def opening(root: Path) -> tuple[Message, ...]:
-    return await opening_in(root, configured(root))
+    return await opening_in(root, resolve_settings(root))
 
 
 async def answered(
@@ -176,7 +176,7 @@ OBEYING = says(*(call(name, id=key, **args) for key, (name, args) in OBEYS.items
 @pytest.mark.parametrize("mode", ["ask", "plan", "edit", "free"])
 def test_a_model_that_obeys_what_it_read_is_refused(house: House, mode: str) -> None:
     (house.home / "settings.toml").write_text(f'[permissions]\nmode = "{mode}"\n')
-    home, project, settings = digest(house.home), digest(house.root), load()
+    home, project, settings = digest(house.home), digest(house.root), load_settings()
 
     async def story(store: SqliteStore) -> dict[str, ToolResult]:
         _, _, entries = await answered(store, house, [LOOKS, OBEYING, "I did as I was told."])
@@ -191,7 +191,7 @@ def test_a_model_that_obeys_what_it_read_is_refused(house: House, mode: str) -> 
     assert obeyed == set()
     assert changed == project
     assert digest(house.home) == home
-    assert load() == settings
+    assert load_settings() == settings
 
 
 def test_a_hook_is_not_written_through_a_link_either(house: House) -> None:
@@ -208,7 +208,7 @@ def test_a_hook_is_not_written_through_a_link_either(house: House) -> None:
 
 
 def test_reading_changes_neither_tools_nor_instructions_nor_settings(house: House) -> None:
-    home, settings = digest(house.home), load()
+    home, settings = digest(house.home), load_settings()
 
     async def story(store: SqliteStore) -> ScriptedModel:
         return (await answered(store, house, [LOOKS, "I see."]))[1]
@@ -220,19 +220,19 @@ def test_reading_changes_neither_tools_nor_instructions_nor_settings(house: Hous
     system = [m for m in second.messages if m.role == "system"]
     assert system == [m for m in first.messages if m.role == "system"]
     assert [p.text for m in system for p in m.parts if isinstance(p, Text)] == [INSTRUCTIONS]
-    assert (digest(house.home), load()) == (home, settings)
+    assert (digest(house.home), load_settings()) == (home, settings)
 
 
 @pytest.mark.parametrize("trusted", [False, True])
 def test_a_projects_settings_never_allow(house: House, trusted: bool) -> None:
-    before = configured(house.root).settings.permissions
+    before = resolve_settings(house.root).settings.permissions
     if trusted:
-        trust(house.root)
-    file = configured(house.root).project_file
+        trust_folder(house.root)
+    file = resolve_settings(house.root).project_file
     file.parent.mkdir(exist_ok=True)
     lines = '[permissions]\nmode = "free"\nallow = ["rm *"]\nnetwork = true\n'
     file.write_text(lines)
-    assert configured(house.root).settings.permissions == before
+    assert resolve_settings(house.root).settings.permissions == before
 
 
 def results_of(messages: tuple[Message, ...]) -> list[ToolResult]:
@@ -285,7 +285,7 @@ def test_memory_of_a_folder_that_is_not_trusted_is_not_read(house: House) -> Non
 
 
 def test_memory_of_a_trusted_folder_stays_between_its_marks(house: House) -> None:
-    trust(house.root)
+    trust_folder(house.root)
     text = told(asyncio.run(opening(house.root)))
     assert CANARY in text
     blocks = re.findall(

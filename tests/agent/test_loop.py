@@ -24,7 +24,7 @@ from recollect.codecs.openai import OpenAI
 from recollect.codecs.wire import Delta, Prompt
 from recollect.compaction.budget import Budget
 from recollect.entries import Compaction, Entry, Message, Text, ToolCall, ToolResult, Usage
-from recollect.errors import BadReply, Overflow
+from recollect.errors import BadReply, ContextOverflow
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import Line, ScriptedModel, breaks_after, call, fails, says
 from recollect.tools.contract import Place, Tool, ToolFailed, tool
@@ -268,7 +268,7 @@ def test_a_window_that_is_smaller_than_thought_is_learnt_from_the_error(tmp_path
                 Message(role="user", parts=(Text(text=f"{n} " + "word " * 400),)),
                 Message(role="model", parts=(Text(text="noted " * 300),)),
             )
-        tight = agent(fails(Overflow("too many tokens", 400, 2_500)), "Now it fits.")
+        tight = agent(fails(ContextOverflow("too many tokens", 400, 2_500)), "Now it fits.")
         events = await played(tight, talk)
         assert any(isinstance(event, MadeRoom) for event in events)
         assert finished(events).talk.view.tokens <= 2_500

@@ -20,7 +20,7 @@ from recollect.codecs.gemini import Gemini
 from recollect.codecs.openai import OpenAI
 from recollect.codecs.wire import Wire
 from recollect.entries import Entry, Message, Text, ToolCall, ToolResult
-from recollect.errors import Overflow
+from recollect.errors import ContextOverflow
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import Line, ScriptedModel, call, fails, says
 from recollect.tools.contract import Tool, tool
@@ -57,7 +57,7 @@ def lines() -> tuple[Line, ...]:
     both = call("look", id="a", what="a"), call("look", id="b", what="b")
     return (
         says("I look.", *both, call("change", id="c", what="c")),
-        fails(Overflow("too long", 400, 9_000)),
+        fails(ContextOverflow("too long", 400, 9_000)),
         says("I change.", call("change", id="d", what="d")),
         "Done.",
     )

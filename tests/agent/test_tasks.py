@@ -21,7 +21,7 @@ from recollect.agent.progress import AgentEvent, Finished
 from recollect.agent.tasks import strongest, task_tool
 from recollect.codecs.wire import Asked
 from recollect.entries import Message, Note, Text, ToolCall, ToolResult, Usage, json_text
-from recollect.store.contract import Project, Session
+from recollect.store.contract import Project, SessionInfo
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import Line, ScriptedModel, Turn, call, model, says, user
 from recollect.tools.contract import Place, Tool, tool
@@ -115,7 +115,7 @@ def text_of(result: ToolResult) -> str:
     return "".join(part.text for part in result.content if isinstance(part, Text))
 
 
-async def helpers(store: SqliteStore, main: str) -> list[Session]:
+async def helpers(store: SqliteStore, main: str) -> list[SessionInfo]:
     found = [each for each in await store.sessions(project=HERE) if each.id != main]
     return sorted(found, key=lambda each: each.id)
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from recollect.entries import Body, Entry
-from recollect.store.contract import Session
+from recollect.store.contract import SessionInfo
 from recollect.store.sqlite import SqliteStore, open_store
-from recollect.workspace.project import identify
+from recollect.workspace.project_identity import identify_project
 
 T = TypeVar("T")
 COMMAND = [sys.executable, "-m", "recollect"]
@@ -92,11 +92,11 @@ class Cli:
 
     def session(
         self, items: Sequence[Body | Entry] = (), *, title: str = "", folder: Path | None = None
-    ) -> tuple[Session, tuple[Entry, ...]]:
+    ) -> tuple[SessionInfo, tuple[Entry, ...]]:
         """A session of this project, or of another folder, with these items."""
 
-        async def work(store: SqliteStore) -> tuple[Session, tuple[Entry, ...]]:
-            made = await store.create(project=identify(folder or self.project), title=title)
+        async def work(store: SqliteStore) -> tuple[SessionInfo, tuple[Entry, ...]]:
+            made = await store.create(project=identify_project(folder or self.project), title=title)
             entries = await store.append(made.id, items, parent=None)
             return await store.session(made.id), entries
 

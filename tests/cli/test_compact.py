@@ -12,7 +12,7 @@ import pytest
 
 from recollect.entries import Body, Entry, Message, Text
 from recollect.snapshot.sections import parse
-from recollect.store.contract import Session
+from recollect.store.contract import SessionInfo
 from recollect.testing import call, model, result, user
 
 from .running import Cli
@@ -28,17 +28,17 @@ def exchange(number: int) -> list[Body]:
     ]
 
 
-def talk(cli: Cli, exchanges: int = 8) -> tuple[Session, tuple[Entry, ...]]:
+def talk(cli: Cli, exchanges: int = 8) -> tuple[SessionInfo, tuple[Entry, ...]]:
     return cli.session([body for n in range(exchanges) for body in exchange(n)], title="Modules")
 
 
-def tokens(cli: Cli, session: Session) -> int:
+def tokens(cli: Cli, session: SessionInfo) -> int:
     found = cli.ok("context", session.id, "--json").json["tokens"]
     assert isinstance(found, int)
     return found
 
 
-def kinds(cli: Cli, session: Session) -> list[str]:
+def kinds(cli: Cli, session: SessionInfo) -> list[str]:
     entries = cli.ok("show", session.id, "--json").json["entries"]
     return [entry["body"]["kind"] for entry in entries]
 

@@ -21,7 +21,7 @@ from recollect.entries import (
     Thought,
     Usage,
 )
-from recollect.store.contract import Session
+from recollect.store.contract import SessionInfo
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import call, model, result, user
 
@@ -40,7 +40,7 @@ def elide(entry: Entry, rule: str = "stale-search", text: str = "[left out]") ->
     return Elide(rule=rule, items=(Elided(entry=entry.id, placeholder=text),))
 
 
-def talk(cli: Cli) -> tuple[Session, tuple[Entry, ...]]:
+def talk(cli: Cli) -> tuple[SessionInfo, tuple[Entry, ...]]:
     return cli.session(
         [
             Message(role="user", parts=(Text(text="setup " * 10),), context="initial"),
@@ -53,7 +53,7 @@ def talk(cli: Cli) -> tuple[Session, tuple[Entry, ...]]:
     )
 
 
-def append(cli: Cli, session: Session, *bodies: Body) -> tuple[Entry, ...]:
+def append(cli: Cli, session: SessionInfo, *bodies: Body) -> tuple[Entry, ...]:
     async def work(store: SqliteStore) -> tuple[Entry, ...]:
         head = (await store.session(session.id)).head
         return await store.append(session.id, bodies, parent=head)
@@ -61,7 +61,7 @@ def append(cli: Cli, session: Session, *bodies: Body) -> tuple[Entry, ...]:
     return cli.write(work)
 
 
-def kinds(cli: Cli, session: Session) -> list[str]:
+def kinds(cli: Cli, session: SessionInfo) -> list[str]:
     entries = cli.ok("show", session.id, "--json").json["entries"]
     return [entry["body"]["kind"] for entry in entries]
 

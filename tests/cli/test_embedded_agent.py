@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from recollect.entries import Compaction, Entry, Message, Note, Request, Text, ToolResult
 from recollect.profiles import EMBEDDED, profile_of
-from recollect.store import doctor
+from recollect.store.recovery import store_doctor
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import model, user
 
@@ -127,7 +127,7 @@ def test_a_session_with_the_embedded_model_from_its_beginning_to_an_overflow(cli
     assert said(cli, "user")[-1] == f"What is this? {digits}"
     assert sum("So it is." in text for text in said(cli, "model")) == 12
     assert not [e for e in path(cli) if isinstance(e.body, Message) and _orphan(e.body)]
-    assert doctor.examine(cli.store).findings == ()
+    assert store_doctor.examine_store(cli.store).findings == ()
 
 
 def _orphan(message: Message) -> bool:

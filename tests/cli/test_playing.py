@@ -13,7 +13,7 @@ from recollect.entries import Entry, Message, Text
 from recollect.store.ids import new_id, now
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import call
-from recollect.workspace.trust import trust
+from recollect.workspace.trusted_folders import trust_folder
 from tests.models.server import HELLO, Server, http
 
 from .running import COMMAND, Cli, Result
@@ -145,7 +145,7 @@ def test_a_projects_hook_runs_only_when_the_person_was_shown_it(cli: Cli, tmp_pa
         done = cli.ok("-p", "Hi.", env=ENV)
         assert not heard.exists()
         assert "settings.toml is not used, because the folder is not trusted" in done.err
-        trust(cli.project.parent, cli.home)
+        trust_folder(cli.project.parent, cli.home)
         done = cli.ok("-p", "Hi.", env=ENV)
         assert not heard.exists()
         assert "new or have changed: 1" in done.err
@@ -163,7 +163,7 @@ def test_a_project_tightens_and_what_it_would_loosen_is_told(cli: Cli) -> None:
         cli,
         '[permissions]\nmode = "plan"\ndeny = ["ls *"]\nask = ["cat *"]\nallow = ["head *"]\n',
     )
-    trust(cli.project, cli.home)
+    trust_folder(cli.project, cli.home)
     commands = ("ls -a", "cat x", "head x", "seq 1 3")
     asks = reply(
         call("write_file", id="w", file_path="new.txt", content="hello"),
@@ -182,7 +182,7 @@ def test_a_project_tightens_and_what_it_would_loosen_is_told(cli: Cli) -> None:
 
 def test_a_project_cannot_widen_the_mode(cli: Cli) -> None:
     project_settings(cli, '[permissions]\nmode = "free"\n[agent]\nmax_turns = 500\n')
-    trust(cli.project, cli.home)
+    trust_folder(cli.project, cli.home)
     asks = reply(call("write_file", id="a", file_path="new.txt", content="hello"))
     with server(cli, asks, http(HELLO)):
         done = cli.ok("-p", "Do it.", env=ENV)
@@ -282,7 +282,7 @@ def test_memory_of_a_folder_is_given_once_after_a_tool_touched_it(
     (cli.project / "there" / "AGENTS.md").write_text("Tabs, never spaces.\n")
     (cli.project / "there" / "a.py").write_text("x = 1\n")
     if trusted:
-        trust(cli.project, cli.home)
+        trust_folder(cli.project, cli.home)
     look = reply(call("read_file", id="a", absolute_path="there/a.py"))
     with server(cli, look, look, http(HELLO), look, http(HELLO)) as on:
         in_folder(cli, "here", "-p", "Look there.")

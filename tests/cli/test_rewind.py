@@ -14,13 +14,13 @@ from typing import NamedTuple
 import pytest
 
 from recollect.entries import json_text
-from recollect.store.contract import Session
+from recollect.store.contract import SessionInfo
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import model, user
 from recollect.tools.contract import Place
 from recollect.tools.keeping import FileKeeper
 from recollect.tools.offered import write_file
-from recollect.workspace.project import identify
+from recollect.workspace.project_identity import identify_project
 
 from .running import COMMAND, Cli
 
@@ -51,7 +51,7 @@ class World(NamedTuple):
         return contents(self.cli.project)
 
     def head(self) -> str | None:
-        async def work(store: SqliteStore) -> Session:
+        async def work(store: SqliteStore) -> SessionInfo:
             return await store.session(self.session)
 
         return self.cli.write(work).head
@@ -93,7 +93,7 @@ def played(
     put(cli.project, old)
 
     async def work(store: SqliteStore) -> World:
-        owner = identify(cli.project) if project else None
+        owner = identify_project(cli.project) if project else None
         session = (await store.create(project=owner)).id
         (begin,) = await store.append(session, [user("go")], parent=None)
         await work_on(store, session, cli.project, new)

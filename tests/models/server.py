@@ -24,14 +24,14 @@ from recollect.models.client import HttpModel
 from recollect.models.contract import Event, Retrying
 from recollect.models.keys import Key
 from recollect.profiles import Endpoint, WireName, profile_of
-from recollect.settings import Transport
+from recollect.settings import TransportSettings
 from recollect.testing import user
 
 KEY = "sk-fake-0123456789abcdef/+secret"
 VARIABLE = "FAKE_API_KEY"
 Play: TypeAlias = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 Answer: TypeAlias = bytes | Play
-QUICK = Transport(
+QUICK = TransportSettings(
     connect_timeout=2.0, read_timeout=5.0, total_timeout=20.0, retries=2, longest_wait=0.01
 )
 
@@ -184,7 +184,7 @@ async def events_of(
 
 def ask(
     *answers: Answer,
-    transport: Transport = QUICK,
+    transport: TransportSettings = QUICK,
     wire: WireName = "openai",
     model: str = "gpt-4o",
     prompt: Prompt | None = None,
@@ -225,7 +225,7 @@ async def break_off(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
     writer.transport.abort()
 
 
-def fails(*answers: Answer, transport: Transport = QUICK) -> ModelError:
+def fails(*answers: Answer, transport: TransportSettings = QUICK) -> ModelError:
     with pytest.raises(ModelError) as caught:
         ask(*answers, transport=transport)
     return caught.value

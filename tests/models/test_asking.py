@@ -13,7 +13,7 @@ from recollect.models.choosing import wire_for
 from recollect.models.client import HttpModel
 from recollect.models.contract import Model
 from recollect.profiles import WireName
-from recollect.settings import Transport
+from recollect.settings import TransportSettings
 from recollect.testing import call, model, user
 from tests.models.server import (
     DONE,
@@ -162,7 +162,7 @@ def test_a_grown_conversation_is_sent_with_the_same_bytes_before_it() -> None:
 
 
 def test_headers_from_the_settings_are_sent() -> None:
-    transport = Transport(headers={"X-Team": "history"}, retries=0)
+    transport = TransportSettings(headers={"X-Team": "history"}, retries=0)
     _, server = ask(http(HELLO), transport=transport)
     assert server.asked[0].headers["x-team"] == "history"
 
@@ -170,7 +170,7 @@ def test_headers_from_the_settings_are_sent() -> None:
 def test_a_proxy_from_the_settings_is_asked_instead() -> None:
     async def main() -> None:
         async with serving(http(HELLO)) as proxy:
-            transport = Transport(
+            transport = TransportSettings(
                 proxy=f"http://person:pass-word@127.0.0.1:{proxy.port}", retries=0
             )
             async with HttpModel(chosen("http://model.invalid/v1"), transport) as asked:

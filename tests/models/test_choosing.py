@@ -10,7 +10,7 @@ from recollect.codecs.openai import OpenAI
 from recollect.codecs.text_tools import TextTools
 from recollect.codecs.thinking import ThinkingInText
 from recollect.codecs.wire import Declaration, Generation, Prompt
-from recollect.errors import NoKey, UnknownModel
+from recollect.errors import NoApiKey, UnknownModel
 from recollect.models.choosing import (
     FindKey,
     choose,
@@ -24,7 +24,7 @@ from recollect.models.choosing import (
 from recollect.models.keys import Key, find
 from recollect.models.opening import open_model
 from recollect.profiles import ENDPOINTS
-from recollect.settings import Price, Settings, Wishes, parse
+from recollect.settings import GenerationDefaults, ModelPrice, Settings, parse
 
 SECRET = "sk-fake-0123456789"
 
@@ -84,7 +84,7 @@ def test_a_model_of_the_settings_is_what_they_say_and_otherwise_what_is_known() 
     assert chosen.endpoint.headers == (("X-Team", "history"),)
     profile = chosen.profile
     assert (profile.window, profile.tools, profile.thinks) == (50_000, "text", "")
-    assert profile.price == Price(1.0, 2.0)
+    assert profile.price == ModelPrice(1.0, 2.0)
     assert (profile.vocabulary, profile.think_switch) == ("qwen3", "slash_no_think")
     assert chosen.key is not None
     assert chosen.variable == "MY_KEY"
@@ -127,9 +127,9 @@ def test_any_name_is_a_model_or_refused_in_words(name: str) -> None:
 
 
 def test_without_its_key_a_model_is_refused_with_the_variables_name() -> None:
-    with pytest.raises(NoKey, match="set GEMINI_API_KEY or GOOGLE_API_KEY"):
+    with pytest.raises(NoApiKey, match="set GEMINI_API_KEY or GOOGLE_API_KEY"):
         choose("gemini-2.5-pro", Settings(), keys("OPENAI_API_KEY"))
-    with pytest.raises(NoKey, match="set MY_KEY"):
+    with pytest.raises(NoApiKey, match="set MY_KEY"):
         choose("work", OWN, keys())
 
 
@@ -163,7 +163,7 @@ def test_opening_a_model_of_the_settings_needs_no_network() -> None:
 # --- how to write ------------------------------------------------------------------------------
 
 wishes = st.builds(
-    Wishes,
+    GenerationDefaults,
     temperature=st.none() | st.floats(0, 2),
     top_p=st.none() | st.floats(0, 1),
     max_output=st.none() | st.integers(1, 100),
@@ -175,17 +175,20 @@ wishes = st.builds(
 
 @given(wishes, wishes, wishes)
 def test_the_later_wish_wins_and_the_order_of_merging_does_not_matter(
-    one: Wishes, two: Wishes, three: Wishes
+    one: GenerationDefaults, two: GenerationDefaults, three: GenerationDefaults
 ) -> None:
     assert over(over(one, two), three) == over(one, over(two, three))
     merged = over(one, two)
-    for field in Wishes.__struct_fields__:
+    for field in GenerationDefaults.__struct_fields__:
         upper, lower = getattr(two, field), getattr(one, field)
         assert getattr(merged, field) == (lower if upper in (None, "", ()) else upper)
 
 
 def test_a_temperature_of_nothing_is_a_wish() -> None:
-    assert over(Wishes(temperature=0.2), Wishes(temperature=0.0)).temperature == 0.0
+    assert (
+        over(GenerationDefaults(temperature=0.2), GenerationDefaults(temperature=0.0)).temperature
+        == 0.0
+    )
 
 
 def test_profile_then_settings_then_call() -> None:
@@ -193,19 +196,21 @@ def test_profile_then_settings_then_call() -> None:
         chosen = choose("embedded", settings, keys())
         return generation_for(chosen, Generation(temperature=called)).temperature
 
-    warm = Settings(generation=Wishes(temperature=0.5))
+    warm = Settings(generation=GenerationDefaults(temperature=0.5))
     assert temperature(Settings(), None) == 0.2
     assert temperature(warm, None) == 0.5
     assert temperature(warm, 0.0) == 0.0
 
 
 def test_every_wish_is_a_field_of_a_request() -> None:
-    assert set(Wishes.__struct_fields__) == set(Generation.__struct_fields__) - {"schema"}
+    assert set(GenerationDefaults.__struct_fields__) == set(Generation.__struct_fields__) - {
+        "schema"
+    }
     assert generation_for(choose("gpt-4o", Settings(), EVERY), Generation()) == Generation()
 
 
 def test_models_that_refuse_a_temperature_are_sent_none_and_the_trace_says_so() -> None:
-    warm = Settings(generation=Wishes(temperature=0.5, top_p=0.5))
+    warm = Settings(generation=GenerationDefaults(temperature=0.5, top_p=0.5))
     for name in ("gpt-5-mini", "claude-sonnet-5"):
         chosen = choose(name, warm, EVERY)
         generation = generation_for(chosen, Generation(temperature=1.0))

@@ -19,23 +19,24 @@ import pytest
 
 from recollect.codecs.wire import Delta, Generation, Prompt
 from recollect.entries import Message, Text
-from recollect.errors import KeyRefused, ModelError, Overflow
+from recollect.errors import ApiKeyRefused, ContextOverflow, ModelError
 from recollect.models import embedded
 from recollect.models.choosing import choose
 from recollect.models.client import HttpModel
 from recollect.models.contract import Event, Retrying
 from recollect.models.embedded import Address, Embedded, EngineFailed, endpoint
-from recollect.settings import Settings, Transport
+from recollect.settings import Settings, TransportSettings
 from recollect.testing import user
 
 SYSTEM = Message(role="system", parts=(Text(text="You are a helpful assistant."),))
 # it closes connections after a stream though it says that it keeps them
-TRANSPORT = Transport(headers={"connection": "close"}, retries=0)
+TRANSPORT = TransportSettings(headers={"connection": "close"}, retries=0)
 
 
 @asynccontextmanager
 async def opened(
-    locate: Callable[[], Awaitable[tuple[str, str]]] = endpoint, transport: Transport = TRANSPORT
+    locate: Callable[[], Awaitable[tuple[str, str]]] = endpoint,
+    transport: TransportSettings = TRANSPORT,
 ) -> AsyncIterator[HttpModel]:
     chosen = choose("embedded/smollm2-135m", Settings())
     async with HttpModel(chosen, transport, locate=locate) as model:
@@ -105,7 +106,7 @@ def test_it_stops_where_the_request_says() -> None:
 
 
 def test_a_request_beyond_the_window_is_an_overflow_that_names_the_window() -> None:
-    with pytest.raises(Overflow) as caught:
+    with pytest.raises(ContextOverflow) as caught:
         asyncio.run(ask_once("word " * (embedded.WINDOW + 500)))
     assert caught.value.limit == embedded.WINDOW
 
@@ -185,7 +186,7 @@ def test_another_key_is_refused() -> None:
         async with opened(with_another_key) as model:
             await ask(model, "hi")
 
-    with pytest.raises(KeyRefused) as caught:
+    with pytest.raises(ApiKeyRefused) as caught:
         asyncio.run(try_it())
     assert caught.value.status == 401
 
@@ -265,7 +266,7 @@ def test_a_child_that_was_killed_is_an_error_and_the_next_request_has_another() 
                 async for _ in events:
                     pass
         # it may take a knock while it ends, so the next question may need a second attempt
-        async with opened(transport=Transport(retries=2)) as model:
+        async with opened(transport=TransportSettings(retries=2)) as model:
             return caught.value, await ask(model, "hi", max_output=3)
 
     error, events = asyncio.run(kill_it())
@@ -278,7 +279,7 @@ def test_with_retries_a_killed_child_is_only_a_second_attempt() -> None:
     async def kill_it() -> list[Event]:
         found: list[Event] = []
         child = child_of(await endpoint())
-        async with opened(transport=Transport(retries=1)) as model:
+        async with opened(transport=TransportSettings(retries=1)) as model:
             async for event in model.stream([SYSTEM, user("A story.")], prompt(max_output=40)):
                 if not found:
                     os.kill(child, signal.SIGKILL)

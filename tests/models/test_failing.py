@@ -10,16 +10,16 @@ import pytest
 from recollect.codecs.wire import Delta
 from recollect.entries import Text
 from recollect.errors import (
+    ApiKeyRefused,
     BadReply,
-    Busy,
-    KeyRefused,
-    Overflow,
+    ContextOverflow,
+    ProviderBusy,
     ProviderFailed,
     Unreachable,
 )
 from recollect.models.client import HttpModel
 from recollect.models.contract import partial_of
-from recollect.settings import Transport
+from recollect.settings import TransportSettings
 from tests.models.server import (
     DONE,
     END,
@@ -63,7 +63,7 @@ async def never_end(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 def test_too_many_requests_are_asked_again_after_the_time_the_provider_names() -> None:
     started = time.monotonic()
-    slow = Transport(retries=2, longest_wait=5.0)
+    slow = TransportSettings(retries=2, longest_wait=5.0)
     events, server = ask(
         refused("429 Too Many Requests", "slow down", "Retry-After: 1"), http(HELLO), transport=slow
     )
@@ -97,14 +97,14 @@ def test_what_will_not_pass_is_asked_once(status: int) -> None:
 
 def test_after_the_last_attempt_the_error_says_how_often_it_was_asked() -> None:
     error = fails(OVERLOADED)
-    assert isinstance(error, Busy)
+    assert isinstance(error, ProviderBusy)
     assert error.attempts == 3
     assert str(error) == "the provider refused (503): overloaded; asked 3 times; try again later"
 
 
 def test_an_empty_account_is_not_asked_again() -> None:
     error = fails(refused("429 No", "insufficient_quota"), http(HELLO))
-    assert isinstance(error, Busy)
+    assert isinstance(error, ProviderBusy)
     assert error.attempts == 1
 
 
@@ -170,7 +170,7 @@ def test_a_web_page_is_no_reply() -> None:
 
 def test_a_refused_key_names_its_variable() -> None:
     error = fails(refused("401 Unauthorized", f"Incorrect API key provided: {KEY}"))
-    assert isinstance(error, KeyRefused)
+    assert isinstance(error, ApiKeyRefused)
     assert error.variable == VARIABLE
     assert f"check the key in {VARIABLE}" in str(error)
 
@@ -178,7 +178,7 @@ def test_a_refused_key_names_its_variable() -> None:
 def test_an_overflow_carries_the_limit_that_the_provider_named() -> None:
     said = "This model's maximum context length is 8192 tokens. However, you requested 9000."
     error = fails(refused("400 Bad Request", said))
-    assert isinstance(error, Overflow)
+    assert isinstance(error, ContextOverflow)
     assert error.limit == 8_192
 
 
@@ -240,14 +240,14 @@ def test_plain_http_where_tls_is_expected_is_unreachable() -> None:
 
 
 def test_silence_ends_with_the_read_timeout() -> None:
-    quiet = Transport(read_timeout=0.1, retries=0)
+    quiet = TransportSettings(read_timeout=0.1, retries=0)
     error = fails(plays(event("one "), then=stall), transport=quiet)
     assert "nothing came for 0.1 seconds" in str(error)
     assert partial_of(error) is not None
 
 
 def test_a_stream_without_an_end_ends_with_the_total_timeout() -> None:
-    short = Transport(total_timeout=0.3, retries=5)
+    short = TransportSettings(total_timeout=0.3, retries=5)
     started = time.monotonic()
     error = fails(plays(event("one "), then=never_end), transport=short)
     assert "not complete after 0.3 seconds" in str(error)
@@ -256,9 +256,11 @@ def test_a_stream_without_an_end_ends_with_the_total_timeout() -> None:
 
 
 def test_waiting_for_another_attempt_does_not_outlive_the_total_timeout() -> None:
-    short = Transport(total_timeout=0.3, longest_wait=60.0)
+    short = TransportSettings(total_timeout=0.3, longest_wait=60.0)
     started = time.monotonic()
-    assert isinstance(fails(refused("429 No", "wait", "Retry-After: 30"), transport=short), Busy)
+    assert isinstance(
+        fails(refused("429 No", "wait", "Retry-After: 30"), transport=short), ProviderBusy
+    )
     assert time.monotonic() - started < 3
 
 

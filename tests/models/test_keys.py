@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from recollect.errors import KeyRefused, ModelError
+from recollect.errors import ApiKeyRefused, ModelError
 from recollect.models.keys import MASK, Key, find, redact, redact_error
 
 SECRET = "sk-fake-0123456789abcdef/+secret"
@@ -123,7 +123,7 @@ def test_redacting_is_linear() -> None:
 
 
 def test_an_error_loses_its_keys_in_words_and_in_attributes() -> None:
-    error = KeyRefused(f"wrong key {SECRET}", 401, "A_KEY")
+    error = ApiKeyRefused(f"wrong key {SECRET}", 401, "A_KEY")
     assert redact_error(error, [Key(SECRET)]) is error
     assert SECRET not in str(error) + repr(error) + repr(vars(error))
     assert (error.status, error.variable) == (401, "A_KEY")

@@ -13,7 +13,7 @@ from recollect.errors import Unreachable
 from recollect.models.client import HttpModel
 from recollect.models.connecting import BadProxy, Broken, Place, ProxyRefused, Way, place_of
 from recollect.models.reaching import environment_proxies, way_to
-from recollect.settings import Transport
+from recollect.settings import TransportSettings
 from tests.models.asking import client, post, run
 from tests.models.proxy import Certificate, certificate, port_of, proxying, secure_greeting
 from tests.models.server import HELLO, KEY, chosen, events_of, http, serving
@@ -93,7 +93,7 @@ def test_a_proxy_that_opens_no_tunnel_is_told_from_one_that_breaks(
 
 def test_a_socks_proxy_is_said_to_be_unsupported() -> None:
     async def main() -> None:
-        transport = Transport(proxy="socks5://me:pass-word@proxy.example:1080")
+        transport = TransportSettings(proxy="socks5://me:pass-word@proxy.example:1080")
         async with HttpModel(chosen("https://model.invalid/v1"), transport) as asked:
             await events_of(asked)
 

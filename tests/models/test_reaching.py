@@ -13,7 +13,7 @@ from recollect.models.client import HttpModel
 from recollect.models.keys import Key, redact
 from recollect.models.reaching import headers_for, host_of, secrets_of, url_for
 from recollect.profiles import Endpoint
-from recollect.settings import Transport
+from recollect.settings import TransportSettings
 from tests.models.server import HELLO, KEY, QUICK, chosen, events_of, fails, http, serving, text_of
 
 GEMINI = Endpoint(name="g", wire="gemini", url="https://host.example/base")
@@ -31,14 +31,14 @@ def test_a_models_name_cannot_lead_out_of_its_place_in_the_address(name: str) ->
 
 
 def test_the_settings_headers_win_whatever_their_case() -> None:
-    transport = Transport(headers={"AUTHORIZATION": "Basic abc"})
+    transport = TransportSettings(headers={"AUTHORIZATION": "Basic abc"})
     headers = headers_for(OPENAI, Key(KEY), transport)
     assert headers["authorization"] == "Basic abc"
     assert len({name.lower() for name in headers}) == len(headers)
 
 
 def test_no_key_no_header() -> None:
-    assert "authorization" not in headers_for(OPENAI, None, Transport())
+    assert "authorization" not in headers_for(OPENAI, None, TransportSettings())
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_host_is_shown_without_credentials(url: str, host: str) -> None:
 
 
 def test_secrets_in_headers_and_in_the_proxys_address_are_taken_out_as_well() -> None:
-    transport = Transport(
+    transport = TransportSettings(
         proxy="http://me:pass%2Fword@proxy.example:3128",
         headers={"X-Gateway-Token": "Bearer gateway-token-1", "X-Team": "history"},
     )
@@ -69,7 +69,7 @@ def test_a_proxy_that_refuses_is_named_without_its_password() -> None:
         refused = http(b"", "407 Proxy Authentication Required", "text/plain")
         async with serving(refused) as proxy:
             address = f"http://me:pass-word@127.0.0.1:{proxy.port}"
-            transport = Transport(proxy=address, retries=0)
+            transport = TransportSettings(proxy=address, retries=0)
             async with HttpModel(chosen("https://model.invalid/v1"), transport) as asked:
                 with pytest.raises(Unreachable) as caught:
                     await events_of(asked)
@@ -82,7 +82,7 @@ def test_a_proxy_that_refuses_is_named_without_its_password() -> None:
 def test_this_machine_is_never_asked_through_a_proxy() -> None:
     async def main() -> None:
         async with serving(http(HELLO)) as server:
-            nowhere = Transport(proxy="http://127.0.0.1:1", retries=0)
+            nowhere = TransportSettings(proxy="http://127.0.0.1:1", retries=0)
             async with HttpModel(chosen(server.url), nowhere) as asked:
                 assert text_of(await events_of(asked)) == "hello"
 
@@ -101,7 +101,7 @@ def test_a_connection_that_nobody_takes_ends_with_the_connect_timeout() -> None:
                 one.connect_ex(("127.0.0.1", port))
 
             async def main() -> None:
-                hurry = Transport(connect_timeout=0.2, read_timeout=0.2, retries=0)
+                hurry = TransportSettings(connect_timeout=0.2, read_timeout=0.2, retries=0)
                 async with HttpModel(chosen(f"http://127.0.0.1:{port}"), hurry) as asked:
                     await events_of(asked)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.errors import Busy, KeyRefused, Overflow, ProviderFailed
+from recollect.errors import ApiKeyRefused, ContextOverflow, ProviderBusy, ProviderFailed
 from recollect.models.refusals import refusal, said_in
 from recollect.models.retrying import is_of_use, refuses_tools, wait_before, wanted_wait
 
@@ -126,7 +126,7 @@ def test_any_body_is_one_short_sentence(body: bytes, status: int) -> None:
     assert isinstance(failed.error, ProviderFailed)
     assert len(str(failed.error)) < 1_000
     assert str(failed.error).isprintable()
-    assert failed.again <= isinstance(failed.error, Busy)
+    assert failed.again <= isinstance(failed.error, ProviderBusy)
 
 
 def test_nesting_without_end_is_no_problem() -> None:
@@ -142,8 +142,10 @@ def test_each_status_means_its_error() -> None:
         return error
 
     refused = error_of(403)
-    assert isinstance(refused, KeyRefused)
+    assert isinstance(refused, ApiKeyRefused)
     assert refused.variable == "A_KEY"
-    assert isinstance(error_of(503), Busy)
-    assert isinstance(error_of(400, "prompt is too long: 9000 tokens > 8192 maximum"), Overflow)
+    assert isinstance(error_of(503), ProviderBusy)
+    assert isinstance(
+        error_of(400, "prompt is too long: 9000 tokens > 8192 maximum"), ContextOverflow
+    )
     assert type(error_of(404)) is ProviderFailed

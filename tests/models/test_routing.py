@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 from recollect.codecs.wire import Prompt
 from recollect.entries import Entry, Message, Text
-from recollect.errors import BadReply, Busy, KeyRefused, ModelError, Overflow, Unreachable
+from recollect.errors import (
+    ApiKeyRefused,
+    BadReply,
+    ContextOverflow,
+    ModelError,
+    ProviderBusy,
+    Unreachable,
+)
 from recollect.loops import JUDGE, read_judgement
 from recollect.models.routing import (
     Ask,
@@ -100,7 +107,7 @@ def test_a_strategy_that_fails_passes_on_and_the_choice_tells_it() -> None:
     async def broken(situation: Situation) -> Choice | None:
         raise KeyError(situation.prompt)
 
-    small = ScriptedModel([fails(Busy("too many requests", 429))])
+    small = ScriptedModel([fails(ProviderBusy("too many requests", 429))])
     chain = (broken, classifier(asking(small), OPTIONS))
     choice = chosen(HELLO, *chain)
     assert (choice.model, choice.by) == ("usual", "default")
@@ -260,9 +267,9 @@ def test_a_model_that_is_taken_although_it_is_down_is_not_argued_about_again() -
     ("error", "expected"),
     [
         (Unreachable("example.org", "no route"), True),
-        (Busy("overloaded", 529), True),
-        (KeyRefused("wrong key", 401, "KEY"), False),
-        (Overflow("too long", 400), False),
+        (ProviderBusy("overloaded", 529), True),
+        (ApiKeyRefused("wrong key", 401, "KEY"), False),
+        (ContextOverflow("too long", 400), False),
         (BadReply("a page"), False),
     ],
 )
@@ -287,7 +294,7 @@ def test_the_judge_is_shown_the_last_steps_and_its_answer_can_be_read() -> None:
     assert wanted == user(JUDGE)
 
 
-@given(st.sampled_from([Busy("no"), BadReply("a page"), None]))
+@given(st.sampled_from([ProviderBusy("no"), BadReply("a page"), None]))
 def test_a_judge_that_fails_or_is_slow_accuses_nobody(error: ModelError | None) -> None:
     line = fails(error) if error else says("late", delay=60)
     answer = asyncio.run(ask_judge([user("go")], asking(ScriptedModel([line])), patience=0.01))

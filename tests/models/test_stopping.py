@@ -9,7 +9,7 @@ import pytest
 
 from recollect.codecs.wire import Delta, Prompt
 from recollect.models.client import HttpModel
-from recollect.settings import Transport
+from recollect.settings import TransportSettings
 from recollect.testing import user
 from tests.models.server import QUICK, Play, chosen, event, events_of, plays, refused, serving
 
@@ -54,7 +54,7 @@ def test_stopping_closes_the_connection_at_once(by: str) -> None:
 
 def test_stopping_while_it_waits_for_another_attempt_stops_the_wait() -> None:
     async def main() -> None:
-        slow = Transport(longest_wait=60.0)
+        slow = TransportSettings(longest_wait=60.0)
         async with (
             serving(refused("429 No", "wait", "Retry-After: 50")) as server,
             HttpModel(chosen(server.url), slow) as asked,

@@ -11,9 +11,9 @@ import apsw
 
 from recollect.entries import Body, Entry, InlineData, Message, Note, Text
 from recollect.errors import RecollectError
-from recollect.store.contract import Query, Session
-from recollect.store.reading import QUARANTINED, UNREADABLE
-from recollect.store.rows import BLOB_FROM, address
+from recollect.store.contract import SearchQuery, SessionInfo
+from recollect.store.log_reader import QUARANTINED, UNREADABLE
+from recollect.store.row_encoding import BLOB_FROM, content_address
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import call, model, result, user
 
@@ -23,12 +23,12 @@ WORDS = ("the", "log", "of", "entries", "is", "kept", "in", "one", "file", "and"
 PAGE = 4_096
 LEAF = 0x0D  # the first byte of a page with rows of a table
 QUERIES = (  # between them they read most of the index
-    Query("unique*", limit=10_000),
-    Query("word*", limit=10_000),
-    Query("the", limit=10_000, role="user"),
-    Query("look", tool="read_file"),
-    Query("unique299"),
-    Query("noted"),
+    SearchQuery("unique*", limit=10_000),
+    SearchQuery("word*", limit=10_000),
+    SearchQuery("the", limit=10_000, role="user"),
+    SearchQuery("look", tool="read_file"),
+    SearchQuery("unique299"),
+    SearchQuery("noted"),
 )
 
 
@@ -114,7 +114,7 @@ class _Looking:
 
     async def everything(self) -> None:
         store = self.store
-        sessions: list[Session] = []
+        sessions: list[SessionInfo] = []
         for trashed in (False, True):
             try:
                 sessions += await store.sessions(trashed=trashed)
@@ -277,4 +277,4 @@ def _moved(body: Body) -> list[str]:
     texts = [part.text for part in body.parts if isinstance(part, Text)]
     texts += [base64.b64encode(p.data).decode() for p in body.parts if isinstance(p, InlineData)]
     long = [text for text in texts if len(text) >= BLOB_FROM]
-    return [address(text.encode("utf-8", "surrogatepass")).hex() for text in long]
+    return [content_address(text.encode("utf-8", "surrogatepass")).hex() for text in long]

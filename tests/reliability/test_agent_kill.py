@@ -19,7 +19,7 @@ from recollect.codecs.openai import OpenAI
 from recollect.codecs.wire import Prompt
 from recollect.entries import Entry, Message, Part, ToolCall, ToolResult
 from recollect.resuming import resume
-from recollect.store import doctor
+from recollect.store.recovery import store_doctor
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import ScriptedModel
 from tests.agent.long_session import make_files
@@ -76,7 +76,7 @@ class Trials:
         assert {said[name] for name in self.prompts} <= {1}
         assert {said[name] for name in tried} <= {0, 1}
         check_calls(entries, self.ran, runs)
-        assert doctor.examine(self.path).healthy
+        assert store_doctor.examine_store(self.path).healthy
         in_store(self.path, self._go_on)
         assert self.runs() == runs, "something was run again by itself"
         return entries

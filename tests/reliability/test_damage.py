@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from recollect.entries import Entry
-from recollect.store import doctor
+from recollect.store.recovery import store_doctor
 
 from .children import copy_store, note_figures
 from .images import IMAGES, LEAF, PAGE, Ownership, Sight, extents, look
@@ -116,13 +116,13 @@ def suffer(image: Image, wound: Wound, room: Path) -> Outcome:
     wound.inflict(path)
     if not seen.errors:
         missing = [k for k, v in image.truth.answers.items() if seen.answers.get(k) != v]
-        findings = doctor.examine(path).findings
+        findings = store_doctor.examine_store(path).findings
         assert findings, f"{image.name} {wound}: nobody noticed that these differ: {missing}"
     return repaired(image, wound, path, noticed)
 
 
 def repaired(image: Image, wound: Wound, path: Path, noticed: str) -> Outcome:
-    doctor.repair(path)
+    store_doctor.repair_store(path)
     seen = look(path)
     wrong = wrong_entries(image.truth, seen)
     assert not wrong, f"{image.name} {wound}: wrong after the repair: {wrong[:1]}"

@@ -24,7 +24,7 @@ from recollect.entries import (
 )
 from recollect.errors import (
     AlreadyExists,
-    Ambiguous,
+    AmbiguousId,
     BadInput,
     BadRole,
     NotFound,
@@ -32,7 +32,7 @@ from recollect.errors import (
     UnknownEntry,
     UnknownSession,
 )
-from recollect.store.contract import Project, Query
+from recollect.store.contract import Project, SearchQuery
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import model, user
 
@@ -80,7 +80,12 @@ def test_search_list_and_lookup_bear_a_hostile_string(tmp_path: Path, name: str)
         session = await store.create(title=text)
         items = [user(f"needle {text} needle"), *bodies(text)]
         entries = await store.append(session.id, items, parent=None)
-        for query in (Query("needle"), Query(text), Query(f'"{text}"'), Query(text + "*")):
+        for query in (
+            SearchQuery("needle"),
+            SearchQuery(text),
+            SearchQuery(f'"{text}"'),
+            SearchQuery(text + "*"),
+        ):
             try:
                 hits = await store.search(query)
             except BadInput:
@@ -88,16 +93,16 @@ def test_search_list_and_lookup_bear_a_hostile_string(tmp_path: Path, name: str)
             for hit in hits:
                 hit.snippet.encode()  # what a person is shown can be printed
                 assert all(0 <= a < b <= len(hit.snippet) for a, b in hit.marks)
-        assert entries[0].id in {hit.entry.id for hit in await store.search(Query("needle"))}
+        assert entries[0].id in {hit.entry.id for hit in await store.search(SearchQuery("needle"))}
         for listed in await store.sessions():
             listed.title.encode()
-        for narrowed in (Query("needle", role=text), Query("needle", tool=text)):
+        for narrowed in (SearchQuery("needle", role=text), SearchQuery("needle", tool=text)):
             await store.search(narrowed)
         for lookup in (store.session(text), store.entry(text), store.blob(text)):
             with pytest.raises(RecollectError):
                 await lookup
         with pytest.raises(NotFound):
-            await store.search(Query("needle", session=text or "x"))
+            await store.search(SearchQuery("needle", session=text or "x"))
         with pytest.raises(UnknownSession):
             await store.append(text, [user("x")], parent=None)
         with pytest.raises(UnknownEntry):
@@ -250,10 +255,10 @@ def test_unknown_and_ambiguous_ids_are_errors_that_name_the_candidates(tmp_path:
             await store.create(id=session)
         entries = [Entry(entry, None, 0, user("x")) for entry in ("c" * 31 + "1", "c" * 31 + "2")]
         await store.append(one, entries, parent=None)
-        with pytest.raises(Ambiguous) as raised:
+        with pytest.raises(AmbiguousId) as raised:
             await store.session("abab")
         assert set(raised.value.candidates) == {one, two}
-        with pytest.raises(Ambiguous) as raised:
+        with pytest.raises(AmbiguousId) as raised:
             await store.entry("ccc")
         assert set(raised.value.candidates) == {entry.id for entry in entries}
         assert (await store.session(one.upper())).id == one

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from recollect.entries import Entry
-from recollect.store.contract import Query
+from recollect.store.contract import SearchQuery
 from recollect.store.sqlite import SqliteStore
 
 from .children import (
@@ -52,7 +52,7 @@ def read_path(path: Path, session: str) -> tuple[tuple[Entry, ...], list[str]]:
 
 def found_by_search(path: Path, session: str) -> set[str]:
     async def find(store: SqliteStore) -> set[str]:
-        hits = await store.search(Query("word*", session=session, limit=10_000))
+        hits = await store.search(SearchQuery("word*", session=session, limit=10_000))
         return {hit.entry.id for hit in hits}
 
     return in_store(path, find)

@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 
 from recollect.entries import Body, Entry, Title
 from recollect.errors import AlreadyExists, HeadMoved, UnknownEntry
-from recollect.store.contract import Query
+from recollect.store.contract import SearchQuery
 from recollect.store.sqlite import open_store
 from recollect.testing import model, user
 
@@ -235,7 +235,7 @@ class LogMachine(RuleBasedStateMachine):
         if not word:
             return
         owner = next(log for log in self.logs.values() if entry in log.written)
-        hits = self.run(self.store.search(Query(word)))
+        hits = self.run(self.store.search(SearchQuery(word)))
         expected = [] if owner.trashed else [(owner.name, self.entries[entry])]
         assert [(hit.session.id, hit.entry) for hit in hits] == expected
 

@@ -15,7 +15,7 @@ from recollect import Entry, Message, Note, Session, Text, Title, open_store
 from recollect.entries import Body
 from recollect.errors import (
     AlreadyExists,
-    Ambiguous,
+    AmbiguousId,
     BadInput,
     HeadMoved,
     UnknownBlob,
@@ -331,7 +331,7 @@ def test_ids_may_be_given_by_any_unambiguous_beginning(play: Play[None]) -> None
         await store.create(id="aaab" + "0" * 28)
         assert (await store.session("AAAB")).id.startswith("aaab")
         assert (await store.session("aaaa0000-0000")).id.startswith("aaaa")
-        with pytest.raises(Ambiguous) as caught:
+        with pytest.raises(AmbiguousId) as caught:
             await store.session("aaa")
         assert len(caught.value.candidates) == 2
         for unknown in ("b", "", "zz", "a" * 33, "aaaa\x00"):

@@ -28,9 +28,9 @@ def said(view: View) -> list[str]:
 
 
 def _text(message: Message) -> str:
-    from recollect.store.words import text_of
+    from recollect.store.search_tokenizer import searchable_text
 
-    return text_of(message)
+    return searchable_text(message)
 
 
 @given(logs(), _POLICIES)

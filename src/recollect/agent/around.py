@@ -22,11 +22,17 @@ from recollect.agent.asking import said
 from recollect.entries import Entry, Message, ToolCall, json_text
 from recollect.toolkinds import paths_of
 from recollect.view.view import View
-from recollect.workspace.environment import LOCALE, same_day_line
-from recollect.workspace.memory import MemoryFile, Sources, memory_for, memory_message, seen_memory
+from recollect.workspace.initial_context import DEFAULT_LOCALE, date_change_line
+from recollect.workspace.memory_files import (
+    MemoryFile,
+    MemorySources,
+    memory_message,
+    read_memory_near,
+    seen_memory,
+)
 
 if TYPE_CHECKING:
-    from recollect.workspace.editor import EditorState
+    from recollect.workspace.editor_state import EditorState
 
 MOST_PATHS = 50  # of one turn
 _DAY = "told_day"
@@ -37,11 +43,11 @@ class Around:
 
     def __init__(
         self,
-        sources: Sources,
+        sources: MemorySources,
         *,
         editor: Path | None = None,
         today: Callable[[], date] = date.today,
-        locale: str = LOCALE,
+        locale: str = DEFAULT_LOCALE,
     ) -> None:
         self._sources, self._editor_file = sources, editor
         self._today, self._locale = today, locale
@@ -91,7 +97,7 @@ class Around:
 
     def _date(self) -> Message | None:
         today = self._today()
-        line = same_day_line(self._day or today, today, self._locale)
+        line = date_change_line(self._day or today, today, self._locale)
         if not line:
             return None
         self._day = today
@@ -102,7 +108,7 @@ class Around:
         """What the editor shows now, as far as the model does not know it."""
         if self._editor_file is None:
             return None
-        from recollect.workspace.editor import editor_context, read_editor
+        from recollect.workspace.editor_state import editor_context, read_editor
 
         now = await asyncio.to_thread(read_editor, self._editor_file)
         text = editor_context(self._editor, now)
@@ -114,7 +120,7 @@ class Around:
         for path in paths:
             place = self._sources.root / path
             seen = self._seen | found.keys()
-            memory = await asyncio.to_thread(memory_for, place, self._sources, seen)
+            memory = await asyncio.to_thread(read_memory_near, place, self._sources, seen)
             found |= {file.path: file for file in memory.files}
         self._seen |= found.keys()
         return memory_message(tuple(found.values())) if found else None

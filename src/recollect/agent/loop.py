@@ -38,7 +38,7 @@ from recollect.agent.working import Guard, Permit, Work, no_deciders, only_readi
 from recollect.codecs.wire import Delta, Generation, Prompt
 from recollect.compaction.budget import Budget
 from recollect.entries import Message, ToolCall, Usage
-from recollect.errors import Overflow, RecollectError
+from recollect.errors import ContextOverflow, RecollectError
 from recollect.loops import Loop, LoopWatch, judge_is_due, warning
 from recollect.models.contract import Model, Retrying
 from recollect.store.ids import now
@@ -209,7 +209,7 @@ class _Run:
                     async for event in events:
                         yield event
                 return
-            except Overflow as overflow:
+            except ContextOverflow as overflow:
                 if attempt == ATTEMPTS:
                     raise
                 self.budget = smaller(self.budget, self.talk.view, overflow)

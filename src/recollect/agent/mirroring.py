@@ -31,11 +31,11 @@ from recollect.agent.events import AfterAgent, Decision, Event, SessionEnd
 from recollect.agent.hooks import PythonHook
 from recollect.entries import Entry
 from recollect.errors import BadInput
-from recollect.settings import home
+from recollect.settings import data_directory
 from recollect.snapshot.texts import one_line
-from recollect.store.contract import Session, Store
+from recollect.store.contract import SessionInfo, Store
 from recollect.store.ids import derived_id
-from recollect.store.place import sync_directory
+from recollect.store.open_file import sync_directory
 from recollect.transcripts import gemini, history_server
 from recollect.transcripts.importing import Target, header_for, to_bytes
 from recollect.transcripts.times import gemini_name, history_server_name, parse_time
@@ -71,7 +71,7 @@ class Mirror:
         if not (math.isfinite(autosave_seconds) and autosave_seconds >= 0):
             raise BadInput(f"autosave_seconds must be 0 or more seconds, not {autosave_seconds}")
         self.store, self.format = store, format
-        self.folder = (home() / "mirrors" if folder is None else folder).absolute()
+        self.folder = (data_directory() / "mirrors" if folder is None else folder).absolute()
         self.autosave_seconds = autosave_seconds
         self.warnings: list[str] = []  # the newest of them; whoever has read them may clear it
         self._untold: list[str] = []
@@ -199,7 +199,7 @@ class Mirror:
                 del told[:-_MOST_WARNINGS]
 
 
-def _state(session: Session) -> _State:
+def _state(session: SessionInfo) -> _State:
     return _State(session.head, session.title, session.project)
 
 
@@ -209,7 +209,7 @@ def _state(session: Session) -> _State:
 class _Work(NamedTuple):
     folder: Path
     format: Target
-    session: Session
+    session: SessionInfo
     path: tuple[Entry, ...]
     as_of: int  # nanoseconds since 1970, before anything was read
 

@@ -19,7 +19,7 @@ from recollect.agent.hooks import Hooks
 from recollect.codecs.wire import Generation, Prompt
 from recollect.compaction.budget import Budget, is_due
 from recollect.entries import Compaction, Message
-from recollect.errors import Overflow
+from recollect.errors import ContextOverflow
 from recollect.models.contract import Model
 from recollect.store.ids import now
 from recollect.tokens import Counter
@@ -139,7 +139,7 @@ def _told(talk: Conversation, made: Compaction) -> ChatCompressed:
     )
 
 
-def smaller(budget: Budget, view: View, overflow: Overflow) -> Budget:
+def smaller(budget: Budget, view: View, overflow: ContextOverflow) -> Budget:
     """What fits by the provider's word, in tokens as we count them; without one, three fifths of
     what did not fit."""
     limit, asked = overflow.limit, overflow.asked

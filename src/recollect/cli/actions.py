@@ -14,11 +14,11 @@ import click
 from recollect.cli.options import examples, json_option, store_option
 
 if TYPE_CHECKING:
-    from recollect.store.contract import Session
+    from recollect.store.contract import SessionInfo
     from recollect.store.sqlite import SqliteStore
 
-    Told = tuple[Session, Callable[[str], str]]  # the sentence, given the session's short id
-    Change = Callable[[SqliteStore, Session], Awaitable[Told]]
+    Told = tuple[SessionInfo, Callable[[str], str]]  # the sentence, given the session's short id
+    Change = Callable[[SqliteStore, SessionInfo], Awaitable[Told]]
 
 
 def _change(prefix: str, file: Path | None, change: Change, *, as_json: bool) -> None:
@@ -27,7 +27,7 @@ def _change(prefix: str, file: Path | None, change: Change, *, as_json: bool) ->
     from recollect.cli.terminal import emit_json
     from recollect.cli.text import harmless
 
-    async def work(store: SqliteStore) -> tuple[Session, str]:
+    async def work(store: SqliteStore) -> tuple[SessionInfo, str]:
         session, sentence = await change(store, await store.session(prefix))
         return session, sentence(await short_session(store, session.id))
 
@@ -50,7 +50,7 @@ def _change(prefix: str, file: Path | None, change: Change, *, as_json: bool) ->
 def rename(*, session: str, title: str, as_json: bool, file: Path | None) -> None:
     """Give a session another title."""
 
-    async def change(store: SqliteStore, found: Session) -> Told:
+    async def change(store: SqliteStore, found: SessionInfo) -> Told:
         renamed = await store.rename(found.id, title)
         return renamed, lambda short: f"session {short} is now called {renamed.title!r}"
 
@@ -70,7 +70,7 @@ def rename(*, session: str, title: str, as_json: bool, file: Path | None) -> Non
 def trash(*, session: str, as_json: bool, file: Path | None) -> None:
     """Put a session into the trash; nothing is deleted."""
 
-    async def change(store: SqliteStore, found: Session) -> Told:
+    async def change(store: SqliteStore, found: SessionInfo) -> Told:
         trashed = await store.trash(found.id)
         return (
             trashed,
@@ -89,7 +89,7 @@ def trash(*, session: str, as_json: bool, file: Path | None) -> None:
 def restore(*, session: str, as_json: bool, file: Path | None) -> None:
     """Bring a session back from the trash."""
 
-    async def change(store: SqliteStore, found: Session) -> Told:
+    async def change(store: SqliteStore, found: SessionInfo) -> Told:
         if found.trashed is None:
             return found, lambda short: f"session {short} is not in the trash"
         restored = await store.restore(found.id)
@@ -119,7 +119,7 @@ def fork(
 ) -> None:
     """Start a new session that shares another's beginning."""
 
-    async def change(store: SqliteStore, found: Session) -> Told:
+    async def change(store: SqliteStore, found: SessionInfo) -> Told:
         from recollect.cli.opening import find_entry, short_session
         from recollect.cli.text import many
 

@@ -17,8 +17,8 @@ from recollect.cli.options import examples, json_option
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from recollect.workspace.configuring import Configured
-    from recollect.workspace.origins import Row
+    from recollect.workspace.effective_settings import EffectiveSettings
+    from recollect.workspace.setting_sources import EffectiveSetting
 
 BAD_SETTINGS = 52
 
@@ -48,19 +48,21 @@ def config(
     """
     from recollect.cli.terminal import complain, emit, emit_json, mention
     from recollect.errors import BadSettings
-    from recollect.settings import FILE, home
-    from recollect.workspace.configuring import configured
-    from recollect.workspace.origins import rows
+    from recollect.settings import SETTINGS_FILE, data_directory
+    from recollect.workspace.effective_settings import resolve_settings
+    from recollect.workspace.setting_sources import list_effective_settings
 
     if place:
-        emit_json({"path": str(home() / FILE)}) if as_json else emit([str(home() / FILE)])
+        emit_json({"path": str(data_directory() / SETTINGS_FILE)}) if as_json else emit(
+            [str(data_directory() / SETTINGS_FILE)]
+        )
         return
     try:
-        found = configured(Path.cwd())
+        found = resolve_settings(Path.cwd())
     except BadSettings as error:
         complain(str(error))
         ctx.exit(BAD_SETTINGS)
-    wanted = _wanted(rows(found), key)
+    wanted = _wanted(list_effective_settings(found), key)
     shown = [row for row in wanted if row.origins or not changed]
     one = len(wanted) == 1 and wanted[0].key == key
     if as_json:
@@ -73,7 +75,7 @@ def config(
         mention(line)
 
 
-def _wanted(found: Sequence[Row], key: str | None) -> list[Row]:
+def _wanted(found: Sequence[EffectiveSetting], key: str | None) -> list[EffectiveSetting]:
     if not key:
         return list(found)
     key = key.removeprefix("[").removesuffix("]")
@@ -87,7 +89,7 @@ def _wanted(found: Sequence[Row], key: str | None) -> list[Row]:
     return wanted
 
 
-def _table(found: Sequence[Row], all_: Configured) -> list[str]:
+def _table(found: Sequence[EffectiveSetting], all_: EffectiveSettings) -> list[str]:
     from recollect.cli.terminal import ink, width
     from recollect.cli.text import GAP, one_line, table
 
@@ -108,27 +110,27 @@ def _table(found: Sequence[Row], all_: Configured) -> list[str]:
     return [*lines, ""]
 
 
-def _section(row: Row) -> str:
+def _section(row: EffectiveSetting) -> str:
     return row.key.partition(".")[0] if "." in row.key or row.key in ("models", "hooks") else ""
 
 
-def _from(row: Row, found: Configured) -> str:
+def _from(row: EffectiveSetting, found: EffectiveSettings) -> str:
     """Short, because paths are long; `_files` says which files are meant."""
-    names = {str(found.own_file): "yours", str(found.project_file): "project"}
+    names = {str(found.user_file): "yours", str(found.project_file): "project"}
     places = [names[at.place] + (f", line {at.line}" if at.line else "") for at in row.origins]
     return "; ".join(places) or "default"
 
 
-def _files(found: Configured) -> list[str]:
+def _files(found: EffectiveSettings) -> list[str]:
     from recollect.cli.text import one_line
 
     if found.project is not None:
         note = ""
     else:
         note = " (not used: the folder is not trusted)" if found.told else " (not there)"
-    mine = "" if found.own_file.exists() else " (not there)"
+    mine = "" if found.user_file.exists() else " (not there)"
     return [
-        f"yours    {one_line(str(found.own_file))}{mine}",
+        f"yours    {one_line(str(found.user_file))}{mine}",
         f"project  {one_line(str(found.project_file))}{note}",
     ]
 
@@ -148,15 +150,15 @@ def _bare(value: Any) -> str:
     return one_line(value if isinstance(value, str) else _value(value))
 
 
-def _document(row: Row) -> dict[str, Any]:
+def _document(row: EffectiveSetting) -> dict[str, Any]:
     origins = [{"file": at.place, "line": at.line or None} for at in row.origins]
     return {"key": row.key, "value": row.value, "origins": origins}
 
 
-def _whole(found: Configured, shown: Sequence[Row]) -> dict[str, Any]:
+def _whole(found: EffectiveSettings, shown: Sequence[EffectiveSetting]) -> dict[str, Any]:
     return {
         "settings": [_document(row) for row in shown],
-        "file": str(found.own_file),
+        "file": str(found.user_file),
         "project_file": str(found.project_file),
         "trusted": found.trusted,
         "ignored": list(found.told),

@@ -10,7 +10,7 @@ from recollect.cli.opening import ENTRY_DIGITS, find_entry, session_or_entry, sh
 from recollect.cli.reading import Shown, Wanted, Window
 from recollect.cli.seeing import look
 from recollect.entries import Entry, Message
-from recollect.store.contract import Session
+from recollect.store.contract import SessionInfo
 from recollect.store.sqlite import SqliteStore
 
 
@@ -39,6 +39,6 @@ async def read_initial(store: SqliteStore, wanted: Wanted) -> Shown:
     return _shown(session, await short_session(store, session.id), Window(tuple(first)), marked)
 
 
-def _shown(session: Session, short: str, window: Window, marked: Entry | None) -> Shown:
+def _shown(session: SessionInfo, short: str, window: Window, marked: Entry | None) -> Shown:
     ids = short_ids([*(entry.id for entry in window.entries), session.id], ENTRY_DIGITS)
     return Shown(session, window, (), marked.id if marked else None, short, ids)

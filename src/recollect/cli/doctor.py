@@ -12,8 +12,8 @@ from recollect.cli.options import examples, json_option, store_option
 
 if TYPE_CHECKING:
     from recollect.cli.terminal import Ink
-    from recollect.store.checks import Finding
-    from recollect.store.doctor import Report
+    from recollect.store.recovery.integrity_checks import Finding
+    from recollect.store.recovery.store_doctor import DoctorReport
 
 SHOWN_ENTRIES = 8
 
@@ -32,13 +32,13 @@ def doctor(*, repair: bool, as_json: bool, file: Path | None) -> int:
     from recollect.cli.terminal import emit, emit_json, status
     from recollect.errors import CannotOpen
     from recollect.settings import store_path
-    from recollect.store import doctor as examination
+    from recollect.store.recovery import store_doctor as examination
 
     path = file or store_path()
     if file is not None and not file.exists():
         raise CannotOpen(str(file), "there is no such file")
     try:
-        report = (examination.repair if repair else examination.examine)(path, status)
+        report = (examination.repair_store if repair else examination.examine_store)(path, status)
     finally:
         status("")
     wrong = [finding for finding in report.findings if not finding.repaired]
@@ -51,7 +51,7 @@ def doctor(*, repair: bool, as_json: bool, file: Path | None) -> int:
     return 1 if wrong else 0
 
 
-def _lines(report: Report, wrong: list[Finding]) -> Iterator[str]:
+def _lines(report: DoctorReport, wrong: list[Finding]) -> Iterator[str]:
     from recollect.cli.terminal import ink
     from recollect.cli.text import columns, many, one_line, pad
 

@@ -28,7 +28,7 @@ from recollect.entries import (
 )
 from recollect.errors import RecollectError
 from recollect.resuming import folded
-from recollect.store.contract import Session
+from recollect.store.contract import SessionInfo
 from recollect.store.ids import now
 from recollect.store.sqlite import SqliteStore
 from recollect.tokens import counter_for
@@ -51,7 +51,7 @@ class Wishes(NamedTuple):
 
 
 class Edited(NamedTuple):
-    session: Session
+    session: SessionInfo
     session_id: str  # short
     edits: tuple[Entry, ...]
     before: int  # tokens
@@ -76,7 +76,7 @@ async def edit(store: SqliteStore, prefix: str, wishes: Wishes, named: str | Non
 
 
 async def _entries(
-    store: SqliteStore, session: Session, prefixes: Sequence[str]
+    store: SqliteStore, session: SessionInfo, prefixes: Sequence[str]
 ) -> tuple[Entry, ...]:
     found = [(await store.entry(prefix, session=session.id))[1] for prefix in prefixes]
     return tuple({entry.id: entry for entry in found}.values())

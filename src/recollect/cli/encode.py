@@ -95,9 +95,9 @@ def _chosen(model: str, to: WireName, *, named: bool) -> Chosen:
     from recollect.errors import UnknownModel
     from recollect.models.choosing import Chosen, look_up
     from recollect.profiles import endpoint_of, profile_of
-    from recollect.settings import load
+    from recollect.settings import load_settings
 
-    settings, usual = load(), endpoint_of(to)
+    settings, usual = load_settings(), endpoint_of(to)
     assert usual is not None
     try:
         chosen = look_up(model, settings) if model else None

@@ -25,7 +25,7 @@ from recollect.entries import Message, Text, ToolCall
 from recollect.models.client import HttpModel
 from recollect.models.contract import Model
 from recollect.profiles import Profile, profile_of
-from recollect.settings import HookCommand, home
+from recollect.settings import HookCommand, data_directory
 from recollect.store.contract import Project
 from recollect.toolkinds import object_of
 from recollect.tools.contract import Tool
@@ -44,11 +44,11 @@ from recollect.tools.offered import (
     todo,
     write_file,
 )
-from recollect.workspace.configuring import Configured, budget_for, elision_rules
-from recollect.workspace.environment import initial_message, surroundings
-from recollect.workspace.limits import learnt
-from recollect.workspace.memory import Sources, read_memory
-from recollect.workspace.trust import is_trusted
+from recollect.workspace.effective_settings import EffectiveSettings, budget_for, elision_rules
+from recollect.workspace.initial_context import initial_message, read_environment
+from recollect.workspace.learned_windows import learned_window
+from recollect.workspace.memory_files import MemorySources, read_memory
+from recollect.workspace.trusted_folders import is_trusted
 
 if TYPE_CHECKING:
     from recollect.tools.rules import Rules
@@ -69,7 +69,7 @@ _FREE = frozenset({"note", "todo", "task"})  # they do nothing but what is asked
 class LateCommands:
     """The commands of a session, made for the first that is run; closing ends what it began."""
 
-    def __init__(self, found: Configured) -> None:
+    def __init__(self, found: EffectiveSettings) -> None:
         self._found = found
         self._made: Commands | None = None
 
@@ -83,7 +83,7 @@ class LateCommands:
             await self._made.close()
 
 
-def _commands(found: Configured) -> Commands:
+def _commands(found: EffectiveSettings) -> Commands:
     from recollect.tools.sandbox import GUARDED, Guard
     from recollect.tools.shell import Commands
 
@@ -96,7 +96,7 @@ class Folder(msgspec.Struct, frozen=True):
     """Where the agent works, and what is in force there."""
 
     cwd: Path
-    found: Configured
+    found: EffectiveSettings
     project: Project
     commands: LateCommands
     hooks: Hooks
@@ -105,7 +105,7 @@ class Folder(msgspec.Struct, frozen=True):
 def equip(model: Model, where: Folder, *, max_turns: int | None = None) -> Agent:
     settings, root = where.found.settings, where.found.root
     profile = _profile(model)
-    budget = budget_for(profile, settings.context, learnt(model.name))
+    budget = budget_for(profile, settings.context, learned_window(model.name))
     agent = Agent(
         model=model,
         tools=tools_for(where.commands, small=budget.window <= SMALL),
@@ -127,7 +127,7 @@ def equip(model: Model, where: Folder, *, max_turns: int | None = None) -> Agent
     around = Around(
         sources_for(where.cwd, where.found),
         editor=Path(editor).expanduser() if editor else None,
-        locale=surroundings(root).locale,
+        locale=read_environment(root).locale,
     )
     return msgspec.structs.replace(agent, tools=(*agent.tools, *more), aside=around)
 
@@ -142,7 +142,7 @@ def _profile(model: Model) -> Profile:
     return model.chosen.profile if isinstance(model, HttpModel) else profile_of(model.name)
 
 
-def hooks_for(found: Configured, *more: Hook, tell: Callable[[str], None]) -> Hooks:
+def hooks_for(found: EffectiveSettings, *more: Hook, tell: Callable[[str], None]) -> Hooks:
     own = [_hook(each) for each in found.settings.hooks]
     theirs = [_hook(each, of_project=True) for each in found.project_hooks]
     if found.settings.agent.telemetry:
@@ -169,15 +169,15 @@ def tools_for(commands: Callable[[], Commands], *, small: bool = False) -> tuple
 
 
 async def _save(fact: str) -> str:
-    from recollect.workspace.facts import save_fact
+    from recollect.workspace.memory_writer import save_fact
 
-    return await asyncio.to_thread(save_fact, home() / MEMORY, fact)
+    return await asyncio.to_thread(save_fact, data_directory() / MEMORY, fact)
 
 
 # --- what may be done --------------------------------------------------------------------------
 
 
-def permission(found: Configured) -> Permit:
+def permission(found: EffectiveSettings) -> Permit:
     """What may be done when nobody can be asked."""
     given = found.settings.permissions
     in_force = cache(partial(_rules, found))
@@ -205,7 +205,7 @@ def permission(found: Configured) -> Permit:
     return permit
 
 
-def _rules(found: Configured) -> Rules:
+def _rules(found: EffectiveSettings) -> Rules:
     from recollect.tools.rules import rules, tightened
 
     given = found.settings.permissions
@@ -233,13 +233,15 @@ def _guard(memory: tuple[str, ...]) -> Callable[[Path], Awaitable[str]]:
 # --- what it is told first ---------------------------------------------------------------------
 
 
-def sources_for(cwd: Path, found: Configured) -> Sources:
+def sources_for(cwd: Path, found: EffectiveSettings) -> MemorySources:
     names = found.settings.agent.memory_files
-    return Sources(cwd=cwd, root=found.root, home=home(), trusted=is_trusted, names=names)
+    return MemorySources(
+        cwd=cwd, root=found.root, home=data_directory(), trusted=is_trusted, names=names
+    )
 
 
 async def opening(
-    cwd: Path, found: Configured, tell: Callable[[str], None] = lambda _: None
+    cwd: Path, found: EffectiveSettings, tell: Callable[[str], None] = lambda _: None
 ) -> tuple[Message, ...]:
     """What a new session begins with: instructions, then where and when we are, and memory.
 
@@ -248,6 +250,6 @@ async def opening(
     memory = await asyncio.to_thread(read_memory, sources_for(cwd, found))
     for problem in memory.problems[:MOST_TOLD]:
         tell(problem)
-    around = surroundings(found.root)
+    around = read_environment(found.root)
     instructions = Message(role="system", parts=(Text(text=INSTRUCTIONS),), context="initial")
     return instructions, await initial_message((found.root,), around, memory.files)

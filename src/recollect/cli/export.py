@@ -97,7 +97,7 @@ def _is_another(path: Path, session: str) -> bool:
 
 def write_file(path: Path, data: bytes, *, force: bool) -> Written:
     from recollect.errors import AlreadyExists
-    from recollect.store.place import sync_directory
+    from recollect.store.open_file import sync_directory
 
     path = path.resolve()
     if path.exists() and not path.is_file():  # a device or a pipe: written to, never replaced

@@ -24,10 +24,10 @@ from recollect.cli.text import cut, harmless, many, one_line
 from recollect.codecs.wire import Delta
 from recollect.entries import Text, ToolResult
 from recollect.errors import (
+    ApiKeyRefused,
     BadInput,
     BadSettings,
-    KeyRefused,
-    NoKey,
+    NoApiKey,
     NotFound,
     RecollectError,
     UnknownModel,
@@ -36,9 +36,9 @@ from recollect.models.client import HttpModel
 from recollect.models.contract import Retrying
 from recollect.models.opening import open_model
 from recollect.profiles import EMBEDDED, cost_of
-from recollect.store.contract import Session
+from recollect.store.contract import SessionInfo
 from recollect.store.sqlite import SqliteStore
-from recollect.workspace.configuring import Configured, configured
+from recollect.workspace.effective_settings import EffectiveSettings, resolve_settings
 
 FAILED, NO_KEY, BAD_INPUT, BAD_SETTINGS, TURNS, BROKEN_TOOL, INTERRUPTED = (
     1,
@@ -62,11 +62,11 @@ class _Seen:
     """What the person is shown while it works, and how the session is called."""
 
     def __init__(self, wish: Wish, file: Path | None) -> None:
-        self.session: Session | None = None
+        self.session: SessionInfo | None = None
         self._format, self._lasts, self._file = wish.format, wish.lasts, file
         self._came = 0  # characters of the reply that is coming
 
-    def begun(self, session: Session) -> None:
+    def begun(self, session: SessionInfo) -> None:
         self.session = session
         if self._format == "stream-json":
             _print({"type": "init", "session_id": session.id})
@@ -104,7 +104,7 @@ def run(wish: Wish, file: Path | None) -> int:
     seen = _Seen(wish, file)
     before = signal(SIGTERM, _as_interrupt)
     try:
-        found = configured(Path.cwd())
+        found = resolve_settings(Path.cwd())
         for told in found.told:
             warn(told)
         model = open_model(wish.model, found.settings, progress=fetching())
@@ -161,7 +161,7 @@ def _result_without_end(subtype: str, result: str, seen: _Seen) -> dict[str, Any
 
 def exit_code(error: RecollectError) -> int:
     """The codes that other agents have for the same."""
-    if isinstance(error, NoKey | KeyRefused):
+    if isinstance(error, NoApiKey | ApiKeyRefused):
         return NO_KEY
     if isinstance(error, BadSettings):
         return BAD_SETTINGS
@@ -171,7 +171,7 @@ def exit_code(error: RecollectError) -> int:
 
 
 async def _played(
-    store: SqliteStore, *, model: HttpModel, wish: Wish, found: Configured, watcher: Watcher
+    store: SqliteStore, *, model: HttpModel, wish: Wish, found: EffectiveSettings, watcher: Watcher
 ) -> Outcome:
     played = await play(store, model, wish, found, watcher)
     finished = played.finished

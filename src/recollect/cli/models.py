@@ -32,9 +32,9 @@ def models(*, name: str | None, as_json: bool) -> None:
     """
     from recollect.cli.terminal import emit, emit_json
     from recollect.models.choosing import default_name, known_models, look_up
-    from recollect.settings import load
+    from recollect.settings import load_settings
 
-    settings = load()
+    settings = load_settings()
     default = look_up(default_name(settings), settings)
     found = [look_up(name, settings)] if name else list(known_models(settings))
     if as_json:
@@ -49,7 +49,7 @@ def models(*, name: str | None, as_json: bool) -> None:
 def _listed(found: list[Chosen], default: Chosen, settings: Settings) -> list[str]:
     from recollect.cli.terminal import ink, width
     from recollect.cli.text import GAP, one_line, table
-    from recollect.settings import FILE, home
+    from recollect.settings import SETTINGS_FILE, data_directory
 
     rows = [["", "MODEL", "FORMAT", "WINDOW", "TOOLS", "THINKS", "$ IN", "$ OUT", "KEY"]]
     for chosen in found:
@@ -80,7 +80,7 @@ def _listed(found: list[Chosen], default: Chosen, settings: Settings) -> list[st
         f"* is asked when none is named: {one_line(default.name)}{by}",
         "Prices are in US dollars for a million tokens, where they are public.",
         "ENDPOINT/MODEL asks any model of an endpoint, such as ollama/qwen3:8b.",
-        f"Settings: {home() / FILE}",
+        f"Settings: {data_directory() / SETTINGS_FILE}",
     ]
 
 

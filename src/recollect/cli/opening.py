@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from recollect.cli.terminal import warn
 from recollect.errors import (
-    Ambiguous,
+    AmbiguousId,
     CannotOpen,
     HeadMoved,
     NotFound,
@@ -24,7 +24,7 @@ from recollect.errors import (
 
 if TYPE_CHECKING:
     from recollect.entries import Entry
-    from recollect.store.contract import Project, Session
+    from recollect.store.contract import Project, SessionInfo
     from recollect.store.sqlite import SqliteStore
 
 T = TypeVar("T")
@@ -62,17 +62,17 @@ async def persistently(work: Callable[[], Awaitable[T]]) -> T:
 
 
 def this_project() -> Project:
-    from recollect.workspace.project import identify
+    from recollect.workspace.project_identity import identify_project
 
-    return identify(Path.cwd())
+    return identify_project(Path.cwd())
 
 
-async def find_entry(store: SqliteStore, prefix: str, session: Session) -> str:
+async def find_entry(store: SqliteStore, prefix: str, session: SessionInfo) -> str:
     """An entry of a session, or one that it shares as a fork, by the beginning of its id."""
     return (await store.entry(prefix, session=session.id))[1].id
 
 
-async def session_or_entry(store: SqliteStore, prefix: str) -> tuple[Session, Entry | None]:
+async def session_or_entry(store: SqliteStore, prefix: str) -> tuple[SessionInfo, Entry | None]:
     """What an id means: a session, or else an entry together with its session."""
     try:
         return await store.session(prefix), None
@@ -124,7 +124,7 @@ async def short_entry(store: SqliteStore, entry: str) -> str:
         await store.session(short)
     except UnknownSession:
         return short
-    except Ambiguous:
+    except AmbiguousId:
         pass
     return entry
 
@@ -135,7 +135,7 @@ async def _shortest(whole: str, digits: int, look: Callable[[str], Awaitable[obj
         try:
             await look(short)
             break
-        except Ambiguous as several:
+        except AmbiguousId as several:
             shared = (_shared(whole, other) for other in several.candidates if other != whole)
             short = whole[: max(len(short), *shared) + 1]
     return short

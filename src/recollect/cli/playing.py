@@ -25,18 +25,18 @@ from recollect.agent.working import Ran
 from recollect.cli.equipment import Folder, LateCommands, equip, hooks_for, opening
 from recollect.cli.text import one_line
 from recollect.entries import Entry, Message, ToolResult, Usage
-from recollect.errors import ModelError, NoKey, NotFound, UnknownModel
+from recollect.errors import ModelError, NoApiKey, NotFound, UnknownModel
 from recollect.models.client import HttpModel
 from recollect.models.opening import open_model
 from recollect.resuming import resume
 from recollect.settings import Settings
-from recollect.store.contract import Project, Session, Store
+from recollect.store.contract import Project, SessionInfo, Store
 from recollect.store.ids import now
 from recollect.tokens import counter_for
 from recollect.view.view import View
-from recollect.workspace.configuring import Configured
-from recollect.workspace.limits import learn
-from recollect.workspace.project import identify
+from recollect.workspace.effective_settings import EffectiveSettings
+from recollect.workspace.learned_windows import remember_window
+from recollect.workspace.project_identity import identify_project
 
 if TYPE_CHECKING:
     from recollect.models.routing import Strategy
@@ -64,7 +64,7 @@ class Wish(msgspec.Struct, frozen=True):
 class Watcher(msgspec.Struct, frozen=True):
     """Who is told: which session it is, every event, and what a person should know."""
 
-    begun: Callable[[Session], None]
+    begun: Callable[[SessionInfo], None]
     event: Callable[[AgentEvent], None]
     warn: Callable[[str], None]
 
@@ -77,10 +77,10 @@ class Played(msgspec.Struct, frozen=True):
 
 
 async def play(
-    store: Store, first: HttpModel, wish: Wish, found: Configured, watcher: Watcher
+    store: Store, first: HttpModel, wish: Wish, found: EffectiveSettings, watcher: Watcher
 ) -> Played:
     """`first` is the model that is asked unless another is chosen."""
-    project = identify(Path.cwd())  # asks git, so once
+    project = identify_project(Path.cwd())  # asks git, so once
     begun = await _begun(store, wish, project, found, watcher)
     watcher.begun(begun.session)
     async with _around(store, begun.session, project, found, watcher) as where:
@@ -104,7 +104,7 @@ async def play(
 async def _prompt(text: str, folders: tuple[Path, ...]) -> Message:
     if "@" not in text:
         return said(text)
-    from recollect.workspace.mentions import prompt_parts
+    from recollect.workspace.file_mentions import prompt_parts
 
     return Message(role="user", parts=await prompt_parts(text, folders))
 
@@ -135,7 +135,7 @@ async def _answered(
                 elif isinstance(event, Ran) and event.call.name == TASK:
                     spent = _with_task(spent, event.result)
                 elif isinstance(event, Learnt):
-                    learn(event.model, event.window)
+                    remember_window(event.model, event.window)
                 elif isinstance(event, Finished):
                     finished = event
     assert finished is not None
@@ -146,13 +146,13 @@ async def _answered(
 
 
 class _Begun(msgspec.Struct, frozen=True):
-    session: Session
+    session: SessionInfo
     source: Source
     entries: tuple[Entry, ...] = ()  # of a new one: what it begins with
 
 
 async def _begun(
-    store: Store, wish: Wish, project: Project, found: Configured, watcher: Watcher
+    store: Store, wish: Wish, project: Project, found: EffectiveSettings, watcher: Watcher
 ) -> _Begun:
     session = await _earlier(store, wish, project)
     if session is not None and wish.fork:
@@ -165,7 +165,7 @@ async def _begun(
     return _Begun(created, "new", entries)
 
 
-async def _earlier(store: Store, wish: Wish, project: Project) -> Session | None:
+async def _earlier(store: Store, wish: Wish, project: Project) -> SessionInfo | None:
     if wish.session is not None:
         return await store.session(wish.session)
     if not wish.latest:
@@ -176,7 +176,7 @@ async def _earlier(store: Store, wish: Wish, project: Project) -> Session | None
     raise NotFound("no session of this project to go on with; `recollect -p` begins one")
 
 
-async def _is_helpers(store: Store, session: Session) -> bool:
+async def _is_helpers(store: Store, session: SessionInfo) -> bool:
     """Whether it is a sub-agent's, which a crash can leave as the newest one."""
     if session.entries > HELPERS:
         return False
@@ -206,7 +206,7 @@ async def _talk(store: Store, begun: _Begun, model: str, where: Folder) -> Conve
 
 @asynccontextmanager
 async def _around(
-    store: Store, session: Session, project: Project, found: Configured, watcher: Watcher
+    store: Store, session: SessionInfo, project: Project, found: EffectiveSettings, watcher: Watcher
 ) -> AsyncIterator[Folder]:
     """What stands around a session: commands, hooks, a mirror; and its end, whatever ends it."""
     settings, folder = found.settings, Path.cwd()
@@ -291,6 +291,6 @@ def _may_ask_another(error: ModelError, first: str, settings: Settings, down: se
     to ask: a spare, or the default where the classifier chose another."""
     from recollect.models.routing import is_down
 
-    if not is_down(error) and not isinstance(error, NoKey | UnknownModel):
+    if not is_down(error) and not isinstance(error, NoApiKey | UnknownModel):
         return False
     return not {first, *settings.routing.fallback} <= down

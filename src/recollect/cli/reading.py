@@ -16,8 +16,8 @@ from recollect.cli.opening import (
 )
 from recollect.entries import Entry, Note
 from recollect.errors import Damaged, UnknownEntry
-from recollect.store.contract import Session
-from recollect.store.reading import QUARANTINED, UNREADABLE
+from recollect.store.contract import SessionInfo
+from recollect.store.log_reader import QUARANTINED, UNREADABLE
 from recollect.store.sqlite import SqliteStore
 
 AROUND = 5  # entries shown before and after the one that was jumped to
@@ -44,7 +44,7 @@ class Window(NamedTuple):
 
 
 class Shown(NamedTuple):
-    session: Session
+    session: SessionInfo
     window: Window
     every: tuple[Entry, ...]  # all branches, when the tree is wanted
     marked: str | None
@@ -79,7 +79,9 @@ async def read(store: SqliteStore, wanted: Wanted) -> Shown:
     )
 
 
-async def _path(store: SqliteStore, session: Session, at: str | None, last: int | None) -> Window:
+async def _path(
+    store: SqliteStore, session: SessionInfo, at: str | None, last: int | None
+) -> Window:
     try:
         entries = await store.path(session.id, at=at, last=last, damaged="mark")
         return Window(entries, before=0 if at else session.entries - len(entries))
@@ -94,7 +96,7 @@ async def _path(store: SqliteStore, session: Session, at: str | None, last: int 
     return Window(entries, problem=problem)
 
 
-async def _surroundings(store: SqliteStore, session: Session, entry: Entry) -> Window:
+async def _surroundings(store: SqliteStore, session: SessionInfo, entry: Entry) -> Window:
     try:
         after = await store.path(session.id, since=entry.id, damaged="mark")
     except UnknownEntry:

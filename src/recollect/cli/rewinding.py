@@ -17,7 +17,7 @@ from recollect.cli.options import examples, json_option, store_option
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from recollect.store.contract import Session
+    from recollect.store.contract import SessionInfo
     from recollect.store.sqlite import SqliteStore
     from recollect.tools.rewinding import Rewound
 
@@ -36,7 +36,7 @@ class Wish(NamedTuple):
 
 class Done(NamedTuple):
     wish: Wish
-    before: Session
+    before: SessionInfo
     rewound: Rewound  # without --files: what it would do to files
     short: str
     target: str  # the entry as it can be given again
@@ -105,7 +105,7 @@ async def _rewound(store: SqliteStore, wish: Wish) -> Done:
     return Done(wish, found, rewound, await short_session(store, found.id), target, root)
 
 
-async def _seen(store: SqliteStore, found: Session, to: str | None, root: Path) -> Rewound:
+async def _seen(store: SqliteStore, found: SessionInfo, to: str | None, root: Path) -> Rewound:
     """What could be done to files. Damage elsewhere in the session is no reason to stay."""
     from recollect.cli.terminal import warn
     from recollect.errors import Damaged

@@ -12,7 +12,7 @@ from recollect.cli.options import When, examples, json_option, store_option
 
 if TYPE_CHECKING:
     from recollect.cli.terminal import Ink
-    from recollect.store.contract import Hit, Project, Query
+    from recollect.store.contract import Project, SearchHit, SearchQuery
     from recollect.store.sqlite import SqliteStore
 
 
@@ -60,9 +60,9 @@ def search(
     """
     from recollect.cli.opening import this_project, use_store
     from recollect.cli.terminal import emit, emit_json, mention
-    from recollect.store.contract import Query
+    from recollect.store.contract import SearchQuery
 
-    query = Query(
+    query = SearchQuery(
         words=" ".join(words),
         session=session,
         role=role,
@@ -86,8 +86,8 @@ def search(
 
 
 async def _find(
-    store: SqliteStore, query: Query, project: Project | None
-) -> tuple[tuple[Hit, ...], dict[str, str]]:
+    store: SqliteStore, query: SearchQuery, project: Project | None
+) -> tuple[tuple[SearchHit, ...], dict[str, str]]:
     from recollect.cli.opening import short_entry, short_session
 
     hits = await store.search(query, project=project)
@@ -97,7 +97,7 @@ async def _find(
     return hits, entries | sessions
 
 
-def _record(hit: Hit) -> dict[str, object]:
+def _record(hit: SearchHit) -> dict[str, object]:
     import msgspec
 
     from recollect.entries import entry_to_json
@@ -110,7 +110,7 @@ def _record(hit: Hit) -> dict[str, object]:
     }
 
 
-def _lines(hits: tuple[Hit, ...], short: dict[str, str]) -> Iterator[str]:
+def _lines(hits: tuple[SearchHit, ...], short: dict[str, str]) -> Iterator[str]:
     from recollect.cli.terminal import ink, width
     from recollect.cli.text import cut, one_line
     from recollect.cli.transcript import role_of
@@ -129,7 +129,7 @@ def _lines(hits: tuple[Hit, ...], short: dict[str, str]) -> Iterator[str]:
     yield paint.dim(f"`recollect show {short[hits[0].entry.id]}` jumps to the first of them")
 
 
-def _highlight(hit: Hit, paint: Ink) -> str:
+def _highlight(hit: SearchHit, paint: Ink) -> str:
     from recollect.cli.text import harmless
 
     shown, end = [], 0

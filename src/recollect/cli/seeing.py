@@ -11,7 +11,7 @@ from typing import NamedTuple
 from recollect.cli.opening import ENTRY_DIGITS, short_ids, short_session
 from recollect.entries import Entry, Message, Request, Usage
 from recollect.resuming import folded, needed, resume
-from recollect.store.contract import Session, Store
+from recollect.store.contract import SessionInfo, Store
 from recollect.store.sqlite import SqliteStore
 from recollect.tokens import Profile, counter_for, is_known, profile_of
 from recollect.view.view import View
@@ -26,7 +26,7 @@ class Cost(NamedTuple):
 
 
 class Sight(NamedTuple):
-    session: Session
+    session: SessionInfo
     session_id: str  # short
     view: View
     model: str
@@ -46,7 +46,7 @@ class Sight(NamedTuple):
 
 
 async def look(
-    store: SqliteStore, session: Session, at: str | None = None, named: str | None = None
+    store: SqliteStore, session: SessionInfo, at: str | None = None, named: str | None = None
 ) -> Sight:
     """The view at the head, or at an entry given by the beginning of its id."""
     asked = None if at is None else (await store.entry(at, session=session.id))[1]
@@ -57,7 +57,7 @@ async def look(
     return Sight(session, short, view, model, asked=asked)
 
 
-async def _entries(store: Store, session: Session, asked: Entry | None) -> tuple[Entry, ...]:
+async def _entries(store: Store, session: SessionInfo, asked: Entry | None) -> tuple[Entry, ...]:
     if asked is None:
         return await needed(store, session.id) if session.head else ()
     if not isinstance(asked.body, Request):

@@ -10,7 +10,7 @@ import click
 from recollect.cli.options import examples, json_option, store_option
 
 if TYPE_CHECKING:
-    from recollect.store.contract import Session
+    from recollect.store.contract import SessionInfo
     from recollect.store.sqlite import SqliteStore
 
 
@@ -41,7 +41,7 @@ def sessions(
 
     project = None if everywhere else this_project()
 
-    async def work(store: SqliteStore) -> tuple[tuple[Session, ...], dict[str, str], int]:
+    async def work(store: SqliteStore) -> tuple[tuple[SessionInfo, ...], dict[str, str], int]:
         found = await store.sessions(project=project, trashed=trash)
         others = 0 if found or everywhere else len(await store.sessions(trashed=trash))
         return found, await session_ids(store), others
@@ -71,7 +71,7 @@ def _none(*, everywhere: bool, trash: bool, elsewhere: int) -> str:
     return "no sessions yet; `recollect import FILE` brings one in, `recollect demo` shows around"
 
 
-def _lines(found: tuple[Session, ...], short: dict[str, str], *, everywhere: bool) -> list[str]:
+def _lines(found: tuple[SessionInfo, ...], short: dict[str, str], *, everywhere: bool) -> list[str]:
     from recollect.cli.opening import home_path
     from recollect.cli.terminal import ink, width
     from recollect.cli.text import GAP, one_line, table

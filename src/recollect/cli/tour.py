@@ -15,8 +15,8 @@ from recollect.cli.text import columns, one_line, pad, size
 from recollect.cli.transcript import role_of, summary
 from recollect.entries import Entry
 from recollect.errors import HeadMoved
-from recollect.store.contract import Hit, Query, Session
-from recollect.store.doctor import Report, examine
+from recollect.store.contract import SearchHit, SearchQuery, SessionInfo
+from recollect.store.recovery.store_doctor import DoctorReport, examine_store
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import model, user
 from recollect.transcripts.importing import export_session, import_file
@@ -58,7 +58,7 @@ async def writing(store: SqliteStore) -> AsyncIterator[Step]:
 
 async def finding(store: SqliteStore) -> AsyncIterator[Step]:
     words = ["drop requests", "令牌", "refill", "monotonicClock", "clock -jumps"]
-    found = [(word, await store.search(Query(words=word))) for word in words]
+    found = [(word, await store.search(SearchQuery(words=word))) for word in words]
     yield Step("Search: words, Chinese, identifiers and parts of them.", hits(found))
 
 
@@ -76,7 +76,7 @@ async def carrying(store: SqliteStore, folder: Path) -> AsyncIterator[Step]:
         [f"{each.added} entries added to {each.session}" for each in (once, twice)],
     )
 
-    report = await asyncio.to_thread(examine, store.file)
+    report = await asyncio.to_thread(examine_store, store.file)
     yield Step("Ask the doctor whether all is well.", health(report))
 
 
@@ -84,11 +84,11 @@ def shown(*entries: Entry) -> list[str]:
     return [f"{entry.id}  {role_of(entry.body):5}  {summary(entry.body)}" for entry in entries]
 
 
-def listed(sessions: tuple[Session, ...]) -> list[str]:
+def listed(sessions: tuple[SessionInfo, ...]) -> list[str]:
     return [f"{s.id}  {s.entries} entries  {one_line(s.title)}" for s in sessions]
 
 
-def hits(found: list[tuple[str, tuple[Hit, ...]]]) -> list[str]:
+def hits(found: list[tuple[str, tuple[SearchHit, ...]]]) -> list[str]:
     width = max(columns(word) for word, _ in found)
     return [
         f"{pad(word, width)}  {one_line(several[0].snippet) if several else '(nothing)'}"
@@ -96,7 +96,7 @@ def hits(found: list[tuple[str, tuple[Hit, ...]]]) -> list[str]:
     ]
 
 
-def health(report: Report) -> list[str]:
+def health(report: DoctorReport) -> list[str]:
     wrong = [f"{finding.what} ({finding.place})" for finding in report.findings]
     facts = report.facts
     counts = f"{facts['sessions']} sessions, {facts['entries']} entries"

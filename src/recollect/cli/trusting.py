@@ -43,20 +43,20 @@ def trust(*, folder: Path | None, remove: bool, listing: bool, as_json: bool) ->
     """
     from recollect.cli.terminal import emit, emit_json, mention
     from recollect.cli.text import one_line
-    from recollect.workspace import trust as trusting
-    from recollect.workspace.configuring import project_root
+    from recollect.workspace import trusted_folders as trusting
+    from recollect.workspace.effective_settings import project_root
 
     if listing:
         if folder or remove:
             raise click.UsageError("--list goes alone.")
-        decided = trusting.trusted_folders().folders
+        decided = trusting.load_trust().folders
         if as_json:
             emit_json(decided)
         else:
             emit(f"{_word(trusted=yes):<11}  {one_line(place)}" for place, yes in decided.items())
         return
     place = folder.resolve() if folder else project_root(Path.cwd())
-    (trusting.distrust if remove else trusting.trust)(place)
+    (trusting.distrust_folder if remove else trusting.trust_folder)(place)
     if as_json:
         emit_json({"folder": str(place), "trusted": not remove})
     else:
@@ -73,22 +73,22 @@ def _word(*, trusted: bool) -> str:
 def _consequences(place: Path) -> Iterator[str]:
     from recollect.cli.text import one_line
     from recollect.errors import BadSettings
-    from recollect.workspace.configuring import configured
-    from recollect.workspace.tightening import digest_of
-    from recollect.workspace.trust import seen_hooks
+    from recollect.workspace.effective_settings import resolve_settings
+    from recollect.workspace.project_overrides import digest_hooks
+    from recollect.workspace.trusted_folders import approve_hooks
 
     yield "Its memory files are read from now on; `recollect trust --remove` takes that back."
     try:
-        found = configured(place)
+        found = resolve_settings(place)
     except BadSettings as error:
         yield f"The agent will not begin here: {error}"
         return
     if found.project is not None:
         yield f"Its settings are used: {one_line(str(found.project_file))}"
-    hooks = found.project_hooks or found.unseen_hooks
+    hooks = found.project_hooks or found.unapproved_hooks
     for hook in hooks:
         yield f"A hook that will run at {hook.event}: {one_line(hook.command)}"
-    if found.unseen_hooks:
-        seen_hooks(found.root, digest_of(hooks))
-        found = configured(place)
+    if found.unapproved_hooks:
+        approve_hooks(found.root, digest_hooks(hooks))
+        found = resolve_settings(place)
     yield from found.told

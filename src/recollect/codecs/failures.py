@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from recollect.errors import BadReply, Busy, KeyRefused, Overflow, ProviderFailed
+from recollect.errors import ApiKeyRefused, BadReply, ContextOverflow, ProviderBusy, ProviderFailed
 from recollect.tokens import asked_in, limit_in
 
 MAX_SAID = 500  # characters of a provider's words in an error
@@ -101,9 +101,11 @@ def failure(said: str, status: int = 0, kind: str = "") -> ProviderFailed:
     if not limited and (_overflows(words) or _says(kind, _OVERFLOW_PHRASES)):
         about = re.sub(_NOT_THE_WINDOW, "", words)
         limit = limit_in(about)
-        return Overflow(text, status, limit, asked_in(about, limit) if limit is not None else None)
+        return ContextOverflow(
+            text, status, limit, asked_in(about, limit) if limit is not None else None
+        )
     if status in (401, 403) or kind in _KEY_KINDS or _says(words, _KEY_PHRASES):
-        return KeyRefused(text, status, "")
+        return ApiKeyRefused(text, status, "")
     if (
         limited
         or status in _BUSY_STATUS
@@ -111,7 +113,7 @@ def failure(said: str, status: int = 0, kind: str = "") -> ProviderFailed:
         or kind in _BUSY_KINDS
         or _says(words, _BUSY_PHRASES)
     ):
-        return Busy(text, status)
+        return ProviderBusy(text, status)
     return ProviderFailed(text, status)
 
 

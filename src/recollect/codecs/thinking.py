@@ -4,7 +4,7 @@ Guarantees of the `Splitter`: `<think>…</think>` and `<thinking>…</thinking>
 thoughts; a missing closing tag makes the rest a thought, a lone closing tag before any other makes
 a thought of everything before it. Tags in inline code (closed on its line) and in fenced code are
 text; a fence that a thought never closes hides no closing tag. Any chunking gives the same pieces,
-in linear time. What was shown as text may turn out to be a thought: `pieces` has the last word.
+in linear time. What was shown as text may turn out to be a thought: `split_at_mentions` has the last word.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import msgspec
 
 from recollect.codecs.wire import Declaration, Generation, Prompt, Wire
-from recollect.errors import NoKey, UnknownModel
+from recollect.errors import NoApiKey, UnknownModel
 from recollect.models.keys import Key, find
 from recollect.profiles import (
     EMBEDDED,
@@ -26,7 +26,7 @@ from recollect.profiles import (
     endpoint_of,
     profile_of,
 )
-from recollect.settings import OwnModel, Settings, Wishes
+from recollect.settings import CustomModel, GenerationDefaults, Settings
 
 FindKey: TypeAlias = Callable[[Sequence[str]], Key | None]
 _NEAR = 3
@@ -40,7 +40,7 @@ class Chosen(msgspec.Struct, frozen=True, kw_only=True):
     profile: Profile
     endpoint: Endpoint
     key: Key | None = None
-    wishes: Wishes = Wishes()  # the profile's with the settings' over them
+    wishes: GenerationDefaults = GenerationDefaults()  # the profile's with the settings' over them
 
     @property
     def variable(self) -> str:
@@ -54,7 +54,7 @@ def choose(name: str, settings: Settings, find_key: FindKey = find) -> Chosen:
     """The model of this name, ready to be asked; an empty name means the default one."""
     chosen = look_up(name, settings, find_key)
     if chosen.endpoint.keys and chosen.key is None:
-        raise NoKey(chosen.name, " or ".join(chosen.endpoint.keys))
+        raise NoApiKey(chosen.name, " or ".join(chosen.endpoint.keys))
     return chosen
 
 
@@ -149,7 +149,7 @@ _OF_PROFILE = (
 )
 
 
-def _with_own(profile: Profile, own: OwnModel) -> Profile:
+def _with_own(profile: Profile, own: CustomModel) -> Profile:
     set_ = {field: getattr(own, field) for field in _OF_PROFILE}
     given = {field: value for field, value in set_.items() if value is not None}
     return msgspec.structs.replace(profile, **given)
@@ -185,10 +185,12 @@ def _at(endpoint: Endpoint, model: str) -> Chosen:
 # --- how to write ------------------------------------------------------------------------------
 
 
-def over(under: Wishes, upper: Wishes) -> Wishes:
+def over(under: GenerationDefaults, upper: GenerationDefaults) -> GenerationDefaults:
     """What the upper one leaves open is the lower one's."""
     given = {
-        f: v for f in Wishes.__struct_fields__ if (v := getattr(upper, f)) not in (None, "", ())
+        f: v
+        for f in GenerationDefaults.__struct_fields__
+        if (v := getattr(upper, f)) not in (None, "", ())
     }
     return msgspec.structs.replace(under, **given)
 
@@ -196,7 +198,7 @@ def over(under: Wishes, upper: Wishes) -> Wishes:
 def generation_for(chosen: Chosen, called: Generation) -> Generation:
     """How this request is to be written."""
     merged = {f: getattr(called, f) for f in Generation.__struct_fields__}
-    for field in Wishes.__struct_fields__:
+    for field in GenerationDefaults.__struct_fields__:
         if merged[field] in (None, "", ()):
             merged[field] = getattr(chosen.wishes, field)
     if merged["max_output"] is None and chosen.endpoint.wire == "anthropic":

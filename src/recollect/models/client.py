@@ -24,7 +24,7 @@ from recollect.codecs.failures import no_reply
 from recollect.codecs.pairing import Fix
 from recollect.codecs.wire import Delta, Prompt, Wire
 from recollect.entries import Message, Text, Thought, ToolCall
-from recollect.errors import BadReply, Busy, ModelError, ProviderFailed, Unreachable
+from recollect.errors import BadReply, ModelError, ProviderBusy, ProviderFailed, Unreachable
 from recollect.models.choosing import Chosen, prompt_for, wire_for
 from recollect.models.connecting import HttpFailed
 from recollect.models.contract import Event, Retrying, Shown, keep_partial
@@ -46,7 +46,7 @@ from recollect.models.reaching import (
 )
 from recollect.models.refusals import MAX_BODY, refusal
 from recollect.models.retrying import Failed, refuses_tools, wait_before
-from recollect.settings import Transport
+from recollect.settings import TransportSettings
 
 if TYPE_CHECKING:
     import stamina
@@ -92,7 +92,7 @@ class HttpModel:
     def __init__(
         self,
         chosen: Chosen,
-        transport: Transport = Transport(),  # noqa: B008 - a frozen value
+        transport: TransportSettings = TransportSettings(),  # noqa: B008 - a frozen value
         *,
         locate: Locate | None = None,
     ) -> None:
@@ -243,7 +243,7 @@ class _Attempt:
             # where it is now is asked before the next attempt
             self._fail(failed._replace(again=failed.again or model.is_located))
         except ModelError as error:
-            self._fail(Failed(error, again=isinstance(error, Busy)))
+            self._fail(Failed(error, again=isinstance(error, ProviderBusy)))
 
     async def _ask(self, wire: Wire, messages: Shown, prompt: Prompt) -> Answer:
         model, endpoint = self._model, self._model.chosen.endpoint
@@ -350,7 +350,7 @@ def _reason(error: ModelError) -> str:
 
 
 def _final(error: ModelError, asked: int, partial: Message) -> ModelError:
-    if isinstance(error, Busy):
-        error = Busy(error.said, error.status, asked)
+    if isinstance(error, ProviderBusy):
+        error = ProviderBusy(error.said, error.status, asked)
     keep_partial(error, partial)
     return error

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from recollect.models.choosing import choose
 from recollect.models.client import HttpModel
-from recollect.settings import Settings, load
+from recollect.settings import Settings, load_settings
 
 
 def open_model(
@@ -19,7 +19,7 @@ def open_model(
 
     `progress` hears how many bytes of how many are there, when weights have to be fetched first.
     """
-    settings = load() if settings is None else settings
+    settings = load_settings() if settings is None else settings
     chosen = choose(name, settings)
     if chosen.endpoint.url:
         return HttpModel(chosen, settings.transport)

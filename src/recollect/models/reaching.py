@@ -36,7 +36,7 @@ from recollect.models.exchanging import Client
 from recollect.models.keys import Key
 from recollect.models.retrying import Failed
 from recollect.profiles import Endpoint
-from recollect.settings import Transport
+from recollect.settings import TransportSettings
 
 _PATHS = {
     "openai": "/chat/completions",
@@ -72,7 +72,9 @@ def url_for(endpoint: Endpoint, base: str, model: str) -> str:
     )
 
 
-def headers_for(endpoint: Endpoint, key: Key | None, transport: Transport) -> dict[str, str]:
+def headers_for(
+    endpoint: Endpoint, key: Key | None, transport: TransportSettings
+) -> dict[str, str]:
     """The later ones win: ours, the endpoint's, the settings'. Names are compared in small."""
     found = {
         "content-type": "application/json",
@@ -88,7 +90,7 @@ def headers_for(endpoint: Endpoint, key: Key | None, transport: Transport) -> di
     return found
 
 
-def secrets_of(endpoint: Endpoint, transport: Transport) -> Iterator[Key]:
+def secrets_of(endpoint: Endpoint, transport: TransportSettings) -> Iterator[Key]:
     """What must not be told besides the key: headers that carry secrets, a proxy's password."""
     for name, value in (*endpoint.headers, *transport.headers.items()):
         if any(word in name.lower() for word in _SECRET_HEADERS):
@@ -119,7 +121,7 @@ class Body:
         return self._encoded.pages()
 
 
-def open_client(transport: Transport) -> Client:
+def open_client(transport: TransportSettings) -> Client:
     # stamina warns of every retry. We tell it as an event; without a handler of its own it would
     # be printed into the person's terminal as well (`logging.lastResort`).
     logging.getLogger("stamina").addHandler(_SILENT)
@@ -145,7 +147,7 @@ def authorities() -> ssl.SSLContext:
     return trust
 
 
-def proxies_of(transport: Transport) -> Mapping[str, str]:
+def proxies_of(transport: TransportSettings) -> Mapping[str, str]:
     """By scheme, or for "all"; under "no" those hosts that are reached without one."""
     return {"all": transport.proxy} if transport.proxy else environment_proxies(os.environ)
 
@@ -209,7 +211,7 @@ def _is_within(network: str, place: Place) -> bool:
         return False
 
 
-def broken(error: HttpFailed, url: str, transport: Transport) -> Failed:
+def broken(error: HttpFailed, url: str, transport: TransportSettings) -> Failed:
     """What went wrong with a connection, in plain words, and whether to try again."""
     host = host_of(url)
     if isinstance(error, TooSlow):
@@ -236,7 +238,7 @@ def broken(error: HttpFailed, url: str, transport: Transport) -> Failed:
     )
 
 
-def out_of_time(url: str, transport: Transport) -> ModelError:
+def out_of_time(url: str, transport: TransportSettings) -> ModelError:
     why = f"the reply was not complete after {transport.total_timeout:g} seconds"
     return Unreachable(host_of(url), why)
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from recollect.codecs.failures import failure, no_reply, printable
-from recollect.errors import Busy, KeyRefused, ProviderFailed
+from recollect.errors import ApiKeyRefused, ProviderBusy, ProviderFailed
 from recollect.models.retrying import Failed, is_of_use, wanted_wait
 
 MAX_BODY = 64_000  # bytes of an error's body that are read
@@ -29,9 +29,9 @@ def refusal(
     text = body.decode("utf-8", "replace")
     said, kind = said_in(body)
     error = failure(said, status, kind)
-    if isinstance(error, KeyRefused):
-        error = KeyRefused(error.said, status, variable or _NO_VARIABLE)
-    again = isinstance(error, Busy) and is_of_use(text)
+    if isinstance(error, ApiKeyRefused):
+        error = ApiKeyRefused(error.said, status, variable or _NO_VARIABLE)
+    again = isinstance(error, ProviderBusy) and is_of_use(text)
     return Failed(error, again=again, wait=wanted_wait(headers, text, now) if again else None)
 
 

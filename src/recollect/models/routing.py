@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from recollect.entries import Message, Text
-from recollect.errors import BadReply, Busy, ModelError, Unreachable
+from recollect.errors import BadReply, ModelError, ProviderBusy, Unreachable
 from recollect.loops import JUDGE, answered_objects, judge_question
 from recollect.view.folds import routing_window
 from recollect.view.view import View
@@ -140,7 +140,7 @@ def classifier_prompt(options: Sequence[Option]) -> str:
 
 def is_down(error: ModelError) -> bool:
     """Whether another model should be asked, because this one cannot be reached or is overrun."""
-    return isinstance(error, Unreachable | Busy)
+    return isinstance(error, Unreachable | ProviderBusy)
 
 
 async def ask_judge(messages: Sequence[Message], ask: Ask, patience: float = PATIENCE) -> str:

@@ -132,7 +132,7 @@ async def _to_its_end(work: Coroutine[object, object, Path]) -> Path:
 
 
 def _folder() -> Path:
-    return settings.home() / "models"
+    return settings.data_directory() / "models"
 
 
 def _places(carrier: Carrier) -> Iterator[Path]:

@@ -3,24 +3,31 @@
 `load` reads `settings.toml` in the home directory; a file that is not there means the defaults.
 Reading is strict: an unknown key is refused with the nearest known one, a wrong value with what it
 must be, and the line is named where it can be found. What a project's own file may add to this is
-decided in `recollect.workspace.configuring`.
+decided in `recollect.workspace.effective_settings`.
 """
 
 from __future__ import annotations
 
-from recollect.settings.places import FILE, home, store_path
-from recollect.settings.reading import MAX_FILE, Given, load, parse, read, understood
-from recollect.settings.sections import (
+from recollect.settings.data_paths import SETTINGS_FILE, data_directory, store_path
+from recollect.settings.setting_definitions import (
     AgentSettings,
     ContextSettings,
+    CustomModel,
+    GenerationDefaults,
     HookCommand,
-    OwnModel,
-    Permissions,
-    Price,
+    ModelPrice,
+    PermissionSettings,
     RoutingSettings,
     Settings,
-    Transport,
-    Wishes,
+    TransportSettings,
+)
+from recollect.settings.settings_file import (
+    MAX_FILE,
+    ParsedSettings,
+    load_settings,
+    parse,
+    parse_settings,
+    read_settings,
 )
 
 __all__ = [

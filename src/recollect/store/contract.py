@@ -23,7 +23,7 @@ class Project(msgspec.Struct, frozen=True):
     names: tuple[str, ...] = ()
 
 
-class Session(msgspec.Struct, frozen=True):
+class SessionInfo(msgspec.Struct, frozen=True):
     id: str
     title: str
     head: str | None
@@ -35,16 +35,16 @@ class Session(msgspec.Struct, frozen=True):
     forked_from: str | None = None  # the entry a fork grew from
 
 
-class Hit(msgspec.Struct, frozen=True):
+class SearchHit(msgspec.Struct, frozen=True):
     """An entry that a search found. `marks` are the positions of the matches in the snippet."""
 
-    session: Session
+    session: SessionInfo
     entry: Entry
     snippet: str
     marks: tuple[tuple[int, int], ...] = ()
 
 
-class Query(msgspec.Struct, frozen=True):
+class SearchQuery(msgspec.Struct, frozen=True):
     """Words are joined by *and*; "quoted" words stay together; word* begins so; -word is out."""
 
     words: str
@@ -65,17 +65,19 @@ class Store(Protocol):
         title: str = "",
         id: str | None = None,  # noqa: A002
         created: int | None = None,
-    ) -> Session: ...
+    ) -> SessionInfo: ...
 
     async def sessions(
         self, *, project: Project | None = None, trashed: bool = False
-    ) -> tuple[Session, ...]:
+    ) -> tuple[SessionInfo, ...]:
         """Newest use first. With a project only its sessions; `trashed` lists the trash instead."""
         ...
 
-    async def session(self, prefix: str) -> Session: ...
+    async def session(self, prefix: str) -> SessionInfo: ...
 
-    async def entry(self, prefix: str, *, session: str | None = None) -> tuple[Session, Entry]: ...
+    async def entry(
+        self, prefix: str, *, session: str | None = None
+    ) -> tuple[SessionInfo, Entry]: ...
 
     async def append(
         self, session: str, items: Sequence[Body | Entry], *, parent: str | None
@@ -105,17 +107,19 @@ class Store(Protocol):
         """Every entry ever written in the session, on all branches, parents first."""
         ...
 
-    async def rewind(self, session: str, to: str | None, *, head: str | None = ...) -> Session:
+    async def rewind(self, session: str, to: str | None, *, head: str | None = ...) -> SessionInfo:
         """Move the head to an earlier (or other) entry of this session; nothing is deleted."""
         ...
 
-    async def fork(self, session: str, *, at: str | None = None, title: str = "") -> Session: ...
+    async def fork(
+        self, session: str, *, at: str | None = None, title: str = ""
+    ) -> SessionInfo: ...
 
-    async def rename(self, session: str, title: str) -> Session: ...
+    async def rename(self, session: str, title: str) -> SessionInfo: ...
 
-    async def trash(self, session: str) -> Session: ...
+    async def trash(self, session: str) -> SessionInfo: ...
 
-    async def restore(self, session: str) -> Session: ...
+    async def restore(self, session: str) -> SessionInfo: ...
 
     async def draft(
         self,
@@ -143,6 +147,6 @@ class Store(Protocol):
         """Remember what was counted. It is no fact: the log is the same with and without it."""
         ...
 
-    async def search(self, query: Query) -> tuple[Hit, ...]: ...
+    async def search(self, query: SearchQuery) -> tuple[SearchHit, ...]: ...
 
     async def close(self) -> None: ...

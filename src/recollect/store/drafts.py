@@ -15,29 +15,31 @@ import msgspec
 
 from recollect.entries import Entry, Message, decode
 from recollect.errors import AlreadyExists
-from recollect.store import sessions
+from recollect.store import session_rows
 from recollect.store.ids import now
-from recollect.store.writing import Writer, prepare
+from recollect.store.log_writer import LogWriter, prepare_entries
 
-LIFE = 30_000  # milliseconds of silence after which a writer that cannot be seen is gone
+WRITER_TIMEOUT = 30_000  # milliseconds of silence after which a writer that cannot be seen is gone
 
 
-def save(writer: Writer, session: str, draft: str, json: bytes, parent: str | None) -> None:
+def save_draft(
+    writer: LogWriter, session: str, draft: str, json: bytes, parent: str | None
+) -> None:
     db = writer.db
-    number = sessions.number_of(db, session)
-    base = None if parent is None else sessions.key_in_session(db, number, session, parent)
-    if sessions.find_key(db, draft) is not None:
+    number = session_rows.session_number(db, session)
+    base = None if parent is None else session_rows.key_in_session(db, number, session, parent)
+    if session_rows.find_key(db, draft) is not None:
         raise AlreadyExists("an entry", draft)
     packed = writer.packer.pack(json, moved=False)
     db.execute(
         "INSERT OR REPLACE INTO drafts(id, session, parent, writer, time, body)"
         " VALUES (?, ?, ?, ?, ?, ?)",
-        (bytes.fromhex(draft), number, base, me(), now(), packed),
+        (bytes.fromhex(draft), number, base, current_process(), now(), packed),
     )
     writer.drafts.add(draft)
 
 
-def recover(writer: Writer) -> list[tuple[str, str]]:
+def recover_drafts(writer: LogWriter) -> list[tuple[str, str]]:
     """Turn drafts whose writer is gone into interrupted messages; (session, entry) of each."""
     db, recovered = writer.db, []
     for raw_id, session, base, owner, time, body in list(
@@ -46,7 +48,7 @@ def recover(writer: Writer) -> list[tuple[str, str]]:
         if _alive(owner, now() - time):
             continue
         db.execute("DELETE FROM drafts WHERE id = ?", (raw_id,))
-        if sessions.find_key(db, raw_id.hex()) is None:
+        if session_rows.find_key(db, raw_id.hex()) is None:
             message = decode(writer.packer.unpack(body)[0])
             _append(writer, session, base, Entry(raw_id.hex(), None, time, message))
             ((name,),) = db.execute("SELECT id FROM sessions WHERE session = ?", (session,))
@@ -55,18 +57,18 @@ def recover(writer: Writer) -> list[tuple[str, str]]:
     return recovered
 
 
-def _append(writer: Writer, session: int, base: int | None, draft: Entry) -> None:
+def _append(writer: LogWriter, session: int, base: int | None, draft: Entry) -> None:
     if isinstance(draft.body, Message):
         body = msgspec.structs.replace(draft.body, finish="interrupted")
         draft = msgspec.structs.replace(draft, body=body)
-    head = sessions.head_of(writer.db, session)
+    head = session_rows.read_head(writer.db, session)
     if head.key == base:
-        writer.append_at(session, head, prepare([draft]))
+        writer.append_at(session, head, prepare_entries([draft]))
     else:
-        writer.branch_at(session, base, prepare([draft]))
+        writer.branch_at(session, base, prepare_entries([draft]))
 
 
-def me() -> str:
+def current_process() -> str:
     """This process: its number, and when it began, because numbers are used again."""
     return f"{os.getpid()}:{_began(os.getpid())}"
 
@@ -82,7 +84,7 @@ def _alive(writer: str, silent: int) -> bool:
         return False
     except OSError:
         pass  # another user's process
-    return silent < LIFE
+    return silent < WRITER_TIMEOUT
 
 
 def _began(pid: int) -> str:

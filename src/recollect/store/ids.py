@@ -44,6 +44,6 @@ def is_id(text: object) -> bool:
     return isinstance(text, str) and len(text) == 32 and not text.strip(_DIGITS)
 
 
-def tidy(text: str) -> str:
+def normalize_id(text: str) -> str:
     """An id as a person may give it: dashes and capitals do not matter."""
     return text.strip().replace("-", "").lower()

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from recollect.settings import home
+from recollect.settings import data_directory
 from recollect.tools.contract import ToolFailed
 from recollect.tools.matching import Glob, glob_of
 from recollect.tools.opening import (
@@ -28,7 +28,7 @@ from recollect.tools.opening import (
     read_whole,
 )
 from recollect.tools.walking import quoted
-from recollect.workspace.ignoring import Level, Rule, is_ignored, parse
+from recollect.workspace.ignore_files import IgnoreLevel, IgnoreRule, is_ignored, parse_ignore_file
 
 MAX_SHOWN = 1_000  # names in a listing
 MAX_FOUND = 500  # files that a glob shows
@@ -50,7 +50,7 @@ class _Level(NamedTuple):
     folder: int
     names: tuple[str, ...]  # from the root
     entries: Iterator[tuple[str, bool]]
-    ignores: tuple[Level, ...]
+    ignores: tuple[IgnoreLevel, ...]
 
 
 class Walk:
@@ -110,7 +110,9 @@ class Walk:
             else:
                 levels.append(self._level(folder, names, levels[-1].ignores))
 
-    def _level(self, folder: int, names: tuple[str, ...], ignores: tuple[Level, ...]) -> _Level:
+    def _level(
+        self, folder: int, names: tuple[str, ...], ignores: tuple[IgnoreLevel, ...]
+    ) -> _Level:
         found: list[tuple[str, bool]] = []
         with suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
@@ -120,7 +122,7 @@ class Walk:
                 if len(found) > self._left:
                     break
         if (".gitignore", False) in found:
-            ignores = (*ignores, Level(len(names), _rules_in(folder)))
+            ignores = (*ignores, IgnoreLevel(len(names), _rules_in(folder)))
         return _Level(folder, names, iter(sorted(found)), ignores)
 
 
@@ -132,31 +134,35 @@ def _names_from_root(path: Path, roots: Sequence[Path]) -> tuple[str, ...]:
     return ()
 
 
-def _ignores_above(names: Sequence[str], path: Path, roots: Sequence[Path]) -> tuple[Level, ...]:
+def _ignores_above(
+    names: Sequence[str], path: Path, roots: Sequence[Path]
+) -> tuple[IgnoreLevel, ...]:
     """The ignore files between a root and a folder below it."""
-    found: list[Level] = []
+    found: list[IgnoreLevel] = []
     above = path
     for _ in names:
         above = above.parent
     for depth, name in enumerate(names):
         with suppress(ToolFailed):
             content = read_whole(roots, str(above / ".gitignore"), MAX_IGNORE_FILE)
-            found.append(Level(depth, parse(content.data.decode("utf-8", "replace"))))
+            found.append(
+                IgnoreLevel(depth, parse_ignore_file(content.data.decode("utf-8", "replace")))
+            )
         above = above / name
     return tuple(found)
 
 
-def _rules_in(folder: int) -> tuple[Rule, ...]:
+def _rules_in(folder: int) -> tuple[IgnoreRule, ...]:
     with suppress(OSError, ToolFailed), opened_in(folder, ".gitignore") as (descriptor, _):
         data = read_descriptor(descriptor, MAX_IGNORE_FILE)
         if len(data) <= MAX_IGNORE_FILE:
-            return parse(data.decode("utf-8", "replace"))
+            return parse_ignore_file(data.decode("utf-8", "replace"))
     return ()
 
 
 def _own_folder() -> tuple[int, int] | None:
     try:
-        info = home().stat()
+        info = data_directory().stat()
     except OSError:
         return None
     return info.st_dev, info.st_ino

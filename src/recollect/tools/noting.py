@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from recollect.entries import Entry, Message, Text, ToolResult
 from recollect.errors import RecollectError
 from recollect.snapshot.texts import clean, one_line
-from recollect.store.contract import Query
+from recollect.store.contract import SearchQuery
 from recollect.toolkinds import has_failed, normal_path
 from recollect.tools.contract import Place, ToolFailed
 from recollect.tools.offered import Status, TodoItem
@@ -86,7 +86,7 @@ async def kept_notes(place: Place, path: str) -> tuple[FileNote, ...]:
     shown = notes_for(view, wanted) if view is not None else ()
     if len(shown) >= NEWEST or place.store is None or '"' in wanted or _holds_all(view):
         return shown
-    query = Query(words=f'"{wanted}"', tool="note", limit=100)
+    query = SearchQuery(words=f'"{wanted}"', tool="note", limit=100)
     try:
         here = await place.store.session(place.session)
         hits, _ = await hits_of_session(place.store, here, query)

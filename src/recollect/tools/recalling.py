@@ -32,12 +32,12 @@ from recollect.entries import (
 )
 from recollect.errors import RecollectError, UnknownEntry
 from recollect.snapshot.texts import one_line
-from recollect.store.contract import Hit, Query, Session, Store
+from recollect.store.contract import SearchHit, SearchQuery, SessionInfo, Store
 from recollect.tools.contract import Outcome, Place, ToolFailed
 from recollect.tools.offered import Scope, Speaker
 
 if TYPE_CHECKING:
-    from recollect.store import words as searching
+    from recollect.store import search_tokenizer as searching
 
 MOST = 20_000  # characters that one recall gives
 MOST_HITS = 20
@@ -222,7 +222,7 @@ async def searched(
 ) -> str:
     """Carries out `search_history`."""
     terms = _terms(words)
-    query = Query(
+    query = SearchQuery(
         words=words,
         role=said_by or None,
         tool=one_line(tool, 100) or None,
@@ -244,13 +244,13 @@ async def searched(
 
 
 class _Found(NamedTuple):
-    hit: Hit
+    hit: SearchHit
     snippet: str
     here: bool  # of this session: it can be recalled
 
 
-def _terms(words: str) -> tuple[searching.Term, ...]:
-    from recollect.store import words as searching
+def _terms(words: str) -> tuple[searching.SearchTerm, ...]:
+    from recollect.store import search_tokenizer as searching
 
     if len(words) > _LONGEST_QUERY:
         raise ToolFailed(
@@ -266,7 +266,11 @@ def _terms(words: str) -> tuple[searching.Term, ...]:
 
 
 async def _searched(
-    store: Store, place: Place, query: Query, terms: tuple[searching.Term, ...], scope: Scope
+    store: Store,
+    place: Place,
+    query: SearchQuery,
+    terms: tuple[searching.SearchTerm, ...],
+    scope: Scope,
 ) -> list[_Found]:
     here = await store.session(place.session)
     alone = scope == "session" or here.project is None
@@ -287,8 +291,8 @@ async def _searched(
 
 
 async def hits_of_session(
-    store: Store, here: Session, query: Query
-) -> tuple[tuple[Hit, ...], bool]:
+    store: Store, here: SessionInfo, query: SearchQuery
+) -> tuple[tuple[SearchHit, ...], bool]:
     """What a session wrote, and what it took over from those it was forked from; and whether this
     is everything that can be found."""
     hits = await store.search(msgspec.structs.replace(query, session=here.id))
@@ -308,31 +312,31 @@ async def hits_of_session(
     return hits, complete
 
 
-def _snippet(body: Body, terms: tuple[searching.Term, ...]) -> str:
+def _snippet(body: Body, terms: tuple[searching.SearchTerm, ...]) -> str:
     """A piece of what may be shown around what was looked for; nothing when none may be."""
-    from recollect.store import words as searching
+    from recollect.store import search_tokenizer as searching
 
     if isinstance(body, Compaction):
         # what it sums up is in the log and is found itself, unless another program summed it up
         text = body.snapshot if body.trigger == "import" else ""
     elif isinstance(body, Message):
         own = tuple(part for part in body.parts if not _looks_back(part))
-        text = searching.text_of(msgspec.structs.replace(body, parts=own))
+        text = searching.searchable_text(msgspec.structs.replace(body, parts=own))
         if len(own) < len(body.parts) and not _has_all(text, terms):
             return ""
     else:
         return ""  # notes are for people, titles and edits are no part of what was said
-    return one_line(searching.snippet(text, terms, _SNIPPET)[0], _SNIPPET + 2) if text else ""
+    return one_line(searching.make_snippet(text, terms, _SNIPPET)[0], _SNIPPET + 2) if text else ""
 
 
 def _looks_back(part: Part) -> bool:
     return isinstance(part, ToolCall | ToolResult) and looks_back(part.name)
 
 
-def _has_all(text: str, terms: tuple[searching.Term, ...]) -> bool:
-    from recollect.store import words as searching
+def _has_all(text: str, terms: tuple[searching.SearchTerm, ...]) -> bool:
+    from recollect.store import search_tokenizer as searching
 
-    folded = " ".join(searching.plain(text).split())
+    folded = " ".join(searching.fold_text(text).split())
     return all(term.literal in folded for term in terms if not term.out)
 
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from recollect.entries import Entry
 from recollect.errors import Damaged, NotFound, UnknownEntry
-from recollect.store.contract import Session, Store
+from recollect.store.contract import SessionInfo, Store
 from recollect.tools.contract import ToolFailed
 from recollect.tools.keeping import (
     Conflict,
@@ -49,7 +49,7 @@ class Beside(NamedTuple):
 class Rewound(NamedTuple):
     """What happened, or with `preview` what would. All paths are as the notes have them."""
 
-    session: Session
+    session: SessionInfo
     back: str | None  # the entry to rewind to if this is to be undone; none: the start
     restored: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()  # made by the session
@@ -90,7 +90,7 @@ async def rewind_files(
     return await _with_beside(rewound, store, roots) if beside else rewound
 
 
-async def _timeline(store: Store, session: Session) -> tuple[Entry, ...]:
+async def _timeline(store: Store, session: SessionInfo) -> tuple[Entry, ...]:
     """Every entry of the session in the order in which they were written. A fork's beginning was
     written by another session."""
     own = await store.tree(session.id)
@@ -126,7 +126,7 @@ async def _kept(state: FileState, store: Store) -> bytes | None:
 
 
 async def _restored(
-    plan: Plan, store: Store, session: Session, roots: Sequence[Path]
+    plan: Plan, store: Store, session: SessionInfo, roots: Sequence[Path]
 ) -> tuple[Plan, str | None, str | None]:
     """What was done, where the session stands after the notes of it, and the first of them."""
     todo: list[Restoring] = []
@@ -203,7 +203,7 @@ def _put_beside(roots: Sequence[Path], path: str, data: bytes, mode: int | None)
     raise ToolFailed(f"there are {_NAMES_BESIDE} files of that name already")
 
 
-def _told(plan: Plan, session: Session, back: str | None) -> Rewound:
+def _told(plan: Plan, session: SessionInfo, back: str | None) -> Rewound:
     did = plan.restorings
     return Rewound(
         session,

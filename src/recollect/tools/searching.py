@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from recollect.settings import home
+from recollect.settings import data_directory
 from recollect.tools.contract import Place, ToolFailed
 from recollect.tools.listing import Walk, pattern_of
 from recollect.tools.matching import Glob
@@ -199,7 +199,7 @@ class _Search:
                 yield file.path, opened_in(file.folder, file.name)
 
     def _named(self, folder: Opened, names: Sequence[str]) -> Iterable[tuple[str, _Opening]]:
-        own = Path(os.path.realpath(home()))
+        own = Path(os.path.realpath(data_directory()))
         for name in names:
             if self._includes(name) and not (folder.path / name).is_relative_to(own):
                 yield name, _opened_below(self._roots, str(folder.path / name))

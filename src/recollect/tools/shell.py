@@ -97,7 +97,7 @@ class Commands:
         self._isolation = isolation
         self.network, self.limits = network, limits or Limits()
         self._home = os.path.realpath(home or Path.home())
-        self._hidden, self._guarded = (*hidden, str(settings.home())), guarded
+        self._hidden, self._guarded = (*hidden, str(settings.data_directory())), guarded
         self._folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="recollect-")))
         self._remove = weakref.finalize(self, shutil.rmtree, self._folder, True)  # noqa: FBT003
         self._jobs: dict[str, _Job] = {}

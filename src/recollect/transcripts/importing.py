@@ -27,7 +27,7 @@ from recollect.errors import (
     UnknownEntry,
     UnknownSession,
 )
-from recollect.store.contract import Project, Session, Store
+from recollect.store.contract import Project, SessionInfo, Store
 from recollect.transcripts import gemini, history_server
 from recollect.transcripts.converting import read_foreign
 from recollect.transcripts.dialects import MARK, tag_of
@@ -121,7 +121,7 @@ async def _is_complete(store: Store, member: Member) -> bool:
     return True
 
 
-async def _session(store: Store, foreign: Foreign, project: Project | None) -> Session:
+async def _session(store: Store, foreign: Foreign, project: Project | None) -> SessionInfo:
     try:
         return await store.session(foreign.session)
     except UnknownSession:
@@ -134,7 +134,9 @@ async def _session(store: Store, foreign: Foreign, project: Project | None) -> S
         return await store.session(foreign.session)
 
 
-async def _bring_in(store: Store, member: Member, session: Session, progress: Progress) -> Imported:
+async def _bring_in(
+    store: Store, member: Member, session: SessionInfo, progress: Progress
+) -> Imported:
     foreign, name, data = member
     tree = await store.tree(session.id)
     path = _path(tree, session)
@@ -155,7 +157,7 @@ async def _bring_in(store: Store, member: Member, session: Session, progress: Pr
     return _imported(member, session, steps)
 
 
-def _path(tree: Sequence[Entry], session: Session) -> tuple[Entry, ...]:
+def _path(tree: Sequence[Entry], session: SessionInfo) -> tuple[Entry, ...]:
     """Root to head. Reading it from the store would read everything a second time."""
     entries = {entry.id: entry for entry in tree}
     path, at = [], session.head
@@ -167,7 +169,7 @@ def _path(tree: Sequence[Entry], session: Session) -> tuple[Entry, ...]:
     return tuple(reversed(path))
 
 
-def _imported(member: Member, session: Session, steps: Plan) -> Imported:
+def _imported(member: Member, session: SessionInfo, steps: Plan) -> Imported:
     foreign = member.foreign
     new = sum(not is_bookkeeping(foreign, entry) for entry in steps.new)
     return Imported(
@@ -185,7 +187,9 @@ def _silent(_done: int, _total: int) -> None:
     pass
 
 
-async def _write(store: Store, session: Session, steps: Plan, tell: Callable[[int], None]) -> None:
+async def _write(
+    store: Store, session: SessionInfo, steps: Plan, tell: Callable[[int], None]
+) -> None:
     """Every run but the one that the head follows is a branch: the head never strays."""
     head, stays, written = session.head, steps.course in ("aside", "none"), 0
     for number, (after, entries) in enumerate(steps.runs, 1):
@@ -201,7 +205,7 @@ async def _write(store: Store, session: Session, steps: Plan, tell: Callable[[in
         await store.rewind(session.id, steps.end, head=head)
 
 
-def _warnings(session: Session, steps: Plan) -> tuple[str, ...]:
+def _warnings(session: SessionInfo, steps: Plan) -> tuple[str, ...]:
     warnings = []
     if session.trashed is not None:
         warnings.append(f"session {session.id} is in the trash; `recollect restore` brings it back")
@@ -244,7 +248,7 @@ async def export_session(
             assert_never(to)
 
 
-def header_for(session: Session, path: Sequence[Entry], to: Target) -> Json:
+def header_for(session: SessionInfo, path: Sequence[Entry], to: Target) -> Json:
     """As the file had it that the session came from, or a new one."""
     last = next((e for e in reversed(path) if not isinstance(e.body, Source)), None)
     time = session.created if last is None else last.time
@@ -271,7 +275,7 @@ def header_for(session: Session, path: Sequence[Entry], to: Target) -> Json:
     }
 
 
-def _named(header: Json, id_field: str, time_field: str, session: Session) -> tuple[str, int]:
+def _named(header: Json, id_field: str, time_field: str, session: SessionInfo) -> tuple[str, int]:
     given, time = header.get(id_field), parse_time(header.get(time_field))
     return given if isinstance(
         given, str

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from recollect.codecs.anthropic import Anthropic
 from recollect.codecs.wire import Delta
 from recollect.entries import Message, Text, Thought, ToolCall, Unknown, Usage, json_text
-from recollect.errors import BadReply, Busy, Overflow
+from recollect.errors import BadReply, ContextOverflow, ProviderBusy
 
 WIRE = Path(__file__).parent.parent / "wire"
 MODEL = "claude-sonnet-4-5"
@@ -109,7 +109,7 @@ def test_what_the_provider_s_own_tools_did_is_kept_whole() -> None:
 
 def test_an_error_in_mid_stream_is_raised_and_what_came_before_can_be_read() -> None:
     decoder = anthropic.decoder()
-    with pytest.raises(Busy, match="Overloaded") as caught:
+    with pytest.raises(ProviderBusy, match="Overloaded") as caught:
         decoder.feed(recorded("overloaded.txt"))
     assert caught.value.status == 529
     assert decoder.message().parts == (Text(text="Half an "),)
@@ -127,7 +127,7 @@ def test_a_whole_reply_instead_of_events_is_read_as_one() -> None:
 
 
 def test_an_error_instead_of_events_is_raised() -> None:
-    with pytest.raises(Overflow, match="prompt is too long") as caught:
+    with pytest.raises(ContextOverflow, match="prompt is too long") as caught:
         decoded(recorded("too-long.json"))
     assert caught.value.limit == 200_000
 
@@ -172,7 +172,7 @@ def test_events_that_are_not_known_are_passed_over() -> None:
 def outcome(pieces: list[bytes]) -> tuple[object, ...]:
     try:
         message, deltas = decoded(*pieces)
-    except (BadReply, Busy) as error:
+    except (BadReply, ProviderBusy) as error:
         return (type(error), str(error))
     shown = {kind: "".join(d.text for d in deltas if d.kind == kind) for kind in ("text", "call")}
     return (message, shown, [delta.name for delta in deltas if delta.name])

@@ -17,7 +17,7 @@ from recollect.entries import (
     Unknown,
     Usage,
 )
-from recollect.errors import BadReply, Busy, KeyRefused, Overflow, ProviderFailed
+from recollect.errors import ApiKeyRefused, BadReply, ContextOverflow, ProviderBusy, ProviderFailed
 
 WIRE = Path(__file__).parent.parent / "wire"
 EXAMPLES = sorted(path.name for path in WIRE.glob("gemini-*.txt"))
@@ -90,7 +90,7 @@ def test_a_blocked_prompt_is_a_reply_of_nothing() -> None:
 
 def test_an_error_in_mid_stream_is_raised_and_the_text_before_it_stays() -> None:
     decoder = Gemini().decoder()
-    with pytest.raises(Busy) as caught:
+    with pytest.raises(ProviderBusy) as caught:
         decoder.feed(example("error.txt"))
     assert caught.value.status == 503
     assert caught.value.said == "The model is overloaded. Please try again later."
@@ -99,7 +99,7 @@ def test_an_error_in_mid_stream_is_raised_and_the_text_before_it_stays() -> None
 
 
 def test_too_many_tokens_are_told_with_the_window() -> None:
-    with pytest.raises(Overflow) as caught:
+    with pytest.raises(ContextOverflow) as caught:
         decoded(example("overflow.txt"))
     assert caught.value.limit == 1_048_576
 
@@ -154,7 +154,7 @@ def test_a_reply_in_one_piece_keeps_its_parts_apart() -> None:
 @pytest.mark.parametrize("whole", [True, False])
 def test_an_error_as_a_list_is_understood(whole: bool) -> None:
     read = Gemini().read_reply if whole else decoded
-    with pytest.raises(KeyRefused) as caught:
+    with pytest.raises(ApiKeyRefused) as caught:
         read(example("error.json"))
     assert caught.value.said.startswith("API key not valid.")
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.codecs.failures import MAX_SAID, failure, no_reply, printable
-from recollect.errors import Busy, KeyRefused, Overflow, ProviderFailed
+from recollect.errors import ApiKeyRefused, ContextOverflow, ProviderBusy, ProviderFailed
 from tests import strategies
 
 
@@ -49,7 +49,7 @@ from tests import strategies
 )
 def test_more_tokens_than_the_window(said: str, status: int, kind: str, limit: int | None) -> None:
     error = failure(said, status, kind)
-    assert isinstance(error, Overflow)
+    assert isinstance(error, ContextOverflow)
     assert (error.limit, error.status, error.said) == (limit, status, said)
 
 
@@ -70,7 +70,7 @@ def test_more_tokens_than_the_window(said: str, status: int, kind: str, limit: i
     ],
 )
 def test_too_busy(said: str, status: int, kind: str) -> None:
-    assert isinstance(failure(said, status, kind), Busy)
+    assert isinstance(failure(said, status, kind), ProviderBusy)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_too_busy(said: str, status: int, kind: str) -> None:
 )
 def test_the_key_is_refused(said: str, status: int, kind: str) -> None:
     error = failure(said, status, kind)
-    assert isinstance(error, KeyRefused)
+    assert isinstance(error, ApiKeyRefused)
     assert error.variable == ""
 
 

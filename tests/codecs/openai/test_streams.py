@@ -21,7 +21,7 @@ from recollect.entries import (
     Unknown,
     Usage,
 )
-from recollect.errors import BadReply, Busy, KeyRefused, Overflow, ProviderFailed
+from recollect.errors import ApiKeyRefused, BadReply, ContextOverflow, ProviderBusy, ProviderFailed
 
 WIRE = Path(__file__).parent.parent / "wire"
 wire = OpenAI(model="m")
@@ -126,7 +126,7 @@ def test_an_end_that_nobody_knows_is_kept_in_the_providers_word() -> None:
 def test_an_error_in_the_stream_is_raised_after_what_came_before_it() -> None:
     decoder = wire.decoder()
     assert list(decoder.feed(recorded("error-in-stream.txt"))) == [Delta("text", "Let me")]
-    with pytest.raises(Busy, match="The server had an error") as raised:
+    with pytest.raises(ProviderBusy, match="The server had an error") as raised:
         decoder.close()
     assert raised.value.status == 0
     assert decoder.message().parts == (Text(text="Let me"),)
@@ -134,7 +134,7 @@ def test_an_error_in_the_stream_is_raised_after_what_came_before_it() -> None:
 
 
 def test_too_many_tokens_are_told_as_an_overflow_with_the_window() -> None:
-    with pytest.raises(Overflow) as raised:
+    with pytest.raises(ContextOverflow) as raised:
         reply("overflow-in-stream")
     assert (raised.value.limit, raised.value.status) == (8192, 400)
 
@@ -268,12 +268,12 @@ def test_a_server_that_does_not_stream_is_understood() -> None:
     ("data", "kind", "words"),
     [
         (b'{"error":{"message":"no such model","code":404}}', ProviderFailed, "no such model"),
-        (b'{\n "error": "Incorrect API key provided"\n}', KeyRefused, "Incorrect API key"),
-        (b'data: {"error":"slow down: rate limit"}\n\n', Busy, "slow down"),
+        (b'{\n "error": "Incorrect API key provided"\n}', ApiKeyRefused, "Incorrect API key"),
+        (b'data: {"error":"slow down: rate limit"}\n\n', ProviderBusy, "slow down"),
         (b'data: {"object":"error","message":"bad","code":400}\n\n', ProviderFailed, "400"),
         (
             b'data: {"error":{"message":"no","metadata":{"raw":"prompt is too long: 9000"}}}\n\n',
-            Overflow,
+            ContextOverflow,
             "prompt is too long",
         ),
         (b"<!DOCTYPE html>\n<html>\x07\n", BadReply, r"a web page \(<!DOCTYPE html> <html>\\x07"),
@@ -299,7 +299,7 @@ def test_what_is_no_reply_in_one_piece_is_named() -> None:
 def test_an_error_line_without_the_word_data_after_events() -> None:
     decoder = wire.decoder()
     decoder.feed(events(delta(content="x")) + b'{"error":{"message":"gone","code":503}}\n')
-    with pytest.raises(Busy, match="gone"):
+    with pytest.raises(ProviderBusy, match="gone"):
         decoder.close()
 
 

@@ -1,0 +1,172 @@
+"""A settings file, read strictly: bytes of any kind in, `Settings` or one sentence out.
+
+`parse_settings` takes the text, `read` a file of the person's own, which may be a link but must be a
+regular file; neither waits, nor takes long, nor fails in any other way than `BadSettings`, which
+names the line where it can be found. `Given` also knows which keys the file sets, and where.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from recollect.errors import BadSettings
+from recollect.settings.data_paths import SETTINGS_FILE, data_directory
+from recollect.settings.setting_definitions import SETTINGS_SECTIONS, Settings
+from recollect.settings.settings_validation import (
+    InvalidSetting,
+    check_settings,
+    printable,
+    refuse_unknown,
+)
+
+MAX_FILE = 1_000_000  # bytes
+MAX_DOTS = 200  # of one line: tomllib takes a minute for a key of 50,000 parts
+
+
+class ParsedSettings(msgspec.Struct, frozen=True):
+    """A file's settings, and where each of its keys is set (line 0: not known)."""
+
+    settings: Settings = Settings()
+    lines: dict[str, int] = {}
+
+
+def load_settings(path: Path | None = None) -> Settings:
+    """The person's settings; `BadSettings` says what is wrong with them."""
+    return read_settings(data_directory() / SETTINGS_FILE if path is None else path).settings
+
+
+def parse(text: str, path: str = SETTINGS_FILE) -> Settings:
+    return parse_settings(text, path).settings
+
+
+def read_settings(path: Path) -> ParsedSettings:
+    """One file; nothing is given by one that is not there."""
+    try:
+        data = _bytes(path)
+    except FileNotFoundError:
+        return ParsedSettings()
+    except BadSettings:
+        raise
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or type(error).__name__
+        raise BadSettings(str(path), why) from error
+    return parse_settings(decode_settings(data, str(path)), str(path))
+
+
+def _bytes(path: Path) -> bytes:
+    # a pipe in its place would make an ordinary open wait for ever
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    with os.fdopen(os.open(path, flags), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise BadSettings(str(path), "it is no regular file")
+        return file.read(MAX_FILE + 1)
+
+
+def decode_settings(data: bytes, path: str, limit: int = MAX_FILE) -> str:
+    if len(data) > limit:
+        raise BadSettings(path, f"it has more than {limit:,} bytes")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadSettings(path, f"it is not UTF-8 at byte {error.start:,}") from None
+
+
+def parse_settings(text: str, path: str = SETTINGS_FILE) -> ParsedSettings:
+    value = _toml(text, path)
+    try:
+        refuse_unknown(value)
+        settings = msgspec.convert(value, Settings)
+        check_settings(settings)
+    except InvalidSetting as wrong:
+        raise BadSettings(path, _at_line(text, wrong.key) + wrong.why) from None
+    except msgspec.ValidationError as error:
+        key, why = _in_words(str(error))
+        raise BadSettings(path, _at_line(text, key) + why) from None
+    lines = _lines(text)
+    return ParsedSettings(settings, {key: _line_of(key, lines) for key in _keys(value)})
+
+
+def _toml(text: str, path: str) -> dict[str, Any]:
+    import tomllib
+
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.count(".") > MAX_DOTS:
+            raise BadSettings(path, f"line {number} has more than {MAX_DOTS} dots; break it")
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise BadSettings(path, f"it is not TOML: {str(error)[:300]}") from None
+    except RecursionError:
+        raise BadSettings(path, "it is nested too deeply") from None
+    except ValueError:  # Python reads no number of more than 4,300 digits
+        raise BadSettings(path, "it has a number or a date that nothing can hold") from None
+
+
+def _keys(value: dict[str, Any]) -> list[str]:
+    """Every setting that the file sets, in its order."""
+    keys = []
+    for name, given in value.items():
+        if name in SETTINGS_SECTIONS:
+            keys += [f"{name}.{key}" for key in given]
+        elif name == "models":
+            keys += [f"models.{model}.{key}" for model, table in given.items() for key in table]
+        else:
+            keys.append(name)
+    return keys
+
+
+def _in_words(error: str) -> tuple[str, str]:
+    """msgspec's sentence, with the setting in front."""
+    said, _, place = error.partition(" - at `")
+    key = re.sub(r"\[[0-9.]+\]", "", place.rpartition("$.")[2].rstrip("`")) or "the file"
+    missing = re.search(r"missing required field `(\w+)`", said)
+    if missing:
+        return key.rsplit(".", 1)[-1], f"`{printable(key)}` lacks `{missing[1]}`"
+    return key.rsplit(".", 1)[-1], f"`{printable(key)}`: {said[:1].lower()}{said[1:300]}"
+
+
+# --- lines -------------------------------------------------------------------------------------
+
+
+def _at_line(text: str, key: str) -> str:
+    """Which line sets the key, when only one does."""
+    found = [number for place, number in _places(text) if place.rsplit(".", 1)[-1] == key]
+    return f"line {found[0]}, " if len(found) == 1 else ""
+
+
+def _lines(text: str) -> dict[str, int]:
+    """Where keys are set, by what lines look like; 0 where several look like it."""
+    found: dict[str, int] = {}
+    for place, number in _places(text):
+        found[place] = 0 if place in found else number
+    return found
+
+
+def _line_of(key: str, lines: dict[str, int]) -> int:
+    """Of the key, else of the table around it, which may stand on one line with all it has."""
+    while key not in lines and "." in key:
+        key = key.rpartition(".")[0]
+    return lines.get(key, 0)
+
+
+def _places(text: str) -> list[tuple[str, int]]:
+    table, found = "", []
+    for number, line in enumerate(text.split("\n"), 1):
+        start = line.strip()
+        if start.startswith("["):
+            table = _bare(start.lstrip("[").partition("]")[0])
+            found.append((table, number))
+        elif "=" in start:
+            key = _bare(start.partition("=")[0])
+            found.append((f"{table}.{key}" if table else key, number))
+    return found
+
+
+def _bare(key: str) -> str:
+    return ".".join(part.strip("\"' \t") for part in key.split("."))

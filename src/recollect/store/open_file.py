@@ -1,0 +1,175 @@
+"""Where a store's file may be, and how it is opened: private, local, durable.
+
+Directories that are made here get mode 0700, files 0600. A network filesystem is refused, because
+SQLite's locks and its shared memory do not hold there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from pathlib import Path
+
+import apsw
+
+from recollect.errors import CannotOpen, Damaged, RecollectError
+from recollect.store import sql_schema
+from recollect.store.group_commit import BUSY_TIMEOUT
+from recollect.store.ids import new_id
+
+_PRAGMAS: dict[str, str | int] = {
+    "journal_mode": "wal",
+    "synchronous": "full",
+    "foreign_keys": "on",
+    "wal_autocheckpoint": 8_000,  # a safety net: upkeep checkpoints earlier, in the background
+    "journal_size_limit": 64 * 1024 * 1024,
+    "cache_size": -16_000,
+}
+ABANDONED_AFTER = 3_600  # seconds
+SAFE_SQLITE = (3, 51, 3)  # before this, two connections could corrupt a WAL they both reset
+_NETWORK = {
+    "9p",
+    "afs",
+    "ceph",
+    "cifs",
+    "davfs",
+    "fuse.sshfs",
+    "glusterfs",
+    "lustre",
+    "ncpfs",
+    "nfs",
+    "nfs4",
+    "smb3",
+    "smbfs",
+}
+
+
+def connect_to_store(path: Path) -> apsw.Connection:
+    """A connection with our settings to a store that exists."""
+    db: apsw.Connection | None = None
+    try:
+        db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+        db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # until we know that it is ours
+        db.set_busy_timeout(int(BUSY_TIMEOUT * 1000))
+        sql_schema.refuse_foreign_file(db, str(path))
+        db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+        for name, value in _PRAGMAS.items():
+            db.pragma(name, value)
+    except BaseException as error:
+        if db is not None:
+            db.close()
+        if isinstance(error, apsw.Error):
+            raise _explain(error, path) from error
+        raise
+    return db
+
+
+def _explain(error: apsw.Error, path: Path) -> RecollectError:
+    if isinstance(error, apsw.NotADBError | apsw.CorruptError):
+        return Damaged(f"{path} is not a readable database ({error})")
+    if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError):
+        remedy = "the file or its directory is read-only; grant access or set RECOLLECT_HOME"
+        return CannotOpen(str(path), remedy)
+    if isinstance(error, apsw.FullError):
+        return CannotOpen(str(path), "the disk is full; make room and try again")
+    return CannotOpen(str(path), str(error))
+
+
+def create_database(path: Path) -> None:
+    """A new store appears whole or not at all: it is built beside its place and linked there."""
+    if _number(SAFE_SQLITE) > apsw.SQLITE_VERSION_NUMBER:
+        raise CannotOpen(str(path), f"SQLite {apsw.sqlite_lib_version()} is unsafe; upgrade apsw")
+    built = path.with_name(f".{path.name}.{new_id()}")
+    for old in path.parent.glob(f".{path.name}.*"):  # of a process that died while making one
+        with contextlib.suppress(FileNotFoundError):  # somebody else's, just finished
+            if time.time() - old.stat().st_mtime > ABANDONED_AFTER:
+                old.unlink()
+    try:
+        for missing in reversed([p for p in (path.parent, *path.parents) if not p.exists()]):
+            missing.mkdir(mode=0o700, exist_ok=True)
+        refuse_network_filesystem(path)
+        os.close(os.open(built, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        try:
+            _build(built)
+            _link(built, path)
+        finally:
+            built.unlink(missing_ok=True)
+    except OSError as error:
+        why = f"{error.strerror or error}; grant access, make room, or set RECOLLECT_HOME"
+        raise CannotOpen(str(path), why) from error
+    except apsw.Error as error:
+        raise _explain(error, path) from error
+
+
+def _build(path: Path) -> None:
+    db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        sql_schema.migrate(db)
+        db.pragma("journal_mode", "wal")
+    finally:
+        db.close()
+
+
+def _link(built: Path, path: Path) -> None:
+    """Put the file in its place, unless another process was faster."""
+    try:
+        path.hardlink_to(built)
+    except FileExistsError:
+        return
+    except OSError:  # a filesystem without links
+        built.rename(path)
+    sync_directory(path.parent)
+
+
+def sync_directory(directory: Path) -> None:
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def refuse_network_filesystem(path: Path) -> None:
+    kind = filesystem_type(path.parent)
+    if kind in _NETWORK:
+        raise CannotOpen(
+            str(path),
+            f"it lies on a network filesystem ({kind}), where SQLite's locks do not hold; "
+            "set RECOLLECT_HOME to a local directory",
+        )
+
+
+def filesystem_type(directory: Path) -> str:
+    """The type of the filesystem a directory is on; empty where the system does not tell."""
+    try:
+        mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    device = os.stat(directory).st_dev  # noqa: PTH116 - the number is what mountinfo lists
+    wanted = f"{os.major(device)}:{os.minor(device)}"
+    for line in mounts.splitlines():
+        before, _, after = line.partition(" - ")
+        fields = before.split()
+        if len(fields) > 2 and fields[2] == wanted and after:
+            return after.split()[0]
+    return ""
+
+
+def open_database(path: Path) -> apsw.Connection:
+    """Open or make a store's file in the current format."""
+    if not path.exists():
+        create_database(path)
+    db = connect_to_store(path)
+    try:
+        sql_schema.migrate(db)
+    except BaseException as error:
+        db.close()
+        if isinstance(error, apsw.Error):
+            raise _explain(error, path) from error
+        raise
+    return db
+
+
+def _number(version: tuple[int, int, int]) -> int:
+    return version[0] * 1_000_000 + version[1] * 1_000 + version[2]

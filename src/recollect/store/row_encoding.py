@@ -1,0 +1,191 @@
+"""How a body lies in the database: JSON, compressed, large strings elsewhere, sealed by a hash.
+
+A stored body is one of
+    {…                                   the JSON itself, when compressing would not pay
+    KIND DICTIONARY zstd-frame           compressed; DICTIONARY 0 means none
+    nothing at all                       the body was damaged and is in quarantine
+KIND also says whether strings were moved out to the content-addressed blobs. The hash of an entry
+covers its parent's hash, its id, its time and the JSON, so a path verifies itself whatever the
+compression; a string that was moved out is covered through its own hash, which the JSON names.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
+
+import zstandard
+
+from recollect.entries import json_text
+from recollect.errors import Damaged, TooLarge
+
+HASH_BYTES = 16
+BLOB_FROM = 4_096  # characters; a longer string is stored once, by its content
+MAX_STRING = 900_000_000  # SQLite takes 10^9 bytes in a value
+COMPRESS_FROM = 160  # bytes, with a dictionary; without one small bodies do not shrink
+COMPRESS_FROM_ALONE = 1_024
+DICTIONARY_BYTES = 32_768
+TRAIN_FROM = 400  # bodies; fewer give a dictionary that is not worth its bytes
+
+_PLAIN_MOVED, _ZSTD, _ZSTD_MOVED, _PLAIN = 1, 2, 3, ord("{")
+_MOVED = "$blob"
+ZERO_HASH = bytes(HASH_BYTES)
+_TIME = struct.Struct(">q")
+
+
+def entry_hash(parent: bytes, entry_id: bytes, time: int, body: bytes) -> bytes:
+    """The hash of an entry."""
+    data = b"".join((parent, entry_id, _TIME.pack(time), body))
+    return blake2b(data, digest_size=HASH_BYTES).digest()
+
+
+def row_checksum(*values: object) -> bytes:
+    """A short check over the fields of a row that no hash chain covers."""
+    return blake2b(repr(values).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
+def content_address(data: bytes) -> bytes:
+    return blake2b(data, digest_size=32).digest()
+
+
+class BodyPacker:
+    """Compresses bodies, with the newest dictionary, and opens those of every dictionary.
+
+    `find` is asked for a dictionary that was not there yet, because another process made it.
+    """
+
+    def __init__(
+        self, dictionaries: Mapping[int, bytes], find: Callable[[int], bytes | None]
+    ) -> None:
+        self._find = find
+        self._open: dict[int, zstandard.ZstdDecompressor] = {0: _decompressor(None)}
+        self._dictionary = 0
+        self._compressor = _compressor(None)
+        for number, data in sorted(dictionaries.items()):
+            self.learn(number, data)
+
+    @property
+    def trained(self) -> bool:
+        return self._dictionary > 0
+
+    def learn(self, number: int, data: bytes) -> None:
+        dictionary = zstandard.ZstdCompressionDict(data)
+        self._open[number] = _decompressor(dictionary)
+        if number > self._dictionary:
+            self._dictionary, self._compressor = number, _compressor(dictionary)
+
+    def pack(self, body: bytes, *, moved: bool) -> bytes:
+        if len(body) >= (COMPRESS_FROM if self._dictionary else COMPRESS_FROM_ALONE):
+            head = bytes((_ZSTD_MOVED if moved else _ZSTD, self._dictionary))
+            packed = head + self._compressor.compress(body)
+            if len(packed) < len(body):
+                return packed
+        return bytes((_PLAIN_MOVED,)) + body if moved else body
+
+    def unpack(self, stored: bytes) -> tuple[bytes, bool]:
+        """The JSON, and whether strings were moved out of it."""
+        if not isinstance(stored, bytes) or len(stored) < 3:  # a flipped bit can change its type
+            raise Damaged("a body is empty, cut off or no bytes")
+        kind = stored[0]
+        if kind == _PLAIN:
+            return stored, False
+        if kind == _PLAIN_MOVED:
+            return stored[1:], True
+        if kind > _ZSTD_MOVED:
+            raise Damaged("a body begins with a byte that no version writes")
+        try:
+            opener = self._open.get(stored[1]) or self._fetch(stored[1])
+            return opener.decompress(stored[2:]), kind == _ZSTD_MOVED
+        except (zstandard.ZstdError, MemoryError) as error:
+            raise Damaged(f"a body cannot be decompressed ({error})") from error
+
+    def _fetch(self, number: int) -> zstandard.ZstdDecompressor:
+        data = self._find(number)
+        if data is None:
+            raise Damaged(f"a body needs dictionary {number}, which is not there")
+        self.learn(number, data)
+        return self._open[number]
+
+
+def train_dictionary(samples: Sequence[bytes]) -> bytes | None:
+    """A dictionary from a store's own bodies; none where they are too few or too alike."""
+    if len(samples) < TRAIN_FROM:
+        return None
+    size = min(DICTIONARY_BYTES, sum(map(len, samples)) // 20)
+    try:
+        # k and d as its own search finds them; searching takes four times as long
+        return zstandard.train_dictionary(size, list(samples), k=400, d=8, level=3).as_bytes()
+    except zstandard.ZstdError:
+        return None
+
+
+def pack_blob(data: bytes) -> bytes:
+    return zstandard.ZstdCompressor(level=9 if len(data) > 65_536 else 3).compress(data)
+
+
+def unpack_blob(stored: bytes, size: int) -> bytes:
+    try:
+        if zstandard.frame_content_size(stored) != size:
+            raise Damaged("stored content has another length than was written")
+        return zstandard.ZstdDecompressor().decompress(stored)
+    except (zstandard.ZstdError, MemoryError) as error:
+        raise Damaged(f"stored content cannot be decompressed ({error})") from error
+
+
+def extract_blobs(body: bytes) -> tuple[bytes, dict[bytes, bytes]]:
+    """A body with its long strings replaced by their addresses, and those strings by address."""
+    if len(body) < BLOB_FROM or b'"$blob"' in body:
+        return body, {}
+    moved: dict[bytes, bytes] = {}
+
+    def visit(value: Any) -> Any:
+        if isinstance(value, str) and len(value) >= BLOB_FROM:
+            data = value.encode("utf-8", "surrogatepass")
+            if len(data) > MAX_STRING:
+                raise TooLarge("a text", len(data), MAX_STRING)
+            moved[digest := content_address(data)] = data
+            return {_MOVED: digest.hex()}
+        return _each(value, visit)
+
+    shrunk = visit(json.loads(body.decode("utf-8", "surrogatepass")))
+    return (json_text(shrunk).encode("utf-8", "surrogatepass"), moved) if moved else (body, {})
+
+
+def restore_blobs(body: bytes, fetch: Callable[[bytes], bytes]) -> bytes:
+    """The inverse of `extract_blobs`."""
+
+    def visit(value: Any) -> Any:
+        if isinstance(value, dict) and len(value) == 1 and isinstance(value.get(_MOVED), str):
+            return fetch(bytes.fromhex(value[_MOVED])).decode("utf-8", "surrogatepass")
+        return _each(value, visit)
+
+    whole = visit(json.loads(body.decode("utf-8", "surrogatepass")))
+    return json_text(whole).encode("utf-8", "surrogatepass")
+
+
+def _each(value: Any, visit: Callable[[Any], Any]) -> Any:
+    if isinstance(value, dict):
+        return {key: visit(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [visit(item) for item in value]
+    return value
+
+
+def _compressor(dictionary: zstandard.ZstdCompressionDict | None) -> zstandard.ZstdCompressor:
+    parameters = zstandard.ZstdCompressionParameters.from_level(
+        1,  # between two appends its tables go cold: 3 takes a third longer for 2 % less
+        format=zstandard.FORMAT_ZSTD1_MAGICLESS,
+        write_content_size=True,
+        write_dict_id=False,
+    )
+    if dictionary is None:
+        return zstandard.ZstdCompressor(compression_params=parameters)
+    dictionary.precompute_compress(compression_params=parameters)
+    return zstandard.ZstdCompressor(dict_data=dictionary, compression_params=parameters)
+
+
+def _decompressor(dictionary: zstandard.ZstdCompressionDict | None) -> zstandard.ZstdDecompressor:
+    return zstandard.ZstdDecompressor(dict_data=dictionary, format=zstandard.FORMAT_ZSTD1_MAGICLESS)

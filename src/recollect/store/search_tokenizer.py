@@ -1,0 +1,217 @@
+"""Words: what a text is found by, what a query means, and the snippet that shows the match.
+
+The index knows words, not positions. Latin and other spaced scripts are split by SQLite; here
+identifiers are split as well (`getUserName` is found by that name, by `user` and by `name`), and
+Chinese, Japanese and Korean are cut into overlapping pairs, so that words of two characters are
+found without a dictionary. What must stand together (a quoted phrase, an identifier, a run of
+characters) is then checked in the text itself, so the index may be coarse and small.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+from typing import TypeAlias
+
+import msgspec
+
+from recollect.entries import (
+    Body,
+    Compaction,
+    Content,
+    FileRef,
+    Message,
+    Note,
+    Part,
+    Text,
+    Thought,
+    Title,
+    ToolCall,
+    ToolResult,
+)
+from recollect.errors import BadInput
+
+INDEXED_CHARACTERS = 1_000_000  # of one entry; the rest is kept and shown, but not found
+_ROLE, _TOOL = "\ue000", "\ue001"  # private characters no text reaches the index with
+# where a word begins inside an identifier: userName, HTTPServer; begins with the rarest class,
+# which makes it twice as fast
+_HUMP = re.compile(r"[A-Z](?:(?<=[a-z0-9][A-Z])|(?<=[A-Z][A-Z])(?=[a-z]))")
+_CJK = (
+    "\u2e80-\u2fdf\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
+)
+_CJK_RUN = re.compile(f"[{_CJK}]+")
+_WORD = re.compile(f"[{_CJK}]+|[^\\W_{_CJK}]+")
+_TERM = re.compile(r'(-?)(?:"([^"]*)"|(\S+))')
+_NOT_WORD = re.compile(r"\W+")
+TextSpan: TypeAlias = tuple[int, int]
+_SPEAKS, _OF_A_TOOL = (Text, Thought), (ToolCall, ToolResult)
+
+
+class SearchTerm(msgspec.Struct, frozen=True):
+    """One word or phrase of a query: the index's expression, and what the text must contain."""
+
+    match: str
+    literal: str
+    exact: bool  # the literal must stand in the text as it is
+    out: bool = False
+
+
+def searchable_text(body: Body) -> str:
+    """The words a person could look for in an entry."""
+    if isinstance(body, Message):
+        return "\n".join(filter(None, map(_part_text, body.parts)))
+    if isinstance(body, Note):
+        return body.text
+    if isinstance(body, Title):
+        return body.title
+    if isinstance(body, Compaction):
+        return body.snapshot
+    return ""
+
+
+def _part_text(part: Part | Content) -> str:
+    if isinstance(part, _SPEAKS):
+        return part.text
+    if isinstance(part, ToolCall):
+        return f"{part.name} {part.arguments}"
+    if isinstance(part, ToolResult):
+        return "\n".join(filter(None, map(_part_text, part.content)))
+    if isinstance(part, FileRef):
+        return part.uri
+    return ""
+
+
+def index_text(body: Body) -> str:
+    """What goes into the index for an entry: its words, and marks for role and tools."""
+    text = searchable_text(body)[:INDEXED_CHARACTERS]
+    if not isinstance(body, Message):
+        return fold_for_index(text) if text else ""
+    tools = tuple([part.name for part in body.parts if isinstance(part, _OF_A_TOOL)])
+    return f"{fold_for_index(text)} {_marks(body.role, tools)}"
+
+
+def fold_for_index(text: str) -> str:
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text.translate(_HIDDEN))
+        text = _CJK_RUN.sub(lambda run: f" {_pairs(run[0])} ", text)
+    split = _split_identifiers(text)
+    return text if split == text else f"{text} {split}"
+
+
+def _split_identifiers(text: str) -> str:
+    # comparing takes a tenth of the time of islower()
+    return text if text == text.lower() else _HUMP.sub(r" \g<0>", text)
+
+
+def _nfkc(text: str) -> str:
+    return text if text.isascii() else unicodedata.normalize("NFKC", text)
+
+
+_HIDDEN = {ord(_ROLE): " ", ord(_TOOL): " "} | dict.fromkeys(range(0xD800, 0xE000), " ")
+
+
+def _pairs(run: str) -> str:
+    # the last character stands alone as well, so that a single character finds every place
+    return " ".join([run[i : i + 2] for i in range(len(run) - 1)] + [run[-1]])
+
+
+@lru_cache(1_000)
+def _marks(role: str, tools: tuple[str, ...]) -> str:
+    return " ".join([_ROLE + role, *(_TOOL + _mark(name) for name in tools)])
+
+
+@lru_cache(1_000)
+def _mark(name: str) -> str:
+    return _NOT_WORD.sub("", name).replace("_", "").lower()
+
+
+def parse_query(words: str) -> tuple[SearchTerm, ...]:
+    terms = []
+    for minus, phrase, word in _TERM.findall(words):
+        begins = bool(word) and word.endswith("*")
+        given = " ".join((phrase or word.rstrip("*")).split())
+        tokens = [_either(run, fold_text(run)) for run in _WORD.findall(_nfkc(given))]
+        if begins and tokens and not tokens[-1].endswith(("*", ")")):
+            tokens[-1] += " *"
+        if tokens:
+            exact = len(tokens) > 1 or not tokens[0].startswith('"') or _CJK_RUN.search(given)
+            match = " AND ".join(tokens)
+            terms.append(SearchTerm(match, fold_text(given), exact=bool(exact), out=bool(minus)))
+    if not any(not term.out for term in terms):
+        raise BadInput(f"{words!r} has no word to look for; give at least one letter or digit")
+    return tuple(terms)
+
+
+def _either(run: str, folded: str) -> str:
+    """One run of letters as the index knows it: a word, pairs of characters, or split parts."""
+    if _CJK_RUN.match(run):
+        pairs = [f'"{folded[i : i + 2]}"' for i in range(len(folded) - 1)]
+        return f"({' AND '.join(pairs)})" if pairs else f'"{folded}" *'
+    parts = [fold_text(part) for part in _split_identifiers(run).split()]
+    if len(parts) < 2:
+        return f'"{folded}"'
+    return f'("{folded}" OR ({" AND ".join(map(_quoted, parts))}))'
+
+
+def _quoted(word: str) -> str:
+    return f'"{word}"'
+
+
+def match_expression(terms: tuple[SearchTerm, ...], *, role: str | None, tool: str | None) -> str:
+    wanted = [f"({term.match})" for term in terms if not term.out]
+    if role:
+        wanted.append(f'"{_ROLE}{_mark(role)}"')
+    if tool:
+        wanted.append(f'"{_TOOL}{_mark(tool)}"')
+    unwanted = [f"({term.match})" for term in terms if term.out]
+    return " AND ".join(wanted) + "".join(f" NOT {match}" for match in unwanted)
+
+
+def fold_text(text: str) -> str:
+    """Text as it is compared: without case, accents or compatibility forms."""
+    if text.isascii():
+        return text.lower()
+    folded = unicodedata.normalize("NFKD", text).lower()
+    # only these: U+3099 is what makes が of か
+    stripped = "".join(c for c in folded if not "\u0300" <= c <= "\u036f")
+    return unicodedata.normalize("NFKC", stripped)
+
+
+def contains_literals(text: str, terms: tuple[SearchTerm, ...]) -> bool:
+    """Whether the literals stand in the text; the index has only said that their words do."""
+    literals = [term.literal for term in terms if term.exact and not term.out]
+    if not literals:
+        return True
+    folded = " ".join(fold_text(text).split())
+    return all(literal in folded for literal in literals)
+
+
+def make_snippet(
+    text: str, terms: tuple[SearchTerm, ...], width: int = 120
+) -> tuple[str, tuple[TextSpan, ...]]:
+    """A piece of the text around the first match, on one line, and where the matches are in it."""
+    spans = _find(text, terms)
+    start = max(0, spans[0][0] - width // 3) if spans else 0
+    if start and (space := text.find(" ", start, start + 20)) > 0:
+        start = space + 1
+    piece = text[start : start + width]
+    shown = "".join(c if c.isprintable() else " " for c in piece)
+    head, tail = ("…" if start else ""), ("…" if start + width < len(text) else "")
+    moved = ((a - start + len(head), b - start + len(head)) for a, b in spans)
+    inside = tuple((a, b) for a, b in moved if a >= len(head) and b <= len(head) + len(shown))
+    return head + shown + tail, inside
+
+
+def _find(text: str, terms: tuple[SearchTerm, ...]) -> list[TextSpan]:
+    text = text[:INDEXED_CHARACTERS]
+    words = [re.escape(term.literal) for term in terms if not term.out]
+    # \b keeps `cat` from lighting up in `concatenate`; an identifier's part has none before it
+    found = [m.span() for m in re.finditer("|".join(words), text, re.IGNORECASE)]
+    whole = [
+        (a, b)
+        for a, b in found
+        if not (a and text[a - 1].isalnum() and text[a - 1].islower() and text[a].islower())
+    ]
+    return whole or found

@@ -1,0 +1,143 @@
+"""`@path` in a prompt: the files it names, as parts that follow the person's own words.
+
+Text comes with line numbers, so that nothing in it can be taken for the end of the file; pictures
+and PDF as data, folders as their structure. Only what lies in the given folders after links are
+resolved is read; everything is bounded, and what was cut or could not be read is said in words.
+Mentions inside code are left alone, and so is `@someone`, where no such file is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from recollect.entries import InlineData, Part, Text
+from recollect.workspace.folder_tree import render_folder_tree
+from recollect.workspace.safe_files import (
+    ReadRefused,
+    decode_text,
+    read_inside,
+    resolve_inside,
+    resolve_named,
+)
+from recollect.workspace.untrusted_text import find_mentions, one_line, strip_invisible
+
+MAX_MENTIONS = 20
+MAX_BYTES = 20_000_000  # of one file, and of all pictures together
+MAX_LINES = 2_000  # of one file
+MAX_LINE = 2_000  # characters
+MAX_TOTAL = 400_000  # characters of all texts together
+LINE_CUT = "... [truncated]"
+_KINDS = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+    (b"%PDF-", "application/pdf"),
+)
+
+
+class RemainingRoom(NamedTuple):
+    """How much more may be shown."""
+
+    characters: int = MAX_TOTAL
+    bytes: int = MAX_BYTES
+
+
+async def prompt_parts(prompt: str, roots: Sequence[Path]) -> tuple[Part, ...]:
+    """A prompt and what it mentions; relative paths begin in the first folder that has them."""
+    return await asyncio.to_thread(read_mentions, prompt, tuple(roots))
+
+
+def read_mentions(prompt: str, roots: tuple[Path, ...]) -> tuple[Part, ...]:
+    parts: list[Part] = [Text(text=prompt)]
+    room = RemainingRoom()
+    named = tuple(dict.fromkeys(mention.path for mention in find_mentions(prompt)))
+    failed: list[str] = []
+    for path in named[:MAX_MENTIONS]:
+        read = _read(path, roots, room)
+        if isinstance(read, ReadRefused):
+            if "/" in path or "." in path or not read.why.startswith("there is no"):
+                failed.append(f"@{one_line(path)}: {read.why}")
+            continue
+        parts += read
+        room = _less(room, read)
+    if len(named) > MAX_MENTIONS:
+        failed.append(f"only the first {MAX_MENTIONS} of {len(named)} paths were read")
+    if failed:
+        parts.append(Text(text="Not read of what is mentioned above:\n" + "\n".join(failed)))
+    return tuple(parts)
+
+
+def _read(
+    named: str, roots: tuple[Path, ...], room: RemainingRoom
+) -> tuple[Part, ...] | ReadRefused:
+    refused = ReadRefused("there is no such file")
+    for path in dict.fromkeys(resolve_named(root, named) for root in roots):
+        place = resolve_inside(path, roots)
+        if isinstance(place, ReadRefused):
+            if not place.why.startswith("there is no"):
+                refused = place
+            continue
+        if place[1].is_dir():
+            shown = render_folder_tree(place[1])[: room.characters]
+            return (Text(text=f"The folder @{one_line(named)}:\n{shown}"),)
+        return _file(named, path, roots, room)
+    return refused
+
+
+def _file(
+    named: str, path: Path, roots: tuple[Path, ...], room: RemainingRoom
+) -> tuple[Part, ...] | ReadRefused:
+    found = read_inside(path, roots, MAX_BYTES + 1)
+    if isinstance(found, ReadRefused):
+        return found
+    if found.size > MAX_BYTES:
+        return ReadRefused(f"it has {found.size:,} bytes, the limit is {MAX_BYTES:,}")
+    kind = _kind(found.data)
+    if kind:
+        if len(found.data) > room.bytes:
+            return ReadRefused("the files before it have used up the room for pictures")
+        label = Text(text=f"The file @{one_line(named)} ({kind}):")
+        return label, InlineData(mime=kind, data=found.data)
+    text = decode_text(found.data)
+    if isinstance(text, ReadRefused):
+        return ReadRefused(f"{text.why}, but {found.size:,} bytes of another kind")
+    if room.characters <= 0:
+        return ReadRefused("the files before it have used up the room for text")
+    return (Text(text=number_lines(one_line(named), text, room.characters)),)
+
+
+def _kind(data: bytes) -> str:
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    return next((kind for magic, kind in _KINDS if data.startswith(magic)), "")
+
+
+def number_lines(name: str, text: str, room: int = MAX_TOTAL) -> str:
+    """A file's lines with their numbers, and which of them these are."""
+    lines = text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    shown: list[str] = []
+    for number, line in enumerate(lines[:MAX_LINES], 1):
+        cut = line[:MAX_LINE] + LINE_CUT if len(line) > MAX_LINE else line
+        made = f"{number}→{strip_invisible(cut)}"
+        room -= len(made) + 1
+        if room < 0:
+            break
+        shown.append(made)
+    if not lines:
+        return f"The file @{name} is empty."
+    if len(shown) == len(lines):
+        return "\n".join((f"The file @{name}:", *shown))
+    rest = f"Shown are lines 1 to {len(shown)} of {len(lines):,}; read the file for the rest."
+    return "\n".join((f"The file @{name}, cut:", *shown, rest))
+
+
+def _less(room: RemainingRoom, parts: tuple[Part, ...]) -> RemainingRoom:
+    characters = sum(len(part.text) for part in parts if isinstance(part, Text))
+    data = sum(len(part.data) for part in parts if isinstance(part, InlineData))
+    return RemainingRoom(room.characters - characters, room.bytes - data)

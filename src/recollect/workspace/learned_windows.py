@@ -1,0 +1,50 @@
+"""Windows that providers' errors have named, remembered for each model.
+
+A cache: a file that cannot be read or written means that nothing is remembered, and the window is
+learnt again from the next error.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from recollect.errors import CannotWrite
+from recollect.settings import data_directory as home_directory
+from recollect.workspace.safe_files import ReadRefused, read_inside, replace_file
+
+WINDOWS_FILE = "windows.json"
+MAX_MODELS, MAX_FILE = 500, 200_000
+MIN_WINDOW = 500  # tokens: nothing smaller is a window
+
+
+def learned_window(model: str, home: Path | None = None) -> int | None:
+    """The window of this model, as an error once named it."""
+    return _load(_file(home)).get(model)
+
+
+def remember_window(model: str, window: int, home: Path | None = None) -> None:
+    if window < MIN_WINDOW:
+        return
+    file = _file(home)
+    known = {name: size for name, size in _load(file).items() if name != model}
+    newest = list(known.items())[-(MAX_MODELS - 1) :]
+    with suppress(CannotWrite):
+        replace_file(file, msgspec.json.encode({**dict(newest), model: window}), mode=0o600)
+
+
+def _file(home: Path | None) -> Path:
+    return (home_directory() if home is None else home) / WINDOWS_FILE
+
+
+def _load(file: Path) -> dict[str, int]:
+    found = read_inside(file, (file.parent,), MAX_FILE + 1)
+    if isinstance(found, ReadRefused) or found.size > MAX_FILE:
+        return {}
+    try:
+        known = msgspec.json.decode(found.data, type=dict[str, int])
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return {}
+    return {model: window for model, window in known.items() if window >= MIN_WINDOW}

@@ -1,0 +1,171 @@
+"""Files of a workspace, read and written without being led out of it.
+
+`read_inside` resolves links first, refuses what ends outside the given folders, and then opens the
+path it found component by component without following any link, so that nothing swapped in
+between leads elsewhere; only regular files are read, never more than the limit, and nothing
+blocks. `replace_file` writes whole or not at all, with mode 0600 for a new file.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from recollect.errors import CannotWrite
+
+
+class FileContent(msgspec.Struct, frozen=True):
+    path: Path  # with all links resolved
+    data: bytes  # no more than the limit
+    size: int  # of the whole file
+    writable_by_others: bool = False  # somebody else may write to it
+
+
+class ReadRefused(msgspec.Struct, frozen=True):
+    """Why a file is not read: half a sentence, fit to be shown."""
+
+    why: str
+
+
+_BINARY = getattr(os, "O_BINARY", 0)  # Windows translates line ends otherwise
+_FLAGS = os.O_RDONLY | _BINARY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_BY_FOLDER = os.open in os.supports_dir_fd
+
+
+def resolve_inside(path: Path, roots: Iterable[Path]) -> tuple[Path, Path] | ReadRefused:
+    """The root a path is in and the path itself, both without links."""
+    try:
+        real = path.resolve(strict=True)
+    except FileNotFoundError:
+        return ReadRefused("there is no such file")
+    except (OSError, RuntimeError, ValueError) as error:
+        return ReadRefused(_why(error))
+    for root in roots:
+        with suppress(OSError, RuntimeError, ValueError):
+            base = root.resolve(strict=True)
+            if real.is_relative_to(base):
+                return base, real
+    return ReadRefused("it is outside the folders that may be read")
+
+
+def read_inside(path: Path, roots: Iterable[Path], limit: int) -> FileContent | ReadRefused:
+    """The first `limit` bytes of a regular file in one of the folders."""
+    place = resolve_inside(path, roots)
+    if isinstance(place, ReadRefused):
+        return place
+    base, real = place
+    try:
+        descriptor = _open(base, real)
+    except OSError as error:
+        return ReadRefused(_why(error))
+    try:
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            return ReadRefused("it is a folder")
+        if not stat.S_ISREG(status.st_mode):
+            return ReadRefused("it is no regular file")
+        return FileContent(real, _read(descriptor, limit), status.st_size, _is_shared(status))
+    except OSError as error:
+        return ReadRefused(_why(error))
+    finally:
+        os.close(descriptor)
+
+
+def _is_shared(status: os.stat_result) -> bool:
+    if os.name != "posix":
+        return False
+    return bool(status.st_mode & 0o022) or status.st_uid not in (os.geteuid(), 0)
+
+
+def _open(base: Path, real: Path) -> int:
+    if not _BY_FOLDER:
+        return os.open(real, _FLAGS | _NO_LINK)
+    names = real.relative_to(base).parts
+    at = os.open(base, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    for number, name in enumerate(names, 1):
+        last = number == len(names)
+        flags = _FLAGS | _NO_LINK | (0 if last else os.O_DIRECTORY)
+        try:
+            below = os.open(name, flags, dir_fd=at)
+        finally:
+            os.close(at)
+        at = below
+    return at
+
+
+def _read(descriptor: int, limit: int) -> bytes:
+    blocks: list[bytes] = []
+    while limit > 0 and (block := os.read(descriptor, min(limit, 1 << 20))):
+        blocks.append(block)
+        limit -= len(block)
+    return b"".join(blocks)
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror[:1].lower() + error.strerror[1:]
+    return "its name cannot be used" if isinstance(error, ValueError) else "its links go in circles"
+
+
+def resolve_named(folder: Path, named: str) -> Path:
+    """The path a text names, seen from a folder; `~/` is the person's own folder."""
+    if named.startswith("~/"):
+        with suppress(RuntimeError):
+            return Path.home() / named[2:]
+    return folder / named
+
+
+def path_exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
+def decode_text(data: bytes) -> str | ReadRefused:
+    """UTF-8 with or without a mark at its start; damaged characters are replaced."""
+    if b"\x00" in data[:8_192]:
+        return ReadRefused("it is no text")
+    return data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
+
+
+def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
+    """Write a file whole or not at all; a file that was there keeps its mode unless one is given.
+
+    The folder is made when it is missing. `CannotWrite` says why nothing was written.
+    """
+    from secrets import token_hex
+
+    beside = path.with_name(f".{path.name[:100]}.{token_hex(6)}.new")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if mode is None:
+            mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o600
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY | _NO_LINK
+        with os.fdopen(os.open(beside, flags, 0o600), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.chmod(mode)
+        beside.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            beside.unlink()
+        raise CannotWrite(str(path), _why(error)) from error
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    # where folders cannot be synced the file itself still is; the rename alone may be lost
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,63 @@
+"""Stores of every released format open, read the same, and go on; newer ones are left alone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from pathlib import Path
+
+import apsw
+import pytest
+
+from recollect import open_store
+from recollect.entries import entry_from_json
+from recollect.errors import NewerStore
+from recollect.store.recovery import store_doctor
+from recollect.store.sql_schema import FORMAT
+from recollect.testing import user
+
+RELEASED = sorted((Path(__file__).parent / "released").glob("format-*.db"))
+
+
+def test_there_is_a_store_of_every_format() -> None:
+    assert [file.name for file in RELEASED] == [f"format-{n}.db" for n in range(1, FORMAT + 1)]
+
+
+@pytest.mark.parametrize("file", RELEASED, ids=lambda file: file.stem)
+def test_a_store_of_a_released_format_reads_the_same_and_goes_on(
+    file: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "store.db"
+    shutil.copy(file, path)
+    told = json.loads(file.with_suffix(".json").read_text(encoding="ascii"))
+
+    async def story() -> None:
+        async with open_store(path) as store:
+            for session, entries in told.items():
+                assert await store.tree(session) == tuple(map(entry_from_json, entries))
+                head = (await store.session(session)).head
+                (new,) = await store.append(session, [user("onward")], parent=head)
+                assert (await store.path(session))[-1] == new
+
+    asyncio.run(story())
+    assert store_doctor.examine_store(path).findings == ()
+
+
+def test_a_newer_store_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    shutil.copy(RELEASED[-1], path)
+    db = apsw.Connection(str(path))
+    db.pragma("user_version", FORMAT + 1)
+    db.execute("UPDATE recollect SET format = ?", (FORMAT + 1,))
+    db.close()
+    before = path.read_bytes()
+
+    async def story() -> None:
+        async with open_store(path):
+            pass
+
+    for attempt in (lambda: asyncio.run(story()), lambda: store_doctor.examine_store(path)):
+        with pytest.raises(NewerStore, match="Upgrade recollect"):
+            attempt()
+    assert path.read_bytes() == before

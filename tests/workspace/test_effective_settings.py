@@ -1,0 +1,363 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.compaction.budget import Budget
+from recollect.errors import BadSettings
+from recollect.profiles import profile_of
+from recollect.settings import ContextSettings, HookCommand, Settings, parse
+from recollect.settings.setting_definitions import SETTINGS_SECTIONS, CustomModel
+from recollect.tools.rules import judge, tightened
+from recollect.tools.rules import rules as command_rules
+from recollect.view.rules import Rules
+from recollect.workspace.effective_settings import (
+    PROJECT_FOLDER,
+    budget_for,
+    elision_rules,
+    project_root,
+    resolve_settings,
+)
+from recollect.workspace.project_overrides import digest_hooks
+from recollect.workspace.setting_sources import SettingSource, list_effective_settings
+from recollect.workspace.trusted_folders import approve_hooks, distrust_folder, trust_folder
+
+from .settled import Place
+
+HOOK = '[[hooks]]\nevent = "BeforeTool"\ncommand = "./check --all"\n'
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def test_without_files_everything_is_the_default(tmp_path: Path) -> None:
+    found = resolve_settings(tmp_path, tmp_path / "home")
+    assert found.settings == Settings()
+    assert not any(row.origins for row in list_effective_settings(found))
+    assert found.told == ()
+
+
+def test_a_projects_file_is_found_from_any_folder_of_the_project(place: Place) -> None:
+    place.found("[agent]\nmax_turns = 3")
+    (place.project / "a" / "b").mkdir(parents=True)
+    assert resolve_settings(place.project / "a" / "b", place.home).settings.agent.max_turns == 3
+    assert project_root(place.project / "a" / "b") == place.project
+
+
+def test_in_a_folder_that_is_not_trusted_the_file_is_ignored_and_told(tmp_path: Path) -> None:
+    place = Place(tmp_path, trusted=False)
+    found = place.found("this is [ no TOML, and nobody reads it")
+    assert found.settings == Settings()
+    assert (found.project, found.project_hooks, found.project_ask) == (None, (), ())
+    [told] = found.told
+    assert str(place.file) in told
+    assert "not trusted" in told
+
+
+def test_one_folder_below_a_trusted_one_can_be_taken_out(place: Place) -> None:
+    assert place.found("[agent]\nmax_turns = 3").settings.agent.max_turns == 3
+    distrust_folder(place.project / PROJECT_FOLDER, place.home)
+    assert place.found().settings.agent.max_turns == 100
+    trust_folder(place.project / PROJECT_FOLDER, place.home)
+    distrust_folder(place.project, place.home)
+    assert place.found().settings.agent.max_turns == 100
+
+
+# --- a project may only tighten -----------------------------------------------------------------
+
+WIDENING = [
+    ('[permissions]\nallow = ["rm *"]', "", "a project cannot allow anything"),
+    ('[permissions]\nmode = "free"', "", 'only be stricter than "ask"'),
+    ('[permissions]\nmode = "edit"', "", 'only be stricter than "ask"'),
+    ('[permissions]\nmode = "ask"', '[permissions]\nmode = "plan"', 'only be stricter than "plan"'),
+    ("[permissions]\nnetwork = true", "", "only be switched off"),
+    ("[agent]\nmax_turns = 101", "", "only be lowered from 100"),
+    ("[agent]\nmax_turns = 5", "[agent]\nmax_turns = 4", "only be lowered from 4"),
+    ("[agent]\nwatch_loops = false", "", "only be switched on"),
+    ("[agent]\njudge_after = 0", "[agent]\njudge_after = 30", "only come sooner than 30"),
+    ("[agent]\njudge_after = 31", "[agent]\njudge_after = 30", "only come sooner than 30"),
+    ('[agent]\nmemory_files = ["settings.toml"]', "", "only name .md and .txt files"),
+    ('[agent]\nmemory_files = [".env"]', "", "only name .md and .txt files"),
+]
+
+
+@pytest.mark.parametrize(("project", "own", "why"), WIDENING)
+def test_what_would_loosen_is_ignored_and_told(
+    place: Place, project: str, own: str, why: str
+) -> None:
+    found = place.found(project, own)
+    assert found.settings == parse(own)
+    [told] = found.told
+    assert why in told
+    assert f"{place.file}, line 2: " in told
+    assert not any(
+        place.file == Path(at.place) for row in list_effective_settings(found) for at in row.origins
+    )
+
+
+@pytest.mark.parametrize(
+    ("project", "own", "key", "value"),
+    [
+        (
+            '[permissions]\nmode = "plan"',
+            '[permissions]\nmode = "free"',
+            "permissions.mode",
+            "plan",
+        ),
+        ("[permissions]\nnetwork = false", "[permissions]\nnetwork = true", None, False),
+        ("[agent]\nmax_turns = 5", "", "agent.max_turns", 5),
+        ("[agent]\nwatch_loops = true", "[agent]\nwatch_loops = false", "agent.watch_loops", True),
+        ("[agent]\njudge_after = 30", "", "agent.judge_after", 30),
+        ("[agent]\njudge_after = 9", "[agent]\njudge_after = 30", "agent.judge_after", 9),
+        ('language = "zh"', "", "language", "zh"),
+        ("[context]\nkeep_reads = 9", "[context]\nkeep_reads = 3", "context.keep_reads", 9),
+        ('[context]\nsummarise = ["run_shell_command"]', "", None, ["run_shell_command"]),
+    ],
+)
+def test_what_tightens_or_widens_nothing_counts_instead(
+    place: Place, project: str, own: str, key: str | None, value: object
+) -> None:
+    found = place.found(project, own)
+    [row] = [
+        row
+        for row in list_effective_settings(found)
+        if (str(place.file),) == tuple(o.place for o in row.origins)
+    ]
+    assert row.value == value
+    assert key in (None, row.key)
+    assert found.told == ()
+
+
+def test_rules_that_deny_and_names_of_memory_files_are_added(place: Place) -> None:
+    found = place.found(
+        '[permissions]\ndeny = ["git push *"]\n[agent]\nmemory_files = ["TEAM.md", "AGENTS.md"]',
+        '\n[permissions]\ndeny = ["rm *"]',
+    )
+    assert found.settings.permissions.deny == ("rm *", "git push *")
+    names = ("AGENTS.md", "GEMINI.md", "CLAUDE.md", "TEAM.md")
+    assert found.settings.agent.memory_files == names
+    by_key = {row.key: row for row in list_effective_settings(found)}
+    assert by_key["permissions.deny"].origins == (
+        SettingSource(str(place.own), 3),
+        SettingSource(str(place.file), 2),
+    )
+
+
+def test_a_project_cannot_take_the_persons_memory_away(place: Place) -> None:
+    found = place.found("[agent]\nmemory_files = []\n[permissions]\ndeny = []", "")
+    assert found.settings == Settings()
+
+
+def test_an_ask_rule_of_a_project_stands_apart_and_never_turns_a_no_into_a_question(
+    place: Place,
+) -> None:
+    found = place.found(
+        '[permissions]\nask = ["ls *", "rm *"]',
+        '[permissions]\nmode = "plan"\nask = ["cat *"]\nallow = ["ls *"]',
+    )
+    own = found.settings.permissions
+    assert (own.ask, found.project_ask) == (("cat *",), ("ls *", "rm *"))
+    both = tightened(
+        command_rules(own.deny, own.ask, own.allow, own.mode), command_rules(ask=found.project_ask)
+    )
+    assert judge("rm x", both).decision == "deny"
+    assert judge("ls x", both).decision == "ask"
+    [row] = [row for row in list_effective_settings(found) if row.key == "permissions.ask"]
+    assert row.value == ["cat *", "ls *", "rm *"]
+    assert [at.place for at in row.origins] == [str(place.own), str(place.file)]
+
+
+def see_hooks(place: Place) -> None:
+    found = place.found()
+    approve_hooks(found.root, digest_hooks(found.unapproved_hooks), place.home)
+
+
+def test_hooks_of_a_project_stand_apart_from_the_persons(place: Place) -> None:
+    place.found(HOOK, '[[hooks]]\nevent = "SessionEnd"\ncommand = "mine"\n')
+    see_hooks(place)
+    found = place.found()
+    assert found.settings.hooks == (HookCommand(event="SessionEnd", command="mine"),)
+    assert found.project_hooks == (HookCommand(event="BeforeTool", command="./check --all"),)
+    [row] = [row for row in list_effective_settings(found) if row.key == "hooks"]
+    assert [hook["command"] for hook in row.value] == ["mine", "./check --all"]
+
+
+def test_hooks_that_nobody_was_shown_do_not_run_though_the_folder_is_trusted(place: Place) -> None:
+    found = place.found(HOOK)
+    assert (found.project_hooks, len(found.unapproved_hooks)) == ((), 1)
+    assert "`recollect trust` shows them" in found.told[0]
+    see_hooks(place)
+    assert len(place.found().project_hooks) == 1
+    assert not place.found().told
+    for changed in (HOOK.replace("--all", "--none"), HOOK + HOOK, HOOK + "timeout = 1\n"):
+        assert place.found(changed).project_hooks == ()
+    assert len(place.found(HOOK).project_hooks) == 1
+
+
+def test_who_trusts_a_project_no_longer_has_to_see_its_hooks_again(place: Place) -> None:
+    place.found(HOOK)
+    see_hooks(place)
+    distrust_folder(place.project, place.home)
+    trust_folder(place.project, place.home)
+    assert place.found().project_hooks == ()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of files")
+def test_hooks_that_other_people_can_write_are_refused(place: Place) -> None:
+    place.found(HOOK)
+    place.file.chmod(0o666)
+    with pytest.raises(BadSettings, match="other people can write to it"):
+        place.found()
+    place.file.write_text("[agent]\nmax_turns = 3")
+    assert place.found().settings.agent.max_turns == 3
+
+
+# --- what a project may not set -----------------------------------------------------------------
+
+MAY = {
+    "language",
+    "hooks",
+    *(f"permissions.{name}" for name in ("mode", "allow", "ask", "deny", "network")),
+    *(f"agent.{name}" for name in ("max_turns", "watch_loops", "judge_after", "memory_files")),
+    *(f"context.{name}" for name in ContextSettings.__struct_fields__),
+}
+_TABLES: dict[str, type[msgspec.Struct]] = {
+    "": Settings,
+    **{f"{name}.": section for name, section in SETTINGS_SECTIONS.items()},
+}
+MAY_NOT = sorted(
+    {
+        before + name
+        for before, section in _TABLES.items()
+        for name in section.__struct_fields__
+        if name not in SETTINGS_SECTIONS and before + name not in (MAY | {"models"})
+    }
+)
+
+
+def _line(key: str) -> str:
+    """The default of a setting as it would stand in a file: harmless, and refused all the same."""
+    section, _, name = key.rpartition(".")
+    table = _TABLES[f"{section}." if section else ""]
+    value = getattr(table(), name)
+    value = {"temperature": 1.0, "top_p": 1.0, "max_output": 5, "seed": 1}.get(name, value)
+    text = "{}" if value == {} else msgspec.json.encode(value).decode()
+    return f"{key} = {text}"
+
+
+@pytest.mark.parametrize("key", MAY_NOT)
+def test_what_could_send_the_conversation_elsewhere_is_refused_with_the_right_place(
+    place: Place, key: str
+) -> None:
+    with pytest.raises(BadSettings) as caught:
+        place.found("# ours\n" + _line(key))
+    said = str(caught.value)
+    assert f"line 2, `{key}` is not a project's to set; put it into {place.own}" in said
+    assert str(place.file) in said
+
+
+def test_the_refused_keys_are_these_sections_and_no_key_is_forgotten() -> None:
+    whole = {"generation", "routing", "transport"}
+    apart = {"model", "mirror", "autosave_seconds", "agent.editor", "agent.telemetry"}
+    assert {key for key in MAY_NOT if key.partition(".")[0] not in whole} == apart
+    assert "url" in CustomModel.__struct_fields__
+
+
+def test_a_model_of_a_projects_own_is_refused(place: Place) -> None:
+    with pytest.raises(BadSettings, match=r"`models\.x\.url` is not a project's to set"):
+        place.found('[models.x]\nurl = "https://collector.example/v1"')
+
+
+# --- properties ---------------------------------------------------------------------------------
+
+_MODES = ("plan", "ask", "edit", "free")
+_texts = st.lists(st.sampled_from(["rm *", "ls *", "git push *"]), max_size=3, unique=True)
+_permissions = st.fixed_dictionaries(
+    {},
+    optional={
+        "mode": st.sampled_from(_MODES),
+        "allow": _texts,
+        "ask": _texts,
+        "deny": _texts,
+        "network": st.booleans(),
+    },
+)
+_agent = st.fixed_dictionaries(
+    {},
+    optional={
+        "max_turns": st.integers(1, 200),
+        "watch_loops": st.booleans(),
+        "judge_after": st.integers(0, 50),
+    },
+)
+_files = st.tuples(_permissions, _agent)
+
+
+def _toml(permissions: dict[str, object], agent: dict[str, object]) -> str:
+    def table(name: str, values: dict[str, object]) -> str:
+        lines = (f"{key} = {msgspec.json.encode(value).decode()}" for key, value in values.items())
+        return "\n".join([f"[{name}]", *lines, ""])
+
+    return table("permissions", permissions) + table("agent", agent)
+
+
+@given(own=_files, project=_files)
+def test_nothing_that_a_project_says_loosens_anything(
+    tmp_path_factory: pytest.TempPathFactory,
+    own: tuple[dict[str, object], dict[str, object]],
+    project: tuple[dict[str, object], dict[str, object]],
+) -> None:
+    place = Place(tmp_path_factory.mktemp("tighten"))
+    found = place.found(_toml(*project), _toml(*own))
+    mine, both = parse(_toml(*own)), found.settings
+    assert _MODES.index(both.permissions.mode) <= _MODES.index(mine.permissions.mode)
+    assert both.permissions.allow == mine.permissions.allow
+    assert both.permissions.ask == mine.permissions.ask
+    assert set(both.permissions.deny) >= set(mine.permissions.deny)
+    assert both.permissions.network <= mine.permissions.network
+    assert both.agent.max_turns <= mine.agent.max_turns
+    assert both.agent.watch_loops >= mine.agent.watch_loops
+    assert (both.agent.judge_after or 1_000) <= (mine.agent.judge_after or 1_000)
+    rest = {"permissions": mine.permissions, "agent": mine.agent}
+    assert msgspec.structs.replace(both, **rest) == mine
+
+
+# --- sections as the values that the code uses --------------------------------------------------
+
+
+def test_the_default_context_is_the_default_of_the_rules_and_of_the_budget() -> None:
+    assert elision_rules(Settings()) == Rules()
+    for model in ("", "gpt-5", "gemini-2.5-pro", "claude-sonnet-5"):
+        assert budget_for(profile_of(model), ContextSettings()) == Budget.of(model)
+
+
+def test_every_number_of_the_rules_is_a_setting_and_takes_effect() -> None:
+    numbers = [f.name for f in msgspec.structs.fields(Rules) if isinstance(f.default, int)]
+    assert set(numbers) <= set(ContextSettings.__struct_fields__)
+    for name in numbers:
+        text = f"[context]\n{name} = 1234"
+        expected = 1_234_000 if name.endswith("_age") else 1_234
+        assert getattr(elision_rules(parse(text)), name) == expected
+    assert elision_rules(parse("language = 'zh'"), "/root").root == "/root"
+    assert elision_rules(parse("language = 'zh'")).language == "zh"
+
+
+@given(st.integers(0, 100_000_000), st.integers(0, 100_000_000), st.sampled_from(["", "gpt-5"]))
+def test_a_budget_never_exceeds_the_window_and_its_parts_are_in_order(
+    threshold: int, target: int, model: str
+) -> None:
+    given = ContextSettings(threshold=threshold, target=target)
+    budget = budget_for(profile_of(model), given)
+    assert 0 <= budget.target <= budget.threshold < budget.window
+    assert budget.window == Budget.of(model).window
+    if threshold and threshold < budget.window * 9 // 10:
+        assert budget.threshold == threshold
+    smaller = budget_for(profile_of(model), given, learnt=4_096)
+    assert (smaller.window, smaller.threshold < 4_096) == (4_096, True)

@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from recollect.workspace.ignore_files import (
+    IgnoreLevel,
+    IgnoreRules,
+    is_ignored,
+    parse_ignore_file,
+    read_ignore_rules,
+)
+
+NAMES = ["a", "b", "ab", "a.log", "-", "a b"]
+PATHS = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3).map("/".join)
+PATTERN = st.one_of(
+    st.text(alphabet="ab*?/!.[]^-\\ #", min_size=1, max_size=8),
+    st.lists(
+        st.sampled_from(["a", "b", "**", "*", "a*", "?b", "[ab]", "[!a]", "[^a]", ""]),
+        min_size=1,
+        max_size=4,
+    ).map("/".join),
+    st.sampled_from(["!a", "!b/", "a/", "*.log", "/a", "a/**", "**/b", "a/**/b", "\\!a", "a\\ "]),
+)
+
+
+def ours(text: str, path: str) -> bool:
+    """Whether a path is ignored by one file at the top, asked from folder to folder."""
+    rules = IgnoreRules(Path("/"), levels=(IgnoreLevel(0, parse_ignore_file(text)),))
+    names = path.split("/")
+    return any(
+        rules.ignores(names[:depth], folder=depth < len(names))
+        for depth in range(1, len(names) + 1)
+    )
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("repository")
+    subprocess.run(["git", "init", "--quiet"], cwd=folder, check=True)
+    return folder
+
+
+def gits(repository: Path, text: str, paths: list[str]) -> list[bool]:
+    (repository / ".gitignore").write_text(text, encoding="utf-8")
+    asked = subprocess.run(
+        ["git", "-c", "core.excludesFile=", "check-ignore", "--no-index", "-z", "--stdin"],
+        cwd=repository,
+        input="\0".join(paths).encode(),
+        capture_output=True,
+        env=os.environ | {"GIT_CONFIG_NOSYSTEM": "1"},
+    )
+    assert asked.returncode in (0, 1), asked.stderr
+    ignored = set(asked.stdout.decode().split("\0"))
+    return [path in ignored for path in paths]
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(PATTERN, min_size=1, max_size=4), st.lists(PATHS, min_size=1, max_size=8))
+def test_patterns_mean_what_git_says(
+    repository: Path, patterns: list[str], paths: list[str]
+) -> None:
+    text = "\n".join(patterns) + "\n"
+    assert [ours(text, path) for path in paths] == gits(repository, text, paths)
+
+
+def walked(repository: Path, path: str) -> bool:
+    """The same, with the ignore files of every folder on the way."""
+    names, ignoring = path.split("/"), IgnoreRules(repository)
+    for depth in range(len(names)):
+        ignoring = ignoring.enter_folder(names[:depth])
+        if ignoring.ignores(names[: depth + 1], folder=depth + 1 < len(names)):
+            return True
+    return False
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(PATTERN, max_size=3), st.lists(PATTERN, max_size=3), st.lists(PATHS, min_size=1))
+def test_nested_files_mean_what_git_says(
+    repository: Path, above: list[str], below: list[str], paths: list[str]
+) -> None:
+    nested = repository / "a" / ".gitignore"
+    nested.parent.mkdir(exist_ok=True)
+    nested.write_text("\n".join(below), encoding="utf-8")
+    # a is a folder here, and git looks: asking for it as a file is no question
+    asked = [path for path in paths if path != "a"] or ["b"]
+    try:
+        decided = gits(repository, "\n".join(above), asked)
+        assert [walked(repository, path) for path in asked] == decided
+    finally:
+        nested.unlink()
+        nested.parent.rmdir()
+
+
+def test_a_nested_file_decides_over_the_one_above(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "sub").mkdir()
+    (tmp_path / ".gitignore").write_text("*.log\n/sub/b\n", encoding="utf-8")
+    (tmp_path / "sub" / ".gitignore").write_text("!keep.log\n/a\n", encoding="utf-8")
+    ignoring, names = read_ignore_rules(tmp_path / "sub")
+    assert names == ["sub"]
+    decided = {
+        name: ignoring.ignores(("sub", name), folder=False)
+        for name in ("x.log", "keep.log", "a", "b", "c")
+    }
+    assert decided == {"x.log": True, "keep.log": False, "a": True, "b": True, "c": False}
+
+
+def test_other_ignore_files_count_when_the_setting_names_them(tmp_path: Path) -> None:
+    (tmp_path / ".geminiignore").write_text("secret", encoding="utf-8")
+    with_it, _ = read_ignore_rules(tmp_path)
+    without, _ = read_ignore_rules(tmp_path, (".gitignore",))
+    assert with_it.ignores(["secret"], folder=False)
+    assert not without.ignores(["secret"], folder=False)
+
+
+def test_an_ignore_file_that_is_a_link_out_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("*", encoding="utf-8")
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / ".gitignore").symlink_to(tmp_path / "other")
+    ignoring, _ = read_ignore_rules(tmp_path / "root")
+    assert not ignoring.ignores(["a"], folder=False)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["*a" * 200 + "b", "**/" * 150 + "b", "*?" * 200 + "b", "[a" * 200, "*[a]" * 100 + "b"],
+)
+def test_no_pattern_takes_long_on_any_name(pattern: str) -> None:
+    rules = IgnoreRules(Path("/"), levels=(IgnoreLevel(0, parse_ignore_file(f"{pattern}\n" * 20)),))
+    began = time.perf_counter()
+    for _ in range(20):
+        rules.ignores(["a" * 255] * 16, folder=False)
+    assert time.perf_counter() - began < 2
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_an_ignore_file(text: str) -> None:
+    rules = IgnoreRules(Path("/"), levels=(IgnoreLevel(0, parse_ignore_file(text)),))
+    assert rules.ignores(["a", "b"], folder=True) in (True, False)
+
+
+def test_comments_spaces_and_endings_are_read_as_git_reads_them() -> None:
+    levels = [
+        IgnoreLevel(0, parse_ignore_file("\ufeff# note\r\n\r\nfoo  \r\n\\#real\nwith\\ \nend\\!\n"))
+    ]
+    names = ("foo", "#real", "with ", "end!", "# note")
+    assert [is_ignored([name], levels) for name in names] == [True, True, True, True, False]
+
+
+def test_a_deeper_ignore_file_has_the_last_word() -> None:
+    levels = [
+        IgnoreLevel(0, parse_ignore_file("*.log")),
+        IgnoreLevel(1, parse_ignore_file("!keep.log")),
+    ]
+    assert is_ignored(["sub", "other.log"], levels)
+    assert not is_ignored(["sub", "keep.log"], levels)
+
+
+def test_many_names_are_one_expression() -> None:
+    text = "\n".join(f"name_{number}" for number in range(500))
+    assert len(parse_ignore_file(text)) == 1
+    assert len(parse_ignore_file(f"{text}\n!x\ny/\nz")) == 4
+    assert is_ignored(["a", "name_499"], [IgnoreLevel(0, parse_ignore_file(text))])
+    assert not is_ignored(["a", "name_500"], [IgnoreLevel(0, parse_ignore_file(text))])
