@@ -21,7 +21,7 @@ from recollect.agent.asking import Conversation
 from recollect.agent.loop import Agent
 from recollect.agent.progress import Finished
 from recollect.codecs.wire import Delta, Prompt
-from recollect.compaction.proposing import Budget
+from recollect.compaction.proposal import Budget
 from recollect.entries import Message, Text, ToolCall
 from recollect.models.choosing import look_up
 from recollect.models.client import HttpModel

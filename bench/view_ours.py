@@ -25,9 +25,9 @@ from recollect.entries import (
     json_text,
 )
 from recollect.transcripts.converting import read_foreign
-from recollect.view import uses
+from recollect.view import tool_uses
 from recollect.view.curation import is_spoken
-from recollect.view.rules import Plan, Rules, plan
+from recollect.view.elision_rules import ElisionPlan, ElisionRules, plan_elisions
 from recollect.view.view import View
 
 _BETWEEN = 20_000  # milliseconds from one message to the next
@@ -66,14 +66,14 @@ def _entries(bodies: Iterable[Message], start: int = 0) -> list[Entry]:
     ]
 
 
-def _edits(found: Plan, view: View, now: int) -> list[Entry]:
+def _edits(found: ElisionPlan, view: View, now: int) -> list[Entry]:
     """As a store would write them."""
     return [Entry(f"e{view.n + i:031x}", None, now, edit) for i, edit in enumerate(found.edits)]
 
 
 def _forget() -> None:
     """What rules remember of calls they have seen; the first round must not help the second."""
-    for module in (uses, toolkinds):
+    for module in (tool_uses, toolkinds):
         for thing in vars(module).values():
             if hasattr(thing, "cache_clear"):
                 thing.cache_clear()
@@ -86,13 +86,13 @@ async def ready(
     `working` session what the rules propose is appended."""
     entries = _entries(messages(n, working=working))
     now = entries[-1].time
-    proposed = Plan()
+    proposed = ElisionPlan()
 
     async def work() -> int:
         nonlocal proposed
         _forget()
         view = View.fold(entries)
-        proposed = plan(view, now)
+        proposed = plan_elisions(view, now)
         if working:
             view = view.append(*_edits(proposed, view, now))
         return view.tokens and len(view.items) if counted else len(view.messages)
@@ -146,7 +146,7 @@ async def saving(_: Path, path: str) -> dict[str, Any]:
     entries = _told(file)
     whole = View.fold(entries)
     now = entries[-1].time
-    proposed = plan(whole, now, Rules(min_saving=1))
+    proposed = plan_elisions(whole, now, ElisionRules(min_saving=1))
     at_end = whole.append(*_edits(proposed, whole, now))
     _recall(whole, at_end)
     by_turn, turns = View.fold(), 0
@@ -155,7 +155,7 @@ async def saving(_: Path, path: str) -> dict[str, Any]:
         by_turn = by_turn.append(entry)
         if isinstance(entry.body, Message) and is_spoken(entry.body):
             turns += 1
-            more = _edits(plan(by_turn, entry.time), by_turn, entry.time)
+            more = _edits(plan_elisions(by_turn, entry.time), by_turn, entry.time)
             by_turn, edits = by_turn.append(*more), [*edits, *more]
     _recall(whole, by_turn)
     return {

@@ -28,8 +28,8 @@ from recollect.resuming import WINDOW, needed, resume
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import call, model, result, user
 from recollect.tokens import Counter
-from recollect.view.rules import Rules, plan
-from recollect.view.trace import categories, left_out
+from recollect.view.elision_rules import ElisionRules, plan_elisions
+from recollect.view.omissions import count_by_category, find_omissions
 from recollect.view.view import View
 from tests.view.logs import logs, name
 
@@ -148,7 +148,7 @@ def test_viewing_changes_nothing_in_the_store(tmp_path: Path) -> None:
             before = facts()
             for at in (None, name(100), name(399)):
                 view = await resume(store, session, at=at)
-                plan(view, 10**12, Rules(min_saving=1))
+                plan_elisions(view, 10**12, ElisionRules(min_saving=1))
                 assert view.items
                 view.append(Entry("x" * 32, None, 0, user("only in sight")))
             assert facts() == before
@@ -185,7 +185,7 @@ def test_what_was_counted_once_is_not_counted_by_another_process(tmp_path: Path)
         async with open_store(tmp_path / "s.db") as store:
             after = await resume(store, session, counter=second.counter)
             assert [item.tokens for item in after.items] == tokens
-            assert left_out(after) == left_out(before)
+            assert find_omissions(after) == find_omissions(before)
             assert second.texts == []
             head = (await store.session(session)).head
             await store.append(session, [user("one more thing")], parent=head)
@@ -215,18 +215,20 @@ def test_rules_count_only_what_they_would_say_instead(tmp_path: Path) -> None:
         return [user("go on"), model("I look", c), Message(role="user", parts=(answer,))]
 
     async def story() -> None:
-        rules = Rules(min_saving=1)
+        rules = ElisionRules(min_saving=1)
         told = [message for number in range(9) for message in batch(number)]
         log = [Entry(name(i), None, i, message) for i, message in enumerate(told)]
         first, second = Counting(), Counting()
         async with open_store(tmp_path / "s.db") as store:
             session = await filled(store, log)
-            planned = plan(await resume(store, session, counter=first.counter), 10**12, rules)
+            planned = plan_elisions(
+                await resume(store, session, counter=first.counter), 10**12, rules
+            )
             assert planned.edits
         async with open_store(tmp_path / "s.db") as store:
             view = await resume(store, session, counter=second.counter)
-            assert plan(view, 10**12, rules) == planned
-            assert categories(view)["results"] > 900
+            assert plan_elisions(view, 10**12, rules) == planned
+            assert count_by_category(view)["results"] > 900
         assert not [text for text in second.texts if " in read " in text]
 
     asyncio.run(story())

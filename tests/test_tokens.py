@@ -8,14 +8,14 @@ from recollect import tokens
 from recollect.entries import FileRef, InlineData, Message, Text, Thought, ToolCall, ToolResult
 from recollect.tokens import (
     ESTIMATE,
-    PDF,
+    PDF_TOKENS,
     PROFILES,
     Calibration,
     counter_for,
-    estimate,
-    is_known,
-    limit_in,
-    profile_of,
+    estimate_tokens,
+    find_profile,
+    find_token_limit,
+    is_known_model,
 )
 
 
@@ -36,13 +36,13 @@ from recollect.tokens import (
     ],
 )
 def test_the_longest_prefix_of_a_models_name_tells_its_window(model: str, window: int) -> None:
-    assert profile_of(model).window == window
-    assert is_known(model) == (model not in ("nobody-knows-this", ""))
+    assert find_profile(model).window == window
+    assert is_known_model(model) == (model not in ("nobody-knows-this", ""))
 
 
 def test_compaction_begins_at_a_fifth_of_large_windows_and_seven_tenths_of_small_ones() -> None:
-    assert profile_of("gemini-2.5-pro").threshold == 209_715
-    assert profile_of("gpt-4o").threshold == 89_600
+    assert find_profile("gemini-2.5-pro").threshold == 209_715
+    assert find_profile("gpt-4o").threshold == 89_600
 
 
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda p: p.prefix)
@@ -65,14 +65,14 @@ def test_exact_counts_are_those_of_the_vocabulary() -> None:
 def test_an_estimate_is_a_quarter_for_ascii_and_more_for_the_rest(text: str) -> None:
     plain = sum(c.isascii() for c in text)
     expected = plain * 0.25 + (len(text) - plain) * 1.5
-    assert expected <= estimate(text) < expected + 1
+    assert expected <= estimate_tokens(text) < expected + 1
 
 
 def test_media_are_counted_by_what_they_are() -> None:
     image = InlineData(mime="image/png", data=b"\0" * 5_000_000)
     assert ESTIMATE.part(image) == 3_000
     assert counter_for("gemini-2.5-pro").part(image) == 258
-    assert ESTIMATE.part(InlineData(mime="application/pdf", data=b"x")) == PDF
+    assert ESTIMATE.part(InlineData(mime="application/pdf", data=b"x")) == PDF_TOKENS
     assert ESTIMATE.part(FileRef(mime="image/png", uri="file:///a.png")) < 3_100
 
 
@@ -120,7 +120,7 @@ def test_calibration_learns_the_truth_and_shows_its_error() -> None:
     ],
 )
 def test_a_limit_that_an_error_names_is_understood(error: str, limit: int | None) -> None:
-    assert limit_in(error) == limit
+    assert find_token_limit(error) == limit
 
 
 def test_no_text_is_counted_twice_in_a_process() -> None:
@@ -130,18 +130,18 @@ def test_no_text_is_counted_twice_in_a_process() -> None:
         counted.append(text)
         return len(text)
 
-    remembered = tokens.Remembered(count)
+    remembered = tokens.CountCache(count)
     assert [remembered(text) for text in ("one", "three", "one", "", "")] == [3, 5, 3, 0, 0]
     assert counted == ["one", "three", ""]
 
 
 def test_what_is_remembered_of_texts_is_bounded() -> None:
-    remembered = tokens.Remembered(len)
-    large = "x" * (tokens.REMEMBERED // 4)
+    remembered = tokens.CountCache(len)
+    large = "x" * (tokens.MAX_CACHED_CHARACTERS // 4)
     for number in range(20):
         assert remembered(f"{number}{large}") > len(large)
-    assert remembered.size <= tokens.REMEMBERED
-    assert remembered("y" * (tokens.REMEMBERED * 2)) == tokens.REMEMBERED * 2
+    assert remembered.size <= tokens.MAX_CACHED_CHARACTERS
+    assert remembered("y" * (tokens.MAX_CACHED_CHARACTERS * 2)) == tokens.MAX_CACHED_CHARACTERS * 2
     assert remembered("z") == 1
     assert remembered.size < 1_000
 
@@ -162,5 +162,5 @@ def test_what_is_remembered_of_texts_is_bounded() -> None:
 def test_what_was_asked_for_is_read_from_the_error_too(
     said: str, limit: int, asked: int | None
 ) -> None:
-    assert tokens.limit_in(said) == limit
-    assert tokens.asked_in(said, limit) == asked
+    assert tokens.find_token_limit(said) == limit
+    assert tokens.find_requested_tokens(said, limit) == asked

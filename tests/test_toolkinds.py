@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from recollect.toolkinds import (
     PathRange,
-    command_of,
-    kind_of,
-    kind_of_call,
-    normal_path,
-    patched_paths,
-    paths_of,
-    usual_path,
+    classify_call,
+    classify_tool,
+    find_command,
+    find_patched_paths,
+    normalize_path,
+    parse_paths,
+    parse_usual_path,
 )
 from tests.strategies import json_values, text
 
@@ -52,14 +52,14 @@ from tests.strategies import json_values, text
     ],
 )
 def test_the_same_tool_is_recognised_under_the_names_of_many_agents(name: str, kind: str) -> None:
-    assert kind_of(name) == kind
+    assert classify_tool(name) == kind
 
 
 def test_a_tool_that_does_several_things_says_which_in_its_arguments() -> None:
     name = "str_replace_based_edit_tool"
-    assert kind_of_call(name, {"command": "view", "path": "a.py"}) == "read"
-    assert kind_of_call(name, {"command": "create", "path": "a.py"}) == "write"
-    assert kind_of_call("Bash", {"command": "view"}) == "shell"
+    assert classify_call(name, {"command": "view", "path": "a.py"}) == "read"
+    assert classify_call(name, {"command": "create", "path": "a.py"}) == "write"
+    assert classify_call("Bash", {"command": "view"}) == "shell"
 
 
 @pytest.mark.parametrize(
@@ -89,33 +89,33 @@ def test_a_tool_that_does_several_things_says_which_in_its_arguments() -> None:
 def test_the_files_a_read_names_are_found_in_every_shape_that_agents_use(
     arguments: object, paths: list[tuple[object, ...]]
 ) -> None:
-    assert [tuple(found) for found in paths_of(json.dumps(arguments))] == [
+    assert [tuple(found) for found in parse_paths(json.dumps(arguments))] == [
         (*path, *(None,) * (3 - len(path))) for path in paths
     ]
 
 
 @pytest.mark.parametrize("arguments", ["", "null", "[1]", '"a.py"', '{"path": "a.py"', "{" * 9999])
 def test_arguments_that_cannot_be_read_name_no_file(arguments: str) -> None:
-    assert paths_of(arguments) == ()
+    assert parse_paths(arguments) == ()
 
 
 @given(text | json_values.map(json.dumps))
 def test_any_arguments_give_paths_or_nothing(arguments: str) -> None:
-    for found in paths_of(arguments):
+    for found in parse_paths(arguments):
         assert isinstance(found, PathRange)
         assert found.path
 
 
 def test_a_patch_names_the_files_it_changes() -> None:
     patch = "*** Begin Patch\n*** Update File: a/b.py\n@@\n-x\n+y\n*** Add File: c.py\n+z\n"
-    assert patched_paths({"input": patch}) == ("a/b.py", "c.py")
+    assert find_patched_paths({"input": patch}) == ("a/b.py", "c.py")
 
 
 def test_a_command_may_be_a_text_or_a_list() -> None:
-    assert command_of({"command": "ls -l"}) == "ls -l"
-    assert command_of({"command": ["bash", "-lc", "ls -l"]}) == "ls -l"
-    assert command_of({"cmd": ["ls", "-l"]}) == "ls -l"
-    assert command_of({"command": 3}) == ""
+    assert find_command({"command": "ls -l"}) == "ls -l"
+    assert find_command({"command": ["bash", "-lc", "ls -l"]}) == "ls -l"
+    assert find_command({"cmd": ["ls", "-l"]}) == "ls -l"
+    assert find_command({"command": 3}) == ""
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_a_command_may_be_a_text_or_a_list() -> None:
     ],
 )
 def test_the_names_of_one_file_become_one_name(path: str, normal: str) -> None:
-    assert normal_path(path, "/p") == normal
+    assert normalize_path(path, "/p") == normal
 
 
 _PIECES = st.sampled_from(
@@ -151,16 +151,16 @@ def test_the_short_way_to_a_path_leads_where_the_long_one_does(
     key: str, path: str, root: str, ascii_only: bool
 ) -> None:
     arguments = json.dumps({key: path, "limit": 3}, ensure_ascii=ascii_only)
-    short = usual_path(arguments, root)
-    assert not short or [short] == [normal_path(f.path, root) for f in paths_of(arguments)]
+    short = parse_usual_path(arguments, root)
+    assert not short or [short] == [normalize_path(f.path, root) for f in parse_paths(arguments)]
 
 
 def test_the_short_way_is_taken_by_the_reads_that_most_agents_make() -> None:
-    assert usual_path('{"file_path":"/p/src/a.py","offset":3}', "/p") == "src/a.py"
-    assert usual_path('{"path": "./a.py"}', "") == "a.py"
+    assert parse_usual_path('{"file_path":"/p/src/a.py","offset":3}', "/p") == "src/a.py"
+    assert parse_usual_path('{"path": "./a.py"}', "") == "a.py"
 
 
 @given(text, text)
 def test_a_normal_path_stays_as_it_is(path: str, root: str) -> None:
-    once = normal_path(path, root)
-    assert normal_path(once, "") == once
+    once = normalize_path(path, root)
+    assert normalize_path(once, "") == once

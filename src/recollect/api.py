@@ -12,8 +12,8 @@ from recollect.codecs.wire import (
     Prompt,
 )
 from recollect.compaction.budget import Budget
-from recollect.compaction.fitting import fit
-from recollect.compaction.proposing import propose
+from recollect.compaction.proposal import propose_compaction
+from recollect.compaction.view_reduction import fit_view
 from recollect.entries import (
     Entry,
     FileRef,
@@ -47,9 +47,9 @@ from recollect.tools.contract import (
     ToolFailed,
     tool,
 )
-from recollect.view.rules import (
-    Rules,
-    plan,
+from recollect.view.elision_rules import (
+    ElisionRules,
+    plan_elisions,
 )
 from recollect.view.view import View
 

@@ -18,7 +18,7 @@ from recollect.entries import Usage
 from recollect.settings import GenerationDefaults, ModelPrice
 
 OTHER_WEIGHT = 1.5  # tokens for a character beyond ASCII, when nothing better is known
-IMAGE = 3_000
+IMAGE_TOKENS = 3_000
 LARGE_WINDOW = 1_000_000
 UNKNOWN_WINDOW = 32_768  # safe for what people run at home; a setting names another
 # How thinking is switched off: a field of the request, or words in the user's messages.
@@ -31,7 +31,7 @@ _IMAGES = ("image/",)
 _CLAUDE = ("image/", "application/pdf", "text/plain")
 _GEMINI = ("image/", "audio/", "video/", "application/pdf", "text/")
 _OPENAI = ("image/", "application/pdf")
-EMBEDDED = "smollm2-135m"
+EMBEDDED_MODEL = "smollm2-135m"
 
 
 class Profile(msgspec.Struct, frozen=True):
@@ -41,7 +41,7 @@ class Profile(msgspec.Struct, frozen=True):
     window: int
     vocabulary: str = ""  # splintr's name for it; none when it is not public
     other: float = OTHER_WEIGHT  # tokens for a character beyond ASCII, when estimated
-    image: int = IMAGE
+    image: int = IMAGE_TOKENS
     endpoint: str = ""  # where a bare name is asked; none: only as `endpoint/name`
     output: int = 8_192  # tokens that a reply may have
     tools: Literal["native", "text"] = "native"
@@ -74,7 +74,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     headers: tuple[tuple[str, str], ...] = ()
     default: str = ""  # the model that is asked when nobody names one
     think_switch: ThinkSwitch = ""  # instead of the profile's, for models that have one
-    also: tuple[str, ...] = ()  # other names for it
+    aliases: tuple[str, ...] = ()  # other names for it
 
 
 def _gemini(
@@ -154,7 +154,7 @@ def _llama(prefix: str, window: int, vocabulary: str = "llama3") -> Profile:
     return Profile(prefix, window, vocabulary, output=min(window, 8_192))
 
 
-UNKNOWN = Profile("", UNKNOWN_WINDOW, media=_IMAGES)
+UNKNOWN_PROFILE = Profile("", UNKNOWN_WINDOW, media=_IMAGES)
 PROFILES = (
     _gemini("gemini-1.5-pro", 2_097_152, 8_192),
     _gemini("gemini-1.5", output=8_192),
@@ -246,7 +246,7 @@ ENDPOINTS = (
         url="https://generativelanguage.googleapis.com",
         keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         default="gemini-flash-latest",
-        also=("google",),
+        aliases=("google",),
     ),
     Endpoint(
         name="openai",
@@ -277,7 +277,7 @@ ENDPOINTS = (
         keys=("DASHSCOPE_API_KEY",),
         default="qwen-plus",
         think_switch="enable_thinking",
-        also=("qwen", "alibaba"),
+        aliases=("qwen", "alibaba"),
     ),
     Endpoint(
         name="zhipu",
@@ -292,7 +292,7 @@ ENDPOINTS = (
         url="https://api.z.ai/api/paas/v4",
         keys=("ZAI_API_KEY",),
         default="glm-4.6",
-        also=("z-ai",),
+        aliases=("z-ai",),
     ),
     Endpoint(
         name="moonshot",
@@ -327,7 +327,7 @@ ENDPOINTS = (
         wire="openai",
         url="",
         headers=(("connection", "close"),),
-        default=EMBEDDED,
+        default=EMBEDDED_MODEL,
     ),
 )
 
@@ -361,20 +361,20 @@ _DATED = r"-20\d\d-?\d\d-?\d\d$"
 
 
 @lru_cache(256)
-def profile_of(model: str) -> Profile:
+def find_profile(model: str) -> Profile:
     """By the longest prefix; `openai/gpt-4o` and `models/gemini-2.5-pro` are looked through."""
     name = model.lower().rsplit("/", 1)[-1].strip()
     fitting = [profile for profile in PROFILES if name.startswith(profile.prefix)]
-    profile = max(fitting, key=lambda profile: len(profile.prefix), default=UNKNOWN)
+    profile = max(fitting, key=lambda profile: len(profile.prefix), default=UNKNOWN_PROFILE)
     price = PRICES.get(re.sub(_DATED, "", name) if "-20" in name else name)
     return msgspec.structs.replace(profile, price=price) if price else profile
 
 
-def is_known(model: str) -> bool:
-    return profile_of(model) is not UNKNOWN
+def is_known_model(model: str) -> bool:
+    return find_profile(model) is not UNKNOWN_PROFILE
 
 
-def cost_of(usage: Usage, price: ModelPrice | None) -> float | None:
+def compute_cost(usage: Usage, price: ModelPrice | None) -> float | None:
     """US dollars for what a reply reports; what was written to a cache is taken for plain input."""
     if price is None:
         return None
@@ -386,7 +386,7 @@ def cost_of(usage: Usage, price: ModelPrice | None) -> float | None:
     return dollars / 1_000_000
 
 
-def endpoint_of(name: str) -> Endpoint | None:
+def find_endpoint(name: str) -> Endpoint | None:
     """The endpoint of this name, however it is spelt."""
     low = name.lower()
-    return next((e for e in ENDPOINTS if low == e.name or low in e.also), None)
+    return next((e for e in ENDPOINTS if low == e.name or low in e.aliases), None)

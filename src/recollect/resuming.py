@@ -16,7 +16,7 @@ from recollect.entries import Compaction, Elide, Entry, Pin, Restore
 from recollect.errors import CannotWrite, UnknownEntry
 from recollect.store.contract import Store
 from recollect.tokens import ESTIMATE, Counter
-from recollect.view.curation import Policy
+from recollect.view.curation import CurationPolicy
 from recollect.view.view import View
 
 WINDOW = 512
@@ -28,7 +28,7 @@ async def resume(
     *,
     at: str | None = None,
     counter: Counter = ESTIMATE,
-    policy: Policy | None = None,
+    policy: CurationPolicy | None = None,
     window: int = WINDOW,
 ) -> View:
     """The view at the session's head, or at an earlier entry."""
@@ -41,7 +41,7 @@ async def folded(
     entries: Sequence[Entry],
     *,
     counter: Counter = ESTIMATE,
-    policy: Policy | None = None,
+    policy: CurationPolicy | None = None,
 ) -> View:
     """Entries of a store as a view, counted, and everything that had to be counted is kept."""
     if not counter.name:

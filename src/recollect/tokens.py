@@ -29,7 +29,14 @@ from recollect.entries import (
     ToolCall,
     ToolResult,
 )
-from recollect.profiles import IMAGE, OTHER_WEIGHT, PROFILES, Profile, is_known, profile_of
+from recollect.profiles import (
+    IMAGE_TOKENS,
+    OTHER_WEIGHT,
+    PROFILES,
+    Profile,
+    find_profile,
+    is_known_model,
+)
 
 __all__ = [
     "ESTIMATE",
@@ -45,20 +52,22 @@ __all__ = [
     "limit_in",
     "profile_of",
 ]
-Count: TypeAlias = Callable[[str], int]
+CountText: TypeAlias = Callable[[str], int]
 ASCII_WEIGHT = 0.25  # tokens for a character
-PDF = 25_800
-COUNTING = 1  # raised when the same message is counted otherwise, so that kept counts are void
-REMEMBERED = 16_000_000  # characters of texts whose count is remembered
-ENTRY = 100  # what remembering one costs beside its characters
+PDF_TOKENS = 25_800
+COUNTING_VERSION = (
+    1  # raised when the same message is counted otherwise, so that kept counts are void
+)
+MAX_CACHED_CHARACTERS = 16_000_000  # characters of texts whose count is remembered
+CACHE_ENTRY_COST = 100  # what remembering one costs beside its characters
 
 
 class Counter(msgspec.Struct, frozen=True):
     """Counts texts and parts for one model."""
 
-    count: Count
+    count: CountText
     exact: bool = False
-    image: int = IMAGE
+    image: int = IMAGE_TOKENS
     name: str = ""  # under which counts are kept; none where counting costs less than reading
 
     def text(self, text: str) -> int:
@@ -91,34 +100,34 @@ class Counter(msgspec.Struct, frozen=True):
 
     def _media(self, mime: str, size: int) -> int:
         if mime == "application/pdf":
-            return PDF
+            return PDF_TOKENS
         return math.ceil(size * ASCII_WEIGHT) if mime.startswith("text/") else self.image
 
 
-def estimate(text: str, other: float = OTHER_WEIGHT) -> int:
+def estimate_tokens(text: str, other: float = OTHER_WEIGHT) -> int:
     if text.isascii():
         return (len(text) + 3) // 4
     plain = len(text.encode("ascii", "ignore"))
     return math.ceil(plain * ASCII_WEIGHT + (len(text) - plain) * other)
 
 
-ESTIMATE = Counter(estimate)
+ESTIMATE = Counter(estimate_tokens)
 
 
 @lru_cache(64)
 def counter_for(model: str) -> Counter:
     """Exact where the vocabulary is public, else the estimate that suits the model."""
-    profile = profile_of(model)
+    profile = find_profile(model)
     if profile.vocabulary:
-        name = f"{profile.vocabulary}/{profile.image}/{COUNTING}"
-        return Counter(_exact(profile.vocabulary), exact=True, image=profile.image, name=name)
+        name = f"{profile.vocabulary}/{profile.image}/{COUNTING_VERSION}"
+        return Counter(_exact_count(profile.vocabulary), exact=True, image=profile.image, name=name)
     if profile.other == OTHER_WEIGHT:
-        return Counter(estimate, image=profile.image)
-    return Counter(lambda text: estimate(text, profile.other), image=profile.image)
+        return Counter(estimate_tokens, image=profile.image)
+    return Counter(lambda text: estimate_tokens(text, profile.other), image=profile.image)
 
 
 @lru_cache(8)
-def _exact(vocabulary: str) -> Count:
+def _exact_count(vocabulary: str) -> CountText:
     loaded: list[Callable[[str], list[int]]] = []
 
     def counted(text: str) -> int:
@@ -132,23 +141,23 @@ def _exact(vocabulary: str) -> Count:
         except UnicodeEncodeError:  # lone surrogates
             return len(loaded[0](text.encode("utf-8", "replace").decode()))
 
-    return Remembered(counted)
+    return CountCache(counted)
 
 
-class Remembered:
+class CountCache:
     """Counts no text twice, as long as the newest are within a bound; the oldest go first."""
 
-    def __init__(self, count: Count) -> None:
+    def __init__(self, count: CountText) -> None:
         self._count, self._known, self.size = count, dict[str, int](), 0
 
     def __call__(self, text: str) -> int:
         found = self._known.get(text)
         if found is None:
             found = self._known[text] = self._count(text)
-            self.size += len(text) + ENTRY
-            while self.size > REMEMBERED and len(self._known) > 1:
+            self.size += len(text) + CACHE_ENTRY_COST
+            while self.size > MAX_CACHED_CHARACTERS and len(self._known) > 1:
                 oldest = next(iter(self._known))
-                self.size -= len(oldest) + ENTRY
+                self.size -= len(oldest) + CACHE_ENTRY_COST
                 self._known.pop(oldest)
         return found
 
@@ -183,12 +192,12 @@ _LIMIT = (
 _NUMBER = r"(?<![\w.])\d[\d,_]{2,11}\d(?![\w.]?\d)"
 
 
-def limit_in(error: str) -> int | None:
+def find_token_limit(error: str) -> int | None:
     """The window that a provider's error message names, when it names one."""
     return min(_plausible(re.findall(_LIMIT, error[:10_000])), default=None)
 
 
-def asked_in(error: str, limit: int) -> int | None:
+def find_requested_tokens(error: str, limit: int) -> int | None:
     """How many tokens were asked for, when the message that names the limit says that too."""
     found = _plausible(re.findall(_NUMBER, error[:10_000]))
     return min((number for number in found if number > limit), default=None)

@@ -1,7 +1,7 @@
 """What a tool does, told by its name, and which files a call names, told by its arguments.
 
 Agents name the same tool differently; the names are data here, in one place, for the ledger and for
-the rules that elide. `kind_of` never fails: a name that nobody knows is "other". `paths_of` takes
+the rules that elide. `classify_tool` never fails: a name that nobody knows is "other". `parse_paths` takes
 the arguments as they were received and gives nothing when they are empty, malformed or of a shape
 that names no file; it never guesses. Both are linear in the size of the arguments.
 """
@@ -18,12 +18,12 @@ import msgspec
 
 from recollect.entries import Text, ToolResult
 
-Kind: TypeAlias = Literal[
+ToolKind: TypeAlias = Literal[
     "read", "write", "edit", "delete", "shell", "search", "list", "plan", "other"
 ]
 
-# Names as `_plain` leaves them: lower case, without separators.
-_NAMES: dict[Kind, str] = {
+# Names as `_plain_name` leaves them: lower case, without separators.
+_NAMES: dict[ToolKind, str] = {
     "read": "read readfile readfiles readmanyfiles filesystemread view viewfile openfile cat "
     "notebookread readtextfile readmultiplefiles readmediafile getfilecontents fsread",
     "write": "write writefile writetofile create createfile filesystemcreate filesystemwrite "
@@ -43,7 +43,9 @@ _NAMES: dict[Kind, str] = {
     "plan": "todowrite updateplan writetodos todo todoupdate todocreate todoadd todos taskcreate "
     "taskupdate managetodolist plan todoread updatetodolist",
 }
-_KIND: dict[str, Kind] = {name: kind for kind, names in _NAMES.items() for name in names.split()}
+_KIND: dict[str, ToolKind] = {
+    name: kind for kind, names in _NAMES.items() for name in names.split()
+}
 
 # Where a call says which file it means, in the order in which they are believed.
 _KEYS = """
@@ -56,7 +58,7 @@ _STARTS = ("startLine", "start_line", "start", "offset", "line_start", "starting
 _ENDS = ("endLine", "end_line", "end", "line_end", "endingLine")
 _PATCHED = r"(?m:^\*\*\* (?:Add|Update|Delete|Move to) ?(?:File)?: (.{1,1000})$)"
 _COMMANDS = ("command", "cmd", "script", "commandLine", "shell_command")
-_VERBS: dict[str, Kind] = {
+_VERBS: dict[str, ToolKind] = {
     "view": "read",
     "create": "write",
     "str_replace": "edit",
@@ -75,31 +77,31 @@ class PathRange(NamedTuple):
 
 
 @lru_cache(maxsize=512)
-def kind_of(name: str) -> Kind:
+def classify_tool(name: str) -> ToolKind:
     """What the tool of this name does, behind a server's prefix (`mcp__files__read`) as well."""
-    plain = _plain(name)
+    plain = _plain_name(name)
     if plain in _KIND:
         return _KIND[plain]
     for separator in ("__", ".", "/", ":"):
         last = name.rsplit(separator, 1)[-1]
-        if last != name and (kind := _KIND.get(_plain(last))) is not None:
+        if last != name and (kind := _KIND.get(_plain_name(last))) is not None:
             return kind
     return "other"
 
 
-def _plain(name: str) -> str:
+def _plain_name(name: str) -> str:
     return name[:200].lower().replace("_", "").replace("-", "").replace(" ", "")
 
 
-def kind_of_call(name: str, value: Mapping[str, Any]) -> Kind:
-    """As `kind_of`, for tools that do several things and say which in an argument."""
+def classify_call(name: str, value: Mapping[str, Any]) -> ToolKind:
+    """As `classify_tool`, for tools that do several things and say which in an argument."""
     verb = value.get("command")
     if isinstance(verb, str) and verb in _VERBS and "path" in value:
         return _VERBS[verb]
-    return kind_of(name)
+    return classify_tool(name)
 
 
-def object_of(arguments: str) -> Mapping[str, Any] | None:
+def parse_arguments(arguments: str) -> Mapping[str, Any] | None:
     """The arguments as a JSON object, or None when they are anything else."""
     try:
         value = _decode(arguments)
@@ -111,7 +113,7 @@ def object_of(arguments: str) -> Mapping[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-class _Usual(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+class _UsualArguments(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """The arguments of most reads: decoding into this takes a tenth of the general road."""
 
     file_path: str = ""
@@ -122,11 +124,11 @@ class _Usual(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 _decode = msgspec.json.Decoder().decode
-_decode_usual = msgspec.json.Decoder(_Usual).decode
+_decode_usual = msgspec.json.Decoder(_UsualArguments).decode
 
 
-def usual_path(arguments: str, root: str) -> str:
-    """The one file that most reads name, as `normal_path` has it; nothing where it takes more to
+def parse_usual_path(arguments: str, root: str) -> str:
+    """The one file that most reads name, as `normalize_path` has it; nothing where it takes more to
     tell."""
     try:
         given = _decode_usual(arguments)
@@ -136,10 +138,10 @@ def usual_path(arguments: str, root: str) -> str:
     if "\\" in arguments or len(path) > 4096:  # only an escape brings a control character
         return ""
     path = path.strip()
-    return normal_path(path, root) if path and path[0] != "[" else ""
+    return normalize_path(path, root) if path and path[0] != "[" else ""
 
 
-def _usual_path(arguments: str) -> tuple[PathRange, ...]:
+def _parse_usual_range(arguments: str) -> tuple[PathRange, ...]:
     try:
         given = _decode_usual(arguments)
     except ValueError:
@@ -153,15 +155,15 @@ def _usual_path(arguments: str) -> tuple[PathRange, ...]:
     return (PathRange(path, start, end),)
 
 
-def paths_of(arguments: str) -> tuple[PathRange, ...]:
+def parse_paths(arguments: str) -> tuple[PathRange, ...]:
     """The files that the arguments of a call name, each with the range of lines asked for."""
-    if usual := _usual_path(arguments):
+    if usual := _parse_usual_range(arguments):
         return usual
-    value = object_of(arguments)
-    return paths_in(value) if value is not None else ()
+    value = parse_arguments(arguments)
+    return find_paths(value) if value is not None else ()
 
 
-def paths_in(value: Mapping[str, Any]) -> tuple[PathRange, ...]:
+def find_paths(value: Mapping[str, Any]) -> tuple[PathRange, ...]:
     for key in _PATH_KEYS:
         if key in value and (found := _ranges(value[key], value)):
             return found
@@ -170,10 +172,10 @@ def paths_in(value: Mapping[str, Any]) -> tuple[PathRange, ...]:
 
 def _ranges(given: object, around: Mapping[str, Any]) -> tuple[PathRange, ...]:
     if isinstance(given, str):
-        listed = _listed(given)
+        listed = _parse_list(given)
         if listed is None:
             path = given.strip()
-            return (PathRange(path, *_lines(around)),) if _is_path(path) else ()
+            return (PathRange(path, *_line_range(around)),) if _is_path(path) else ()
         given = listed
     if not isinstance(given, list):
         return ()
@@ -184,11 +186,11 @@ def _ranges(given: object, around: Mapping[str, Any]) -> tuple[PathRange, ...]:
         name = next(named, "").strip()
         if not _is_path(name):
             return ()  # one that cannot be told makes the whole list unknown
-        found.append(PathRange(name, *_lines(around)))
+        found.append(PathRange(name, *_line_range(around)))
     return tuple(dict.fromkeys(found))
 
 
-def _listed(text: str) -> list[Any] | None:
+def _parse_list(text: str) -> list[Any] | None:
     """A string that is itself a JSON list, as some models write it."""
     if text.lstrip()[:1] != "[":
         return None
@@ -203,21 +205,21 @@ def _is_path(text: str) -> bool:
     return 0 < len(text) <= 4096 and "\n" not in text and "\0" not in text
 
 
-def _lines(around: Mapping[str, Any]) -> tuple[int | None, int | None]:
+def _line_range(around: Mapping[str, Any]) -> tuple[int | None, int | None]:
     view = around.get("view_range")
     if isinstance(view, list) and len(view) == 2:
-        first, last = _number(view[0]), _number(view[1])
+        first, last = _parse_number(view[0]), _parse_number(view[1])
         return first, last if last is not None and last >= 1 else None
-    start = next((n for key in _STARTS if (n := _number(around.get(key))) is not None), None)
+    start = next((n for key in _STARTS if (n := _parse_number(around.get(key))) is not None), None)
     start = max(1, start) if start is not None else None  # some tools count the first line as 0
-    end = next((n for key in _ENDS if (n := _number(around.get(key))) is not None), None)
-    limit = _number(around.get("limit"))
+    end = next((n for key in _ENDS if (n := _parse_number(around.get(key))) is not None), None)
+    limit = _parse_number(around.get("limit"))
     if end is None and limit is not None and limit > 0:
         end = (start or 1) + limit - 1
     return start, end
 
 
-def _number(value: object) -> int | None:
+def _parse_number(value: object) -> int | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, float) and value.is_integer():
@@ -227,14 +229,14 @@ def _number(value: object) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def patched_paths(value: Mapping[str, Any]) -> tuple[str, ...]:
+def find_patched_paths(value: Mapping[str, Any]) -> tuple[str, ...]:
     """The files that a patch in the arguments adds, updates, moves or deletes."""
-    texts = (*(value.get(key) for key in ("patch", "input", "diff")), command_of(value))
+    texts = (*(value.get(key) for key in ("patch", "input", "diff")), find_command(value))
     found = [m for text in texts if isinstance(text, str) for m in re.findall(_PATCHED, text)]
     return tuple(dict.fromkeys(path.strip() for path in found if _is_path(path.strip())))
 
 
-def command_of(value: Mapping[str, Any]) -> str:
+def find_command(value: Mapping[str, Any]) -> str:
     """The command line that a call runs, or nothing."""
     for key in _COMMANDS:
         given = value.get(key)
@@ -247,14 +249,14 @@ def command_of(value: Mapping[str, Any]) -> str:
     return ""
 
 
-def normal_path(path: str, root: str = "") -> str:
+def normalize_path(path: str, root: str = "") -> str:
     """One name for one file: relative to the root, with `/`, without `.` and `..` if possible."""
     whole = path or "."
     if "/." in path or "//" in path or "\\" in path or whole[0] == "." or whole[-1] == "/":
-        whole = _folded(path.replace("\\", "/").removeprefix("file://"))
+        whole = _fold_path(path.replace("\\", "/").removeprefix("file://"))
     if not root:
         return whole
-    top = _top(root)
+    top = _normal_root(root)
     if top and whole == top:
         return "."
     if top and whole.startswith(top + "/"):
@@ -263,12 +265,12 @@ def normal_path(path: str, root: str = "") -> str:
 
 
 @lru_cache(maxsize=64)
-def _top(root: str) -> str:
-    folded = _folded(root.replace("\\", "/").rstrip("/"))
+def _normal_root(root: str) -> str:
+    folded = _fold_path(root.replace("\\", "/").rstrip("/"))
     return "" if folded == "." else folded
 
 
-def _folded(path: str) -> str:
+def _fold_path(path: str) -> str:
     rooted = path.startswith("/")
     kept: list[str] = []
     for piece in path.split("/"):
@@ -281,14 +283,14 @@ def _folded(path: str) -> str:
     return ("/" if rooted else "") + "/".join(kept) or "."
 
 
-_FAILED = frozenset({"error", "failed", "failure", "cancelled", "interrupted", "timeout"})
+_FAILED_STATUSES = frozenset({"error", "failed", "failure", "cancelled", "interrupted", "timeout"})
 _EXIT = r"(?i:\s*(?:\(?exit(?:ed)?[ _](?:with )?(?:code|status)\)?|exit code)[:= ]+(-?\d+))"
 _compiled = cache(re.compile)
 
 
 def has_failed(part: ToolResult) -> bool:
     """Errors stay and are not counted: without them the model repeats its mistake."""
-    if part.is_error or (part.status and part.status.lower() in _FAILED):
+    if part.is_error or (part.status and part.status.lower() in _FAILED_STATUSES):
         return True
     first = part.content[0] if part.content else None
     if type(first) is not Text:

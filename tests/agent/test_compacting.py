@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 from recollect.agent.compacting import compact
 from recollect.compaction.budget import Budget
-from recollect.compaction.fitting import tried
-from recollect.compaction.proposing import propose
+from recollect.compaction.proposal import propose_compaction
+from recollect.compaction.view_reduction import with_edits
 from recollect.entries import Compaction, Entry, Message
 from recollect.view.view import View
-from tests.compaction.test_compaction import SMALL, entries, turns
+from tests.compaction.test_proposal import SMALL, entries, turns
 
 GOAL = "<state_snapshot><overall_goal>Port the zebra module</overall_goal></state_snapshot>"
 
@@ -31,7 +31,7 @@ class Scripted:
 def test_the_models_words_are_merged_with_what_code_knows() -> None:
     view, model = View.fold(entries(*turns(12))), Scripted(f"<scratchpad>…</scratchpad>{GOAL}")
     made = asyncio.run(compact(view, SMALL, model, instructions="names"))
-    assert made.works
+    assert made.succeeded
     assert "Port the zebra module" in made.compaction.snapshot
     assert "question 0" in made.compaction.snapshot
     ((asked, prompt),) = model.asked
@@ -42,14 +42,14 @@ def test_the_models_words_are_merged_with_what_code_knows() -> None:
 
 def test_a_model_that_fails_answers_nothing_or_talks_does_not_stop_it() -> None:
     view = View.fold(entries(*turns(12)))
-    alone = propose(view, SMALL).compaction.snapshot
+    alone = propose_compaction(view, SMALL).compaction.snapshot
     for answer, told in (
         (TimeoutError("too slow"), "too slow"),
         ("", "answered nothing"),
         ("I would rather not.", "no snapshot"),
     ):
         made = asyncio.run(compact(view, SMALL, Scripted(answer)))
-        assert made.works
+        assert made.succeeded
         assert made.compaction.snapshot == alone
         assert told in made.compaction.reason
 
@@ -64,10 +64,10 @@ def test_an_automatic_compaction_waits_for_the_threshold() -> None:
 def test_a_model_that_failed_is_not_asked_again_until_something_was_said() -> None:
     failed = Compaction(status="COMPRESSION_FAILED_INFLATED_TOKEN_COUNT", trigger="auto")
     view, model = View.fold(entries(*turns(12), failed)), Scripted(GOAL)
-    assert asyncio.run(compact(view, SMALL, model, trigger="auto")).works
+    assert asyncio.run(compact(view, SMALL, model, trigger="auto")).succeeded
     assert model.asked == []
     more = view.append(*(Entry(f"n{i}", None, 0, body) for i, body in enumerate(turns(1))))
-    assert asyncio.run(compact(more, SMALL, model, trigger="auto")).works
+    assert asyncio.run(compact(more, SMALL, model, trigger="auto")).succeeded
     assert len(model.asked) == 1
 
 
@@ -75,6 +75,6 @@ def test_a_model_that_inflates_is_cut_to_its_share() -> None:
     view = View.fold(entries(*turns(12)))
     endless = GOAL.replace("Port the zebra module", "Port the zebra module " * 5_000)
     made = asyncio.run(compact(view, SMALL, Scripted(endless)))
-    assert made.works
-    assert tried(view, (made.compaction,), 0).tokens <= SMALL.target
+    assert made.succeeded
+    assert with_edits(view, (made.compaction,), 0).tokens <= SMALL.target
     assert Budget.of("gpt-4o").target < Budget.of("gpt-4o").threshold

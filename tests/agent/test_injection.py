@@ -24,7 +24,7 @@ from recollect.codecs.wire import Prompt
 from recollect.compaction.budget import Budget
 from recollect.entries import Compaction, Entry, Message, Text, ToolResult
 from recollect.settings import load_settings
-from recollect.snapshot.sections import SECTIONS, parse, write
+from recollect.snapshot.snapshot_format import SECTIONS, parse_snapshot, write_snapshot
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import Line, ScriptedModel, call, says
 from recollect.view.view import View
@@ -352,9 +352,9 @@ def test_a_snapshot_has_its_sections_and_only_the_persons_directives(
 
     held = house.play(story)
     assert held.status == "COMPRESSED"
-    snapshot = parse(held.snapshot)
+    snapshot = parse_snapshot(held.snapshot)
     assert snapshot is not None
-    assert write(snapshot) == held.snapshot
+    assert write_snapshot(snapshot) == held.snapshot
     tags = re.findall(r"<(/?)([a-z_]+)>", held.snapshot)
     ours = [(slash, name) for slash, name in tags if name in (*SECTIONS, "state_snapshot")]
     present = [name for name in SECTIONS if snapshot.section(name)]

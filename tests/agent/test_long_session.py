@@ -25,7 +25,7 @@ from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import ScriptedModel, call, says
 from recollect.tokens import ESTIMATE
 from recollect.tools.contract import Tool
-from recollect.view.rules import Rules
+from recollect.view.elision_rules import ElisionRules
 from recollect.view.view import View
 
 from .long_session import TOOLS, PlannedTurn, Played, Script, make_files
@@ -100,7 +100,7 @@ class Session:
             tools=TOOLS,
             roots=(self.root,),
             permit=everything,
-            rules=Rules(root=str(self.root)),
+            rules=ElisionRules(root=str(self.root)),
             budget=BUDGET,
             ask=a_poor_writer,
         )

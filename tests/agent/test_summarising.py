@@ -38,7 +38,7 @@ from recollect.testing import Line, ScriptedModel, breaks_after, call, fails, re
 from recollect.tokens import ESTIMATE
 from recollect.tools.contract import Place
 from recollect.tools.offered import recall
-from recollect.view.rules import plan
+from recollect.view.elision_rules import plan_elisions
 from recollect.view.view import View
 
 T = TypeVar("T")
@@ -126,7 +126,7 @@ def test_a_summary_is_made_once_no_rule_cuts_it_again_and_restoring_undoes_it(
         _, ask = by_script("It failed.", "never asked for")
         talk = await talk.append(*await plan_summaries(talk.view, ask, (SHELL,)))
         assert await plan_summaries(talk.view, ask, (SHELL,)) == ()
-        assert plan(talk.view, now(), over_budget=True).edits == ()
+        assert plan_elisions(talk.view, now(), over_budget=True).edits == ()
         head = talk.view.head
         assert head is not None
         talk = await talk.append(Restore(entries=(head,)))
@@ -158,7 +158,7 @@ def test_without_a_good_summary_nothing_is_recorded_and_the_rules_shorten_it(
         assert await plan_summaries(talk.view, ask, (SHELL,), seconds=0.2) == ()
         assert time.monotonic() - began < 2
         assert len(scripted.requests) == 1
-        assert [edit.rule for edit in plan(talk.view, now()).edits] == ["oversized"]
+        assert [edit.rule for edit in plan_elisions(talk.view, now()).edits] == ["oversized"]
 
     in_store(tmp_path, story)
 

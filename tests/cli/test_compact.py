@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from recollect.entries import Body, Entry, Message, Text
-from recollect.snapshot.sections import parse
+from recollect.snapshot.snapshot_format import parse_snapshot
 from recollect.store.contract import SessionInfo
 from recollect.testing import call, model, result, user
 
@@ -65,7 +65,7 @@ def test_the_snapshot_keeps_what_the_person_said(cli: Cli) -> None:
     session, _ = talk(cli)
     cli.ok("compact", session.id, "--budget", "2000")
     sent = cli.ok("show", session.id, "--curated", "--json").json["entries"]
-    told = parse(sent[0]["body"]["parts"][0]["text"])
+    told = parse_snapshot(sent[0]["body"]["parts"][0]["text"])
     assert told is not None
     assert "never touch compute_0" in told.user_directives
 
@@ -74,7 +74,7 @@ def test_a_preview_shows_snapshot_and_report_and_writes_nothing(cli: Cli) -> Non
     session, entries = talk(cli)
     out = cli.ok("compact", session.id, "--preview", "--budget", "2000").out
     assert out.startswith("would compact session ")
-    assert parse(out) is not None
+    assert parse_snapshot(out) is not None
     assert out.endswith("nothing was written\n")
     bare = cli.ok("compact", session.id, "--print", "--budget", "2000").out
     assert bare.startswith("<state_snapshot>\n")
@@ -119,7 +119,7 @@ def test_the_json_document_has_status_report_and_snapshot(cli: Cli) -> None:
     assert done["entry"] is None
     assert done["report"]["messages"] > 0
     assert done["tokens_after"] <= done["target"] == 2_000 < done["tokens_before"]
-    assert parse(done["snapshot"]) is not None
+    assert parse_snapshot(done["snapshot"]) is not None
 
 
 def test_an_attempt_that_fails_is_recorded_with_its_status_and_a_remedy_that_works(
@@ -243,7 +243,7 @@ def test_a_files_snapshot_is_all_that_is_printed_and_no_store_is_made(cli: Cli) 
     assert result.out.startswith("<state_snapshot>\n")
     assert result.out.endswith("</state_snapshot>\n")
     assert result.err == ""
-    told = parse(result.out)
+    told = parse_snapshot(result.out)
     assert told is not None
     assert "Please repair lib/spotter.ex" in told.user_directives
     assert "spotter.ex" in told.file_system_state
@@ -297,7 +297,7 @@ def test_a_torn_file_is_read_as_far_as_it_goes_and_the_damage_is_told_on_stderr(
     path = transcript(cli)
     path.write_bytes(path.read_bytes()[:-40])
     result = cli.ok("compact", "--file", str(path), "--print")
-    assert parse(result.out) is not None
+    assert parse_snapshot(result.out) is not None
     assert "recollect: warning: chat.jsonl, line 3: " in result.err
 
 

@@ -9,14 +9,14 @@ import subprocess
 from contextlib import suppress
 
 from recollect.entries import Compaction, Entry, Message, Note, Request, Text, ToolResult
-from recollect.profiles import EMBEDDED, profile_of
+from recollect.profiles import EMBEDDED_MODEL, find_profile
 from recollect.store.recovery import store_doctor
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import model, user
 
 from .running import COMMAND, Cli
 
-WINDOW = profile_of(EMBEDDED).window
+WINDOW = find_profile(EMBEDDED_MODEL).window
 PATIENCE = 250  # seconds, on a machine that may be busy
 SHORT = "[generation]\nmax_output = 40\nseed = 1\n"
 
@@ -91,7 +91,7 @@ def test_a_session_with_the_embedded_model_from_its_beginning_to_an_overflow(cli
     kinds = [event["type"] for event in first]
     assert kinds[0] == "init"
     assert kinds.count("delta") > 1
-    assert (first[-1]["subtype"], first[-1]["model"]) == ("success", EMBEDDED)
+    assert (first[-1]["subtype"], first[-1]["model"]) == ("success", EMBEDDED_MODEL)
     streamed = "".join(str(event["text"]) for event in first if event["type"] == "delta")
     assert streamed == first[-1]["result"] == said(cli, "model")[-1]
 

@@ -23,7 +23,7 @@ from recollect.models.choosing import Chosen
 from recollect.models.client import HttpModel
 from recollect.models.contract import Event, Retrying
 from recollect.models.keys import Key
-from recollect.profiles import Endpoint, WireName, profile_of
+from recollect.profiles import Endpoint, WireName, find_profile
 from recollect.settings import TransportSettings
 from recollect.testing import user
 
@@ -169,7 +169,7 @@ def chosen(url: str, wire: WireName = "openai", model: str = "gpt-4o", key: str 
     return Chosen(
         name=model,
         asked_as=model,
-        profile=profile_of(model),
+        profile=find_profile(model),
         endpoint=endpoint,
         key=Key(key, VARIABLE),
     )

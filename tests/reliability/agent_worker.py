@@ -30,7 +30,7 @@ from recollect.resuming import resume
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import ScriptedModel, call, says
 from recollect.tools.contract import Place, Tool, tool
-from recollect.view.rules import Rules
+from recollect.view.elision_rules import ElisionRules
 from tests.agent.long_session import TOOLS, Script
 from tests.reliability.worker import say
 
@@ -69,7 +69,7 @@ def agent_for(model: Model, root: Path) -> Agent:
         tools=TOOLS_HERE,
         roots=(root,),
         permit=everything,
-        rules=Rules(root=str(root)),
+        rules=ElisionRules(root=str(root)),
         budget=BUDGET,
     )
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.entries import Text, json_text
-from recollect.toolkinds import kind_of, paths_of
+from recollect.toolkinds import classify_tool, parse_paths
 from recollect.tools.contract import Outcome, Place, Tool, ToolFailed
 from recollect.tools.differing import nearest_lines, unified_diff
 from recollect.tools.editing import replaced
@@ -179,9 +179,9 @@ def test_files_that_are_no_text_are_not_edited(tmp_path: Path) -> None:
 
 
 def test_the_calls_are_recognised_by_names_and_paths() -> None:
-    assert (kind_of(write_file.name), kind_of(replace.name)) == ("write", "edit")
+    assert (classify_tool(write_file.name), classify_tool(replace.name)) == ("write", "edit")
     said = json_text({"file_path": "a.py", "old_string": "x", "new_string": "y"})
-    assert [file.path for file in paths_of(said)] == ["a.py"]
+    assert [file.path for file in parse_paths(said)] == ["a.py"]
 
 
 @given(text=st.text("ab\n", max_size=40), old=st.text("ab\n", max_size=4), new=st.text("ab\n"))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from recollect.entries import Text, json_text
-from recollect.toolkinds import kind_of, paths_of
+from recollect.toolkinds import classify_tool, parse_paths
 from recollect.tools.contract import Outcome, Place, Tool
 from recollect.tools.listing import MAX_FOUND, MAX_SHOWN
 from recollect.tools.offered import glob, list_directory
@@ -143,5 +143,5 @@ def test_a_pattern_that_cannot_be_used_is_an_error(pattern: str, tmp_path: Path)
 
 
 def test_the_calls_are_recognised_by_their_names() -> None:
-    assert kind_of(list_directory.name) == kind_of(glob.name) == "list"
-    assert [file.path for file in paths_of('{"path":"src"}')] == ["src"]
+    assert classify_tool(list_directory.name) == classify_tool(glob.name) == "list"
+    assert [file.path for file in parse_paths('{"path":"src"}')] == ["src"]

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from recollect import open_store
 from recollect.entries import Compaction, Entry, Message, Text, ToolResult
 from recollect.resuming import resume
-from recollect.snapshot.building import build_ledger
-from recollect.snapshot.plans import Step, from_lines, steps_after
+from recollect.snapshot.ledger_builder import build_ledger
+from recollect.snapshot.plan_steps import PlanStep, apply_plan_call, parse_steps
 from recollect.testing import call, model, result, user
-from recollect.toolkinds import kind_of
+from recollect.toolkinds import classify_tool
 from recollect.tools.contract import Outcome, Place, Tool, ToolFailed
 from recollect.tools.noting import (
     FileNote,
@@ -160,9 +160,9 @@ def test_the_snapshot_reads_our_list() -> None:
     items = [{"content": "read", "status": "completed"}, {"content": "test", "status": "pending"}]
     asked = call("todo", items=items)
     answer = result(asked, text(made(todo, items=items)))
-    assert kind_of(todo.name) == "plan"
+    assert classify_tool(todo.name) == "plan"
     ledger = build_ledger(view(user("go on"), model("", asked), answer).entries)
-    assert ledger.steps == (Step("read", "done"), Step("test", "open"))
+    assert ledger.steps == (PlanStep("read", "done"), PlanStep("test", "open"))
 
 
 @given(ITEMS)
@@ -172,10 +172,10 @@ def test_what_is_shown_is_what_the_snapshot_understands_of_the_call(
     outcome = made(todo, items=items)
     doing = sum(item.get("status") == "in_progress" for item in items)
     if outcome.is_error:
-        understood = steps_after((), {"items": items})
+        understood = apply_plan_call((), {"items": items})
         assert doing > 1 or len(items) > 60 or len(understood) < len(items)
     elif items:
-        assert from_lines(text(outcome)) == steps_after((), {"items": items})
+        assert parse_steps(text(outcome)) == apply_plan_call((), {"items": items})
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from recollect.entries import Entry, InlineData, Text, ToolResult, json_text
 from recollect.testing import call, model, result, user
-from recollect.toolkinds import PathRange, has_failed, kind_of, paths_of
+from recollect.toolkinds import PathRange, classify_tool, has_failed, parse_paths
 from recollect.tools.contract import Outcome, Place
 from recollect.tools.offered import read_file
 from recollect.tools.reading import (
@@ -153,21 +153,21 @@ def test_the_log_understands_a_call_as_the_tool_did(
         (tmp_path / name).write_text(f"{name}1\n{name}2\n{name}3\n")
     said = json_text(arguments)
     outcome = asyncio.run(read_file(said, Place((tmp_path,))))
-    files = paths_of(said)
+    files = parse_paths(said)
     assert len(outcome.content) == len(files)
     for file, block in zip(files, texts(outcome), strict=True):
         first = block.splitlines()[1]
         assert first == f"{file.start or 1}→{file.path}{file.start or 1}"
         if file.end is not None:
             assert f"{file.end + 1}→" not in block
-    assert kind_of(read_file.name) == "read"
+    assert classify_tool(read_file.name) == "read"
 
 
 def test_the_model_is_told_the_parameters_that_rules_look_for() -> None:
     properties = json.loads(read_file.declaration.parameters)["properties"]
     assert set(properties) == {"absolute_path", "offset", "limit"}
     assert "startLine" in json_text(properties["absolute_path"])
-    assert paths_of('{"absolute_path":"a","offset":3,"limit":2}') == (PathRange("a", 3, 4),)
+    assert parse_paths('{"absolute_path":"a","offset":3,"limit":2}') == (PathRange("a", 3, 4),)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from recollect.testing import call, model, result, user
 from recollect.tools.contract import Outcome, Place
 from recollect.tools.offered import recall, search_history
 from recollect.tools.recalling import MOST, looks_back, when
-from recollect.view.placeholders import placeholder
+from recollect.view.placeholders import write_placeholder
 
 
 class Talk:
@@ -81,7 +81,7 @@ def test_what_was_elided_comes_back_by_the_handle_of_its_placeholder(tmp_path: P
     async def story(talk: Talk) -> None:
         read = call("read_file", path="a.py")
         *_, entry = await talk.say(user("look"), model("", read), result(read, "line 1\nline 2"))
-        shown = placeholder("superseded-read", "a.py", 9, entry.id)
+        shown = write_placeholder("superseded-read", "a.py", 9, entry.id)
         await talk.say(Elide(rule="r", items=(Elided(entry=entry.id, placeholder=shown),)))
         place = await talk.place()
         assert place.view is not None

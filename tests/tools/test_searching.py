@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.entries import Text, json_text
-from recollect.toolkinds import kind_of
+from recollect.toolkinds import classify_tool
 from recollect.tools import searching
 from recollect.tools.contract import Outcome, Place
 from recollect.tools.offered import search_file_content
@@ -185,7 +185,7 @@ def test_a_program_in_the_roots_is_not_taken_for_ripgrep(
 
 
 def test_the_call_is_recognised_by_its_name() -> None:
-    assert kind_of(search_file_content.name) == "search"
+    assert classify_tool(search_file_content.name) == "search"
 
 
 @given(

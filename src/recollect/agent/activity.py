@@ -10,7 +10,7 @@ from collections import deque
 import msgspec
 
 from recollect.agent.events import Event
-from recollect.snapshot.texts import clip_middle
+from recollect.text import clip_middle
 
 KEPT = 100
 LONGEST = 2_000  # characters of a text in a kept event

@@ -20,7 +20,7 @@ import msgspec
 
 from recollect.agent.asking import said
 from recollect.entries import Entry, Message, ToolCall, json_text
-from recollect.toolkinds import paths_of
+from recollect.toolkinds import parse_paths
 from recollect.view.view import View
 from recollect.workspace.initial_context import DEFAULT_LOCALE, date_change_line
 from recollect.workspace.memory_files import (
@@ -84,7 +84,7 @@ class Around:
                 self._day = _told_day(entry, body) or self._day
             for part in body.parts:
                 if isinstance(part, ToolCall):
-                    touched |= dict.fromkeys(one.path for one in paths_of(part.arguments))
+                    touched |= dict.fromkeys(one.path for one in parse_paths(part.arguments))
         return list(touched)[:MOST_PATHS]
 
     def _forget(self, view: View) -> None:

@@ -12,17 +12,17 @@ from typing import TypeAlias
 
 import msgspec
 
-from recollect.compaction.budget import Budget, is_due
-from recollect.compaction.proposing import (
-    Pieces,
+from recollect.compaction.budget import Budget, is_compaction_due
+from recollect.compaction.cut_points import find_cut_points
+from recollect.compaction.proposal import (
+    CompactionTrigger,
+    Partition,
     Proposal,
-    Trigger,
-    Words,
-    may_ask_again,
-    nothing_to_do,
-    propose,
+    SnapshotInput,
+    may_retry_model,
+    propose_compaction,
+    propose_nothing,
 )
-from recollect.compaction.splitting import cuts
 from recollect.entries import Message
 from recollect.view.view import View
 
@@ -34,22 +34,22 @@ async def compact(
     budget: Budget,
     ask: Ask | None = None,
     *,
-    trigger: Trigger = "manual",
+    trigger: CompactionTrigger = "manual",
     instructions: str = "",
     root: str = "",
 ) -> Proposal:
     """What to append. An automatic compaction does nothing below the threshold."""
-    if trigger == "auto" and not is_due(view, budget):
-        return nothing_to_do(view, trigger, "the view is below its threshold")
+    if trigger == "auto" and not is_compaction_due(view, budget):
+        return propose_nothing(view, trigger, "the view is below its threshold")
     written, trouble = "", ""
-    if ask is not None and (trigger == "manual" or may_ask_again(view)):
+    if ask is not None and (trigger == "manual" or may_retry_model(view)):
         written, trouble = await _written(view, ask, instructions)
-    words = Words(written, instructions, root)
-    made = propose(view, budget, trigger=trigger, words=words)
-    if written and not made.works:
+    words = SnapshotInput(written, instructions, root)
+    made = propose_compaction(view, budget, trigger=trigger, words=words)
+    if written and not made.succeeded:
         trouble = f"what the model wrote did not fit ({made.compaction.reason})"
-        words = Words("", instructions, root)
-        made = propose(view, budget, trigger=trigger, words=words)
+        words = SnapshotInput("", instructions, root)
+        made = propose_compaction(view, budget, trigger=trigger, words=words)
     if not trouble:
         return made
     reason = "; ".join(filter(None, (made.compaction.reason, f"built by code: {trouble}")))
@@ -60,10 +60,10 @@ async def compact(
 
 async def _written(view: View, ask: Ask, instructions: str) -> tuple[str, str]:
     """A model's snapshot, or why there is none."""
-    from recollect.snapshot.sections import INSTRUCTION, parse
+    from recollect.snapshot.snapshot_format import INSTRUCTION, parse_snapshot
 
-    items = Pieces.of(view).items
-    places = cuts(items)
+    items = Partition.of(view).items
+    places = find_cut_points(items)
     if not places:
         return "", ""
     earlier = [item.message for item in view.items if item.place == "snapshot"]
@@ -73,6 +73,6 @@ async def _written(view: View, ask: Ask, instructions: str) -> tuple[str, str]:
         text = await ask(asked, prompt)
     except Exception as error:  # noqa: BLE001 - whatever a model does wrong, we go on without it
         return "", f"the model failed ({type(error).__name__}: {error})"
-    if parse(text) is None:
+    if parse_snapshot(text) is None:
         return "", "the model wrote no snapshot" if text.strip() else "the model answered nothing"
     return text, ""

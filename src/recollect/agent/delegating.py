@@ -24,9 +24,9 @@ from recollect.agent.tasks import TASK
 from recollect.agent.working import Calling, ToolStopped
 from recollect.entries import Body, Message, Note, Text, ToolResult, Usage, json_text
 from recollect.errors import RecollectError
-from recollect.snapshot.texts import one_line
 from recollect.store.contract import Project
 from recollect.store.ids import is_id
+from recollect.text import one_line
 from recollect.tools.contract import BROKEN, Outcome, Place, ToolFailed
 from recollect.transcripts.links import NAME as IMPORTED
 from recollect.transcripts.links import PARENT, SUBAGENT

@@ -20,7 +20,7 @@ import msgspec
 from recollect.entries import MAX_DEPTH, CompactionStatus, Message, Text, ToolCall, Usage, json_text
 from recollect.errors import BadInput
 from recollect.loops import Loop
-from recollect.snapshot.texts import clip_middle
+from recollect.text import clip_middle
 
 MAX_EVENT = (
     64_000_000  # bytes of JSON: a call's arguments may be long, and escapes make them longer

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from recollect.agent.events import BeforeTool, Decision, Event, decision_of, object_in, told
 from recollect.agent.hooks import CommandHook, Hook, PythonHook, Where
 from recollect.entries import json_text
-from recollect.snapshot.texts import clean, clip, one_line
+from recollect.text import clean, clip, one_line
 
 MOST_CONTEXT = 20_000  # characters, of all hooks together; of the text to keep as well
 MOST_REASON = 2_000

@@ -43,7 +43,7 @@ from recollect.loops import Loop, LoopWatch, judge_is_due, warning
 from recollect.models.contract import Model, Retrying
 from recollect.store.ids import now
 from recollect.tools.contract import Tool
-from recollect.view.rules import Rules, plan
+from recollect.view.elision_rules import ElisionRules, plan_elisions
 from recollect.view.view import View
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     permit: Permit = only_reading
     guard: Guard = no_deciders
     generation: Generation = Generation()
-    rules: Rules = Rules()
+    rules: ElisionRules = ElisionRules()
     budget: Budget | None = None
     ask: Ask | None = None  # who writes snapshots; none: they are built by code alone
     hooks: Hooks = msgspec.field(default_factory=Hooks)
@@ -114,7 +114,7 @@ class _Run:
     async def events(self, message: Message | None) -> AsyncGenerator[AgentEvent, None]:
         if message is not None:
             await self._begin(message)
-        edits = plan(self.talk.view, now(), self.agent.rules).edits
+        edits = plan_elisions(self.talk.view, now(), self.agent.rules).edits
         if edits:
             before = self.talk.view.tokens
             self.talk = await self.talk.append(*edits)

@@ -32,10 +32,10 @@ from recollect.agent.hooks import PythonHook
 from recollect.entries import Entry
 from recollect.errors import BadInput
 from recollect.settings import data_directory
-from recollect.snapshot.texts import one_line
 from recollect.store.contract import SessionInfo, Store
 from recollect.store.ids import derived_id
 from recollect.store.open_file import sync_directory
+from recollect.text import one_line
 from recollect.transcripts import gemini, history_server
 from recollect.transcripts.importing import Target, header_for, to_bytes
 from recollect.transcripts.times import gemini_name, history_server_name, parse_time

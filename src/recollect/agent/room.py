@@ -17,14 +17,14 @@ from recollect.agent.asking import Conversation, said, text_of
 from recollect.agent.events import ChatCompressed, ContextWindowWillOverflow, PreCompress
 from recollect.agent.hooks import Hooks
 from recollect.codecs.wire import Generation, Prompt
-from recollect.compaction.budget import Budget, is_due
+from recollect.compaction.budget import Budget, is_compaction_due
 from recollect.entries import Compaction, Message
 from recollect.errors import ContextOverflow
 from recollect.models.contract import Model
 from recollect.store.ids import now
 from recollect.tokens import Counter
 from recollect.tools.contract import Tool
-from recollect.view.rules import Rules
+from recollect.view.elision_rules import ElisionRules
 from recollect.view.view import View
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Means(Protocol):
     """What an agent has to make room with."""
 
     @property
-    def rules(self) -> Rules: ...
+    def rules(self) -> ElisionRules: ...
 
     @property
     def ask(self) -> Ask | None: ...
@@ -69,7 +69,7 @@ class Means(Protocol):
 async def make_room(talk: Conversation, budget: Budget, means: Means) -> Made:
     before, found = talk.view.tokens, None
     talk = await _summed_up(talk, budget, means)
-    if is_due(talk.view, budget):
+    if is_compaction_due(talk.view, budget):
         talk, found = await _compacted(talk, budget, means)
     limit = int(budget.window * FULL)
     if talk.view.tokens > limit:
@@ -85,12 +85,12 @@ async def make_room(talk: Conversation, budget: Budget, means: Means) -> Made:
 async def _fitted(
     talk: Conversation, limit: int, budget: Budget, means: Means
 ) -> tuple[Conversation, Compaction | None]:
-    from recollect.compaction.fitting import fit
+    from recollect.compaction.view_reduction import fit_view
 
     tokens = talk.view.tokens
     told = ContextWindowWillOverflow(session=talk.session, time=now(), tokens=tokens, limit=limit)
     await means.hooks.fire(told)
-    edits = fit(talk.view, limit, now(), means.rules, budget).edits
+    edits = fit_view(talk.view, limit, now(), means.rules, budget).edits
     if edits:
         talk = await talk.append(*edits)
     return talk, next((edit for edit in edits if isinstance(edit, Compaction)), None)

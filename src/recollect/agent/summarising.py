@@ -22,7 +22,7 @@ import msgspec
 from recollect.agent.compacting import Ask
 from recollect.entries import Elide, Elided, Message, Text, ToolResult
 from recollect.errors import RecollectError
-from recollect.snapshot.texts import clean, one_line
+from recollect.text import clean, one_line
 from recollect.tokens import Counter
 from recollect.tools.recalling import looks_back
 from recollect.view.view import View

@@ -16,31 +16,31 @@ from recollect.cli.text import GAP, many, one_line, table
 from recollect.cli.transcript import summary
 from recollect.cli.when import ago, moment
 from recollect.entries import Compaction, Message, Request
-from recollect.tokens import is_known
+from recollect.tokens import is_known_model
 from recollect.view.curation import is_tool_result
-from recollect.view.trace import (
+from recollect.view.omissions import (
     COMPACTION,
     INVALID,
-    Category,
-    LeftOut,
-    Sum,
-    by_rule,
-    categories,
-    left_out,
-    replaced,
+    Omission,
+    OmissionTotal,
+    TokenCategory,
+    count_by_category,
+    find_omissions,
+    items_replaced,
+    total_by_rule,
 )
-from recollect.view.view import Item, View
+from recollect.view.view import View, ViewItem
 
 if TYPE_CHECKING:
     from recollect.cli.seeing import Sight
-    from recollect.view.rules import Plan
+    from recollect.view.elision_rules import ElisionPlan
 
 PLAIN_WIDTH = 120  # columns where nobody looks at a terminal
 BAR = 30
 FILES_SHOWN = 5  # of each rule
 PROBLEMS_SHOWN = 5
 _EIGHTHS = " ▏▎▍▌▋▊▉"
-NAMES: dict[Category, str] = {"initial": "initial context"}
+NAMES: dict[TokenCategory, str] = {"initial": "initial context"}
 
 
 class Page(NamedTuple):
@@ -63,7 +63,7 @@ def bar(part: int, whole: int, width: int = BAR) -> str:
     return "█" * full + _EIGHTHS[rest].strip()
 
 
-def account_lines(sight: Sight, plan: Plan | None, page: Page) -> Iterator[str]:
+def account_lines(sight: Sight, plan: ElisionPlan | None, page: Page) -> Iterator[str]:
     short = sight.short
     yield from _heading(sight, page.ink, short)
     yield from _window(sight, page.ink)
@@ -109,7 +109,7 @@ def _window_of(sight: Sight) -> str:
     window = f"{sight.profile.window:,}"
     if not sight.model:
         return f"the {window} that an unknown model is given; --model NAME names one"
-    known = "" if is_known(sight.model) else ", which is not known: a guess"
+    known = "" if is_known_model(sight.model) else ", which is not known: a guess"
     return f"the {window} of {one_line(sight.model)}{known}"
 
 
@@ -118,7 +118,7 @@ def percent(share: float) -> str:
 
 
 def _categories(sight: Sight, paint: Ink) -> Iterator[str]:
-    shares = categories(sight.view)
+    shares = count_by_category(sight.view)
     most = max(shares.values())
     names = max(len(NAMES.get(category, category)) for category in shares)
     for category, tokens in shares.items():
@@ -143,7 +143,7 @@ def _last_request(sight: Sight, paint: Ink) -> Iterator[str]:
 # --- what is shown -------------------------------------------------------------------------------
 
 
-def who(item: Item) -> str:
+def who(item: ViewItem) -> str:
     if item.place == "snapshot":
         return "snapshot"
     if item.message.context:
@@ -151,12 +151,12 @@ def who(item: Item) -> str:
     return "result" if is_tool_result(item.message) else item.message.role
 
 
-def _mark(item: Item) -> str:
+def _mark(item: ViewItem) -> str:
     marks = ["pinned" if item.pinned else "kept" if item.place == "kept" else ""]
     return ", ".join(filter(None, [*marks, "shortened" if item.cuts else ""]))
 
 
-def item_rows(items: Sequence[Item], short: dict[str, str]) -> list[list[str]]:
+def item_rows(items: Sequence[ViewItem], short: dict[str, str]) -> list[list[str]]:
     return [
         [short[i.entry.id], who(i), f"{i.tokens:,}", _mark(i), summary(i.message)] for i in items
     ]
@@ -200,7 +200,9 @@ def _left_out(sight: Sight, short: dict[str, str], page: Page) -> Iterator[str]:
     if not found:
         yield "nothing was left out"
         return
-    told = ", ".join(f"{one_line(rule)} {_sum(sum_)}" for rule, sum_ in by_rule(found).items())
+    told = ", ".join(
+        f"{one_line(rule)} {_sum(sum_)}" for rule, sum_ in total_by_rule(found).items()
+    )
     yield paint.bold("left out: ") + told
     shown = found if page.last is None else found[:1] + found[1:][-page.last :]
     rows = [["ENTRY", "RULE", "TOKENS", "SINCE", "WHAT WAS LEFT OUT"]]
@@ -214,28 +216,28 @@ def _left_out(sight: Sight, short: dict[str, str], page: Page) -> Iterator[str]:
         yield paint.dim(f"`{command}` brings the last of them back")
 
 
-def _sum(found: Sum) -> str:
+def _sum(found: OmissionTotal) -> str:
     return f"{found.tokens:,} tokens" + (f" in {found.things:,}" if found.things > 1 else "")
 
 
-def everything_left_out(sight: Sight) -> list[LeftOut]:
+def everything_left_out(sight: Sight) -> list[Omission]:
     """With what the compaction replaced as we count it, in place of what it says itself."""
-    found = list(left_out(sight.view))
+    found = list(find_omissions(sight.view))
     if sight.before is not None and found and found[0].rule == COMPACTION:
-        tokens = sum(item.tokens for item in replaced(sight.before, sight.view))
+        tokens = sum(item.tokens for item in items_replaced(sight.before, sight.view))
         found[0] = msgspec.structs.replace(found[0], tokens=tokens)
     return found
 
 
-def _left_out_row(sight: Sight, one: LeftOut, short: dict[str, str]) -> list[str]:
+def _left_out_row(sight: Sight, one: Omission, short: dict[str, str]) -> list[str]:
     cells = [short[one.entry], one_line(one.rule), f"{one.tokens:,}", ago(one.since)]
     return [*cells, _what(sight, one)]
 
 
-def _what(sight: Sight, one: LeftOut) -> str:
+def _what(sight: Sight, one: Omission) -> str:
     entry = sight.view.log.entries[sight.view.log.at[one.entry]]
     if isinstance(entry.body, Compaction):
-        gone = replaced(sight.before, sight.view) if sight.before is not None else ()
+        gone = items_replaced(sight.before, sight.view) if sight.before is not None else ()
         messages = sum(item.place != "snapshot" for item in gone)
         return f"{many(messages, 'message')} before it" if gone else "everything before it"
     assert isinstance(entry.body, Message)
@@ -244,15 +246,15 @@ def _what(sight: Sight, one: LeftOut) -> str:
     return f"no provider takes it: {text}" if one.rule == INVALID else text
 
 
-def planned_sums(plan: Plan) -> dict[str, Sum]:
-    sums: dict[str, Sum] = {}
+def planned_sums(plan: ElisionPlan) -> dict[str, OmissionTotal]:
+    sums: dict[str, OmissionTotal] = {}
     for saving in plan.savings:
-        things, tokens = sums.get(saving.rule, Sum(0, 0))
-        sums[saving.rule] = Sum(things + 1, tokens + saving.elided.tokens)
+        things, tokens = sums.get(saving.rule, OmissionTotal(0, 0))
+        sums[saving.rule] = OmissionTotal(things + 1, tokens + saving.elided.tokens)
     return sums
 
 
-def planned_files(plan: Plan, rule: str) -> dict[str, int]:
+def planned_files(plan: ElisionPlan, rule: str) -> dict[str, int]:
     """Tokens by file, or by tool where the rule is not about files; the most first."""
     sums: dict[str, int] = {}
     for saving in plan.savings:
@@ -261,7 +263,7 @@ def planned_files(plan: Plan, rule: str) -> dict[str, int]:
     return dict(sorted(sums.items(), key=lambda one: -one[1]))
 
 
-def _planned(plan: Plan, paint: Ink) -> Iterator[str]:
+def _planned(plan: ElisionPlan, paint: Ink) -> Iterator[str]:
     if sums := planned_sums(plan):
         told = ", ".join(f"{rule} {_sum(found)}" for rule, found in sums.items())
         yield paint.bold("would be left out at the next request: ") + told

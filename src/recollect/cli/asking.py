@@ -19,7 +19,7 @@ from recollect.models.choosing import Chosen
 from recollect.models.client import HttpModel
 from recollect.models.contract import Retrying
 from recollect.models.opening import open_model
-from recollect.profiles import EMBEDDED, cost_of
+from recollect.profiles import EMBEDDED_MODEL, compute_cost
 from recollect.store.contract import Store
 from recollect.store.sqlite import SqliteStore
 from recollect.tokens import counter_for
@@ -56,7 +56,7 @@ class Done(NamedTuple):
 
 def run(asking: Asking, file: Path | None) -> None:
     model = open_model(asking.model, progress=fetching())
-    if model.chosen.asked_as == EMBEDDED:
+    if model.chosen.asked_as == EMBEDDED_MODEL:
         mention(SMALL)
     show = _Show(stream=asking.stream)
     try:
@@ -169,7 +169,7 @@ def _account(done: Done, chosen: Chosen) -> str:
     if usage is not None:
         cached = f" ({usage.cached:,} cached)" if usage.cached else ""
         told.append(f"{many(usage.input, 'token')} in{cached}, {usage.output:,} out")
-        cost = cost_of(usage, chosen.profile.price)
+        cost = compute_cost(usage, chosen.profile.price)
         if cost is not None:
             told.append(f"${cost:.6f}".rstrip("0").rstrip("."))
     told.append(f"{done.seconds:.1f} s")
@@ -202,6 +202,6 @@ def _document(done: Done, chosen: Chosen) -> dict[str, object]:
         "model": chosen.name,
         "session_id": done.whole_id or None,
         "duration_ms": round(done.seconds * 1_000),
-        "total_cost_usd": cost_of(usage, chosen.profile.price) if usage else None,
+        "total_cost_usd": compute_cost(usage, chosen.profile.price) if usage else None,
         "usage": msgspec.to_builtins(usage) if usage else None,
     }

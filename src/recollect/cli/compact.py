@@ -126,7 +126,7 @@ def _of_session(wish: Wish, file: Path | None, *, bare: bool, as_json: bool) -> 
     done = use_store(file, lambda store: compact_session(store, wish))
     if as_json:
         emit_json(document(done))
-    if not done.proposal.works:
+    if not done.proposal.succeeded:
         complain(refusal(done))
         return 1
     if bare and not as_json:
@@ -166,8 +166,8 @@ def _of_file(path: Path, characters: int, *, bare: bool, as_json: bool) -> int:
     from recollect.cli.terminal import emit_json, mention, warn
     from recollect.cli.text import many
     from recollect.errors import CannotImport
-    from recollect.snapshot.building import build_ledger
-    from recollect.snapshot.rendering import render
+    from recollect.snapshot.ledger_builder import build_ledger
+    from recollect.snapshot.snapshot_renderer import render_snapshot
     from recollect.transcripts.converting import read_foreign
     from recollect.transcripts.reading import read_bytes
 
@@ -175,7 +175,7 @@ def _of_file(path: Path, characters: int, *, bare: bool, as_json: bool) -> int:
     entries = foreign.path
     if not entries:
         raise CannotImport(path.name, "it holds no messages")
-    text = render(build_ledger(entries), characters - 1)  # the line's end counts too
+    text = render_snapshot(build_ledger(entries), characters - 1)  # the line's end counts too
     for line, reason in foreign.problems[:SHOWN_PROBLEMS]:
         warn(f"{path.name}{f', line {line}' if line else ''}: {reason}")
     if len(foreign.problems) > SHOWN_PROBLEMS:

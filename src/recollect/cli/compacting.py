@@ -17,7 +17,7 @@ from recollect.cli.terminal import Ink
 from recollect.cli.text import harmless, many
 from recollect.cli.when import ago
 from recollect.compaction.budget import Budget
-from recollect.compaction.proposing import Proposal, Words, propose
+from recollect.compaction.proposal import Proposal, SnapshotInput, propose_compaction
 from recollect.entries import Entry, Restore
 from recollect.errors import RecollectError
 from recollect.store.sqlite import SqliteStore
@@ -49,7 +49,9 @@ async def compact_session(store: SqliteStore, wish: Wish) -> Compacted:
     async def attempt() -> Compacted:
         sight = await look(store, await store.session(wish.prefix), named=wish.model)
         budget = Budget.of(sight.model, target=wish.budget)
-        proposal = propose(sight.view, budget, words=Words(instructions=wish.instructions))
+        proposal = propose_compaction(
+            sight.view, budget, words=SnapshotInput(instructions=wish.instructions)
+        )
         if not wish.write or proposal.compaction.status == "NOOP":
             return Compacted(sight, budget, proposal)
         body, head = proposal.compaction, sight.view.head

@@ -15,16 +15,16 @@ from recollect.cli.text import many, one_line
 from recollect.cli.transcript import summary
 from recollect.cli.when import moment
 from recollect.store.sqlite import SqliteStore
-from recollect.view.trace import (
+from recollect.view.omissions import (
     COMPACTION,
     ELSEWHERE,
     INVALID,
     UNDONE,
-    Change,
-    Difference,
-    difference,
+    ChangedItem,
+    ViewDifference,
+    compare_views,
 )
-from recollect.view.view import Item
+from recollect.view.view import ViewItem
 
 _REASONS = {
     COMPACTION: "in a snapshot",
@@ -37,7 +37,7 @@ _REASONS = {
 class Compared(NamedTuple):
     old: Sight
     new: Sight
-    difference: Difference
+    difference: ViewDifference
 
 
 async def compare(
@@ -46,7 +46,7 @@ async def compare(
     session = await store.session(prefix)
     after = await look(store, session, new, named)
     before = await look(store, session, old, after.model)
-    return Compared(before, after, difference(before.view, after.view))
+    return Compared(before, after, compare_views(before.view, after.view))
 
 
 def comparison_lines(compared: Compared, page: Page) -> Iterator[str]:
@@ -69,12 +69,12 @@ def comparison_lines(compared: Compared, page: Page) -> Iterator[str]:
 
 
 class _Line(NamedTuple):
-    item: Item
+    item: ViewItem
     tokens: int
     why: str = ""
 
 
-def _sections(found: Difference) -> dict[str, list[_Line]]:
+def _sections(found: ViewDifference) -> dict[str, list[_Line]]:
     return {
         "appeared": [_Line(item, item.tokens) for item in found.appeared],
         "went": [
@@ -84,7 +84,7 @@ def _sections(found: Difference) -> dict[str, list[_Line]]:
     }
 
 
-def _why_changed(change: Change) -> str:
+def _why_changed(change: ChangedItem) -> str:
     if len(change.after.cuts) > len(change.before.cuts):
         return change.after.cuts[-1].rule
     return "restored" if change.before.cuts else ""

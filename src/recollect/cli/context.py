@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from recollect.cli.editing import Wishes
     from recollect.cli.seeing import Sight
     from recollect.store.sqlite import SqliteStore
-    from recollect.view.rules import Plan
+    from recollect.view.elision_rules import ElisionPlan
 
 LAST = 30
 
@@ -119,11 +119,11 @@ def _account(
         emit(account_lines(sight, plan, page))
 
 
-def _planned(sight: Sight) -> Plan:
+def _planned(sight: Sight) -> ElisionPlan:
     from recollect.store.ids import now
-    from recollect.view.rules import Rules, plan
+    from recollect.view.elision_rules import ElisionRules, plan_elisions
 
-    return plan(sight.view, now(), Rules(root=sight.session.project or ""))
+    return plan_elisions(sight.view, now(), ElisionRules(root=sight.session.project or ""))
 
 
 def _compare(

@@ -11,29 +11,29 @@ import msgspec
 
 from recollect.cli.accounting import everything_left_out, planned_files, planned_sums, who
 from recollect.cli.transcript import summary
-from recollect.tokens import is_known
-from recollect.view.trace import categories, replaced
-from recollect.view.view import Item
+from recollect.tokens import is_known_model
+from recollect.view.omissions import count_by_category, items_replaced
+from recollect.view.view import ViewItem
 
 if TYPE_CHECKING:
     from recollect.cli.comparing import Compared
     from recollect.cli.seeing import Sight
-    from recollect.view.rules import Plan
+    from recollect.view.elision_rules import ElisionPlan
 
 
-def account_document(sight: Sight, plan: Plan | None) -> dict[str, Any]:
+def account_document(sight: Sight, plan: ElisionPlan | None) -> dict[str, Any]:
     view, profile = sight.view, sight.profile
     return {
         "session": msgspec.to_builtins(sight.session),
         "at": sight.asked.id if sight.asked is not None else view.head,
         "model": sight.model,
-        "model_is_known": is_known(sight.model),
+        "model_is_known": is_known_model(sight.model),
         "exact": view.log.counter.exact,
         "tokens": view.tokens,
         "window": profile.window,
         "threshold": profile.threshold,
         "share": view.tokens / profile.window,
-        "categories": categories(view),
+        "categories": count_by_category(view),
         "last_request": _last_request(sight),
         "items": [_item(item) for item in view.items],
         "left_out": [msgspec.to_builtins(one) for one in everything_left_out(sight)],
@@ -61,7 +61,7 @@ def _last_request(sight: Sight) -> dict[str, Any] | None:
     return {"entry": entry.id, "time": entry.time, **told, "our_count": estimate}
 
 
-def _item(item: Item) -> dict[str, Any]:
+def _item(item: ViewItem) -> dict[str, Any]:
     return {
         "entry": item.entry.id,
         "time": item.entry.time,
@@ -79,7 +79,7 @@ def _compaction(sight: Sight) -> dict[str, Any] | None:
     entry = sight.view.compaction
     if entry is None:
         return None
-    gone = replaced(sight.before, sight.view) if sight.before is not None else ()
+    gone = items_replaced(sight.before, sight.view) if sight.before is not None else ()
     return {
         "entry": entry.id,
         "time": entry.time,

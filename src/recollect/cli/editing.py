@@ -14,7 +14,7 @@ import msgspec
 from recollect.cli.opening import ENTRY_DIGITS, persistently, short_ids, short_session
 from recollect.cli.seeing import model_of
 from recollect.cli.transcript import role_of
-from recollect.compaction.fitting import tried
+from recollect.compaction.view_reduction import with_edits
 from recollect.entries import (
     Body,
     Compaction,
@@ -32,7 +32,7 @@ from recollect.store.contract import SessionInfo
 from recollect.store.ids import now
 from recollect.store.sqlite import SqliteStore
 from recollect.tokens import counter_for
-from recollect.view.rules import drop
+from recollect.view.elision_rules import drop_message
 from recollect.view.view import View
 
 
@@ -99,7 +99,7 @@ def _checked(
                 raise CannotEdit(verb, entry.id, why)
         if entries:
             body = _body(view, verb, entries)
-            after = tried(view, (body,), now())
+            after = with_edits(view, (body,), now())
             if len(after.problems) > len(view.problems):
                 why = after.problems[-1].partition(": ")[2]
                 raise CannotEdit(verb, entries[0].id, f"this edit {why}")
@@ -116,7 +116,7 @@ def _body(view: View, verb: str, entries: Sequence[Entry]) -> Body:
         return Pin(entries=names)
     items: list[Elided] = []
     for name in names:
-        items += drop(view, name).items
+        items += drop_message(view, name).items
     return Elide(rule="drop", items=tuple(items))
 
 

@@ -94,10 +94,10 @@ def _chosen(model: str, to: WireName, *, named: bool) -> Chosen:
     to the format's usual one."""
     from recollect.errors import UnknownModel
     from recollect.models.choosing import Chosen, look_up
-    from recollect.profiles import endpoint_of, profile_of
+    from recollect.profiles import find_endpoint, find_profile
     from recollect.settings import load_settings
 
-    settings, usual = load_settings(), endpoint_of(to)
+    settings, usual = load_settings(), find_endpoint(to)
     assert usual is not None
     try:
         chosen = look_up(model, settings) if model else None
@@ -110,7 +110,7 @@ def _chosen(model: str, to: WireName, *, named: bool) -> Chosen:
     return Chosen(
         name=model,
         asked_as=model,
-        profile=profile_of(model),
+        profile=find_profile(model),
         endpoint=usual,
         wishes=settings.generation,
     )

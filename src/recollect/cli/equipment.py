@@ -24,10 +24,10 @@ from recollect.agent.working import Permit, no_deciders
 from recollect.entries import Message, Text, ToolCall
 from recollect.models.client import HttpModel
 from recollect.models.contract import Model
-from recollect.profiles import Profile, profile_of
+from recollect.profiles import Profile, find_profile
 from recollect.settings import HookCommand, data_directory
 from recollect.store.contract import Project
-from recollect.toolkinds import object_of
+from recollect.toolkinds import parse_arguments
 from recollect.tools.contract import Tool
 from recollect.tools.monitoring import system_monitor
 from recollect.tools.offered import (
@@ -139,7 +139,7 @@ def _helper(agent: Agent, where: Folder) -> Tool:
 
 def _profile(model: Model) -> Profile:
     # a model of the person's own has a profile that its name does not tell
-    return model.chosen.profile if isinstance(model, HttpModel) else profile_of(model.name)
+    return model.chosen.profile if isinstance(model, HttpModel) else find_profile(model.name)
 
 
 def hooks_for(found: EffectiveSettings, *more: Hook, tell: Callable[[str], None]) -> Hooks:
@@ -215,7 +215,7 @@ def _rules(found: EffectiveSettings) -> Rules:
 
 def _command(call: ToolCall) -> str:
     """Exactly what the tool will run."""
-    command = (object_of(call.arguments) or {}).get("command")
+    command = (parse_arguments(call.arguments) or {}).get("command")
     return command if isinstance(command, str) else ""
 
 

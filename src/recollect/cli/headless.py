@@ -35,7 +35,7 @@ from recollect.errors import (
 from recollect.models.client import HttpModel
 from recollect.models.contract import Retrying
 from recollect.models.opening import open_model
-from recollect.profiles import EMBEDDED, cost_of
+from recollect.profiles import EMBEDDED_MODEL, compute_cost
 from recollect.store.contract import SessionInfo
 from recollect.store.sqlite import SqliteStore
 from recollect.workspace.effective_settings import EffectiveSettings, resolve_settings
@@ -108,7 +108,7 @@ def run(wish: Wish, file: Path | None) -> int:
         for told in found.told:
             warn(told)
         model = open_model(wish.model, found.settings, progress=fetching())
-        if model.chosen.asked_as == EMBEDDED and wish.format == "text" and not wish.latest:
+        if model.chosen.asked_as == EMBEDDED_MODEL and wish.format == "text" and not wish.latest:
             from recollect.cli.asking import SMALL
 
             mention(SMALL)
@@ -250,7 +250,7 @@ def _document(finished: Finished, played: Played) -> dict[str, Any]:
         "session_id": finished.talk.session,
         "num_turns": finished.turns,
         "duration_ms": round(finished.seconds * 1_000),
-        "total_cost_usd": cost_of(usage, model.chosen.profile.price),
+        "total_cost_usd": compute_cost(usage, model.chosen.profile.price),
         "usage": msgspec.to_builtins(usage),
         "model": model.name,
     }

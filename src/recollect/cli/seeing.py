@@ -13,7 +13,7 @@ from recollect.entries import Entry, Message, Request, Usage
 from recollect.resuming import folded, needed, resume
 from recollect.store.contract import SessionInfo, Store
 from recollect.store.sqlite import SqliteStore
-from recollect.tokens import Profile, counter_for, is_known, profile_of
+from recollect.tokens import Profile, counter_for, find_profile, is_known_model
 from recollect.view.view import View
 
 
@@ -36,7 +36,7 @@ class Sight(NamedTuple):
 
     @property
     def profile(self) -> Profile:
-        return profile_of(self.model)
+        return find_profile(self.model)
 
     @property
     def short(self) -> dict[str, str]:
@@ -70,7 +70,7 @@ def model_of(entries: Iterable[Entry]) -> str:
     """The newest known model that was asked or spoke; else the newest that was named at all."""
     bodies = [entry.body for entry in entries if isinstance(entry.body, Message | Request)]
     names = [body.model for body in reversed(bodies) if body.model]
-    return next((name for name in names if is_known(name)), names[0] if names else "")
+    return next((name for name in names if is_known_model(name)), names[0] if names else "")
 
 
 async def with_past(store: Store, sight: Sight) -> Sight:

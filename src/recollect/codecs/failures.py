@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from recollect.errors import ApiKeyRefused, BadReply, ContextOverflow, ProviderBusy, ProviderFailed
-from recollect.tokens import asked_in, limit_in
+from recollect.tokens import find_requested_tokens, find_token_limit
 
 MAX_SAID = 500  # characters of a provider's words in an error
 _READ = 10_000  # characters of them that are looked at
@@ -100,9 +100,9 @@ def failure(said: str, status: int = 0, kind: str = "") -> ProviderFailed:
     limited = status == 429 or _says(words, _RATE_PHRASES)
     if not limited and (_overflows(words) or _says(kind, _OVERFLOW_PHRASES)):
         about = re.sub(_NOT_THE_WINDOW, "", words)
-        limit = limit_in(about)
+        limit = find_token_limit(about)
         return ContextOverflow(
-            text, status, limit, asked_in(about, limit) if limit is not None else None
+            text, status, limit, find_requested_tokens(about, limit) if limit is not None else None
         )
     if status in (401, 403) or kind in _KEY_KINDS or _says(words, _KEY_PHRASES):
         return ApiKeyRefused(text, status, "")

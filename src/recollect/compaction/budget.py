@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from recollect.profiles import profile_of
+from recollect.profiles import find_profile
 from recollect.view.view import View
 
 MIN_SNAPSHOT, MAX_SNAPSHOT = 300, 8_000  # tokens
@@ -20,7 +20,7 @@ class Budget(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(model: str = "", *, target: int | None = None) -> Budget:
-        profile = profile_of(model)
+        profile = find_profile(model)
         goal = target if target is not None else profile.threshold * 8 // 10
         return Budget(
             profile.window,
@@ -30,5 +30,5 @@ class Budget(msgspec.Struct, frozen=True):
         )
 
 
-def is_due(view: View, budget: Budget) -> bool:
+def is_compaction_due(view: View, budget: Budget) -> bool:
     return view.tokens > budget.threshold

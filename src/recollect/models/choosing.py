@@ -17,14 +17,14 @@ from recollect.codecs.wire import Declaration, Generation, Prompt, Wire
 from recollect.errors import NoApiKey, UnknownModel
 from recollect.models.keys import Key, find
 from recollect.profiles import (
-    EMBEDDED,
+    EMBEDDED_MODEL,
     ENDPOINTS,
     PRICES,
     Endpoint,
     Profile,
     WireName,
-    endpoint_of,
-    profile_of,
+    find_endpoint,
+    find_profile,
 )
 from recollect.settings import CustomModel, GenerationDefaults, Settings
 
@@ -76,7 +76,7 @@ def default_name(settings: Settings, find_key: FindKey = find) -> str:
     for endpoint in ENDPOINTS:
         if endpoint.keys and endpoint.default and find_key(endpoint.keys):
             return f"{endpoint.name}/{endpoint.default}"
-    return f"embedded/{EMBEDDED}"
+    return f"embedded/{EMBEDDED_MODEL}"
 
 
 def known_models(settings: Settings, find_key: FindKey = find) -> Iterator[Chosen]:
@@ -103,7 +103,7 @@ def near_names(name: str, settings: Settings) -> tuple[str, ...]:
     known += [f"{endpoint.name}/{endpoint.default}" for endpoint in ENDPOINTS if endpoint.default]
     known += [endpoint.default for endpoint in ENDPOINTS if endpoint.default]
     bare = name.rsplit("/", 1)[-1]
-    if not profile_of(name).endpoint and "/" not in name and profile_of(name).prefix:
+    if not find_profile(name).endpoint and "/" not in name and find_profile(name).prefix:
         return (f"ollama/{name[:60]}", f"openrouter/{name[:60]}")
     import difflib
 
@@ -119,7 +119,7 @@ def _own(name: str, settings: Settings) -> Chosen | None:
     return Chosen(
         name=name,
         asked_as=asked_as,
-        profile=_with_own(profile_of(asked_as), own),
+        profile=_with_own(find_profile(asked_as), own),
         endpoint=Endpoint(
             name=name,
             wire=own.wire,
@@ -157,7 +157,7 @@ def _with_own(profile: Profile, own: CustomModel) -> Profile:
 
 def _of_endpoint(name: str) -> Chosen | None:
     first, _, rest = name.partition("/")
-    endpoint = endpoint_of(first)
+    endpoint = find_endpoint(first)
     if endpoint is None:
         return None
     rest = rest or endpoint.default
@@ -168,12 +168,12 @@ def _of_endpoint(name: str) -> Chosen | None:
 
 def _by_profile(name: str) -> Chosen | None:
     bare = name.removeprefix("models/")
-    endpoint = endpoint_of(profile_of(bare).endpoint) if "/" not in bare else None
+    endpoint = find_endpoint(find_profile(bare).endpoint) if "/" not in bare else None
     return _at(endpoint, bare) if endpoint is not None else None
 
 
 def _at(endpoint: Endpoint, model: str) -> Chosen:
-    profile = profile_of(model)
+    profile = find_profile(model)
     if profile.think_switch and endpoint.think_switch:
         profile = msgspec.structs.replace(profile, think_switch=endpoint.think_switch)
     # One model has one name, however it was asked for: its thoughts find their way back by it.

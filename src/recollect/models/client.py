@@ -202,7 +202,7 @@ class HttpModel:
 
 
 class _Attempt:
-    """One request and its answer. What goes wrong ends the events and is in `failed`.
+    """One request and its answer. What goes wrong ends the events and is in `failure_line`.
 
     It is a value and not an exception, so that no error has another as its context, whose frames
     hold the key.

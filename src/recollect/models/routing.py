@@ -18,7 +18,7 @@ import msgspec
 from recollect.entries import Message, Text
 from recollect.errors import BadReply, ModelError, ProviderBusy, Unreachable
 from recollect.loops import JUDGE, answered_objects, judge_question
-from recollect.view.folds import routing_window
+from recollect.view.projections import routing_window
 from recollect.view.view import View
 
 PATIENCE = 10.0  # seconds for an answer on the side

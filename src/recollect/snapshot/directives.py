@@ -1,6 +1,6 @@
 """What the person said, apart from what programs say in the person's name.
 
-Harnesses put notices, reminders, command echoes and whole files into user messages. `own_words`
+Harnesses put notices, reminders, command echoes and whole files into user messages. `find_user_text`
 gives only the words that a person typed, unchanged but for characters nobody can see. Tags are
 found by plain searching, so hostile text costs linear time.
 """
@@ -11,7 +11,7 @@ import json
 import re
 
 from recollect.entries import Message, Text, ToolResult
-from recollect.snapshot.texts import clean
+from recollect.text import clean
 
 # Elements that harnesses add to a message; what they hold was not typed.
 _ADDED = (
@@ -52,20 +52,20 @@ _NOTICES = (
     "<state_snapshot>",  # some programs hand a summary over as a message
 )
 _REPLIES = ("the user said:\n", "the user provided the following reason for the rejection:")
-_ASKING = ("AskUserQuestion", "ask_user", "ask_user_question", "ask_followup_question")
+_QUESTION_TOOLS = ("AskUserQuestion", "ask_user", "ask_user_question", "ask_followup_question")
 
 
-def own_words(message: Message) -> str:
+def find_user_text(message: Message) -> str:
     """The words of the person in a user message, or nothing."""
     if message.role != "user" or message.context or _is_meta(message.extra):
         return ""
     texts = [part.text for part in message.parts if isinstance(part, Text)]
-    said = typed("\n".join(texts))
-    answers = [_answer(part) for part in message.parts if isinstance(part, ToolResult)]
+    said = strip_added_text("\n".join(texts))
+    answers = [_find_answer(part) for part in message.parts if isinstance(part, ToolResult)]
     return "\n".join(text for text in (said, *answers) if text)
 
 
-def typed(text: str) -> str:
+def strip_added_text(text: str) -> str:
     """A user message's text without what a harness added to it."""
     if text.lstrip().startswith(_NOTICES):
         return ""
@@ -73,11 +73,11 @@ def typed(text: str) -> str:
         words = _ARGUMENTS.search(text[:40_000])
         return clean(f"{command[1]} {words[1].strip()}") if words and words[1].strip() else ""
     if "<" in text:
-        text = _without_added(text)
+        text = _strip_elements(text)
     return clean(text).strip()
 
 
-def _without_added(text: str) -> str:
+def _strip_elements(text: str) -> str:
     kept: list[str] = []
     at, inside = 0, ""
     for tag in _ADDED_TAG.finditer(text):
@@ -102,10 +102,10 @@ def _is_meta(extra: str) -> bool:
     return any(isinstance(item, dict) and item.get("isMeta") is True for item in found)
 
 
-def _answer(result: ToolResult) -> str:
+def _find_answer(result: ToolResult) -> str:
     """What the person wrote when refusing a call, or answered to a question that a tool asked."""
     text = "\n".join(part.text for part in result.content if isinstance(part, Text))[:20_000]
-    if result.name in _ASKING and not result.is_error:
+    if result.name in _QUESTION_TOOLS and not result.is_error:
         return clean(text).strip()
     if not result.is_error:
         return ""
@@ -123,17 +123,17 @@ _CUT = re.compile(r" \[… [\d,]{1,14} characters left out …\] ")
 # --- as lines of a section ---------------------------------------------------------------------
 
 
-def as_list(directives: tuple[str, ...]) -> str:
-    """One item for each, continued lines indented: `from_list` gives exactly the same back."""
+def format_directives(directives: tuple[str, ...]) -> str:
+    """One item for each, continued lines indented: `parse_directives` gives exactly the same back."""
     return "\n".join("- " + text.replace("\n", "\n  ") for text in directives)
 
 
-def left_out_mark(count: int) -> str:
+def format_gap(count: int) -> str:
     return f"[{count} earlier messages left out]"
 
 
-def from_list(text: str) -> tuple[str, ...]:
-    """The directives of a section that `as_list` wrote; of other text, what stands in its items."""
+def parse_directives(text: str) -> tuple[str, ...]:
+    """The directives of a section that `format_directives` wrote; of other text, what stands in its items."""
     items: list[list[str]] = []
     for line in text.split("\n"):
         if line.startswith("- "):
@@ -146,7 +146,7 @@ def from_list(text: str) -> tuple[str, ...]:
     return tuple(text for text in said if not _LEFT_OUT.fullmatch(text))
 
 
-def is_cut_of(cut: str, whole: str) -> bool:
+def is_shortened(cut: str, whole: str) -> bool:
     """Whether one is the other with its middle left out."""
     pieces = _CUT.split(cut)
     return len(pieces) == 2 and whole.startswith(pieces[0]) and whole.endswith(pieces[1])

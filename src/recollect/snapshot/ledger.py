@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from recollect.snapshot.plans import Step
-from recollect.snapshot.sections import Snapshot
+from recollect.snapshot.plan_steps import PlanStep
+from recollect.snapshot.snapshot_format import Snapshot
 
 
 class Tally(NamedTuple):
@@ -54,7 +54,7 @@ class Quotation(NamedTuple):
     last: int
 
 
-class Command(NamedTuple):
+class CommandRun(NamedTuple):
     text: str
     times: int
     failed: bool
@@ -62,7 +62,7 @@ class Command(NamedTuple):
     last: int
 
 
-class Problem(NamedTuple):
+class OpenFailure(NamedTuple):
     """A failure that nothing later has shown to be mended."""
 
     subject: str
@@ -70,7 +70,7 @@ class Problem(NamedTuple):
     last: int
 
 
-class Action(NamedTuple):
+class AgentAction(NamedTuple):
     verb: str
     what: str
     note: str
@@ -88,10 +88,10 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
     quotations: tuple[Quotation, ...] = ()  # newest first
     names: tuple[Tally, ...] = ()
     chains: tuple[Tally, ...] = ()
-    commands: tuple[Command, ...] = ()
-    problems: tuple[Problem, ...] = ()
-    actions: tuple[Action, ...] = ()
-    steps: tuple[Step, ...] = ()
+    commands: tuple[CommandRun, ...] = ()
+    problems: tuple[OpenFailure, ...] = ()
+    actions: tuple[AgentAction, ...] = ()
+    steps: tuple[PlanStep, ...] = ()
     report: str = ""  # the agent's last words without a call
     question: str = ""  # what the agent asked and nobody has answered
     written: Snapshot | None = None  # what a model wrote

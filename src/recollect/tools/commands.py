@@ -41,7 +41,7 @@ class Redirection(msgspec.Struct, frozen=True):
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """What a line says. With `trouble`, `commands` is only what could be glimpsed of it."""
+    """What a line says. With `trouble`, `write_commands` is only what could be glimpsed of it."""
 
     source: bytes
     commands: tuple[SubCommand, ...] = ()

@@ -13,9 +13,9 @@ from typing import Literal, NamedTuple
 
 from recollect.entries import Entry, Message, Text, ToolResult
 from recollect.errors import RecollectError
-from recollect.snapshot.texts import clean, one_line
 from recollect.store.contract import SearchQuery
-from recollect.toolkinds import has_failed, normal_path
+from recollect.text import clean, one_line
+from recollect.toolkinds import has_failed, normalize_path
 from recollect.tools.contract import Place, ToolFailed
 from recollect.tools.offered import Status, TodoItem
 from recollect.tools.recalling import hits_of_session, left_behind, when
@@ -51,13 +51,13 @@ def _file(path: str, root: str) -> str:
     flat = path.strip()
     if not flat or len(flat) > _LONGEST_PATH or flat != one_line(flat, _LONGEST_PATH):
         raise ToolFailed("a note needs the path of a file, on one line")
-    return normal_path(flat, root)
+    return normalize_path(flat, root)
 
 
 def notes_for(view: View, path: str, root: str = "") -> tuple[FileNote, ...]:
     """The newest ten notes on a file that a view holds, newest first."""
     held = view.log.entries
-    return _newest((held[at] for at in range(view.n - 1, -1, -1)), normal_path(path, root))
+    return _newest((held[at] for at in range(view.n - 1, -1, -1)), normalize_path(path, root))
 
 
 def _newest(entries: Iterable[Entry], path: str) -> tuple[FileNote, ...]:
@@ -81,7 +81,7 @@ def _notes_in(entry: Entry, path: str) -> list[FileNote]:
 
 async def kept_notes(place: Place, path: str) -> tuple[FileNote, ...]:
     """The newest ten of this session, also those that a compaction hides from the view."""
-    wanted = normal_path(path, str(place.root))
+    wanted = normalize_path(path, str(place.root))
     view = place.view
     shown = notes_for(view, wanted) if view is not None else ()
     if len(shown) >= NEWEST or place.store is None or '"' in wanted or _holds_all(view):
@@ -128,16 +128,16 @@ _AS_STEP: dict[Status, Literal["open", "doing", "done"]] = {
 
 def planned(items: tuple[TodoItem, ...]) -> str:
     """Carries out `todo`."""
-    from recollect.snapshot.plans import MOST_STEPS, Step, as_lines
+    from recollect.snapshot.plan_steps import MAX_STEPS, PlanStep, format_steps
 
-    if len(items) > MOST_STEPS:
-        raise ToolFailed(f"a list has at most {MOST_STEPS} items; join those that belong together")
-    steps: list[Step] = []
+    if len(items) > MAX_STEPS:
+        raise ToolFailed(f"a list has at most {MAX_STEPS} items; join those that belong together")
+    steps: list[PlanStep] = []
     for number, item in enumerate(items, 1):
         text = one_line(item.content, MOST_ITEM)
         if not text:
             raise ToolFailed(f"item {number} is empty; say what is to be done")
-        steps.append(Step(text, _AS_STEP[item.status]))
+        steps.append(PlanStep(text, _AS_STEP[item.status]))
     doing = [number for number, item in enumerate(items, 1) if item.status == "in_progress"]
     if len(doing) > 1:
         shown = ", ".join(map(str, doing[:8]))
@@ -145,7 +145,7 @@ def planned(items: tuple[TodoItem, ...]) -> str:
     if not steps:
         return "The list is empty."
     done = sum(step.status == "done" for step in steps)
-    return "\n".join((f"{done} of {len(steps)} done", *as_lines(tuple(steps))))
+    return "\n".join((f"{done} of {len(steps)} done", *format_steps(tuple(steps))))
 
 
 # --- what is remembered ------------------------------------------------------------------------

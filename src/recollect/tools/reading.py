@@ -23,7 +23,7 @@ from typing import NamedTuple
 import msgspec
 
 from recollect.entries import Content, InlineData, Text, json_text
-from recollect.toolkinds import PathRange, paths_of
+from recollect.toolkinds import PathRange, parse_paths
 from recollect.tools.contract import Outcome, Place, ToolFailed
 from recollect.tools.listing import listing
 from recollect.tools.noting import as_text, kept_notes
@@ -82,7 +82,7 @@ def wanted_files(
     value = given if isinstance(given, str) else [_builtin(item) for item in given]
     arguments: dict[str, object] = {"absolute_path": value, "offset": offset, "limit": limit}
     said = json_text({key: item for key, item in arguments.items() if item is not None})
-    files = paths_of(said)
+    files = parse_paths(said)
     if not files:
         raise ToolFailed("absolute_path names no file; give a path, or a list of paths")
     if len(files) > MAX_FILES:

@@ -31,8 +31,8 @@ from recollect.entries import (
     Unknown,
 )
 from recollect.errors import RecollectError, UnknownEntry
-from recollect.snapshot.texts import one_line
 from recollect.store.contract import SearchHit, SearchQuery, SessionInfo, Store
+from recollect.text import one_line
 from recollect.tools.contract import Outcome, Place, ToolFailed
 from recollect.tools.offered import Scope, Speaker
 

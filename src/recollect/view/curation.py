@@ -13,19 +13,19 @@ import msgspec
 
 from recollect.entries import Message, Part, Text, Thought, ToolResult, Unknown
 
-Validity: TypeAlias = Literal["strict", "any_part"]
-Dropping: TypeAlias = Literal["keep_user", "drop_pair"]
+ValidityCheck: TypeAlias = Literal["strict", "any_part"]
+DropPolicy: TypeAlias = Literal["keep_user", "drop_pair"]
 
 
-class Policy(msgspec.Struct, frozen=True):
-    validity: Validity = "strict"  # every part says something; or: any part does
-    dropping: Dropping = "keep_user"  # or: a dropped run takes the user's message before it along
+class CurationPolicy(msgspec.Struct, frozen=True):
+    validity: ValidityCheck = "strict"  # every part says something; or: any part does
+    dropping: DropPolicy = "keep_user"  # or: a dropped run takes the user's message before it along
 
 
-def is_valid(message: Message, validity: Validity = "strict") -> bool:
+def is_valid(message: Message, validity: ValidityCheck = "strict") -> bool:
     parts = message.parts
     if validity == "any_part":
-        return any(_says_something(part) for part in parts)
+        return any(_has_content(part) for part in parts)
     if not parts:
         return False
     for part in parts:
@@ -37,7 +37,7 @@ def is_valid(message: Message, validity: Validity = "strict") -> bool:
     return True
 
 
-def _says_something(part: Part) -> bool:
+def _has_content(part: Part) -> bool:
     if isinstance(part, Text):
         return bool(part.text.strip())
     return not isinstance(part, Thought | Unknown)

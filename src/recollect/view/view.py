@@ -18,22 +18,22 @@ import msgspec
 
 from recollect.entries import Compaction, Entry, Message, Text
 from recollect.tokens import ESTIMATE, Counter
-from recollect.view.curation import Policy, is_initial
-from recollect.view.log import ACKNOWLEDGEMENT, NOTHING, Log
-from recollect.view.showing import Cut
-from recollect.view.state import Draft, State
+from recollect.view.curation import CurationPolicy, is_initial
+from recollect.view.elision import ActiveElision
+from recollect.view.entry_log import ACKNOWLEDGEMENT, NO_COUNTS, EntryLog
+from recollect.view.view_state import StateBuilder, ViewState
 
-Place: TypeAlias = Literal["kept", "snapshot", "tail"]
+ItemPlace: TypeAlias = Literal["kept", "snapshot", "tail"]
 
 
-class Item(msgspec.Struct, frozen=True, gc=False):
+class ViewItem(msgspec.Struct, frozen=True, gc=False):
     """One message as it is shown, and the entry it comes from."""
 
     entry: Entry
     message: Message
     tokens: int
-    place: Place = "tail"
-    cuts: tuple[Cut, ...] = ()
+    place: ItemPlace = "tail"
+    cuts: tuple[ActiveElision, ...] = ()
     pinned: bool = False
 
     @property
@@ -47,24 +47,26 @@ class View:
 
     __slots__ = ("_items", "log", "n", "policy", "state")
 
-    def __init__(self, log: Log, n: int, policy: Policy, state: State) -> None:
+    def __init__(self, log: EntryLog, n: int, policy: CurationPolicy, state: ViewState) -> None:
         self.log, self.n, self.policy, self.state = log, n, policy, state
-        self._items: tuple[Item, ...] | None = None
+        self._items: tuple[ViewItem, ...] | None = None
 
     @staticmethod
     def fold(
         entries: Iterable[Entry] = (),
         *,
         counter: Counter = ESTIMATE,
-        policy: Policy | None = None,
-        known: Mapping[str, tuple[int, ...]] = NOTHING,
+        policy: CurationPolicy | None = None,
+        known: Mapping[str, tuple[int, ...]] = NO_COUNTS,
     ) -> View:
         """`known` has the tokens of entries that were counted before."""
-        return View(Log(counter, known), 0, policy or Policy(), State()).append(*entries)
+        return View(EntryLog(counter, known), 0, policy or CurationPolicy(), ViewState()).append(
+            *entries
+        )
 
     def append(self, *entries: Entry) -> View:
         log = self.log if len(self.log.entries) == self.n else self.log.first(self.n)
-        draft = Draft(log, self.policy, self.state)
+        draft = StateBuilder(log, self.policy, self.state)
         draft.take(entries)
         return View(log, len(log.entries), self.policy, draft.freeze())
 
@@ -80,7 +82,7 @@ class View:
         return tail + kept + (sum(self.log.part_tokens(held[-1])) if held else 0)
 
     @property
-    def items(self) -> tuple[Item, ...]:
+    def items(self) -> tuple[ViewItem, ...]:
         if self._items is None:
             kept = self._kept()
             initial = [item for item in kept if is_initial(item.message)]
@@ -158,10 +160,10 @@ class View:
 
     # --- how it is shown -----------------------------------------------------------------------
 
-    def _kept(self) -> list[Item]:
+    def _kept(self) -> list[ViewItem]:
         return [item for p in self.state.kept if (item := self._item(p, "kept")) is not None]
 
-    def _snapshot(self) -> list[Item]:
+    def _snapshot(self) -> list[ViewItem]:
         entry = self.compaction
         if entry is None or not isinstance(entry.body, Compaction):
             return []
@@ -169,12 +171,12 @@ class View:
         heard = Message(role="model", parts=(Text(text=ACKNOWLEDGEMENT),))
         counts = self.log.part_tokens(self.state.compactions[-1])
         return [
-            Item(entry, message, tokens, "snapshot")
+            ViewItem(entry, message, tokens, "snapshot")
             for message, tokens in zip((told, heard), counts, strict=True)
         ]
 
-    def _tail(self) -> list[Item]:
-        found: list[Item] = []
+    def _tail(self) -> list[ViewItem]:
+        found: list[ViewItem] = []
         entries, log, pins = self.log.entries, self.log, self.state.pins
         changed, dropped = self.state.changed, self.state.dropped
         log.tokens_between(0, self.n)
@@ -190,10 +192,10 @@ class View:
                 if item is not None:
                     found.append(item)
             else:
-                found.append(Item(entry, body, sums[position + 1] - sums[position]))
+                found.append(ViewItem(entry, body, sums[position + 1] - sums[position]))
         return found
 
-    def _item(self, position: int, place: Place) -> Item | None:
+    def _item(self, position: int, place: ItemPlace) -> ViewItem | None:
         entry = self.log.entries[position]
         message = self.log.message(position)
         if message is None or position in self.state.dropped:
@@ -201,7 +203,7 @@ class View:
         pinned = entry.id in self.state.pins
         shown = self.state.changed.get(entry.id)
         if shown is None:
-            return Item(entry, message, self.log.tokens(position), place, (), pinned)
+            return ViewItem(entry, message, self.log.tokens(position), place, (), pinned)
         if not shown.message.parts:
             return None
-        return Item(entry, shown.message, shown.tokens, place, shown.cuts, pinned)
+        return ViewItem(entry, shown.message, shown.tokens, place, shown.cuts, pinned)

@@ -24,7 +24,7 @@ from recollect.settings import (
     read_settings,
 )
 from recollect.settings import data_directory as home_directory
-from recollect.view.rules import Rules
+from recollect.view.elision_rules import ElisionRules
 from recollect.workspace.trusted_folders import load_trust
 from recollect.workspace.untrusted_text import one_line
 
@@ -121,10 +121,10 @@ def _is_own(found: EffectiveSettings) -> bool:
 # --- sections as the values that the code uses --------------------------------------------------
 
 
-def elision_rules(settings: Settings, root: str = "") -> Rules:
+def elision_rules(settings: Settings, root: str = "") -> ElisionRules:
     """`[context]` as the rules that leave things out."""
     context = settings.context
-    return Rules(
+    return ElisionRules(
         keep_reads=context.keep_reads,
         keep_read_tokens=context.keep_read_tokens,
         keep_shell=context.keep_shell,

@@ -1,0 +1,71 @@
+"""Where a history may be cut in two: the older part becomes a snapshot, the newer part stays.
+
+A cut falls only before something a person said, and never between a call and its result. When there
+is no such place, everything up to the last complete exchange may be cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+import msgspec
+
+from recollect.entries import ToolCall, ToolResult
+from recollect.view.curation import is_spoken
+from recollect.view.view import ViewItem
+
+KEEP_SHARE = 0.3  # the share of the newest, by size
+
+
+class CutPoint(msgspec.Struct, frozen=True):
+    """Items before `at` go, the others stay; `at` may be the number of items."""
+
+    at: int
+    kept_tokens: int
+
+
+def find_cut_points(items: Sequence[ViewItem], keep: float = KEEP_SHARE) -> tuple[CutPoint, ...]:
+    """Every place where the history may be cut, the best first: the one that keeps the newest
+    30 % or a little less, then those that keep less still, then those that keep more."""
+    if len(items) < 2:
+        return ()
+    sums = [0, *accumulate(item.tokens for item in items)]
+    goal = sums[-1] * (1 - keep)
+    open_at = _open_exchanges(items)
+    spoken = [i for i in range(1, len(items)) if is_spoken(items[i].message) and not open_at[i]]
+    after = [i for i in spoken if sums[i] >= goal]
+    before = [i for i in reversed(spoken) if sums[i] < goal]
+    order = after + before[:1] + _between_exchanges(items, open_at)
+    unique = dict.fromkeys(order)
+    return tuple(CutPoint(at, sums[-1] - sums[at]) for at in unique)
+
+
+def _open_exchanges(items: Sequence[ViewItem]) -> list[bool]:
+    """For each place, whether a call lies before it whose result lies after it, or is missing."""
+    waiting: dict[str, int] = {}
+    depth = [0] * (len(items) + 2)
+    for number, item in enumerate(items):
+        for part in item.message.parts:
+            if isinstance(part, ToolCall):
+                waiting[part.id] = number
+            elif isinstance(part, ToolResult) and part.call_id in waiting:
+                depth[waiting.pop(part.call_id) + 1] += 1
+                depth[number + 1] -= 1
+    newest = len(items) - 1
+    for called in waiting.values():
+        if called == newest:  # its result is still to come
+            depth[called + 1] += 1
+    return [total > 0 for total in accumulate(depth)][: len(items) + 1]
+
+
+def _between_exchanges(items: Sequence[ViewItem], open_at: list[bool]) -> list[int]:
+    """Places between complete exchanges, the last one that keeps something first."""
+    found = []
+    for at in range(len(items), 0, -1):
+        if not open_at[at] and (at == len(items) or items[at].message.role == "model"):
+            found.append(at)
+        if len(found) == 2:
+            break
+    whole = [at for at in found if at == len(items) and items[-1].message.role == "model"]
+    return [at for at in found if at < len(items)][:1] + whole

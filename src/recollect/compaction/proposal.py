@@ -1,0 +1,243 @@
+"""A compaction, proposed: what would be replaced by which snapshot, and what it would save.
+
+Nothing here asks a model or writes anything. What a model wrote may be handed in; without it, or
+when it is of no use, the snapshot is built by code alone, so a proposal can always be made. Success
+means that the view ends below its target, not merely that it became smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from recollect.compaction.budget import MIN_SNAPSHOT, Budget
+from recollect.compaction.cut_points import CutPoint, find_cut_points
+from recollect.entries import Compaction, CompactionStatus, Entry, Message, Text, ToolCall
+from recollect.view.entry_log import ACKNOWLEDGEMENT
+from recollect.view.view import View, ViewItem
+from recollect.view.view_state import with_partners
+
+CompactionTrigger: TypeAlias = Literal["manual", "auto", "overflow", "import"]
+
+
+class CompactionReport(msgspec.Struct, frozen=True):
+    """What a compaction took away, and what stays."""
+
+    messages: int = 0
+    calls: int = 0
+    results: int = 0
+    tokens: int = 0
+    kept_messages: int = 0
+    pins: int = 0
+    snapshot_tokens: int = 0
+
+
+class Proposal(msgspec.Struct, frozen=True):
+    compaction: Compaction
+    report: CompactionReport = CompactionReport()
+
+    @property
+    def succeeded(self) -> bool:
+        return self.compaction.status == "COMPRESSED"
+
+
+def may_retry_model(view: View) -> bool:
+    """After an attempt that failed, a model is not asked again until something was said."""
+    attempt = view.attempt
+    if attempt is None or not isinstance(attempt.body, Compaction):
+        return True
+    failed = attempt.body.status not in ("COMPRESSED", "NOOP")
+    return not failed or view.state.last > view.state.attempt
+
+
+class Partition(msgspec.Struct, frozen=True):
+    """A view taken apart: what always stays, and what may be cut."""
+
+    fixed: tuple[ViewItem, ...]  # initial context and pins, wherever they are
+    items: tuple[ViewItem, ...]  # the messages since the last compaction, in order
+
+    @staticmethod
+    def of(view: View) -> Partition:
+        tail = tuple(item for item in view.items if item.place == "tail")
+        kept = tuple(item for item in view.items if item.place == "kept")
+        return Partition(kept, tail)
+
+
+class SnapshotInput(msgspec.Struct, frozen=True):
+    """What goes into a snapshot besides the log: a model's reply, and what a person asked for."""
+
+    written: str = ""
+    instructions: str = ""
+    root: str = ""  # the project's folder
+
+
+class _ChosenCut(NamedTuple):
+    cut: CutPoint
+    stays: list[ViewItem]
+    fixed: int  # tokens of all but the snapshot
+
+
+def propose_compaction(
+    view: View,
+    budget: Budget,
+    *,
+    trigger: CompactionTrigger = "manual",
+    words: SnapshotInput | None = None,
+) -> Proposal:
+    """The best compaction of this view, or why there is none."""
+    words, pieces, before = words or SnapshotInput(), Partition.of(view), view.tokens
+    places = find_cut_points(pieces.items)
+    if before <= 0 or not places:
+        return propose_nothing(view, trigger, "there is nothing that could be cut")
+    choice = _choose_cut(view, pieces, places, budget)
+    if choice is None:
+        least = min(places, key=lambda cut: cut.kept_tokens)
+        after = _weigh_cut(view, pieces, least).fixed
+        why = f"what has to stay takes {after:,} of {budget.target:,} tokens"
+        return _propose_failure(
+            "COMPRESSION_FAILED_INFLATED_TOKEN_COUNT", before, after, trigger, why
+        )
+    return _build_proposal(view, pieces, choice, budget, trigger, words)
+
+
+def _choose_cut(
+    view: View, pieces: Partition, places: Sequence[CutPoint], budget: Budget
+) -> _ChosenCut | None:
+    """The first cut that leaves the snapshot a fair share; else any that leaves it enough."""
+    staying = [item.tokens if item.stays else 0 for item in pieces.items]
+    sums = [sum(item.tokens for item in pieces.fixed), *staying]
+    at_least = list(accumulate(sums))
+    for fair in (budget.snapshot // 2, MIN_SNAPSHOT):
+        for cut in places:
+            if at_least[cut.at] + cut.kept_tokens + fair <= budget.target:
+                choice = _weigh_cut(view, pieces, cut)
+                if choice.fixed + fair <= budget.target:
+                    return choice
+    return None
+
+
+def _weigh_cut(view: View, pieces: Partition, cut: CutPoint) -> _ChosenCut:
+    stays = _kept_items(view, pieces, cut.at)
+    acknowledged = view.log.counter.text(ACKNOWLEDGEMENT)
+    fixed = sum(item.tokens for item in stays) + acknowledged + cut.kept_tokens
+    return _ChosenCut(cut, stays, fixed)
+
+
+def _build_proposal(
+    view: View,
+    pieces: Partition,
+    choice: _ChosenCut,
+    budget: Budget,
+    trigger: CompactionTrigger,
+    words: SnapshotInput,
+) -> Proposal:
+    (cut, stays, fixed), before, items = choice, view.tokens, pieces.items
+    room = min(budget.snapshot, budget.target - fixed)
+    snapshot = build_snapshot(view, replaced_entries(view, pieces, cut.at), room, words)
+    after = fixed + view.log.counter.text(snapshot)
+    status = judge_size(before, after, budget.target, snapshot)
+    if status != "COMPRESSED":
+        return _propose_failure(
+            status, before, after, trigger, f"{after:,} of {budget.target:,} tokens"
+        )
+    body = Compaction(
+        status=status,
+        snapshot=snapshot,
+        first_kept=items[cut.at].entry.id if cut.at < len(items) else None,
+        kept=tuple(item.entry.id for item in stays),
+        tokens_before=before,
+        tokens_after=after,
+        trigger=trigger,
+        reason=words.instructions,
+    )
+    return Proposal(
+        body, _build_report(items[: cut.at], stays, len(items) - cut.at, snapshot, view)
+    )
+
+
+def propose_nothing(view: View, trigger: CompactionTrigger, why: str) -> Proposal:
+    return _propose_failure("NOOP", view.tokens, view.tokens, trigger, why)
+
+
+def judge_size(before: int, after: int, target: int, snapshot: str) -> CompactionStatus:
+    if not snapshot.strip():
+        return "COMPRESSION_FAILED_EMPTY_SUMMARY"
+    if before <= 0 or after <= 0:
+        return "COMPRESSION_FAILED_TOKEN_COUNT_ERROR"
+    if after >= before or after > target:
+        return "COMPRESSION_FAILED_INFLATED_TOKEN_COUNT"
+    return "COMPRESSED"
+
+
+def replaced_entries(view: View, pieces: Partition, at: int) -> list[Entry]:
+    """The entries that the snapshot has to stand for: the snapshot before it, and the cut. A
+    foreign summary is prose; where the log still has what it stands for, that is used as well."""
+    from recollect.snapshot.snapshot_format import parse_snapshot
+
+    log, items, held = view.log, pieces.items, view.compaction
+    end = log.at[items[at].entry.id] if at < len(items) else view.n
+    body = held.body if held is not None else None
+    prose = isinstance(body, Compaction) and parse_snapshot(body.snapshot) is None
+    start = 0 if prose else view.state.base
+    facts = [e for e in log.entries[start:end] if not isinstance(e.body, Compaction)]
+    return [held, *facts] if held is not None else facts
+
+
+def build_snapshot(view: View, gone: Sequence[Entry], room: int, words: SnapshotInput) -> str:
+    """Within `room` tokens, from the log and from what a model wrote, if anything."""
+    from recollect.snapshot.ledger_builder import build_ledger
+    from recollect.snapshot.model_prose import add_model_prose
+    from recollect.snapshot.snapshot_format import parse_snapshot
+    from recollect.snapshot.snapshot_renderer import render_snapshot
+
+    if words.instructions:
+        asked = Text(text=f"Keep when compacting: {words.instructions}")
+        gone = [*gone, Entry("", None, 0, Message(role="user", parts=(asked,)))]
+    ledger = build_ledger(gone, root=words.root)
+    reply = parse_snapshot(words.written) if words.written else None
+    if reply is not None:
+        ledger = add_model_prose(ledger, reply)
+    return render_snapshot(ledger, room, view.log.counter.text)
+
+
+def _kept_items(view: View, pieces: Partition, at: int) -> list[ViewItem]:
+    """Initial context and pins before the cut, with the partners of calls and results."""
+    gone = pieces.items[:at]
+    wanted = {view.log.at[item.entry.id] for item in gone if item.stays}
+    wanted = with_partners(view.log, wanted)
+    also = [item for item in gone if view.log.at[item.entry.id] in wanted]
+    return [*pieces.fixed, *also]
+
+
+def _build_report(
+    gone: Sequence[ViewItem], stays: list[ViewItem], kept: int, snapshot: str, view: View
+) -> CompactionReport:
+    staying = {item.entry.id for item in stays}
+    replaced = [item for item in gone if item.entry.id not in staying]
+    parts = [part for item in replaced for part in item.message.parts]
+    calls = sum(isinstance(part, ToolCall) for part in parts)
+    return CompactionReport(
+        messages=len(replaced),
+        calls=calls,
+        results=sum(type(part).__name__ == "ToolResult" for part in parts),
+        tokens=sum(item.tokens for item in replaced),
+        kept_messages=kept,
+        pins=sum(item.pinned for item in stays),
+        snapshot_tokens=view.log.counter.text(snapshot),
+    )
+
+
+def _propose_failure(
+    status: CompactionStatus, before: int, after: int, trigger: CompactionTrigger, reason: str
+) -> Proposal:
+    body = Compaction(
+        status=status,
+        tokens_before=max(0, before),
+        tokens_after=max(0, after),
+        trigger=trigger,
+        reason=reason,
+    )
+    return Proposal(body)

@@ -1,0 +1,162 @@
+"""A view that fits, always: a dead end is impossible.
+
+First the rules leave out what they may, then a compaction, and if that is not enough either, all
+but the newest message becomes a snapshot, with as much of the initial context and the pins as there
+is room for. What had to go is in the compaction's reason, so a person can be told. System messages
+and the newest message always stay; beyond them 1,000 tokens are enough. A newest message that is
+itself too large keeps its ends.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from recollect.compaction.budget import MAX_SNAPSHOT, MIN_SNAPSHOT, Budget
+from recollect.compaction.proposal import (
+    Partition,
+    Proposal,
+    SnapshotInput,
+    build_snapshot,
+    propose_compaction,
+    replaced_entries,
+)
+from recollect.entries import Body, Compaction, Elide, Elided, Entry, Message, Restore, Text
+from recollect.tokens import Counter
+from recollect.view.elision_rules import ElisionRules, plan_elisions
+from recollect.view.entry_log import ACKNOWLEDGEMENT
+from recollect.view.placeholders import write_placeholder
+from recollect.view.view import View, ViewItem
+
+_MIN_RESULT = 500  # characters of a result that stay
+
+
+class FittedView(msgspec.Struct, frozen=True):
+    """The edits to append, and the view as it will be after them."""
+
+    edits: tuple[Body, ...]
+    view: View
+
+
+def fit_view(
+    view: View,
+    limit: int,
+    now: int,
+    rules: ElisionRules | None = None,
+    budget: Budget | None = None,
+) -> FittedView:
+    """The mildest edits after which the view has at most `limit` tokens."""
+    if view.tokens <= limit:
+        return FittedView((), view)
+    rules = rules or ElisionRules()
+    budget = budget or Budget.of(target=limit)
+    goal = msgspec.structs.replace(budget, target=min(limit, budget.target))
+    # a result that alone is too much is shortened to what there is room for
+    shortest = max(_MIN_RESULT, limit // 2)
+    tight = msgspec.structs.replace(rules, max_characters=min(rules.max_characters, shortest))
+    for milder in (rules, tight):
+        edits: tuple[Body, ...] = plan_elisions(view, now, milder, over_budget=True).edits
+        smaller = with_edits(view, edits, now)
+        if smaller.tokens <= limit:
+            return FittedView(edits, smaller)
+        proposal = propose_compaction(
+            smaller, goal, trigger="overflow", words=SnapshotInput(root=rules.root)
+        )
+        if proposal.succeeded:
+            break
+    else:
+        proposal = last_resort(smaller, limit, rules.root)
+    compacted = with_edits(view, (*edits, proposal.compaction), now)
+    if compacted.tokens < smaller.tokens:
+        edits, smaller = (*edits, proposal.compaction), compacted
+    hard = _shorten_newest(view, smaller, limit)
+    return FittedView((*edits, *hard), with_edits(view, (*edits, *hard), now) if hard else smaller)
+
+
+def _shorten_newest(before: View, view: View, limit: int) -> tuple[Body, ...]:
+    """When even the newest message alone is too much: its ends stay, the middle goes. One that was
+    cut before, and not enough, is cut anew."""
+    over, newest = view.tokens - limit, view.items[-1] if view.items else None
+    body = newest.entry.body if newest is not None else None
+    texts = [p for p in body.parts if isinstance(p, Text)] if isinstance(body, Message) else []
+    if over <= 0 or newest is None or not isinstance(body, Message) or not texts:
+        return ()
+    earlier = tuple(dict.fromkeys(cut.by for cut in newest.cuts))
+    if any(before.log.position(edit, before.n) is None for edit in earlier):
+        return ()  # it was cut just now
+    longest = max(texts, key=lambda part: len(part.text))
+    others = before.log.counter.message(body) - before.log.counter.text(longest.text)
+    told = write_placeholder("oversized", "", over, newest.entry.id, "en")
+    room = newest.tokens - over - others - before.log.counter.text(told)
+    kept = _fitting_length(longest.text, room, before.log.counter)
+    ends = Elided(
+        entry=newest.entry.id,
+        placeholder=told,
+        parts=(body.parts.index(longest),),
+        head=kept // 2,
+        tail=kept - kept // 2,
+        tokens=over,
+    )
+    undone = (Restore(entries=earlier),) if earlier else ()
+    return (*undone, Elide(rule="oversized", items=(ends,)))
+
+
+def _fitting_length(text: str, room: int, counter: Counter) -> int:
+    """How many characters of a text's ends have at most so many tokens."""
+    whole = counter.text(text)
+    kept = len(text) * max(0, room) // max(1, whole)
+    while kept and counter.text(_join_ends(text, kept)) > room:
+        kept = kept * 9 // 10
+    return kept
+
+
+def _join_ends(text: str, kept: int) -> str:
+    return text[: kept // 2] + text[len(text) - (kept - kept // 2) :]
+
+
+def with_edits(view: View, edits: tuple[Body, ...], now: int) -> View:
+    """The view as it would be with these edits."""
+    ids = (f"trial-{view.n + number}" for number in range(len(edits)))
+    return view.append(
+        *(Entry(key, view.head, now, body) for key, body in zip(ids, edits, strict=True))
+    )
+
+
+def last_resort(view: View, limit: int, root: str = "") -> Proposal:
+    """Everything but system messages and the newest message becomes a snapshot."""
+    pieces = Partition.of(view)
+    newest, older = pieces.items[-1:], [*pieces.fixed, *pieces.items[:-1]]
+    count = view.log.counter
+    system = [item for item in older if item.message.role == "system"]
+    spent = sum(item.tokens for item in (*system, *newest)) + count.text(ACKNOWLEDGEMENT) + 50
+    wanted = [i for i in older if i not in system and i.stays]
+    kept, lost = _split_by_room(wanted, (limit - spent) // 2)
+    spent += sum(item.tokens for item in kept)
+    room = max(MIN_SNAPSHOT, min(MAX_SNAPSHOT, limit - spent))
+    at = len(pieces.items) - len(newest)
+    snapshot = build_snapshot(
+        view, replaced_entries(view, pieces, at), room, SnapshotInput(root=root)
+    )
+    order = {item.entry.id: view.log.at[item.entry.id] for item in (*system, *kept)}
+    names = ", ".join(item.entry.id for item in lost[:20])
+    body = Compaction(
+        status="COMPRESSED",
+        snapshot=snapshot,
+        first_kept=newest[0].entry.id if newest else None,
+        kept=tuple(sorted(order, key=order.__getitem__)),
+        tokens_before=view.tokens,
+        tokens_after=spent + count.text(snapshot),
+        trigger="overflow",
+        reason=f"did not fit and was left out although it should stay: {names}" if lost else "",
+    )
+    return Proposal(body)
+
+
+def _split_by_room(items: list[ViewItem], room: int) -> tuple[list[ViewItem], list[ViewItem]]:
+    kept, lost = [], []
+    for item in items:
+        if item.tokens <= room:
+            room -= item.tokens
+            kept.append(item)
+        else:
+            lost.append(item)
+    return kept, lost

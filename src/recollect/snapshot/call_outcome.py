@@ -1,0 +1,78 @@
+"""How a tool call ended, told from its result: failed or not, and the one line that says it best.
+
+A failure is: the result's own flag or status, a text that begins with `Error:`, an exit code other
+than zero, or a test runner's count of failures in the last lines (pipes hide exit codes). Looks at
+the first and the last few thousand characters only.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from recollect.entries import Text, ToolResult
+from recollect.text import clean, one_line
+from recollect.toolkinds import has_failed
+
+_LOOKED_AT = 6_000
+_EXIT = re.compile(r"\bexit(?:ed)?(?: with)?(?: code| status)?[:= ]{1,3}(-?\d{1,5})\b", re.I)
+_COUNTED = re.compile(r"\b(\d{1,7}) (?:failures?|failed|errors?|failing)\b", re.I)
+_TELLING = re.compile(
+    r"^\W{0,8}(?:error\b|fatal\b|traceback|panic|exception|\w{1,60}(?:Error|Exception)\b|failed\b|"
+    r"failure\b|✗|✘|×)|\berror[:\[]|\bError:|\bfailed\b|\bnot found\b|\bundefined\b|\bdenied\b",
+    re.I,
+)
+_COUNTS = re.compile(
+    r"\b\d{1,7} (?:tests?|passed|passing|examples?|doctests?|failures?|failed|errors?|warnings?|"
+    r"issues?|files? changed|insertions?|modules?)\b",
+    re.I,
+)
+
+
+_REFUSED = ("The user doesn't want to", "User rejected", "User denied", "[Request interrupted")
+REFUSED_BY_USER = "refused by the person"
+
+
+class CallOutcome(NamedTuple):
+    failed: bool
+    line: str  # the line that tells most, or nothing
+
+
+def result_text(result: ToolResult) -> str:
+    return "\n".join(part.text for part in result.content if isinstance(part, Text))
+
+
+def judge_result(result: ToolResult, text: str, *, ran: bool = False) -> CallOutcome:
+    """`ran` says that the tool ran a command, whose output may count failures."""
+    if result.is_error and text.startswith(_REFUSED):
+        return CallOutcome(failed=True, line=REFUSED_BY_USER)
+    head, tail = clean(text[:_LOOKED_AT]), clean(text[-_LOOKED_AT:])
+    failed = (
+        has_failed(result)
+        or (ran and _exit_code(head[:400] + "\n" + tail[-400:]) != 0)
+        or (ran and _failure_count(tail) > 0)
+    )
+    lines = [line for line in tail.split("\n") if line.strip()]
+    opening = [line for line in head.split("\n") if line.strip()]
+    best = _best_line(opening, lines if ran else opening[:1], failed=failed)
+    return CallOutcome(failed, one_line(best, 220))
+
+
+def _exit_code(text: str) -> int:
+    codes = [int(code) for code in _EXIT.findall(text)]
+    return next((code for code in codes if code != 0), 0)
+
+
+def _failure_count(text: str) -> int:
+    counts = [int(count) for count in _COUNTED.findall(text)]
+    return counts[-1] if counts else 0
+
+
+def _best_line(opening: list[str], lines: list[str], *, failed: bool) -> str:
+    if failed:
+        telling = next((line for line in opening if _TELLING.search(line[:300])), "")
+        counted = next((line for line in reversed(lines) if _COUNTED.search(line[:300])), "")
+        said = " | ".join(dict.fromkeys(x.strip() for x in (telling, counted) if x))
+        return said or (opening[0] if opening else "")
+    counted = next((line for line in reversed(lines) if _COUNTS.search(line[:300])), "")
+    return counted or (lines[-1] if lines else "")

@@ -1,0 +1,152 @@
+"""`build_ledger`: a session's state from the entries on one path, oldest first.
+
+Messages are folded; a compaction's snapshot and a previous snapshot are taken in as older
+knowledge, whether we wrote them or another program did. Entries of other kinds say nothing.
+The same entries give the same ledger.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter as Multiset
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from recollect.entries import Compaction, Entry, Message, Text, ToolCall
+from recollect.snapshot.earlier_snapshot import absorb_prose, absorb_snapshot, find_root
+from recollect.snapshot.file_section import file_name
+from recollect.snapshot.ledger import FileFacts, Ledger
+from recollect.snapshot.ledger_fold import FileHistory, LedgerFold
+from recollect.snapshot.name_tallies import NameCounter
+from recollect.snapshot.snapshot_format import Snapshot, parse_snapshot
+
+_ABSOLUTE_PATH = re.compile(
+    r'"(?:file_path|filePath|path|absolute_path|cwd|workdir)"\s{0,2}:\s{0,2}"(/[^"\\]{1,500})"'
+)
+_MOST_PROBLEMS, _MOST_COMMANDS, _MOST_PASSAGES = 40, 200, 40
+
+
+def build_ledger(
+    entries: Iterable[Entry], *, root: str = "", previous: Snapshot | None = None
+) -> Ledger:
+    """`root` is the project's directory; without one it is the directory most files lie in."""
+    path = tuple(entries)
+    earlier = {e.id: s for e in path if (s := _find_snapshot(e)) is not None}
+    told = [find_root(s) for s in (*([previous] if previous else ()), *earlier.values())]
+    fold = LedgerFold(root or next(filter(None, reversed(told)), "") or _guess_root(path))
+    if previous is not None:
+        absorb_snapshot(fold, previous)
+    for entry in path:
+        if isinstance(entry.body, Message):
+            fold.message(entry.body)
+        if entry.id in earlier:
+            absorb_snapshot(fold, earlier[entry.id])
+        elif isinstance(entry.body, Compaction) and entry.body.status == "COMPRESSED":
+            absorb_prose(fold, entry.body.snapshot)
+    return _make_ledger(fold)
+
+
+def _find_snapshot(entry: Entry) -> Snapshot | None:
+    """The snapshot of a compaction, or one that a program handed over as the person's message."""
+    body = entry.body
+    if isinstance(body, Compaction):
+        found = parse_snapshot(body.snapshot) if body.status == "COMPRESSED" else None
+        ours = body.trigger != "import"
+    elif isinstance(body, Message) and body.role == "user" and body.parts:
+        first = body.parts[0].text if isinstance(body.parts[0], Text) else ""
+        found = (
+            parse_snapshot(first) if first[:100].lstrip().startswith("<state_snapshot>") else None
+        )
+        ours = False
+    else:
+        return None
+    # whoever else wrote it had no rule against inventing what the person said
+    return found if found is None or ours else msgspec.structs.replace(found, user_directives="")
+
+
+def _guess_root(entries: Sequence[Entry]) -> str:
+    """The deepest directory that holds most of the absolute paths which calls name."""
+    found: set[str] = set()
+    for entry in entries:
+        for part in entry.body.parts if isinstance(entry.body, Message) else ():
+            if isinstance(part, ToolCall):
+                found.update(_ABSOLUTE_PATH.findall(part.arguments[:100_000]))
+    within: Multiset[str] = Multiset()
+    for path in found:
+        pieces = path.split("/")[1:-1]
+        within.update("/" + "/".join(pieces[:n]) for n in range(1, len(pieces) + 1))
+    # below two files, and above directories that every project shares, a root says nothing
+    most = [d for d, n in within.items() if n >= max(2, 0.6 * len(found)) and d.count("/") > 1]
+    return max(most, key=lambda d: (d.count("/"), d)) if most else ""
+
+
+def _make_ledger(fold: LedgerFold) -> Ledger:
+    passages = sorted(fold.passages.values(), key=lambda p: (-p.last, p.files))[:_MOST_PASSAGES]
+    problems = sorted(fold.problems.values(), key=lambda p: -p.last)[:_MOST_PROBLEMS]
+    commands = sorted(fold.commands.values(), key=lambda c: -c.last)[:_MOST_COMMANDS]
+    one = _resolve_mentions(fold)
+    return Ledger(
+        root=fold.root,
+        now=fold.now,
+        goal=fold.goal or next(iter(fold.directives), ""),
+        directives=tuple(fold.directives),
+        knowledge=tuple(fold.knowledge),
+        files=_file_facts(fold, one),
+        passages=tuple(
+            p._replace(files=tuple(dict.fromkeys(one.get(f, f) for f in p.files))) for p in passages
+        ),
+        quotations=tuple(reversed(fold.quotations.values())),
+        names=fold.tallies.words.tallies(),
+        chains=fold.tallies.chains.tallies(),
+        commands=tuple(commands),
+        problems=tuple(problems),
+        actions=tuple(fold.actions),
+        steps=fold.steps,
+        report=fold.report,
+        question=fold.question,
+    )
+
+
+def _file_facts(fold: LedgerFold, one: Mapping[str, str]) -> tuple[FileFacts, ...]:
+    names: dict[str, NameCounter] = {}
+    for path, counter in fold.tallies.by_file.items():
+        mine = names.setdefault(one.get(path, path), NameCounter())
+        for name, (count, last) in counter.of.items():
+            mine.add((name,), count, int(last))
+    mentions = NameCounter()
+    for path, (count, last) in fold.tallies.mentions.of.items():
+        mentions.add((one.get(path, path),), count, int(last))
+    files = []
+    for path, (count, last) in mentions.of.items():
+        notes = fold.files.get(path) or FileHistory()
+        files.append(
+            FileFacts(
+                path=path,
+                created=notes.created,
+                deleted=notes.deleted,
+                edits=notes.edits,
+                reads=notes.reads,
+                weight=round(count, 3),
+                last=int(last),
+                defines=tuple(notes.defines),
+                names=names[path].tallies() if path in names else (),
+            )
+        )
+    return tuple(sorted(files, key=lambda f: (-f.last, -f.weight, f.path)))
+
+
+def _resolve_mentions(fold: LedgerFold) -> dict[str, str]:
+    """What was mentioned by a shorter name, or by git's `a/` and `b/`, is the file it means."""
+    by_name: dict[str, list[str]] = {}
+    for path in sorted(fold.files):
+        by_name.setdefault(file_name(path), []).append(path)
+    one: dict[str, str] = {}
+    for path in fold.tallies.mentions.of:
+        if path in fold.files:
+            continue
+        bare = path[2:] if path.startswith(("a/", "b/")) else path
+        fits = [p for p in by_name.get(file_name(path), ()) if p == bare or p.endswith("/" + bare)]
+        if len(fits) == 1:
+            one[path] = fits[0]
+    return one

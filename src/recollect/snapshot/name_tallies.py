@@ -1,0 +1,119 @@
+"""Counting names while a log is folded: each on its own, and each with the files it stands with.
+
+A name that appears many times in one record counts once. What an agent does and says weighs more
+than what a tool prints. The number of names and of lines that are looked at in one record is
+bounded, so a hostile record cannot crowd out or slow down the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice, pairwise
+
+from recollect.snapshot.code_names import FoundNames, find_names, take_ends
+from recollect.snapshot.ledger import Tally
+
+_MOST_NAMES = 3_000  # of one record
+_MOST_LINES = 1_500  # of one record, in which mentions of files are looked for
+_MOST_FILES, _MOST_NEAR, _MOST_MENTIONS = 20, 150, 400  # of a line, of its names, of a record
+_GAP = 8  # lines without a file after which another passage begins
+_AROUND = 2  # lines before and after a mention of a file whose names go with it
+TIED = 0.2  # of a name's weight, when it only stands near a file's name
+
+
+class NameCounter:
+    """Names to [count, last]. Grows only."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, list[float]] = {}
+
+    def add(self, names: Iterable[str], weight: float, now: int) -> None:
+        of = self.of
+        for name in names:
+            tally = of.get(name)
+            if tally is None:
+                of[name] = [weight, now]
+            else:
+                tally[0] += weight
+                tally[1] = max(tally[1], now)
+
+    def tallies(self) -> tuple[Tally, ...]:
+        """Newest first; of equals the more frequent, then by name: an order without chance."""
+        found = (Tally(name, round(c, 3), int(last)) for name, (c, last) in self.of.items())
+        return tuple(sorted(found, key=lambda t: (-t.last, -t.weight, t.name)))
+
+
+class NameTallies:
+    def __init__(self) -> None:
+        self.words = NameCounter()
+        self.chains = NameCounter()
+        self.by_file: dict[str, NameCounter] = {}
+        self.mentions = NameCounter()
+
+    def see(self, found: FoundNames, weight: float, now: int, files: tuple[str, ...] = ()) -> None:
+        """Count the names of one text, and tie them to the files it belongs to."""
+        words, chains = _capped(found.words), _capped(found.chains)
+        self.words.add(words, weight, now)
+        self.chains.add(chains, weight, now)
+        for file in files:
+            self.tie(file, words, weight, now)
+            self.tie(file, chains, weight, now)
+
+    def tie(self, file: str, names: Iterable[str], weight: float, now: int) -> None:
+        counter = self.by_file.get(file)
+        if counter is None:
+            counter = self.by_file[file] = NameCounter()
+        counter.add(names, weight, now)
+
+
+def _capped(names: frozenset[str]) -> list[str]:
+    return sorted(names) if len(names) <= _MOST_NAMES else list(islice(sorted(names), _MOST_NAMES))
+
+
+def find_mentions(found: list[FoundNames]) -> list[tuple[str, FoundNames]]:
+    """Each file that the lines of a text mention, with the names on the lines around it."""
+    mentions: list[tuple[str, FoundNames]] = []
+    for number, names in enumerate(found):
+        if names.files:
+            around = found[max(0, number - _AROUND) : number + _AROUND + 1]
+            # the names on a line that mentions another file belong to that one
+            near = merge_names([n for n in around if n is names or not n.files])
+            near = FoundNames(_cap_near(near.words), _cap_near(near.chains), near.files)
+            mentions += ((file, near) for file in sorted(names.files)[:_MOST_FILES])
+    return mentions[:_MOST_MENTIONS]
+
+
+def _cap_near(names: frozenset[str]) -> frozenset[str]:
+    return names if len(names) <= _MOST_NEAR else frozenset(sorted(names)[:_MOST_NEAR])
+
+
+def find_passages(found: list[FoundNames]) -> list[FoundNames]:
+    """Runs of lines that name files together, with the names before, among and after them.
+
+    Such runs are how tasks are described: the files to change, and then what to do in them.
+    """
+    at = [number for number, names in enumerate(found) if names.files]
+    starts = [n for before, n in zip([-_GAP - 1, *at], at, strict=False) if n - before > _GAP]
+    cuts = [max(0, start - _AROUND) for start in starts] + [len(found)]
+    if cuts:
+        cuts[0] = max(0, cuts[0] - _GAP)
+    return [merge_names(found[a:b]) for a, b in pairwise(cuts)]
+
+
+def find_names_by_line(text: str) -> list[FoundNames]:
+    return [find_names(line) for line in take_ends(text, 60_000).split("\n")[:_MOST_LINES]]
+
+
+def merge_names(found: list[FoundNames]) -> FoundNames:
+    return FoundNames(*(frozenset().union(*sets) for sets in zip(*found, strict=True)))
+
+
+def is_prose(text: str) -> bool:
+    """A text written for people, such as a task's description, and no log or listing."""
+    lines = [line.strip() for line in text[:20_000].split("\n") if line.strip()]
+    if any(line.startswith("@@ ") for line in lines):
+        return False  # a patch is full of dashes
+    marked = sum(
+        line.startswith(("#", "- ", "* ", "1.", "2.", "3.")) or "`" in line for line in lines
+    )
+    return len(lines) > 3 and marked >= 0.25 * len(lines)

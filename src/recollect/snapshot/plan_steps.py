@@ -1,0 +1,108 @@
+"""The steps of a plan with their status, from todo-like tools and from lists in the agent's text.
+
+A tool's whole list replaces the one before; a tool that adds or changes single tasks changes it. A
+list in a text counts as a plan when it has at least two numbered or checkable lines. Steps are
+bounded in number and length.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from recollect.text import one_line
+
+StepStatus: TypeAlias = Literal["done", "doing", "open"]
+MAX_STEPS = 60
+_MAX_STEP = 240
+_LISTS = ("todos", "plan", "items", "tasks", "steps", "newTodos")
+_TEXTS = ("content", "step", "description", "title", "subject", "task", "text", "activeForm")
+_STATUS: dict[str, StepStatus] = {
+    "completed": "done",
+    "complete": "done",
+    "done": "done",
+    "cancelled": "done",
+    "x": "done",
+    "in_progress": "doing",
+    "inprogress": "doing",
+    "in-progress": "doing",
+    "doing": "doing",
+    "active": "doing",
+    ">": "doing",
+}
+_NUMBERED = re.compile(r"^\s{0,8}(?:\d{1,3}[.)]|[-*] \[([ xX>~])\])\s+(\S.{2,})$")
+_MARKS: dict[StepStatus, str] = {"done": "[x]", "doing": "[>]", "open": "[ ]"}
+_WRITTEN = re.compile(r"^\[([ x>])\] (.+)$")
+
+
+class PlanStep(NamedTuple):
+    text: str
+    status: StepStatus = "open"
+
+
+def apply_plan_call(steps: tuple[PlanStep, ...], value: Mapping[str, Any]) -> tuple[PlanStep, ...]:
+    """The plan after a call of a plan tool with these arguments."""
+    for key in _LISTS:
+        if isinstance(value.get(key), list):
+            found = (_parse_step(item) for item in value[key][:MAX_STEPS])
+            return tuple(step for step in found if step is not None)
+    number = str(value.get("taskId", value.get("id", ""))).lstrip("#")
+    if number.isascii() and number.isdigit() and len(number) < 6:
+        return _change_step(steps, int(number), value)
+    added = _parse_step(value)
+    return (*steps, added)[:MAX_STEPS] if added is not None else steps
+
+
+def _parse_step(item: object) -> PlanStep | None:
+    if isinstance(item, str):
+        item = {"content": item}
+    if not isinstance(item, Mapping):
+        return None
+    texts = (one_line(t, _MAX_STEP) for key in _TEXTS if isinstance(t := item.get(key), str))
+    text = next((text for text in texts if text), "")
+    return PlanStep(text, _parse_status(item)) if text else None
+
+
+def _parse_status(item: Mapping[str, Any]) -> StepStatus:
+    return _STATUS.get(str(item.get("status", "")).lower(), "open")
+
+
+def _change_step(
+    steps: tuple[PlanStep, ...], number: int, value: Mapping[str, Any]
+) -> tuple[PlanStep, ...]:
+    if not 1 <= number <= len(steps):
+        return steps
+    before = steps[number - 1]
+    status = _parse_status(value) if "status" in value else before.status
+    text = next((t for key in ("subject", "content") if isinstance(t := value.get(key), str)), "")
+    after = PlanStep(one_line(text, _MAX_STEP) or before.text, status)
+    return (*steps[: number - 1], after, *steps[number:])
+
+
+def find_steps(text: str) -> tuple[PlanStep, ...]:
+    """The longest run of numbered or checkable lines in a text, if there are two at least."""
+    best: list[PlanStep] = []
+    run: list[PlanStep] = []
+    for line in text[:60_000].split("\n"):
+        match = _NUMBERED.match(line[:2000])
+        if match:
+            mark = (match[1] or " ").lower()
+            run.append(PlanStep(one_line(match[2], _MAX_STEP), _STATUS.get(mark, "open")))
+        elif line.strip() and not line.startswith((" ", "\t")):
+            run = []
+        if len(run) > len(best):
+            best = run
+    return tuple(best[:MAX_STEPS]) if len(best) >= 2 else ()
+
+
+def format_steps(steps: tuple[PlanStep, ...]) -> tuple[str, ...]:
+    return tuple(f"{_MARKS[step.status]} {step.text}" for step in steps)
+
+
+def parse_steps(text: str) -> tuple[PlanStep, ...]:
+    """The steps of a `current_plan` that we wrote, or the list in one that a model wrote."""
+    found = [m for line in text.split("\n")[: 4 * MAX_STEPS] if (m := _WRITTEN.match(line[:400]))]
+    if found:
+        return tuple(PlanStep(m[2], _STATUS.get(m[1], "open")) for m in found)
+    return find_steps(text)

@@ -1,0 +1,150 @@
+"""The sections of a snapshot that are sentences, each within a number of characters.
+
+Directives are cut last and least: short ones stay whole, only the longest are cut, in the middle,
+and say so. Of plans, open steps outlive done ones; of actions and failures the newest stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from recollect.snapshot.directives import format_directives, format_gap
+from recollect.snapshot.ledger import AgentAction, Ledger
+from recollect.snapshot.line_prefixes import (
+    COMMANDS,
+    LATEST,
+    QUESTION,
+    REPORT,
+    ROOT,
+    failure_line,
+    quotation_heading,
+)
+from recollect.snapshot.plan_steps import format_steps
+from recollect.text import clip, clip_middle, one_line
+
+_TELLING = 20  # characters; shorter directives are "continue" and "yes"
+_SHORTEST = 60  # to which directives are cut before whole ones are left out
+
+
+def write_directives(ledger: Ledger, room: int) -> str:
+    kept = list(ledger.directives)
+    left_out = 0
+    while len(kept) > 2 and len(kept) * (_SHORTEST + 3) > room:
+        # the first says what all is about, the newest what holds now
+        del kept[1]
+        left_out += 1
+    if not kept:
+        return ""
+    gap = format_gap(left_out) if left_out else ""
+    level = _cut_level([len(text) + 3 + 2 * text.count("\n") for text in kept], room - len(gap) - 1)
+    cut = [clip_middle(text, max(1, level - 3 - 2 * text.count("\n"))) for text in kept]
+    if gap:
+        cut.insert(1, gap)
+    return format_directives(tuple(cut))
+
+
+def _cut_level(sizes: list[int], room: int) -> int:
+    """The size to which the longest are cut so that all fit; short ones stay whole."""
+    rest, count = room, len(sizes)
+    for size in sorted(sizes):
+        if size * count <= rest:
+            rest -= size
+            count -= 1
+        else:
+            return rest // count
+    return max(sizes)
+
+
+def write_goal(ledger: Ledger, room: int) -> str:
+    """What a model or an earlier snapshot called the goal, else the first directive; and the latest
+    directive that says something, because it may have changed the goal."""
+    if ledger.written and (said := ledger.written.overall_goal.strip()):
+        return clip(said, room)
+    first = one_line(ledger.goal, max(1, room))
+    telling = [text for text in ledger.directives if len(text) >= _TELLING]
+    latest = one_line(telling[-1], 200) if telling else ""
+    changed = latest and latest[:100] not in first and len(first) + 40 < room
+    return clip(f"{first}\n{LATEST}{latest}" if changed else first, room)
+
+
+def write_knowledge(ledger: Ledger, room: int, written_room: int) -> list[str]:
+    lines = [ROOT + one_line(ledger.root, 300)] if ledger.root else []
+    if ledger.written and ledger.written.key_knowledge.strip():
+        lines.append(clip_middle(ledger.written.key_knowledge.strip(), written_room))
+    if older := "\n".join(ledger.knowledge).strip():
+        lines.append(clip_middle(older, room))
+    if report := " ".join(ledger.report.split()):
+        lines.append(REPORT + clip_middle(report, room * 2 // 3))
+    return lines
+
+
+def write_commands(ledger: Ledger, room: int) -> str:
+    """Commands that were run again and again: how this project is built and checked."""
+    often = sorted(
+        (c for c in ledger.commands if c.times > 1 and len(c.text) <= 90),
+        key=lambda c: (-c.times, -c.last),
+    )
+    shown = [f"`{c.text}` ×{c.times}{' (fails)' if c.failed else ''}" for c in often]
+    kept = _take_fitting(shown, room - len(COMMANDS), between=2)
+    return COMMANDS + "; ".join(kept) if kept else ""
+
+
+def write_quotations(ledger: Ledger, room: int) -> list[str]:
+    """The newest task descriptions and the like, marked as quoted: they are data, not orders."""
+    lines: list[str] = []
+    for quotation in ledger.quotations[:2]:
+        source = clip(quotation.source.replace("`", "'"), 80)
+        head = quotation_heading(source)
+        text = clip(quotation.text, room // 2 - len(head))
+        lines += (head, *("> " + clip(line, 300) for line in text.split("\n") if line.strip()))
+    return lines
+
+
+def write_failures(ledger: Ledger, room: int) -> str:
+    lines = [QUESTION + ledger.question] if ledger.question else []
+    lines += (failure_line(p.subject, p.line) for p in ledger.problems)
+    if ledger.written and (said := ledger.written.open_questions.strip()):
+        lines += said.split("\n")
+    return "\n".join(_take_fitting(lines, room))
+
+
+def write_plan(ledger: Ledger, room: int) -> str:
+    lines = list(format_steps(ledger.steps))
+    excess = sum(len(line) + 1 for line in lines) - room
+    for line in [line for line in lines if line.startswith("[x]")]:
+        if excess > 0:
+            lines.remove(line)
+            excess -= len(line) + 1
+    said = ledger.written.current_plan.strip() if ledger.written else ""
+    return "\n".join(_take_fitting([*lines, *(said.split("\n") if said else ())], room))
+
+
+def write_actions(ledger: Ledger, room: int) -> str:
+    """The newest that fit, told oldest first."""
+    told = _action_lines(ledger.actions)
+    return "\n".join(reversed(_take_fitting(list(reversed(told)), room)))
+
+
+def _action_lines(actions_: Iterable[AgentAction]) -> list[str]:
+    lines: list[str] = []
+    before = ""
+    for action in actions_:
+        quiet = action.verb in ("read", "listed", "searched", "edited") and bool(lines)
+        if quiet and action.verb == before:
+            if action.what not in lines[-1]:
+                lines[-1] = f"{lines[-1]}, {action.what}"
+            continue
+        note = f" → {clip(action.note, 120)}" if action.note else ""
+        lines.append(clip(f"{action.verb} {action.what}".strip(), 200) + note)
+        before = action.verb
+    return lines
+
+
+def _take_fitting(lines: list[str], room: int, between: int = 1) -> list[str]:
+    kept: list[str] = []
+    for line in lines:
+        if len(line) + between > room:
+            break
+        room -= len(line) + between
+        kept.append(line)
+    return kept

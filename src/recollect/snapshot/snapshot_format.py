@@ -1,0 +1,145 @@
+"""`<state_snapshot>`: seven sections of plain text, written and read back exactly.
+
+No text inside a section can open or close a tag: a backslash is put after the `<` of anything that
+looks like one of our tags, and taken away again when it is read, so `parse(write(s)) == s` for
+sections that are not blank. All other text stands as it is. `parse` is linear in its input, looks
+at the first `MAX_REPLY` characters, and takes a model's reply as models write them: with a
+scratchpad, fences, text around it, a missing end. What it gives is data; only `merge` decides what
+of it is believed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+SECTIONS = (
+    "overall_goal",
+    "user_directives",
+    "key_knowledge",
+    "file_system_state",
+    "recent_actions",
+    "current_plan",
+    "open_questions",
+)
+INSTRUCTION = (
+    "First, reason in your scratchpad. Then, generate the <state_snapshot>.\n"
+    "Think inside <scratchpad>…</scratchpad>. Then write one <state_snapshot> that holds these "
+    "elements, each once, with plain text lines inside: "
+    + ", ".join(f"<{name}>" for name in SECTIONS)
+    + "."
+)
+MAX_REPLY = 4_000_000
+
+_OUTER, _SCRATCH = "state_snapshot", "scratchpad"
+_NAMES = "|".join((_OUTER, _SCRATCH, *SECTIONS))
+_FLAGS = re.I | re.A
+_TAG = re.compile(rf"<(/?)({_NAMES})[ \t]{{0,8}}>", _FLAGS)
+_TAG_LIKE = re.compile(rf"<(?=\\*+[\s/]{{0,8}}(?:{_NAMES}))", _FLAGS)
+_ESCAPED = re.compile(rf"<\\(?=\\*+[\s/]{{0,8}}(?:{_NAMES}))", _FLAGS)
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """The text of each section; an empty one is not written."""
+
+    overall_goal: str = ""
+    user_directives: str = ""
+    key_knowledge: str = ""
+    file_system_state: str = ""
+    recent_actions: str = ""
+    current_plan: str = ""
+    open_questions: str = ""
+
+    def section(self, name: str) -> str:
+        return str(getattr(self, name))
+
+
+def escape(text: str) -> str:
+    return _TAG_LIKE.sub(r"<\\", text)
+
+
+def unescape(text: str) -> str:
+    return _ESCAPED.sub("<", text)
+
+
+def write_snapshot(snapshot: Snapshot) -> str:
+    lines = [f"<{_OUTER}>"]
+    for name in SECTIONS:
+        if (text := snapshot.section(name)).strip():
+            lines += [f"<{name}>", escape(text), f"</{name}>"]
+    return "\n".join((*lines, f"</{_OUTER}>"))
+
+
+def parse_snapshot(text: str) -> Snapshot | None:
+    """The snapshot in a text; None when there is none, or none of its sections says anything."""
+    best: dict[str, str] = {}
+    for sections in _snapshots(text[:MAX_REPLY]):
+        # a draft or a quotation has fewer sections than the snapshot itself; of equals the first
+        if len(sections) > len(best):
+            best = sections
+    return Snapshot(**best) if best else None
+
+
+def _snapshots(text: str) -> Iterator[dict[str, str]]:
+    sections: dict[str, str] = {}
+    for name, body in _elements(text):
+        if name == _OUTER:
+            yield sections
+            sections = {}
+        elif (said := unescape(_inner(body))).strip():
+            sections.setdefault(name, said)
+    yield sections
+
+
+def _elements(text: str) -> Iterator[tuple[str, str]]:
+    """Each section with its raw text, and the outer tag wherever a snapshot begins or ends."""
+    open_name, start = "", 0
+    for tag in _without_scratchpads(text):
+        closing, name = tag[1] == "/", tag[2].lower()
+        if open_name and not (closing and name not in (open_name, _OUTER)):
+            yield open_name, _between(text, start, tag.start())
+            open_name = ""
+        if name == _OUTER:
+            yield _OUTER, ""
+        elif name in SECTIONS and not closing:
+            open_name, start = name, tag.end()
+    if open_name:
+        yield open_name, _between(text, start, len(text))
+
+
+def _between(text: str, start: int, end: int) -> str:
+    """What a section holds, without the scratchpads in it."""
+    body = text[start:end]
+    if "scratchpad" not in body.lower():
+        return body
+    kept, at, deep = [], 0, False
+    for tag in _TAG.finditer(body):
+        if tag[2].lower() != _SCRATCH:
+            continue
+        if not deep:
+            kept.append(body[at : tag.start()])
+        deep, at = tag[1] != "/", tag.end()
+    return "".join(kept) + ("" if deep else body[at:])
+
+
+def _without_scratchpads(text: str) -> Iterable[re.Match[str]]:
+    """The tags that stand outside every scratchpad. One that is never closed ends where the
+    snapshot begins."""
+    tags = list(_TAG.finditer(text))
+    is_scratch = [tag[2].lower() == _SCRATCH for tag in tags]
+    ends = [i for i, tag in enumerate(tags) if is_scratch[i] and tag[1] == "/"]
+    last_end = ends[-1] if ends else -1
+    inside = False
+    for number, tag in enumerate(tags):
+        if is_scratch[number]:
+            inside = tag[1] != "/" and number < last_end
+        elif not inside:
+            yield tag
+
+
+def _inner(body: str) -> str:
+    """Exactly the line ends that `write` puts around a section are taken away."""
+    body = body[1:] if body.startswith("\n") else body
+    return body[:-1] if body.endswith("\n") else body

@@ -1,0 +1,125 @@
+"""A message as it is shown: some of its parts replaced by placeholders.
+
+`show` never changes the message and never breaks its shape: a result stays a result and answers its
+call, so whatever is cut, every call keeps its answer. A cut that names what is not there has no
+effect. Positions always mean the message as it was said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from recollect.entries import (
+    Content,
+    Elided,
+    Message,
+    Part,
+    Text,
+    Thought,
+    ToolCall,
+    ToolResult,
+    json_text,
+)
+
+DEFAULT_PLACEHOLDER = "[left out]"
+
+
+class ActiveElision(msgspec.Struct, frozen=True):
+    """One elision in force, and the edit that made it."""
+
+    what: Elided
+    rule: str
+    by: str  # the elide entry
+    since: int
+
+
+def apply_elisions(message: Message, cuts: Iterable[ActiveElision]) -> Message:
+    """The message with the cuts applied; earlier cuts win where two want the same."""
+    chosen: dict[int, list[Elided]] = {}
+    for cut in cuts:
+        for position in _target_positions(message, cut.what):
+            chosen.setdefault(position, []).append(cut.what)
+    parts: list[Part] = []
+    for position, part in enumerate(message.parts):
+        here = chosen.get(position)
+        shown = part if here is None else _elide_part(part, here)
+        if shown is not None:
+            parts.append(shown)
+    return msgspec.structs.replace(message, parts=tuple(parts))
+
+
+def _target_positions(message: Message, what: Elided) -> Iterable[int]:
+    if what.parts:
+        return [position for position in what.parts if 0 <= position < len(message.parts)]
+    # a call goes only when it is named: without it, its result would answer nothing
+    return [i for i, part in enumerate(message.parts) if not isinstance(part, ToolCall)]
+
+
+def has_target(message: Message, what: Elided) -> bool:
+    """Whether there is anything in the message that this would leave out."""
+    positions = list(_target_positions(message, what))
+    if not what.blocks:
+        return bool(positions)
+    part = message.parts[positions[0]] if len(positions) == 1 else None
+    count = len(part.content) if isinstance(part, ToolResult) else 0
+    return any(0 <= block < count for block in what.blocks)
+
+
+def _elide_part(part: Part, cuts: list[Elided]) -> Part | None:
+    match part:
+        case ToolResult():
+            return _elide_result(part, cuts)
+        case ToolCall():
+            left_out = json_text({"left_out": cuts[0].placeholder or DEFAULT_PLACEHOLDER})
+            return msgspec.structs.replace(part, arguments=left_out)
+        case Thought():
+            return None  # a thought that was changed is worse than none: its signature is broken
+        case Text():
+            return _elide_text(part, cuts[0])
+        case _:
+            return Text(text=cuts[0].placeholder) if cuts[0].placeholder else None
+
+
+def _elide_text(part: Text, cut: Elided) -> Text | None:
+    text = _keep_ends(part.text, cut)
+    return Text(text=text) if text else None
+
+
+def _elide_result(part: ToolResult, cuts: list[Elided]) -> ToolResult:
+    whole = next((cut for cut in cuts if not cut.blocks), None)
+    if whole is not None and not whole.head and not whole.tail:
+        content: tuple[Content, ...] = (Text(text=whole.placeholder or DEFAULT_PLACEHOLDER),)
+        return msgspec.structs.replace(part, content=content)
+    of_block = {block: cut for cut in reversed(cuts) for block in cut.blocks}
+    shown: list[Content] = []
+    for position, item in enumerate(part.content):
+        cut = of_block.get(position, whole)
+        if cut is None:
+            shown.append(item)
+        elif isinstance(item, Text) and (cut.head or cut.tail):
+            shown.append(Text(text=_keep_ends(item.text, cut)))
+        else:
+            shown.append(Text(text=cut.placeholder or DEFAULT_PLACEHOLDER))
+    return msgspec.structs.replace(part, content=tuple(shown))
+
+
+def _keep_ends(text: str, cut: Elided) -> str:
+    head, tail = max(0, cut.head), max(0, cut.tail)
+    if head + tail >= len(text):
+        return text
+    return text[:head] + cut.placeholder + (text[-tail:] if tail else "")
+
+
+def results_as_text(message: Message) -> Message:
+    """Results whose calls are out of sight, told as text, so that nobody drops them as orphans."""
+    names = dict.fromkeys(part.name for part in message.parts if isinstance(part, ToolResult))
+    told = ", ".join(filter(None, names))[:200] or "a tool"
+    parts: list[Part] = [Text(text=f"[result of {told}, called before this]")]
+    for part in message.parts:
+        if isinstance(part, ToolResult):
+            parts += part.content
+        else:
+            parts.append(part)
+    return msgspec.structs.replace(message, parts=tuple(parts))

@@ -1,0 +1,157 @@
+"""The entries behind a view, in columns that only grow.
+
+Views that extend each other share one log: each reads its own first n entries and nothing more, so
+a longer view never shows in a shorter one. Whoever appends where another already did gets a copy.
+Token counts are made once for each entry, when somebody first asks, or taken from what was counted
+before; `fresh` has those that are new, for whoever keeps them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from recollect.entries import Compaction, Entry, Message, ToolResult
+from recollect.tokens import Counter
+
+ACKNOWLEDGEMENT = "Got it. Thanks for the additional context!"
+
+
+NO_COUNTS: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType({})
+
+
+class EntryLog:
+    __slots__ = (
+        "at",
+        "blocks",
+        "counter",
+        "counts",
+        "entries",
+        "fresh",
+        "known",
+        "rich",
+        "sums",
+        "uses",
+    )
+
+    def __init__(self, counter: Counter, known: Mapping[str, tuple[int, ...]] = NO_COUNTS) -> None:
+        self.counter, self.known = counter, known
+        self.fresh: dict[str, tuple[int, ...]] = {}  # by entry: what was not known before
+        self.entries: list[Entry] = []
+        self.at: dict[str, int] = {}  # where an entry stands
+        self.rich: list[int] = []  # where messages are that hold more than one text
+        self.counts: dict[int, tuple[int, ...]] = {}  # tokens of each part of a message
+        self.blocks: dict[int, dict[int, tuple[int, ...]]] = {}  # by part: of each of its blocks
+        self.sums: list[int] = [0]  # tokens of all messages before a position
+        self.uses: dict[object, object] = {}  # what rules have read from it so far; see `uses`
+
+    def first(self, n: int) -> EntryLog:
+        """A log with the first n entries, to go on from there in another way."""
+        copy = EntryLog(self.counter, self.known)
+        copy.entries = self.entries[:n]
+        copy.at = {entry.id: i for i, entry in enumerate(copy.entries)}
+        copy.rich = self.rich[: bisect_left(self.rich, n)]
+        copy.counts = {at: counts for at, counts in self.counts.items() if at < n}
+        copy.blocks = {at: blocks for at, blocks in self.blocks.items() if at < n}
+        copy.sums = self.sums[: n + 1]
+        return copy
+
+    def position(self, entry: str, n: int) -> int | None:
+        found = self.at.get(entry)
+        return found if found is not None and found < n else None
+
+    def message(self, position: int) -> Message | None:
+        body = self.entries[position].body
+        return body if type(body) is Message else None
+
+    def tokens_between(self, start: int, end: int) -> int:
+        self._count_to(end)
+        return self.sums[end] - self.sums[start]
+
+    def tokens(self, position: int) -> int:
+        """Of a message; what stands before it need not be counted for it."""
+        return sum(self.part_tokens(position)) if self.message(position) is not None else 0
+
+    def part_tokens(self, position: int) -> tuple[int, ...]:
+        """Of a message, its parts; of a compaction, its snapshot and the acknowledgement."""
+        found = self.counts.get(position)
+        if found is None:
+            found = self.counts[position] = self._counted(position)
+        return found
+
+    def block_tokens(self, position: int, part: int) -> tuple[int, ...]:
+        """Of each block of a tool's result."""
+        tokens = self.part_tokens(position)
+        message = self.entries[position].body
+        result = message.parts[part] if isinstance(message, Message) else None
+        if not isinstance(result, ToolResult) or not result.content:
+            return ()
+        if len(result.content) == 1:
+            return (tokens[part] - self.counter.text(result.name),)
+        return self.blocks[position][part]
+
+    def count(self, n: int) -> None:
+        """The first n entries, now and not when somebody first asks."""
+        for position in range(n):
+            self.part_tokens(position)
+
+    def _counted(self, position: int) -> tuple[int, ...]:
+        entry, count = self.entries[position], self.counter
+        body, known = entry.body, self.known.get(entry.id, ())
+        if type(body) is Message:
+            for part in body.parts:
+                if type(part) is ToolResult and len(part.content) > 1:
+                    return self._counted_blocks(position, body, known)
+            if len(known) == len(body.parts):
+                return known
+            found = count.parts(body)
+        elif not isinstance(body, Compaction):
+            return ()
+        elif len(known) == 2:
+            return known
+        else:
+            found = count.text(body.snapshot), count.text(ACKNOWLEDGEMENT)
+        if count.name:
+            self.fresh[entry.id] = found
+        return found
+
+    def _counted_blocks(
+        self, position: int, message: Message, known: tuple[int, ...]
+    ) -> tuple[int, ...]:
+        """Results of several blocks: what is known has the parts first, then their blocks."""
+        several = {
+            number: part
+            for number, part in enumerate(message.parts)
+            if isinstance(part, ToolResult) and len(part.content) > 1
+        }
+        size = len(message.parts)
+        if len(known) != size + sum(len(part.content) for part in several.values()):
+            blocks = {number: self.counter.blocks(part) for number, part in several.items()}
+            parts = tuple(
+                sum(blocks[number]) + self.counter.text(several[number].name)
+                if number in blocks
+                else self.counter.part(part)
+                for number, part in enumerate(message.parts)
+            )
+            known = (*parts, *(tokens for some in blocks.values() for tokens in some))
+            if self.counter.name:
+                self.fresh[self.entries[position].id] = known
+        end, of_parts = size, {}
+        for number, part in several.items():
+            of_parts[number] = known[end : end + len(part.content)]
+            end += len(part.content)
+        self.blocks[position] = of_parts
+        return known[:size]
+
+    def _count_to(self, end: int) -> None:
+        sums, entries, counts = self.sums, self.entries, self.counts
+        total = sums[-1]
+        for position in range(len(sums) - 1, end):
+            if type(entries[position].body) is Message:
+                found = counts.get(position)
+                if found is None:
+                    found = counts[position] = self._counted(position)
+                total += sum(found)
+            sums.append(total)

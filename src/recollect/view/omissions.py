@@ -1,0 +1,195 @@
+"""What a view shows and what it leaves out, in numbers that add up.
+
+`count_by_category` shares out every token of a view. `left_out` names each thing that is not shown: by
+which rule, how many tokens it would add, since when, and the handle that brings it back. Without a
+compaction, what is shown and what is left out are together exactly what was said. `compare_views`
+tells two views apart; its tokens are exactly the difference of theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Literal, NamedTuple, TypeAlias, get_args
+
+import msgspec
+
+from recollect.entries import Compaction, Message, Part, Thought, ToolCall, ToolResult
+from recollect.view.elision import apply_elisions
+from recollect.view.view import View, ViewItem
+
+TokenCategory: TypeAlias = Literal[
+    "initial", "memory", "messages", "calls", "results", "thoughts", "snapshot"
+]
+CATEGORIES: tuple[TokenCategory, ...] = get_args(TokenCategory)
+COMPACTION, INVALID, UNDONE, ELSEWHERE = "compaction", "invalid", "undone", "elsewhere"
+
+
+def count_by_category(view: View) -> dict[TokenCategory, int]:
+    """Tokens of each category; together they are `view.tokens`."""
+    sums = dict.fromkeys(CATEGORIES, 0)
+    for item in view.items:
+        for category, tokens in _item_shares(view, item):
+            sums[category] += tokens
+    return sums
+
+
+def _item_shares(view: View, item: ViewItem) -> Iterable[tuple[TokenCategory, int]]:
+    whole = _item_category(item)
+    if whole is not None:
+        return [(whole, item.tokens)]
+    parts = item.message.parts
+    kinds = {_part_category(part) for part in parts}
+    if len(kinds) == 1:  # counted already, however large it is
+        return [(kinds.pop(), item.tokens)]
+    said = item.entry.body.parts if isinstance(item.entry.body, Message) else ()
+    counts = view.log.part_tokens(view.log.at[item.entry.id])
+    known = {id(part): count for part, count in zip(said, counts, strict=False)}
+    count = view.log.counter.part  # only what is shown otherwise than it was said
+    return [(_part_category(p), known[id(p)] if id(p) in known else count(p)) for p in parts]
+
+
+def _item_category(item: ViewItem) -> TokenCategory | None:
+    if item.place == "snapshot":
+        return "snapshot"
+    if item.message.context == "memory":
+        return "memory"
+    if item.message.role == "system" or item.message.context == "initial":
+        return "initial"
+    return None
+
+
+def _part_category(part: Part) -> TokenCategory:
+    match part:
+        case ToolCall():
+            return "calls"
+        case ToolResult():
+            return "results"
+        case Thought():
+            return "thoughts"
+        case _:
+            return "messages"
+
+
+# --- what is not shown ---------------------------------------------------------------------------
+
+
+class Omission(msgspec.Struct, frozen=True):
+    rule: str  # the elision's, or `compaction`, or `invalid` for a reply that no provider takes
+    entry: str  # the message; of a compaction, its own entry
+    tokens: int  # that bringing it back would add
+    since: int
+    parts: tuple[int, ...] = ()  # positions in the message; none means all of it
+    by: str = ""  # the edit that did it
+    handle: str = ""  # what to restore; none when nothing can bring it back
+
+
+def find_omissions(view: View) -> tuple[Omission, ...]:
+    """In the order of the log, the compaction in force first."""
+    state = view.state
+    hidden = {view.log.at[entry] for entry, shown in state.changed.items() if shown.cuts}
+    hidden |= state.dropped
+    in_sight = sorted(p for p in hidden if p >= state.base or p in state.kept)
+    of_messages = (found for position in in_sight for found in _message_omissions(view, position))
+    return (*_compaction_omission(view), *of_messages)
+
+
+def _compaction_omission(view: View) -> Iterator[Omission]:
+    entry = view.compaction
+    if entry is not None and isinstance(entry.body, Compaction):
+        saved = max(0, entry.body.tokens_before - entry.body.tokens_after)
+        yield Omission(COMPACTION, entry.id, saved, entry.time, by=entry.id, handle=entry.id)
+
+
+def _message_omissions(view: View, position: int) -> Iterator[Omission]:
+    entry, message = view.log.entries[position], view.log.message(position)
+    shown = view.state.changed.get(entry.id)
+    cuts = shown.cuts if shown is not None else ()
+    tokens = view.log.tokens(position)
+    if shown is not None and message is not None:
+        for number, cut in enumerate(cuts, 1):
+            is_last = number == len(cuts)
+            smaller = None if is_last else apply_elisions(message, cuts[:number])
+            left = shown.tokens if smaller is None else view.log.counter.message(smaller)
+            saved, tokens = tokens - left, left
+            yield Omission(cut.rule, entry.id, saved, cut.since, cut.what.parts, cut.by, entry.id)
+    if position in view.state.dropped:
+        yield Omission(INVALID, entry.id, tokens, entry.time)
+
+
+class OmissionTotal(NamedTuple):
+    things: int
+    tokens: int
+
+
+def total_by_rule(found: Iterable[Omission]) -> dict[str, OmissionTotal]:
+    sums: dict[str, OmissionTotal] = {}
+    for one in found:
+        things, tokens = sums.get(one.rule, OmissionTotal(0, 0))
+        sums[one.rule] = OmissionTotal(things + 1, tokens + one.tokens)
+    return sums
+
+
+def items_replaced(before: View, now: View) -> tuple[ViewItem, ...]:
+    """What a compaction took away: shown in the view before it and not in the one after."""
+    shown = {item.entry.id for item in now.items}
+    return tuple(item for item in before.items if item.entry.id not in shown)
+
+
+# --- two views ---------------------------------------------------------------------------------
+
+
+class RemovedItem(NamedTuple):
+    item: ViewItem
+    why: str  # a rule, `compaction`, `invalid`, `undone`, or `elsewhere`: not on this path
+
+
+class ChangedItem(NamedTuple):
+    before: ViewItem
+    after: ViewItem
+
+    @property
+    def tokens(self) -> int:
+        return self.after.tokens - self.before.tokens
+
+
+class ViewDifference(msgspec.Struct, frozen=True):
+    appeared: tuple[ViewItem, ...] = ()
+    gone: tuple[RemovedItem, ...] = ()
+    changed: tuple[ChangedItem, ...] = ()
+
+    @property
+    def tokens(self) -> int:
+        come = sum(item.tokens for item in self.appeared)
+        gone = sum(one.item.tokens for one in self.gone)
+        return come - gone + sum(change.tokens for change in self.changed)
+
+
+def compare_views(old: View, new: View) -> ViewDifference:
+    before = {_item_key(item): item for item in old.items}
+    after = {_item_key(item): item for item in new.items}
+    both = [ChangedItem(item, after[key]) for key, item in before.items() if key in after]
+    return ViewDifference(
+        tuple(item for key, item in after.items() if key not in before),
+        tuple(
+            RemovedItem(i, explain_removal(new, i)) for key, i in before.items() if key not in after
+        ),
+        tuple(c for c in both if c.tokens or c.before.message != c.after.message),
+    )
+
+
+def _item_key(item: ViewItem) -> tuple[str, str]:
+    """A snapshot is two messages of one entry."""
+    return item.entry.id, item.message.role if item.place == "snapshot" else ""
+
+
+def explain_removal(view: View, item: ViewItem) -> str:
+    """Why a view does not show what another one did."""
+    position = view.log.position(item.entry.id, view.n)
+    if position is None or position < view.state.base:
+        return COMPACTION if view.compaction is not None else ELSEWHERE
+    if item.place == "snapshot":
+        return COMPACTION if view.compaction is not None else UNDONE
+    if position in view.state.dropped:
+        return INVALID
+    shown = view.state.changed.get(item.entry.id)
+    return shown.cuts[-1].rule if shown is not None and shown.cuts else ELSEWHERE

@@ -1,0 +1,384 @@
+"""What edits have made of a log so far, and how one more entry changes it.
+
+A `ViewState` is frozen and belongs to a view; a `Draft` is the same while it is being changed. A usual
+message changes next to nothing; edits are rare, and what they change is copied first. An edit that
+makes no sense (it names what does not exist, or leaves out what is out already) has no effect and
+is told in `write_failures`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from recollect.entries import (
+    Compaction,
+    Elide,
+    Elided,
+    Entry,
+    Message,
+    Pin,
+    Request,
+    Restore,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from recollect.view.curation import CurationPolicy, is_tool_result, is_valid
+from recollect.view.elision import ActiveElision, apply_elisions, has_target, results_as_text
+from recollect.view.entry_log import EntryLog
+
+MAX_PROBLEMS = 200
+
+
+class ChangedMessage(NamedTuple):
+    """A message that is not shown as it was said."""
+
+    cuts: tuple[ActiveElision, ...]
+    message: Message
+    tokens: int
+
+
+class ViewState(NamedTuple):
+    changed: Mapping[str, ChangedMessage] = {}  # by entry
+    pins: Mapping[str, str] = {}  # entry: the pin that holds it
+    untouchable: frozenset[str] = frozenset()  # what a person brought back: rules leave it alone
+    dropped: frozenset[int] = frozenset()  # positions of invalid runs
+    run: int = -1  # where the run of model messages at the end began
+    bad_run: bool = False
+    before_run: int = -1  # the user's message before it
+    compactions: tuple[int, ...] = ()  # positions of those in force, oldest first
+    base: int = 0  # where the messages begin that are shown one by one
+    kept: tuple[int, ...] = ()  # what is shown of those before
+    lead: frozenset[str] = frozenset()  # answers right after the base to calls from before it
+    hidden: int = 0  # tokens of what is after the base and not shown
+    attempt: int = -1  # the newest compaction of any status
+    request: int = -1
+    last: int = -1  # the newest message
+    spoke: int = -1  # the newest one of the model
+    problems: tuple[str, ...] = ()
+
+
+class StateBuilder:
+    def __init__(self, log: EntryLog, policy: CurationPolicy, state: ViewState) -> None:
+        self.log, self.policy = log, policy
+        self.changed, self.pins = state.changed, state.pins
+        self._ours: dict[str, ChangedMessage] | None = (
+            None  # a copy of `changed`, once it is written to
+        )
+        self.untouchable, self.dropped = state.untouchable, state.dropped
+        self.run, self.bad_run, self.before_run = state.run, state.bad_run, state.before_run
+        self.compactions, self.base, self.kept = state.compactions, state.base, state.kept
+        self.lead, self.hidden = state.lead, state.hidden
+        self.attempt, self.request = state.attempt, state.request
+        self.last, self.spoke = state.last, state.spoke
+        self.problems = state.problems
+        self._left: int | None = None  # tokens that the elision at hand leaves, where known
+
+    def freeze(self) -> ViewState:
+        return ViewState(
+            changed=self.changed,
+            pins=self.pins,
+            untouchable=self.untouchable,
+            dropped=self.dropped,
+            run=self.run,
+            bad_run=self.bad_run,
+            before_run=self.before_run,
+            compactions=self.compactions,
+            base=self.base,
+            kept=self.kept,
+            lead=self.lead,
+            hidden=self.hidden,
+            attempt=self.attempt,
+            request=self.request,
+            last=self.last,
+            spoke=self.spoke,
+            problems=self.problems,
+        )
+
+    def edit(self, position: int, entry: Entry) -> None:
+        """Whatever is no message."""
+        body = entry.body
+        match body:
+            case Elide():
+                self._elide_all(position, entry, body)
+            case Pin():
+                self._pin(position, entry.id, body)
+            case Restore():
+                for name in body.entries:
+                    self._restore(position, name)
+            case Compaction():
+                self._compaction(position, body)
+            case Request():
+                self.request = position
+            case _:
+                pass  # for people, or for other readers
+
+    def tell(self, position: int, problem: str) -> None:
+        if len(self.problems) < MAX_PROBLEMS:
+            at = self.log.entries[position].id
+            self.problems = (*self.problems, f"{at}: {problem}")
+
+    # --- facts ---------------------------------------------------------------------------------
+
+    def take(self, entries: Iterable[Entry]) -> None:
+        """One after the other. Most messages are one text and need no second look; this loop is
+        most of what folding a long session costs."""
+        at, column, rich = self.log.at, self.log.entries, self.log.rich
+        validity = self.policy.validity
+        strict = validity == "strict"
+        position = len(column)
+        for entry in entries:
+            if at.setdefault(entry.id, position) != position:
+                self.tell(at[entry.id], "is in the log twice; only the first counts")
+                continue
+            column.append(entry)
+            body = entry.body
+            if type(body) is Message:
+                parts = body.parts
+                only = parts[0] if len(parts) == 1 else None
+                if type(only) is not Text:
+                    rich.append(position)
+                if body.role != "model":
+                    self.run = -1
+                    if self.compactions or self.bad_run:
+                        self._heard(position, body)
+                else:
+                    if self.run < 0:
+                        self.run, self.before_run = position, self.last
+                    self.spoke = position
+                    says = strict and type(only) is Text and only.text
+                    if self.bad_run or not (says or is_valid(body, validity)):
+                        self._invalid(position)
+                self.last = position
+            else:
+                self.edit(position, entry)
+            position += 1
+
+    def _heard(self, position: int, message: Message) -> None:
+        self.bad_run = False
+        if self.compactions and self.spoke < self.base and is_tool_result(message):
+            self._recompute(position)  # it may answer a call from before the base
+
+    def _invalid(self, position: int) -> None:
+        if self.bad_run:
+            self._drop((position,))
+        else:
+            self.bad_run = True
+            self._drop_run(position)
+
+    def _drop_run(self, end: int) -> None:
+        run = [p for p in range(self.run, end + 1) if self.log.message(p) is not None]
+        asked = self.log.message(self.before_run) if self.before_run >= 0 else None
+        if (
+            self.policy.dropping == "drop_pair"
+            and asked is not None
+            and asked.role == "user"
+            and not is_tool_result(asked)
+        ):
+            run.insert(0, self.before_run)
+        self._drop(tuple(run))
+
+    def _drop(self, positions: tuple[int, ...]) -> None:
+        new = [p for p in positions if p not in self.dropped]
+        self.hidden += sum(self._tokens(p) for p in new if p >= self.base)
+        self.dropped = self.dropped.union(new)
+
+    def _tokens(self, position: int) -> int:
+        """Of a message as it is shown, whether or not its run was dropped."""
+        shown = self.changed.get(self.log.entries[position].id)
+        return shown.tokens if shown is not None else self.log.tokens(position)
+
+    # --- edits ---------------------------------------------------------------------------------
+
+    def _elide_all(self, position: int, entry: Entry, body: Elide) -> None:
+        """With what is known of how many tokens are left of each message."""
+        known = self.log.known.get(entry.id, ())
+        left: list[int] = []
+        for number, what in enumerate(body.items):
+            self._left = known[number] if len(known) == len(body.items) else None
+            self._elide(position, ActiveElision(what, body.rule, entry.id, entry.time))
+            shown = self.changed.get(what.entry)
+            left.append(shown.tokens if shown is not None else 0)
+        self._left = None
+        if self.log.counter.name and tuple(left) != known:
+            self.log.fresh[entry.id] = tuple(left)
+
+    def _elide(self, position: int, cut: ActiveElision) -> None:
+        found = self.log.position(cut.what.entry, position)
+        message = self.log.message(found) if found is not None else None
+        if found is None or message is None:
+            self.tell(position, f"elides {cut.what.entry}, which is no message before it")
+        elif cut.what.entry in self.pins:
+            self.tell(position, f"elides {cut.what.entry}, which is pinned")
+        elif not has_target(message, cut.what):
+            self.tell(position, f"elides parts of {cut.what.entry} that are not there")
+        else:
+            before = self.changed.get(cut.what.entry)
+            cuts = before.cuts if before is not None else ()
+            if any(_covers(earlier.what, cut.what) for earlier in cuts):
+                self.tell(position, f"elides of {cut.what.entry} what is left out already")
+            else:
+                self._change(found, message, (*cuts, cut))
+
+    def _change(self, position: int, message: Message, cuts: tuple[ActiveElision, ...]) -> None:
+        """Show a message with these cuts; as it was said, when there are none."""
+        entry = self.log.entries[position].id
+        before = self._tokens(position)
+        if self._ours is None:
+            self._ours = dict(self.changed)
+        changed = self._ours
+        if cuts or entry in self.lead:
+            shown = apply_elisions(message, cuts) if cuts else message
+            shown = results_as_text(shown) if entry in self.lead else shown
+            left = self.log.counter.message(shown) if self._left is None else self._left
+            changed[entry] = ChangedMessage(cuts, shown, left)
+        else:
+            changed.pop(entry, None)
+        self.changed = changed
+        if position >= self.base and position not in self.dropped:
+            self.hidden += before - self._tokens(position)
+
+    def _pin(self, position: int, pin: str, body: Pin) -> None:
+        for entry in body.entries:
+            found = self.log.position(entry, position)
+            message = self.log.message(found) if found is not None else None
+            if found is None or message is None:
+                self.tell(position, f"pins {entry}, which is no message before it")
+                continue
+            if entry in self.changed:  # word for word, whatever was left out of it
+                self._change(found, message, ())
+            self.pins = {**self.pins, entry: pin}
+        self._recompute(position)
+
+    def _restore(self, position: int, name: str) -> None:
+        found = self.log.position(name, position)
+        body = self.log.entries[found].body if found is not None else None
+        match body:
+            case Message() if name in self.changed and found is not None:
+                self._change(found, body, ())
+                self.untouchable |= {name}
+            case Message():
+                self.untouchable |= {name}
+            case Elide():
+                for what in body.items:
+                    self._undo_elide(name, what.entry)
+            case Pin():
+                self.pins = {e: by for e, by in self.pins.items() if by != name}
+                self._recompute(position)
+            case Compaction() if found in self.compactions:
+                self.compactions = tuple(p for p in self.compactions if p != found)
+                self._recompute(position)
+            case _:
+                self.tell(position, f"restores {name}, which is no edit in force")
+
+    def _undo_elide(self, by: str, entry: str) -> None:
+        shown = self.changed.get(entry)
+        found = self.log.at.get(entry)
+        message = self.log.message(found) if found is not None else None
+        if shown is not None and found is not None and message is not None:
+            self._change(found, message, tuple(cut for cut in shown.cuts if cut.by != by))
+        self.untouchable |= {entry}
+
+    def _compaction(self, position: int, body: Compaction) -> None:
+        self.attempt = position
+        if body.status != "COMPRESSED":
+            return
+        first = 0 if body.first_kept is None else self.log.position(body.first_kept, position)
+        if first is None:
+            self.tell(position, f"keeps from {body.first_kept} on, which is no entry before it")
+        elif not body.snapshot.strip():
+            self.tell(position, "has no snapshot")
+        else:
+            self.compactions = (*self.compactions, position)
+            self._recompute(position)
+
+    def _recompute(self, position: int) -> None:
+        """After a compaction, a pin or the undoing of one: what is shown before the base."""
+        log, n = self.log, position + 1
+        self.base, self.kept, lead = 0, (), frozenset[str]()
+        if self.compactions:
+            at = self.compactions[-1]
+            body = log.entries[at].body
+            assert isinstance(body, Compaction)
+            first = at if body.first_kept is None else log.position(body.first_kept, at)
+            self.base = at if first is None else first
+            pinned_since = [e for e, pin in self.pins.items() if log.at.get(pin, 0) > at]
+            named = [p for entry in body.kept if (p := log.position(entry, n)) is not None]
+            pins = with_partners(log, {log.at[entry] for entry in pinned_since})
+            visible = dict.fromkeys((*named, *sorted(pins)))
+            self.kept = tuple(p for p in visible if p < self.base)
+            lead = self._leading(n)
+        told, self.lead = self.lead ^ lead, lead
+        for entry in told:
+            message = log.message(log.at[entry])
+            shown = self.changed.get(entry)
+            if message is not None:
+                self._change(log.at[entry], message, shown.cuts if shown else ())
+        self.hidden = sum(log.tokens(p) for p in self.dropped if p >= self.base)
+        for entry, shown in self.changed.items():
+            where = log.at[entry]
+            if where >= self.base and where not in self.dropped:
+                self.hidden += log.tokens(where) - shown.tokens
+
+    def _leading(self, n: int) -> frozenset[str]:
+        """The first messages after the base that answer calls from before it."""
+        found: set[str] = set()
+        calls = {c for p in self.kept for c in _call_ids(self.log.message(p))}
+        for position in range(self.base, n):
+            message = self.log.message(position)
+            if message is None:
+                continue
+            if message.role == "model":
+                break
+            answers = [part.call_id for part in message.parts if isinstance(part, ToolResult)]
+            if answers and not calls.issuperset(answers):
+                found.add(self.log.entries[position].id)
+        return frozenset(found)
+
+
+def _covers(earlier: Elided, later: Elided) -> bool:
+    if earlier.head or earlier.tail or earlier.blocks:
+        return earlier == later
+    return not earlier.parts or (bool(later.parts) and set(later.parts) <= set(earlier.parts))
+
+
+def _call_ids(message: Message | None) -> list[str]:
+    parts = message.parts if message is not None else ()
+    return [part.id for part in parts if isinstance(part, ToolCall)]
+
+
+def with_partners(log: EntryLog, positions: set[int]) -> set[int]:
+    """With each call that is kept its results, and with each result its call."""
+    found = set(positions)
+    for position in positions:
+        message = log.message(position)
+        if message is None:
+            continue
+        if _call_ids(message):
+            found |= _find_results(log, position)
+        if is_tool_result(message):
+            found |= _find_call(log, position)
+    return found
+
+
+def _find_results(log: EntryLog, call: int) -> set[int]:
+    found: set[int] = set()
+    for position in range(call + 1, len(log.entries)):
+        message = log.message(position)
+        if message is None:
+            continue
+        if message.role == "model" or not is_tool_result(message):
+            break
+        found.add(position)
+    return found
+
+
+def _find_call(log: EntryLog, result: int) -> set[int]:
+    for position in range(result - 1, -1, -1):
+        message = log.message(position)
+        if message is not None and _call_ids(message):
+            return {position} | _find_results(log, position)
+        if message is not None and message.role == "model":
+            break
+    return set()

@@ -1,0 +1,50 @@
+"""Paths through a log for these tests: entries from bodies, and the steps of a working agent."""
+
+from __future__ import annotations
+
+from recollect.entries import Body, Entry, Message, ToolCall
+from recollect.snapshot.ledger import FileFacts, Ledger
+from recollect.snapshot.ledger_builder import build_ledger
+from recollect.snapshot.snapshot_renderer import render_snapshot
+from recollect.testing import call, model, result
+
+
+def path_of(*bodies: Body) -> tuple[Entry, ...]:
+    ids = [f"{number:032x}" for number in range(1, len(bodies) + 1)]
+    parents = (None, *ids)
+    return tuple(
+        Entry(id_, parent, 1_000 * number, body)
+        for number, (id_, parent, body) in enumerate(zip(ids, parents, bodies, strict=False))
+    )
+
+
+def ledger_of(*bodies: Body, root: str = "") -> Ledger:
+    return build_ledger(path_of(*bodies), root=root)
+
+
+def snapshot_of(*bodies: Body, budget: int = 6_000) -> str:
+    return render_snapshot(ledger_of(*bodies), budget)
+
+
+def did(called: ToolCall, output: str, *, is_error: bool = False) -> tuple[Message, Message]:
+    """A call and its result."""
+    return model("", called), result(called, output, is_error=is_error)
+
+
+def read(path: str, output: str, number: int = 1) -> tuple[Message, Message]:
+    return did(call("Read", id=f"r{number}", file_path=path), output)
+
+
+def edit(path: str, old: str, new: str, number: int = 1) -> tuple[Message, Message]:
+    called = call("Edit", id=f"e{number}", file_path=path, old_string=old, new_string=new)
+    return did(called, "The file has been updated.")
+
+
+def ran(
+    command: str, output: str, number: int = 1, *, fails: bool = False
+) -> tuple[Message, Message]:
+    return did(call("Bash", id=f"b{number}", command=command), output, is_error=fails)
+
+
+def file_of(ledger: Ledger, path: str) -> FileFacts:
+    return next(file for file in ledger.files if file.path == path)

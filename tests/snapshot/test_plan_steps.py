@@ -1,0 +1,78 @@
+"""The steps of a plan, from tools and from lists."""
+
+from __future__ import annotations
+
+from hypothesis import given
+
+from recollect.snapshot.plan_steps import (
+    PlanStep,
+    apply_plan_call,
+    find_steps,
+    format_steps,
+    parse_steps,
+)
+from recollect.testing import call, model, user
+from tests.snapshot.session_paths import did, ledger_of, snapshot_of
+from tests.strategies import json_values, text
+
+
+def test_the_todo_lists_of_several_agents_are_understood() -> None:
+    claude = {"todos": [{"content": "a", "status": "completed"}, {"content": "b"}]}
+    codex = {"plan": [{"step": "a", "status": "completed"}, {"step": "b", "status": "pending"}]}
+    gemini = {"todos": [{"description": "a", "status": "completed"}, {"description": "b"}]}
+    for arguments in (claude, codex, gemini):
+        assert apply_plan_call((), arguments) == (PlanStep("a", "done"), PlanStep("b", "open"))
+
+
+def test_single_tasks_are_added_and_changed() -> None:
+    steps = apply_plan_call((), {"subject": "a"})
+    steps = apply_plan_call(steps, {"subject": "b"})
+    steps = apply_plan_call(steps, {"taskId": "1", "status": "completed"})
+    steps = apply_plan_call(steps, {"taskId": "2", "status": "in_progress"})
+    steps = apply_plan_call(steps, {"taskId": "9", "status": "completed"})
+    assert steps == (PlanStep("a", "done"), PlanStep("b", "doing"))
+
+
+def test_a_numbered_list_in_the_text_of_the_agent_is_a_plan() -> None:
+    said = "I will:\n1. read the code\n   carefully\n2. fix it\n\nThat is all.\n1. no plan"
+    assert find_steps(said) == (PlanStep("read the code"), PlanStep("fix it"))
+    assert ledger_of(user("Go."), model(said)).steps == find_steps(said)
+
+
+def test_check_marks_tell_the_status() -> None:
+    assert find_steps("- [x] one step\n- [ ] two step") == (
+        PlanStep("one step", "done"),
+        PlanStep("two step"),
+    )
+
+
+def test_a_single_numbered_line_is_no_plan() -> None:
+    assert find_steps("1. only this") == ()
+
+
+def test_the_newest_list_of_a_tool_replaces_the_one_before() -> None:
+    first = call("TodoWrite", id="1", todos=[{"content": "old step", "status": "pending"}])
+    second = call("TodoWrite", id="2", todos=[{"content": "new step", "status": "in_progress"}])
+    text_ = snapshot_of(user("Go."), *did(first, "ok"), *did(second, "ok"))
+    assert "[>] new step" in text_
+    assert "old step" not in text_
+
+
+def test_done_steps_give_way_before_open_ones() -> None:
+    todos = [{"content": f"step {n} " + "x" * 60, "status": "completed"} for n in range(20)]
+    todos.append({"content": "the open step", "status": "pending"})
+    text_ = snapshot_of(user("Go."), *did(call("TodoWrite", todos=todos), "ok"), budget=3_000)
+    assert "[ ] the open step" in text_
+    assert "step 0 " not in text_
+
+
+@given(json_values)
+def test_any_arguments_give_a_plan_whose_lines_are_read_back(value: object) -> None:
+    arguments = value if isinstance(value, dict) else {"todos": [value, {"content": value}]}
+    steps = apply_plan_call((), arguments)
+    assert parse_steps("\n".join(format_steps(steps))) == steps
+
+
+@given(text)
+def test_any_text_can_be_searched_for_a_plan(said: str) -> None:
+    assert len(find_steps(said)) != 1
