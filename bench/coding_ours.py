@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from bench import clock, conversation, streams
-from recollect.codecs.encoding import Encoded, Encoder, encode
-from recollect.codecs.wire import Declaration, Decoder, Prompt, Wire
+from recollect.codecs.encoder import EncodedRequest, Encoder, encode
+from recollect.codecs.wire_protocol import Declaration, Decoder, RequestOptions, Wire
 from recollect.entries import Entry, Message, Text, ToolCall
 from recollect.view.view import View
 
@@ -27,16 +27,16 @@ _BETWEEN = 20_000  # milliseconds from one message to the next
 def wire_of(name: str) -> Wire:
     model = MODELS[name]
     if name == "openai":
-        from recollect.codecs.openai import OpenAI
+        from recollect.codecs.openai import OpenAIWire
 
-        return OpenAI(model=model)
+        return OpenAIWire(model=model)
     if name == "anthropic":
-        from recollect.codecs.anthropic import Anthropic
+        from recollect.codecs.anthropic import AnthropicWire
 
-        return Anthropic(model=model)
-    from recollect.codecs.gemini import Gemini
+        return AnthropicWire(model=model)
+    from recollect.codecs.gemini import GeminiWire
 
-    return Gemini(model=model)
+    return GeminiWire(model=model)
 
 
 def _entries(n: int) -> list[Entry]:
@@ -51,7 +51,7 @@ def _entries(n: int) -> list[Entry]:
 
 async def whole(_: Path, n: int, wire: str, joined: bool, repeats: int = 5) -> dict[str, Any]:
     """From a folded view to the request, with nothing remembered."""
-    view, codec, prompt = View.fold(_entries(n)), wire_of(wire), Prompt(model=MODELS[wire])
+    view, codec, prompt = View.fold(_entries(n)), wire_of(wire), RequestOptions(model=MODELS[wire])
 
     async def work() -> int:
         found = encode(codec, view, prompt)
@@ -68,7 +68,7 @@ async def following(_: Path, sizes: tuple[int, int], wire: str, requests: int) -
     """One more message and the request after it, in a short and a long session in turn. The short
     one begins anew when it has doubled."""
     few, many = sizes
-    entries, prompt = _entries(many + requests), Prompt(model=MODELS[wire])
+    entries, prompt = _entries(many + requests), RequestOptions(model=MODELS[wire])
     took: dict[str, list[float]] = {"short": [], "long": []}
     long, long_encoder = _begun(entries[:many], wire, prompt)
     short, short_encoder = _begun(entries[:few], wire, prompt)
@@ -87,19 +87,19 @@ async def following(_: Path, sizes: tuple[int, int], wire: str, requests: int) -
     return found | {"long_p99": statistics.quantiles(took["long"], n=100)[-1]}
 
 
-def _begun(entries: list[Entry], wire: str, prompt: Prompt) -> tuple[View, Encoder]:
+def _begun(entries: list[Entry], wire: str, prompt: RequestOptions) -> tuple[View, Encoder]:
     view, encoder = View.fold(entries), Encoder(wire_of(wire))
     assert encoder.encode(view, prompt).size, "nothing was written"
     return view, encoder
 
 
-def _next(encoder: Encoder, view: View, prompt: Prompt) -> float:
+def _next(encoder: Encoder, view: View, prompt: RequestOptions) -> float:
     began = time.perf_counter()
     encoder.encode(view, prompt)
     return time.perf_counter() - began
 
 
-def _joined(request: Encoded) -> tuple[bytes, float]:
+def _joined(request: EncodedRequest) -> tuple[bytes, float]:
     """Apart from the requests: megabytes that are copied would drive the other session's memory
     out of the caches. The body before stays alive, so that each gets new memory as in use."""
     took, body = list[float](), b""
@@ -144,15 +144,15 @@ def _read(decoder: Decoder, pieces: list[bytes]) -> tuple[Message, int]:
 
 async def scanned(_: Path, size: int, piece: int, repeats: int = 5) -> dict[str, Any]:
     """What a model without native calls says, through the scanner that finds the calls in it."""
-    from recollect.codecs.text_tools.arguments import Toolbox
-    from recollect.codecs.text_tools.scanning import Scanner
+    from recollect.codecs.text_tools.argument_coercion import DeclaredTools
+    from recollect.codecs.text_tools.call_scanner import CallScanner
 
     text, calls = streams.told(size)
     pieces = [text[at : at + piece] for at in range(0, len(text), piece)]
-    tools = Toolbox((Declaration(name="write_file"),))
+    tools = DeclaredTools((Declaration(name="write_file"),))
 
     async def work() -> int:
-        scanner = Scanner(tools)
+        scanner = CallScanner(tools)
         # nothing is kept: a list of a million deltas would time the garbage collector
         fed = sum(delta.kind == "call" for piece in pieces for delta in scanner.feed(piece))
         return fed + sum(delta.kind == "call" for delta in scanner.close())

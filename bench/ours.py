@@ -12,7 +12,7 @@ import apsw
 
 from bench import clock, conversation
 from recollect import Message, Query, Store, Text, open_store
-from recollect.codecs.repair import GEMINI, repair
+from recollect.codecs.repair import GEMINI_RULES, repair
 from recollect.entries import Compaction
 from recollect.resuming import resume
 
@@ -122,7 +122,7 @@ async def resuming(place: Path, repeats: int) -> dict[str, Any]:
         async with open_store(place / _FILE) as store:
             view = await resume(store, SESSION)
             items, tokens = view.items, view.tokens
-            sendable = repair(view.messages, GEMINI).messages
+            sendable = repair(view.messages, GEMINI_RULES).messages
             walls.append(time.perf_counter() - began)
         shown = {"items": len(items), "tokens": tokens, "messages": len(sendable)}
         shown["read"] = len(view.entries)

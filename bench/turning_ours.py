@@ -20,7 +20,7 @@ from recollect import open_store
 from recollect.agent.asking import Conversation
 from recollect.agent.loop import Agent
 from recollect.agent.progress import Finished
-from recollect.codecs.wire import Delta, Prompt
+from recollect.codecs.wire_protocol import Delta, RequestOptions
 from recollect.compaction.proposal import Budget
 from recollect.entries import Message, Text, ToolCall
 from recollect.models.choosing import look_up
@@ -61,7 +61,7 @@ class _Encoding:
         self.pages: list[bytes] = []
         self.name = self._http.name
 
-    async def stream(self, messages: Shown, prompt: Prompt) -> AsyncGenerator[Event, None]:
+    async def stream(self, messages: Shown, prompt: RequestOptions) -> AsyncGenerator[Event, None]:
         prompt = self._http.prompt(prompt)
         body = Body(self._http.encoded(self._http.wire(prompt), messages, prompt))
         self.pages = list(body)

@@ -21,7 +21,7 @@ WIRES = {Path("recollect/codecs") / name for name in ("anthropic", "gemini", "op
 
 # Defined, and used by nothing in the package yet; each with the reason why it stays.
 WITHOUT_CALLER = {
-    "recollect/codecs/text_tools/wire.py:feedback": "to come: tells a model what was wrong",
+    "recollect/codecs/text_tools/text_tools_wire.py:feedback": "to come: tells a model what was wrong",
     "recollect/tokens.py:Calibration": "to come: counts learn from what providers report",
     "recollect/view/projections.py:page": "to come: a server's paged history",
     "recollect/workspace/initial_context.py:directory_message": "to come: added folders",

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.codecs.openai import OpenAI
+from recollect.codecs.openai import OpenAIWire
 from recollect.entries import Body, Compaction, Message, Note, Thought, Title, ToolCall
 from recollect.redacting import MARK, redact, redact_json
 from recollect.testing import call, model, result, user
@@ -256,7 +256,7 @@ def test_no_credential_in_what_tools_print_is_told_on_stderr(cli: Cli) -> None:
         calls += [call("read_file", id=f"r{number}", absolute_path=file)]
         calls += [call("replace", id=f"e{number}", **edit)]
     message = Message(role="model", parts=tuple(calls), finish="calls")
-    answers = (http(b"".join(OpenAI(model="m").write_stream(message))), http(HELLO))
+    answers = (http(b"".join(OpenAIWire(model="m").write_stream(message))), http(HELLO))
     with server(cli, *answers, more='[permissions]\nmode = "edit"\n') as asked:
         done = cli.ok("-p", "Look.", env=ENV)
     sent = "".join(request.body.decode() for request in asked.asked)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.codecs.wire import Delta, Prompt
+from recollect.codecs.wire_protocol import Delta, RequestOptions
 from recollect.entries import Entry, Message, Text, Thought, ToolCall, Usage
 from recollect.errors import BadReply, ModelError, ProviderBusy
 from recollect.models.contract import Event, Model, Retrying, partial_of
@@ -27,7 +27,7 @@ from recollect.testing import (
 )
 from recollect.view.view import View
 
-PROMPT = Prompt(model="scripted")
+PROMPT = RequestOptions(model="scripted")
 
 
 def play(scripted: Model, *said: str) -> list[Event]:

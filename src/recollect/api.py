@@ -7,9 +7,9 @@ from recollect.agent.compacting import compact
 from recollect.agent.hooks import Hooks
 from recollect.agent.loop import Agent
 from recollect.codecs.repair import repair
-from recollect.codecs.wire import (
+from recollect.codecs.wire_protocol import (
     Delta,
-    Prompt,
+    RequestOptions,
 )
 from recollect.compaction.budget import Budget
 from recollect.compaction.proposal import propose_compaction

@@ -313,10 +313,10 @@ def read_judgement(answer: str) -> Loop | None:
 
 def answered_objects(answer: str) -> Iterator[dict[str, Any]]:
     """The JSON objects that an answer may mean, likeliest first, out of fences and prose around."""
-    from recollect.codecs.text_tools.mending import Mender
+    from recollect.codecs.text_tools.lenient_json import JsonRepairer
 
     answer = answer[-_READ:].rpartition("</think>")[2]
-    end, mender = answer.rfind("}") + 1, Mender()
+    end, mender = answer.rfind("}") + 1, JsonRepairer()
     for start in dict.fromkeys((answer.find("{"), answer.rfind("{"))):
         value = mender.read(answer[start : end or None]) if start >= 0 else None
         if isinstance(value, dict):

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from recollect.codecs.wire import Asked, Delta, Prompt
+from recollect.codecs.wire_protocol import DecodedRequest, Delta, RequestOptions
 from recollect.entries import (
     Content,
     Message,
@@ -71,7 +71,7 @@ Line: TypeAlias = "str | Message | ModelError | Turn | Callable[[Asked], str | M
 
 
 class ScriptExhausted(AssertionError):
-    def __init__(self, turns: int, asked: Asked) -> None:
+    def __init__(self, turns: int, asked: DecodedRequest) -> None:
         last = asked.messages[-1] if asked.messages else None
         words = [part.text for part in last.parts if isinstance(part, Text)] if last else []
         shown = f"{last.role} {' '.join(words)[:80]!r}" if last else "no message"
@@ -124,16 +124,16 @@ class ScriptedModel:
             raise ValueError(f"a piece has at least one character, not {piece}")
         self.name, self.piece = name, piece
         self.script = tuple(script)
-        self.requests: list[Asked] = []
+        self.requests: list[DecodedRequest] = []
 
     @property
     def left(self) -> int:
         """Turns that nobody has asked for."""
         return len(self.script) - len(self.requests)
 
-    async def stream(self, messages: Shown, prompt: Prompt) -> AsyncGenerator[Event, None]:
+    async def stream(self, messages: Shown, prompt: RequestOptions) -> AsyncGenerator[Event, None]:
         shown = messages.messages if isinstance(messages, View) else messages
-        asked = Asked(prompt, tuple(shown))
+        asked = DecodedRequest(prompt, tuple(shown))
         if not self.left:
             raise ScriptExhausted(len(self.script), asked)
         line = self.script[len(self.requests)]
@@ -166,7 +166,7 @@ def _steps(said: Iterable[str | Step]) -> tuple[Step, ...]:
     return tuple(Text(text=step) if isinstance(step, str) else step for step in said)
 
 
-def _turn(line: Line, asked: Asked) -> Turn:
+def _turn(line: Line, asked: DecodedRequest) -> Turn:
     if callable(line):
         line = line(asked)
     if isinstance(line, Turn):

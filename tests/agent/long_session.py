@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-from recollect.codecs.wire import Delta, Prompt
+from recollect.codecs.wire_protocol import Delta, RequestOptions
 from recollect.entries import Message, Thought, ToolCall
 from recollect.errors import ContextOverflow, ProviderBusy
 from recollect.models.contract import Event, Shown
@@ -49,7 +49,7 @@ class Played:
     name: str = "scripted"
     pause: float = 0.0
 
-    async def stream(self, messages: Shown, prompt: Prompt) -> AsyncGenerator[Event, None]:
+    async def stream(self, messages: Shown, prompt: RequestOptions) -> AsyncGenerator[Event, None]:
         async with aclosing(self.scripted.stream(messages, prompt)) as events:
             async for event in events:
                 if self.pause and isinstance(event, Delta):

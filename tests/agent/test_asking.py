@@ -11,7 +11,7 @@ from typing import TypeVar
 import pytest
 
 from recollect.agent.asking import Answered, Conversation, ask
-from recollect.codecs.wire import Delta, Prompt
+from recollect.codecs.wire_protocol import Delta, RequestOptions
 from recollect.entries import Entry, Message, Note, Request, Text, Usage
 from recollect.errors import BadReply, HeadMoved, ProviderBusy
 from recollect.models.contract import Retrying
@@ -20,7 +20,7 @@ from recollect.testing import Line, ScriptedModel, breaks_after, fails, says, us
 from recollect.view.view import View
 
 T = TypeVar("T")
-PROMPT = Prompt(model="scripted")
+PROMPT = RequestOptions(model="scripted")
 
 
 def in_store(path: Path, story: Callable[[SqliteStore], Awaitable[T]]) -> T:

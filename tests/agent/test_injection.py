@@ -19,8 +19,8 @@ from recollect.agent.progress import Finished
 from recollect.agent.room import make_room
 from recollect.cli.equipment import INSTRUCTIONS, Folder, LateCommands, equip, hooks_for
 from recollect.cli.equipment import opening as opening_in
-from recollect.codecs.encoding import encode
-from recollect.codecs.wire import Prompt
+from recollect.codecs.encoder import encode
+from recollect.codecs.wire_protocol import RequestOptions
 from recollect.compaction.budget import Budget
 from recollect.entries import Compaction, Entry, Message, Text, ToolResult
 from recollect.settings import load_settings
@@ -255,7 +255,7 @@ def test_no_text_becomes_a_message_a_role_or_a_call_of_a_request(house: House, n
         ]
 
     for wire in wires(tools):
-        prompt = Prompt(model="m", tools=tools)
+        prompt = RequestOptions(model="m", tools=tools)
         harmless = json.loads(encode(wire, shown("nothing"), prompt).body)
         body = encode(wire, shown(text), prompt).body
         check_types(wire, body)

@@ -17,11 +17,11 @@ from recollect.agent.loop import Agent, Refused
 from recollect.agent.progress import AgentEvent, Finished, Looping
 from recollect.agent.room import MadeRoom, asking
 from recollect.agent.working import UNKNOWN_OUTCOME, Calling, Ran
-from recollect.codecs.anthropic import Anthropic
-from recollect.codecs.encoding import encode
-from recollect.codecs.gemini import Gemini
-from recollect.codecs.openai import OpenAI
-from recollect.codecs.wire import Delta, Prompt
+from recollect.codecs.anthropic import AnthropicWire
+from recollect.codecs.encoder import encode
+from recollect.codecs.gemini import GeminiWire
+from recollect.codecs.openai import OpenAIWire
+from recollect.codecs.wire_protocol import Delta, RequestOptions
 from recollect.compaction.budget import Budget
 from recollect.entries import Compaction, Entry, Message, Text, ToolCall, ToolResult, Usage
 from recollect.errors import BadReply, ContextOverflow
@@ -251,8 +251,8 @@ def test_a_long_session_is_compacted_and_always_fits_every_provider(tmp_path: Pa
             talk = finished(events).talk
             rooms += sum(isinstance(event, MadeRoom) for event in events)
             assert talk.view.tokens < 6_000
-            for wire in (Gemini(model="m"), OpenAI(model="m"), Anthropic(model="m")):
-                encode(wire, talk.view, Prompt(model="m"))
+            for wire in (GeminiWire(model="m"), OpenAIWire(model="m"), AnthropicWire(model="m")):
+                encode(wire, talk.view, RequestOptions(model="m"))
         assert rooms
         assert any(isinstance(entry.body, Compaction) for entry in talk.view.entries)
         assert len(await store.path(talk.session)) == len(talk.view.entries)

@@ -15,10 +15,10 @@ from recollect.agent.asking import Answered, Conversation
 from recollect.agent.loop import Agent
 from recollect.agent.progress import AgentEvent
 from recollect.agent.working import Ran
-from recollect.codecs.anthropic import Anthropic
-from recollect.codecs.gemini import Gemini
-from recollect.codecs.openai import OpenAI
-from recollect.codecs.wire import Wire
+from recollect.codecs.anthropic import AnthropicWire
+from recollect.codecs.gemini import GeminiWire
+from recollect.codecs.openai import OpenAIWire
+from recollect.codecs.wire_protocol import Wire
 from recollect.entries import Entry, Message, Text, ToolCall, ToolResult
 from recollect.errors import ContextOverflow
 from recollect.store.sqlite import SqliteStore, open_store
@@ -130,15 +130,15 @@ def check(stopped: Stopped, entries: tuple[Entry, ...]) -> None:
 
 WRONG: dict[str, tuple[Wire, dict[str, Any]]] = {
     "openai without a result": (
-        OpenAI(model="m"),
+        OpenAIWire(model="m"),
         {"messages": [{"role": "assistant", "tool_calls": [{"id": "a"}]}, {"role": "user"}]},
     ),
     "openai with a result too many": (
-        OpenAI(model="m"),
+        OpenAIWire(model="m"),
         {"messages": [{"role": "user"}, {"role": "tool", "tool_call_id": "a"}]},
     ),
     "anthropic with an open call": (
-        Anthropic(model="m"),
+        AnthropicWire(model="m"),
         {
             "messages": [
                 {"role": "user", "content": []},
@@ -147,11 +147,11 @@ WRONG: dict[str, tuple[Wire, dict[str, Any]]] = {
         },
     ),
     "anthropic with two of one role": (
-        Anthropic(model="m"),
+        AnthropicWire(model="m"),
         {"messages": [{"role": "user", "content": []}, {"role": "user", "content": []}]},
     ),
     "gemini with an open call": (
-        Gemini(model="m"),
+        GeminiWire(model="m"),
         {
             "contents": [
                 {"role": "user", "parts": []},

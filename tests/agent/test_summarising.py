@@ -18,11 +18,11 @@ from recollect.agent.summarising import (
     plan_summaries,
     summarised,
 )
-from recollect.codecs.anthropic import Anthropic
-from recollect.codecs.encoding import encode
-from recollect.codecs.gemini import Gemini
-from recollect.codecs.openai import OpenAI
-from recollect.codecs.wire import Prompt
+from recollect.codecs.anthropic import AnthropicWire
+from recollect.codecs.encoder import encode
+from recollect.codecs.gemini import GeminiWire
+from recollect.codecs.openai import OpenAIWire
+from recollect.codecs.wire_protocol import RequestOptions
 from recollect.entries import (
     InlineData,
     Message,
@@ -112,8 +112,8 @@ def test_a_long_output_is_shown_as_a_summary_and_recall_brings_all_of_it_back(
         (kept,) = [e for e in await store.path(talk.session) if e.id == entry]
         assert OUTPUT in str(kept.body.parts[0].content[0].text)  # type: ignore[union-attr]
         assert len(scripted.requests) == 1
-        for wire in (Gemini(model="m"), OpenAI(model="m"), Anthropic(model="m")):
-            encode(wire, talk.view, Prompt(model="m"))
+        for wire in (GeminiWire(model="m"), OpenAIWire(model="m"), AnthropicWire(model="m")):
+            encode(wire, talk.view, RequestOptions(model="m"))
 
     in_store(tmp_path, story)
 

@@ -19,7 +19,7 @@ from recollect.agent.hooks import Hooks
 from recollect.agent.loop import Agent
 from recollect.agent.progress import AgentEvent, Finished
 from recollect.agent.tasks import strongest, task_tool
-from recollect.codecs.wire import Asked
+from recollect.codecs.wire_protocol import DecodedRequest
 from recollect.entries import Message, Note, Text, ToolCall, ToolResult, Usage, json_text
 from recollect.store.contract import Project, SessionInfo
 from recollect.store.sqlite import SqliteStore, open_store
@@ -218,7 +218,7 @@ def test_two_calls_that_are_the_same_are_two_tasks(tmp_path: Path) -> None:
 def test_tasks_that_only_read_run_together_and_others_one_after_the_other(
     tmp_path: Path, tools: tuple[Tool, ...], order: list[str]
 ) -> None:
-    def helped(request: Asked) -> str | Turn:
+    def helped(request: DecodedRequest) -> str | Turn:
         said = str(request.messages)
         what = "a" if "Find a." in said else "b"
         return f"saw {what}" if "ToolResult" in said else says(call(tools[0].name, what=what))

@@ -17,11 +17,11 @@ import pytest
 from recollect.agent.asking import Conversation
 from recollect.agent.delegating import Link, spent_in
 from recollect.agent.working import UNKNOWN_OUTCOME, ToolStopped
-from recollect.codecs.anthropic import Anthropic
-from recollect.codecs.encoding import encode
-from recollect.codecs.gemini import Gemini
-from recollect.codecs.openai import OpenAI
-from recollect.codecs.wire import Prompt
+from recollect.codecs.anthropic import AnthropicWire
+from recollect.codecs.encoder import encode
+from recollect.codecs.gemini import GeminiWire
+from recollect.codecs.openai import OpenAIWire
+from recollect.codecs.wire_protocol import RequestOptions
 from recollect.entries import ToolCall
 from recollect.errors import BadReply
 from recollect.store.sqlite import SqliteStore
@@ -194,8 +194,8 @@ def test_after_a_kill_the_sub_agent_is_found_by_its_link_and_not_run_again(tmp_p
         agent = caller("I go on.")
         done = await played(agent, talk, "and?")
         assert done.why == "answered"
-        for wire in (Gemini(model="m"), OpenAI(model="m"), Anthropic(model="m")):
-            encode(wire, done.talk.view, Prompt(model="m"))
+        for wire in (GeminiWire(model="m"), OpenAIWire(model="m"), AnthropicWire(model="m")):
+            encode(wire, done.talk.view, RequestOptions(model="m"))
         assert (await store.session(helper.id)).entries == before
         assert len(await helpers(store, main.id)) == 1
 

@@ -7,12 +7,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from recollect.codecs.anthropic import Anthropic
-from recollect.codecs.encoding import Encoder
-from recollect.codecs.gemini import Gemini
-from recollect.codecs.openai import OpenAI
-from recollect.codecs.text_tools import TextTools
-from recollect.codecs.wire import Declaration, Prompt, Wire
+from recollect.codecs.anthropic import AnthropicWire
+from recollect.codecs.encoder import Encoder
+from recollect.codecs.gemini import GeminiWire
+from recollect.codecs.openai import OpenAIWire
+from recollect.codecs.text_tools import TextToolsWire
+from recollect.codecs.wire_protocol import Declaration, RequestOptions, Wire
 from recollect.entries import Message
 from recollect.view.view import View
 from tests.codecs.test_changing_provider import check as check_types
@@ -22,10 +22,10 @@ __all__ = ["Providers", "check_pairs", "check_types", "wires"]
 
 def wires(tools: tuple[Declaration, ...]) -> tuple[Wire, ...]:
     return (
-        Gemini(model="gemini-2.5-pro"),
-        OpenAI(model="gpt-5"),
-        Anthropic(model="claude-sonnet-4-5"),
-        TextTools(wire=OpenAI(model="smollm2"), tools=tools),
+        GeminiWire(model="gemini-2.5-pro"),
+        OpenAIWire(model="gpt-5"),
+        AnthropicWire(model="claude-sonnet-4-5"),
+        TextToolsWire(wire=OpenAIWire(model="smollm2"), tools=tools),
     )
 
 
@@ -39,14 +39,14 @@ class Providers:
     def check(self, shown: View | Sequence[Message], *, types: bool) -> None:
         for encoder in self._encoders:
             wire = encoder.wire
-            body = encoder.encode(shown, Prompt(model="m", tools=self._tools)).body
+            body = encoder.encode(shown, RequestOptions(model="m", tools=self._tools)).body
             check_pairs(wire, json.loads(body))
             if types:
                 check_types(wire, body)
 
 
 def check_pairs(wire: Wire, request: dict[str, Any]) -> None:
-    if isinstance(wire, TextTools):
+    if isinstance(wire, TextToolsWire):
         roles = [message["role"] for message in request["messages"]]
         assert "tool" not in roles
         assert not any("tool_calls" in message for message in request["messages"])

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from recollect.codecs.openai import OpenAI
+from recollect.codecs.openai import OpenAIWire
 from recollect.entries import Message, Text, Usage
 from recollect.testing import call
 from tests.models.server import HELLO, KEY, http
@@ -14,7 +14,7 @@ from tests.models.server import HELLO, KEY, http
 from .running import Cli
 from .test_ask import ENV, server
 
-WIRE = OpenAI(model="m")
+WIRE = OpenAIWire(model="m")
 
 
 def reply(*parts: object, usage: Usage | None = None) -> bytes:

@@ -8,7 +8,13 @@ from typing import TypeAlias
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from recollect.codecs.repair import ANTHROPIC, GEMINI, OPENAI, TEXT, Repaired
+from recollect.codecs.repair import (
+    ANTHROPIC_RULES,
+    GEMINI_RULES,
+    OPENAI_RULES,
+    TEXT_RULES,
+    Repaired,
+)
 from recollect.entries import (
     FileRef,
     InlineData,
@@ -30,7 +36,7 @@ NAMES = ("read", "grep", "")
 shapes = st.sampled_from(
     [
         shape
-        for base in (GEMINI, OPENAI, ANTHROPIC, TEXT)
+        for base in (GEMINI_RULES, OPENAI_RULES, ANTHROPIC_RULES, TEXT_RULES)
         for shape in (
             base,
             replace(base, model="this"),

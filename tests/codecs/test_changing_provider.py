@@ -9,39 +9,39 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.codecs.anthropic import Anthropic
-from recollect.codecs.encoding import encode
-from recollect.codecs.gemini import Gemini
-from recollect.codecs.openai import OpenAI
-from recollect.codecs.text_tools import TextTools
-from recollect.codecs.thinking import ThinkingInText
-from recollect.codecs.wire import Declaration, Prompt, Wire
+from recollect.codecs.anthropic import AnthropicWire
+from recollect.codecs.encoder import encode
+from recollect.codecs.gemini import GeminiWire
+from recollect.codecs.openai import OpenAIWire
+from recollect.codecs.text_tools import TextToolsWire
+from recollect.codecs.think_tags import ThinkTagsWire
+from recollect.codecs.wire_protocol import Declaration, RequestOptions, Wire
 from recollect.entries import Entry, Message, Text, Thought, ToolCall
 from recollect.errors import BadReply
 from recollect.testing import call, result, user
 from recollect.view.view import View
-from tests.codecs.anthropic.test_requests import checked as check_anthropic
+from tests.codecs.anthropic.test_encode_request import checked as check_anthropic
 from tests.codecs.conversations import Messages, conversations
-from tests.codecs.gemini.test_requests import check_with_sdk as check_gemini
+from tests.codecs.gemini.test_encode_request import check_with_sdk as check_gemini
 from tests.codecs.openai.test_sdk import STREAMING
 from tests.view.logs import name
 
 SCHEMA = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
 GREP = Declaration(name="grep", description="Find text.", parameters=json.dumps(SCHEMA))
-PROMPT = Prompt(model="m", tools=(GREP,))
+PROMPT = RequestOptions(model="m", tools=(GREP,))
 
 
 def in_text(wire: Wire) -> Wire:
-    return TextTools(wire=ThinkingInText(wire=wire), tools=(GREP,))
+    return TextToolsWire(wire=ThinkTagsWire(wire=wire), tools=(GREP,))
 
 
 ROUND: tuple[Wire, ...] = (
-    Gemini(model="gemini-2.5-pro"),
-    OpenAI(model="gpt-5"),
-    Anthropic(model="claude-sonnet-4-5"),
-    in_text(OpenAI(model="smollm2")),
-    in_text(Gemini(model="gemma-3")),
-    in_text(Anthropic(model="claude-2")),
+    GeminiWire(model="gemini-2.5-pro"),
+    OpenAIWire(model="gpt-5"),
+    AnthropicWire(model="claude-sonnet-4-5"),
+    in_text(OpenAIWire(model="smollm2")),
+    in_text(GeminiWire(model="gemma-3")),
+    in_text(AnthropicWire(model="claude-2")),
 )
 
 

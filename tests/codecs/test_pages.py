@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.codecs.anthropic import Anthropic
-from recollect.codecs.encoding import Encoded, Encoder, encode
-from recollect.codecs.gemini import Gemini
-from recollect.codecs.openai import OpenAI
-from recollect.codecs.wire import Prompt, Wire
+from recollect.codecs.anthropic import AnthropicWire
+from recollect.codecs.encoder import EncodedRequest, Encoder, encode
+from recollect.codecs.gemini import GeminiWire
+from recollect.codecs.openai import OpenAIWire
+from recollect.codecs.wire_protocol import RequestOptions, Wire
 from recollect.entries import Message
 from recollect.testing import model, user
 
 PAGE = 1_048_576
-WIRES = (OpenAI(model="m"), Anthropic(model="m"), Gemini(model="m"))
+WIRES = (OpenAIWire(model="m"), AnthropicWire(model="m"), GeminiWire(model="m"))
 
 
 def conversation(sizes: Sequence[int]) -> tuple[Message, ...]:
@@ -28,7 +28,7 @@ def conversation(sizes: Sequence[int]) -> tuple[Message, ...]:
 @pytest.mark.parametrize("wire", WIRES, ids=lambda wire: type(wire).__name__)
 def test_a_request_of_megabytes_is_the_same_however_it_grew(wire: Wire) -> None:
     said = conversation([40_000] * 60 + [900_000, 10, 2_000_000] + [70_000] * 20)
-    grown, prompt = Encoder(wire), Prompt(model="m")
+    grown, prompt = Encoder(wire), RequestOptions(model="m")
     for end in (1, 2, 25, 26, 59, 61, 62, 63, len(said)):
         request = grown.encode(said[:end], prompt)
         assert b"".join(request.pages()) == request.body == encode(wire, said[:end], prompt).body
@@ -36,7 +36,7 @@ def test_a_request_of_megabytes_is_the_same_however_it_grew(wire: Wire) -> None:
 
 @pytest.mark.parametrize("wire", WIRES, ids=lambda wire: type(wire).__name__)
 def test_a_long_request_has_few_pages_and_none_is_written_again(wire: Wire) -> None:
-    said, prompt = conversation([4_000] * 1_500), Prompt(model="m")
+    said, prompt = conversation([4_000] * 1_500), RequestOptions(model="m")
     grown = Encoder(wire)
     before = list(grown.encode(said[:-2], prompt).pages())
     after = list(grown.encode(said, prompt).pages())
@@ -47,7 +47,7 @@ def test_a_long_request_has_few_pages_and_none_is_written_again(wire: Wire) -> N
 @given(st.lists(st.sampled_from([0, 1, 60_000, PAGE - 1, PAGE, PAGE + 1, 3 * PAGE]), max_size=8))
 def test_pages_are_the_chunks_in_their_order(sizes: list[int]) -> None:
     chunks = tuple(bytes([65 + number]) * size for number, size in enumerate(sizes))
-    request = Encoded(chunks, [], 0, ())
+    request = EncodedRequest(chunks, [], 0, ())
     pages = list(request.pages())
     assert b"".join(pages) == request.body
     assert all(pages)

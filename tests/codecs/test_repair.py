@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.codecs.repair import (
-    ANTHROPIC,
+    ANTHROPIC_RULES,
     INTERRUPTED,
     OPENING,
     Fix,
-    Mending,
+    IncrementalRepair,
+    ProviderRules,
     Repaired,
-    Shape,
     repair,
 )
 from recollect.entries import Message, Part, Text, Thought, ToolCall, ToolResult
@@ -36,7 +36,7 @@ from tests.codecs.conversations import (
 
 
 @given(conversations, shapes)
-def test_repairing_twice_is_repairing_once(messages: Messages, shape: Shape) -> None:
+def test_repairing_twice_is_repairing_once(messages: Messages, shape: ProviderRules) -> None:
     once = repair(messages, shape)
     again = repair(once.messages, shape)
     assert again == Repaired(once.messages, ())
@@ -44,7 +44,7 @@ def test_repairing_twice_is_repairing_once(messages: Messages, shape: Shape) -> 
 
 
 @given(conversations, shapes)
-def test_what_is_handed_in_stays_as_it_was(messages: Messages, shape: Shape) -> None:
+def test_what_is_handed_in_stays_as_it_was(messages: Messages, shape: ProviderRules) -> None:
     before, listed = msgspec.json.encode(messages), list(messages)
     repair(listed, shape)
     assert listed == list(messages)
@@ -54,7 +54,7 @@ def test_what_is_handed_in_stays_as_it_was(messages: Messages, shape: Shape) -> 
 
 @given(conversations, shapes)
 def test_something_is_in_the_trace_exactly_when_something_changed(
-    messages: Messages, shape: Shape
+    messages: Messages, shape: ProviderRules
 ) -> None:
     repaired = repair(messages, shape)
     assert (repaired.trace == ()) == (repaired.messages == messages)
@@ -66,7 +66,7 @@ def test_something_is_in_the_trace_exactly_when_something_changed(
 
 @given(conversations, shapes)
 def test_every_call_has_exactly_one_result_right_behind_it_in_call_order(
-    messages: Messages, shape: Shape
+    messages: Messages, shape: ProviderRules
 ) -> None:
     fixed = repair(messages, shape).messages
     due: list[ToolCall] = []
@@ -83,7 +83,9 @@ def test_every_call_has_exactly_one_result_right_behind_it_in_call_order(
 
 
 @given(conversations, shapes)
-def test_ids_are_unique_and_such_as_the_provider_takes(messages: Messages, shape: Shape) -> None:
+def test_ids_are_unique_and_such_as_the_provider_takes(
+    messages: Messages, shape: ProviderRules
+) -> None:
     ids = [part.id for part in calls_of(repair(messages, shape).messages)]
     assert len(set(ids)) == len(ids)
     for id_ in ids:
@@ -94,7 +96,9 @@ def test_ids_are_unique_and_such_as_the_provider_takes(messages: Messages, shape
 
 
 @given(conversations, shapes)
-def test_a_result_is_made_up_only_where_the_trace_says_so(messages: Messages, shape: Shape) -> None:
+def test_a_result_is_made_up_only_where_the_trace_says_so(
+    messages: Messages, shape: ProviderRules
+) -> None:
     repaired = repair(messages, shape)
     genuine = {part.content for part in results_of(messages)}
     made_up = [part for part in results_of(repaired.messages) if part.content not in genuine]
@@ -107,7 +111,7 @@ def test_a_result_is_made_up_only_where_the_trace_says_so(messages: Messages, sh
 
 
 @given(conversations.map(with_unique_ids), shapes)
-def test_a_call_gets_the_first_result_after_it(messages: Messages, shape: Shape) -> None:
+def test_a_call_gets_the_first_result_after_it(messages: Messages, shape: ProviderRules) -> None:
     asked: dict[str, ToolCall] = {}
     expected: dict[str, str] = {}
     for message in messages:
@@ -123,7 +127,9 @@ def test_a_call_gets_the_first_result_after_it(messages: Messages, shape: Shape)
 
 
 @given(conversations, shapes)
-def test_results_that_are_left_out_are_all_in_the_trace(messages: Messages, shape: Shape) -> None:
+def test_results_that_are_left_out_are_all_in_the_trace(
+    messages: Messages, shape: ProviderRules
+) -> None:
     repaired = repair(messages, shape)
     before = [part.content for part in results_of(messages)]
     after = [c for c in (part.content for part in results_of(repaired.messages)) if c in before]
@@ -140,7 +146,9 @@ def words(part: Part) -> object:
 
 
 @given(conversations, shapes)
-def test_nothing_else_is_lost_unnamed_or_leaves_its_order(messages: Messages, shape: Shape) -> None:
+def test_nothing_else_is_lost_unnamed_or_leaves_its_order(
+    messages: Messages, shape: ProviderRules
+) -> None:
     repaired = repair(messages, shape)
     before = [part for part in flat(messages) if not isinstance(part, ToolResult)]
     after = [words(part) for part in flat(repaired.messages) if not isinstance(part, ToolResult)]
@@ -164,7 +172,7 @@ def test_nothing_else_is_lost_unnamed_or_leaves_its_order(messages: Messages, sh
 
 @given(conversations, shapes, st.data())
 def test_what_follows_a_complete_exchange_does_not_change_what_came_before(
-    messages: Messages, shape: Shape, data: st.DataObject
+    messages: Messages, shape: ProviderRules, data: st.DataObject
 ) -> None:
     k = data.draw(st.integers(0, len(messages)))
     early, late = repair(messages[:k], shape), repair(messages, shape)
@@ -181,7 +189,9 @@ def test_what_follows_a_complete_exchange_does_not_change_what_came_before(
 
 
 @given(conversations, shapes, st.data())
-def test_an_id_once_given_stays(messages: Messages, shape: Shape, data: st.DataObject) -> None:
+def test_an_id_once_given_stays(
+    messages: Messages, shape: ProviderRules, data: st.DataObject
+) -> None:
     k = data.draw(st.integers(0, len(messages)))
     early = [part.id for part in calls_of(repair(messages[:k], shape).messages)]
     late = [part.id for part in calls_of(repair(messages, shape).messages)]
@@ -190,7 +200,7 @@ def test_an_id_once_given_stays(messages: Messages, shape: Shape, data: st.DataO
 
 @given(conversations, shapes)
 def test_roles_alternate_and_a_user_begins_where_that_is_asked(
-    messages: Messages, shape: Shape
+    messages: Messages, shape: ProviderRules
 ) -> None:
     fixed = repair(messages, shape).messages
     assert all(message.parts for message in fixed)
@@ -207,7 +217,7 @@ def test_roles_alternate_and_a_user_begins_where_that_is_asked(
 
 @given(conversations, shapes)
 def test_thoughts_and_signatures_go_only_to_the_model_that_made_them(
-    messages: Messages, shape: Shape
+    messages: Messages, shape: ProviderRules
 ) -> None:
     own = {
         words(part)
@@ -227,7 +237,7 @@ def test_thoughts_and_signatures_go_only_to_the_model_that_made_them(
 
 @given(conversations, shapes)
 def test_messages_that_need_nothing_are_treated_alike_with_and_without_the_short_way(
-    messages: Messages, shape: Shape
+    messages: Messages, shape: ProviderRules
 ) -> None:
     """An empty message in front makes repair take everything apart."""
     short, long = repair(messages, shape), repair((Message(role="user"), *messages), shape)
@@ -257,16 +267,16 @@ def _hostile(n: int) -> dict[str, list[Message]]:
 def test_the_cost_stays_linear_whatever_comes(case: str) -> None:
     messages = _hostile(20_000)[case]
     start = perf_counter()
-    repair(messages, ANTHROPIC)
+    repair(messages, ANTHROPIC_RULES)
     # under a second; with a walk over all earlier calls for each one it would be minutes
     assert perf_counter() - start < 10
 
 
 @given(conversations, shapes, st.data())
 def test_a_growing_conversation_is_mended_step_by_step_as_if_it_came_at_once(
-    messages: Messages, shape: Shape, data: st.DataObject
+    messages: Messages, shape: ProviderRules, data: st.DataObject
 ) -> None:
-    mending = Mending(shape)
+    mending = IncrementalRepair(shape)
     settled: list[Message] = []
     fixes: list[Fix] = []
     n = 0

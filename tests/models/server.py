@@ -16,7 +16,7 @@ from typing import TypeAlias
 import msgspec
 import pytest
 
-from recollect.codecs.wire import Delta, Prompt
+from recollect.codecs.wire_protocol import Delta, RequestOptions
 from recollect.entries import Message
 from recollect.errors import ModelError
 from recollect.models.choosing import Chosen
@@ -176,9 +176,11 @@ def chosen(url: str, wire: WireName = "openai", model: str = "gpt-4o", key: str 
 
 
 async def events_of(
-    model: HttpModel, prompt: Prompt | None = None, messages: Sequence[Message] = (user("hi"),)
+    model: HttpModel,
+    prompt: RequestOptions | None = None,
+    messages: Sequence[Message] = (user("hi"),),
 ) -> list[Event]:
-    prompt = prompt or Prompt(model=model.name)
+    prompt = prompt or RequestOptions(model=model.name)
     return [event async for event in model.stream(messages, prompt)]
 
 
@@ -187,7 +189,7 @@ def ask(
     transport: TransportSettings = QUICK,
     wire: WireName = "openai",
     model: str = "gpt-4o",
-    prompt: Prompt | None = None,
+    prompt: RequestOptions | None = None,
 ) -> tuple[list[Event], Server]:
     """One question to a server that answers like this."""
 

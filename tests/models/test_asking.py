@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from recollect.codecs.wire import Declaration, Delta, Generation, Prompt
+from recollect.codecs.wire_protocol import Declaration, Delta, Generation, RequestOptions
 from recollect.entries import Message, Text, Usage
 from recollect.models.choosing import wire_for
 from recollect.models.client import HttpModel
@@ -98,7 +98,7 @@ def test_pieces_arrive_while_the_server_still_writes() -> None:
             HttpModel(chosen(server.url), QUICK) as asked,
         ):
             events = []
-            async for piece in asked.stream([user("hi")], Prompt(model="m")):
+            async for piece in asked.stream([user("hi")], RequestOptions(model="m")):
                 events.append(piece)
                 heard.set()
             assert events[0] == Delta("text", "hel")
@@ -183,7 +183,7 @@ def test_a_proxy_from_the_settings_is_asked_instead() -> None:
 
 
 def test_the_call_wins_over_the_profile_in_how_to_write() -> None:
-    prompt = Prompt(model="ignored", generation=Generation(temperature=0.7, max_output=50))
+    prompt = RequestOptions(model="ignored", generation=Generation(temperature=0.7, max_output=50))
     _, server = ask(http(HELLO), prompt=prompt)
     body = json.loads(server.asked[0].body)
     assert (body["temperature"], body["max_completion_tokens"], body["model"]) == (
@@ -212,7 +212,7 @@ def test_questions_that_are_refused_for_their_tools_at_the_same_time_are_all_ask
             await writer.drain()
 
         async with serving(answer) as server, HttpModel(chosen(server.url), QUICK) as asked:
-            prompt = Prompt(model="m", tools=TOOLS)
+            prompt = RequestOptions(model="m", tools=TOOLS)
             answers = await asyncio.gather(*(events_of(asked, prompt) for _ in range(5)))
             assert [text_of(events) for events in answers] == ["hello"] * 5
 
@@ -223,7 +223,7 @@ def test_an_endpoint_that_refuses_tools_gets_them_as_text_from_then_on() -> None
     async def main() -> None:
         async with serving(REFUSED, http(HELLO)) as server:
             async with HttpModel(chosen(server.url), QUICK) as asked:
-                prompt = Prompt(model="m", tools=TOOLS)
+                prompt = RequestOptions(model="m", tools=TOOLS)
                 events = await events_of(asked, prompt)
                 assert text_of(events) == "hello"
                 [again] = retries(events)

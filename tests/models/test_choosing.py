@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.codecs.openai import OpenAI
-from recollect.codecs.text_tools import TextTools
-from recollect.codecs.thinking import ThinkingInText
-from recollect.codecs.wire import Declaration, Generation, Prompt
+from recollect.codecs.openai import OpenAIWire
+from recollect.codecs.text_tools import TextToolsWire
+from recollect.codecs.think_tags import ThinkTagsWire
+from recollect.codecs.wire_protocol import Declaration, Generation, RequestOptions
 from recollect.errors import NoApiKey, UnknownModel
 from recollect.models.choosing import (
     FindKey,
@@ -214,7 +214,7 @@ def test_models_that_refuse_a_temperature_are_sent_none_and_the_trace_says_so() 
     for name in ("gpt-5-mini", "claude-sonnet-5"):
         chosen = choose(name, warm, EVERY)
         generation = generation_for(chosen, Generation(temperature=1.0))
-        frame = wire_for(chosen).frame(Prompt(model=name, generation=generation), ())
+        frame = wire_for(chosen).frame(RequestOptions(model=name, generation=generation), ())
         assert b"temperature" not in frame.before
         assert b"top_p" not in frame.before
         assert any("temperature" in fix.text for fix in frame.fixes)
@@ -247,24 +247,24 @@ def test_each_endpoint_has_its_format(name: str, wire: str) -> None:
 def test_a_model_without_native_tools_gets_them_as_text() -> None:
     chosen = choose("embedded", Settings(), keys())
     wire = wire_for(chosen, TOOLS)
-    assert isinstance(wire, TextTools)
+    assert isinstance(wire, TextToolsWire)
     assert wire.tools == TOOLS
     assert wire.shape.model == chosen.name
 
 
 def test_a_model_with_native_tools_gets_them_as_text_when_it_refused_them() -> None:
     chosen = choose("gpt-4o", Settings(), EVERY)
-    assert not isinstance(wire_for(chosen, TOOLS), TextTools)
-    assert isinstance(wire_for(chosen, TOOLS, text_tools=True), TextTools)
+    assert not isinstance(wire_for(chosen, TOOLS), TextToolsWire)
+    assert isinstance(wire_for(chosen, TOOLS, text_tools=True), TextToolsWire)
 
 
 def test_a_model_that_thinks_in_its_text_is_read_so_and_switched_off_in_its_own_way() -> None:
     chosen = choose("ollama/qwen3:8b", Settings(), keys())
     wire = wire_for(chosen, thinking_off=True)
-    assert isinstance(wire, ThinkingInText)
+    assert isinstance(wire, ThinkTagsWire)
     assert (wire.switch, wire.off) == ("slash_no_think", True)
     hosted = wire_for(choose("dashscope/qwen3-32b", Settings(), EVERY), thinking_off=True)
-    assert isinstance(hosted, ThinkingInText)
+    assert isinstance(hosted, ThinkTagsWire)
     assert hosted.switch == ""
-    assert isinstance(hosted.wire, OpenAI)
+    assert isinstance(hosted.wire, OpenAIWire)
     assert hosted.wire.thinking_switch == "enable_thinking"

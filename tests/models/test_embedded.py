@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from recollect.codecs.wire import Delta, Generation, Prompt
+from recollect.codecs.wire_protocol import Delta, Generation, RequestOptions
 from recollect.entries import Message, Text
 from recollect.errors import ApiKeyRefused, ContextOverflow, ModelError
 from recollect.models import embedded
@@ -43,9 +43,9 @@ async def opened(
         yield model
 
 
-def prompt(**generation: object) -> Prompt:
+def prompt(**generation: object) -> RequestOptions:
     given = {"max_output": 24, "seed": 1, **generation}
-    return Prompt(model="smollm2-135m", generation=Generation(**given))  # type: ignore[arg-type]
+    return RequestOptions(model="smollm2-135m", generation=Generation(**given))  # type: ignore[arg-type]
 
 
 async def ask(model: HttpModel, text: str, **generation: object) -> list[Event]:

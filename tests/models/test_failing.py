@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from recollect.codecs.wire import Delta
+from recollect.codecs.wire_protocol import Delta
 from recollect.entries import Text
 from recollect.errors import (
     ApiKeyRefused,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.codecs.wire import Prompt
+from recollect.codecs.wire_protocol import RequestOptions
 from recollect.entries import Entry, Message, Text
 from recollect.errors import (
     ApiKeyRefused,
@@ -48,7 +48,7 @@ def asking(scripted: ScriptedModel) -> Ask:
 
     async def ask(messages: Sequence[Message], prompt: str) -> str:
         asked = [*messages, user(prompt)]
-        *_, last = [event async for event in scripted.stream(asked, Prompt(model="any"))]
+        *_, last = [event async for event in scripted.stream(asked, RequestOptions(model="any"))]
         assert isinstance(last, Message)
         return "".join(part.text for part in last.parts if isinstance(part, Text))
 

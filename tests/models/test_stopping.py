@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from recollect.codecs.wire import Delta, Prompt
+from recollect.codecs.wire_protocol import Delta, RequestOptions
 from recollect.models.client import HttpModel
 from recollect.settings import TransportSettings
 from recollect.testing import user
@@ -30,7 +30,7 @@ def test_stopping_closes_the_connection_at_once(by: str) -> None:
             serving(plays(event("one "), then=_noticing(gone))) as server,
             HttpModel(chosen(server.url), QUICK) as asked,
         ):
-            stream = asked.stream([user("hi")], Prompt(model="m"))
+            stream = asked.stream([user("hi")], RequestOptions(model="m"))
 
             async def read() -> None:
                 async for _ in stream:

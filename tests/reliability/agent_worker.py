@@ -21,7 +21,7 @@ from recollect.agent.asking import Answered, Conversation
 from recollect.agent.loop import Agent
 from recollect.agent.progress import AgentEvent
 from recollect.agent.working import Calling, Ran
-from recollect.codecs.wire import Delta, Prompt
+from recollect.codecs.wire_protocol import Delta, RequestOptions
 from recollect.compaction.budget import Budget
 from recollect.entries import Message, Text, ToolCall
 from recollect.errors import ModelError
@@ -120,7 +120,7 @@ class Parking:
     def __init__(self, mark: str, stage: str) -> None:
         self._mark, self._stage, self._asked = mark, stage, 0
 
-    async def stream(self, messages: Shown, prompt: Prompt) -> AsyncGenerator[Event, None]:
+    async def stream(self, messages: Shown, prompt: RequestOptions) -> AsyncGenerator[Event, None]:
         self._asked += 1
         if self._asked == 1 and self._stage != "mid-stream":
             key = f"{self._mark}.work"

@@ -14,9 +14,9 @@ import pytest
 
 from recollect.agent.asking import Conversation
 from recollect.agent.progress import Finished
-from recollect.codecs.encoding import encode
-from recollect.codecs.openai import OpenAI
-from recollect.codecs.wire import Prompt
+from recollect.codecs.encoder import encode
+from recollect.codecs.openai import OpenAIWire
+from recollect.codecs.wire_protocol import RequestOptions
 from recollect.entries import Entry, Message, Part, ToolCall, ToolResult
 from recollect.resuming import resume
 from recollect.store.recovery import store_doctor
@@ -201,7 +201,7 @@ def test_a_call_that_a_kill_cut_off_is_told_to_the_model_as_interrupted(tmp_path
 
     async def ask(store: SqliteStore) -> bytes:
         view = await resume(store, trials.session)
-        return encode(OpenAI(model="m"), view, Prompt(model="m", tools=PROVIDERS)).body
+        return encode(OpenAIWire(model="m"), view, RequestOptions(model="m", tools=PROVIDERS)).body
 
     body = in_store(trials.path, ask).decode()
     assert '"tool_call_id":"m1.work"' in body

@@ -15,8 +15,8 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from recollect.codecs.assembling import Assembly
-from recollect.codecs.wire import Delta, Prompt
+from recollect.codecs.reply_assembly import ReplyAssembly
+from recollect.codecs.wire_protocol import Delta, RequestOptions
 from recollect.entries import (
     Body,
     Context,
@@ -105,7 +105,7 @@ class Answered(msgspec.Struct, frozen=True):
 
 
 async def ask(
-    talk: Conversation, question: Message, model: Model, prompt: Prompt
+    talk: Conversation, question: Message, model: Model, prompt: RequestOptions
 ) -> AsyncGenerator[Delta | Retrying | Answered, None]:
     """Keep the question, then everything the model gives, as it comes."""
     async with aclosing(exchange(await talk.append(question), model, prompt)) as events:
@@ -114,7 +114,7 @@ async def ask(
 
 
 async def exchange(
-    talk: Conversation, model: Model, prompt: Prompt
+    talk: Conversation, model: Model, prompt: RequestOptions
 ) -> AsyncGenerator[Delta | Retrying | Answered, None]:
     """One request for what the conversation shows, and its reply; `Answered` comes last."""
     asked = Request(head=talk.view.head, as_of=now(), model=model.name, tokens=talk.view.tokens)
@@ -177,13 +177,13 @@ class _Reply:
     def __init__(self, talk: Conversation) -> None:
         self._talk = talk
         self._id = new_id()
-        self._so_far = Assembly()
+        self._so_far = ReplyAssembly()
         self._drafted = time.monotonic()
 
     async def take(self, event: Delta | Retrying) -> None:
         if isinstance(event, Retrying):
             if event.shown:
-                self._so_far = Assembly()
+                self._so_far = ReplyAssembly()
             return
         if event.kind == "text":
             self._so_far.text(event.text)

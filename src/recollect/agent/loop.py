@@ -35,7 +35,7 @@ from recollect.agent.hooks import Hooks
 from recollect.agent.progress import AgentEvent, Finished, Learnt, Looping, Why
 from recollect.agent.room import MadeRoom, beside, caught_up, make_room, smaller
 from recollect.agent.working import Guard, Permit, Work, no_deciders, only_reading
-from recollect.codecs.wire import Delta, Generation, Prompt
+from recollect.codecs.wire_protocol import Delta, Generation, RequestOptions
 from recollect.compaction.budget import Budget
 from recollect.entries import Message, ToolCall, Usage
 from recollect.errors import ContextOverflow, RecollectError
@@ -94,9 +94,9 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
             async for event in events:
                 yield event
 
-    def prompt(self) -> Prompt:
+    def prompt(self) -> RequestOptions:
         declared = tuple(tool.declaration for tool in self.tools)
-        return Prompt(model=self.model.name, tools=declared, generation=self.generation)
+        return RequestOptions(model=self.model.name, tools=declared, generation=self.generation)
 
 
 class _Run:

@@ -9,7 +9,7 @@ import msgspec
 from recollect.agent.asking import Answered, Conversation
 from recollect.agent.room import MadeRoom
 from recollect.agent.working import Calling, Ran
-from recollect.codecs.wire import Delta
+from recollect.codecs.wire_protocol import Delta
 from recollect.entries import Usage
 from recollect.loops import Loop
 from recollect.models.contract import Retrying

@@ -16,7 +16,7 @@ import msgspec
 from recollect.agent.asking import Conversation, said, text_of
 from recollect.agent.events import ChatCompressed, ContextWindowWillOverflow, PreCompress
 from recollect.agent.hooks import Hooks
-from recollect.codecs.wire import Generation, Prompt
+from recollect.codecs.wire_protocol import Generation, RequestOptions
 from recollect.compaction.budget import Budget, is_compaction_due
 from recollect.entries import Compaction, Message
 from recollect.errors import ContextOverflow
@@ -176,7 +176,7 @@ def asking(model: Model, generation: Generation | None = None) -> Ask:
     """A model as the one who writes snapshots."""
 
     async def ask(messages: Sequence[Message], instruction: str) -> str:
-        prompt = Prompt(model=model.name, generation=generation or Generation())
+        prompt = RequestOptions(model=model.name, generation=generation or Generation())
         asked = (*messages, said(instruction))
         async with aclosing(model.stream(asked, prompt)) as events:
             async for event in events:

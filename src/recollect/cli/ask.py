@@ -63,7 +63,7 @@ def ask(
         raise click.UsageError("--session and --no-session do not go together.")
     asked = question(words)
     from recollect.cli.asking import Asking, run
-    from recollect.codecs.wire import Generation
+    from recollect.codecs.wire_protocol import Generation
 
     shown = sys.stdout.isatty() if stream is None else stream
     generation = Generation(

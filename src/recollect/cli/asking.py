@@ -13,7 +13,7 @@ from recollect.agent.asking import Answered, Conversation, ask, said, text_of
 from recollect.cli.opening import short_session, this_project, use_store
 from recollect.cli.terminal import emit_json, fetching, mention, status
 from recollect.cli.text import harmless, many, one_line
-from recollect.codecs.wire import Delta, Generation, Prompt
+from recollect.codecs.wire_protocol import Delta, Generation, RequestOptions
 from recollect.entries import Message, Text, Thought
 from recollect.models.choosing import Chosen
 from recollect.models.client import HttpModel
@@ -83,7 +83,7 @@ async def _kept(store: SqliteStore, model: HttpModel, asking: Asking, show: _Sho
         talk = await _conversation(store, model.name, asking)
         started = time.monotonic()
         question = said(asking.question)
-        prompt = Prompt(model=model.name, generation=asking.generation)
+        prompt = RequestOptions(model=model.name, generation=asking.generation)
         short = await short_session(store, talk.session)
         async with aclosing(ask(talk, question, model, prompt)) as events:
             async for event in events:
@@ -116,7 +116,7 @@ def _instructions(asking: Asking) -> Message:
 async def _unkept(model: HttpModel, asking: Asking, show: _Show) -> Done:
     started = time.monotonic()
     messages = (_instructions(asking), said(asking.question))
-    prompt = Prompt(model=model.name, generation=asking.generation)
+    prompt = RequestOptions(model=model.name, generation=asking.generation)
     async with model, aclosing(model.stream(messages, prompt)) as events:
         async for event in events:
             if isinstance(event, Message):

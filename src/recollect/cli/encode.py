@@ -16,8 +16,8 @@ from recollect.cli.options import examples, store_option
 
 if TYPE_CHECKING:
     from recollect.cli.seeing import Sight
-    from recollect.codecs.encoding import Encoded
-    from recollect.codecs.wire import Declaration, Prompt
+    from recollect.codecs.encoder import EncodedRequest
+    from recollect.codecs.wire_protocol import Declaration, RequestOptions
     from recollect.models.choosing import Chosen
     from recollect.store.sqlite import SqliteStore
 
@@ -68,8 +68,8 @@ def encode(
     """Print the exact request that would be sent for a session."""
     from recollect.cli.opening import use_store
     from recollect.cli.seeing import look
-    from recollect.codecs.encoding import encode as encoded
-    from recollect.codecs.wire import Prompt
+    from recollect.codecs.encoder import encode as encoded
+    from recollect.codecs.wire_protocol import RequestOptions
     from recollect.models.choosing import prompt_for, wire_for
 
     async def work(store: SqliteStore) -> Sight:
@@ -78,7 +78,7 @@ def encode(
     tools = _tools(declared) if declared is not None else ()
     sight = use_store(file, work)
     chosen = _chosen(named or sight.model, to, named=named is not None)
-    prompt = prompt_for(chosen, Prompt(model="", tools=tools, stream=not no_stream))
+    prompt = prompt_for(chosen, RequestOptions(model="", tools=tools, stream=not no_stream))
     thinking_off = prompt.generation.effort == "none"
     wire = wire_for(chosen, tools, text_tools=text_tools, thinking_off=thinking_off)
     made = encoded(wire, sight.view, prompt)
@@ -117,7 +117,7 @@ def _chosen(model: str, to: WireName, *, named: bool) -> Chosen:
 
 
 def _tools(file: Path) -> tuple[Declaration, ...]:
-    from recollect.codecs.declaring import read_tools
+    from recollect.codecs.tool_declarations import read_tools
     from recollect.errors import BadInput
 
     if file.stat().st_size > MAX_TOOLS_FILE:
@@ -125,7 +125,7 @@ def _tools(file: Path) -> tuple[Declaration, ...]:
     return read_tools(file.read_bytes())
 
 
-def _tell(made: Encoded, prompt: Prompt, *, trace: bool) -> None:
+def _tell(made: EncodedRequest, prompt: RequestOptions, *, trace: bool) -> None:
     from recollect.cli.terminal import mention
     from recollect.cli.text import size
 

@@ -21,7 +21,7 @@ from recollect.cli.opening import short_session, use_store
 from recollect.cli.playing import Played, Watcher, Wish, play
 from recollect.cli.terminal import complain, fetching, mention, status, warn
 from recollect.cli.text import cut, harmless, many, one_line
-from recollect.codecs.wire import Delta
+from recollect.codecs.wire_protocol import Delta
 from recollect.entries import Text, ToolResult
 from recollect.errors import (
     ApiKeyRefused,

@@ -1,6 +1,6 @@
 """What `recollect show` shows of a session: its path, its end, all branches, or an entry's place.
 
-Where entries are missing, what is still there is read, and `problem` says what is wrong.
+Where entries are missing, what is still there is read, and `error_from` says what is wrong.
 """
 
 from __future__ import annotations

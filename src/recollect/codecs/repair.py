@@ -14,10 +14,24 @@ from collections.abc import Sequence
 
 import msgspec
 
-from recollect.codecs.layout import OPENING, Layout, Piece
-from recollect.codecs.pairing import INTERRUPTED, Asked, Fix, FixKind, Names, Pairing, shown
-from recollect.codecs.shapes import ANTHROPIC, GEMINI, OPENAI, TEXT, Shape
-from recollect.codecs.sound import Beginning, Lane, sound_beginning
+from recollect.codecs.call_pairing import (
+    INTERRUPTED,
+    CallIdRegistry,
+    CallPairing,
+    Fix,
+    FixKind,
+    PendingCall,
+    quote_text,
+)
+from recollect.codecs.message_layout import OPENING, MessageFragment, MessageLayout
+from recollect.codecs.provider_rules import (
+    ANTHROPIC_RULES,
+    GEMINI_RULES,
+    OPENAI_RULES,
+    TEXT_RULES,
+    ProviderRules,
+)
+from recollect.codecs.valid_prefix import MergeGroup, ValidPrefix, find_valid_prefix
 from recollect.entries import Message, Text, Thought, ToolCall, ToolResult
 
 __all__ = [
@@ -42,13 +56,13 @@ class Repaired(msgspec.Struct, frozen=True):
     trace: tuple[Fix, ...] = ()
 
 
-def repair(messages: Sequence[Message], shape: Shape) -> Repaired:
+def repair(messages: Sequence[Message], shape: ProviderRules) -> Repaired:
     """What may be sent of what a view shows, oldest first, and what was done to it."""
-    made = Mending(shape).step(messages)
+    made = IncrementalRepair(shape).step(messages)
     return Repaired((*made.settled, *made.open), (*made.fixes, *made.open_fixes))
 
 
-class Step(msgspec.Struct, frozen=True):
+class RepairStep(msgspec.Struct, frozen=True):
     """What one more look at the messages gave."""
 
     settled: list[Message]  # follow those of earlier steps, and never change again
@@ -57,7 +71,7 @@ class Step(msgspec.Struct, frozen=True):
     open_fixes: list[Fix]
 
 
-class Mending:
+class IncrementalRepair:
     """Repairs a conversation while it grows: a step costs what is not settled yet.
 
     A message is settled when no call up to it waits for a result; the last one stays open, because
@@ -65,27 +79,27 @@ class Mending:
     what `repair` makes of all messages.
     """
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: ProviderRules) -> None:
         self.shape = shape
         self.taken = 0  # how many of the messages are settled
-        self._names = Names()
+        self._names = CallIdRegistry()
         self._spoken = False
-        self._last: tuple[Message, Lane] | None = None
+        self._last: tuple[Message, MergeGroup] | None = None
 
-    def step(self, messages: Sequence[Message]) -> Step:
+    def step(self, messages: Sequence[Message]) -> RepairStep:
         """`messages` are all of them, and begin with those that were settled before."""
         shape, trace, names = self.shape, list[Fix](), self._names
-        layout = Layout(shape, trace, messages, self._spoken)
+        layout = MessageLayout(shape, trace, messages, self._spoken)
         lane = None
         if self._last is not None:
             layout.reopen(*self._last)
             lane = self._last[1]
-        before = Beginning(self.taken, names.taken, lane, self._spoken)
-        sound = sound_beginning(messages, shape, before)
+        before = ValidPrefix(self.taken, names.taken, lane, self._spoken)
+        sound = find_valid_prefix(messages, shape, before)
         if sound.length > self.taken and sound.lane is not None:
             layout.take_as_they_are(messages[self.taken : sound.length], sound.lane)
             layout.spoken = sound.spoken
-        pairing = Pairing(shape, trace, names)
+        pairing = CallPairing(shape, trace, names)
         pieces = _take_apart(messages, sound.length, pairing)
         end = _end_of_settled(pieces, sound.length)
         settled = bisect_left(pieces, end, key=lambda piece: piece.index)
@@ -99,15 +113,15 @@ class Mending:
         last = [] if layout.last is None else [layout.last.finished()]
         trace.sort(key=lambda fix: fix.message)
         cut = bisect_left(trace, end, key=lambda fix: fix.message)
-        return Step(layout.done[:done], layout.done[done:] + last, trace[:cut], trace[cut:])
+        return RepairStep(layout.done[:done], layout.done[done:] + last, trace[:cut], trace[cut:])
 
-    def _keep(self, layout: Layout, end: int) -> None:
+    def _keep(self, layout: MessageLayout, end: int) -> None:
         self.taken, self._spoken = end, layout.spoken
         if layout.last is not None:
             self._last = (layout.last.finished(), layout.last.lane)
 
 
-def _end_of_settled(pieces: Sequence[Piece], start: int) -> int:
+def _end_of_settled(pieces: Sequence[MessageFragment], start: int) -> int:
     """Behind the last message up to which no call waits for a result that is not there yet."""
     end, known_at = start, -1
     for number, piece in enumerate(pieces, 1):
@@ -121,9 +135,11 @@ def _end_of_settled(pieces: Sequence[Piece], start: int) -> int:
     return end
 
 
-def _take_apart(messages: Sequence[Message], start: int, pairing: Pairing) -> list[Piece]:
+def _take_apart(
+    messages: Sequence[Message], start: int, pairing: CallPairing
+) -> list[MessageFragment]:
     """All messages from `start`, without results and without what must not be sent."""
-    pieces: list[Piece] = []
+    pieces: list[MessageFragment] = []
     for index in range(start, len(messages)):
         message = messages[index]
         if message.role != "model":
@@ -131,14 +147,14 @@ def _take_apart(messages: Sequence[Message], start: int, pairing: Pairing) -> li
         if not message.parts:
             line = f"message {index} has no parts: it is left out"
             pairing.trace.append(Fix("empty", index, line))
-        piece = Piece(index, message)
+        piece = MessageFragment(index, message)
         pieces.append(piece)
         own = pairing.shape.made(message)
         for part in message.parts:
             if isinstance(part, ToolResult):
                 if piece.asked:  # what follows was said when the result was known
                     pairing.expect(piece.asked, index)
-                    piece = Piece(index, message)
+                    piece = MessageFragment(index, message)
                     pieces.append(piece)
                 pairing.answer(part, index)
             elif isinstance(part, ToolCall):
@@ -152,16 +168,16 @@ def _take_apart(messages: Sequence[Message], start: int, pairing: Pairing) -> li
     return pieces
 
 
-def _take_call(call: ToolCall, piece: Piece, pairing: Pairing, *, own: bool) -> None:
+def _take_call(call: ToolCall, piece: MessageFragment, pairing: CallPairing, *, own: bool) -> None:
     index, role = piece.index, piece.message.role
     if role != "model":
         line = (
-            f"call {shown(call.id)} of {shown(call.name)} in message {index} is left out: "
+            f"call {quote_text(call.id)} of {quote_text(call.name)} in message {index} is left out: "
             f"the message is the {role}'s, and only a model calls tools"
         )
         pairing.trace.append(Fix("misplaced", index, line, call.id))
         return
-    asked = Asked(call, call.id, pairing.run)
+    asked = PendingCall(call, call.id, pairing.run)
     given = pairing.name(call, index)
     if call.signature and not own:
         line = f"the signature of call {given!r} in message {index} is another model's: left out"
@@ -173,7 +189,9 @@ def _take_call(call: ToolCall, piece: Piece, pairing: Pairing, *, own: bool) -> 
     piece.parts.append(asked.call)
 
 
-def _take_words(part: Text | Thought, piece: Piece, pairing: Pairing, *, own: bool) -> None:
+def _take_words(
+    part: Text | Thought, piece: MessageFragment, pairing: CallPairing, *, own: bool
+) -> None:
     shape, index = pairing.shape, piece.index
     if isinstance(part, Text):
         if shape.takes_text(part.text):

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from recollect.codecs.wire import Declaration, Generation, Prompt, Wire
+from recollect.codecs.wire_protocol import Declaration, Generation, RequestOptions, Wire
 from recollect.errors import NoApiKey, UnknownModel
 from recollect.models.keys import Key, find
 from recollect.profiles import (
@@ -206,7 +206,7 @@ def generation_for(chosen: Chosen, called: Generation) -> Generation:
     return Generation(**merged)
 
 
-def prompt_for(chosen: Chosen, prompt: Prompt) -> Prompt:
+def prompt_for(chosen: Chosen, prompt: RequestOptions) -> RequestOptions:
     """The prompt as this model is asked."""
     generation = generation_for(chosen, prompt.generation)
     return msgspec.structs.replace(prompt, model=chosen.asked_as, generation=generation)
@@ -228,27 +228,27 @@ def wire_for(
     given = profile.think_switch
     switch = given if given == "no_think_tag" or given == "slash_no_think" else ""
     if profile.thinks == "text" or (switch and thinking_off):
-        from recollect.codecs.thinking import ThinkingInText
+        from recollect.codecs.think_tags import ThinkTagsWire
 
-        wire = ThinkingInText(wire=wire, switch=switch, off=thinking_off)
+        wire = ThinkTagsWire(wire=wire, switch=switch, off=thinking_off)
     return with_text_tools(wire, tools) if text_tools or profile.tools == "text" else wire
 
 
 def with_text_tools(wire: Wire, tools: Sequence[Declaration]) -> Wire:
     """The same, with the tools described in text; without tools also for earlier calls."""
-    from recollect.codecs.text_tools import TextTools
+    from recollect.codecs.text_tools import TextToolsWire
 
-    return TextTools(wire=wire, tools=tuple(tools))
+    return TextToolsWire(wire=wire, tools=tuple(tools))
 
 
 def plain_wire(kind: WireName, model: str, profile: Profile) -> Wire:
     """One of the three formats, set up with what is known of the model."""
     if kind == "gemini":
-        from recollect.codecs.gemini.wire import RESULT_MEDIA, Gemini
+        from recollect.codecs.gemini.wire import RESULT_MEDIA, GeminiWire
 
         if not profile.signed_calls:
-            return Gemini(model=model, media=profile.media, result_media=())
-        return Gemini(
+            return GeminiWire(model=model, media=profile.media, result_media=())
+        return GeminiWire(
             model=model,
             media=profile.media,
             result_media=RESULT_MEDIA,
@@ -256,17 +256,17 @@ def plain_wire(kind: WireName, model: str, profile: Profile) -> Wire:
             stand_in_signature="skip_thought_signature_validator",
         )
     if kind == "anthropic":
-        from recollect.codecs.anthropic import Anthropic
-        from recollect.codecs.anthropic.frames import ThinkingMode
+        from recollect.codecs.anthropic import AnthropicWire
+        from recollect.codecs.anthropic.encode_options import AnthropicThinking
 
-        thinking: ThinkingMode = "adaptive" if profile.effort == "level" else "budget"
-        return Anthropic(
+        thinking: AnthropicThinking = "adaptive" if profile.effort == "level" else "budget"
+        return AnthropicWire(
             model=model, media=profile.media, sampling=profile.sampling, thinking=thinking
         )
-    from recollect.codecs.openai import OpenAI
+    from recollect.codecs.openai import OpenAIWire
 
     switch = profile.think_switch
-    return OpenAI(
+    return OpenAIWire(
         model=model,
         reasoning=profile.reasoning,
         system_role=profile.system_role,

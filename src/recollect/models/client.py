@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import msgspec
 
-from recollect.codecs.encoding import Encoded, Encoder
-from recollect.codecs.events import MAX_EVENT
-from recollect.codecs.failures import no_reply
-from recollect.codecs.pairing import Fix
-from recollect.codecs.wire import Delta, Prompt, Wire
+from recollect.codecs.call_pairing import Fix
+from recollect.codecs.encoder import EncodedRequest, Encoder
+from recollect.codecs.provider_errors import bad_reply_from
+from recollect.codecs.sse import MAX_EVENT
+from recollect.codecs.wire_protocol import Delta, RequestOptions, Wire
 from recollect.entries import Message, Text, Thought, ToolCall
 from recollect.errors import BadReply, ModelError, ProviderBusy, ProviderFailed, Unreachable
 from recollect.models.choosing import Chosen, prompt_for, wire_for
@@ -102,7 +102,7 @@ class HttpModel:
         self._located: Key | None = None
         self._client: Client | None = None
         self._encoder: Encoder | None = None
-        self._sent: Encoded | None = None
+        self._sent: EncodedRequest | None = None
         self._secrets = set(secrets_of(chosen.endpoint, transport))
 
     def __repr__(self) -> str:
@@ -123,7 +123,7 @@ class HttpModel:
         if client is not None:
             await client.aclose()
 
-    async def stream(self, messages: Shown, prompt: Prompt) -> AsyncGenerator[Event, None]:
+    async def stream(self, messages: Shown, prompt: RequestOptions) -> AsyncGenerator[Event, None]:
         deadline = asyncio.get_running_loop().time() + self.transport.total_timeout
         asked, spent, partial = 0, 0, Message(role="model")
         pauses = _Pauses()
@@ -149,7 +149,7 @@ class HttpModel:
             yield Retrying(reason, seconds, asked, attempt.shown)
             await pauses.wait(seconds, error)
 
-    def wire(self, prompt: Prompt) -> Wire:
+    def wire(self, prompt: RequestOptions) -> Wire:
         return wire_for(
             self.chosen,
             prompt.tools,
@@ -157,11 +157,11 @@ class HttpModel:
             thinking_off=prompt.generation.effort == "none",
         )
 
-    def prompt(self, prompt: Prompt) -> Prompt:
+    def prompt(self, prompt: RequestOptions) -> RequestOptions:
         """As this model is asked."""
         return msgspec.structs.replace(prompt_for(self.chosen, prompt), stream=True)
 
-    def encoded(self, wire: Wire, messages: Shown, prompt: Prompt) -> Encoded:
+    def encoded(self, wire: Wire, messages: Shown, prompt: RequestOptions) -> EncodedRequest:
         """What was written for the last request is not written again if it is still the same."""
         if self._encoder is None or self._encoder.wire != wire:
             self._encoder = Encoder(wire)
@@ -222,7 +222,7 @@ class _Attempt:
             return None
         return msgspec.structs.replace(message, model=self._model.name)
 
-    async def events(self, messages: Shown, prompt: Prompt) -> AsyncGenerator[Event, None]:
+    async def events(self, messages: Shown, prompt: RequestOptions) -> AsyncGenerator[Event, None]:
         model = self._model
         try:
             prompt = model.prompt(prompt)
@@ -245,7 +245,7 @@ class _Attempt:
         except ModelError as error:
             self._fail(Failed(error, again=isinstance(error, ProviderBusy)))
 
-    async def _ask(self, wire: Wire, messages: Shown, prompt: Prompt) -> Answer:
+    async def _ask(self, wire: Wire, messages: Shown, prompt: RequestOptions) -> Answer:
         model, endpoint = self._model, self._model.chosen.endpoint
         base, key = await model.address()
         self._url = url_for(endpoint, base, prompt.model)
@@ -264,7 +264,7 @@ class _Attempt:
             return
         kind = headers.get("content-type", "").lower()
         if "html" in kind:
-            raise no_reply(await self._body(answer, 2_000))
+            raise bad_reply_from(await self._body(answer, 2_000))
         events = self._whole if "application/json" in kind else self._streamed
         async with aclosing(events(answer, wire)) as pieces:
             async for event in pieces:

@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
-from recollect.codecs.wire import Delta, Prompt
+from recollect.codecs.wire_protocol import Delta, RequestOptions
 from recollect.entries import Message
 from recollect.errors import ModelError
 from recollect.view.view import View
@@ -38,7 +38,7 @@ class Model(Protocol):
     @property
     def name(self) -> str: ...
 
-    def stream(self, messages: Shown, prompt: Prompt) -> AsyncGenerator[Event, None]:
+    def stream(self, messages: Shown, prompt: RequestOptions) -> AsyncGenerator[Event, None]:
         """Ask; pieces as they arrive, then the whole message."""
 
 

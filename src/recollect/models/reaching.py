@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
-from recollect.codecs.encoding import Encoded
+from recollect.codecs.encoder import EncodedRequest
 from recollect.errors import ModelError, Unreachable
 from recollect.models.connecting import (
     BadAddress,
@@ -113,7 +113,7 @@ def passwords_in(url: str) -> Iterator[Key]:
 class Body:
     """The bytes of a request, handed on as they were written; the same each time it is read."""
 
-    def __init__(self, encoded: Encoded) -> None:
+    def __init__(self, encoded: EncodedRequest) -> None:
         self._encoded = encoded
         self.size = encoded.size
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from recollect.codecs.failures import failure, no_reply, printable
+from recollect.codecs.provider_errors import bad_reply_from, make_printable, provider_error_from
 from recollect.errors import ApiKeyRefused, ProviderBusy, ProviderFailed
 from recollect.models.retrying import Failed, is_of_use, wanted_wait
 
@@ -23,12 +23,12 @@ def refusal(
 ) -> Failed:
     """The failed attempt that this answer is."""
     if 300 <= status < 400:
-        where = printable(headers.get("location", "nowhere"), 200)
+        where = make_printable(headers.get("location", "nowhere"), 200)
         said = f"it points to another address, {where}, where a key is not taken"
         return Failed(ProviderFailed(said, status, "set the address in the settings"), again=False)
     text = body.decode("utf-8", "replace")
     said, kind = said_in(body)
-    error = failure(said, status, kind)
+    error = provider_error_from(said, status, kind)
     if isinstance(error, ApiKeyRefused):
         error = ApiKeyRefused(error.said, status, variable or _NO_VARIABLE)
     again = isinstance(error, ProviderBusy) and is_of_use(text)
@@ -70,7 +70,7 @@ def _first_text(value: dict[str, Any], *names: str) -> str:
 
 def _not_json(body: bytes) -> str:
     """Short plain text speaks for itself; of anything else, what it is."""
-    what = no_reply(body).what
+    what = bad_reply_from(body).what
     if what.startswith("text (") and len(body) <= 500:
         return body.decode("utf-8", "replace")
     return what

@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal, TypeAlias, cast, get_type_hints
 
 import msgspec
 
-from recollect.codecs.wire import Declaration
+from recollect.codecs.wire_protocol import Declaration
 from recollect.entries import Content, Note, Text, json_text
 from recollect.store.contract import Store
 from recollect.view.view import View

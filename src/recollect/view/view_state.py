@@ -1,6 +1,6 @@
 """What edits have made of a log so far, and how one more entry changes it.
 
-A `ViewState` is frozen and belongs to a view; a `Draft` is the same while it is being changed. A usual
+A `ViewState` is frozen and belongs to a view; a `MessageDraft` is the same while it is being changed. A usual
 message changes next to nothing; edits are rare, and what they change is copied first. An edit that
 makes no sense (it names what does not exist, or leaves out what is out already) has no effect and
 is told in `write_failures`.

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.codecs.anthropic import Anthropic
+from recollect.codecs.anthropic import AnthropicWire
 from recollect.entries import Message, encode
 from recollect.errors import BadInput, BadReply, RecollectError
 from recollect.testing import call, model, user
 from tests import strategies
-from tests.codecs.anthropic.test_requests import PROMPT, body_of
-from tests.codecs.anthropic.test_streams import STREAMS, WIRE
+from tests.codecs.anthropic.test_decode_stream import STREAMS, WIRE
+from tests.codecs.anthropic.test_encode_request import PROMPT, body_of
 
-anthropic = Anthropic(model="this")
+anthropic = AnthropicWire(model="this")
 REQUEST = body_of(anthropic, [user("hi"), model("x", call("read", path="a"))], PROMPT)
 REPLY = (WIRE / "anthropic-calls.json").read_bytes()
 DEEP = b"[" * 10_000 + b"]" * 10_000

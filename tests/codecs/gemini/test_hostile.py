@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.codecs.gemini import Gemini
-from recollect.codecs.gemini.schemas import is_plain
-from recollect.codecs.wire import Asked, Prompt
+from recollect.codecs.gemini import GeminiWire
+from recollect.codecs.gemini.openapi_schema import fits_openapi
+from recollect.codecs.wire_protocol import DecodedRequest, RequestOptions
 from recollect.entries import Message, Text, ToolCall, check, decode, json_text
 from recollect.errors import BadInput, BadReply, RecollectError
-from tests.codecs.gemini.test_examples import EXAMPLES, WIRE
-from tests.codecs.gemini.test_requests import request, turns
+from tests.codecs.gemini.test_decode_reply import EXAMPLES, WIRE
+from tests.codecs.gemini.test_encode_request import request, turns
 
-GEMINI = Gemini(model="this")
+GEMINI = GeminiWire(model="this")
 DEEP = b"[" * 10_000 + b"]" * 10_000
 _WORDS = """
     candidates content parts text thought thoughtSignature functionCall functionResponse args id
@@ -114,7 +114,7 @@ def test_a_request_of_the_wrong_types_is_refused_or_can_be_stored(value: Any) ->
     assert len(said) < 1_000
 
 
-def _check_asked(asked: Asked) -> None:
+def _check_asked(asked: DecodedRequest) -> None:
     for message in asked.messages:
         check(message)
     request(GEMINI, asked.messages, asked.prompt)
@@ -142,7 +142,7 @@ def test_a_damaged_stream_raises_nothing_foreign(name: str, data: st.DataObject)
 def test_a_damaged_request_is_refused_or_read(
     messages: tuple[Message, ...], data: st.DataObject
 ) -> None:
-    body = bytearray(request(GEMINI, messages, Prompt(model=""))[0])
+    body = bytearray(request(GEMINI, messages, RequestOptions(model=""))[0])
     body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
     try:
         for message in GEMINI.read_request(bytes(body)).messages:
@@ -187,7 +187,7 @@ def test_a_schema_of_any_depth_is_judged() -> None:
     schema: dict[str, Any] = {"type": "string"}
     for _ in range(50_000):
         schema = {"type": "array", "items": schema}
-    assert is_plain(schema)
+    assert fits_openapi(schema)
 
 
 def test_one_line_of_five_megabytes_is_read() -> None:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
-from recollect.codecs.gemini import Gemini
-from recollect.codecs.gemini.parts import NOTHING_LEFT
-from recollect.codecs.wire import NO_PARAMETERS, Declaration, Generation, Prompt
+from recollect.codecs.gemini import GeminiWire
+from recollect.codecs.gemini.encode_message import NOTHING_LEFT
+from recollect.codecs.wire_protocol import NO_PARAMETERS, Declaration, Generation, RequestOptions
 from recollect.entries import (
     Content,
     FileRef,
@@ -27,7 +27,7 @@ from recollect.entries import (
 from recollect.errors import BadInput
 from recollect.testing import call, model, result, user
 from tests.codecs.conversations import Messages, conversations
-from tests.codecs.gemini.test_requests import (
+from tests.codecs.gemini.test_encode_request import (
     NAMES,
     SIGNATURE,
     THIS,
@@ -51,7 +51,7 @@ def _taken(mime: str, prefixes: tuple[str, ...]) -> bool:
     return "\n" not in mime and mime.startswith(prefixes)
 
 
-def normal_message(message: Message, wire: Gemini) -> Message:
+def normal_message(message: Message, wire: GeminiWire) -> Message:
     """The message as Gemini's format can carry it: without records (usage, times, extra), model
     names only of the model asked, unknown parts gone, refused media as placeholders."""
     own = wire.shape.made(message)
@@ -61,7 +61,7 @@ def normal_message(message: Message, wire: Gemini) -> Message:
     return Message(role=message.role, parts=parts, model=author)
 
 
-def normal_part(part: Part, wire: Gemini, own: bool) -> Part | None:
+def normal_part(part: Part, wire: GeminiWire, own: bool) -> Part | None:
     match part:
         case Text():
             bears = own and any(signed(s) == part.extra for s in WRITABLE_SIGNATURES)
@@ -104,7 +104,7 @@ def normal_arguments(text: str) -> str:
     return (whole.strip() if is_object else whole) or "{}"
 
 
-def normal_block(block: Content, wire: Gemini) -> Content | None:
+def normal_block(block: Content, wire: GeminiWire) -> Content | None:
     match block:
         case Text():
             return Text(text=_whole(block.text))
@@ -126,7 +126,7 @@ def _with_placeholders(part: Part) -> Part:
     return part
 
 
-def _read(body: bytes, wire: Gemini) -> Messages:
+def _read(body: bytes, wire: GeminiWire) -> Messages:
     return tuple(
         replace(message, parts=tuple(map(_with_placeholders, message.parts)))
         for message in wire.read_request(body).messages
@@ -134,8 +134,8 @@ def _read(body: bytes, wire: Gemini) -> Messages:
 
 
 @given(conversations | turns, wires)
-def test_messages_come_back_as_they_were(messages: Messages, wire: Gemini) -> None:
-    body, repaired, _ = request(wire, messages, Prompt(model=""))
+def test_messages_come_back_as_they_were(messages: Messages, wire: GeminiWire) -> None:
+    body, repaired, _ = request(wire, messages, RequestOptions(model=""))
     spoken = [message for message in repaired if message.role != "system"]
     assert [m for m in _read(body, wire) if m.role != "system"] == [
         normal_message(message, wire) for message in spoken
@@ -144,7 +144,7 @@ def test_messages_come_back_as_they_were(messages: Messages, wire: Gemini) -> No
 
 @given(turns)
 def test_instructions_come_back_as_one_message(messages: Messages) -> None:
-    body, repaired, _ = request(THIS, messages, Prompt(model=""))
+    body, repaired, _ = request(THIS, messages, RequestOptions(model=""))
     texts = [p for m in repaired if m.role == "system" for p in m.parts if isinstance(p, Text)]
     expected = tuple(Text(text=_whole(part.text)) for part in texts)
     found = [m.parts for m in THIS.read_request(body).messages if m.role == "system"]
@@ -152,8 +152,8 @@ def test_instructions_come_back_as_one_message(messages: Messages) -> None:
 
 
 @given(turns, wires)
-def test_whatever_is_lost_of_a_message_is_told(messages: Messages, wire: Gemini) -> None:
-    _, repaired, _ = request(wire, messages, Prompt(model=""))
+def test_whatever_is_lost_of_a_message_is_told(messages: Messages, wire: GeminiWire) -> None:
+    _, repaired, _ = request(wire, messages, RequestOptions(model=""))
     for message in repaired:
         if message.role == "system":
             continue
@@ -179,20 +179,20 @@ def _says_less(old: Part, new: Part | None) -> bool:
 
 @given(turns, wires)
 def test_what_is_written_and_read_again_is_written_the_same(
-    messages: Messages, wire: Gemini
+    messages: Messages, wire: GeminiWire
 ) -> None:
-    body = request(wire, messages, Prompt(model=""))[0]
+    body = request(wire, messages, RequestOptions(model=""))[0]
     again = wire.read_request(body).messages
-    assert request(wire, again, Prompt(model=""))[0] == body
+    assert request(wire, again, RequestOptions(model=""))[0] == body
 
 
-def normal_prompt(prompt: Prompt, wire: Gemini) -> Prompt:
+def normal_prompt(prompt: RequestOptions, wire: GeminiWire) -> RequestOptions:
     """Without what frames leave out; every schema that is one as the same text."""
     generation = prompt.generation
     temperature = generation.temperature
     finite = temperature is not None and abs(temperature) < float("inf")
     has_schema = generation.schema.startswith("{")
-    return Prompt(
+    return RequestOptions(
         model="",
         tools=tuple(
             Declaration(
@@ -220,7 +220,9 @@ def _32_bits(number: int | None) -> int | None:
 
 
 @given(prompts, wires)
-def test_a_prompt_comes_back_and_what_is_lost_of_it_is_told(prompt: Prompt, wire: Gemini) -> None:
+def test_a_prompt_comes_back_and_what_is_lost_of_it_is_told(
+    prompt: RequestOptions, wire: GeminiWire
+) -> None:
     frame = wire.frame(prompt, ())
     found = wire.read_request(frame.before + frame.after).prompt
     assert found == normal_prompt(prompt, wire)
@@ -255,8 +257,8 @@ def test_a_request_in_the_documentations_own_spellings_is_read() -> None:
       "generationConfig": {"max_output_tokens": "9", "thinking_config": {"thinking_budget": -1}},
       "safetySettings": [{"category": "X"}]
     }"""
-    prompt, messages = Gemini().read_request(body)
-    assert prompt == Prompt(
+    prompt, messages = GeminiWire().read_request(body)
+    assert prompt == RequestOptions(
         model="gemini-2.5-flash",
         tools=(
             Declaration(
@@ -289,12 +291,12 @@ def test_a_request_in_the_documentations_own_spellings_is_read() -> None:
 
 
 def test_contents_may_be_one_text() -> None:
-    assert Gemini().read_request(b'{"contents": "hi"}').messages == (user("hi"),)
+    assert GeminiWire().read_request(b'{"contents": "hi"}').messages == (user("hi"),)
 
 
 def test_half_a_surrogate_pair_in_a_request_is_read() -> None:
     body = rb'{"contents": [{"parts": [{"text": "\ud83d"}]}]}'
-    assert Gemini().read_request(body).messages == (user("\ufffd"),)
+    assert GeminiWire().read_request(body).messages == (user("\ufffd"),)
 
 
 def test_what_code_execution_made_goes_back_word_for_word() -> None:
@@ -309,7 +311,7 @@ def test_what_code_execution_made_goes_back_word_for_word() -> None:
 def test_a_plain_exchange_loses_nothing() -> None:
     used = call("read", path="a.py")
     messages = (user("hi"), Message(role="model", parts=(used,)), result(used, "x"), model("done"))
-    body, _, fixes = request(THIS, messages, Prompt(model=""))
+    body, _, fixes = request(THIS, messages, RequestOptions(model=""))
     assert not fixes
     assert [m.parts for m in THIS.read_request(body).messages] == [m.parts for m in messages]
 
@@ -328,6 +330,6 @@ def test_a_plain_exchange_loses_nothing() -> None:
 )
 def test_what_is_no_request_is_refused_with_the_place(body: bytes, says: str) -> None:
     with pytest.raises(BadInput) as caught:
-        Gemini().read_request(body)
+        GeminiWire().read_request(body)
     assert says in str(caught.value)
     assert len(str(caught.value)) < 500

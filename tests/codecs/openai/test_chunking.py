@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.codecs.openai import OpenAI
-from recollect.codecs.openai.media import placeholder
-from recollect.codecs.openai.values import joined, without_surrogates
-from recollect.codecs.wire import Delta
+from recollect.codecs.foreign_json import count_and_replace_surrogates, join_surrogates
+from recollect.codecs.openai import OpenAIWire
+from recollect.codecs.openai.decode_parts import describe_unsent_media
+from recollect.codecs.wire_protocol import Delta
 from recollect.entries import (
     FileRef,
     InlineData,
@@ -30,7 +30,7 @@ from tests import strategies
 
 WIRE = Path(__file__).parent.parent / "wire"
 STREAMS = sorted(WIRE.glob("openai-*.txt"))
-wire = OpenAI(model="m")
+wire = OpenAIWire(model="m")
 
 
 def decoded(pieces: Sequence[bytes]) -> tuple[Message, list[Delta], str]:
@@ -83,7 +83,7 @@ def test_a_recorded_stream_byte_by_byte_gives_the_same(path: Path) -> None:
 
 
 def sound(text: str) -> str:
-    clean: str = without_surrogates(text)[0]
+    clean: str = count_and_replace_surrogates(text)[0]
     return clean
 
 
@@ -102,7 +102,7 @@ def normal_parts(reply: Message) -> list[Part]:
         if isinstance(part, Thought):
             text, kind = sound(part.text), cast("type[Text | Thought]", Thought)
         elif isinstance(part, InlineData | FileRef):
-            text, kind = sound(placeholder(part, ("image/",), "a model's reply")), Text
+            text, kind = sound(describe_unsent_media(part, ("image/",), "a model's reply")), Text
         elif isinstance(part, Text):
             text, kind = sound(part.text), Text
         else:
@@ -199,4 +199,4 @@ def test_halves_of_a_pair_in_two_events_are_one_character(text: str, place: int)
         for half in (text[:place] + "\ud83d", "\ude00" + text[place:])
     ]
     message, _, _ = decoded([b"\n\n".join(events)])
-    assert message.parts == (Text(text=joined(text[:place] + "😀" + text[place:])),)
+    assert message.parts == (Text(text=join_surrogates(text[:place] + "😀" + text[place:])),)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from recollect.codecs.openai import OpenAI
+from recollect.codecs.openai import OpenAIWire
 from recollect.entries import Message, Text, ToolCall, Usage, check
 from recollect.errors import BadInput, BadReply, RecollectError
 from tests import strategies
@@ -21,7 +21,7 @@ from tests import strategies
 WIRE = Path(__file__).parent.parent / "wire"
 STREAMS = [path.read_bytes() for path in sorted(WIRE.glob("openai-*.txt"))]
 BODIES = [path.read_bytes() for path in sorted(WIRE.glob("openai-*.json"))]
-wire = OpenAI(model="m")
+wire = OpenAIWire(model="m")
 DEEP = b"[" * 10_000 + b"]" * 10_000
 
 

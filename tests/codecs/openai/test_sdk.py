@@ -19,17 +19,17 @@ from openai.types.chat.completion_create_params import (
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict, get_type_hints, is_typeddict
 
-from recollect.codecs.openai import OpenAI
+from recollect.codecs.openai import OpenAIWire
 from recollect.codecs.repair import repair
-from recollect.codecs.wire import Prompt
+from recollect.codecs.wire_protocol import RequestOptions
 from recollect.entries import Message, Usage
 from tests import strategies
 from tests.codecs.conversations import Messages
-from tests.codecs.openai.test_requests import anything, body_of, prompts
+from tests.codecs.openai.test_encode_request import anything, body_of, prompts
 
 WIRES = (
-    OpenAI(model="this", thinking_switch="reasoning_effort"),
-    OpenAI(model="this", system_role="developer", media=("image/", "audio/", "application/")),
+    OpenAIWire(model="this", thinking_switch="reasoning_effort"),
+    OpenAIWire(model="this", system_role="developer", media=("image/", "audio/", "application/")),
 )
 
 
@@ -84,7 +84,7 @@ def test_the_check_itself_refuses_what_is_wrong(wrong: dict[str, Any]) -> None:
 
 @given(anything, prompts(), st.sampled_from(WIRES))
 def test_every_request_is_one_of_the_librarys(
-    messages: Messages, prompt: Prompt, wire: OpenAI
+    messages: Messages, prompt: RequestOptions, wire: OpenAIWire
 ) -> None:
     repaired = repair(messages, wire.shape).messages
     body = msgspec.json.decode(body_of(wire, repaired, prompt))
@@ -110,13 +110,13 @@ replies = st.builds(
 
 @given(replies)
 def test_every_reply_is_one_of_the_librarys(reply: Message) -> None:
-    made = ChatCompletion.model_validate_json(OpenAI(model="m").write_reply(reply), strict=True)
+    made = ChatCompletion.model_validate_json(OpenAIWire(model="m").write_reply(reply), strict=True)
     assert made.choices[0].message.role == "assistant"
 
 
 @given(replies)
 def test_every_event_of_a_stream_is_one_of_the_librarys(reply: Message) -> None:
-    *events, last = OpenAI(model="m").write_stream(reply)
+    *events, last = OpenAIWire(model="m").write_stream(reply)
     assert last == b"data: [DONE]\n\n"
     for event in events:
         assert event.startswith(b"data: ")

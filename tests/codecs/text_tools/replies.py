@@ -6,9 +6,9 @@ import itertools
 
 from hypothesis import strategies as st
 
-from recollect.codecs.text_tools.arguments import Toolbox
-from recollect.codecs.text_tools.scanning import Scanner
-from recollect.codecs.wire import Declaration, Delta
+from recollect.codecs.text_tools.argument_coercion import DeclaredTools
+from recollect.codecs.text_tools.call_scanner import CallScanner
+from recollect.codecs.wire_protocol import Declaration, Delta
 from recollect.entries import json_text
 
 
@@ -47,7 +47,7 @@ def pieces(text: str, *cuts: int, root: str = "", cut_off: bool = False) -> tupl
 def scanned(
     text: str, *cuts: int, root: str = "", cut_off: bool = False
 ) -> tuple[tuple[Delta, ...], tuple[str, ...]]:
-    scanner = Scanner(Toolbox(TOOLS, root))
+    scanner = CallScanner(DeclaredTools(TOOLS, root))
     found: list[Delta] = []
     edges = [0, *sorted(cuts), len(text)]
     for start, end in itertools.pairwise(edges):

@@ -6,10 +6,10 @@ import time
 
 import pytest
 
-from recollect.codecs.text_tools.arguments import Toolbox
-from recollect.codecs.text_tools.mending import MAX_MENDED, Mender
-from recollect.codecs.text_tools.scanning import Scanner
-from recollect.codecs.thinking import Splitter
+from recollect.codecs.text_tools.argument_coercion import DeclaredTools
+from recollect.codecs.text_tools.call_scanner import CallScanner
+from recollect.codecs.text_tools.lenient_json import MAX_MENDED, JsonRepairer
+from recollect.codecs.think_tags import ThinkTagSplitter
 from tests.codecs.text_tools.replies import TOOLS, calls, fenced, inline, pieces, scanned, words
 
 UNITS = (
@@ -42,7 +42,7 @@ UNITS = (
 )
 
 
-def _seconds(reader: Scanner | Splitter, text: str) -> float:
+def _seconds(reader: CallScanner | ThinkTagSplitter, text: str) -> float:
     begun = time.process_time()
     for at in range(0, len(text), 20):
         reader.feed(text[at : at + 20])
@@ -54,7 +54,7 @@ def _seconds(reader: Scanner | Splitter, text: str) -> float:
 def test_ten_times_the_text_takes_about_ten_times_as_long(unit: str) -> None:
     # a square would give a factor of 100; the constant covers what is spent once in a reply
     small, large = unit * (30_000 // len(unit)), unit * (300_000 // len(unit))
-    for make in (lambda: Scanner(Toolbox(TOOLS)), Splitter):
+    for make in (lambda: CallScanner(DeclaredTools(TOOLS)), ThinkTagSplitter):
         one, ten = _seconds(make(), small), _seconds(make(), large)
         assert ten < 40 * one + 0.5
 
@@ -99,7 +99,7 @@ def test_deep_nesting_is_no_call_and_no_crash() -> None:
 def test_mending_never_takes_the_square_of_the_time(unit: str) -> None:
     def seconds(size: int) -> float:
         begun = time.process_time()
-        mender = Mender()
+        mender = JsonRepairer()
         for _ in range(5):
             mender.read('{"tool_call": {"a": "b ' + unit * (size // len(unit)))
         return time.process_time() - begun

@@ -1,5 +1,5 @@
 """Anthropic's messages."""
 
-from recollect.codecs.anthropic.wire import Anthropic
+from recollect.codecs.anthropic.wire import AnthropicWire
 
 __all__ = ["Anthropic"]

@@ -1,6 +1,6 @@
 """Anthropic's messages: `POST /v1/messages`, in both directions.
 
-An `Anthropic` is the format set up for one model. It guarantees what `Wire` asks for: a message
+An `AnthropicWire` is the format set up for one model. It guarantees what `Wire` asks for: a message
 is written the same whatever is around it, everything else in a request stands before the messages,
 and what cannot be sent is told as a `Fix`. How parts become blocks is in `anthropic_blocks`, the
 frame in `anthropic_frames`; replies are read in `anthropic_replies` and `anthropic_streams`, which
@@ -13,17 +13,32 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from recollect.codecs.anthropic.blocks import MEDIA, TextBlock, blocks_of, sound_message
-from recollect.codecs.anthropic.frames import Options, ThinkingMode, frame
-from recollect.codecs.pairing import Fix
-from recollect.codecs.shapes import ANTHROPIC, Shape
-from recollect.codecs.wire import Asked, Decoder, Frame, Prompt, Written
+from recollect.codecs.anthropic.encode_message import (
+    MEDIA,
+    TextBlock,
+    encode_blocks,
+    replace_surrogates_in,
+)
+from recollect.codecs.anthropic.encode_options import (
+    AnthropicQuirks,
+    AnthropicThinking,
+    encode_options,
+)
+from recollect.codecs.call_pairing import Fix
+from recollect.codecs.provider_rules import ANTHROPIC_RULES, ProviderRules
+from recollect.codecs.wire_protocol import (
+    DecodedRequest,
+    Decoder,
+    EncodedMessage,
+    RequestFrame,
+    RequestOptions,
+)
 from recollect.entries import Message, Text
 
 _ROLES = {"user": "user", "model": "assistant", "system": "system"}
 
 
-class _Spoken(msgspec.Struct, gc=False):
+class _AnthropicMessage(msgspec.Struct, gc=False):
     role: str
     content: Sequence[object]
 
@@ -31,62 +46,64 @@ class _Spoken(msgspec.Struct, gc=False):
 _encode = msgspec.json.Encoder().encode
 
 
-class Anthropic(msgspec.Struct, frozen=True, kw_only=True):
+class AnthropicWire(msgspec.Struct, frozen=True, kw_only=True):
     model: str = ""
     max_output: int = 8_192  # the API wants a limit; this one when the prompt names none
     cache: bool = True  # whether marks for the prompt cache are sent
     media: tuple[str, ...] = MEDIA  # beginnings of the types of files that the model takes
     sampling: bool = True  # whether the model takes temperature and top_p
-    thinking: ThinkingMode = "budget"  # how the model is told to think
+    thinking: AnthropicThinking = "budget"  # how the model is told to think
 
     @property
     def name(self) -> str:
         return "anthropic"
 
     @property
-    def shape(self) -> Shape:
-        return msgspec.structs.replace(ANTHROPIC, model=self.model)
+    def shape(self) -> ProviderRules:
+        return msgspec.structs.replace(ANTHROPIC_RULES, model=self.model)
 
-    def frame(self, prompt: Prompt, system: Sequence[Message]) -> Frame:
-        options = Options(self.model, self.max_output, self.cache, self.sampling, self.thinking)
-        return frame(prompt, system, options)
+    def frame(self, prompt: RequestOptions, system: Sequence[Message]) -> RequestFrame:
+        options = AnthropicQuirks(
+            self.model, self.max_output, self.cache, self.sampling, self.thinking
+        )
+        return encode_options(prompt, system, options)
 
-    def write(self, message: Message) -> Written:
+    def write(self, message: Message) -> EncodedMessage:
         parts, role = message.parts, _ROLES[message.role]
         try:
             if len(parts) == 1 and type(parts[0]) is Text:
-                return Written(_encode(_Spoken(role, (TextBlock(parts[0].text),))))
+                return EncodedMessage(_encode(_AnthropicMessage(role, (TextBlock(parts[0].text),))))
             return self._written(message, role, [])
         except UnicodeEncodeError:
             line = "text that UTF-8 cannot carry is sent with U+FFFD in its place"
-            return self._written(sound_message(message), role, [Fix("uncarried", 0, line)])
+            return self._written(replace_surrogates_in(message), role, [Fix("uncarried", 0, line)])
 
-    def _written(self, message: Message, role: str, fixes: list[Fix]) -> Written:
+    def _written(self, message: Message, role: str, fixes: list[Fix]) -> EncodedMessage:
         of_model = message.role == "model"
-        blocks = blocks_of(message.parts, of_model=of_model, media=self.media, fixes=fixes)
-        return Written(_encode(_Spoken(role, blocks)), tuple(fixes))
+        blocks = encode_blocks(message.parts, of_model=of_model, media=self.media, fixes=fixes)
+        return EncodedMessage(_encode(_AnthropicMessage(role, blocks)), tuple(fixes))
 
-    def read_request(self, body: bytes) -> Asked:
-        from recollect.codecs.anthropic.requests import read_request
+    def read_request(self, body: bytes) -> DecodedRequest:
+        from recollect.codecs.anthropic.decode_request import decode_request
 
-        return read_request(body)
+        return decode_request(body)
 
     def decoder(self) -> Decoder:
-        from recollect.codecs.anthropic.streams import StreamDecoder
+        from recollect.codecs.anthropic.decode_stream import AnthropicStreamDecoder
 
-        return StreamDecoder()
+        return AnthropicStreamDecoder()
 
     def read_reply(self, body: bytes) -> Message:
-        from recollect.codecs.anthropic.replies import read_reply
+        from recollect.codecs.anthropic.decode_reply import decode_reply
 
-        return read_reply(body)
+        return decode_reply(body)
 
     def write_reply(self, reply: Message) -> bytes:
-        from recollect.codecs.anthropic.replies import write_reply
+        from recollect.codecs.anthropic.decode_reply import encode_reply
 
-        return write_reply(reply)
+        return encode_reply(reply)
 
     def write_stream(self, reply: Message) -> Iterator[bytes]:
-        from recollect.codecs.anthropic.replies import write_stream
+        from recollect.codecs.anthropic.decode_reply import encode_stream
 
-        return write_stream(reply)
+        return encode_stream(reply)

@@ -1,5 +1,5 @@
 """Google's format: `generateContent`."""
 
-from recollect.codecs.gemini.wire import Gemini
+from recollect.codecs.gemini.wire import GeminiWire
 
 __all__ = ["Gemini"]

@@ -15,25 +15,36 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from recollect.codecs.gemini.frames import Thinking, write_frame
-from recollect.codecs.gemini.parts import NOTHING_LEFT, Pen, encode, lost_halves, whole
-from recollect.codecs.pairing import Fix
-from recollect.codecs.shapes import GEMINI, Shape
-from recollect.codecs.wire import Asked, Frame, Prompt, Written
+from recollect.codecs.call_pairing import Fix
+from recollect.codecs.gemini.encode_message import (
+    NOTHING_LEFT,
+    PartEncoder,
+    encode,
+    replace_surrogates,
+    surrogate_fix,
+)
+from recollect.codecs.gemini.encode_options import GeminiThinking, encode_options
+from recollect.codecs.provider_rules import GEMINI_RULES, ProviderRules
+from recollect.codecs.wire_protocol import (
+    DecodedRequest,
+    EncodedMessage,
+    RequestFrame,
+    RequestOptions,
+)
 from recollect.entries import Message, Text
 
 if TYPE_CHECKING:
-    from recollect.codecs.gemini.replies import GeminiDecoder
+    from recollect.codecs.gemini.decode_reply import GeminiStreamDecoder
 
 MEDIA = ("image/", "audio/", "video/", "application/pdf", "text/")
 RESULT_MEDIA = ("image/", "application/pdf", "text/plain")
 
 
-class Gemini(msgspec.Struct, frozen=True, kw_only=True):
+class GeminiWire(msgspec.Struct, frozen=True, kw_only=True):
     model: str = ""
     media: tuple[str, ...] = MEDIA  # how the types begin that the model takes from a user
     result_media: tuple[str, ...] = RESULT_MEDIA  # and in a tool's result; before Gemini 3: none
-    thinking: Thinking = "budget"
+    thinking: GeminiThinking = "budget"
     # Gemini 3 answers 400 when the first call of a model's message bears no signature, as one that
     # another model made. What is given here is sent instead: "skip_thought_signature_validator"
     # (https://ai.google.dev/gemini-api/docs/thought-signatures).
@@ -44,13 +55,13 @@ class Gemini(msgspec.Struct, frozen=True, kw_only=True):
         return "gemini"
 
     @property
-    def shape(self) -> Shape:
-        return _shape(self.model)
+    def shape(self) -> ProviderRules:
+        return _rules_for(self.model)
 
-    def frame(self, prompt: Prompt, system: Sequence[Message]) -> Frame:
-        return write_frame(prompt, system, self.thinking)
+    def frame(self, prompt: RequestOptions, system: Sequence[Message]) -> RequestFrame:
+        return encode_options(prompt, system, self.thinking)
 
-    def write(self, message: Message) -> Written:
+    def write(self, message: Message) -> EncodedMessage:
         parts = message.parts
         try:
             # nearly every message: one text and nothing beside it
@@ -59,10 +70,10 @@ class Gemini(msgspec.Struct, frozen=True, kw_only=True):
                 return _content(data, message, ())
             return self._written(message, [])
         except UnicodeEncodeError:
-            return self._written(whole(message), [lost_halves(0)])
+            return self._written(replace_surrogates(message), [surrogate_fix(0)])
 
-    def _written(self, message: Message, fixes: list[Fix]) -> Written:
-        pen = Pen(
+    def _written(self, message: Message, fixes: list[Fix]) -> EncodedMessage:
+        pen = PartEncoder(
             own=self.shape.made(message),
             media=self.media,
             result_media=self.result_media,
@@ -74,41 +85,41 @@ class Gemini(msgspec.Struct, frozen=True, kw_only=True):
             parts = [b'{"text":' + encode(NOTHING_LEFT) + b"}"]
         return _content(b",".join(parts), message, tuple(fixes))
 
-    def read_request(self, body: bytes) -> Asked:
-        from recollect.codecs.gemini.requests import read_request
+    def read_request(self, body: bytes) -> DecodedRequest:
+        from recollect.codecs.gemini.decode_request import decode_request
 
-        return read_request(body, self.model)
+        return decode_request(body, self.model)
 
-    def decoder(self) -> GeminiDecoder:
-        from recollect.codecs.gemini.replies import GeminiDecoder
+    def decoder(self) -> GeminiStreamDecoder:
+        from recollect.codecs.gemini.decode_reply import GeminiStreamDecoder
 
-        return GeminiDecoder(self.model)
+        return GeminiStreamDecoder(self.model)
 
     def read_reply(self, body: bytes) -> Message:
-        from recollect.codecs.gemini.replies import read_reply
+        from recollect.codecs.gemini.decode_reply import decode_reply
 
-        return read_reply(body, self.model)
+        return decode_reply(body, self.model)
 
     def write_reply(self, reply: Message) -> bytes:
-        from recollect.codecs.gemini.answering import write_reply
+        from recollect.codecs.gemini.encode_reply import encode_reply
 
-        return write_reply(reply)
+        return encode_reply(reply)
 
     def write_stream(self, reply: Message) -> Iterator[bytes]:
-        from recollect.codecs.gemini.answering import write_stream
+        from recollect.codecs.gemini.encode_reply import encode_stream
 
-        return write_stream(reply)
+        return encode_stream(reply)
 
 
 @lru_cache(maxsize=64)
-def _shape(model: str) -> Shape:
-    return msgspec.structs.replace(GEMINI, model=model)
+def _rules_for(model: str) -> ProviderRules:
+    return msgspec.structs.replace(GEMINI_RULES, model=model)
 
 
-def _content(parts: bytes, message: Message, fixes: tuple[Fix, ...]) -> Written:
+def _content(parts: bytes, message: Message, fixes: tuple[Fix, ...]) -> EncodedMessage:
     if message.role == "model":
-        return Written(b'{"role":"model","parts":[' + parts + b"]}", fixes)
+        return EncodedMessage(b'{"role":"model","parts":[' + parts + b"]}", fixes)
     if message.role == "system":
         line = "an instruction among the messages is sent as a user's: Gemini has no such role"
         fixes = (*fixes, Fix("system", 0, line))
-    return Written(b'{"role":"user","parts":[' + parts + b"]}", fixes)
+    return EncodedMessage(b'{"role":"user","parts":[' + parts + b"]}", fixes)

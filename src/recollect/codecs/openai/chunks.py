@@ -1,8 +1,8 @@
 """One event of a streamed OpenAI reply, or a whole reply, as values.
 
-`chunk_of` decodes with types: a microsecond for what a sound server sends. What does not fit takes
+`decode_chunk` decodes with types: a microsecond for what a sound server sends. What does not fit takes
 the careful road, which keeps every field that has a usable value and drops the others; so wrong
-types never raise. What is no JSON object raises `BadJson`, an error object the provider's failure.
+types never raise. What is no JSON object raises `UnreadableJson`, an error object the provider's failure.
 """
 
 from __future__ import annotations
@@ -11,26 +11,33 @@ from typing import Annotated, Any
 
 import msgspec
 
-from recollect.codecs.failures import failure
-from recollect.codecs.openai.values import DAMAGED, MAX_COUNT, BadJson, count_of, is_deep, loaded
+from recollect.codecs.foreign_json import (
+    JSON_ERRORS,
+    MAX_COUNT,
+    UnreadableJson,
+    clamp_count,
+    is_too_deep,
+    load_json,
+)
+from recollect.codecs.provider_errors import provider_error_from
 from recollect.entries import Usage, json_text
 from recollect.errors import ProviderFailed
 
-_Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_COUNT)]
+_TokenCount = Annotated[int, msgspec.Meta(ge=0, le=MAX_COUNT)]
 
 
-class Details(msgspec.Struct, gc=False):
-    cached_tokens: _Count | None = None
-    reasoning_tokens: _Count | None = None
+class OpenAIUsageDetails(msgspec.Struct, gc=False):
+    cached_tokens: _TokenCount | None = None
+    reasoning_tokens: _TokenCount | None = None
 
 
-class Counts(msgspec.Struct, gc=False):
-    prompt_tokens: _Count | None = None
-    completion_tokens: _Count | None = None
-    total_tokens: _Count | None = None
-    prompt_tokens_details: Details | None = None
-    completion_tokens_details: Details | None = None
-    prompt_cache_hit_tokens: _Count | None = None  # DeepSeek's
+class OpenAIUsage(msgspec.Struct, gc=False):
+    prompt_tokens: _TokenCount | None = None
+    completion_tokens: _TokenCount | None = None
+    total_tokens: _TokenCount | None = None
+    prompt_tokens_details: OpenAIUsageDetails | None = None
+    completion_tokens_details: OpenAIUsageDetails | None = None
+    prompt_cache_hit_tokens: _TokenCount | None = None  # DeepSeek's
 
     def usage(self) -> Usage:
         asked = self.prompt_tokens_details
@@ -44,66 +51,66 @@ class Counts(msgspec.Struct, gc=False):
         )
 
 
-class FunctionPiece(msgspec.Struct, gc=False):
+class FunctionDelta(msgspec.Struct, gc=False):
     name: str | None = None
     arguments: str | None = None
 
 
-class CallPiece(msgspec.Struct, gc=False):
+class CallDelta(msgspec.Struct, gc=False):
     index: int | None = None
     id: str | None = None
-    function: FunctionPiece | None = None
+    function: FunctionDelta | None = None
 
 
-class Piece(msgspec.Struct, gc=False):
+class MessageDelta(msgspec.Struct, gc=False):
     """What is new of a message; of a reply in one piece, all of it."""
 
     content: str | list[Any] | None = None
-    tool_calls: list[CallPiece] | None = None
+    tool_calls: list[CallDelta] | None = None
     reasoning_content: str | None = None  # DeepSeek, Qwen, GLM, llama.cpp
     reasoning: str | None = None  # OpenRouter, vLLM, Ollama
     reasoning_details: list[Any] | None = None  # OpenRouter: signatures among them
     refusal: str | None = None
-    function_call: FunctionPiece | None = None
+    function_call: FunctionDelta | None = None
     images: list[Any] | None = None  # OpenRouter
 
 
-class Choice(msgspec.Struct, gc=False):
-    delta: Piece | None = None
+class ChunkChoice(msgspec.Struct, gc=False):
+    delta: MessageDelta | None = None
     finish_reason: str | None = None
     index: int | None = None
-    message: Piece | None = None
-    usage: Counts | None = None  # Moonshot puts it here
+    message: MessageDelta | None = None
+    usage: OpenAIUsage | None = None  # Moonshot puts it here
 
 
-class Chunk(msgspec.Struct, gc=False):
-    choices: list[Choice] | None = None
+class ReplyChunk(msgspec.Struct, gc=False):
+    choices: list[ChunkChoice] | None = None
     model: str | None = None
-    usage: Counts | None = None
+    usage: OpenAIUsage | None = None
     error: Any = None
     object: str | None = None
     message: Any = None  # of an error, at vLLM: beside "object": "error"
     code: Any = None
 
 
-_decode = msgspec.json.Decoder(Chunk).decode
+_decode = msgspec.json.Decoder(ReplyChunk).decode
 
 
-def chunk_of(data: bytes) -> Chunk:
+def decode_chunk(data: bytes) -> ReplyChunk:
     try:
         chunk = _decode(data)
-    except DAMAGED:
-        chunk = _carefully(loaded(data))
+    except JSON_ERRORS:
+        chunk = _salvage_chunk(load_json(data))
     if chunk.error or chunk.object == "error":
-        raise failure_in(chunk)
+        raise error_in_chunk(chunk)
     return chunk
 
 
-def failure_in(chunk: Chunk) -> ProviderFailed:
+def error_in_chunk(chunk: ReplyChunk) -> ProviderFailed:
     """An error object, a bare sentence, or vLLM's flat form."""
     error = chunk.error or {"message": chunk.message, "code": chunk.code}
     if not isinstance(error, dict):
-        return failure(error if isinstance(error, str) else _json(error))
+        return provider_error_from(error if isinstance(error, str) else _json(error))
     said, code, kind = error.get("message"), error.get("code"), error.get("type")
     if not isinstance(said, str) or not said:
         said = _json(error)
@@ -112,22 +119,24 @@ def failure_in(chunk: Chunk) -> ProviderFailed:
     if isinstance(raw, str):  # OpenRouter: its own words say nothing, the provider's stand here
         said = f"{said}: {raw}"
     words = [word for word in (code, kind) if isinstance(word, str)]
-    status = count_of(code)
-    return failure(said, status if 100 <= status <= 599 else 0, words[0] if words else "")
+    status = clamp_count(code)
+    return provider_error_from(
+        said, status if 100 <= status <= 599 else 0, words[0] if words else ""
+    )
 
 
 def _json(value: object) -> str:
-    return "an error nested too deeply to be shown" if is_deep(value) else json_text(value)
+    return "an error nested too deeply to be shown" if is_too_deep(value) else json_text(value)
 
 
 # --- the careful road --------------------------------------------------------------------------
 
 
-def _carefully(value: object) -> Chunk:
+def _salvage_chunk(value: object) -> ReplyChunk:
     if not isinstance(value, dict):
-        raise BadJson(f"a {type(value).__name__}, not an object")
+        raise UnreadableJson(f"a {type(value).__name__}, not an object")
     choices = value.get("choices")
-    return Chunk(
+    return ReplyChunk(
         choices=[_choice(c) for c in choices if isinstance(c, dict)]
         if isinstance(choices, list)
         else None,
@@ -140,9 +149,9 @@ def _carefully(value: object) -> Chunk:
     )
 
 
-def _choice(value: dict[str, Any]) -> Choice:
+def _choice(value: dict[str, Any]) -> ChunkChoice:
     index = value.get("index")
-    return Choice(
+    return ChunkChoice(
         delta=_piece(value.get("delta")),
         finish_reason=_text(value.get("finish_reason")),
         index=index if isinstance(index, int) else None,
@@ -151,13 +160,13 @@ def _choice(value: dict[str, Any]) -> Choice:
     )
 
 
-def _piece(value: object) -> Piece | None:
+def _piece(value: object) -> MessageDelta | None:
     if not isinstance(value, dict):
         return None
     content, calls = value.get("content"), value.get("tool_calls")
     if isinstance(calls, dict):
         calls = [calls]
-    return Piece(
+    return MessageDelta(
         content=content if isinstance(content, str | list) else None,
         tool_calls=[_call(c) for c in calls if isinstance(c, dict)]
         if isinstance(calls, list)
@@ -171,44 +180,44 @@ def _piece(value: object) -> Piece | None:
     )
 
 
-def _call(value: dict[str, Any]) -> CallPiece:
+def _call(value: dict[str, Any]) -> CallDelta:
     index, id_ = value.get("index"), value.get("id")
-    return CallPiece(
+    return CallDelta(
         index=index if isinstance(index, int) else None,
         id=str(id_) if isinstance(id_, int) else _text(id_),
         function=_function(value.get("function")),
     )
 
 
-def _function(value: object) -> FunctionPiece | None:
+def _function(value: object) -> FunctionDelta | None:
     if not isinstance(value, dict):
         return None
     arguments = value.get("arguments")
     if arguments is not None and not isinstance(arguments, str):
         arguments = json_text(arguments)  # an object, from servers that misread the format
-    return FunctionPiece(name=_text(value.get("name")), arguments=arguments)
+    return FunctionDelta(name=_text(value.get("name")), arguments=arguments)
 
 
-def _counts(value: object) -> Counts | None:
+def _counts(value: object) -> OpenAIUsage | None:
     if not isinstance(value, dict):
         return None
     asked, answered = value.get("prompt_tokens_details"), value.get("completion_tokens_details")
-    return Counts(
-        prompt_tokens=count_of(value.get("prompt_tokens")),
-        completion_tokens=count_of(value.get("completion_tokens")),
-        total_tokens=count_of(value.get("total_tokens")),
+    return OpenAIUsage(
+        prompt_tokens=clamp_count(value.get("prompt_tokens")),
+        completion_tokens=clamp_count(value.get("completion_tokens")),
+        total_tokens=clamp_count(value.get("total_tokens")),
         prompt_tokens_details=_details(asked),
         completion_tokens_details=_details(answered),
-        prompt_cache_hit_tokens=count_of(value.get("prompt_cache_hit_tokens")),
+        prompt_cache_hit_tokens=clamp_count(value.get("prompt_cache_hit_tokens")),
     )
 
 
-def _details(value: object) -> Details | None:
+def _details(value: object) -> OpenAIUsageDetails | None:
     if not isinstance(value, dict):
         return None
-    return Details(
-        cached_tokens=count_of(value.get("cached_tokens")),
-        reasoning_tokens=count_of(value.get("reasoning_tokens")),
+    return OpenAIUsageDetails(
+        cached_tokens=clamp_count(value.get("cached_tokens")),
+        reasoning_tokens=clamp_count(value.get("reasoning_tokens")),
     )
 
 

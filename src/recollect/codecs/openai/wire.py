@@ -1,7 +1,7 @@
 """The OpenAI chat format, as OpenAI speaks it and as DeepSeek, Qwen, GLM, Ollama, vLLM, LM Studio,
 llama.cpp and OpenRouter do.
 
-`OpenAI` is a `Wire`. It writes and reads requests and replies, whole or streamed, without a clock
+`OpenAIWire` is a `Wire`. It writes and reads requests and replies, whole or streamed, without a clock
 or chance: the same value gives the same bytes. What differs between servers is data in its fields.
 What reads, or plays the server, is loaded when it is used: a question is sent before it.
 """
@@ -13,52 +13,57 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from recollect.codecs.openai.requests import Dialect, opening, written
-from recollect.codecs.shapes import OPENAI, Shape
-from recollect.codecs.wire import Asked, Frame, Prompt, Written
+from recollect.codecs.openai.encode_message import OpenAIQuirks, encode_message, encode_options
+from recollect.codecs.provider_rules import OPENAI_RULES, ProviderRules
+from recollect.codecs.wire_protocol import (
+    DecodedRequest,
+    EncodedMessage,
+    RequestFrame,
+    RequestOptions,
+)
 from recollect.entries import Message
 
 if TYPE_CHECKING:
-    from recollect.codecs.openai.replies import ReplyDecoder
+    from recollect.codecs.openai.decode_reply import OpenAIStreamDecoder
 
 
-class OpenAI(Dialect, frozen=True, kw_only=True):
+class OpenAIWire(OpenAIQuirks, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         return "openai"
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> ProviderRules:
         thoughts = "own" if self.reasoning else "none"
-        return msgspec.structs.replace(OPENAI, model=self.model, thoughts=thoughts)
+        return msgspec.structs.replace(OPENAI_RULES, model=self.model, thoughts=thoughts)
 
-    def frame(self, prompt: Prompt, system: Sequence[Message]) -> Frame:
-        return opening(self, prompt, system)
+    def frame(self, prompt: RequestOptions, system: Sequence[Message]) -> RequestFrame:
+        return encode_options(self, prompt, system)
 
-    def write(self, message: Message) -> Written:
-        return written(self, message)
+    def write(self, message: Message) -> EncodedMessage:
+        return encode_message(self, message)
 
-    def read_request(self, body: bytes) -> Asked:
-        from recollect.codecs.openai.asked import read_request
+    def read_request(self, body: bytes) -> DecodedRequest:
+        from recollect.codecs.openai.decode_request import decode_request
 
-        return read_request(body)
+        return decode_request(body)
 
-    def decoder(self) -> ReplyDecoder:
-        from recollect.codecs.openai.replies import ReplyDecoder
+    def decoder(self) -> OpenAIStreamDecoder:
+        from recollect.codecs.openai.decode_reply import OpenAIStreamDecoder
 
-        return ReplyDecoder()
+        return OpenAIStreamDecoder()
 
     def read_reply(self, body: bytes) -> Message:
-        from recollect.codecs.openai.replies import read_reply
+        from recollect.codecs.openai.decode_reply import decode_reply
 
-        return read_reply(body)
+        return decode_reply(body)
 
     def write_reply(self, reply: Message) -> bytes:
-        from recollect.codecs.openai.answers import write_reply
+        from recollect.codecs.openai.encode_reply import encode_reply
 
-        return write_reply(reply, self)
+        return encode_reply(reply, self)
 
     def write_stream(self, reply: Message) -> Iterator[bytes]:
-        from recollect.codecs.openai.answers import write_stream
+        from recollect.codecs.openai.encode_reply import encode_stream
 
-        return write_stream(reply, self)
+        return encode_stream(reply, self)

@@ -1,5 +1,5 @@
 """Tools for models without native tool calls: told, called and answered in text."""
 
-from recollect.codecs.text_tools.wire import TextTools, feedback
+from recollect.codecs.text_tools.text_tools_wire import TextToolsWire, call_problem_feedback
 
 __all__ = ["TextTools", "feedback"]

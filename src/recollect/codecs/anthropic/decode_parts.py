@@ -1,0 +1,209 @@
+"""Anthropic's content blocks as parts, and foreign JSON as typed values.
+
+Guarantees: a block of a type that is not known here is kept whole, as `Unknown`; a call's
+arguments are the very text that came. Text that is broken (halves of surrogate pairs, bytes that
+are no UTF-8) is read with U+FFFD in its place. Whatever cannot be read is a `BadInput` that says
+why. Nothing here calls itself, so nesting costs nothing but the refusal.
+"""
+
+from __future__ import annotations
+
+import binascii
+import json
+from base64 import b64decode
+from collections.abc import Iterable
+from typing import TypeVar
+
+import msgspec
+
+from recollect.codecs.anthropic.encode_message import (
+    MALFORMED,
+    is_shallow,
+    parse_object,
+    replace_surrogates,
+)
+from recollect.codecs.provider_errors import make_printable
+from recollect.entries import (
+    MAX_DEPTH,
+    FileRef,
+    InlineData,
+    Part,
+    Text,
+    Thought,
+    ToolCall,
+    Unknown,
+    json_text,
+)
+from recollect.errors import BadInput
+
+REDACTED = '{"redacted":true}'
+_T = TypeVar("_T")
+_NO_JSON = msgspec.Raw(b"")
+
+
+class BlockSource(msgspec.Struct, gc=False):
+    type: str = ""
+    media_type: str | None = None
+    data: str | None = None
+    url: str | None = None
+
+
+class ContentBlock(msgspec.Struct, gc=False):
+    """Every field that a block of a known type may have."""
+
+    type: str = ""
+    text: str | None = None
+    thinking: str | None = None
+    signature: str | None = None
+    data: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: msgspec.Raw = _NO_JSON
+    tool_use_id: str | None = None
+    content: msgspec.Raw = _NO_JSON
+    is_error: bool | None = None
+    source: BlockSource | None = None
+
+
+_block_decoder = msgspec.json.Decoder(ContentBlock)
+_SOURCES = frozenset({"base64", "text", "url"})
+_KNOWN = frozenset(
+    {"text", "thinking", "redacted_thinking", "tool_use", "tool_result", "image", "document"}
+)
+
+
+def decode_json(data: bytes, decoder: msgspec.json.Decoder[_T]) -> _T:
+    try:
+        return decoder.decode(data)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        pass
+    try:
+        return decoder.decode(_repair_text(data))
+    except RecursionError as error:
+        raise BadInput(f"JSON nested deeper than {MAX_DEPTH} levels is refused") from error
+    except ValueError as error:
+        raise BadInput(make_printable(str(error), 200)) from error
+
+
+def _repair_text(data: bytes) -> bytes:
+    """The same JSON in sound UTF-8. JavaScript sends half a surrogate pair where it cut a text."""
+    value = json.loads(data.decode("utf-8", "replace"), parse_constant=_no_number)
+    return replace_surrogates(json.dumps(value, ensure_ascii=False)).encode()
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no number in JSON")
+
+
+def decode_block(data: bytes) -> ContentBlock | Unknown:
+    """A block of a known type with its fields, or all of it as it came."""
+    try:
+        block = decode_json(data, _block_decoder)
+        if block.type in _KNOWN and (block.source is None or block.source.type in _SOURCES):
+            return block
+    except BadInput:
+        if _tag_of(data) in _KNOWN:
+            raise
+    return Unknown(data=object_text(msgspec.Raw(data)))
+
+
+def object_text(raw: msgspec.Raw) -> str:
+    """A foreign JSON object in the compact form in which it is kept."""
+    text = raw_text(raw)
+    try:
+        value = json.loads(text, parse_constant=_no_number)
+        if isinstance(value, dict):
+            return json_text(value)
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"JSON that cannot be kept: {make_printable(str(error), 200)}") from error
+    raise BadInput(f"{make_printable(text, 60)} stands where a JSON object is expected")
+
+
+def _tag_of(data: bytes) -> str | None:
+    block = parse_object(data.decode("utf-8", "replace"))
+    return None if block is None else str(block.get("type", ""))
+
+
+class AnthropicCallIds:
+    """The ids of calls so far. A call without one, or with another's, gets one by its position."""
+
+    def __init__(self) -> None:
+        self._used: set[str] = set()
+        self._number = 0  # only grows, so that nobody's choice of ids makes the search long
+
+    def take(self, wanted: str) -> str:
+        self._number = max(self._number, len(self._used))
+        while not wanted or wanted in self._used:
+            self._number += 1
+            wanted = f"call-{self._number}"
+        self._used.add(wanted)
+        return wanted
+
+
+def decode_part(block: ContentBlock, ids: AnthropicCallIds) -> Part:
+    """Anything but a result."""
+    if block.type == "text":
+        return Text(text=block.text or "")
+    if block.type == "thinking":
+        return Thought(text=block.thinking or "", signature=block.signature or "")
+    if block.type == "redacted_thinking":
+        return Thought(text="", signature=block.data or "", extra=REDACTED)
+    if block.type == "tool_use":
+        given = ids.take(block.id or "")
+        return ToolCall(id=given, name=block.name or "", arguments=_decode_arguments(block.input))
+    return _decode_file(block)
+
+
+def _decode_arguments(given: msgspec.Raw) -> str:
+    text = raw_text(given)
+    return "{}" if text in ("", "null") else unwrap_arguments(text)
+
+
+def unwrap_arguments(text: str) -> str:
+    """Arguments as they were before they had to be put into an object to be sent."""
+    if text.startswith(f'{{"{MALFORMED}":'):
+        wrapped = parse_object(text) or {}
+        inner = wrapped.get(MALFORMED)
+        if len(wrapped) == 1 and isinstance(inner, str) and parse_object(inner) is None:
+            return inner
+    return text
+
+
+def raw_text(raw: msgspec.Raw) -> str:
+    """Foreign JSON that rides along, as text."""
+    text = bytes(raw).decode("utf-8", "replace")
+    try:
+        shallow = text.count("{") + text.count("[") <= MAX_DEPTH or is_shallow(
+            text, json.loads(text)
+        )
+    except (ValueError, RecursionError):
+        shallow = False
+    if not shallow:
+        raise BadInput(f"JSON nested deeper than {MAX_DEPTH} levels is refused; flatten it")
+    return text
+
+
+def _decode_file(block: ContentBlock) -> Part:
+    source, image = block.source, block.type == "image"
+    if source is None:
+        raise BadInput(f"a block of type {block.type} has no source")
+    mime = source.media_type or ""
+    if source.type == "url":
+        # the wire does not say of which type a picture is
+        return FileRef(mime="image/*" if image else "application/pdf", uri=source.url or "")
+    if source.type == "text":
+        return InlineData(mime="text/plain", data=(source.data or "").encode())
+    try:
+        return InlineData(mime=mime, data=b64decode(source.data or "", validate=True))
+    except (binascii.Error, ValueError) as error:
+        raise BadInput(f"the base64 of a block of type {block.type} is broken") from error
+
+
+def decode_parts(content: Iterable[msgspec.Raw]) -> tuple[Part, ...]:
+    """The blocks of a reply."""
+    found: list[Part] = []
+    ids = AnthropicCallIds()
+    for raw in content:
+        block = decode_block(bytes(raw))
+        found.append(block if isinstance(block, Unknown) else decode_part(block, ids))
+    return tuple(found)

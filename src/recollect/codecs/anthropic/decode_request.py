@@ -1,0 +1,246 @@
+"""Requests in Anthropic's format, read: what a client sends to a gateway.
+
+Guarantees: all that the API's documentation allows is understood, or kept as `Unknown`; fields
+that are not known are ignored, and so are tools that only Anthropic can run. What is no such
+request is a `BadInput` that says what is wrong. A result gets its tool's name from the call it
+answers. A message with thoughts in it is taken for one of the model that is asked: nobody else may
+get them back.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from recollect.codecs.anthropic.decode_parts import (
+    AnthropicCallIds,
+    ContentBlock,
+    decode_block,
+    decode_json,
+    decode_part,
+    object_text,
+    raw_text,
+)
+from recollect.codecs.anthropic.encode_options import BUDGETS
+from recollect.codecs.call_pairing import quote_text
+from recollect.codecs.wire_protocol import (
+    Declaration,
+    DecodedRequest,
+    Effort,
+    Generation,
+    RequestOptions,
+)
+from recollect.entries import (
+    Content,
+    FileRef,
+    InlineData,
+    Message,
+    Part,
+    Role,
+    Text,
+    Thought,
+    ToolCall,
+    ToolResult,
+    Unknown,
+)
+from recollect.errors import BadInput
+
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "model", "system": "system"}
+_NO_JSON = msgspec.Raw(b"")
+
+
+class _AnthropicRequestMessage(msgspec.Struct, gc=False):
+    role: str
+    content: str | list[msgspec.Raw]
+
+
+class _AnthropicTool(msgspec.Struct, gc=False):
+    name: str
+    type: str | None = None
+    description: str | None = None
+    input_schema: msgspec.Raw = _NO_JSON
+
+
+class _AnthropicToolChoice(msgspec.Struct, gc=False):
+    type: str
+    name: str = ""
+
+
+class _AnthropicThinkingConfig(msgspec.Struct, gc=False):
+    type: str
+    budget_tokens: int = 0
+
+
+class _AnthropicOutputFormat(msgspec.Struct, gc=False):
+    schema: msgspec.Raw = _NO_JSON
+
+
+class _AnthropicOutputConfig(msgspec.Struct, gc=False):
+    effort: str | None = None
+    format: _AnthropicOutputFormat | None = None
+
+
+class _AnthropicRequest(msgspec.Struct, gc=False):
+    model: str
+    messages: list[_AnthropicRequestMessage]
+    max_tokens: int | None = None
+    system: str | list[msgspec.Raw] | None = None
+    tools: list[_AnthropicTool] | None = None
+    tool_choice: _AnthropicToolChoice | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    stop_sequences: list[str] | None = None
+    thinking: _AnthropicThinkingConfig | None = None
+    output_config: _AnthropicOutputConfig | None = None
+    stream: bool | None = None
+
+
+_decoder = msgspec.json.Decoder(_AnthropicRequest)
+_list_decoder = msgspec.json.Decoder(str | list[msgspec.Raw] | None)
+
+
+def decode_request(body: bytes) -> DecodedRequest:
+    try:
+        request = decode_json(body, _decoder)
+        instructions = _instructions(request.system)
+        names: dict[str, str] = {}
+        spoken = tuple(
+            _message(number, item, request.model, names)
+            for number, item in enumerate(request.messages)
+        )
+        return DecodedRequest(_prompt(request), (*instructions, *spoken))
+    except BadInput as error:
+        raise BadInput(f"this is no request for Anthropic's messages: {error}") from error
+
+
+def _instructions(system: str | list[msgspec.Raw] | None) -> tuple[Message, ...]:
+    if isinstance(system, str):
+        parts: tuple[Part, ...] = (Text(text=system),) if system else ()
+    else:
+        parts = tuple(_parts(system or [], {}))
+    return (Message(role="system", parts=parts),) if parts else ()
+
+
+def _message(
+    number: int, spoken: _AnthropicRequestMessage, model: str, names: dict[str, str]
+) -> Message:
+    role = _ROLES.get(spoken.role)
+    if role is None:
+        raise BadInput(
+            f"message {number} is of role {quote_text(spoken.role)}, not user or assistant"
+        )
+    content = spoken.content
+    try:
+        parts = (
+            ((Text(text=content),) if content else ())
+            if isinstance(content, str)
+            else tuple(_parts(content, names))
+        )
+    except BadInput as error:
+        raise BadInput(f"in message {number}, {error}") from error
+    thinks = role == "model" and any(isinstance(part, Thought) for part in parts)
+    return Message(role=role, parts=parts, model=model if thinks else "")
+
+
+def _parts(content: list[msgspec.Raw], names: dict[str, str]) -> list[Part]:
+    found: list[Part] = []
+    ids = AnthropicCallIds()  # of this message: repair knows what to do with ids that come again
+    for raw in content:
+        block = decode_block(bytes(raw))
+        if isinstance(block, Unknown):
+            found.append(block)
+        elif block.type == "tool_result":
+            found.append(_result(block, names))
+        else:
+            part = decode_part(block, ids)
+            if isinstance(part, ToolCall):
+                names[part.id] = part.name
+            found.append(part)
+    return found
+
+
+def _result(block: ContentBlock, names: dict[str, str]) -> ToolResult:
+    given = decode_json(bytes(block.content) or b"null", _list_decoder)
+    content: list[Content] = []
+    if isinstance(given, str):
+        content += [Text(text=given)] if given else []
+    else:
+        for raw in given or ():
+            inner = decode_block(bytes(raw))
+            part = inner if isinstance(inner, Unknown) else decode_part(inner, AnthropicCallIds())
+            if not isinstance(part, Text | InlineData | FileRef | Unknown):
+                raise BadInput("a result holds a call or a thought")
+            content.append(part)
+    call = block.tool_use_id or ""
+    return ToolResult(
+        call_id=call,
+        name=names.get(call, ""),
+        content=tuple(content),
+        is_error=block.is_error or False,
+    )
+
+
+def _prompt(request: _AnthropicRequest) -> RequestOptions:
+    tools = [tool for tool in request.tools or () if tool.type in (None, "custom")]
+    generation = Generation(
+        temperature=request.temperature,
+        top_p=request.top_p,
+        max_output=request.max_tokens,
+        stop=tuple(request.stop_sequences or ()),
+        effort=_effort(request),
+        schema=_schema(request),
+    )
+    return RequestOptions(
+        model=request.model,
+        tools=tuple(_tool(tool) for tool in tools),
+        choice=_choice(request.tool_choice),
+        generation=generation,
+        stream=request.stream or False,
+    )
+
+
+def _tool(tool: _AnthropicTool) -> Declaration:
+    described: dict[str, Any] = {"description": tool.description or ""}
+    if raw_text(tool.input_schema) not in ("", "null"):
+        object_text(tool.input_schema)  # refuses what is no object
+        described["parameters"] = raw_text(tool.input_schema)
+    return Declaration(name=tool.name, **described)
+
+
+def _choice(choice: _AnthropicToolChoice | None) -> str:
+    if choice is None:
+        return "auto"
+    if choice.type == "tool":
+        return choice.name
+    return {"any": "required", "none": "none"}.get(choice.type, "auto")
+
+
+def _effort(request: _AnthropicRequest) -> Effort:
+    thinking, output = request.thinking, request.output_config
+    if thinking is not None and thinking.type == "disabled":
+        return "none"
+    if thinking is not None and thinking.type == "enabled":
+        return _effort_of(thinking.budget_tokens)
+    told = output.effort if output is not None else None
+    if told in ("low", "medium"):
+        return "low" if told == "low" else "medium"
+    return "high" if told or thinking is not None else ""  # the API's own default is high
+
+
+def _effort_of(budget: int) -> Effort:
+    """The effort whose budget is nearest in proportion."""
+    if budget < 2 * BUDGETS["low"]:
+        return "low"
+    return "medium" if budget < 1.5 * BUDGETS["medium"] else "high"
+
+
+def _schema(request: _AnthropicRequest) -> str:
+    output = request.output_config
+    if output is None or output.format is None:
+        return ""
+    text = raw_text(output.format.schema)
+    if text in ("", "null"):
+        return ""
+    object_text(output.format.schema)  # refuses what is no object
+    return text

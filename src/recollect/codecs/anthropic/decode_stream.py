@@ -1,0 +1,291 @@
+"""Anthropic's streamed replies, read as they arrive.
+
+Guarantees: however the bytes are cut, the message and the pieces shown add up to the same. Blocks
+of a type that is not known here are kept whole, as `Unknown`; events that are not known are passed
+over, as the API's documentation asks. An error inside the stream is raised; a whole reply or an
+error that came instead of events is understood; anything else that came is named. Linear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from recollect.codecs.anthropic.decode_parts import (
+    AnthropicCallIds,
+    ContentBlock,
+    decode_block,
+    decode_json,
+    decode_part,
+    raw_text,
+    unwrap_arguments,
+)
+from recollect.codecs.anthropic.decode_reply import (
+    AnthropicError,
+    AnthropicUsage,
+    decode_reply,
+    error_from,
+    explain_unreadable,
+    map_finish,
+    merge_usage,
+)
+from recollect.codecs.anthropic.encode_message import MALFORMED, parse_object
+from recollect.codecs.provider_errors import bad_reply_from
+from recollect.codecs.reply_assembly import PartialCall, ReplyAssembly
+from recollect.codecs.sse import SseParser
+from recollect.codecs.wire_protocol import Delta
+from recollect.entries import Message, Text, Thought, ToolCall, Unknown, json_text
+from recollect.errors import BadInput, BadReply
+
+_NO_JSON = msgspec.Raw(b"")
+_NO_DELTAS: tuple[Delta, ...] = ()
+_KNOWN = frozenset(
+    {
+        "message_start",
+        "content_block_start",
+        "content_block_delta",
+        "content_block_stop",
+        "message_delta",
+        "error",
+    }
+)
+
+
+class _BlockDelta(msgspec.Struct, gc=False):
+    type: str = ""
+    text: str | None = ""
+    partial_json: str | None = ""
+    thinking: str | None = ""
+    signature: str | None = ""
+    stop_reason: str | None = None
+
+
+class _MessageStart(msgspec.Struct, gc=False):
+    model: str | None = None
+    usage: AnthropicUsage | None = None
+
+
+class _AnthropicEvent(msgspec.Struct, gc=False):
+    type: str = ""
+    index: int = 0
+    delta: _BlockDelta | None = None
+    content_block: msgspec.Raw = _NO_JSON
+    message: _MessageStart | None = None
+    usage: AnthropicUsage | None = None
+    error: AnthropicError | None = None
+
+
+class _EventTag(msgspec.Struct, gc=False):
+    type: str = ""
+
+
+class _UnknownBlock:
+    """A block of a type that is not known here, which comes in pieces."""
+
+    def __init__(self, block: dict[str, Any]) -> None:
+        self.block, self.pieces = block, list[str]()
+
+    def part(self) -> Unknown:
+        text = "".join(self.pieces)
+        if not text:
+            return Unknown(data=json_text(self.block))
+        given = parse_object(text)
+        return Unknown(
+            data=json_text(self.block | {"input": {MALFORMED: text} if given is None else given})
+        )
+
+
+_decoder = msgspec.json.Decoder(_AnthropicEvent)
+_tag_decoder = msgspec.json.Decoder(_EventTag)
+_decode = _decoder.decode
+
+
+class AnthropicStreamDecoder:
+    def __init__(self) -> None:
+        self._events = SseParser()
+        self._assembly = ReplyAssembly()
+        self._feed = self._events.feed
+        self._has_events = False
+        self._whole: Message | None = None  # a reply in one piece came instead of events
+        self._reason = ""
+        self._start: AnthropicUsage | None = None
+        self._end: AnthropicUsage | None = None
+        self._ids = AnthropicCallIds()
+        self._calls: dict[int, PartialCall] = {}
+        self._inputs: dict[int, str] = {}  # arguments that came with a call's beginning
+        self._held: dict[int, _UnknownBlock] = {}
+        self._signature: list[str] = []  # of the thought that is open
+
+    def feed(self, data: bytes) -> Sequence[Delta]:
+        found = self._feed(data)
+        return self._take_all(found) if found else _NO_DELTAS
+
+    def close(self) -> Sequence[Delta]:
+        deltas = self._take_all(self._events.close())
+        for index in sorted({*self._inputs, *self._held}):
+            self._stop(index, deltas)
+        if not self._has_events:
+            self._take_whole(self._events.stray, deltas)
+        return deltas
+
+    def message(self) -> Message:
+        if self._whole is not None:
+            return self._whole
+        self._sign()
+        assembly = self._assembly
+        assembly.finish, assembly.unknown_finish = map_finish(
+            self._reason, has_calls=assembly.has_calls
+        )
+        assembly.usage = merge_usage([c for c in (self._start, self._end) if c is not None])
+        return assembly.message()
+
+    def _take_whole(self, body: bytes, deltas: list[Delta]) -> None:
+        """Some servers answer in one piece whatever they were asked for."""
+        if not body.strip():
+            return
+        if not body.lstrip().startswith(b"{"):
+            raise bad_reply_from(body)
+        self._whole = decode_reply(body)
+        for part in self._whole.parts:
+            if isinstance(part, Text):
+                deltas.append(Delta("text", part.text))
+            elif isinstance(part, Thought) and part.text:
+                deltas.append(Delta("thought", part.text))
+            elif isinstance(part, ToolCall):
+                deltas.append(Delta("call", part.arguments, part.name))
+
+    def _take_all(self, events: Sequence[bytes]) -> list[Delta]:
+        self._has_events = self._has_events or bool(events)
+        deltas: list[Delta] = []
+        for event in events:
+            self._take(event, deltas)
+        return deltas
+
+    def _take(self, data: bytes, deltas: list[Delta]) -> None:
+        try:
+            event = _decode(data)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            careful = _read_carefully(data)
+            if careful is None:
+                return
+            event = careful
+        kind, piece = event.type, event.delta
+        if kind == "content_block_delta" and piece is not None:
+            if piece.type == "text_delta":
+                if piece.text:
+                    if self._signature:
+                        self._sign()
+                    self._assembly.text(piece.text)
+                    deltas.append(Delta("text", piece.text))
+            else:
+                self._add(event.index, piece, deltas)
+        else:
+            self._change(event, deltas)
+
+    def _add(self, index: int, piece: _BlockDelta, deltas: list[Delta]) -> None:
+        if piece.type == "thinking_delta":
+            if piece.thinking:
+                self._assembly.thought(piece.thinking)
+                deltas.append(Delta("thought", piece.thinking))
+        elif piece.type == "signature_delta":
+            self._signature.append(piece.signature or "")
+        elif piece.type == "input_json_delta" and piece.partial_json:
+            if index in self._held:
+                self._held[index].pieces.append(piece.partial_json)
+                return
+            call = self._calls.get(index)
+            if call is None:
+                raise BadReply(f"a stream with pieces of a call that never began (block {index})")
+            self._inputs.pop(index, None)
+            call.pieces.append(piece.partial_json)
+            deltas.append(Delta("call", piece.partial_json))
+
+    def _change(self, event: _AnthropicEvent, deltas: list[Delta]) -> None:
+        """Anything but a piece of a block."""
+        kind = event.type
+        if event.error is not None or kind == "error":
+            raise error_from(event.error or AnthropicError())
+        if kind == "content_block_start":
+            try:
+                self._begin(event.index, decode_block(bytes(event.content_block)), deltas)
+            except BadInput as error:
+                raise BadReply(f"a stream with a block that cannot be read: {error}") from error
+        elif kind == "content_block_stop":
+            self._stop(event.index, deltas)
+        elif kind == "message_start" and event.message is not None:
+            self._assembly.model = event.message.model or self._assembly.model
+            self._start = event.message.usage or self._start
+        elif kind == "message_delta":
+            self._end = event.usage or self._end
+            if event.delta is not None:
+                self._reason = event.delta.stop_reason or self._reason
+
+    def _begin(self, index: int, block: ContentBlock | Unknown, deltas: list[Delta]) -> None:
+        self._sign()
+        self._assembly.end_part()
+        if isinstance(block, Unknown):
+            self._stop(index, deltas)
+            self._held[index] = _UnknownBlock(parse_object(block.data) or {})
+        elif block.type == "tool_use":
+            self._begin_call(index, block, deltas)
+        elif block.type == "text":
+            if block.text:
+                self._assembly.text(block.text)
+                deltas.append(Delta("text", block.text))
+        elif block.type == "thinking":
+            if block.thinking:
+                self._assembly.thought(block.thinking)
+                deltas.append(Delta("thought", block.thinking))
+            if block.signature:
+                self._signature.append(block.signature)
+        else:
+            self._assembly.add(decode_part(block, self._ids))
+
+    def _begin_call(self, index: int, block: ContentBlock, deltas: list[Delta]) -> None:
+        self._stop(index, deltas)
+        given_id = self._ids.take(block.id or "")
+        call = self._assembly.call(given_id)
+        call.id, call.name = given_id, block.name or ""
+        self._calls[index] = call
+        given = raw_text(block.input)
+        if given not in ("", "{}", "null"):
+            self._inputs[index] = given
+        deltas.append(Delta("call", "", call.name))
+
+    def _stop(self, index: int, deltas: list[Delta]) -> None:
+        """The end of a block: what was held back until it was sure that nothing follows."""
+        self._sign()
+        self._assembly.end_part()
+        held, given = self._held.pop(index, None), self._inputs.pop(index, None)
+        if held is not None:
+            self._assembly.add(held.part())
+        call = self._calls.pop(index, None)
+        if given is not None and call is not None:
+            call.pieces.append(given)
+            deltas.append(Delta("call", given))
+        if call is not None:
+            call.pieces = [unwrap_arguments("".join(call.pieces))]
+
+    def _sign(self) -> None:
+        if self._signature:
+            # joined first: a signature in many pieces would cost the square of its length
+            self._assembly.sign("".join(self._signature))
+            self._signature = []
+
+
+def _read_carefully(data: bytes) -> _AnthropicEvent | None:
+    """None for what may be passed over."""
+    if data.strip() in (b"", b"[DONE]"):
+        return None
+    try:
+        return decode_json(data, _decoder)
+    except BadInput as error:
+        try:
+            passed_over = decode_json(data, _tag_decoder).type not in _KNOWN
+        except BadInput:
+            passed_over = False
+        if passed_over:
+            return None
+        raise explain_unreadable(data, error) from error

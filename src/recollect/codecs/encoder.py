@@ -1,0 +1,171 @@
+"""From what a view shows to the bytes of a request, at the cost of what is new.
+
+An `Encoder` belongs to one session and one wire. It remembers what it wrote: the next request of a
+session that has grown writes only the new messages, whatever its length, and everything before them
+is the same bytes (a provider's prompt cache lives on that). When something earlier is shown
+otherwise, it begins again. What it gives is what encoding everything at once would give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+import msgspec
+
+from recollect.codecs.call_pairing import Fix
+from recollect.codecs.repair import IncrementalRepair
+from recollect.codecs.wire_protocol import EncodedMessage, RequestFrame, RequestOptions, Wire
+from recollect.entries import Message
+from recollect.view.view import View
+
+_BLOCK = 65_536  # bytes; messages that are settled are joined once they are as many
+# A request is handed on as its frame and a few blocks of this size: each costs whoever sends it a
+# turn of its event loop, which is more than copying a small one is.
+_PAGE = 1_048_576
+
+
+class EncodedRequest:
+    """A request: its body in pieces, and what was done to what was to be sent."""
+
+    __slots__ = ("_count", "_fixes", "_more", "chunks")
+
+    def __init__(
+        self, chunks: tuple[bytes, ...], fixes: list[Fix], count: int, more: tuple[Fix, ...]
+    ) -> None:
+        self.chunks = chunks
+        self._fixes, self._count, self._more = fixes, count, more
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(self.chunks)
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.chunks))
+
+    def pages(self) -> Iterator[bytes]:
+        """The body in few pieces: large ones as they are, small ones joined."""
+        small: list[bytes] = []
+        size = 0
+        for chunk in self.chunks:
+            if size and size + len(chunk) > _PAGE:
+                yield b"".join(small)
+                small, size = [], 0
+            small.append(chunk)
+            size += len(chunk)
+        if size:
+            yield b"".join(small)
+
+    @property
+    def fixes(self) -> tuple[Fix, ...]:
+        """Everything that is not sent as it was said. `message` counts the messages shown for what
+        repair did, and those sent for what the wire cannot carry; -1 is the frame."""
+        return (*islice(self._fixes, self._count), *self._more)
+
+
+def encode(wire: Wire, shown: View | Sequence[Message], prompt: RequestOptions) -> EncodedRequest:
+    """One request, without a memory."""
+    return Encoder(wire).encode(shown, prompt)
+
+
+class Encoder:
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+        self._view: View | None = None
+        self._framed: tuple[RequestOptions, tuple[Message, ...], RequestFrame] | None = None
+        self._begin_again()
+
+    def _begin_again(self) -> None:
+        self._mending = IncrementalRepair(self.wire.shape)
+        self._shown: list[Message] = []  # before repair
+        self._system: list[Message] = []
+        self._pages: list[bytes] = []
+        self._blocks: list[bytes] = []  # that do not make a page yet
+        self._newest: list[bytes] = []  # elements that do not make a block yet
+        self._newest_size = 0
+        self._sent = 0  # settled messages
+        self._fixes: list[Fix] = []
+        self._open: list[tuple[Message, EncodedMessage]] = []
+
+    def encode(self, shown: View | Sequence[Message], prompt: RequestOptions) -> EncodedRequest:
+        self._take(shown)
+        step = self._mending.step(self._shown)
+        self._fixes += step.fixes
+        waiting = [self._written(message) for message in step.settled]
+        for message, written in zip(step.settled, waiting, strict=True):
+            self._settle(message, written)
+        self._open = [(m, self._written(m)) for m in step.open]
+        system = [m for m, _ in self._open if m.role == "system"] if not self._sent else []
+        frame = self._frame(prompt, (*self._system, *system))
+        tail = [w for m, w in self._open[len(system) :] if w.data]
+        more = (*step.open_fixes, *frame.fixes)
+        for number, (_, written) in enumerate(self._open[len(system) :], self._sent):
+            more += tuple(_at(number, fix) for fix in written.fixes)
+        return EncodedRequest(self._chunks(frame, tail), self._fixes, len(self._fixes), more)
+
+    def _take(self, shown: View | Sequence[Message]) -> None:
+        """Bring `_shown` up to date; begin again if something settled is shown otherwise now."""
+        earlier = self._view
+        if isinstance(shown, View):
+            self._view = shown
+            new = shown.messages_after(earlier) if earlier is not None else None
+            if new is not None:
+                self._shown += new
+                return
+            shown = shown.messages
+        else:
+            self._view = None
+        same = _shared_length(self._shown, shown)
+        if same < self._mending.taken:
+            self._begin_again()
+            same = 0
+        self._shown[same:] = shown[same:]
+
+    def _written(self, message: Message) -> EncodedMessage:
+        for known, written in self._open:
+            if known is message:
+                return written
+        return self.wire.write(message)
+
+    def _settle(self, message: Message, written: EncodedMessage) -> None:
+        if message.role == "system" and not self._sent:
+            self._system.append(message)
+            return
+        self._fixes += [_at(self._sent, fix) for fix in written.fixes]
+        self._sent += 1
+        if not written.data:
+            return
+        self._newest.append(written.data)
+        self._newest_size += len(written.data)
+        if self._newest_size > _BLOCK:
+            self._blocks.append(self._joined_to_blocks(self._newest))
+            self._newest, self._newest_size = [], 0
+            if sum(map(len, self._blocks)) > _PAGE:
+                self._pages.append(b"".join(self._blocks))
+                self._blocks = []
+
+    def _joined_to_blocks(self, elements: Sequence[bytes]) -> bytes:
+        joined = b",".join(elements)
+        return b"," + joined if (self._blocks or self._pages) and joined else joined
+
+    def _frame(self, prompt: RequestOptions, system: tuple[Message, ...]) -> RequestFrame:
+        if self._framed is None or self._framed[:2] != (prompt, system):
+            self._framed = (prompt, system, self.wire.frame(prompt, system))
+        return self._framed[2]
+
+    def _chunks(self, frame: RequestFrame, tail: list[EncodedMessage]) -> tuple[bytes, ...]:
+        newest = self._joined_to_blocks([*self._newest, *[written.data for written in tail]])
+        comma = b"," if frame.opened and (self._pages or self._blocks or newest) else b""
+        return (frame.before + comma, *self._pages, *self._blocks, newest, frame.after)
+
+
+def _shared_length(one: Sequence[Message], other: Sequence[Message]) -> int:
+    """How many messages they have in common at their beginning, by identity."""
+    pairs = zip(one, other, strict=False)
+    shorter = min(len(one), len(other))
+    return next((i for i, (a, b) in enumerate(pairs) if a is not b), shorter)
+
+
+def _at(message: int, fix: Fix) -> Fix:
+    return msgspec.structs.replace(fix, message=message)

@@ -1,0 +1,212 @@
+"""Gemini's JSON, read piece by piece: parts for requests and replies alike.
+
+Guarantees: what is kept as text (arguments, schemas) is the very text that came. Names of fields
+may be written in camel or in snake case, one object may stand where a list is meant, null is as
+good as absent: the API takes all of that. Fields that nobody here knows are ignored, parts of an
+unknown kind are kept whole. Wrong types raise what msgspec raises; the callers say where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TypeAlias
+
+import msgspec
+
+from recollect.codecs.gemini.encode_message import RAW_ARGUMENTS, decode_base64, encode, is_shallow
+from recollect.entries import (
+    Content,
+    FileRef,
+    InlineData,
+    Part,
+    Text,
+    Thought,
+    ToolCall,
+    ToolResult,
+    Unknown,
+    json_text,
+)
+from recollect.errors import BadInput
+
+JsonFields: TypeAlias = dict[str, msgspec.Raw]
+# What the documentation offers to those who have no signature: it is nobody's.
+STAND_INS = frozenset({"skip_thought_signature_validator", "context_engineering_is_the_way_to_go"})
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
+_SNAKE = re.compile(r"_([a-z0-9])")
+_BESIDE = ("thoughtSignature", "videoMetadata")
+
+_object = msgspec.json.Decoder(JsonFields).decode
+_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_text = msgspec.json.Decoder(str).decode
+_flag = msgspec.json.Decoder(bool).decode
+
+
+def decode_fields(data: bytes | msgspec.Raw) -> JsonFields:
+    """An object's fields in camel case, without those that are null."""
+    found = _object(data)
+    return {
+        _SNAKE.sub(_capital, key) if "_" in key else key: value
+        for key, value in found.items()
+        if bytes(value) != b"null"
+    }
+
+
+def _capital(found: re.Match[str]) -> str:
+    return found[1].upper()
+
+
+def decode_items(data: bytes | msgspec.Raw) -> list[msgspec.Raw]:
+    """A list's items; anything else is a list of one."""
+    return _list(data) if bytes(data).startswith(b"[") else [msgspec.Raw(data)]
+
+
+def get_string(found: JsonFields, key: str) -> str:
+    return _text(found[key]) if key in found else ""
+
+
+def get_flag(found: JsonFields, key: str) -> bool:
+    return key in found and _flag(found[key])
+
+
+def raw_text(data: msgspec.Raw) -> str:
+    """JSON as the text it is. Only strings can hold bytes that are no UTF-8."""
+    return bytes(data).decode("utf-8", "replace")
+
+
+def repair_json_text(data: bytes) -> bytes:
+    """The same JSON without what msgspec refuses and others send: bytes that are no UTF-8, halves
+    of surrogate pairs, NaN. Raises ValueError or RecursionError when it is no JSON."""
+    value = json.loads(data.decode("utf-8", "replace"), parse_constant=lambda _: None)
+    return _HALF_PAIR.sub("\ufffd", json_text(value)).encode()
+
+
+def decode_part(part: JsonFields) -> Part | None:
+    """None for a part in which there is nothing."""
+    if "functionCall" in part:
+        return _call(part)
+    if "functionResponse" in part:
+        return _result(decode_fields(part["functionResponse"]))
+    if "inlineData" in part:
+        return _inline(decode_fields(part["inlineData"]), _beside(part)) or unknown_part(part)
+    if "fileData" in part:
+        found = decode_fields(part["fileData"])
+        mime, uri = get_string(found, "mimeType"), get_string(found, "fileUri")
+        return FileRef(mime=mime, uri=uri, extra=_beside(part))
+    if "text" in part:
+        return _words(part)
+    return unknown_part(part) if part.keys() - {"thought", *_BESIDE} else _bare(part)
+
+
+def unknown_part(part: JsonFields) -> Unknown:
+    value = json.loads(encode(part))
+    if not is_shallow(value):
+        raise BadInput("a part is nested too deeply")
+    # our own kinds are told apart by this field: what bears it would be read as one of them
+    return Unknown(data=json_text({"part": value} if "type" in value else value))
+
+
+def _signature(part: JsonFields) -> str:
+    signature = get_string(part, "thoughtSignature")
+    return "" if signature in STAND_INS else signature
+
+
+def _bare(part: JsonFields) -> Part | None:
+    """Nothing but a signature, as Gemini may send it instead of an empty text."""
+    signature = _signature(part)
+    return Thought(text="", signature=signature) if signature else None
+
+
+def _beside(part: JsonFields) -> str:
+    found = {key: json.loads(bytes(part[key])) for key in _BESIDE if key in part}
+    if not is_shallow(found):
+        raise BadInput("a part's metadata is nested too deeply")
+    return json_text(found) if found else ""
+
+
+def _words(part: JsonFields) -> Part:
+    text, signature = get_string(part, "text"), _signature(part)
+    if get_flag(part, "thought") or (signature and not text):
+        return Thought(text=text, signature=signature)
+    return Text(text=text, extra=_beside(part))
+
+
+def _call(part: JsonFields) -> ToolCall:
+    found = decode_fields(part["functionCall"])
+    arguments = raw_text(found["args"]) if "args" in found else "{}"
+    if RAW_ARGUMENTS in arguments:
+        arguments = _unwrapped(found["args"]) or arguments
+    return ToolCall(
+        id=get_string(found, "id"),
+        name=get_string(found, "name"),
+        arguments=arguments,
+        signature=_signature(part),
+    )
+
+
+def _unwrapped(arguments: msgspec.Raw) -> str:
+    """The text in the wrapper for arguments that are no object; empty if this is not one."""
+    if not bytes(arguments).startswith(b"{"):
+        return ""
+    found = _object(arguments)
+    if found.keys() != {RAW_ARGUMENTS} or not bytes(found[RAW_ARGUMENTS]).startswith(b'"'):
+        return ""
+    return _text(found[RAW_ARGUMENTS])
+
+
+def _result(found: JsonFields) -> ToolResult:
+    response = _object(found["response"]) if "response" in found else {}
+    media = [
+        _inline(inner, "")
+        if (inner := _inside(part)) is not None
+        else unknown_part(decode_fields(part))
+        for part in (decode_items(found["parts"]) if "parts" in found else ())
+    ]
+    blocks: list[Content | None] = [*media]
+    is_error = "error" in response and "output" not in response
+    content: list[Content] = []
+    if len(response) == 1 and ("error" in response or "output" in response):
+        content = _said(response["error" if is_error else "output"], blocks)
+    elif response:
+        content = [Text(text=raw_text(found["response"]))]
+    content += [block for block in blocks if block is not None]
+    name, id_ = get_string(found, "name"), get_string(found, "id")
+    return ToolResult(call_id=id_, name=name, content=tuple(content), is_error=is_error)
+
+
+def _inside(part: msgspec.Raw) -> JsonFields | None:
+    found = decode_fields(part)
+    return decode_fields(found["inlineData"]) if "inlineData" in found else None
+
+
+def _said(value: msgspec.Raw, media: list[Content | None]) -> list[Content]:
+    """The blocks of a result; media that are spoken of are taken out of the list."""
+    data = bytes(value)
+    if data.startswith(b'"'):
+        return [Text(text=_text(value))]
+    if not data.startswith(b"["):
+        return [Text(text=raw_text(value))]
+    content: list[Content] = []
+    for item in _list(value):
+        if bytes(item).startswith(b'"'):
+            content.append(Text(text=_text(item)))
+            continue
+        number = _part_number(item)
+        block = media[number] if 0 <= number < len(media) else None
+        if block is None:  # a list of something else: kept as it is
+            return [Text(text=raw_text(value))]
+        content.append(block)
+        media[number] = None
+    return content
+
+
+def _part_number(item: msgspec.Raw) -> int:
+    found = re.fullmatch(rb'\{\s?"part"\s?:\s?([0-9]{1,6})\s?\}', bytes(item))
+    return int(found[1]) if found else -1
+
+
+def _inline(found: JsonFields, extra: str) -> InlineData | None:
+    data = decode_base64(get_string(found, "data"))
+    if data is None:
+        return None
+    return InlineData(mime=get_string(found, "mimeType"), data=data, extra=extra)

@@ -1,0 +1,191 @@
+"""A Gemini request, read back: for those who stand between a client and a model.
+
+Guarantees: whatever the API's documentation allows is read, and everything else raises `BadInput`
+with the place in it. Calls and responses without an id stay without: `repair` pairs them by name.
+A model's messages are taken for those of the model that is asked, because only it can have made
+the signatures in them. The name of the model is usually in the address, so it may be empty here.
+"""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+
+from recollect.codecs.gemini.decode_parts import (
+    JsonFields,
+    decode_fields,
+    decode_items,
+    decode_part,
+    get_string,
+    raw_text,
+    repair_json_text,
+)
+from recollect.codecs.gemini.encode_message import is_shallow
+from recollect.codecs.gemini.encode_options import BUDGETS, LEVELS
+from recollect.codecs.gemini.openapi_schema import lowercase_types
+from recollect.codecs.provider_errors import make_printable
+from recollect.codecs.wire_protocol import (
+    NO_PARAMETERS,
+    Declaration,
+    DecodedRequest,
+    Effort,
+    Generation,
+    RequestOptions,
+)
+from recollect.entries import MAX_DEPTH, Message, Part, Role, json_text
+from recollect.errors import BadInput
+
+_ROLES: dict[str, Role] = {"": "user", "user": "user", "function": "user", "model": "model"}
+_ROLES["system"] = "system"
+_number = msgspec.json.Decoder(float).decode
+_whole = msgspec.json.Decoder(int, strict=False).decode  # 64 bits travel as a string
+_words = msgspec.json.Decoder(tuple[str, ...]).decode
+
+
+def decode_request(body: bytes, model: str) -> DecodedRequest:
+    try:
+        return _read(body, model)
+    except (msgspec.MsgspecError, UnicodeError):
+        pass  # once more, in spite of what only msgspec refuses
+    except RecursionError:
+        raise _too_deep() from None
+    try:
+        return _read(repair_json_text(body), model)
+    except RecursionError:
+        raise _too_deep() from None
+    except BadInput:
+        raise
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise BadInput(f"not a Gemini request: {make_printable(str(error), 300)}") from None
+
+
+def _too_deep() -> BadInput:
+    return BadInput(f"a request nested deeper than {MAX_DEPTH} levels is refused; flatten it")
+
+
+def _read(body: bytes, model: str) -> DecodedRequest:
+    found = decode_fields(body)
+    prompt = RequestOptions(
+        model=get_string(found, "model").removeprefix("models/"),
+        tools=_tools(found),
+        choice=_choice(found),
+        generation=_generation(found),
+    )
+    messages: list[Message] = []
+    if "systemInstruction" in found:
+        parts = _parts(found["systemInstruction"], "systemInstruction")[1]
+        messages.append(Message(role="system", parts=parts))
+    author = prompt.model or model
+    for index, content in enumerate(decode_items(found["contents"]) if "contents" in found else ()):
+        role, parts = _parts(content, f"contents[{index}]")
+        model_ = author if role == "model" else ""
+        messages.append(Message(role=role, parts=parts, model=model_))
+    return DecodedRequest(prompt, tuple(messages))
+
+
+def _parts(content: msgspec.Raw, where: str) -> tuple[Role, tuple[Part, ...]]:
+    """The role and the parts of a content, which may be only its text."""
+    if bytes(content).startswith(b'"'):
+        said = decode_part({"text": content})
+        return "user", (said,) if said is not None else ()
+    found = _at(where, content)
+    role = _ROLES.get(get_string(found, "role"))
+    if role is None:
+        raise BadInput(
+            f"{where}: the role {get_string(found, 'role')[:40]!r} is neither user nor model"
+        )
+    read = []
+    for index, part in enumerate(decode_items(found["parts"]) if "parts" in found else ()):
+        place = f"{where}.parts[{index}]"
+        try:
+            read.append(decode_part(_at(place, part)))
+        except (msgspec.ValidationError, BadInput) as error:
+            raise BadInput(f"{place}: {make_printable(str(error), 300)}") from None
+    return role, tuple(part for part in read if part is not None)
+
+
+def _at(where: str, data: msgspec.Raw) -> JsonFields:
+    try:
+        return decode_fields(data)
+    except msgspec.ValidationError as error:
+        raise BadInput(f"{where}: {make_printable(str(error), 300)}") from None
+
+
+def _tools(found: JsonFields) -> tuple[Declaration, ...]:
+    tools = [
+        decode_fields(tool) for tool in (decode_items(found["tools"]) if "tools" in found else ())
+    ]
+    return tuple(
+        _tool(decode_fields(declared))
+        for tool in tools
+        if "functionDeclarations" in tool
+        for declared in decode_items(tool["functionDeclarations"])
+    )
+
+
+def _tool(declared: JsonFields) -> Declaration:
+    parameters = NO_PARAMETERS
+    if "parametersJsonSchema" in declared:
+        parameters = raw_text(declared["parametersJsonSchema"])
+    elif "parameters" in declared:
+        parameters = _json_schema(declared["parameters"])
+    return Declaration(
+        name=get_string(declared, "name"),
+        description=get_string(declared, "description"),
+        parameters=parameters,
+    )
+
+
+def _json_schema(schema: msgspec.Raw) -> str:
+    """The schema's own text, unless its types are in capitals."""
+    value = json.loads(raw_text(schema))
+    if not is_shallow(value):
+        raise _too_deep()
+    changed = isinstance(value, dict) and lowercase_types(value)
+    return json_text(value) if changed else raw_text(schema)
+
+
+def _choice(found: JsonFields) -> str:
+    config = decode_fields(found["toolConfig"]) if "toolConfig" in found else {}
+    calling = (
+        decode_fields(config["functionCallingConfig"]) if "functionCallingConfig" in config else {}
+    )
+    mode = get_string(calling, "mode").upper()
+    if mode == "NONE":
+        return "none"
+    if mode != "ANY":
+        return "auto"
+    names = _words(calling["allowedFunctionNames"]) if "allowedFunctionNames" in calling else ()
+    return names[0] if len(names) == 1 else "required"
+
+
+def _generation(found: JsonFields) -> Generation:
+    config = decode_fields(found["generationConfig"]) if "generationConfig" in found else {}
+    schema = ""
+    if "responseJsonSchema" in config:
+        schema = raw_text(config["responseJsonSchema"])
+    elif "responseSchema" in config:
+        schema = _json_schema(config["responseSchema"])
+    return Generation(
+        temperature=_number(config["temperature"]) if "temperature" in config else None,
+        top_p=_number(config["topP"]) if "topP" in config else None,
+        max_output=_whole(config["maxOutputTokens"]) if "maxOutputTokens" in config else None,
+        stop=_words(config["stopSequences"]) if "stopSequences" in config else (),
+        seed=_whole(config["seed"]) if "seed" in config else None,
+        effort=_effort(config),
+        schema=schema,
+    )
+
+
+def _effort(config: JsonFields) -> Effort:
+    """The effort whose budget is the next above the one asked for."""
+    thinking = decode_fields(config["thinkingConfig"]) if "thinkingConfig" in config else {}
+    level = get_string(thinking, "thinkingLevel").upper()
+    for effort, name in LEVELS.items():
+        if level == name:
+            return effort
+    budget = _whole(thinking["thinkingBudget"]) if "thinkingBudget" in thinking else -1
+    if budget < 0:  # -1 leaves it to the model
+        return ""
+    return next((effort for effort, most in BUDGETS.items() if budget <= most), "high")

@@ -1,0 +1,153 @@
+"""What a provider's error means, whichever provider said it.
+
+`provider_error_from` tells four things apart: more tokens than the window, too busy, the key refused, anything
+else. Providers agree neither on a status nor on a code, so their phrases are read as well. What
+they said is kept in their words: at most 500 characters, everything unprintable escaped.
+`bad_reply_from` names what came instead of a reply. Both take any input, and their cost is bounded.
+"""
+
+from __future__ import annotations
+
+import re
+
+from recollect.errors import ApiKeyRefused, BadReply, ContextOverflow, ProviderBusy, ProviderFailed
+from recollect.tokens import find_requested_tokens, find_token_limit
+
+MAX_SAID = 500  # characters of a provider's words in an error
+_READ = 10_000  # characters of them that are looked at
+_BEGINNING = 60  # characters of what is no reply
+_BUSY_STATUS = frozenset({408, 409, 425, 429, 529})
+_BUSY_KINDS = frozenset(
+    {
+        "api_error",
+        "engine_overloaded",
+        "internal",
+        "internal_server_error",
+        "overloaded_error",
+        "rate_limit_error",
+        "rate_limit_exceeded",
+        "resource_exhausted",
+        "server_error",
+        "service_unavailable",
+        "timeout_error",
+        "unavailable",
+        "unavailable_error",  # llama.cpp while it loads its model
+    }
+)
+_KEY_KINDS = frozenset(
+    {
+        "authentication_error",
+        "invalid_api_key",
+        "permission_denied",
+        "permission_error",
+        "unauthenticated",
+    }
+)
+# Anthropic, Groq and Bedrock speak of tokens when they mean tokens in a minute: asked first.
+_RATE_PHRASES = (
+    "rate limit",
+    "rate_limit",
+    "per minute",
+    "per min ",
+    "tokens per day",
+    "too many requests",
+    "please wait before",
+)
+_BUSY_PHRASES = ("overloaded", "try again later", "temporarily unavailable", "at capacity")
+_KEY_PHRASES = (
+    "invalid api key",
+    "invalid x-api-key",
+    "incorrect api key",
+    "api key not valid",
+    "invalid authentication",
+    "no auth credentials",
+)
+_OVERFLOW_PHRASES = (
+    "context_length_exceeded",  # OpenAI's code
+    "context length exceeded",
+    "maximum context length",  # OpenAI, vLLM, OpenRouter, Mistral
+    "max context length",  # Ollama
+    "exceeds the context window",  # OpenAI, in newer models
+    "exceed context limit",  # Anthropic: input length and max_tokens together
+    "prompt is too long",  # Anthropic
+    "prompt too long",
+    "input is too long",  # Bedrock
+    "available context size",  # llama.cpp
+    "exceed_context_size",  # llama.cpp's type
+    "longer than the maximum model length",  # vLLM
+    "maximum prompt length",  # xAI
+    "exceeds max length",  # GLM
+    "range of input length",  # Qwen at Alibaba
+    "greater than the context length",  # LM Studio
+    "context the overflows",  # LM Studio, as it is spelt there
+    "context window exceeds",  # MiniMax
+    "contextwindowexceeded",  # LiteLLM
+    "exceeded model token limit",  # Kimi
+    "reduce the length of the messages",  # Groq
+    "too many tokens",  # Cohere
+)
+# Numbers that are not the window: by how much a prompt is too long (Ollama), what was added up
+# (Anthropic), how much was to be written (vLLM).
+_NOT_THE_WINDOW = r"\bby \d[\d,]{0,15} tokens?\b|\d{1,12} \+ \d{1,12} (?=>)|too large: \d{1,12}"
+
+
+def provider_error_from(said: str, status: int = 0, kind: str = "") -> ProviderFailed:
+    """The error to raise. `kind` is the provider's own type or code of it; 0 is no status.
+
+    The variable that holds the key is not known here: the transport puts it in."""
+    words, kind = said[:_READ].lower(), kind[:200].lower()
+    text = make_printable(said) or make_printable(kind) or "no reason was given"
+    limited = status == 429 or _says(words, _RATE_PHRASES)
+    if not limited and (_overflows(words) or _says(kind, _OVERFLOW_PHRASES)):
+        about = re.sub(_NOT_THE_WINDOW, "", words)
+        limit = find_token_limit(about)
+        return ContextOverflow(
+            text, status, limit, find_requested_tokens(about, limit) if limit is not None else None
+        )
+    if status in (401, 403) or kind in _KEY_KINDS or _says(words, _KEY_PHRASES):
+        return ApiKeyRefused(text, status, "")
+    if (
+        limited
+        or status in _BUSY_STATUS
+        or 500 <= status <= 599
+        or kind in _BUSY_KINDS
+        or _says(words, _BUSY_PHRASES)
+    ):
+        return ProviderBusy(text, status)
+    return ProviderFailed(text, status)
+
+
+def bad_reply_from(beginning: bytes) -> BadReply:
+    """For bytes that are neither events nor a reply's JSON: says what they look like."""
+    text = beginning[:2_000].decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
+    if not text:
+        return BadReply("nothing at all")
+    low = text[:200].lower()
+    if low.startswith(("<!doctype", "<html")) or "<html" in low:
+        return BadReply(f"a web page ({make_printable(text, _BEGINNING)})")
+    if low.startswith("<"):
+        return BadReply(f"XML ({make_printable(text, _BEGINNING)})")
+    if low.startswith(("{", "[")):
+        return BadReply(f"JSON of another kind ({make_printable(text, _BEGINNING)})")
+    return BadReply(f"text ({make_printable(text, _BEGINNING)})")
+
+
+def make_printable(text: str, limit: int = MAX_SAID) -> str:
+    """Foreign text in one line, shortened, with everything unprintable escaped."""
+    cut = text[: limit + 1].strip()
+    if not cut.isprintable():
+        cut = "".join(c if c.isprintable() else _escaped(c) for c in cut)
+    return cut if len(cut) <= limit and len(text) <= limit + 1 else cut[: limit - 1] + "…"
+
+
+def _escaped(character: str) -> str:
+    return " " if character in "\r\n\t" else repr(character)[1:-1]
+
+
+def _says(words: str, phrases: tuple[str, ...]) -> bool:
+    return any(phrase in words for phrase in phrases)
+
+
+def _overflows(words: str) -> bool:
+    # Gemini and Copilot: "token count of N exceeds the limit of M", with words in between
+    return _says(words, _OVERFLOW_PHRASES) or ("token count" in words and "exceeds the" in words)

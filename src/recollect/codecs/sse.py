@@ -1,0 +1,112 @@
+"""Server-sent events: bytes in, the data of complete events out.
+
+Guarantees: any cutting of the bytes gives the same events; the cost is linear in the bytes, however
+small the pieces; what waits for its end is bounded, and so is a whole stream. Only `data` is read:
+the three providers repeat in it what they say in `event`, and `id` and `retry` serve a reconnection
+that no provider offers. Lines that are no part of the protocol are kept aside, for whoever wants to
+know what came instead of events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from recollect.errors import BadReply
+
+MAX_EVENT = 32_000_000  # bytes; a picture in one event is the largest that providers send
+MAX_STREAM = 512_000_000
+MAX_STRAY = 4_000_000  # bytes of lines that are no part of the protocol; more are dropped
+NO_EVENTS: tuple[bytes, ...] = ()
+_NEWLINE, _RETURN = 10, 13
+_BOM = b"\xef\xbb\xbf"
+_FIELDS = (b":", b"event:", b"id:", b"retry:")  # what may stand before the colon, `data` apart
+_NAMES = frozenset({b"data", b"event", b"id", b"retry"})  # a field without a value
+
+
+class SseParser:
+    __slots__ = ("_after_return", "_data", "_line", "_size", "_stray", "_stray_size", "_total")
+
+    def __init__(self) -> None:
+        self._line = bytearray()  # one that has not ended
+        self._data: list[bytes] = []  # lines of an event that has not ended
+        self._size = 0  # bytes in those
+        self._total = 0  # of all that has been divided into lines
+        self._after_return = False  # a newline that comes next belongs to the line before
+        self._stray: list[bytes] = []
+        self._stray_size = 0
+
+    def feed(self, piece: bytes) -> Sequence[bytes]:
+        """The data of every event that ended in this piece."""
+        line = self._line
+        line += piece
+        # numbers, because `b"\n" in piece` costs ten times as much: CPython tries an index first
+        if _NEWLINE in piece or _RETURN in piece or len(line) > MAX_EVENT:
+            return self._take()
+        return NO_EVENTS
+
+    def close(self) -> Sequence[bytes]:
+        """What a server forgot to end with an empty line."""
+        self._line += b"\n\n"
+        return self._take()
+
+    @property
+    def stray(self) -> bytes:
+        """The lines that are no part of the protocol: what came instead of events."""
+        return b"\n".join(self._stray)
+
+    @property
+    def beginning(self) -> bytes:
+        """Of what came instead of events, and of a line that has not ended."""
+        return b"\n".join([*self._stray, self._line])[:2_000]
+
+    def _take(self) -> Sequence[bytes]:
+        """Divide what has come into lines; what follows the last line's end has to wait."""
+        text = bytes(self._line)
+        if not self._total and text.startswith(_BOM):
+            text = text[3:]
+        self._total += len(text)
+        if self._after_return or _RETURN in text:
+            text = self._with_newlines(text)
+        lines = text.split(b"\n")
+        rest = lines.pop()
+        self._line = bytearray(rest)
+        if len(text) > MAX_EVENT or self._total > MAX_STREAM:
+            self._check(lines, rest)
+        found: list[bytes] = []
+        data = self._data
+        for line in lines:
+            if line.startswith(b"data:"):
+                data.append(line[6:] if line.startswith(b"data: ") else line[5:])
+                self._size += len(line)
+                if self._size > MAX_EVENT:
+                    self._refuse("single event", MAX_EVENT)
+            elif line:
+                self._put_aside(line)
+            elif data:
+                found.append(data[0] if len(data) == 1 else b"\n".join(data))
+                data.clear()
+                self._size = 0
+        return found
+
+    def _with_newlines(self, text: bytes) -> bytes:
+        if self._after_return and text.startswith(b"\n"):
+            text = text[1:]
+        self._after_return = text.endswith(b"\r")
+        return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+    def _put_aside(self, line: bytes) -> None:
+        if line.startswith(_FIELDS) or line in _NAMES:
+            return
+        room = MAX_STRAY - self._stray_size
+        self._stray_size += len(line) + 1
+        if room > 0:
+            self._stray.append(line[:room])
+
+    def _check(self, lines: list[bytes], rest: bytes) -> None:
+        if self._total > MAX_STREAM:
+            self._refuse("stream", MAX_STREAM)
+        if len(rest) > MAX_EVENT or any(len(line) > MAX_EVENT for line in lines):
+            self._refuse("single event", MAX_EVENT)
+
+    def _refuse(self, what: str, limit: int) -> None:
+        raise BadReply(f"a {what} of more than {limit:,} bytes")

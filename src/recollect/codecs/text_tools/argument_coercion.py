@@ -1,0 +1,201 @@
+"""Arguments as a declared tool wants them: names, types and paths.
+
+A name is mapped only when the tool's schema has the canonical one, lacks the one that was used and
+the call does not give both. A type is changed only when nothing is lost: "3" to 3, "true" to true,
+JSON in a string to an object or list, one value to a list of it, a number to its text. A relative
+path becomes absolute where a parameter asks for that. Everything else stays as the model said it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from recollect.codecs.text_tools.lenient_json import is_nested_too_deep, parse_strict
+from recollect.codecs.wire_protocol import Declaration
+
+# tool: {canonical: accepted}; the names that Gemini CLI's tools have and models mistake
+ARGUMENT_ALIASES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "write_file": {"file_path": ("absolute_path", "path"), "content": ("file_content",)},
+    "read_file": {"absolute_path": ("path", "file_path", "filename")},
+    "list_directory": {"path": ("absolute_path", "directory_path")},
+    "search_file_content": {"pattern": ("search_pattern", "query")},
+    "glob": {"pattern": ("glob_pattern",)},
+    "replace": {
+        "file_path": ("absolute_path", "path"),
+        "old_string": ("old_content",),
+        "new_string": ("new_content",),
+    },
+    "run_shell_command": {
+        "command": ("shell_command",),
+        "directory": ("working_directory", "cwd"),
+    },
+    "save_memory": {"fact": ("memory", "content", "information")},
+}
+MAX_NUMBER = 100  # characters of a number in a string
+MAX_NESTED = 20
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?")
+_ABSOLUTE = re.compile(r"[/\\~]|[A-Za-z]:[/\\]|[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+def parse_schema(tool: Declaration) -> dict[str, Any]:
+    """The tool's parameters as a JSON Schema; empty when they cannot be read."""
+    if is_nested_too_deep(tool.parameters):
+        return {}
+    value = parse_strict(tool.parameters)
+    return value if isinstance(value, dict) else {}
+
+
+def properties_of(schema: Any) -> dict[str, Any]:
+    found = schema.get("properties") if isinstance(schema, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def types_of(schema: Any) -> tuple[str, ...]:
+    """The types that a schema names, also those of its alternatives."""
+    if not isinstance(schema, dict):
+        return ()
+    kinds = schema.get("type")
+    named = [kinds] if isinstance(kinds, str) else kinds if isinstance(kinds, list) else []
+    found = [kind.lower() for kind in named if isinstance(kind, str)]
+    for key in ("anyOf", "oneOf"):
+        branches = schema.get(key)
+        for branch in branches if isinstance(branches, list) else ():
+            kind = branch.get("type") if isinstance(branch, dict) else None
+            if isinstance(kind, str):
+                found.append(kind.lower())
+    return tuple(dict.fromkeys(found))
+
+
+class DeclaredTools:
+    """The declared tools, and what their arguments must look like."""
+
+    def __init__(self, tools: tuple[Declaration, ...], root: str = "") -> None:
+        self._schemas = {tool.name: parse_schema(tool) for tool in tools}
+        self._root = root
+
+    @property
+    def names(self) -> Mapping[str, object]:
+        return self._schemas
+
+    def fit(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        properties = properties_of(self._schemas[name])
+        fitted: dict[str, Any] = {}
+        for key, value in _renamed(name, arguments, properties).items():
+            schema = properties.get(key)
+            fitted[key] = self._placed(key, coerce(value, schema), schema)
+        return fitted
+
+    def _placed(self, key: str, value: Any, schema: Any) -> Any:
+        if not self._root or not isinstance(value, str) or not value or _ABSOLUTE.match(value):
+            return value
+        if not _wants_absolute(key, schema):
+            return value
+        separator = "\\" if "\\" in self._root and "/" not in self._root else "/"
+        rest = value.removeprefix("./")
+        return self._root.rstrip("/\\") + separator + rest if rest != "." else self._root
+
+
+def _wants_absolute(key: str, schema: Any) -> bool:
+    if key == "absolute_path":
+        return True
+    description = schema.get("description") if isinstance(schema, dict) else None
+    said = description.lower() if isinstance(description, str) else ""
+    if re.search(r"\b(?:relative|not absolute)\b", said):
+        return False
+    return "absolute" in said and ("path" in said or "path" in key.lower())
+
+
+def _renamed(
+    tool: str, arguments: Mapping[str, Any], properties: Mapping[str, Any]
+) -> dict[str, Any]:
+    canonical_of: dict[str, str] = {}
+    for canonical, accepted in ARGUMENT_ALIASES.get(tool, {}).items():
+        if canonical not in properties or canonical in arguments:
+            continue
+        used = [key for key in accepted if key in arguments and key not in properties]
+        if len(used) == 1:
+            canonical_of[used[0]] = canonical
+    return {canonical_of.get(key, key): value for key, value in arguments.items()}
+
+
+def coerce(value: Any, schema: Any, depth: int = 0) -> Any:
+    """The value in a type that the schema allows, if nothing is lost on the way."""
+    kinds = types_of(schema)
+    if depth > MAX_NESTED or not kinds:
+        return value
+    if not any(_is(value, kind) for kind in kinds):
+        value = _changed(value, kinds)
+    if isinstance(value, dict) and "object" in kinds:
+        inner = properties_of(schema)
+        return {key: coerce(item, inner.get(key), depth + 1) for key, item in value.items()}
+    if isinstance(value, list) and "array" in kinds:
+        return [coerce(item, schema.get("items"), depth + 1) for item in value]
+    return value
+
+
+def _is(value: Any, kind: str) -> bool:
+    match kind:
+        case "string":
+            return isinstance(value, str)
+        case "boolean":
+            return isinstance(value, bool)
+        case "integer":
+            return isinstance(value, int) and not isinstance(value, bool)
+        case "number":
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case "object":
+            return isinstance(value, dict)
+        case "array":
+            return isinstance(value, list)
+        case "null":
+            return value is None
+    return True
+
+
+def _changed(value: Any, kinds: tuple[str, ...]) -> Any:
+    for kind in kinds:
+        new = _read(value.strip(), kind) if isinstance(value, str) else _told(value, kind)
+        if new is not None:
+            return new
+    if "array" in kinds and value is not None and not isinstance(value, dict):
+        return [value]
+    return value
+
+
+def _read(text: str, kind: str) -> Any:
+    """A string as another type; None when it is none."""
+    if kind == "boolean" and text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if kind == "integer" and len(text) <= MAX_NUMBER and _INTEGER.fullmatch(text):
+        return int(text)
+    if kind == "number" and len(text) <= MAX_NUMBER and _NUMBER.fullmatch(text):
+        return _number(text)
+    if kind in ("object", "array") and text[:1] in ("{", "[") and not is_nested_too_deep(text):
+        value = parse_strict(text)
+        return value if _is(value, kind) else None
+    return None
+
+
+def _number(text: str) -> int | float | None:
+    value = json.loads(text)
+    assert isinstance(value, int | float)
+    if isinstance(value, int):
+        return value
+    exact = math.isfinite(value) and Decimal(repr(value)) == Decimal(text)
+    return value if exact else None
+
+
+def _told(value: Any, kind: str) -> Any:
+    """A value that is no string as another type; None when something would be lost."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if kind == "string" and is_number:
+        return json.dumps(value)
+    if kind == "integer" and isinstance(value, float) and value.is_integer():
+        return int(value) if abs(value) < 2**53 else None
+    return None

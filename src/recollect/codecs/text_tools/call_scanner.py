@@ -1,0 +1,199 @@
+"""Finds the calls in what a model says, as it says it; everything else is text.
+
+A call is, of a declared tool and outside of what counts as quoted:
+- a fence marked json, tool_call, tool_calls, tool_code or nothing, that begins with an object;
+- `{"tool_call": …}` anywhere, a bare `{"name", "arguments"}` alone on its lines;
+- `<tool_call>…</tool_call>`; `<function=N>…</function>`; `TOOL: name` and then `ARGS: {…}`.
+Quoted, and so text: fences of other languages, inline code that ends on its line, lines that begin
+with `>`, and what stands right behind a quotation mark. Text is given out as soon as it cannot
+belong to a call. Any chunking gives the same result; each character is looked at a bounded number
+of times. An object that never ends goes on, at most, up to where the next call begins on a line.
+"""
+
+from __future__ import annotations
+
+import re
+
+from recollect.codecs.text_tools.argument_coercion import DeclaredTools
+from recollect.codecs.text_tools.call_starts import (
+    BLANKS,
+    CLOSING,
+    MaybeStart,
+    fence_at,
+    object_at,
+    tool_lines_at,
+)
+from recollect.codecs.text_tools.call_states import CallStates
+
+_TOOL_FENCES = frozenset(("", "json", "tool_call", "tool_calls", "tool_code"))
+# A brace and a tag count only with what makes a call behind them, or where the text breaks off.
+_INLINE = re.compile(
+    r"\n|`{1,64}"
+    r"|<(?=tool_call>|function=|[a-z_]{0,9}\Z)"
+    r"|\{(?=[ \t\r\n]{0,64}+(?:[\"'](?:tool_call|name|arguments|parameters)[\"']|\Z"
+    r"|[\"'][a-z_]{0,12}+(?:\Z|[\"']\Z)))"
+)
+_BLANK_LINES = re.compile(r"(?:[ \t\r]{0,40}+\n)++")
+_HOLD = re.compile(r"\n|`{1,64}")
+_QUOTES = frozenset("\"'“‘«‹「『")
+_HEAD = 120
+
+
+class CallScanner(CallStates):
+    def __init__(self, tools: DeclaredTools) -> None:
+        super().__init__(tools, self._line_start)
+        self._span = 0  # backticks that opened inline code, if something closes it on this line
+        self._spans_off = False  # a backtick on this line was a stray one
+        self._head = ""  # how a line of code began
+
+    def _line_start(self) -> bool:
+        self._alone, self._span, self._spans_off = True, 0, False
+        blank = _BLANK_LINES.match(self._buf, self._at)
+        if blank:
+            self._say_to(blank.end())
+        buf, at = self._buf, self._at
+        lead = BLANKS.match(buf, at, at + 40)
+        end = lead.end() if lead else at
+        if self._waits(end) or at == len(buf):
+            return False
+        first = buf[end : end + 1]
+        if first == ">":
+            return self._go(self._quote)
+        if first in ("`", "~"):
+            return self._at_fence(end)
+        if first == "T":
+            start = tool_lines_at(buf, end, self._tools.names, final=self._final)
+            if start is None:
+                return False
+            if start:
+                self._opening, self._at = buf[at:start], start
+                return self._begin_object("lines")
+        return self._go(self._inline)
+
+    def _at_fence(self, end: int) -> bool:
+        buf = self._buf
+        found = fence_at(buf, end, final=self._final)
+        if found is None:
+            return False
+        if not found:
+            return self._go(self._inline)
+        self._fence, language, after = found
+        if language in _TOOL_FENCES:
+            self._opening, self._at = buf[self._at : after], after
+            return self._go(self._in_fence)
+        self._say_to(after)
+        return self._code_from("")
+
+    def _code_from(self, head: str) -> bool:
+        self._head = head
+        return self._go(self._code)
+
+    def _quote(self) -> bool:
+        end = self._buf.find("\n", self._at)
+        self._say_to(end + 1 if end >= 0 else len(self._buf))
+        return self._go(self._line_start) if end >= 0 else False
+
+    def _code(self) -> bool:
+        buf = self._buf
+        while True:
+            end = buf.find("\n", self._at)
+            stop = end if end >= 0 else len(buf)
+            if len(self._head) < _HEAD:
+                self._head += buf[self._at : min(stop, self._at + _HEAD)]
+            if end < 0:
+                self._say_to(stop)
+                return False
+            self._say_to(end + 1)
+            head, self._head = self._head, ""
+            closing = CLOSING.fullmatch(head) if len(head) < _HEAD else None
+            if closing and closing[1].startswith(self._fence):
+                self._fence = ""
+                return self._go(self._line_start)
+
+    def _inline(self) -> bool:
+        buf, at = self._buf, self._at
+        while True:
+            match = _INLINE.search(buf, at)
+            if match is None:
+                self._say_to(len(buf))
+                return False
+            start, end = match.span()
+            first = buf[start]
+            if first == "`":
+                if end - start < 64 and end == len(buf) and not self._final:
+                    self._say_to(start)
+                    return False
+                self._tick(end - start)
+                at = end
+                continue
+            if first == "\n":
+                self._say_to(end)
+                return self._go(self._line_start)
+            self._say_to(start)
+            begun = self._try_candidate(first)
+            if begun is None:
+                return False
+            if begun:
+                return True
+            at = start + 1
+
+    def _tick(self, count: int) -> None:
+        if self._spans_off:
+            return
+        if not self._span:
+            self._span = count
+        elif self._span == count:
+            self._span = 0
+
+    def _try_candidate(self, first: str) -> bool | None:
+        """Whether a call may begin here; None when what follows must be seen first."""
+        buf, at = self._buf, self._at
+        if first == "{":
+            kind: MaybeStart[str] = object_at(buf, at, final=self._final)
+        else:
+            kind = self._tag_at(at)
+        if kind is None:
+            return None
+        if not kind or self._before in _QUOTES or (kind == "bare" and not self._alone):
+            return False
+        if self._span:
+            return self._go(self._hold)
+        if kind == "function":
+            return self._begin_function("")
+        if kind == "tag":
+            self._opening, self._at = "<tool_call>", at + len("<tool_call>")
+            return self._go(self._in_tag)
+        self._opening = ""
+        return self._begin_object("inline")
+
+    def _hold(self) -> bool:
+        """A call in inline code, or behind a stray backtick: the rest of the line tells."""
+        buf = self._buf
+        match = _HOLD.search(buf, self._at)
+        if match is None or (
+            buf[match.start()] == "`"
+            and match.end() == len(buf)
+            and match.end() - match.start() < 64
+            and not self._final
+        ):
+            end = len(buf) if match is None else match.start()
+            self._held.append(buf[self._at : end])
+            self._at = end
+            return self._unhold() if self._final else False
+        start, end = match.span()
+        if buf[start] == "\n":
+            return self._unhold()
+        self._held.append(buf[self._at : end])
+        self._at = end
+        if end - start == self._span:
+            self._span = 0
+            held, self._held = self._held, []
+            self._say("".join(held))
+            return self._go(self._inline)
+        return True
+
+    def _unhold(self) -> bool:
+        self._buf = "".join(self._held) + self._buf[self._at :]
+        self._at, self._held = 0, []
+        self._span, self._spans_off = 0, True
+        return self._go(self._inline)

@@ -1,0 +1,267 @@
+"""Tools over any wire, for models without native tool calls.
+
+`TextToolsWire` tells the model of its tools in the instructions, writes calls and results as text and
+finds the calls in what the model says. A message is written the same way whatever stands around it.
+What could not be read as a call stays text and is noted in the reply's `extra`; `call_problem_feedback` makes of
+it what the model is told. Only replies of the model are searched for calls, never anybody's words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from recollect.codecs.provider_rules import TEXT_RULES, ProviderRules
+from recollect.codecs.text_tools.argument_coercion import DeclaredTools
+from recollect.codecs.text_tools.call_rendering import parse_messages, render_message
+from recollect.codecs.text_tools.call_scanner import CallScanner
+from recollect.codecs.text_tools.lenient_json import parse_strict
+from recollect.codecs.text_tools.tool_instructions import (
+    build_call_schema,
+    detect_choice,
+    write_tool_instructions,
+)
+from recollect.codecs.wire_protocol import (
+    Declaration,
+    DecodedRequest,
+    Decoder,
+    Delta,
+    EncodedMessage,
+    RequestFrame,
+    RequestOptions,
+    Wire,
+)
+from recollect.entries import Message, Part, Text, ToolCall, json_text
+
+PROBLEMS = "tool_call_problems"
+# How models begin a result that they make up: our own head, and what they have seen elsewhere.
+_PRETENCE = re.compile(
+    r"^[ \t]{0,40}(?:\[(?:result of|error from) |\[tool[ _](?:result|output|response)"
+    r"|tool[ _](?:result|output|response)s?[^\n:]{0,60}:"
+    r"|<tool_(?:response|result|output)|<function_(?:response|result)|```tool_(?:output|response)"
+    r"|(?:\*\*)?(?:result|output|observation|response)s?:)",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+class TextToolsWire(msgspec.Struct, frozen=True, kw_only=True):
+    wire: Wire
+    tools: tuple[Declaration, ...]
+    preserve_context: bool = True  # keep what the model says beside its calls
+    root: str = ""  # the folder of relative paths, where a tool wants absolute ones
+
+    @property
+    def name(self) -> str:
+        return self.wire.name
+
+    @property
+    def shape(self) -> ProviderRules:
+        inner = self.wire.shape
+        return replace(
+            TEXT_RULES, provider=inner.provider, model=inner.model, blank_text=inner.blank_text
+        )
+
+    def frame(self, prompt: RequestOptions, system: Sequence[Message]) -> RequestFrame:
+        told = write_tool_instructions(self.tools, prompt.choice) if self.tools else ""
+        inner = self._plain(prompt)
+        if not told:
+            return self.wire.frame(inner, system)
+        if self.shape.provider != "gemini":
+            instructions = Message(role="system", parts=(Text(text=told),))
+            return self.wire.frame(inner, (*system, instructions))
+        frame = self.wire.frame(inner, system)
+        first = self.wire.write(Message(role="user", parts=(Text(text=told),)))
+        before = frame.before + (b"," if frame.opened else b"") + first.data
+        return RequestFrame(before, frame.after, opened=True, fixes=frame.fixes + first.fixes)
+
+    def write(self, message: Message) -> EncodedMessage:
+        said, fixes = render_message(message)
+        written = self.wire.write(said)
+        return EncodedMessage(written.data, fixes + written.fixes)
+
+    def read_request(self, body: bytes) -> DecodedRequest:
+        asked = self.wire.read_request(body)
+        choice, messages = self._without_guidance(asked.messages)
+        prompt = asked.prompt
+        if choice is not None:
+            prompt = replace(prompt, tools=self.tools, choice=choice)
+            schema = prompt.generation.schema
+            if choice not in ("auto", "none") and _same(
+                schema, build_call_schema(self.tools, choice)
+            ):
+                prompt = replace(prompt, generation=replace(prompt.generation, schema=""))
+        return DecodedRequest(prompt, parse_messages(messages))
+
+    def decoder(self) -> Decoder:
+        return _TextToolsDecoder(self, self.wire.decoder())
+
+    def read_reply(self, body: bytes) -> Message:
+        return self.found_in(self.wire.read_reply(body))
+
+    def write_reply(self, reply: Message) -> bytes:
+        return self.wire.write_reply(_as_said(reply))
+
+    def write_stream(self, reply: Message) -> Iterator[bytes]:
+        return self.wire.write_stream(_as_said(reply))
+
+    def found_in(self, reply: Message) -> Message:
+        """The model's reply with the calls in its text as parts of their own."""
+        cut = reply.finish in ("", "length")
+        tools = DeclaredTools(self.tools, self.root)
+        found: list[Part] = []
+        problems: list[str] = []
+        for part in reply.parts:
+            if not isinstance(part, Text):
+                found.append(part)
+                continue
+            scanner = CallScanner(tools)
+            pieces = [*scanner.feed(part.text), *scanner.close(cut=cut)]
+            problems += scanner.problems
+            if len(pieces) == 1 and pieces[0].kind == "text":
+                found.append(part)
+            else:
+                found += _parts(pieces)
+        return self._finished(reply, found, problems)
+
+    def _finished(self, reply: Message, parts: list[Part], problems: list[str]) -> Message:
+        made = [n for n, part in enumerate(parts) if isinstance(part, ToolCall)]
+        finish = reply.finish
+        if made:
+            finish = "calls" if finish in ("stop", "other") else finish
+            parts = [*parts[: made[-1] + 1], *_without_pretence(parts[made[-1] + 1 :])]
+            if not self.preserve_context:
+                parts = [part for part in parts if not isinstance(part, Text)]
+        extra = reply.extra
+        if problems and reply.finish:
+            extra = json_text({**_object(extra), PROBLEMS: problems})
+        return replace(reply, parts=_with_ids(parts), finish=finish, extra=extra)
+
+    def _plain(self, prompt: RequestOptions) -> RequestOptions:
+        """For the inner wire: no tools, and a schema where a call is demanded and can be forced."""
+        generation = prompt.generation
+        chosen = prompt.choice == "required" or any(t.name == prompt.choice for t in self.tools)
+        if self.tools and chosen and self.shape.provider == "openai" and not generation.schema:
+            # llama.cpp, vLLM and others hold the output to it, token by token
+            generation = replace(generation, schema=build_call_schema(self.tools, prompt.choice))
+        return replace(prompt, tools=(), choice="auto", generation=generation)
+
+    def _without_guidance(
+        self, messages: tuple[Message, ...]
+    ) -> tuple[str | None, tuple[Message, ...]]:
+        if not self.tools:
+            return None, messages
+        for number, message in enumerate(messages):
+            for position, part in enumerate(message.parts):
+                choice = detect_choice(part.text, self.tools) if isinstance(part, Text) else None
+                if choice is not None:
+                    rest = message.parts[:position] + message.parts[position + 1 :]
+                    kept = (replace(message, parts=rest),) if rest else ()
+                    return choice, (*messages[:number], *kept, *messages[number + 1 :])
+            if message.role != "system":
+                break
+        return None, messages
+
+
+def call_problem_feedback(message: Message) -> str:
+    """What the model is told of the calls in its reply that could not be read; empty if none."""
+    problems = _object(message.extra).get(PROBLEMS)
+    lines = [p for p in problems if isinstance(p, str)] if isinstance(problems, list) else []
+    if not lines:
+        return ""
+    told = "\n".join(f"- {line}" for line in lines)
+    return (
+        f"Not everything in your last reply that looked like a call was run:\n{told}\n"
+        "Write what is missing again, each call as one fenced block of valid JSON."
+    )
+
+
+class _TextToolsDecoder:
+    """A decoder that finds the calls in what another one reads."""
+
+    def __init__(self, wire: TextToolsWire, inner: Decoder) -> None:
+        self._wire, self._inner = wire, inner
+        self._tools = DeclaredTools(wire.tools, wire.root)
+        self._scanner = CallScanner(self._tools)
+
+    def feed(self, data: bytes) -> Sequence[Delta]:
+        return self._scan(self._inner.feed(data))
+
+    def close(self) -> Sequence[Delta]:
+        deltas = self._scan(self._inner.close())
+        cut = self._inner.message().finish in ("", "length")
+        return [*deltas, *self._scanner.close(cut=cut)]
+
+    def message(self) -> Message:
+        return self._wire.found_in(self._inner.message())
+
+    def _scan(self, deltas: Sequence[Delta]) -> list[Delta]:
+        found: list[Delta] = []
+        for delta in deltas:
+            if delta.kind == "text":
+                found += self._scanner.feed(delta.text)
+            else:
+                found += self._scanner.close()
+                self._scanner = CallScanner(self._tools)
+                found.append(delta)
+        return found
+
+
+def _parts(pieces: Sequence[Delta]) -> Iterator[Part]:
+    """Texts without the blank lines that stood around a call."""
+    for number, piece in enumerate(pieces):
+        if piece.kind == "call":
+            yield ToolCall(id="", name=piece.name, arguments=piece.text)
+            continue
+        text = piece.text
+        if number and pieces[number - 1].kind == "call":
+            text = text.lstrip()
+        if number + 1 < len(pieces) and pieces[number + 1].kind == "call":
+            text = text.rstrip()
+        if text:
+            yield Text(text=text)
+
+
+def _with_ids(parts: Sequence[Part]) -> tuple[Part, ...]:
+    taken = {part.id for part in parts if isinstance(part, ToolCall)}
+    number = 0
+    named: list[Part] = []
+    for part in parts:
+        if isinstance(part, ToolCall) and not part.id:
+            number += 1
+            while f"call-{number}" in taken:
+                number += 1
+            named.append(replace(part, id=f"call-{number}"))
+        else:
+            named.append(part)
+    return tuple(named)
+
+
+def _without_pretence(parts: Sequence[Part]) -> Iterator[Part]:
+    """Up to where the model goes on as if it had the result."""
+    for part in parts:
+        found = _PRETENCE.search(part.text) if isinstance(part, Text) else None
+        if found is None or not isinstance(part, Text):
+            yield part
+            continue
+        text = part.text[: found.start()].rstrip()
+        if text:
+            yield Text(text=text)
+        return
+
+
+def _as_said(reply: Message) -> Message:
+    """As a model without native calls would have answered."""
+    said, _ = render_message(reply)
+    return replace(said, finish="stop") if said.finish == "calls" else said
+
+
+def _object(extra: str) -> dict[str, object]:
+    value = parse_strict(extra) if extra else {}
+    return value if isinstance(value, dict) else {}
+
+
+def _same(one: str, other: str) -> bool:
+    return bool(one) and parse_strict(one) == parse_strict(other)
