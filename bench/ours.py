@@ -234,7 +234,7 @@ async def count(place: Path) -> dict[str, Any]:
 
 async def import_transcripts(place: Path, paths: list[str]) -> dict[str, Any]:
     try:
-        from recollect.transcripts.importing import import_file
+        from recollect.transcripts.session_import import import_file
     except ImportError:
         return {"missing": True}
     async with open_store(place / _FILE) as store:

@@ -66,7 +66,7 @@ def _transcripts(setting: Setting) -> list[Row]:
         setting.notes.append(f"transcripts: {str(failure).splitlines()[-1]}")
         return []
     if "missing" in found:
-        setting.notes.append("transcripts: recollect.transcripts.importing is not there yet")
+        setting.notes.append("transcripts: recollect.transcripts.session_import is not there yet")
         return []
     total = sum(path.stat().st_size for path in files)
     what = f"{len(files)} long transcripts, imported into one store"

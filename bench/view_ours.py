@@ -24,7 +24,7 @@ from recollect.entries import (
     ToolResult,
     json_text,
 )
-from recollect.transcripts.converting import read_foreign
+from recollect.transcripts.format_table import read_transcript
 from recollect.view import tool_uses
 from recollect.view.curation import is_spoken
 from recollect.view.elision_rules import ElisionPlan, ElisionRules, plan_elisions
@@ -171,7 +171,7 @@ async def saving(_: Path, path: str) -> dict[str, Any]:
 
 def _told(file: Path) -> list[Entry]:
     """The path to the leaf as if nothing had ever been compacted."""
-    foreign = read_foreign(file.read_bytes(), file.name)
+    foreign = read_transcript(file.read_bytes(), file.name)
     return [entry for entry in foreign.path if not isinstance(entry.body, Compaction)]
 
 

@@ -183,11 +183,11 @@ def test_a_provider_can_be_changed_in_the_middle(wire: Wire) -> None:
 @pytest.mark.skipif(not os.environ.get("RECOLLECT_TRANSCRIPTS"), reason="no transcripts given")
 @each_wire
 def test_a_real_session_keeps_its_prefix_and_its_bytes(wire: Wire) -> None:
-    from recollect.transcripts.converting import read_foreign
+    from recollect.transcripts.format_table import read_transcript
 
     folder = Path(os.environ["RECOLLECT_TRANSCRIPTS"])
     file = min(folder.rglob("*.jsonl"), key=lambda path: path.stat().st_size)
-    log = read_foreign(file.read_bytes(), file.name).path
+    log = read_transcript(file.read_bytes(), file.name).path
     encoder, view = Encoder(wire), View.fold()
     for n, entry in enumerate(log):
         view = view.append(entry)

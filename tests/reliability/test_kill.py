@@ -188,7 +188,7 @@ def import_trials(directory: Path, trials: int) -> int:
 
 
 def imported_texts(path: Path, file: Path) -> list[str]:
-    importing = pytest.importorskip("recollect.transcripts.importing")
+    importing = pytest.importorskip("recollect.transcripts.session_import")
 
     async def work(store: SqliteStore) -> list[str]:
         done = await importing.import_file(store, file)

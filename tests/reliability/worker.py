@@ -266,7 +266,7 @@ async def opened(path: Path) -> None:
 
 async def import_one(store: SqliteStore, file: str, *rest: str) -> None:
     """Imports a foreign transcript."""
-    from recollect.transcripts.importing import import_file
+    from recollect.transcripts.session_import import import_file
 
     done = await import_file(store, file)
     say("ok", ids=[], session=done.session)

@@ -14,9 +14,9 @@ from recollect.entries import Body, Message, Note, Pin, Text, ToolCall, ToolResu
 from recollect.store.sqlite import open_store
 from recollect.testing import call, model, result, user
 from recollect.transcripts import history_server
-from recollect.transcripts.patches import same
+from recollect.transcripts.json_patch import json_equal
 from tests import strategies
-from tests.transcripts.files import (
+from tests.transcripts.file_builders import (
     bring,
     chain,
     monitored,
@@ -51,7 +51,7 @@ def test_the_seeds_example_comes_in() -> None:
 
 
 def test_the_seeds_example_goes_out_as_it_came(tmp_path: Path) -> None:
-    assert same(through_a_store(tmp_path, SEED, "history-server"), SEED)
+    assert json_equal(through_a_store(tmp_path, SEED, "history-server"), SEED)
 
 
 def test_calls_that_look_alike_get_ids_of_their_own() -> None:
@@ -76,13 +76,15 @@ def test_a_failed_call_is_an_error() -> None:
 def test_any_file_is_written_as_it_was_read(file: Any) -> None:
     foreign = history_server.read(file)
     header = json.loads(foreign.header)["history-server"]["header"]
-    assert same(history_server.write(header, foreign.entries), file)
+    assert json_equal(history_server.write(header, foreign.entries), file)
 
 
 @settings(max_examples=25)
 @given(file=server_files)
 def test_any_file_survives_the_store(tmp_path_factory: Any, file: Any) -> None:
-    assert same(through_a_store(tmp_path_factory.mktemp("server"), file, "history-server"), file)
+    assert json_equal(
+        through_a_store(tmp_path_factory.mktemp("server"), file, "history-server"), file
+    )
 
 
 @given(st.lists(strategies.bodies))
@@ -105,7 +107,7 @@ def test_a_file_that_went_on_here_comes_back_with_what_was_added(file: Any, more
     exported = history_server.write(header, entries)
     back = history_server.read(exported)
     again = json.loads(back.header)["history-server"]["header"]
-    assert same(history_server.write(again, back.entries), exported)
+    assert json_equal(history_server.write(again, back.entries), exported)
     ours = [entry.body for entry in entries]
     assert [type(entry.body) for entry in back.entries] == [type(body) for body in ours]
     assert [m.parts for m in spoken(back.entries)] == [m.parts for m in spoken(entries)]
@@ -144,6 +146,6 @@ def test_what_the_format_has_no_field_for_rides_in_the_metadata(tmp_path: Path) 
             assert isinstance(back[5].body, Pin)
             assert back[5].body.entries == (back[2].id,)
             assert (await store.session(copy.session)).title == "Mine"
-            assert same(await take(store, copy.session, "history-server"), file)
+            assert json_equal(await take(store, copy.session, "history-server"), file)
 
     asyncio.run(work())

@@ -28,8 +28,8 @@ from recollect.store.contract import Project
 from recollect.store.ids import is_id
 from recollect.text import one_line
 from recollect.tools.contract import BROKEN, Outcome, Place, ToolFailed
-from recollect.transcripts.links import NAME as IMPORTED
-from recollect.transcripts.links import PARENT, SUBAGENT
+from recollect.transcripts.subagent_links import NAME as IMPORTED
+from recollect.transcripts.subagent_links import PARENT, SUBAGENT
 from recollect.view.view import View
 
 MOST_ANSWER = 20_000  # characters

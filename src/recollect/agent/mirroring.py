@@ -36,19 +36,22 @@ from recollect.store.contract import SessionInfo, Store
 from recollect.store.ids import derived_id
 from recollect.store.open_file import sync_directory
 from recollect.text import one_line
-from recollect.transcripts import gemini, history_server
-from recollect.transcripts.importing import Target, header_for, to_bytes
-from recollect.transcripts.times import gemini_name, history_server_name, parse_time
+from recollect.transcripts import history_server
+from recollect.transcripts.gemini_cli import session_file
+from recollect.transcripts.session_import import ExportFormat, build_header, encode_json
+from recollect.transcripts.timestamps import gemini_file_name, history_server_file_name, parse_time
 
 AUTOSAVE_SECONDS = 30.0
-PATIENCE = 10.0  # seconds to wait for another process that writes the same session's file
+LOCK_TIMEOUT_SECONDS = (
+    10.0  # seconds to wait for another process that writes the same session's file
+)
 _MOST_WARNINGS, _LONGEST_WARNING = 20, 500
 _CLAIM_SIZE = 512  # bytes, always: one sector is overwritten whole or not at all
 _MOST_NAMES = 1_000
 _NAME = re.compile(r"session[-_][A-Za-z0-9_-]{1,220}\.json")
 
 
-class _State(NamedTuple):
+class _MirroredState(NamedTuple):
     """What a file depends on: the same state gives the same file."""
 
     head: str | None
@@ -62,7 +65,7 @@ class Mirror:
     def __init__(
         self,
         store: Store,
-        format: Target,  # noqa: A002 - the word everybody looks for
+        format: ExportFormat,  # noqa: A002 - the word everybody looks for
         folder: Path | None = None,
         *,
         autosave_seconds: float = AUTOSAVE_SECONDS,
@@ -75,7 +78,9 @@ class Mirror:
         self.autosave_seconds = autosave_seconds
         self.warnings: list[str] = []  # the newest of them; whoever has read them may clear it
         self._untold: list[str] = []
-        self._followed: dict[str, _State | None] = {}  # sessions, and as what they were written
+        self._followed: dict[
+            str, _MirroredState | None
+        ] = {}  # sessions, and as what they were written
         self._running: dict[str, asyncio.Task[Path | None]] = {}
         self._waiting: dict[str, asyncio.Task[Path | None]] = {}
         self._timer: asyncio.Task[None] | None = None
@@ -164,7 +169,7 @@ class Mirror:
         try:
             session = await self.store.session(session_id)
             path = await self.store.path(session.id)
-            work = _Work(self.folder, self.format, session, path, as_of)
+            work = _MirrorJob(self.folder, self.format, session, path, as_of)
             kept = await asyncio.to_thread(_mirror, work)
         except Exception as error:  # noqa: BLE001 - told; a mirror must not end the agent
             why = str(error) or type(error).__name__
@@ -199,51 +204,51 @@ class Mirror:
                 del told[:-_MOST_WARNINGS]
 
 
-def _state(session: SessionInfo) -> _State:
-    return _State(session.head, session.title, session.project)
+def _state(session: SessionInfo) -> _MirroredState:
+    return _MirroredState(session.head, session.title, session.project)
 
 
 # --- in a thread: what the file says -----------------------------------------------------------
 
 
-class _Work(NamedTuple):
+class _MirrorJob(NamedTuple):
     folder: Path
-    format: Target
+    format: ExportFormat
     session: SessionInfo
     path: tuple[Entry, ...]
     as_of: int  # nanoseconds since 1970, before anything was read
 
 
-class _Kept(NamedTuple):
+class _MirrorResult(NamedTuple):
     name: str
     left: str = ""  # the file that was this session's, and is no longer
 
 
-def _mirror(work: _Work) -> _Kept:
-    header = header_for(work.session, work.path, work.format)
+def _mirror(work: _MirrorJob) -> _MirrorResult:
+    header = build_header(work.session, work.path, work.format)
     if work.format == "gemini":
-        value = gemini.write(header, work.path)
+        value = session_file.write(header, work.path)
         names = _names(work, header.get("sessionId"), header.get("startTime"))
     else:
         value = history_server.write(header, work.path)
         names = _names(work, header.get("session_id"), header.get("created_at"))
-    return _keep(work, names, to_bytes(value))
+    return _keep(work, names, encode_json(value))
 
 
-def _names(work: _Work, id_: object, start: object) -> Iterator[str]:
+def _names(work: _MirrorJob, id_: object, start: object) -> Iterator[str]:
     """As the format has it; then with more and more of the id; then with a number."""
     called = id_ if isinstance(id_, str) else work.session.id
     time_ = parse_time(start)
     began = work.session.created if time_ is None else time_
     if work.format == "gemini":
         tried: set[str] = set()
-        name = gemini_name(called, began)
+        name = gemini_file_name(called, began)
         while name not in tried:
             yield name
             tried.add(name)
-            name = gemini_name(called, began, taken=tried.__contains__)
+            name = gemini_file_name(called, began, taken=tried.__contains__)
     else:
-        name = history_server_name(called, began)
+        name = history_server_file_name(called, began)
         yield name
     for number in range(2, _MOST_NAMES):
         yield f"{name.removesuffix('.json')}-{number}.json"
@@ -252,26 +257,26 @@ def _names(work: _Work, id_: object, start: object) -> Iterator[str]:
 # --- in a thread: where it is kept -------------------------------------------------------------
 
 
-class _Print(NamedTuple):
+class _Fingerprint(NamedTuple):
     """What a content is known by."""
 
     size: int
     digest: str
 
 
-_FOREIGN = _Print(-1, "")
+_FOREIGN = _Fingerprint(-1, "")
 
 
-class _Claim(msgspec.Struct, frozen=True):
+class _FileClaim(msgspec.Struct, frozen=True):
     """Which file is a session's. `wrote` is what may stand in it: before and after the newest
     write, because a crash can come between the claim and the file."""
 
     file: str = ""
     as_of: int = 0
-    wrote: tuple[_Print, ...] = ()
+    wrote: tuple[_Fingerprint, ...] = ()
 
 
-def _keep(work: _Work, names: Iterable[str], data: bytes) -> _Kept:
+def _keep(work: _MirrorJob, names: Iterable[str], data: bytes) -> _MirrorResult:
     folder = work.folder
     for missing in reversed([each for each in (folder, *folder.parents) if not each.exists()]):
         missing.mkdir(mode=0o700, exist_ok=True)
@@ -283,28 +288,30 @@ def _keep(work: _Work, names: Iterable[str], data: bytes) -> _Kept:
         there = _print_of(folder / claim.file, claim.wrote) if claim.file else None
         # a claim from the future is one of a clock that was wrong
         if work.as_of < claim.as_of <= time.time_ns() and there == claim.wrote[-1]:
-            return _Kept(claim.file)
-        new = _Print(len(data), _digest(data))
+            return _MirrorResult(claim.file)
+        new = _Fingerprint(len(data), _digest(data))
         if there == new:
             _write_claim(held, msgspec.structs.replace(claim, as_of=work.as_of))
-            return _Kept(claim.file)
+            return _MirrorResult(claim.file)
         try:
             _write_durably(beside, data)
             if there is not None and there in claim.wrote:
-                _write_claim(held, _Claim(claim.file, work.as_of, (there, new)))
+                _write_claim(held, _FileClaim(claim.file, work.as_of, (there, new)))
                 beside.replace(folder / claim.file)
                 name = claim.file
             else:
                 wanted = itertools.chain((claim.file,) if claim.file else (), names)
-                name = _appear(held, beside, (_Claim(each, work.as_of, (new,)) for each in wanted))
+                name = _appear(
+                    held, beside, (_FileClaim(each, work.as_of, (new,)) for each in wanted)
+                )
         finally:
             beside.unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # some filesystems cannot
             sync_directory(folder)
-    return _Kept(name, claim.file if name != claim.file else "")
+    return _MirrorResult(name, claim.file if name != claim.file else "")
 
 
-def _appear(held: int, beside: Path, claims: Iterable[_Claim]) -> str:
+def _appear(held: int, beside: Path, claims: Iterable[_FileClaim]) -> str:
     """Under the first of these names that nothing has."""
     for claim in claims:
         path = beside.with_name(claim.file)
@@ -333,11 +340,13 @@ def _linked(beside: Path, path: Path) -> bool:
 def _locked(path: Path) -> Iterator[int]:
     """The claim's file, for one process at a time; the lock ends with its holder."""
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-    held, until = os.open(path, flags, 0o600), time.monotonic() + PATIENCE
+    held, until = os.open(path, flags, 0o600), time.monotonic() + LOCK_TIMEOUT_SECONDS
     try:
         while not _lock(held):
             if time.monotonic() > until:
-                raise TimeoutError(f"another process has been writing it for {PATIENCE:g} seconds")
+                raise TimeoutError(
+                    f"another process has been writing it for {LOCK_TIMEOUT_SECONDS:g} seconds"
+                )
             time.sleep(0.01)
         yield held
     finally:
@@ -352,22 +361,22 @@ def _lock(held: int) -> bool:
     return True
 
 
-def _read_claim(held: int) -> _Claim:
+def _read_claim(held: int) -> _FileClaim:
     try:
-        claim = msgspec.json.decode(os.pread(held, _CLAIM_SIZE, 0), type=_Claim)
+        claim = msgspec.json.decode(os.pread(held, _CLAIM_SIZE, 0), type=_FileClaim)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return _Claim()  # new, or not one of ours: then no file is
-    return claim if _NAME.fullmatch(claim.file) and claim.wrote else _Claim()
+        return _FileClaim()  # new, or not one of ours: then no file is
+    return claim if _NAME.fullmatch(claim.file) and claim.wrote else _FileClaim()
 
 
-def _write_claim(held: int, claim: _Claim) -> None:
+def _write_claim(held: int, claim: _FileClaim) -> None:
     data = msgspec.json.encode(claim).ljust(_CLAIM_SIZE)
     if len(data) > _CLAIM_SIZE or os.pwrite(held, data, 0) < len(data):
         raise OSError(errno.ENOSPC, "the claim on a mirror's file was not written")
     os.fsync(held)
 
 
-def _print_of(path: Path, expected: Iterable[_Print]) -> _Print | None:
+def _print_of(path: Path, expected: Iterable[_Fingerprint]) -> _Fingerprint | None:
     """Of the file that is there, if it is one of those sizes; so nothing endless is read."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -380,7 +389,7 @@ def _print_of(path: Path, expected: Iterable[_Print]) -> _Print | None:
         if not stat.S_ISREG(about.st_mode) or about.st_size not in {e.size for e in expected}:
             return _FOREIGN
         with os.fdopen(handle, "rb", closefd=False) as stream:
-            return _Print(about.st_size, _digest(stream.read(about.st_size)))
+            return _Fingerprint(about.st_size, _digest(stream.read(about.st_size)))
     finally:
         os.close(handle)
 

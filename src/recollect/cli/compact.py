@@ -168,10 +168,10 @@ def _of_file(path: Path, characters: int, *, bare: bool, as_json: bool) -> int:
     from recollect.errors import CannotImport
     from recollect.snapshot.ledger_builder import build_ledger
     from recollect.snapshot.snapshot_renderer import render_snapshot
-    from recollect.transcripts.converting import read_foreign
-    from recollect.transcripts.reading import read_bytes
+    from recollect.transcripts.format_table import read_transcript
+    from recollect.transcripts.tolerant_json import read_bytes
 
-    foreign = read_foreign(read_bytes(path), path.name)
+    foreign = read_transcript(read_bytes(path), path.name)
     entries = foreign.path
     if not entries:
         raise CannotImport(path.name, "it holds no messages")

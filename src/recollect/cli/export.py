@@ -60,7 +60,7 @@ def export(
     into = target.is_dir() or (output or "").endswith(os.sep)
 
     async def work(store: SqliteStore) -> tuple[str, bytes]:
-        from recollect.transcripts.importing import export_session
+        from recollect.transcripts.session_import import export_session
 
         session = await store.session(prefix)
         taken = (lambda name, mine: _is_another(target / name, mine)) if into else None

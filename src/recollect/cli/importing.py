@@ -12,9 +12,9 @@ from recollect.cli.options import examples, json_option, store_option
 if TYPE_CHECKING:
     from recollect.store.contract import Project
     from recollect.store.sqlite import SqliteStore
-    from recollect.transcripts.importing import Imported
+    from recollect.transcripts.session_import import ImportResult
 
-    Outcome = tuple[Path, Imported | None, str]  # the file, what came of it, or what was wrong
+    Outcome = tuple[Path, ImportResult | None, str]  # the file, what came of it, or what was wrong
 
 SHOWN_REASONS = 5
 SHOWN_WARNINGS = 10
@@ -69,7 +69,7 @@ async def _import(store: SqliteStore, path: Path, project: Project) -> Outcome:
     """One file; a problem with it does not keep the others from being imported."""
     from recollect.cli.terminal import status
     from recollect.errors import RecollectError, StoreError
-    from recollect.transcripts.importing import import_file
+    from recollect.transcripts.session_import import import_file
 
     def progress(done: int, total: int) -> None:
         status(f"{path.name}  {100 * done // max(total, 1)} %")
@@ -95,7 +95,12 @@ def _record(outcome: Outcome) -> dict[str, object]:
 
 
 def _tell(
-    path: Path, imported: Imported | None, problem: str, labels: dict[str, str], *, as_json: bool
+    path: Path,
+    imported: ImportResult | None,
+    problem: str,
+    labels: dict[str, str],
+    *,
+    as_json: bool,
 ) -> None:
     from recollect.cli.terminal import complain, warn
     from recollect.cli.text import harmless, many
@@ -123,7 +128,7 @@ def _tell(
         click.echo(f"  {many(len(imported.subagents), 'subagent')} came along: {what}")
 
 
-def _came(imported: Imported) -> str:
+def _came(imported: ImportResult) -> str:
     from recollect.cli.text import many
 
     what = f"{many(imported.added, 'entry')} added" if imported.added else "nothing new"

@@ -65,7 +65,7 @@ def _written_out(match: re.Match[str]) -> str:
 
 
 class Shown(NamedTuple):
-    """What is left of an output: `left_out` bytes are missing between `head` and `tail`."""
+    """What is left of an output: `cleared_call_ids` bytes are missing between `head` and `tail`."""
 
     head: str
     tail: str

@@ -17,14 +17,14 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from recollect.entries import Body, Entry, Message, Text, ToolCall, ToolResult, json_text
-from recollect.transcripts.dialects import MARK, Loose
-from recollect.transcripts.foreign import Foreign, session_id
-from recollect.transcripts.gemini_parts import arguments_json
-from recollect.transcripts.marks import write_file
-from recollect.transcripts.patches import Json
-from recollect.transcripts.reading import Problem
-from recollect.transcripts.records import Reader, leading
-from recollect.transcripts.times import parse_time, zoneless
+from recollect.transcripts.gemini_cli.content_parts import arguments_object
+from recollect.transcripts.json_patch import Json
+from recollect.transcripts.record_format import MARK_FIELD, ParsedBody
+from recollect.transcripts.record_reader import RecordReader, read_leading_entries
+from recollect.transcripts.record_writer import compose_file
+from recollect.transcripts.timestamps import format_zoneless, parse_time
+from recollect.transcripts.tolerant_json import ImportProblem
+from recollect.transcripts.transcript import Transcript, derive_session_id
 
 NAME: Literal["history-server"] = "history-server"
 _ROLES = {"user": "user", "assistant": "model", "system": "system"}
@@ -32,12 +32,12 @@ _FAILED = ("error", "failed", "failure", "timeout", "cancelled")
 _WAITING = "pending"
 
 
-class HistoryServer:
+class HistoryServerRecordFormat:
     """The dialect of `records`."""
 
     name = NAME
 
-    def read(self, record: Json, key: str) -> list[Loose]:
+    def read(self, record: Json, key: str) -> list[ParsedBody]:
         time, content = parse_time(record.get("timestamp")), record.get("content")
         role: Any = _ROLES.get(str(record.get("role")), "user")
         parts: list[Text | ToolCall] = []
@@ -49,12 +49,12 @@ class HistoryServer:
             parts.append(call)
             if result := _result(each, call):
                 results.append(result)
-        message = Loose(Message(role=role, parts=tuple(parts)), time)
+        message = ParsedBody(Message(role=role, parts=tuple(parts)), time)
         if not results:
             return [message]
         times = [result.time for result in results if result.time is not None]
         answer = Message(role="user", parts=tuple(results))
-        return [message, Loose(answer, max(times) if times else None)]
+        return [message, ParsedBody(answer, max(times) if times else None)]
 
     def write(self, run: Sequence[Entry], name: str) -> Json:  # noqa: ARG002 - no field for it
         message = run[0].body
@@ -72,7 +72,7 @@ class HistoryServer:
         return {
             "role": role,
             "content": "\n".join(texts),
-            "timestamp": zoneless(run[0].time),
+            "timestamp": format_zoneless(run[0].time),
             "tool_calls": [_write_call(c, results.get(c.id), run[0].time) for c in calls],
             "metadata": {},
         }
@@ -85,16 +85,16 @@ class HistoryServer:
 
     def mark_of(self, record: Json) -> object:
         metadata = record.get("metadata")
-        return metadata.get(MARK) if isinstance(metadata, dict) else None
+        return metadata.get(MARK_FIELD) if isinstance(metadata, dict) else None
 
     def with_mark(self, record: Json, mark: object) -> Json:
         metadata = record.get("metadata")
         plain = metadata if isinstance(metadata, dict) else {}
-        plain = {key: item for key, item in plain.items() if key != MARK}
-        return record | {"metadata": plain if mark is None else plain | {MARK: mark}}
+        plain = {key: item for key, item in plain.items() if key != MARK_FIELD}
+        return record | {"metadata": plain if mark is None else plain | {MARK_FIELD: mark}}
 
 
-DIALECT = HistoryServer()
+RECORD_FORMAT = HistoryServerRecordFormat()
 
 
 def _objects(value: object) -> list[Json]:
@@ -132,37 +132,37 @@ def _seconds(value: object) -> float | None:
 
 
 def _write_call(call: ToolCall, answer: tuple[ToolResult, int] | None, time: int) -> Json:
-    written: Json = {"tool_name": call.name, "arguments": arguments_json(call.arguments)}
+    written: Json = {"tool_name": call.name, "arguments": arguments_object(call.arguments)}
     if answer is None:
         waiting: Json = {"result": "", "status": _WAITING, "duration": 0.0}
-        return written | waiting | {"timestamp": zoneless(time)}
+        return written | waiting | {"timestamp": format_zoneless(time)}
     result, answered = answer
     return written | {
         "result": "\n".join(part.text for part in result.content if isinstance(part, Text)),
         "status": result.status or ("error" if result.is_error else "success"),
         "duration": _seconds(result.duration) or 0.0,
-        "timestamp": zoneless(answered if result.time is None else result.time),
+        "timestamp": format_zoneless(answered if result.time is None else result.time),
     }
 
 
-def read(value: Json) -> Foreign:
+def read(value: Json) -> Transcript:
     given = value.get("messages")
     messages: list[object] = given if isinstance(given, list) else []
     header = {key: item for key, item in value.items() if key != "messages"}
     records = [record for record in messages if isinstance(record, dict)]
-    session = session_id(NAME, value.get("session_id"), records[0] if records else header)
+    session = derive_session_id(NAME, value.get("session_id"), records[0] if records else header)
     start = parse_time(value.get("created_at")) or 0
-    reader = Reader(DIALECT, session, frozenset())
-    header, entries = leading(reader, header, start)
+    reader = RecordReader(RECORD_FORMAT, session, frozenset())
+    header, entries = read_leading_entries(reader, header, start)
     for record in records:
         entries += reader.read(record, entries[-1] if entries else None, start)
     problems = (
-        Problem(1, f"message {position} is a {type(record).__name__}, not an object")
+        ImportProblem(1, f"message {position} is a {type(record).__name__}, not an object")
         for position, record in enumerate(messages, 1)
         if not isinstance(record, dict)
     )
-    mark = header.get(MARK)
-    return Foreign(
+    mark = header.get(MARK_FIELD)
+    return Transcript(
         format=NAME,
         session=session,
         created=start,
@@ -176,4 +176,4 @@ def read(value: Json) -> Foreign:
 
 def write(header: Json, entries: Sequence[Entry]) -> Json:
     """The file's value, from a header and the entries of a path."""
-    return write_file(DIALECT, header, entries)
+    return compose_file(RECORD_FORMAT, header, entries)

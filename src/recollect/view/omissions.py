@@ -1,6 +1,6 @@
 """What a view shows and what it leaves out, in numbers that add up.
 
-`count_by_category` shares out every token of a view. `left_out` names each thing that is not shown: by
+`count_by_category` shares out every token of a view. `cleared_call_ids` names each thing that is not shown: by
 which rule, how many tokens it would add, since when, and the handle that brings it back. Without a
 compaction, what is shown and what is left out are together exactly what was said. `compare_views`
 tells two views apart; its tokens are exactly the difference of theirs.
@@ -74,7 +74,9 @@ def _part_category(part: Part) -> TokenCategory:
 
 
 class Omission(msgspec.Struct, frozen=True):
-    rule: str  # the elision's, or `compaction`, or `invalid` for a reply that no provider takes
+    rule: (
+        str  # the elision's, or `build_compaction`, or `invalid` for a reply that no provider takes
+    )
     entry: str  # the message; of a compaction, its own entry
     tokens: int  # that bringing it back would add
     since: int
@@ -140,7 +142,7 @@ def items_replaced(before: View, now: View) -> tuple[ViewItem, ...]:
 
 class RemovedItem(NamedTuple):
     item: ViewItem
-    why: str  # a rule, `compaction`, `invalid`, `undone`, or `elsewhere`: not on this path
+    why: str  # a rule, `build_compaction`, `invalid`, `undone`, or `elsewhere`: not on this path
 
 
 class ChangedItem(NamedTuple):

@@ -1,0 +1,71 @@
+"""Claude Code's content blocks as our parts. A block we do not know is kept whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from recollect.entries import (
+    Content,
+    FileRef,
+    InlineData,
+    Part,
+    Text,
+    Thought,
+    ToolCall,
+    ToolResult,
+    Unknown,
+    json_text,
+)
+from recollect.transcripts.json_patch import Json
+from recollect.transcripts.json_values import decode_base64, string_or_empty
+
+_STRANGE = "claude-code"  # the type under which a block that we do not know is kept
+
+
+def content_blocks(content: object) -> list[Json]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    if not isinstance(content, list):
+        return []
+    texts = ({"type": "text", "text": item} if isinstance(item, str) else item for item in content)
+    return [block for block in texts if isinstance(block, dict)]
+
+
+def joined_text(content: object) -> str:
+    texts = (block.get("text") for block in content_blocks(content) if block.get("type") == "text")
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def parse_parts(content: object, names: Mapping[str, str]) -> list[Part]:
+    """`names` gives the tool of each call, which a result does not repeat."""
+    return [_part(block, names) for block in content_blocks(content)]
+
+
+def _part(block: Json, names: Mapping[str, str]) -> Part:
+    kind = block.get("type")
+    if kind == "thinking" and isinstance(text := block.get("thinking"), str):
+        return Thought(text=text, signature=string_or_empty(block.get("signature")))
+    if kind == "tool_use" and isinstance(id_ := block.get("id"), str):
+        arguments = json_text(block.get("input", {}))
+        return ToolCall(id=id_, name=string_or_empty(block.get("name")), arguments=arguments)
+    if kind == "tool_result" and isinstance(id_ := block.get("tool_use_id"), str):
+        return ToolResult(
+            call_id=id_,
+            name=names.get(id_, ""),
+            content=tuple(_content(inner) for inner in content_blocks(block.get("content"))),
+            is_error=block.get("is_error") is True,
+        )
+    return _content(block)
+
+
+def _content(block: Json) -> Content:
+    kind, source = block.get("type"), block.get("source")
+    if kind == "text" and isinstance(text := block.get("text"), str):
+        return Text(text=text)
+    if kind in ("image", "document") and isinstance(source, dict):
+        mime = string_or_empty(source.get("media_type"))
+        if isinstance(url := source.get("url"), str):
+            return FileRef(mime=mime, uri=url)
+        if (data := decode_base64(source.get("data"))) is not None:
+            return InlineData(mime=mime, data=data)
+    return Unknown(data=json_text({"type": _STRANGE, "block": block}))

@@ -1,0 +1,292 @@
+"""Which of Claude Code's records belong together, and what follows what.
+
+Every record with a uuid counts once. Sidechains are left out, unless there is nothing else. A
+parent that is not in the file is replaced by the record before, as is a boundary's missing one; a
+circle is cut open. A boundary that keeps messages comes after the last of them, and what the file
+hangs on that last one from then on comes after the boundary: so what a compaction kept is above
+it. All of it is linear in the number of records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from typing import Literal, NamedTuple, TypeAlias
+
+from recollect.transcripts.claude_code.compact_boundaries import keeps_preceding, preserved_uuids
+from recollect.transcripts.claude_code.content_blocks import content_blocks
+from recollect.transcripts.json_patch import Json
+from recollect.transcripts.tolerant_json import ImportProblem
+
+RecordKind: TypeAlias = Literal["user", "assistant", "boundary", "summary", "microcompact", "other"]
+_SYSTEM: dict[object, RecordKind] = {
+    "compact_boundary": "boundary",
+    "microcompact_boundary": "microcompact",
+}
+TurnKey: TypeAlias = tuple[str, str]
+
+
+class ClaudeRecord(NamedTuple):
+    uuid: str
+    kind: RecordKind
+    value: Json
+    parent: str | None
+
+    @property
+    def message(self) -> Json:
+        message = self.value.get("message")
+        return message if isinstance(message, dict) else {}
+
+    @property
+    def content(self) -> object:
+        return self.message.get("content")
+
+
+class RecordTurn(NamedTuple):
+    """Records that follow each other without a choice; another turn continues after the last."""
+
+    parent: int | None
+    members: list[ClaudeRecord]
+    kept: int | None = None  # of a compaction: the first turn above it that stays visible
+
+
+class TurnSpan(NamedTuple):
+    """Turns numbered so that those below one are the numbers after its own, up to an end."""
+
+    first: int
+    end: int
+
+    def holds(self, other: TurnSpan) -> bool:
+        return self.first < other.first < self.end
+
+
+class RecordTree(NamedTuple):
+    turns: list[RecordTurn]  # in the order of their first records in the file
+    order: list[int]  # parents first
+    spans: list[TurnSpan]
+    leaf: int | None
+
+    def is_above(self, turn: int, other: int) -> bool:
+        return self.spans[turn].holds(self.spans[other])
+
+    def in_order(self) -> Iterator[tuple[int, RecordTurn]]:
+        return ((number, self.turns[number]) for number in self.order)
+
+    def records(self) -> Iterator[ClaudeRecord]:
+        return (record for turn in self.turns for record in turn.members)
+
+
+def build_tree(values: list[tuple[int, Json]]) -> tuple[RecordTree, list[ImportProblem]]:
+    records, problems = _records(values)
+    keys = _keys(records)
+    members: dict[TurnKey, list[ClaudeRecord]] = {}
+    for record in records.values():
+        if (key := keys.get(record.uuid)) is not None:
+            members.setdefault(key, []).append(record)
+    numbers = {key: number for number, key in enumerate(members)}
+    owners = _owners(records, keys)
+    turns = [
+        RecordTurn(_parent(key, group, owners, numbers), group) for key, group in members.items()
+    ]
+    places = _parents_first(turns)
+    turns = [
+        turn
+        if turn.parent is None or places[turn.parent] < places[number]
+        else turn._replace(parent=None)
+        for number, turn in enumerate(turns)
+    ]
+    order = sorted(places, key=places.__getitem__)
+    spans = _spans(turns, order)
+    named = {uuid: numbers[key] for uuid, key in owners.items() if key is not None}
+    kept = _kept(turns, order, spans, named)
+    turns = [turn._replace(kept=kept.get(number)) for number, turn in enumerate(turns)]
+    positions = {uuid: position for position, uuid in enumerate(records)}
+    return RecordTree(turns, order, spans, _leaf(turns, positions)), problems
+
+
+def _records(values: list[tuple[int, Json]]) -> tuple[dict[str, ClaudeRecord], list[ImportProblem]]:
+    """By uuid, in the order of the file, each with a parent that is there."""
+    chained = [value for _, value in values if isinstance(value.get("uuid"), str)]
+    alone = is_subagent(chained)
+    uuids = {value["uuid"] for value in chained if alone or not _aside(value)}
+    records: dict[str, ClaudeRecord] = {}
+    problems = []
+    before: str | None = None
+    moved: dict[str, str] = {}  # from the last message that a boundary kept to the boundary
+    for line, value in values:
+        uuid = value.get("uuid")
+        if not isinstance(uuid, str) or uuid in records:
+            continue
+        if _aside(value) and not alone:
+            continue
+        kind = _kind(value)
+        parent = value.get("parentUuid") or value.get("logicalParentUuid")
+        tail = _last_kept(value, records) if kind == "boundary" else None
+        if tail is not None:
+            parent = tail
+        elif (parent is not None or kind == "boundary") and not (
+            isinstance(parent, str) and parent in uuids
+        ):
+            problems.append(_no_parent(line, parent))
+            parent = before
+        records[uuid] = ClaudeRecord(
+            uuid, kind, value, moved.get(parent, parent) if parent else None
+        )
+        if tail is not None:
+            moved[tail] = uuid
+        before = uuid
+    return records, problems
+
+
+def _no_parent(line: int, parent: object) -> ImportProblem:
+    reason = f"its parent {parent!r:.60} is not in the file; put after the record before it"
+    return ImportProblem(line, reason)
+
+
+def _last_kept(boundary: Json, before: Container[str]) -> str | None:
+    """Only of what the file tells before: a boundary cannot have kept what was yet to come."""
+    return next((uuid for uuid in reversed(preserved_uuids(boundary)) if uuid in before), None)
+
+
+def _aside(value: Json) -> bool:
+    return value.get("isSidechain") is True
+
+
+def is_subagent(values: list[Json]) -> bool:
+    """A file of nothing but a sidechain: there it is the conversation."""
+    chained = [value for value in values if isinstance(value.get("uuid"), str)]
+    return bool(chained) and all(map(_aside, chained))
+
+
+def _kind(value: Json) -> RecordKind:
+    kind, message = value.get("type"), value.get("message")
+    if kind == "system" and isinstance(subtype := value.get("subtype"), str):
+        return _SYSTEM.get(subtype, "other")
+    if not isinstance(message, dict):
+        return "other"
+    if kind == "user":
+        return "summary" if value.get("isCompactSummary") is True else "user"
+    return "assistant" if kind == "assistant" else "other"
+
+
+def _keys(records: dict[str, ClaudeRecord]) -> dict[str, TurnKey]:
+    """The turn that each record belongs to; records that are no part of any turn have none."""
+    keys: dict[str, TurnKey] = {}
+    callers: dict[str, TurnKey] = {}
+    for record in records.values():
+        if record.kind == "assistant":
+            shared = record.message.get("id")
+            key = ("reply", shared) if isinstance(shared, str) else ("record", record.uuid)
+            keys[record.uuid] = key
+            for block in content_blocks(record.content):
+                if block.get("type") == "tool_use" and isinstance(block.get("id"), str):
+                    callers.setdefault(block["id"], key)
+    for record in records.values():
+        if record.kind == "user":
+            called = (block.get("tool_use_id") for block in content_blocks(record.content))
+            known = (callers[id_] for id_ in called if isinstance(id_, str) and id_ in callers)
+            keys[record.uuid] = next(known, ("record", record.uuid))
+        elif record.kind in ("boundary", "summary"):
+            above = records.get(record.parent or "")
+            paired = record.kind == "summary" and above is not None and above.kind == "boundary"
+            keys[record.uuid] = ("record", above.uuid if paired and above else record.uuid)
+        elif record.kind == "microcompact":
+            keys[record.uuid] = ("record", record.uuid)
+    return keys
+
+
+def _owners(
+    records: dict[str, ClaudeRecord], keys: dict[str, TurnKey]
+) -> dict[str, TurnKey | None]:
+    """For each record the turn it is part of, or that it follows as a mere link of the chain."""
+    owners: dict[str, TurnKey | None] = dict(keys)
+    for start in records:
+        walked: list[str] = []
+        at: str | None = start
+        while at is not None and at not in owners:
+            owners[at] = None  # also what a circle of links comes back to
+            walked.append(at)
+            at = records[at].parent
+        if at is not None and (found := owners[at]) is not None:
+            owners.update((uuid, found) for uuid in walked)
+    return owners
+
+
+def _parent(
+    key: TurnKey,
+    members: list[ClaudeRecord],
+    owners: dict[str, TurnKey | None],
+    numbers: dict[TurnKey, int],
+) -> int | None:
+    for member in members:
+        above = owners[member.parent] if member.parent is not None else None
+        if above is not None and above != key:
+            return numbers[above]
+    return None
+
+
+def _parents_first(turns: list[RecordTurn]) -> dict[int, int]:
+    """The place of each turn in an order in which parents come before their children."""
+    places: dict[int, int] = {}
+    for start in range(len(turns)):
+        walked: dict[int, None] = {}
+        at: int | None = start
+        while at is not None and at not in places and at not in walked:
+            walked[at] = None
+            at = turns[at].parent
+        for number in reversed(walked):
+            places[number] = len(places)
+    return places
+
+
+def _spans(turns: list[RecordTurn], order: list[int]) -> list[TurnSpan]:
+    sizes = [1] * len(turns)
+    for number in reversed(order):
+        if (parent := turns[number].parent) is not None:
+            sizes[parent] += sizes[number]
+    spans = [TurnSpan(0, 0)] * len(turns)
+    free: dict[int | None, int] = {None: 0}  # the next number below each turn
+    for number in order:
+        first = free[turns[number].parent]
+        free[turns[number].parent] += sizes[number]
+        free[number] = first + 1
+        spans[number] = TurnSpan(first, first + sizes[number])
+    return spans
+
+
+def _kept(
+    turns: list[RecordTurn], order: list[int], spans: list[TurnSpan], named: dict[str, int]
+) -> dict[int, int]:
+    """For each compaction the first turn above it that it keeps, if it keeps any.
+
+    A turn is kept whole, because a result without its call is refused; and a mere link of the
+    chain stands for the turn that it follows: rather one turn too many than one too few.
+    """
+    kept: dict[int, int] = {}
+    since: dict[int, int] = {}  # the compaction above, or the root: where the live context begins
+    for number in order:
+        parent, members, _ = turns[number]
+        compacts = any(member.kind in ("boundary", "summary") for member in members)
+        since[number] = number if parent is None or compacts else since[parent]
+        if not compacts:
+            continue
+        uuids = [u for m in members if m.kind == "boundary" for u in preserved_uuids(m.value)]
+        above = {named[uuid] for uuid in uuids if uuid in named}
+        found = [turn for turn in above if spans[turn].holds(spans[number])]
+        if found:
+            kept[number] = min(found, key=lambda turn: spans[turn].first)
+        elif parent is not None and any(keeps_preceding(m.value) for m in members):
+            kept[number] = since[parent]
+    return kept
+
+
+def _leaf(turns: list[RecordTurn], positions: dict[str, int]) -> int | None:
+    """The turn at the end of the file that nothing continues; one the user saw, if there is one."""
+    parents = {turn.parent for turn in turns}
+    ends = [number for number in range(len(turns)) if number not in parents]
+
+    def rank(number: int) -> tuple[bool, int]:
+        members = turns[number].members
+        shown = any(member.value.get("isMeta") is not True for member in members)
+        return shown, max(positions[member.uuid] for member in members)
+
+    return max(ends, key=rank, default=None)

@@ -1,0 +1,149 @@
+"""Subagents inside a session's file, as sidechains or overheard in its progress reports."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.transcripts.claude_code import session_reader
+from recollect.transcripts.claude_code.sidechains import extract_sidechains
+from recollect.transcripts.json_patch import Json
+from tests.transcripts.claude_code.subagent_builders import (
+    MAIN,
+    Place,
+    aside,
+    at_a_place,
+    conversation,
+    links,
+    overheard,
+    task,
+    text,
+)
+from tests.transcripts.file_builders import anything, line, result_of, spoken
+
+
+def test_sidechains_in_a_file_become_sessions_by_the_prompt_that_began_them(tmp_path: Path) -> None:
+    """Older files give them no id; two calls with one prompt are told apart by their order."""
+
+    async def work(place: Place) -> None:
+        imported = await place.bring(
+            [
+                line("u1", None, "user", "Go"),
+                line("a1", "u1", "assistant", [task("t1", "look"), task("t2", "look")], id="m"),
+                aside("s1", None, "user", "look"),
+                aside("s2", "s1", "assistant", text("first"), id="s"),
+                aside("z1", "a1", "user", "look"),
+                aside("z2", "z1", "assistant", text("second"), id="z"),
+                line("r1", "a1", "user", [result_of("t1", "1"), result_of("t2", "2")]),
+            ]
+        )
+        first, second = imported.subagents
+        assert await place.texts(imported.session) == ["Go"]
+        assert await place.texts(first.session) == ["look", "first"]
+        assert await place.texts(second.session) == ["look", "second"]
+        assert (first.problems, second.problems) == ((), ())
+        calls = [(await links(place.store, each.session))[0]["call"] for each in (first, second)]
+        assert calls == ["t1", "t2"]
+
+    at_a_place(tmp_path, work)
+
+
+def test_a_main_session_is_the_same_with_and_without_its_subagents() -> None:
+    within = session_reader.read(enumerate([*MAIN[:2], *conversation("x7"), *MAIN[2:]], 1))
+    assert within.entries == session_reader.read(enumerate(MAIN, 1)).entries
+    assert (
+        within.subagents[0].entries == session_reader.read(enumerate(conversation("x7"), 1)).entries
+    )
+
+
+def test_a_conversation_in_progress_reports_is_brought_in(tmp_path: Path) -> None:
+    async def work(place: Place) -> None:
+        reports = overheard("x7", "t1", conversation("x7")[:3])
+        imported = await place.bring([*MAIN[:2], *reports])
+        (agent,) = imported.subagents
+        assert len(spoken(await place.store.path(agent.session))) == 3
+        assert (await links(place.store, agent.session))[0]["call"] == "t1"
+        assert await place.texts(imported.session) == ["Please find out"]
+
+    at_a_place(tmp_path, work)
+
+
+def test_reports_tell_which_call_a_file_of_its_own_answers(tmp_path: Path) -> None:
+    async def work(place: Place) -> None:
+        records = conversation("x7", "in other words")
+        place.add("x7", records)
+        (agent,) = (await place.bring([*MAIN[:2], *overheard("x7", "t1", records[:1])])).subagents
+        assert (await links(place.store, agent.session))[0]["call"] == "t1"
+        assert await place.texts(agent.session) == ["in other words", "x7 is done"]
+
+    at_a_place(tmp_path, work)
+
+
+def test_reports_that_hold_no_message_make_no_session(tmp_path: Path) -> None:
+    async def work(place: Place) -> None:
+        data = {"agentId": "x7", "message": {"uuid": "x", "type": "user"}}
+        imported = await place.bring([*MAIN, line("p1", "a1", "progress", data=data)])
+        assert imported.subagents == ()
+        assert len(await place.store.sessions()) == 1
+
+    at_a_place(tmp_path, work)
+
+
+def test_a_file_of_its_own_wins_over_progress_reports_also_when_it_comes_later(
+    tmp_path: Path,
+) -> None:
+    async def work(place: Place) -> None:
+        records = [*MAIN[:2], *overheard("x7", "t1", conversation("x7")[:3]), *MAIN[2:]]
+        (before,) = (await place.bring(records)).subagents
+        place.add("x7", conversation("x7"))
+        (after,) = (await place.bring(records)).subagents
+        assert after.session == before.session
+        assert await place.texts(after.session) == ["look", "x7 is done"]
+        assert len(spoken(await place.store.path(after.session))) == 4
+
+    at_a_place(tmp_path, work)
+
+
+_names = st.sampled_from(["s1", "s2", "s3", "s4", "gone"])
+_odd = st.builds(
+    lambda uuid, parent, more: {"type": "user", "uuid": uuid, "parentUuid": parent, **more},
+    _names | anything,
+    st.none() | _names | anything,
+    st.fixed_dictionaries(
+        {"isSidechain": st.just(True) | st.booleans() | anything},
+        optional={
+            "agentId": st.sampled_from(["a", "b"]) | anything,
+            "data": st.fixed_dictionaries({"agentId": _names, "message": anything}) | anything,
+            "message": st.just({"role": "user", "content": "hi"}) | anything,
+            "toolUseResult": st.fixed_dictionaries({"agentId": anything}) | anything,
+        },
+    ),
+)
+
+
+@given(st.lists(_odd, max_size=8))
+def test_every_sidechain_record_belongs_to_exactly_one_subagent(records: list[Json]) -> None:
+    main = [line("u1", None, "user", "hi")]
+    found = extract_sidechains(list(enumerate([*main, *records], 1)))
+    lines = [number for each in found for number, _ in each.values]
+    wanted = [
+        number
+        for number, value in enumerate(records, 2)
+        if value.get("isSidechain") is True and isinstance(value["uuid"], str) and value["uuid"]
+    ]
+    assert sorted(lines) == wanted
+    session_reader.read(enumerate([*main, *records], 1))
+
+
+def test_long_and_circular_sidechains_take_no_longer_than_their_number() -> None:
+    chain = [aside(f"s{n}", f"s{n + 1}", "user", "x") for n in range(30_000)]
+    circle = [aside(f"c{n}", f"c{(n + 1) % 5}", "user", "x") for n in range(5)]
+    started = time.process_time()
+    found = extract_sidechains(
+        list(enumerate([line("u1", None, "user", "hi"), *chain, *circle], 1))
+    )
+    assert time.process_time() - started < 2
+    assert [len(each.values) for each in found] == [30_000, 5]
