@@ -30,7 +30,7 @@ from recollect.models.reaching import Body
 from recollect.resuming import resume
 from recollect.settings import Settings
 from recollect.tokens import counter_for
-from recollect.tools.contract import Tool, tool
+from recollect.tools.tool import Tool, tool
 
 MODEL = "gpt-4o"
 SESSION = f"{1:032x}"

@@ -42,7 +42,7 @@ from recollect.store.contract import (
 )
 from recollect.store.sqlite import open_store
 from recollect.tokens import counter_for
-from recollect.tools.contract import (
+from recollect.tools.tool import (
     Tool,
     ToolFailed,
     tool,

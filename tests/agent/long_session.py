@@ -19,8 +19,7 @@ from recollect.entries import Message, Thought, ToolCall
 from recollect.errors import ContextOverflow, ProviderBusy
 from recollect.models.contract import Event, Shown
 from recollect.testing import Line, ScriptedModel, Step, breaks_after, call, fails, says
-from recollect.tools.contract import Outcome, Place, Tool, ToolFailed, tool
-from recollect.tools.offered import (
+from recollect.tools.builtin import (
     glob,
     list_directory,
     read_file,
@@ -28,6 +27,7 @@ from recollect.tools.offered import (
     search_file_content,
     write_file,
 )
+from recollect.tools.tool import Tool, ToolContext, ToolFailed, ToolOutput, tool
 
 Stop: TypeAlias = Literal["", "event", "moment", "close", "tool"]
 FILES = tuple(f"src/part{n}.py" for n in range(6))
@@ -78,17 +78,17 @@ async def work_slowly(milliseconds: int, key: str) -> str:
 
 
 @tool("write")
-async def go_wrong(how: str) -> Outcome | str:
+async def go_wrong(how: str) -> ToolOutput | str:
     """Goes wrong."""
     if how == "told":
         raise ToolFailed("there is nothing here; look elsewhere")
     if how == "bug":
         raise ZeroDivisionError("division by zero")
-    return Outcome(is_error=True)
+    return ToolOutput(is_error=True)
 
 
 @tool("run")
-async def run_program(words: str, place: Place) -> str:
+async def run_program(words: str, place: ToolContext) -> str:
     """Runs `printf`, and nothing else."""
     process = await asyncio.create_subprocess_exec(
         "printf", "%s\n", *words.split(), cwd=place.root, stdout=asyncio.subprocess.PIPE

@@ -9,7 +9,7 @@ from recollect import Message, Store, ToolCall, ToolResult, View, open_store
 from recollect.agent.asking import Conversation
 from recollect.agent.loop import Agent
 from recollect.testing import ScriptedModel, call, model
-from recollect.tools.contract import Tool, tool
+from recollect.tools.tool import Tool, tool
 
 STEPS = 300  # more than the whole story takes
 

@@ -24,7 +24,7 @@ from recollect.resuming import resume
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import ScriptedModel, call, says
 from recollect.tokens import ESTIMATE
-from recollect.tools.contract import Tool
+from recollect.tools.tool import Tool
 from recollect.view.elision_rules import ElisionRules
 from recollect.view.view import View
 

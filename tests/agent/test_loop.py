@@ -27,7 +27,7 @@ from recollect.entries import Compaction, Entry, Message, Text, ToolCall, ToolRe
 from recollect.errors import BadReply, ContextOverflow
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import Line, ScriptedModel, breaks_after, call, fails, says
-from recollect.tools.contract import Place, Tool, ToolFailed, tool
+from recollect.tools.tool import Tool, ToolContext, ToolFailed, tool
 from recollect.view.view import View
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ async def look(what: str) -> str:
 
 
 @tool("write")
-async def change(what: str, place: Place) -> str:
+async def change(what: str, place: ToolContext) -> str:
     """Changes something."""
     running.append(f"+{what}")
     await asyncio.sleep(0.01)

@@ -23,7 +23,7 @@ from recollect.entries import Entry, Message, Text, ToolCall, ToolResult
 from recollect.errors import ContextOverflow
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import Line, ScriptedModel, call, fails, says
-from recollect.tools.contract import Tool, tool
+from recollect.tools.tool import Tool, tool
 from recollect.view.view import View
 
 from .long_session import Played

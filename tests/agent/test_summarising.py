@@ -36,8 +36,8 @@ from recollect.store.ids import now
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import Line, ScriptedModel, breaks_after, call, fails, result, says, user
 from recollect.tokens import ESTIMATE
-from recollect.tools.contract import Place
-from recollect.tools.offered import recall
+from recollect.tools.builtin import recall
+from recollect.tools.tool import ToolContext
 from recollect.view.elision_rules import plan_elisions
 from recollect.view.view import View
 
@@ -106,7 +106,7 @@ def test_a_long_output_is_shown_as_a_summary_and_recall_brings_all_of_it_back(
         assert told.count(STACK) == 1
         assert f"<warning>\n{WARNING}\n</warning>" in told
         assert before - talk.view.tokens == edits[0].items[0].tokens > 20_000
-        place = Place((tmp_path,), talk.session, store, talk.view)
+        place = ToolContext((tmp_path,), talk.session, store, talk.view)
         back = await recall(f'{{"handle":"{entry}","limit":20000}}', place)
         assert OUTPUT[:19_000] in str(back.content[0].text)  # type: ignore[union-attr]
         (kept,) = [e for e in await store.path(talk.session) if e.id == entry]

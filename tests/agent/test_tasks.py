@@ -24,7 +24,7 @@ from recollect.entries import Message, Note, Text, ToolCall, ToolResult, Usage, 
 from recollect.store.contract import Project, SessionInfo
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import Line, ScriptedModel, Turn, call, model, says, user
-from recollect.tools.contract import Place, Tool, tool
+from recollect.tools.tool import Tool, ToolContext, tool
 from recollect.view.view import View
 from tests.strategies import text as any_text
 
@@ -260,7 +260,7 @@ def test_a_task_that_says_nothing_or_too_much_makes_no_session(
 
 def test_without_a_store_there_is_no_sub_agent() -> None:
     (helping,) = [each for each in caller().tools if each.name == "task"]
-    made = asyncio.run(helping(task().arguments, Place((Path("/work"),))))
+    made = asyncio.run(helping(task().arguments, ToolContext((Path("/work"),))))
     assert made.is_error
     assert "nothing is recorded here" in str(made.content)
 
@@ -295,7 +295,7 @@ def test_a_sub_agent_cannot_end_its_own_frame_or_tell_other_numbers(tmp_path: Pa
         ids: list[str] = []
 
         @tool("read")
-        async def whoami(place: Place) -> str:
+        async def whoami(place: ToolContext) -> str:
             """Says which session this is."""
             ids.append(place.session)
             return "known"

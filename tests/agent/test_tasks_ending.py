@@ -26,7 +26,7 @@ from recollect.entries import ToolCall
 from recollect.errors import BadReply
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import Line, ScriptedModel, call, fails, says
-from recollect.tools.contract import ToolBroken, tool
+from recollect.tools.tool import ToolBroken, tool
 from recollect.view.view import View
 from tests.agent.test_tasks import (
     HERE,

@@ -16,7 +16,7 @@ from recollect import Conversation, Hooks, View, open_store
 from recollect.agent.loop import Agent
 from recollect.agent.tracing import tracing
 from recollect.testing import ScriptedModel, call, model
-from recollect.tools.contract import ToolFailed, tool
+from recollect.tools.tool import ToolFailed, tool
 
 
 @tool("read")

@@ -17,9 +17,9 @@ from recollect.entries import json_text
 from recollect.store.contract import SessionInfo
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import model, user
-from recollect.tools.contract import Place
-from recollect.tools.keeping import FileKeeper
-from recollect.tools.offered import write_file
+from recollect.tools.builtin import write_file
+from recollect.tools.file_backups import FileBackups
+from recollect.tools.tool import ToolContext
 from recollect.workspace.project_identity import identify_project
 
 from .running import COMMAND, Cli
@@ -75,8 +75,8 @@ def as_bytes(files: Mapping[str, str]) -> dict[str, bytes]:
 
 async def work_on(store: SqliteStore, session: str, root: Path, files: Mapping[str, str]) -> None:
     """What an agent does when it writes files, with the notes it keeps."""
-    keeper = FileKeeper(store, session, (root,))
-    place = Place((root,), before_change=keeper.before_change)
+    keeper = FileBackups(store, session, (root,))
+    place = ToolContext((root,), before_change=keeper.before_change)
     for name, text in files.items():
         said = json_text({"file_path": name, "content": text})
         assert not (await write_file(said, place)).is_error

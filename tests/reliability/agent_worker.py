@@ -29,7 +29,7 @@ from recollect.models.contract import Event, Model, Shown
 from recollect.resuming import resume
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import ScriptedModel, call, says
-from recollect.tools.contract import Place, Tool, tool
+from recollect.tools.tool import Tool, ToolContext, tool
 from recollect.view.elision_rules import ElisionRules
 from tests.agent.long_session import TOOLS, Script
 from tests.reliability.worker import say
@@ -45,7 +45,7 @@ async def park(stage: str) -> None:
 
 
 @tool("run")
-async def work_slowly(milliseconds: int, key: str, place: Place) -> str:
+async def work_slowly(milliseconds: int, key: str, place: ToolContext) -> str:
     """Works for a while, and leaves a line for each time it does."""
     file = os.open(place.root / "runs", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.write(file, f"{key}\n".encode())

@@ -24,7 +24,7 @@ from recollect.agent.progress import Finished
 from recollect.entries import Entry, Message
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import ScriptedModel, call, says, user
-from recollect.tools.contract import tool
+from recollect.tools.tool import tool
 from recollect.transcripts.session_import import export_session, import_file
 from recollect.view.view import View
 from tests.transcripts.file_builders import asked, gemini_file, spoken, texts

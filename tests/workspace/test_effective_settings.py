@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from recollect.compaction.budget import Budget
 from recollect.errors import BadSettings
+from recollect.permissions.command_rules import judge_line, tighten
+from recollect.permissions.command_rules import parse_rules as command_rules
 from recollect.profiles import find_profile
 from recollect.settings import ContextSettings, HookCommand, Settings, parse
 from recollect.settings.setting_definitions import SETTINGS_SECTIONS, CustomModel
-from recollect.tools.rules import judge, tightened
-from recollect.tools.rules import rules as command_rules
 from recollect.view.elision_rules import ElisionRules
 from recollect.workspace.effective_settings import (
     PROJECT_FOLDER,
@@ -164,11 +164,11 @@ def test_an_ask_rule_of_a_project_stands_apart_and_never_turns_a_no_into_a_quest
     )
     own = found.settings.permissions
     assert (own.ask, found.project_ask) == (("cat *",), ("ls *", "rm *"))
-    both = tightened(
+    both = tighten(
         command_rules(own.deny, own.ask, own.allow, own.mode), command_rules(ask=found.project_ask)
     )
-    assert judge("rm x", both).decision == "deny"
-    assert judge("ls x", both).decision == "ask"
+    assert judge_line("rm x", both).decision == "deny"
+    assert judge_line("ls x", both).decision == "ask"
     [row] = [row for row in list_effective_settings(found) if row.key == "permissions.ask"]
     assert row.value == ["cat *", "ls *", "rm *"]
     assert [at.place for at in row.origins] == [str(place.own), str(place.file)]

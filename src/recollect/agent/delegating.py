@@ -27,7 +27,7 @@ from recollect.errors import RecollectError
 from recollect.store.contract import Project
 from recollect.store.ids import is_id
 from recollect.text import one_line
-from recollect.tools.contract import BROKEN, Outcome, Place, ToolFailed
+from recollect.tools.tool import BROKEN_STATUS, ToolContext, ToolFailed, ToolOutput
 from recollect.transcripts.subagent_links import NAME as IMPORTED
 from recollect.transcripts.subagent_links import PARENT, SUBAGENT
 from recollect.view.view import View
@@ -109,7 +109,7 @@ def _subagent_note(session: str, title: str, call: str) -> Note:
 
 
 async def begun(
-    title: str, place: Place, messages: Sequence[Message], project: Project | None
+    title: str, place: ToolContext, messages: Sequence[Message], project: Project | None
 ) -> Conversation:
     """A session for the sub-agent, linked both ways before anything happens in it."""
     store, above = place.store, place.view
@@ -140,7 +140,7 @@ class _Done(msgspec.Struct, frozen=True):
         return _Done(self.session, said or self.said, self.turns + 1, spent)
 
 
-async def worked(helper: Agent, talk: Conversation, prompt: str, place: Place) -> Outcome:
+async def worked(helper: Agent, talk: Conversation, prompt: str, place: ToolContext) -> ToolOutput:
     """What the sub-agent answered, or why it did not."""
     done, why = _Done(talk.session), ""
     try:
@@ -154,7 +154,7 @@ async def worked(helper: Agent, talk: Conversation, prompt: str, place: Place) -
                     why = event.why
     except RecollectError as error:
         # where the machine is at fault, the caller has to stop as well
-        status = BROKEN if isinstance(error, ToolStopped) else "error"
+        status = BROKEN_STATUS if isinstance(error, ToolStopped) else "error"
         return _failed(done, f"the sub-agent failed: {one_line(str(error), _REASON)}", status)
     if why == "turns":
         return _failed(done, f"the sub-agent did not finish within {helper.max_turns} turns", why)
@@ -162,12 +162,12 @@ async def worked(helper: Agent, talk: Conversation, prompt: str, place: Place) -
         return _failed(done, "the sub-agent repeated itself and was stopped", why)
     if not done.said:
         return _failed(done, "the sub-agent ended without an answer", "empty")
-    return Outcome(content=(Text(text=_told(done, "answered")),))
+    return ToolOutput(content=(Text(text=_told(done, "answered")),))
 
 
-def _failed(done: _Done, why: str, status: str) -> Outcome:
+def _failed(done: _Done, why: str, status: str) -> ToolOutput:
     text = f"Error: {why}; session {done.session} has what it did\n{_told(done, 'ended')}"
-    return Outcome(content=(Text(text=text),), is_error=True, status=status)
+    return ToolOutput(content=(Text(text=text),), is_error=True, status=status)
 
 
 def _told(done: _Done, how: Literal["answered", "ended"]) -> str:

@@ -42,7 +42,7 @@ from recollect.errors import ContextOverflow, RecollectError
 from recollect.loops import Loop, LoopWatch, judge_is_due, warning
 from recollect.models.contract import Model, Retrying
 from recollect.store.ids import now
-from recollect.tools.contract import Tool
+from recollect.tools.tool import Tool
 from recollect.view.elision_rules import ElisionRules, plan_elisions
 from recollect.view.view import View
 

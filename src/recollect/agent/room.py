@@ -23,7 +23,7 @@ from recollect.errors import ContextOverflow
 from recollect.models.contract import Model
 from recollect.store.ids import now
 from recollect.tokens import Counter
-from recollect.tools.contract import Tool
+from recollect.tools.tool import Tool
 from recollect.view.elision_rules import ElisionRules
 from recollect.view.view import View
 

@@ -24,7 +24,7 @@ from recollect.entries import Elide, Elided, Message, Text, ToolResult
 from recollect.errors import RecollectError
 from recollect.text import clean, one_line
 from recollect.tokens import Counter
-from recollect.tools.recalling import looks_back
+from recollect.tools.history_lookup import returns_history
 from recollect.view.view import View
 
 RULE = "summary"
@@ -325,7 +325,9 @@ def _candidates(view: View, tools: Collection[str], limit: int) -> list[_Candida
         found += (
             _Candidate(entry, at, part)
             for at, part in enumerate(message.parts)
-            if isinstance(part, ToolResult) and part.name in tools and not looks_back(part.name)
+            if isinstance(part, ToolResult)
+            and part.name in tools
+            and not returns_history(part.name)
             if sizes[at] > limit
         )
     return found

@@ -16,7 +16,7 @@ import msgspec
 from recollect.agent.loop import Agent
 from recollect.entries import Message
 from recollect.store.contract import Project
-from recollect.tools.contract import Effect, Outcome, Place, Tool, tool
+from recollect.tools.tool import Effect, Tool, ToolContext, ToolOutput, tool
 
 TASK: Final = "task"
 TURNS: Final = 30
@@ -42,7 +42,7 @@ def task_tool(
     helper = msgspec.structs.replace(agent, tools=tools, max_turns=max_turns)
 
     @tool(strongest(tools), TASK)
-    async def task(description: str, prompt: str, place: Place) -> Outcome:
+    async def task(description: str, prompt: str, place: ToolContext) -> ToolOutput:
         """Gives a piece of work to a sub-agent that has the same tools, and returns its last
         answer. It sees nothing of this conversation. For searches and other work whose details
         need not be remembered here.

@@ -21,7 +21,7 @@ from recollect.agent.hooks import Hooks
 from recollect.entries import Body, Message, Note, Text, ToolCall, ToolResult
 from recollect.errors import RecollectError
 from recollect.store.ids import now
-from recollect.tools.contract import BROKEN, Outcome, Place, Tool, ToolFailed
+from recollect.tools.tool import BROKEN_STATUS, Tool, ToolContext, ToolFailed, ToolOutput
 
 UNKNOWN_OUTCOME = "this call was interrupted: its outcome is unknown, and it was not run again"
 # Why a tool may not run, or nothing when it may.
@@ -38,9 +38,9 @@ async def only_reading(tool: Tool, call: ToolCall) -> str:
 
 async def no_deciders(path: Path) -> str:
     """Settings, memory, hooks and start-up files are the person's: no tool changes them."""
-    from recollect.tools.rules import decides_later
+    from recollect.permissions.command_rules import names_config
 
-    named = decides_later(str(path))
+    named = names_config(str(path))
     return f"{path.name} decides what runs later; only the person changes it" if named else ""
 
 
@@ -77,14 +77,14 @@ class Work:
         hooks: Hooks,
         guard: Guard = no_deciders,
     ) -> None:
-        from recollect.tools.keeping import FileKeeper
+        from recollect.tools.file_backups import FileBackups
 
         self.talk = talk
         self._left = list(calls)
         self._tools = {tool.name: tool for tool in tools}
         self._roots, self._permit, self._hooks, self._guard = roots, permit, hooks, guard
         self._appending, self._keeping = asyncio.Lock(), asyncio.Lock()
-        self._keeper = FileKeeper(talk.store, talk.session, roots, self._note)
+        self._keeper = FileBackups(talk.store, talk.session, roots, self._note)
 
     async def events(self) -> AsyncGenerator[Calling | Ran, None]:
         try:
@@ -96,7 +96,7 @@ class Work:
                 for call, result in zip(together, results, strict=True):
                     await self._keep(call, result)
                     yield Ran(call, result)
-                broken = next((each for each in results if each.status == BROKEN), None)
+                broken = next((each for each in results if each.status == BROKEN_STATUS), None)
                 if broken is not None:
                     await self.refuse("it was not run: the machine has to be put right before")
                     raise ToolStopped(broken)
@@ -139,7 +139,7 @@ class Work:
         for call in list(self._left):
             await self._keep(call, _answer(call, _refusal(why)))
 
-    async def _outcome(self, call: ToolCall) -> Outcome:
+    async def _outcome(self, call: ToolCall) -> ToolOutput:
         tool = self._tools.get(call.name)
         if tool is None:
             known = ", ".join(self._tools) or "none"
@@ -161,7 +161,7 @@ class Work:
             return _refusal(refused)
         talk, keep = self.talk, self._before_change
         where = (self._roots, talk.session, talk.store, talk.view)
-        place = Place(*where, before_change=keep, call=call.id, note=self._note)
+        place = ToolContext(*where, before_change=keep, call=call.id, note=self._note)
         try:
             return await tool(call.arguments, place)
         except Exception as error:  # noqa: BLE001 - whatever a tool does wrong, the session goes on
@@ -201,7 +201,7 @@ class Work:
             await self._keep(call, _answer(call, unknown))
 
 
-def _answer(call: ToolCall, outcome: Outcome) -> ToolResult:
+def _answer(call: ToolCall, outcome: ToolOutput) -> ToolResult:
     return ToolResult(
         call_id=call.id,
         name=call.name,
@@ -212,9 +212,9 @@ def _answer(call: ToolCall, outcome: Outcome) -> ToolResult:
     )
 
 
-def _refusal(why: str) -> Outcome:
+def _refusal(why: str) -> ToolOutput:
     return msgspec.structs.replace(_error(why), status="refused")
 
 
-def _error(text: str) -> Outcome:
-    return Outcome(content=(Text(text=f"Error: {text}"),), is_error=True)
+def _error(text: str) -> ToolOutput:
+    return ToolOutput(content=(Text(text=f"Error: {text}"),), is_error=True)

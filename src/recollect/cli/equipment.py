@@ -28,22 +28,22 @@ from recollect.profiles import Profile, find_profile
 from recollect.settings import HookCommand, data_directory
 from recollect.store.contract import Project
 from recollect.toolkinds import parse_arguments
-from recollect.tools.contract import Tool
-from recollect.tools.monitoring import system_monitor
-from recollect.tools.offered import (
+from recollect.tools.builtin import (
     glob,
     list_directory,
-    make_save_memory,
     note,
     read_file,
     recall,
     replace,
+    save_memory_tool,
     search_file_content,
     search_history,
     shell_tools,
     todo,
     write_file,
 )
+from recollect.tools.monitoring import system_monitor
+from recollect.tools.tool import Tool
 from recollect.workspace.effective_settings import EffectiveSettings, budget_for, elision_rules
 from recollect.workspace.initial_context import initial_message, read_environment
 from recollect.workspace.learned_windows import learned_window
@@ -51,8 +51,8 @@ from recollect.workspace.memory_files import MemorySources, read_memory
 from recollect.workspace.trusted_folders import is_trusted
 
 if TYPE_CHECKING:
-    from recollect.tools.rules import Rules
-    from recollect.tools.shell import Commands
+    from recollect.execution.command_runner import CommandRunner
+    from recollect.permissions.command_rules import CommandRules
 
 MEMORY = "AGENTS.md"
 SMALL = 16_384  # tokens of a window that has no room for the tools that are rarely used
@@ -71,9 +71,9 @@ class LateCommands:
 
     def __init__(self, found: EffectiveSettings) -> None:
         self._found = found
-        self._made: Commands | None = None
+        self._made: CommandRunner | None = None
 
-    def __call__(self) -> Commands:
+    def __call__(self) -> CommandRunner:
         if self._made is None:
             self._made = _commands(self._found)
         return self._made
@@ -83,13 +83,17 @@ class LateCommands:
             await self._made.close()
 
 
-def _commands(found: EffectiveSettings) -> Commands:
-    from recollect.tools.sandbox import GUARDED, Guard
-    from recollect.tools.shell import Commands
+def _commands(found: EffectiveSettings) -> CommandRunner:
+    from recollect.execution.command_runner import CommandRunner
+    from recollect.execution.sandbox import GUARDED_NAMES, GuardedName
 
     named = found.settings.agent.memory_files
-    more = tuple(Guard(name, "socket") for name in named if all(name != g.path for g in GUARDED))
-    return Commands(network=found.settings.permissions.network, guarded=(*GUARDED, *more))
+    more = tuple(
+        GuardedName(name, "socket") for name in named if all(name != g.path for g in GUARDED_NAMES)
+    )
+    return CommandRunner(
+        network=found.settings.permissions.network, guarded=(*GUARDED_NAMES, *more)
+    )
 
 
 class Folder(msgspec.Struct, frozen=True):
@@ -158,13 +162,13 @@ def _hook(given: HookCommand, *, of_project: bool = False) -> CommandHook:
     )
 
 
-def tools_for(commands: Callable[[], Commands], *, small: bool = False) -> tuple[Tool, ...]:
+def tools_for(commands: Callable[[], CommandRunner], *, small: bool = False) -> tuple[Tool, ...]:
     """All tools, or those that a small window has room for beside a conversation."""
     files = (read_file, write_file, replace, list_directory, search_file_content)
     first = (*files, *shell_tools(commands), recall)
     if small:
         return first
-    more = (glob, search_history, note, todo, make_save_memory(_save), system_monitor)
+    more = (glob, search_history, note, todo, save_memory_tool(_save), system_monitor)
     return (*first, *more)
 
 
@@ -188,10 +192,10 @@ def permission(found: EffectiveSettings) -> Permit:
         if tool.effect == "read" or tool.name in _FREE:
             return ""
         if tool.name == "run_shell_command":
-            from recollect.tools.rules import judge
+            from recollect.permissions.command_rules import judge_line
 
             root = str(found.root)
-            verdict = judge(_command(call), in_force(), interactive=False, root=root)
+            verdict = judge_line(_command(call), in_force(), interactive=False, root=root)
             if verdict.decision == "allow":
                 return ""
             return f"not allowed: {verdict.reason}; [permissions] in the settings decides"
@@ -205,12 +209,12 @@ def permission(found: EffectiveSettings) -> Permit:
     return permit
 
 
-def _rules(found: EffectiveSettings) -> Rules:
-    from recollect.tools.rules import rules, tightened
+def _rules(found: EffectiveSettings) -> CommandRules:
+    from recollect.permissions.command_rules import parse_rules, tighten
 
     given = found.settings.permissions
-    own = rules(allow=given.allow, ask=given.ask, deny=given.deny, mode=given.mode)
-    return tightened(own, rules(ask=found.project_ask, mode=given.mode))
+    own = parse_rules(allow=given.allow, ask=given.ask, deny=given.deny, mode=given.mode)
+    return tighten(own, parse_rules(ask=found.project_ask, mode=given.mode))
 
 
 def _command(call: ToolCall) -> str:

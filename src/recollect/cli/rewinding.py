@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from recollect.store.contract import SessionInfo
     from recollect.store.sqlite import SqliteStore
-    from recollect.tools.rewinding import Rewound
+    from recollect.tools.file_rewind import RewindResult
 
 FAILED = 1
 
@@ -37,7 +37,7 @@ class Wish(NamedTuple):
 class Done(NamedTuple):
     wish: Wish
     before: SessionInfo
-    rewound: Rewound  # without --files: what it would do to files
+    rewound: RewindResult  # without --files: what it would do to files
     short: str
     target: str  # the entry as it can be given again
     root: Path
@@ -89,7 +89,7 @@ def rewind(ctx: click.Context, /, *, as_json: bool, file: Path | None, **given: 
 
 async def _rewound(store: SqliteStore, wish: Wish) -> Done:
     from recollect.cli.opening import find_entry, short_entry, short_session
-    from recollect.tools.rewinding import rewind_files
+    from recollect.tools.file_rewind import rewind_files
 
     found = await store.session(wish.session)
     to = None if wish.entry == "start" else await find_entry(store, wish.entry, found)
@@ -105,17 +105,17 @@ async def _rewound(store: SqliteStore, wish: Wish) -> Done:
     return Done(wish, found, rewound, await short_session(store, found.id), target, root)
 
 
-async def _seen(store: SqliteStore, found: SessionInfo, to: str | None, root: Path) -> Rewound:
+async def _seen(store: SqliteStore, found: SessionInfo, to: str | None, root: Path) -> RewindResult:
     """What could be done to files. Damage elsewhere in the session is no reason to stay."""
     from recollect.cli.terminal import warn
     from recollect.errors import Damaged
-    from recollect.tools.rewinding import Rewound, rewind_files
+    from recollect.tools.file_rewind import RewindResult, rewind_files
 
     try:
         return await rewind_files(store, found.id, to, (root,), preview=True)
     except Damaged as error:
         warn(f"whether tools changed files since then cannot be told: {error}")
-        return Rewound(found, found.head)
+        return RewindResult(found, found.head)
 
 
 # --- what is shown -----------------------------------------------------------------------------
@@ -137,7 +137,7 @@ def _lines(done: Done) -> Iterator[str]:
         yield f"`{again} --preview` shows which, and changes nothing"
 
 
-def _left_alone(rewound: Rewound) -> str:
+def _left_alone(rewound: RewindResult) -> str:
     count = rewound.done + len(rewound.conflicts)
     if count == 1:
         return "1 file that tools changed since then stays as it is"
@@ -179,9 +179,9 @@ def _file_lines(done: Done) -> Iterator[str]:
 
 def _named(path: str, root: Path) -> str:
     """From the project's folder when it is in there, on one line."""
-    from recollect.tools.walking import quoted
+    from recollect.tools.resolve_path import quote
 
-    return quoted(path.removeprefix(str(root).rstrip(os.sep) + os.sep))
+    return quote(path.removeprefix(str(root).rstrip(os.sep) + os.sep))
 
 
 def _document(done: Done) -> dict[str, Any]:

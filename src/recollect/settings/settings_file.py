@@ -2,7 +2,7 @@
 
 `parse_settings` takes the text, `read` a file of the person's own, which may be a link but must be a
 regular file; neither waits, nor takes long, nor fails in any other way than `BadSettings`, which
-names the line where it can be found. `Given` also knows which keys the file sets, and where.
+names the line where it can be found. `ToolReturn` also knows which keys the file sets, and where.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 How likely a name is needed next grows with how often it was met and falls with its age. A name
 under a file serves twice: whoever needs the name, and whoever needs it in that file. The choice is
 greedy by value per character, and what already stands in the text is worth nothing a second time.
-Deterministic; at most `MOST` candidates are weighed.
+Deterministic; at most `MAX_RECALL` candidates are weighed.
 """
 
 from __future__ import annotations

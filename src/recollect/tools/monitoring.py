@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 
-from recollect.tools.contract import Place, tool
+from recollect.tools.tool import ToolContext, tool
 
 
 @tool("read")
-async def system_monitor(place: Place) -> str:
+async def system_monitor(place: ToolContext) -> str:
     """Tells how busy this machine is: processors, memory, and room on the project's disk. For
     deciding whether heavy work can be started, or why something is slow."""
-    from recollect.tools.measuring import report
+    from recollect.tools.system_monitor import measure_system
 
-    return await asyncio.to_thread(report, place.root)
+    return await asyncio.to_thread(measure_system, place.root)

@@ -30,7 +30,7 @@ class AppendRun(NamedTuple):
 
 
 class ImportPlan(NamedTuple):
-    """Courses: `on` from the head; `follow` the file to another place; `aside`, as a branch, and
+    """Courses: `on` from the head; `follow_output` the file to another place; `aside`, as a branch, and
     the head goes back; `none` when nothing is new on the way to the file's leaf."""
 
     runs: tuple[AppendRun, ...]

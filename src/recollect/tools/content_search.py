@@ -1,0 +1,354 @@
+"""`search_file_content`: lines that fit a regular expression, in the files git would know.
+
+Where ripgrep is installed it says quickly which files are worth a look; what is shown is always
+read by us, through descriptors that were checked. The expression is the model's, so it runs in
+`regex` with a time limit, on pieces of bounded size, and never holds up the event loop. Matches,
+characters and seconds are bounded, and the answer says what it left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import stat
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from recollect.settings import data_directory
+from recollect.tools.directory_listing import DirectoryWalk, parse_pattern
+from recollect.tools.file_reader import decode_text
+from recollect.tools.glob_pattern import GlobPattern
+from recollect.tools.resolve_path import quote, resolve_path
+from recollect.tools.safe_open import (
+    MAX_BYTES,
+    CheckedFile,
+    open_file,
+    open_folder,
+    open_in_folder,
+    read_descriptor,
+)
+from recollect.tools.tool import ToolContext, ToolFailed
+
+if TYPE_CHECKING:
+    import regex
+
+MAX_MATCHES = 200
+MAX_PER_FILE = 50
+MAX_PATTERN = 1_000  # characters
+MAX_LINE = 500  # characters of a line that are shown, around what matched
+MAX_SECONDS = 15.0
+MAX_NARROWED = 5_000_000  # bytes of names that ripgrep may give
+MAX_PIECE_SECONDS = 1.0  # a sound expression takes a thousandth of it
+PIECE_CHARACTERS = 65_536  # characters searched at once: going back over more could take gigabytes
+
+
+class LineMatch(NamedTuple):
+    line: int
+    text: str
+
+
+class SearchTimeout(Exception):
+    """No TimeoutError: that is an OSError, and a file that cannot be read is passed over."""
+
+
+class SearchDeadline:
+    """When a search has to end; `stop` ends it at once."""
+
+    def __init__(self, seconds: float = MAX_SECONDS) -> None:
+        self._end = time.monotonic() + seconds
+
+    @property
+    def left(self) -> float:
+        return self._end - time.monotonic()
+
+    def stop(self) -> None:
+        self._end = 0.0
+
+
+async def search_contents(
+    pattern: str, path: str, include: str, *, ignore_case: bool, place: ToolContext
+) -> str:
+    """Carries out `search_file_content`."""
+    wanted = compile_pattern(pattern, ignore_case=ignore_case)
+    files = parse_pattern(include) if include else None
+    bounds = SearchDeadline()
+    run = _ContentSearch(place.roots, wanted, files, bounds).run
+    narrowed = await _narrow_with_ripgrep(place.roots, path, pattern, ignore_case=ignore_case)
+    try:
+        return await asyncio.to_thread(run, path, narrowed)
+    finally:
+        bounds.stop()  # a thread cannot be cancelled; it sees this instead
+
+
+def compile_pattern(pattern: str, *, ignore_case: bool) -> regex.Pattern[str]:
+    import regex
+
+    if not pattern or len(pattern) > MAX_PATTERN:
+        raise ToolFailed(f"the pattern must have 1 to {MAX_PATTERN:,} characters")
+    flags = regex.MULTILINE | (regex.IGNORECASE if ignore_case else 0)
+    try:
+        return regex.compile(pattern, flags)
+    except (regex.error, ValueError, OverflowError, RecursionError, MemoryError) as error:
+        raise ToolFailed(
+            f"{quote(pattern)} is no regular expression ({str(error)[:200]}); "
+            "put a backslash before each of . ( ) [ ] { } * + ? | ^ $ that is meant literally"
+        ) from None
+
+
+def find_matches(
+    text: str, wanted: regex.Pattern[str], bounds: SearchDeadline, most: int = MAX_PER_FILE
+) -> Iterator[LineMatch]:
+    """The lines of a text that match, each once. Raises `SearchTimeout` when it takes too long."""
+    line, counted, shown, given = 1, 0, 0, 0
+    for place in _match_positions(text, wanted, bounds):
+        line += text.count("\n", counted, place)
+        counted = place
+        if line == shown or (place == len(text) and text.endswith("\n")):
+            continue
+        yield LineMatch(line, _line_around(text, place))
+        shown, given = line, given + 1
+        if given >= most:
+            return
+
+
+def _match_positions(
+    text: str, wanted: regex.Pattern[str], bounds: SearchDeadline
+) -> Iterator[int]:
+    for start, end in _split_pieces(text):
+        left = min(bounds.left, MAX_PIECE_SECONDS)
+        if left <= 0:
+            raise SearchTimeout
+        piece = text[start:end]
+        try:
+            for found in wanted.finditer(piece, timeout=left, concurrent=True):
+                at_seam = found.start() == len(piece) and end < len(text)
+                if not at_seam:  # an empty match there is the next piece's
+                    yield start + found.start()
+        except TimeoutError:
+            raise SearchTimeout from None
+
+
+def _split_pieces(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    while start < len(text):
+        end = min(start + PIECE_CHARACTERS, len(text))
+        if end < len(text):
+            newline = text.rfind("\n", start, end)
+            end = newline + 1 if newline > start else end
+        yield start, end
+        start = end
+
+
+def _line_around(text: str, place: int) -> str:
+    start = text.rfind("\n", 0, place) + 1
+    end = text.find("\n", place)
+    end = len(text) if end < 0 else end
+    if end - start <= MAX_LINE:
+        return text[start:end].rstrip("\r")
+    first = max(start, min(place - MAX_LINE // 4, end - MAX_LINE))
+    last = min(end, first + MAX_LINE)
+    return ("…" if first > start else "") + text[first:last] + ("…" if last < end else "")
+
+
+class _ContentSearch:
+    """One search: what it found, and what it had to leave out."""
+
+    def __init__(
+        self,
+        roots: Sequence[Path],
+        wanted: regex.Pattern[str],
+        include: GlobPattern | None,
+        bounds: SearchDeadline,
+    ) -> None:
+        self._roots, self._wanted, self._include = roots, wanted, include
+        self._bounds = bounds
+        self._lines: list[str] = []
+        self._notes: list[str] = []
+        self._matches = self._files = self._too_large = 0
+
+    def run(self, path: str, narrowed: Sequence[str] | None) -> str:
+        with resolve_path(self._roots, path) as spot:
+            is_file = spot.info is not None and stat.S_ISREG(spot.info.st_mode)
+        try:
+            if is_file:
+                with open_file(self._roots, path) as file:
+                    self._look(file.descriptor, file.info, str(file.path))
+            else:
+                with open_folder(self._roots, path) as folder:
+                    self._under(folder, narrowed)
+        except SearchTimeout:
+            self._notes.append("the search took too long and was ended; simplify or narrow it")
+        return self._told(path)
+
+    def _under(self, folder: CheckedFile, narrowed: Sequence[str] | None) -> None:
+        walk = DirectoryWalk(folder, self._roots)
+        for path, opened in (
+            self._walked(walk) if narrowed is None else self._named(folder, narrowed)
+        ):
+            with contextlib.suppress(OSError, ToolFailed), opened as (descriptor, info):
+                self._look(descriptor, info, str(folder.path / path))
+            if self._matches >= MAX_MATCHES:
+                self._notes.append(f"only {MAX_MATCHES} matches are shown; narrow the search")
+                break
+        if walk.cut:
+            self._notes.append(walk.cut)
+
+    def _walked(self, walk: DirectoryWalk) -> Iterable[tuple[str, _OpenFileContext]]:
+        for file in walk:
+            if self._includes(file.path):
+                yield file.path, open_in_folder(file.folder, file.name)
+
+    def _named(
+        self, folder: CheckedFile, names: Sequence[str]
+    ) -> Iterable[tuple[str, _OpenFileContext]]:
+        own = Path(os.path.realpath(data_directory()))
+        for name in names:
+            if self._includes(name) and not (folder.path / name).is_relative_to(own):
+                yield name, _open_below(self._roots, str(folder.path / name))
+
+    def _includes(self, path: str) -> bool:
+        if self._include is None:
+            return True
+        names = path.split("/")
+        return self._include.fits(names) or self._include.fits(names[-1:])
+
+    def _look(self, descriptor: int, info: os.stat_result, path: str) -> None:
+        if info.st_size > MAX_BYTES:
+            self._too_large += 1
+            return
+        text = decode_text(read_descriptor(descriptor, MAX_BYTES))
+        if text is None:
+            return
+        most = min(MAX_PER_FILE, MAX_MATCHES - self._matches)
+        before = self._matches
+        for match in find_matches(text, self._wanted, self._bounds, most):
+            if self._matches == before:
+                self._files += 1
+                self._lines.append(quote(path))
+            self._matches += 1
+            self._lines.append(f"{match.line}→{match.text}")
+        if self._matches - before == MAX_PER_FILE:
+            self._lines.append(f"[at most {MAX_PER_FILE} matches of a file are shown]")
+
+    def _told(self, path: str) -> str:
+        if self._too_large:
+            self._notes.append(f"{self._too_large} files over {MAX_BYTES:,} bytes were left out")
+        notes = [f"[{note}]" for note in self._notes]
+        what = f"{quote(self._wanted.pattern)} in {quote(path)}"
+        if not self._matches:
+            return "\n".join([f"No match for {what}.", *notes])
+        matches = f"{self._matches} match{'es' if self._matches > 1 else ''}"
+        files = f"{self._files} file{'s' if self._files > 1 else ''}"
+        return "\n".join([f"{matches} in {files} for {what}:", *self._lines, *notes])
+
+
+_OpenFileContext = contextlib.AbstractContextManager[tuple[int, os.stat_result]]
+
+
+@contextlib.contextmanager
+def _open_below(roots: Sequence[Path], path: str) -> Iterator[tuple[int, os.stat_result]]:
+    with open_file(roots, path) as file:
+        yield file.descriptor, file.info
+
+
+# --- ripgrep -----------------------------------------------------------------------------------
+
+_RIPGREP_OPTIONS = (
+    "--no-config",
+    "--no-messages",
+    "--files-with-matches",
+    "--null",
+    "--hidden",
+    "--no-require-git",
+    "--no-ignore-global",
+    "--no-ignore-exclude",
+    "--no-ignore-dot",
+    "--no-ignore-parent",
+    "--glob=!.git",
+    "--multiline",
+    "--max-filesize=20M",
+    "--threads=2",
+    "--color=never",
+)
+
+
+def find_ripgrep(roots: Sequence[Path]) -> str | None:
+    """Where ripgrep is; a program that lies in the roots is not believed to be it."""
+    found = shutil.which("rg")
+    if found is None or not found.startswith("/"):
+        return None
+    real = Path(os.path.realpath(found))
+    if any(real.is_relative_to(os.path.realpath(root)) for root in roots):
+        return None
+    return found
+
+
+async def _narrow_with_ripgrep(
+    roots: Sequence[Path], path: str, pattern: str, *, ignore_case: bool
+) -> tuple[str, ...] | None:
+    """The files that ripgrep finds worth a look, from the root; None: all are to be looked at.
+
+    Only for the whole of a root: below it, ripgrep would not know the ignore files above.
+    """
+    program = find_ripgrep(roots)
+    if program is None or not await asyncio.to_thread(_is_root, roots, path):
+        return None
+    with open_folder(roots, path) as folder:
+        case = ["--ignore-case"] if ignore_case else ["--case-sensitive"]
+        process = await _start_ripgrep(
+            program, folder, [*_RIPGREP_OPTIONS, *case, f"--regexp={pattern}", "."]
+        )
+        if process is None:
+            return None
+        assert process.stdout is not None
+        try:
+            async with asyncio.timeout(MAX_SECONDS / 2):
+                said = await _read_to_end(process.stdout)
+                if len(said) > MAX_NARROWED:
+                    return None
+                code = await process.wait()
+        except TimeoutError:
+            return None
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+    if code not in (0, 1):
+        return None  # it may not know the expression
+    names = (os.fsdecode(name).removeprefix("./") for name in said.split(b"\0") if name)
+    return tuple(sorted(names))
+
+
+async def _start_ripgrep(
+    program: str, folder: CheckedFile, arguments: Sequence[str]
+) -> asyncio.subprocess.Process | None:
+    try:
+        return await asyncio.create_subprocess_exec(
+            program,
+            *arguments,
+            cwd=folder.path,
+            env={"LC_ALL": "C.UTF-8"},
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+    except (OSError, ValueError):  # another machine's program, or a NUL in the pattern
+        return None
+
+
+async def _read_to_end(stream: asyncio.StreamReader) -> bytes:
+    pieces: list[bytes] = []
+    size = 0
+    while size <= MAX_NARROWED and (piece := await stream.read(1 << 16)):
+        pieces.append(piece)
+        size += len(piece)
+    return b"".join(pieces)
+
+
+def _is_root(roots: Sequence[Path], path: str) -> bool:
+    with resolve_path(roots, path) as spot:
+        return any(spot.path == Path(os.path.realpath(root)) for root in roots)

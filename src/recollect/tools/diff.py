@@ -1,0 +1,105 @@
+"""What changed between two texts, and where a text that was not found may be meant.
+
+Both answers are for a model, so both are bounded, and both are quick whatever the texts are: equal
+beginnings and ends are set aside first, and only a small middle is compared line by line.
+"""
+
+from __future__ import annotations
+
+import difflib
+
+MAX_COMPARED = 400  # lines on each side that difflib, which is quadratic, is given
+MAX_LINES = 1_000_000  # of a text; a list of more takes too much memory
+MAX_DIFF_LINES = 400
+MAX_DIFF_LINE = 500  # characters
+CONTEXT = 3
+MAX_NEAR = 50_000  # lines among which a text that was not found is looked for
+
+
+def unified_diff(before: str, after: str, path: str) -> str:
+    """The change as a unified diff; nothing when there is none."""
+    if before == after:
+        return ""
+    counts = before.count("\n") + 1, after.count("\n") + 1
+    if max(counts) > MAX_LINES:
+        return f"(too long to compare: {counts[0]:,} lines became {counts[1]:,})"
+    old, new = before.split("\n"), after.split("\n")
+    start = 0
+    shortest = min(len(old), len(new))
+    while start < shortest and old[start] == new[start]:
+        start += 1
+    end = 0
+    while end < shortest - start and old[-1 - end] == new[-1 - end]:
+        end += 1
+    above = max(0, start - CONTEXT)
+    below = max(0, end - CONTEXT)
+    old_part, new_part = old[above : len(old) - below], new[above : len(new) - below]
+    if max(len(old_part), len(new_part)) <= MAX_COMPARED:
+        hunks = list(difflib.unified_diff(old_part, new_part, n=CONTEXT, lineterm=""))[2:]
+        lines = [_shift_hunk(line, above) for line in hunks]
+    else:
+        lines = _replacement_hunk(old, new, start, end)
+    return "\n".join([f"--- {path}", f"+++ {path}", *_limit_lines(lines)])
+
+
+def _shift_hunk(line: str, by: int) -> str:
+    """The head of a hunk, counted from the whole text's start."""
+    if not line.startswith("@@ "):
+        return line
+    old, new = line.split(" ")[1:3]
+    return f"@@ -{_shift_span(old[1:], by)} +{_shift_span(new[1:], by)} @@"
+
+
+def _shift_span(span: str, by: int) -> str:
+    start, comma, count = span.partition(",")
+    return f"{int(start) + by}{comma}{count}"
+
+
+def _replacement_hunk(old: list[str], new: list[str], start: int, end: int) -> list[str]:
+    """All of the middle out, all of the new middle in."""
+    gone, come = old[start : len(old) - end], new[start : len(new) - end]
+    half = MAX_DIFF_LINES // 2
+    lines = [f"@@ -{start + 1},{len(gone)} +{start + 1},{len(come)} @@"]
+    for mark, some in (("-", gone), ("+", come)):
+        lines += [mark + line for line in some[:half]]
+        if len(some) > half:
+            lines.append(f"[{len(some) - half:,} more lines with {mark} are not shown]")
+    return lines
+
+
+def _limit_lines(lines: list[str]) -> list[str]:
+    shown = [
+        line if len(line) <= MAX_DIFF_LINE else line[:MAX_DIFF_LINE] + "... [truncated]"
+        for line in lines[: MAX_DIFF_LINES + 3]
+    ]
+    if len(lines) > len(shown):
+        shown.append(f"[{len(lines) - len(shown):,} more lines of the difference are not shown]")
+    return shown
+
+
+def nearest_lines(text: str, wanted: str, around: int = 2) -> str:
+    """The lines of a text that are most like the first telling line of what was wanted, numbered;
+    nothing when no line is like it."""
+    lines = text.split("\n", MAX_NEAR)[:MAX_NEAR]
+    telling = max(wanted.split("\n", 20)[:20], key=lambda line: len(line.strip()), default="")
+    shape = _trigrams(telling)
+    if not shape:
+        return ""
+    best, score = -1, 0.3  # less in common than this is no likeness
+    for number, line in enumerate(lines):
+        other = _trigrams(line)
+        likeness = 2 * len(shape & other) / (len(shape) + len(other)) if other else 0.0
+        if likeness > score:
+            best, score = number, likeness
+    if best < 0:
+        return ""
+    first, last = max(0, best - around), min(len(lines), best + around + 1)
+    return "\n".join(f"{n + 1}→{lines[n][:300]}" for n in range(first, last))
+
+
+def _trigrams(line: str) -> frozenset[str]:
+    """Three letters at a time, without spaces: what is left when only the layout differs."""
+    plain = "".join(line[:600].split())[:300]
+    if len(plain) < 3:
+        return frozenset({plain} if plain else ())
+    return frozenset(plain[n : n + 3] for n in range(len(plain) - 2))

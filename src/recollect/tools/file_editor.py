@@ -1,0 +1,132 @@
+"""`write_file` and `replace`: files change wholly or not at all, and never behind anybody's back.
+
+Before a file changes, `place.before_change` has kept it. What is written replaces exactly what was
+read: a file that somebody else changed meanwhile is left alone. `replace` takes the text it is
+given literally and does nothing unless it stands there as often as was said. The answer is a
+unified diff; when a text is not found, the answer shows the lines that are most like it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from recollect.tools.diff import nearest_lines, unified_diff
+from recollect.tools.resolve_path import quote, resolve_path
+from recollect.tools.safe_open import MAX_BYTES, read_content, real_path, write_content
+from recollect.tools.tool import ToolContext, ToolFailed
+
+
+async def write_file(file_path: str, content: str, place: ToolContext) -> str:
+    """Carries out `write_file`."""
+    data = _encode(content)
+    before, path = await asyncio.to_thread(_read_before, place.roots, file_path)
+    if before == data:
+        return f"{quote(path)} has this content already; nothing was written"
+    await place.before_change(path)
+    await asyncio.to_thread(write_content, place.roots, str(path), data, expected=before)
+    lines = content.count("\n") + (not content.endswith("\n") and content != "")
+    size = f"{lines:,} lines, {len(data):,} bytes"
+    if before is None:
+        return f"Created {quote(path)} ({size})."
+    old = _decode(before)
+    if old is None:
+        return f"Wrote {quote(path)} ({size}); what was there was no text."
+    diff = await asyncio.to_thread(unified_diff, old, content, quote(path))
+    return f"Wrote {quote(path)} ({size}):\n{diff}"
+
+
+async def replace_text(
+    file_path: str, old_string: str, new_string: str, expected_replacements: int, place: ToolContext
+) -> str:
+    """Carries out `replace`."""
+    before, path = await asyncio.to_thread(_read_before, place.roots, file_path)
+    if before is None:
+        raise ToolFailed(f"{quote(path)} does not exist; write_file makes new files")
+    text = _decode(before)
+    if text is None:
+        raise ToolFailed(f"{quote(path)} is no UTF-8 text; it cannot be edited so")
+    changed = await asyncio.to_thread(
+        substitute, text, old_string, new_string, expected_replacements, quote(path)
+    )
+    await place.before_change(path)
+    data = _encode(changed)
+    await asyncio.to_thread(write_content, place.roots, str(path), data, expected=before)
+    diff = await asyncio.to_thread(unified_diff, text, changed, quote(path))
+    times = "once" if expected_replacements == 1 else f"{expected_replacements} times"
+    return f"Replaced {times} in {quote(path)}:\n{diff}"
+
+
+def substitute(text: str, old: str, new: str, expected: int, path: str) -> str:
+    """The text with every `old` made `new`, or a `ToolFailed` that helps to say it right."""
+    if not old:
+        raise ToolFailed("old_string is empty; write_file writes whole files")
+    if expected < 1:
+        raise ToolFailed("expected_replacements is at least 1")
+    if "\r\n" in text and old not in text and "\r" not in old:
+        # models see and write lines without their CR; the file keeps its line ends
+        old, new = old.replace("\n", "\r\n"), new.replace("\r\n", "\n").replace("\n", "\r\n")
+    if old == new:
+        raise ToolFailed("old_string and new_string are the same; nothing would change")
+    count = text.count(old)
+    if count == 0:
+        raise ToolFailed(_explain_missing(text, old, path))
+    if count != expected:
+        where = ", ".join(str(number) for number in _line_numbers(text, old))
+        more = " …" if count > 10 else ""
+        raise ToolFailed(
+            f"old_string stands {count} times in {path}, not {expected} (lines {where}{more}); "
+            f"add lines around it that make it unique, or say expected_replacements={count}"
+        )
+    return text.replace(old, new)
+
+
+def _explain_missing(text: str, old: str, path: str) -> str:
+    said = f"old_string is not in {path}"
+    if "".join(old.split()) and "".join(old.split()) in "".join(text.split()):
+        said += " with these spaces and line breaks"
+    near = nearest_lines(text, old)
+    if not near:
+        return f"{said}, and nothing like it; read the file again"
+    return f"{said}; it must be exact, without line numbers. The nearest lines are:\n{near}"
+
+
+def _line_numbers(text: str, old: str, most: int = 10) -> list[int]:
+    found: list[int] = []
+    position = line = 0
+    while len(found) < most and (place := text.find(old, position)) >= 0:
+        line += text.count("\n", position, place)
+        found.append(line + 1)
+        line += old.count("\n")
+        position = place + len(old)
+    return found
+
+
+def _read_before(roots: Sequence[Path], path: str) -> tuple[bytes | None, Path]:
+    """What is there now, and where that really is; never through a link."""
+    if path.endswith(("/", "/.")):
+        raise ToolFailed(f"{quote(path)} names a folder; name the file")
+    with resolve_path(roots, path, follow=False) as spot:
+        there = spot.info is not None
+    real = real_path(roots, path, follow=False)
+    return (read_content(roots, str(real)).data if there else None), real
+
+
+def _decode(data: bytes) -> str | None:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def _encode(text: str) -> bytes:
+    try:
+        data = text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ToolFailed(
+            "the text has half a character (a lone surrogate); write it again"
+        ) from None
+    if len(data) > MAX_BYTES:
+        raise ToolFailed(f"{len(data):,} bytes are too many; the limit is {MAX_BYTES:,}")
+    return data

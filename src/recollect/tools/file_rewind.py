@@ -1,0 +1,216 @@
+"""A session goes back to an entry, and the files that its tools changed go with it.
+
+The files come first and the head last, in this order: keep what the files are now; note what is
+about to be restored; write each file, all of it or nothing; note what was done; move the head. The
+log knows every step before it happens, so a crash anywhere loses nothing and the same call again
+completes it. What a restore did is a change like a tool's: it is undone in the same way, and
+rewinding to an entry that was left behind brings back what the files were there. What cannot be
+restored is told, never overwritten; `beside` writes what it was into a new file next to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from recollect.entries import Entry
+from recollect.errors import Damaged, NotFound, UnknownEntry
+from recollect.store.contract import SessionInfo, Store
+from recollect.tools.file_backups import (
+    FileRestore,
+    FileState,
+    RestoreConflict,
+    RestorePlan,
+    change_note,
+    changes_since,
+    content_hash,
+    failure_reason,
+    plan_restore,
+    read_current,
+    read_states,
+    state_from,
+)
+from recollect.tools.safe_open import remove_file, write_content
+from recollect.tools.tool import ToolFailed
+
+COPY_SUFFIX = ".recollect-old"
+_MAX_COPIES = 9
+
+
+class SavedCopy(NamedTuple):
+    """What a file in conflict was, written into a new file."""
+
+    path: str
+    written: str
+
+
+class RewindResult(NamedTuple):
+    """What happened, or with `preview` what would. All paths are as the notes have them."""
+
+    session: SessionInfo
+    back: str | None  # the entry to rewind to if this is to be undone; none: the start
+    restored: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()  # made by the session
+    brought_back: tuple[str, ...] = ()  # removed by the session
+    conflicts: tuple[RestoreConflict, ...] = ()
+    unchanged: tuple[str, ...] = ()
+    beside: tuple[SavedCopy, ...] = ()
+
+    @property
+    def done(self) -> int:
+        return len(self.restored) + len(self.removed) + len(self.brought_back)
+
+
+async def rewind_files(
+    store: Store,
+    session: str,
+    to: str | None,
+    roots: Sequence[Path],
+    *,
+    preview: bool = False,
+    beside: bool = False,
+) -> RewindResult:
+    """Rewind a session to an entry (none: its start), together with the files under the roots.
+
+    Raises `HeadMoved` when somebody else writes to the session meanwhile: call it again."""
+    found = await store.session(session)
+    timeline = await _timeline(store, found)
+    if to is not None and all(entry.id != to for entry in timeline):
+        raise UnknownEntry(to, found.id)
+    changes = changes_since(timeline, to)
+    plan = plan_restore(changes, await read_states(changes, roots))
+    plan = await _drop_unreadable(plan, store)
+    if preview:
+        return _build_result(plan, found, found.head)
+    done, now_at, back = await _restore(plan, store, found, roots)
+    moved = await store.rewind(found.id, to, head=now_at)
+    rewound = _build_result(done, moved, found.head if found.head != to else back)
+    return await _save_copies(rewound, store, roots) if beside else rewound
+
+
+async def _timeline(store: Store, session: SessionInfo) -> tuple[Entry, ...]:
+    """Every entry of the session in the order in which they were written. A fork's beginning was
+    written by another session."""
+    own = await store.tree(session.id)
+    if session.forked_from is None:
+        return own
+    return *await store.path(session.id, at=session.forked_from), *own
+
+
+async def _drop_unreadable(plan: RestorePlan, store: Store) -> RestorePlan:
+    """The plan without what the store cannot give back."""
+    restorings: list[FileRestore] = []
+    conflicts = list(plan.conflicts)
+    for one in plan.restorings:
+        try:
+            await _read_backup(one.target, store)
+        except ToolFailed as error:
+            conflicts.append(RestoreConflict(one.path, str(error)))
+        else:
+            restorings.append(one)
+    return plan._replace(restorings=tuple(restorings), conflicts=tuple(conflicts))
+
+
+async def _read_backup(state: FileState, store: Store) -> bytes | None:
+    if not state.hash:
+        return None
+    try:
+        data = await store.blob(state.blob)
+    except (NotFound, Damaged) as error:
+        raise ToolFailed(f"what was kept of it cannot be read: {error}") from None
+    if content_hash(data) != state.hash:
+        raise ToolFailed("what was kept is not what the note says")
+    return data
+
+
+async def _restore(
+    plan: RestorePlan, store: Store, session: SessionInfo, roots: Sequence[Path]
+) -> tuple[RestorePlan, str | None, str | None]:
+    """What was done, where the session stands after the notes of it, and the first of them."""
+    todo: list[FileRestore] = []
+    conflicts = list(plan.conflicts)
+    for one in plan.restorings:
+        try:
+            todo.append(await _back_up_current(one, store, roots))
+        except ToolFailed as error:
+            conflicts.append(RestoreConflict(one.path, failure_reason(error, one.path), one.target))
+    if not todo:
+        return plan._replace(restorings=(), conflicts=tuple(conflicts)), session.head, session.head
+    notes = [change_note(one.path, "before", one.now, one.target) for one in todo]
+    about = await store.append(session.id, notes, parent=session.head)
+    done: list[FileRestore] = []
+    for one in todo:
+        try:
+            await _write_restored(one, store, roots)
+        except ToolFailed as error:
+            conflicts.append(RestoreConflict(one.path, failure_reason(error, one.path), one.target))
+        else:
+            done.append(one)
+    notes = [change_note(one.path, "restored", one.target) for one in done]
+    after = await store.append(session.id, notes, parent=about[-1].id) if notes else about
+    made = plan._replace(restorings=tuple(done), conflicts=tuple(conflicts))
+    return made, after[-1].id, about[0].id
+
+
+async def _back_up_current(one: FileRestore, store: Store, roots: Sequence[Path]) -> FileRestore:
+    """What is going to be overwritten is in the store before, so that this can be undone."""
+    content = await asyncio.to_thread(read_current, roots, one.path)
+    if not state_from(content).same_content(one.now):
+        raise ToolFailed("it was changed just now")
+    blob = await store.put(content.data) if content else ""
+    return one._replace(now=state_from(content, blob))
+
+
+async def _write_restored(one: FileRestore, store: Store, roots: Sequence[Path]) -> None:
+    """Only over what was kept a moment ago: `expected` is compared at the last moment."""
+    data, now = await _read_backup(one.target, store), await _read_backup(one.now, store)
+    if data is not None:
+        mode = one.target.mode or None
+        await asyncio.to_thread(write_content, roots, one.path, data, expected=now, mode=mode)
+    elif now is not None:
+        await asyncio.to_thread(remove_file, roots, one.path, expected=now)
+
+
+async def _save_copies(rewound: RewindResult, store: Store, roots: Sequence[Path]) -> RewindResult:
+    written: list[SavedCopy] = []
+    conflicts: list[RestoreConflict] = []
+    for conflict in rewound.conflicts:
+        try:
+            data = await _read_backup(conflict.target or FileState(), store)
+            if data is not None and conflict.target is not None:
+                mode = conflict.target.mode or None
+                name = await asyncio.to_thread(_write_copy, roots, conflict.path, data, mode)
+                written.append(SavedCopy(conflict.path, name))
+        except ToolFailed as error:
+            more = f"nothing was written beside it: {failure_reason(error, conflict.path)}"
+            conflicts.append(conflict._replace(why=f"{conflict.why}; {more}"))
+        else:
+            conflicts.append(conflict)
+    return rewound._replace(beside=tuple(written), conflicts=tuple(conflicts))
+
+
+def _write_copy(roots: Sequence[Path], path: str, data: bytes, mode: int | None) -> str:
+    """The name of a file next to this one that has these bytes; nothing is overwritten."""
+    for number in range(1, _MAX_COPIES + 1):
+        name = path + COPY_SUFFIX + (f"-{number}" if number > 1 else "")
+        there = read_current(roots, name)
+        if there is None:
+            write_content(roots, name, data, expected=None, mode=mode)
+        if there is None or there.data == data:
+            return name
+    raise ToolFailed(f"there are {_MAX_COPIES} files of that name already")
+
+
+def _build_result(plan: RestorePlan, session: SessionInfo, back: str | None) -> RewindResult:
+    did = plan.restorings
+    return RewindResult(
+        session,
+        back,
+        restored=tuple(one.path for one in did if one.target.hash and one.now.hash),
+        removed=tuple(one.path for one in did if not one.target.hash),
+        brought_back=tuple(one.path for one in did if not one.now.hash),
+        conflicts=plan.conflicts,
+        unchanged=plan.unchanged,
+    )

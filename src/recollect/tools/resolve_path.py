@@ -1,0 +1,214 @@
+"""Where a path leads, told without letting the system follow a single link.
+
+A path is walked folder by folder from a root's descriptor. A link is read, and where it leads is
+walked in the same way: inside the roots it may be followed, out of them it is refused. Outside the
+roots nothing is opened or even looked at. The walk is bounded: links in a circle and paths that go
+up and down for ever end with a `ToolFailed`, as every other failure does.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from recollect.tools.tool import ToolFailed, failure_from
+
+MAX_PATH = 4_096  # characters
+MAX_LINKS = 40  # as the Linux kernel has it
+MAX_STEPS = 4_000  # folders entered for one path; `a/../` again and again costs more than it says
+SAFE_FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+FOLDER_FLAGS = os.O_DIRECTORY | SAFE_FLAGS | getattr(os, "O_PATH", os.O_RDONLY)
+
+
+class ResolvedPath(NamedTuple):
+    """A place inside the roots: an open folder and a name in it, which is no link."""
+
+    path: Path  # where it really is
+    parent: int
+    name: str
+    info: os.stat_result | None  # none: nothing is there
+    missing: tuple[str, ...] = ()  # folders under `parent` that would have to be made first
+
+
+def quote(path: object) -> str:
+    """A name for a message: on one line, harmless, not too long."""
+    text = os.fsdecode(path) if isinstance(path, os.PathLike) else str(path)
+    text = text if len(text) <= 300 else f"{text[:200]}…{text[-80:]}"
+    return text if text.isprintable() and text else ascii(text)
+
+
+@contextmanager
+def resolve_path(
+    roots: Sequence[Path], path: str, *, follow: bool = True
+) -> Iterator[ResolvedPath]:
+    """Where a path leads, inside the roots; the folder stays open as long as the block."""
+    _check_spelling(path)
+    walk = _PathWalk(roots, path, follow=follow)
+    with _failures_told(path):
+        try:
+            spot = walk.spot()
+            folder_meant = path.endswith(("/", "/."))
+            if folder_meant and spot.info is not None and not stat.S_ISDIR(spot.info.st_mode):
+                raise ToolFailed(f"{quote(path)} is no folder; leave out the slash at its end")
+            yield spot
+        finally:
+            walk.close()
+
+
+class _PathWalk:
+    """Keeps one folder open: where it has got to. `names` leads there from the root, link-free."""
+
+    def __init__(self, roots: Sequence[Path], path: str, *, follow: bool) -> None:
+        self._spellings = [
+            (split_path(spelt), real) for root in roots for spelt, real in _root_spellings(root)
+        ]
+        self._path, self._follow = path, follow
+        self._links, self._steps = MAX_LINKS, MAX_STEPS
+        self._root, self._here = "", -1
+        self._names: list[str] = []
+        parts = [part for part in path.split("/") if part not in ("", ".")]
+        if path.startswith("/"):
+            self._todo = self._anchored(parts)
+        else:
+            self._root = os.path.realpath(roots[0])
+            self._todo = parts
+
+    def close(self) -> None:
+        if self._here >= 0:
+            os.close(self._here)
+            self._here = -1
+
+    def spot(self) -> ResolvedPath:
+        self._restart(self._todo)
+        while self._todo:
+            name, *rest = self._todo
+            if name == "..":
+                self._up(rest)
+            elif rest:
+                if not self._down(name, rest):
+                    return self._absent(name, rest)
+            elif (found := self._last(name)) is not None:
+                return found
+        top = os.stat(".", dir_fd=self._here)
+        return ResolvedPath(Path(self._root, *self._names), self._here, ".", top)
+
+    def _restart(self, todo: list[str]) -> None:
+        self.close()
+        self._names, self._todo = [], todo
+        self._here = os.open(self._root, FOLDER_FLAGS)
+
+    def _up(self, rest: list[str]) -> None:
+        """The parent of where we are; walked to anew, since a kept descriptor may have moved."""
+        if self._names:
+            self._restart([*self._names[:-1], *rest])
+        else:
+            above = split_path(os.path.dirname(self._root))  # noqa: PTH120 - text, not a path
+            self._restart(self._anchored([*above, *rest]))
+
+    def _down(self, name: str, rest: list[str]) -> bool:
+        self._steps -= 1
+        if self._steps < 0:
+            raise ToolFailed(f"{quote(self._path)} takes too many steps; write it shorter")
+        try:
+            below = os.open(name, FOLDER_FLAGS, dir_fd=self._here)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            if error.errno not in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK):
+                raise
+            self._through(name, rest)
+            return True
+        os.close(self._here)
+        self._here, self._todo = below, rest
+        self._names.append(name)
+        return True
+
+    def _last(self, name: str) -> ResolvedPath | None:
+        try:
+            info = os.stat(name, dir_fd=self._here, follow_symlinks=False)
+        except FileNotFoundError:
+            return ResolvedPath(Path(self._root, *self._names, name), self._here, name, None)
+        if stat.S_ISLNK(info.st_mode):
+            self._through(name, [])
+            return None
+        return ResolvedPath(Path(self._root, *self._names, name), self._here, name, info)
+
+    def _absent(self, name: str, rest: list[str]) -> ResolvedPath:
+        if ".." in rest:
+            raise ToolFailed(f"{quote(self._path)} goes through a folder that is not there")
+        path = Path(self._root, *self._names, name, *rest)
+        return ResolvedPath(path, self._here, rest[-1], None, (name, *rest[:-1]))
+
+    def _through(self, name: str, rest: list[str]) -> None:
+        """What is no folder must be a link to one."""
+        try:
+            target = os.readlink(name, dir_fd=self._here)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            raise ToolFailed(f"{quote(self._path)}: {quote(name)} is no folder") from None
+        link = quote(Path(self._root, *self._names, name))
+        if not self._follow:
+            raise ToolFailed(
+                f"{quote(self._path)} goes through {link}, a link to {quote(target)}; "
+                "nothing is written through links: name the file it leads to"
+            )
+        self._links -= 1
+        if self._links < 0:
+            raise ToolFailed(f"{quote(self._path)} goes through too many links, or in a circle")
+        parts = [part for part in target.split("/") if part not in ("", ".")]
+        if target.startswith("/"):
+            self._restart(self._anchored([*parts, *rest]))
+        else:
+            self._restart([*self._names, *parts, *rest])
+
+    def _anchored(self, parts: list[str]) -> list[str]:
+        """What is left of an absolute path where it enters a root. Outside nothing is touched:
+        `..` is folded there as text, so that no foreign folder has to be opened."""
+        folded: list[str] = []
+        for number in range(len(parts) + 1):
+            for spelling, real in self._spellings:
+                if folded == spelling:
+                    self._root = real
+                    return parts[number:]
+            if number == len(parts):
+                break
+            if parts[number] != "..":
+                folded.append(parts[number])
+            elif folded:
+                folded.pop()
+        raise ToolFailed(
+            f"{quote(self._path)} leads out of the folders that may be used: "
+            f"{', '.join(dict.fromkeys(quote(real) for _, real in self._spellings))}"
+        )
+
+
+def _root_spellings(root: Path) -> tuple[tuple[str, str], ...]:
+    real = os.path.realpath(root)
+    return (os.path.abspath(root), real), (real, real)  # noqa: PTH100 - text, not a path
+
+
+def split_path(path: str) -> list[str]:
+    return [part for part in path.split("/") if part]
+
+
+def _check_spelling(path: str) -> None:
+    if not path or "\0" in path or len(path) > MAX_PATH:
+        raise ToolFailed(f"{quote(path)} is no path; give 1 to {MAX_PATH:,} characters, no NUL")
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        raise ToolFailed(f"{quote(path)} cannot be a file's name") from None
+
+
+@contextmanager
+def _failures_told(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise failure_from(error, quote(path)) from None

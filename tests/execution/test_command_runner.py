@@ -1,0 +1,394 @@
+"""Commands as the model runs them: real processes, ended in time, in flat memory."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from recollect.entries import json_text
+from recollect.execution.command_runner import COMMAND_MARK, CommandLimits
+from recollect.execution.sandbox import Isolation, no_isolation
+from tests.execution.workbench import Bench, alive, gone, isolation_of, on_bench, words
+
+KINDS = ("bubblewrap", "landlock", "none")
+
+
+@pytest.fixture(params=KINDS)
+def isolation(request: pytest.FixtureRequest) -> Isolation:
+    return isolation_of(request.param)
+
+
+@pytest.fixture
+def nap() -> str:
+    """A time to sleep that no other test, here or beside us, has on its line."""
+    return str(10**9 + secrets.randbelow(10**9))
+
+
+def test_output_code_and_time_are_told(tmp_path: Path, isolation: Isolation) -> None:
+    async def steps(bench: Bench) -> None:
+        good = await bench.run("echo out; echo err >&2")
+        assert words(good).startswith("out\nerr\n[exit code 0 after 0.")
+        assert not good.is_error
+        bad = await bench.run("exit 7")
+        assert bad.is_error
+        assert bad.status == "exit 7"
+        assert "exit code 7" in words(bad)
+        assert isolation.words in words(bad)
+        assert "".join(bench.heard) == "out\nerr\n"
+
+    on_bench(tmp_path, isolation, steps)
+
+
+def test_the_command_is_run_byte_for_byte(tmp_path: Path, isolation: Isolation) -> None:
+    async def steps(bench: Bench) -> None:
+        odd = "printf '%s|' 'a  b' \"q'q\" \\\n tab\there é日 '--' '-c'"
+        assert words(await bench.run(odd)).startswith("a  b|q'q|tab|here|é日|--|-c|")
+        # with a hyphen first it is still a command and no option of the shell
+        assert "-x: command not found" in words(await bench.run("-x"))
+
+    on_bench(tmp_path, isolation, steps)
+
+
+def test_standard_input_is_empty_and_the_environment_clean(
+    tmp_path: Path, isolation: Isolation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_API_KEY", "s3cr3t-value")
+    monkeypatch.setenv("BASH_ENV", str(tmp_path / "evil.sh"))
+    (tmp_path / "evil.sh").write_text("echo sourced")
+    shown = subprocess.run(["bash", "-c", "env"], capture_output=True, text=True)
+    assert "s3cr3t-value" in shown.stdout
+    assert "sourced" in shown.stdout
+
+    async def steps(bench: Bench) -> None:
+        said = words(await bench.run("cat; env"))
+        assert "s3cr3t-value" not in said
+        assert "sourced" not in said
+        assert "PATH=/" in said
+
+    on_bench(tmp_path, isolation, steps)
+
+
+def test_a_time_limit_fires_while_output_is_endless(
+    tmp_path: Path, isolation: Isolation, nap: str
+) -> None:
+    async def steps(bench: Bench) -> None:
+        before = psutil.Process().memory_info().rss
+        begun = time.monotonic()
+        ended = await bench.run(f"yes {nap}", timeout=1.0)
+        assert time.monotonic() - begun < 2.5
+        assert ended.is_error
+        assert ended.status == "timed out"
+        assert "ended by the time limit of 1 s" in words(ended)
+        assert "bytes left out here" in words(ended)
+        assert len(words(ended)) < 40_000
+        assert psutil.Process().memory_info().rss - before < 32 << 20
+        assert gone(nap)
+
+    on_bench(tmp_path, isolation, steps)
+
+
+def test_one_line_of_200_megabytes_takes_flat_memory(tmp_path: Path, isolation: Isolation) -> None:
+    async def steps(bench: Bench) -> None:
+        await bench.run("head -c 3000000 /dev/zero")  # what is needed once is there
+        before, peak = psutil.Process().memory_info().rss, 0
+
+        async def watch() -> None:
+            nonlocal peak
+            while True:
+                peak = max(peak, psutil.Process().memory_info().rss)
+                await asyncio.sleep(0.005)
+
+        watching = asyncio.create_task(watch())
+        ended = await bench.run("head -c 200000000 /dev/zero | tr '\\0' x; echo; echo the end")
+        watching.cancel()
+        assert words(ended).startswith("xxx")
+        assert "of 200,000,009 bytes left out here; the first 67,108,864 are in" in words(ended)
+        assert "the end\n[exit code 0" in words(ended)
+        assert peak - before < 32 << 20, f"{(peak - before) >> 20} MB more at the peak"
+
+    on_bench(tmp_path, isolation, steps)
+
+
+def test_the_rest_of_a_long_output_can_be_read(tmp_path: Path, isolation: Isolation) -> None:
+    async def steps(bench: Bench) -> None:
+        said = words(await bench.run("seq 1 100000"))
+        command = said.partition("`grep -n WORD ")[2].partition("`")[0]
+        assert command
+        found = await bench.run(f"grep -n '^55555$' {command}")
+        assert words(found).startswith("55555:55555\n")
+        assert "cannot" in words(await bench.run(f"echo x > {command} || echo cannot")) or (
+            isolation.kind == "none"
+        )
+
+    on_bench(tmp_path, isolation, steps)
+
+
+def test_bytes_that_are_no_text_come_as_text(tmp_path: Path, isolation: Isolation) -> None:
+    async def steps(bench: Bench) -> None:
+        said = words(await bench.run(r"printf 'a\0b\377\033[31mred\033[0m\342\200\256'"))
+        assert said.startswith("a\\x00b�red\\u{202e}\n[exit")
+
+    on_bench(tmp_path, isolation, steps)
+
+
+SETSID = "setsid sleep {0} & (setsid sh -c 'setsid sleep {0} & sleep {0}' &) ; sleep 0.1; {1}"
+
+
+def test_grandchildren_in_sessions_of_their_own_end_with_the_limit(
+    tmp_path: Path, isolation: Isolation, nap: str
+) -> None:
+    async def steps(bench: Bench) -> None:
+        ended = await bench.run(SETSID.format(nap, f"sleep {nap}"), timeout=1.0)
+        assert ended.status == "timed out"
+        assert "could not be ended" not in words(ended)
+        assert gone(nap)
+
+    on_bench(tmp_path, isolation, steps)
+
+
+def test_a_grandchild_in_its_own_session_outlives_a_plain_kill(nap: str) -> None:
+    """What the test above would miss if nothing were searched for: the danger is real."""
+    line = ["bash", "-c", SETSID.format(nap, f"sleep {nap}")]
+    process = subprocess.Popen(line, start_new_session=True)
+    time.sleep(0.6)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    left = alive(nap)
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert len(left) >= 2
+
+
+def test_what_a_finished_command_left_running_ends_too(
+    tmp_path: Path, isolation: Isolation, nap: str
+) -> None:
+    async def steps(bench: Bench) -> None:
+        begun = time.monotonic()
+        ended = await bench.run(SETSID.format(nap, "echo done"), timeout=20)
+        assert words(ended).startswith("done\n[exit code 0")
+        assert time.monotonic() - begun < 5
+        assert gone(nap)
+
+    on_bench(tmp_path, isolation, steps)
+
+
+def test_a_cancellation_ends_everything_within_a_second(
+    tmp_path: Path, isolation: Isolation, nap: str
+) -> None:
+    async def steps(bench: Bench) -> None:
+        line = SETSID.format(nap, f"yes {nap}")
+        running = asyncio.create_task(bench.run(line, timeout=60))
+        while not bench.heard:
+            await asyncio.sleep(0.05)
+        assert alive(nap)
+        begun = time.monotonic()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert time.monotonic() - begun < 1.0
+        assert gone(nap, within=0.5)
+
+    on_bench(tmp_path, isolation, steps)
+
+
+def test_a_tree_that_grows_while_it_is_ended_ends(
+    tmp_path: Path, isolation: Isolation, nap: str
+) -> None:
+    # a fork bomb with a fuse: it goes on forking, but never has more than some hundred processes
+    script = tmp_path / "work" / "sub" / "grow.sh"
+    script.parent.mkdir(parents=True)
+    script.write_text(f"[ $1 -gt 60 ] && exit\nsetsid sh grow.sh $(($1+1)) {nap} &\nsleep 2\n")
+
+    async def steps(bench: Bench) -> None:
+        line = f"for i in 1 2 3; do setsid sh grow.sh 0 {nap} & done; sleep {nap}"
+        begun = time.monotonic()
+        ended = await bench.run(line, directory="sub", timeout=0.5)
+        assert ended.status == "timed out"
+        assert time.monotonic() - begun < 4
+        assert gone(nap, within=0.5)
+
+    on_bench(tmp_path, isolation, steps)
+
+
+def test_a_process_that_ignores_signals_and_closes_its_output_ends(
+    tmp_path: Path, isolation: Isolation, nap: str
+) -> None:
+    async def steps(bench: Bench) -> None:
+        line = f"trap '' TERM INT HUP; exec >&- 2>&-; while :; do sleep {nap}; done"
+        ended = await bench.run(line, timeout=0.5)
+        assert ended.status == "timed out"
+        assert gone(nap)
+
+    on_bench(tmp_path, isolation, steps)
+
+
+def test_jobs_run_on_are_read_and_are_ended(tmp_path: Path, isolation: Isolation, nap: str) -> None:
+    async def steps(bench: Bench) -> None:
+        assert await bench.read() == "no job was started in the background"
+        begun = await bench.run(f"echo hello; sleep {nap}; echo never", background=True)
+        assert begun.status == "running"
+        assert "hello" in await bench.read("job-1")
+        assert "job-1  running" in await bench.read()
+        assert "job-1 was ended" in await bench.end("job-1")
+        assert gone(nap)
+        assert "never" not in await bench.read("job-1")
+        assert "no job 'job-9'; known: job-1" in await bench.read("job-9")
+
+    on_bench(tmp_path, isolation, steps)
+
+
+def test_a_job_that_fails_at_once_is_told_at_once(tmp_path: Path) -> None:
+    async def steps(bench: Bench) -> None:
+        failed = await bench.run("echo no; exit 3", background=True)
+        assert failed.status == "exit 3"
+        assert words(failed).startswith("no\n[exit code 3")
+
+    on_bench(tmp_path, no_isolation("for a test"), steps)
+
+
+def test_the_number_of_jobs_is_bounded_and_all_end_with_the_session(
+    tmp_path: Path, isolation: Isolation, nap: str
+) -> None:
+    async def steps(bench: Bench) -> None:
+        for _ in range(2):
+            assert not (await bench.run(f"sleep {nap}", background=True)).is_error
+        refused = await bench.run(f"sleep {nap}", background=True)
+        assert refused.is_error
+        assert "2 jobs run already (job-1, job-2); end one with end_job" in words(refused)
+        await bench.commands.close()
+        assert gone(nap)
+
+    on_bench(tmp_path, isolation, steps, limits=CommandLimits(jobs=2))
+
+
+def test_jobs_end_when_our_process_is_killed(
+    tmp_path: Path, isolation: Isolation, nap: str
+) -> None:
+    script = f"""
+import asyncio, pathlib, sys
+sys.path.insert(0, {str(Path(__file__).parents[2])!r})
+from tests.tools.running import Bench, isolation_of
+async def main():
+    bench = Bench(pathlib.Path({str(tmp_path / "work")!r}), isolation_of({isolation.kind!r}))
+    await bench.run(f"exec sleep {nap}", background=True)
+    print("begun", flush=True)
+    await asyncio.sleep(60)
+asyncio.run(main())
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"begun\n"
+        assert alive(nap)
+        process.kill()
+    assert gone(nap)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"command": ""}, "the command is empty"),
+        ({"command": " \n"}, "the command is empty"),
+        ({"command": "a\0b"}, "cannot have a NUL"),
+        ({"command": "\ud800"}, "no text"),
+        ({"command": "x" * 100_001}, "the limit is 100,000"),
+        ({"command": "ls", "directory": ".."}, "outside the workspace"),
+        ({"command": "ls", "directory": "/etc"}, "outside the workspace"),
+        ({"command": "ls", "directory": "link"}, "outside the workspace"),
+        ({"command": "ls", "directory": "missing"}, "there is no folder 'missing'"),
+        ({"command": "ls", "directory": "a\0"}, "no path"),
+        ({"command": "ls", "directory": "d/" * 3000}, "no path"),
+        ({"command": "ls", "timeout": -1}, "timeout must be"),
+        ({"command": "ls", "timeout": 1e300}, "timeout must be"),
+        ({"command": 7}, "Expected `str`"),
+    ],
+)
+def test_what_cannot_be_run_is_told(
+    tmp_path: Path, arguments: dict[str, object], told: str
+) -> None:
+    async def steps(bench: Bench) -> None:
+        (bench.root / "link").symlink_to("/etc")
+        outcome = await bench.run_tool(json_text(arguments), bench.place)
+        assert outcome.is_error
+        assert told in words(outcome)
+
+    on_bench(tmp_path, no_isolation("for a test"), steps)
+
+
+def test_the_directory_is_where_it_runs(tmp_path: Path, isolation: Isolation) -> None:
+    async def steps(bench: Bench) -> None:
+        here = words(await bench.run("pwd -P"))
+        there = words(await bench.run("pwd -P", directory="sub"))
+        assert here.startswith(f"{bench.root.resolve()}\n")
+        assert there.startswith(f"{bench.root.resolve() / 'sub'}\n")
+
+    on_bench(tmp_path, isolation, steps)
+
+
+def test_nothing_is_left_in_the_workspace_or_among_temporary_files(
+    tmp_path: Path, isolation: Isolation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import tempfile
+
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+
+    async def steps(bench: Bench) -> None:
+        await asyncio.gather(*(bench.run("sleep 0.1; seq 1 30000") for _ in range(3)))
+        await bench.run("sleep 9", timeout=0.2)
+        assert [item.name for item in bench.root.iterdir()] == ["sub"]
+
+    on_bench(tmp_path, isolation, steps)
+    assert not list((tmp_path / "temporary").iterdir())
+
+
+def test_a_command_that_removes_its_own_ground_breaks_nothing(tmp_path: Path) -> None:
+    async def steps(bench: Bench) -> None:
+        await bench.run('rm -rf "$TMPDIR/.."')
+        said = words(await bench.run("seq 1 30000; touch $TMPDIR/x && echo there"))
+        assert "all of it is in" in said
+        assert "there\n[exit code 0" in said
+        await bench.run('rm -rf "$PWD"')
+        refused = await bench.run("echo x")
+        assert refused.is_error
+        assert "cannot be a workspace for commands" in words(refused)
+
+    on_bench(tmp_path, no_isolation("for a test"), steps)
+
+
+def test_the_loop_is_free_while_a_command_floods(tmp_path: Path) -> None:
+    async def steps(bench: Bench) -> None:
+        running = asyncio.create_task(bench.run("yes", timeout=1.0))
+        longest, last = 0.0, time.monotonic()
+        while not running.done():
+            await asyncio.sleep(0.001)
+            now = time.monotonic()
+            longest, last = max(longest, now - last), now
+        assert longest < 0.5
+        assert sum(map(len, bench.heard)) < 200_000
+
+    on_bench(tmp_path, no_isolation("for a test"), steps)
+
+
+def test_every_process_of_a_command_carries_its_mark(tmp_path: Path) -> None:
+    async def steps(bench: Bench) -> None:
+        said = words(
+            await bench.run(f"echo ${COMMAND_MARK}; setsid -w sh -c 'echo ${COMMAND_MARK}'")
+        )
+        first, second, *_ = said.splitlines()
+        assert first == second
+        assert len(first) == 16
+
+    on_bench(tmp_path, no_isolation("for a test"), steps)

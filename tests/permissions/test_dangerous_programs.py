@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from recollect.permissions.command_parser import parse_line
+from recollect.permissions.command_rules import CommandRule, CommandRules, judge_line, parse_rules
+from tests.permissions.harmless_commands import HARMLESS, SENSIBLE
+from tests.permissions.hostile_folder import can_run, fires, prepare
+from tests.permissions.hostile_programs import HOSTILE
+
+# Every name that stands anywhere in a hostile command is allowed with any further words: the
+# program, what it wraps, its files. Only `touch`, the harm itself, is not.
+_NAMES = {name for case in HOSTILE for name in re.split(r"[\s;|&()'\"]+", case.command)}
+GENEROUS = CommandRules(
+    allow=tuple(
+        CommandRule((name,), is_prefix=True) for name in _NAMES if not name.endswith("touch")
+    )
+)
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("hostile") / "prepared"
+    prepare(folder)
+    return folder
+
+
+@pytest.mark.parametrize("number", range(len(HOSTILE)))
+def test_a_hostile_command_fires_and_is_not_allowed_by_the_most_generous_rules(
+    number: int, prepared: Path, tmp_path: Path
+) -> None:
+    case = HOSTILE[number]
+    if not can_run(case):
+        pytest.skip(f"{case.needs} is not installed")
+    assert fires(case, prepared, tmp_path / "work"), f"does not fire: {case.command[:200]!r}"
+    shutil.rmtree(tmp_path / "work")
+    assert judge_line(case.command, GENEROUS).decision != "allow", case.command[:200]
+
+
+@pytest.mark.parametrize("mode", ["plan", "ask"])
+def test_no_hostile_command_is_allowed_or_run_without_a_person(mode: str) -> None:
+    given = CommandRules(allow=GENEROUS.allow, mode="plan" if mode == "plan" else "ask")
+    verdicts = [judge_line(case.command, given, interactive=False) for case in HOSTILE]
+    assert {verdict.decision for verdict in verdicts} == {"deny"}
+
+
+def test_exact_rules_do_not_allow_what_is_never_allowed_by_rule() -> None:
+    for case in HOSTILE:
+        commands = parse_line(case.command).commands
+        exact = tuple(
+            CommandRule(command.words)
+            for command in commands
+            if not command.words[0].endswith("touch")
+        )
+        assert judge_line(case.command, CommandRules(allow=exact)).decision != "allow", (
+            case.command[:200]
+        )
+
+
+def test_at_least_two_hundred_hostile_commands_need_nothing_unusual() -> None:
+    usual = {case.command for case in HOSTILE if not case.needs and can_run(case)}
+    assert len(usual) >= 200
+
+
+def test_nineteen_of_twenty_everyday_commands_are_allowed_by_sensible_rules() -> None:
+    given = parse_rules(allow=SENSIBLE)
+    asked = [text for text in HARMLESS if judge_line(text, given).decision != "allow"]
+    assert len(HARMLESS) >= 100
+    assert len(asked) <= len(HARMLESS) * 0.05, asked
+
+
+def test_sensible_rules_allow_no_hostile_command() -> None:
+    given = parse_rules(allow=SENSIBLE)
+    wrong = [
+        case.command for case in HOSTILE if judge_line(case.command, given).decision == "allow"
+    ]
+    assert wrong == []

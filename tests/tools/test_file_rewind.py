@@ -1,0 +1,89 @@
+"""Rewinding files while others write, too: nobody's work is overwritten, nothing is half done."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recollect import Note
+from recollect.errors import HeadMoved, UnknownEntry
+from recollect.store.sqlite import SqliteStore
+from recollect.tools.file_backups import append_note
+from recollect.tools.file_rewind import rewind_files
+
+from .test_keeping import World, names, play
+
+
+class Meddling:
+    """A store that does something else right before one of its calls."""
+
+    def __init__(self, store: SqliteStore, name: str, deed: Callable[[], Awaitable[None]]) -> None:
+        self._store, self._name, self._deed = store, name, deed
+
+    def __getattr__(self, name: str) -> Any:
+        async def call(*given: Any, **named: Any) -> Any:
+            if name == self._name:
+                self._name = ""
+                await self._deed()
+            return await getattr(self._store, name)(*given, **named)
+
+        return call
+
+
+@pytest.mark.parametrize("moment", ["tree", "blob", "put", "append"])
+def test_what_the_person_writes_while_files_are_restored_stays(tmp_path: Path, moment: str) -> None:
+    async def story(world: World) -> None:
+        (world.root / "f").write_text("old")
+        await world.write("f", "new")
+
+        async def deed() -> None:
+            (world.root / "f").write_text("person's")
+
+        store: Any = Meddling(world.store, moment, deed)
+        done = await rewind_files(store, world.session, world.start, (world.root,))
+        assert (done.done, names(c.path for c in done.conflicts)) == (0, {"f"})
+
+    assert (play(tmp_path, story) / "f").read_text() == "person's"
+
+
+@pytest.mark.parametrize("moment", ["tree", "blob", "put", "append"])
+def test_a_session_that_goes_on_meanwhile_is_told_and_no_file_changes(
+    tmp_path: Path, moment: str
+) -> None:
+    async def story(world: World) -> None:
+        (world.root / "f").write_text("old")
+        await world.write("f", "new")
+
+        async def deed() -> None:
+            await append_note(world.store, world.session, Note(text="somebody else's"))
+
+        store: Any = Meddling(world.store, moment, deed)
+        with pytest.raises(HeadMoved):
+            await rewind_files(store, world.session, world.start, (world.root,))
+        assert (world.root / "f").read_text() == "new"
+        assert (await world.rewind()).done == 1
+
+    play(tmp_path, story)
+
+
+def test_a_read_only_file_is_left_alone(tmp_path: Path) -> None:
+    async def story(world: World) -> None:
+        (world.root / "f").write_text("old")
+        await world.write("f", "new")
+        (world.root / "f").chmod(0o444)
+        assert [c.why for c in (await world.rewind()).conflicts] == ["it is read-only"]
+        (world.root / "f").chmod(0o644)
+        assert names((await world.rewind()).restored) == {"f"}
+
+    play(tmp_path, story)
+
+
+def test_an_entry_that_is_nowhere_is_an_error(tmp_path: Path) -> None:
+    async def story(world: World) -> None:
+        with pytest.raises(UnknownEntry):
+            await world.go("0" * 32)
+
+    play(tmp_path, story)
