@@ -23,10 +23,10 @@ from recollect.agent.progress import Finished
 from recollect.codecs.wire_protocol import Delta, RequestOptions
 from recollect.compaction.proposal import Budget
 from recollect.entries import Message, Text, ToolCall
-from recollect.models.choosing import look_up
-from recollect.models.client import HttpModel
-from recollect.models.contract import Event, Shown
-from recollect.models.reaching import Body
+from recollect.models.http_model import HttpModel
+from recollect.models.http_request import RequestBody
+from recollect.models.model_protocol import ModelEvent, RequestMessages
+from recollect.models.resolve import look_up_model
 from recollect.resuming import resume
 from recollect.settings import Settings
 from recollect.tokens import counter_for
@@ -56,14 +56,16 @@ class _Encoding:
     """Writes each request as `HttpModel` would send it, and answers from a script at once."""
 
     def __init__(self, replies: Iterator[Message], piece: int) -> None:
-        self._http = HttpModel(look_up(MODEL, Settings(), lambda _: None))
+        self._http = HttpModel(look_up_model(MODEL, Settings(), lambda _: None))
         self._replies, self._piece = replies, piece
         self.pages: list[bytes] = []
         self.name = self._http.name
 
-    async def stream(self, messages: Shown, prompt: RequestOptions) -> AsyncGenerator[Event, None]:
+    async def stream(
+        self, messages: RequestMessages, prompt: RequestOptions
+    ) -> AsyncGenerator[ModelEvent, None]:
         prompt = self._http.prompt(prompt)
-        body = Body(self._http.encoded(self._http.wire(prompt), messages, prompt))
+        body = RequestBody(self._http.encoded(self._http.wire(prompt), messages, prompt))
         self.pages = list(body)
         reply = next(self._replies)
         for part in reply.parts:

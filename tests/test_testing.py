@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from recollect.codecs.wire_protocol import Delta, RequestOptions
 from recollect.entries import Entry, Message, Text, Thought, ToolCall, Usage
 from recollect.errors import BadReply, ModelError, ProviderBusy
-from recollect.models.contract import Event, Model, Retrying, partial_of
+from recollect.models.model_protocol import Model, ModelEvent, Retrying, partial_of
 from recollect.testing import (
     ScriptedModel,
     ScriptExhausted,
@@ -30,14 +30,14 @@ from recollect.view.view import View
 PROMPT = RequestOptions(model="scripted")
 
 
-def play(scripted: Model, *said: str) -> list[Event]:
-    async def all_of_it() -> list[Event]:
+def play(scripted: Model, *said: str) -> list[ModelEvent]:
+    async def all_of_it() -> list[ModelEvent]:
         return [event async for event in scripted.stream([user(text) for text in said], PROMPT)]
 
     return asyncio.run(all_of_it())
 
 
-def last(events: list[Event]) -> Message:
+def last(events: list[ModelEvent]) -> Message:
     assert isinstance(events[-1], Message)
     return events[-1]
 
@@ -81,7 +81,7 @@ def test_a_view_can_be_asked_about_too() -> None:
     view = View.fold([Entry("e1", None, 0, user("a")), Entry("e2", "e1", 1, model("b"))])
     scripted = ScriptedModel(["c"])
 
-    async def ask() -> list[Event]:
+    async def ask() -> list[ModelEvent]:
         return [event async for event in scripted.stream(view, PROMPT)]
 
     assert last(asyncio.run(ask())).parts == (Text(text="c"),)
@@ -110,7 +110,7 @@ def test_a_failure_is_raised_and_the_next_turn_is_there(as_turn: bool) -> None:
 
 
 def test_a_broken_stream_shows_its_pieces_and_keeps_them_on_the_error() -> None:
-    shown: list[Event] = []
+    shown: list[ModelEvent] = []
 
     async def ask() -> None:
         async for event in ScriptedModel([breaks_after("half of")], piece=4).stream([], PROMPT):
@@ -143,7 +143,7 @@ def test_a_message_is_said_as_it_is() -> None:
 
 
 def test_a_slow_turn_can_be_stopped_at_once() -> None:
-    async def ask() -> list[Event]:
+    async def ask() -> list[ModelEvent]:
         slow = ScriptedModel([says("late", delay=3_600)])
         async with asyncio.timeout(0.05):
             return [event async for event in slow.stream([], PROMPT)]
@@ -153,7 +153,7 @@ def test_a_slow_turn_can_be_stopped_at_once() -> None:
 
 
 def test_closing_early_gives_no_more_and_the_next_request_is_the_next_turn() -> None:
-    async def ask() -> list[Event]:
+    async def ask() -> list[ModelEvent]:
         scripted = ScriptedModel(["a long first answer", "second"])
         async with aclosing(scripted.stream([], PROMPT)) as events:
             first = await anext(events)

@@ -31,7 +31,7 @@ from recollect.errors import (
     HeadMoved,
     RecollectError,
 )
-from recollect.models.opening import open_model
+from recollect.models.open_model import open_model
 from recollect.resuming import resume
 from recollect.store.contract import (
     Project,

@@ -29,7 +29,7 @@ from recollect.entries import (
     json_text,
 )
 from recollect.errors import BadReply, ModelError
-from recollect.models.contract import Event, Retrying, Shown, keep_partial
+from recollect.models.model_protocol import ModelEvent, RequestMessages, Retrying, attach_partial
 from recollect.view.view import View
 
 
@@ -131,7 +131,9 @@ class ScriptedModel:
         """Turns that nobody has asked for."""
         return len(self.script) - len(self.requests)
 
-    async def stream(self, messages: Shown, prompt: RequestOptions) -> AsyncGenerator[Event, None]:
+    async def stream(
+        self, messages: RequestMessages, prompt: RequestOptions
+    ) -> AsyncGenerator[ModelEvent, None]:
         shown = messages.messages if isinstance(messages, View) else messages
         asked = DecodedRequest(prompt, tuple(shown))
         if not self.left:
@@ -152,7 +154,7 @@ class ScriptedModel:
                 await asyncio.sleep(0)  # others get their turn, and a cancellation its chance
         reply = self._reply(turn, tuple(valid))
         if turn.error is not None:
-            keep_partial(turn.error, msgspec.structs.replace(reply, finish=""))
+            attach_partial(turn.error, msgspec.structs.replace(reply, finish=""))
             raise turn.error
         yield reply
 

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from recollect.codecs.wire_protocol import Delta, RequestOptions
 from recollect.entries import Message, Thought, ToolCall
 from recollect.errors import ContextOverflow, ProviderBusy
-from recollect.models.contract import Event, Shown
+from recollect.models.model_protocol import ModelEvent, RequestMessages
 from recollect.testing import Line, ScriptedModel, Step, breaks_after, call, fails, says
 from recollect.tools.builtin import (
     glob,
@@ -49,7 +49,9 @@ class Played:
     name: str = "scripted"
     pause: float = 0.0
 
-    async def stream(self, messages: Shown, prompt: RequestOptions) -> AsyncGenerator[Event, None]:
+    async def stream(
+        self, messages: RequestMessages, prompt: RequestOptions
+    ) -> AsyncGenerator[ModelEvent, None]:
         async with aclosing(self.scripted.stream(messages, prompt)) as events:
             async for event in events:
                 if self.pause and isinstance(event, Delta):

@@ -14,7 +14,7 @@ from recollect.agent.asking import Answered, Conversation, ask
 from recollect.codecs.wire_protocol import Delta, RequestOptions
 from recollect.entries import Entry, Message, Note, Request, Text, Usage
 from recollect.errors import BadReply, HeadMoved, ProviderBusy
-from recollect.models.contract import Retrying
+from recollect.models.model_protocol import Retrying
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import Line, ScriptedModel, breaks_after, fails, says, user
 from recollect.view.view import View

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from recollect.models.connecting import Times
 from recollect.models.exchanging import Client
-from recollect.models.reaching import way_to
+from recollect.models.http_request import way_to
 
 _T = TypeVar("_T")
 

@@ -19,10 +19,10 @@ import pytest
 from recollect.codecs.wire_protocol import Delta, RequestOptions
 from recollect.entries import Message
 from recollect.errors import ModelError
-from recollect.models.choosing import Chosen
-from recollect.models.client import HttpModel
-from recollect.models.contract import Event, Retrying
-from recollect.models.keys import Key
+from recollect.models.api_keys import ApiKey
+from recollect.models.http_model import HttpModel
+from recollect.models.model_protocol import ModelEvent, Retrying
+from recollect.models.resolve import ResolvedModel
 from recollect.profiles import Endpoint, WireName, find_profile
 from recollect.settings import TransportSettings
 from recollect.testing import user
@@ -164,14 +164,16 @@ DONE = b"data: [DONE]\n\n"
 HELLO = event("hel") + event("lo") + event(finish="stop") + DONE
 
 
-def chosen(url: str, wire: WireName = "openai", model: str = "gpt-4o", key: str = KEY) -> Chosen:
+def chosen(
+    url: str, wire: WireName = "openai", model: str = "gpt-4o", key: str = KEY
+) -> ResolvedModel:
     endpoint = Endpoint(name="test", wire=wire, url=url, keys=(VARIABLE,))
-    return Chosen(
+    return ResolvedModel(
         name=model,
-        asked_as=model,
+        wire_name=model,
         profile=find_profile(model),
         endpoint=endpoint,
-        key=Key(key, VARIABLE),
+        key=ApiKey(key, VARIABLE),
     )
 
 
@@ -179,7 +181,7 @@ async def events_of(
     model: HttpModel,
     prompt: RequestOptions | None = None,
     messages: Sequence[Message] = (user("hi"),),
-) -> list[Event]:
+) -> list[ModelEvent]:
     prompt = prompt or RequestOptions(model=model.name)
     return [event async for event in model.stream(messages, prompt)]
 
@@ -190,10 +192,10 @@ def ask(
     wire: WireName = "openai",
     model: str = "gpt-4o",
     prompt: RequestOptions | None = None,
-) -> tuple[list[Event], Server]:
+) -> tuple[list[ModelEvent], Server]:
     """One question to a server that answers like this."""
 
-    async def main() -> tuple[list[Event], Server]:
+    async def main() -> tuple[list[ModelEvent], Server]:
         async with (
             serving(*answers) as server,
             HttpModel(chosen(server.url, wire, model), transport) as asked,
@@ -203,18 +205,18 @@ def ask(
     return asyncio.run(main())
 
 
-def final(events: Sequence[Event]) -> Message:
+def final(events: Sequence[ModelEvent]) -> Message:
     last = events[-1]
     assert isinstance(last, Message)
     assert not any(isinstance(event, Message) for event in events[:-1])
     return last
 
 
-def text_of(events: Sequence[Event]) -> str:
+def text_of(events: Sequence[ModelEvent]) -> str:
     return "".join(e.text for e in events if isinstance(e, Delta) and e.kind == "text")
 
 
-def retries(events: Sequence[Event]) -> list[Retrying]:
+def retries(events: Sequence[ModelEvent]) -> list[Retrying]:
     return [event for event in events if isinstance(event, Retrying)]
 
 

@@ -15,7 +15,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recollect.errors import Unreachable
-from recollect.models.client import HttpModel
 from recollect.models.connecting import (
     BadAddress,
     Broken,
@@ -26,7 +25,8 @@ from recollect.models.connecting import (
     open_pipe,
     place_of,
 )
-from recollect.models.reaching import authorities
+from recollect.models.http_model import HttpModel
+from recollect.models.http_request import authorities
 from tests.models.asking import client, post, run
 from tests.models.proxy import Certificate, certificate, port_of, proxying, secure_greeting
 from tests.models.server import KEY, QUICK, chosen, events_of, http, serving, text_of

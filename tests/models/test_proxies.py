@@ -10,9 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recollect.errors import Unreachable
-from recollect.models.client import HttpModel
 from recollect.models.connecting import BadProxy, Broken, Place, ProxyRefused, Way, place_of
-from recollect.models.reaching import environment_proxies, way_to
+from recollect.models.http_model import HttpModel
+from recollect.models.http_request import environment_proxies, way_to
 from recollect.settings import TransportSettings
 from tests.models.asking import client, post, run
 from tests.models.proxy import Certificate, certificate, port_of, proxying, secure_greeting

@@ -6,9 +6,9 @@ import ssl
 
 import pytest
 
-from recollect.models.client import HttpModel
-from recollect.models.contract import Retrying
-from recollect.models.reaching import authorities
+from recollect.models.http_model import HttpModel
+from recollect.models.http_request import authorities
+from recollect.models.model_protocol import Retrying
 from recollect.testing import model, user
 
 from .server import HELLO, QUICK, chosen, events_of, http, serving

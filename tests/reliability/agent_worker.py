@@ -25,7 +25,7 @@ from recollect.codecs.wire_protocol import Delta, RequestOptions
 from recollect.compaction.budget import Budget
 from recollect.entries import Message, Text, ToolCall
 from recollect.errors import ModelError
-from recollect.models.contract import Event, Model, Shown
+from recollect.models.model_protocol import Model, ModelEvent, RequestMessages
 from recollect.resuming import resume
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import ScriptedModel, call, says
@@ -120,7 +120,9 @@ class Parking:
     def __init__(self, mark: str, stage: str) -> None:
         self._mark, self._stage, self._asked = mark, stage, 0
 
-    async def stream(self, messages: Shown, prompt: RequestOptions) -> AsyncGenerator[Event, None]:
+    async def stream(
+        self, messages: RequestMessages, prompt: RequestOptions
+    ) -> AsyncGenerator[ModelEvent, None]:
         self._asked += 1
         if self._asked == 1 and self._stage != "mid-stream":
             key = f"{self._mark}.work"

@@ -30,7 +30,7 @@ from recollect.entries import (
     Usage,
 )
 from recollect.errors import HeadMoved, ModelError
-from recollect.models.contract import Model, Retrying, partial_of
+from recollect.models.model_protocol import Model, Retrying, partial_of
 from recollect.resuming import keep_counts
 from recollect.store.contract import Store
 from recollect.store.ids import new_id, now

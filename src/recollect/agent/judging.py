@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from recollect.agent.compacting import Ask
 from recollect.loops import JUDGE_MESSAGES, Loop, LoopWatch
-from recollect.models.routing import ask_judge
+from recollect.models.model_selection import call_judge
 from recollect.view.view import View
 
 
 async def judged(watch: LoopWatch, view: View, ask: Ask) -> Loop | None:
     newest = [item.message for item in view.items[-JUDGE_MESSAGES:]]
-    return watch.judged(await ask_judge(newest, ask))
+    return watch.judged(await call_judge(newest, ask))

@@ -40,7 +40,7 @@ from recollect.compaction.budget import Budget
 from recollect.entries import Message, ToolCall, Usage
 from recollect.errors import ContextOverflow, RecollectError
 from recollect.loops import Loop, LoopWatch, judge_is_due, warning
-from recollect.models.contract import Model, Retrying
+from recollect.models.model_protocol import Model, Retrying
 from recollect.store.ids import now
 from recollect.tools.tool import Tool
 from recollect.view.elision_rules import ElisionRules, plan_elisions

@@ -12,7 +12,7 @@ from recollect.agent.working import Calling, Ran
 from recollect.codecs.wire_protocol import Delta
 from recollect.entries import Usage
 from recollect.loops import Loop
-from recollect.models.contract import Retrying
+from recollect.models.model_protocol import Retrying
 
 Why: TypeAlias = Literal["answered", "turns", "loop"]
 

@@ -20,7 +20,7 @@ from recollect.codecs.wire_protocol import Generation, RequestOptions
 from recollect.compaction.budget import Budget, is_compaction_due
 from recollect.entries import Compaction, Message
 from recollect.errors import ContextOverflow
-from recollect.models.contract import Model
+from recollect.models.model_protocol import Model
 from recollect.store.ids import now
 from recollect.tokens import Counter
 from recollect.tools.tool import Tool

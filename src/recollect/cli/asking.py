@@ -15,10 +15,10 @@ from recollect.cli.terminal import emit_json, fetching, mention, status
 from recollect.cli.text import harmless, many, one_line
 from recollect.codecs.wire_protocol import Delta, Generation, RequestOptions
 from recollect.entries import Message, Text, Thought
-from recollect.models.choosing import Chosen
-from recollect.models.client import HttpModel
-from recollect.models.contract import Retrying
-from recollect.models.opening import open_model
+from recollect.models.http_model import HttpModel
+from recollect.models.model_protocol import Retrying
+from recollect.models.open_model import open_model
+from recollect.models.resolve import ResolvedModel
 from recollect.profiles import EMBEDDED_MODEL, compute_cost
 from recollect.store.contract import Store
 from recollect.store.sqlite import SqliteStore
@@ -56,7 +56,7 @@ class Done(NamedTuple):
 
 def run(asking: Asking, file: Path | None) -> None:
     model = open_model(asking.model, progress=fetching())
-    if model.chosen.asked_as == EMBEDDED_MODEL:
+    if model.chosen.wire_name == EMBEDDED_MODEL:
         mention(SMALL)
     show = _Show(stream=asking.stream)
     try:
@@ -163,7 +163,7 @@ class _Show:
         self._open = False
 
 
-def _account(done: Done, chosen: Chosen) -> str:
+def _account(done: Done, chosen: ResolvedModel) -> str:
     """What it was and what it cost, in one line."""
     usage, told = done.message.usage, [chosen.name]
     if usage is not None:
@@ -188,7 +188,7 @@ _ENDS = {
 }
 
 
-def _document(done: Done, chosen: Chosen) -> dict[str, object]:
+def _document(done: Done, chosen: ResolvedModel) -> dict[str, object]:
     import msgspec
 
     usage = done.message.usage

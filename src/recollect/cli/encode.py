@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from recollect.cli.seeing import Sight
     from recollect.codecs.encoder import EncodedRequest
     from recollect.codecs.wire_protocol import Declaration, RequestOptions
-    from recollect.models.choosing import Chosen
+    from recollect.models.resolve import ResolvedModel
     from recollect.store.sqlite import SqliteStore
 
 WireName: TypeAlias = Literal["gemini", "openai", "anthropic"]
@@ -70,7 +70,7 @@ def encode(
     from recollect.cli.seeing import look
     from recollect.codecs.encoder import encode as encoded
     from recollect.codecs.wire_protocol import RequestOptions
-    from recollect.models.choosing import prompt_for, wire_for
+    from recollect.models.resolve import build_wire, fill_options
 
     async def work(store: SqliteStore) -> Sight:
         return await look(store, await store.session(prefix), at, named)
@@ -78,9 +78,9 @@ def encode(
     tools = _tools(declared) if declared is not None else ()
     sight = use_store(file, work)
     chosen = _chosen(named or sight.model, to, named=named is not None)
-    prompt = prompt_for(chosen, RequestOptions(model="", tools=tools, stream=not no_stream))
+    prompt = fill_options(chosen, RequestOptions(model="", tools=tools, stream=not no_stream))
     thinking_off = prompt.generation.effort == "none"
-    wire = wire_for(chosen, tools, text_tools=text_tools, thinking_off=thinking_off)
+    wire = build_wire(chosen, tools, text_tools=text_tools, thinking_off=thinking_off)
     made = encoded(wire, sight.view, prompt)
     sys.stdout.flush()
     for chunk in made.chunks:
@@ -89,27 +89,27 @@ def encode(
     _tell(made, prompt, trace=trace)
 
 
-def _chosen(model: str, to: WireName, *, named: bool) -> Chosen:
+def _chosen(model: str, to: WireName, *, named: bool) -> ResolvedModel:
     """The model, as it is asked in this format. One that is not, and that nobody named, gives way
     to the format's usual one."""
     from recollect.errors import UnknownModel
-    from recollect.models.choosing import Chosen, look_up
+    from recollect.models.resolve import ResolvedModel, look_up_model
     from recollect.profiles import find_endpoint, find_profile
     from recollect.settings import load_settings
 
     settings, usual = load_settings(), find_endpoint(to)
     assert usual is not None
     try:
-        chosen = look_up(model, settings) if model else None
+        chosen = look_up_model(model, settings) if model else None
     except UnknownModel:
         chosen = None
     if chosen is not None and chosen.endpoint.wire == to:
         return chosen
     if not named:
-        return look_up(usual.default, settings)
-    return Chosen(
+        return look_up_model(usual.default, settings)
+    return ResolvedModel(
         name=model,
-        asked_as=model,
+        wire_name=model,
         profile=find_profile(model),
         endpoint=usual,
         wishes=settings.generation,

@@ -22,8 +22,8 @@ from recollect.agent.room import asking
 from recollect.agent.tasks import task_tool
 from recollect.agent.working import Permit, no_deciders
 from recollect.entries import Message, Text, ToolCall
-from recollect.models.client import HttpModel
-from recollect.models.contract import Model
+from recollect.models.http_model import HttpModel
+from recollect.models.model_protocol import Model
 from recollect.profiles import Profile, find_profile
 from recollect.settings import HookCommand, data_directory
 from recollect.store.contract import Project

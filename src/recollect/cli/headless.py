@@ -32,9 +32,9 @@ from recollect.errors import (
     RecollectError,
     UnknownModel,
 )
-from recollect.models.client import HttpModel
-from recollect.models.contract import Retrying
-from recollect.models.opening import open_model
+from recollect.models.http_model import HttpModel
+from recollect.models.model_protocol import Retrying
+from recollect.models.open_model import open_model
 from recollect.profiles import EMBEDDED_MODEL, compute_cost
 from recollect.store.contract import SessionInfo
 from recollect.store.sqlite import SqliteStore
@@ -108,7 +108,7 @@ def run(wish: Wish, file: Path | None) -> int:
         for told in found.told:
             warn(told)
         model = open_model(wish.model, found.settings, progress=fetching())
-        if model.chosen.asked_as == EMBEDDED_MODEL and wish.format == "text" and not wish.latest:
+        if model.chosen.wire_name == EMBEDDED_MODEL and wish.format == "text" and not wish.latest:
             from recollect.cli.asking import SMALL
 
             mention(SMALL)

@@ -12,7 +12,7 @@ import click
 from recollect.cli.options import examples, json_option
 
 if TYPE_CHECKING:
-    from recollect.models.choosing import Chosen
+    from recollect.models.resolve import ResolvedModel
     from recollect.settings import Settings
 
 
@@ -31,12 +31,12 @@ def models(*, name: str | None, as_json: bool) -> None:
     Any OpenAI-compatible server is added in the settings in five lines; docs/settings.md shows how.
     """
     from recollect.cli.terminal import emit, emit_json
-    from recollect.models.choosing import default_name, known_models, look_up
+    from recollect.models.resolve import default_model_name, known_models, look_up_model
     from recollect.settings import load_settings
 
     settings = load_settings()
-    default = look_up(default_name(settings), settings)
-    found = [look_up(name, settings)] if name else list(known_models(settings))
+    default = look_up_model(default_model_name(settings), settings)
+    found = [look_up_model(name, settings)] if name else list(known_models(settings))
     if as_json:
         documents = [_document(chosen, default) for chosen in found]
         emit_json(documents[0] if name else documents)
@@ -46,7 +46,7 @@ def models(*, name: str | None, as_json: bool) -> None:
         emit(_listed(found, default, settings))
 
 
-def _listed(found: list[Chosen], default: Chosen, settings: Settings) -> list[str]:
+def _listed(found: list[ResolvedModel], default: ResolvedModel, settings: Settings) -> list[str]:
     from recollect.cli.terminal import ink, width
     from recollect.cli.text import GAP, one_line, table
     from recollect.settings import SETTINGS_FILE, data_directory
@@ -84,7 +84,7 @@ def _listed(found: list[Chosen], default: Chosen, settings: Settings) -> list[st
     ]
 
 
-def _one(chosen: Chosen, default: Chosen) -> list[str]:
+def _one(chosen: ResolvedModel, default: ResolvedModel) -> list[str]:
     from recollect.cli.text import one_line
 
     document = _document(chosen, default)
@@ -104,14 +104,14 @@ def _value(value: object) -> str:
     )
 
 
-def _document(chosen: Chosen, default: Chosen) -> dict[str, object]:
+def _document(chosen: ResolvedModel, default: ResolvedModel) -> dict[str, object]:
     import msgspec
 
     profile, endpoint = chosen.profile, chosen.endpoint
     wishes = msgspec.to_builtins(chosen.wishes)
     return {
         "name": chosen.name,
-        "asked_as": chosen.asked_as,
+        "asked_as": chosen.wire_name,
         "endpoint": endpoint.name,
         "format": endpoint.wire,
         "url": endpoint.url or "started on this machine when it is asked",
@@ -128,15 +128,15 @@ def _document(chosen: Chosen, default: Chosen) -> dict[str, object]:
     }
 
 
-def _thinks(chosen: Chosen) -> str:
+def _thinks(chosen: ResolvedModel) -> str:
     return {"": "no", "field": "yes", "text": "in text"}[chosen.profile.thinks]
 
 
-def _is_ready(chosen: Chosen) -> bool:
+def _is_ready(chosen: ResolvedModel) -> bool:
     return not chosen.endpoint.keys or chosen.key is not None
 
 
-def _key(chosen: Chosen) -> str:
+def _key(chosen: ResolvedModel) -> str:
     if not chosen.endpoint.keys:
         return "none wanted"
     if chosen.key is not None:

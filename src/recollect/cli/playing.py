@@ -26,8 +26,8 @@ from recollect.cli.equipment import Folder, LateCommands, equip, hooks_for, open
 from recollect.cli.text import one_line
 from recollect.entries import Entry, Message, ToolResult, Usage
 from recollect.errors import ModelError, NoApiKey, NotFound, UnknownModel
-from recollect.models.client import HttpModel
-from recollect.models.opening import open_model
+from recollect.models.http_model import HttpModel
+from recollect.models.open_model import open_model
 from recollect.resuming import resume
 from recollect.settings import Settings
 from recollect.store.contract import Project, SessionInfo, Store
@@ -39,7 +39,7 @@ from recollect.workspace.learned_windows import remember_window
 from recollect.workspace.project_identity import identify_project
 
 if TYPE_CHECKING:
-    from recollect.models.routing import Strategy
+    from recollect.models.model_selection import SelectionStrategy
 
 Format: TypeAlias = Literal["text", "json", "stream-json"]
 Source: TypeAlias = Literal["new", "resumed", "forked"]
@@ -258,30 +258,37 @@ async def _choose(
     given = settings.routing
     if not given.fallback and not given.classifier:
         return first.name
-    from recollect.models import routing
+    from recollect.models import model_selection
 
-    chain: list[routing.Strategy] = [routing.fallback(given.fallback), routing.override]
+    chain: list[model_selection.SelectionStrategy] = [
+        model_selection.fallback(given.fallback),
+        model_selection.override,
+    ]
     named = first.name if wish.model else ""
     if given.classifier and message is not None:
         view = view.append(Entry("prompt", view.head, now(), message))
         chain.append(_by_classifier(settings))
-    situation = routing.Situation("", view, first.name, named, frozenset(down))
-    choice = await routing.route(chain, situation)
+    situation = model_selection.SelectionContext("", view, first.name, named, frozenset(down))
+    choice = await model_selection.select_model(chain, situation)
     for failure in choice.failures:
         watcher.warn(f"no model was chosen ({failure}); {choice.model} is asked")
     return choice.model
 
 
-def _by_classifier(settings: Settings) -> Strategy:
+def _by_classifier(settings: Settings) -> SelectionStrategy:
     """Opened only when it is asked; one that cannot be opened passes on like one that fails."""
-    from recollect.models import routing
+    from recollect.models import model_selection
 
     given = settings.routing
-    options = [routing.Option(name, name, when) for name, when in given.choices.items()]
+    options = [
+        model_selection.ModelOption(name, name, when) for name, when in given.choices.items()
+    ]
 
-    async def classifier(situation: routing.Situation) -> routing.Choice | None:
+    async def classifier(
+        situation: model_selection.SelectionContext,
+    ) -> model_selection.ModelChoice | None:
         async with open_model(given.classifier, settings) as judge:
-            return await routing.classifier(asking(judge), options)(situation)
+            return await model_selection.classifier(asking(judge), options)(situation)
 
     return classifier
 
@@ -289,7 +296,7 @@ def _by_classifier(settings: Settings) -> Strategy:
 def _may_ask_another(error: ModelError, first: str, settings: Settings, down: set[str]) -> bool:
     """Whether the model is down, or one that nobody named cannot even be opened, and one is left
     to ask: a spare, or the default where the classifier chose another."""
-    from recollect.models.routing import is_down
+    from recollect.models.model_selection import is_down
 
     if not is_down(error) and not isinstance(error, NoApiKey | UnknownModel):
         return False

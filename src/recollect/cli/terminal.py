@@ -84,9 +84,9 @@ def fetching() -> Callable[[int, int], None]:
 
     @cache
     def drawn() -> Callable[[int, int], None]:
-        from recollect.models.weights import bar
+        from recollect.models.embedded_weights import progress_bar
 
-        return bar(sys.stderr)
+        return progress_bar(sys.stderr)
 
     def show(done: int, total: int) -> None:
         drawn()(done, total)

@@ -30,7 +30,7 @@ from itertools import zip_longest
 from typing import Final, NamedTuple, cast
 from urllib.parse import quote, unquote, urlsplit
 
-from recollect.models.keys import Key
+from recollect.models.api_keys import ApiKey
 
 _MAX_PIECE = 65_536
 _MAX_UNREAD = 4 * _MAX_PIECE
@@ -93,7 +93,7 @@ class Place(NamedTuple):
     host: str
     port: int
     target: str
-    login: Key | None  # what `Authorization` would say
+    login: ApiKey | None  # what `Authorization` would say
 
     @property
     def authority(self) -> str:
@@ -142,11 +142,11 @@ def place_of(url: str) -> Place:
     return Place(parts.scheme, host, port or _PORTS[parts.scheme], target, login)
 
 
-def _login(name: str | None, password: str | None) -> Key | None:
+def _login(name: str | None, password: str | None) -> ApiKey | None:
     if not name and not password:
         return None
     pair = f"{unquote(name or '')}:{unquote(password or '')}".encode(errors="replace")
-    return Key("Basic " + b2a_base64(pair, newline=False).decode())
+    return ApiKey("Basic " + b2a_base64(pair, newline=False).decode())
 
 
 class Pipe(asyncio.Protocol):

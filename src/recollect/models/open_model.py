@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from recollect.models.choosing import choose
-from recollect.models.client import HttpModel
+from recollect.models.http_model import HttpModel
+from recollect.models.resolve import resolve_model
 from recollect.settings import Settings, load_settings
 
 
@@ -20,10 +20,10 @@ def open_model(
     `progress` hears how many bytes of how many are there, when weights have to be fetched first.
     """
     settings = load_settings() if settings is None else settings
-    chosen = choose(name, settings)
+    chosen = resolve_model(name, settings)
     if chosen.endpoint.url:
         return HttpModel(chosen, settings.transport)
-    from recollect.models.embedded import Embedded, endpoint
+    from recollect.models.embedded_model import EmbeddedServer, server_address
 
-    locate = endpoint if progress is None else Embedded(progress=progress).endpoint
+    locate = server_address if progress is None else EmbeddedServer(progress=progress).endpoint
     return HttpModel(chosen, settings.transport, locate=locate)

@@ -13,15 +13,15 @@ from typing import NamedTuple
 
 from recollect.errors import ModelError
 
-FIRST_WAIT = 0.5
+FIRST_DELAY = 0.5
 _NUMBER = r"\d{1,9}(?:\.\d{1,9})?"
 _DELAY_IN_BODY = r'"retryDelay"\s{0,8}:\s{0,8}"(\d{1,6}(?:\.\d{1,9})?)s"'
 # Waiting does not fill an account (OpenAI's code for it comes with 429 as well).
-_NO_USE = ("insufficient_quota", "insufficient balance", "exceeded your current quota")
+_PERMANENT = ("insufficient_quota", "insufficient balance", "exceeded your current quota")
 # Ollama: "… does not support tools"; OpenRouter: "No endpoints found that support tool use";
 # vLLM: '"auto" tool choice requires --enable-auto-tool-choice'
 _TOOLS = ("tool", "function call", "functions")
-_REFUSED = (
+_UNSUPPORTED = (
     "not support",
     "n't support",
     "unsupported",
@@ -34,7 +34,7 @@ _REFUSED = (
 )
 
 
-class Failed(NamedTuple):
+class FailedAttempt(NamedTuple):
     """One attempt that came to nothing."""
 
     error: ModelError
@@ -42,7 +42,7 @@ class Failed(NamedTuple):
     wait: float | None = None  # what the provider asks for, in seconds
 
 
-def wanted_wait(headers: Mapping[str, str], body: str, now: float) -> float | None:
+def requested_delay(headers: Mapping[str, str], body: str, now: float) -> float | None:
     """How many seconds the provider wants us to wait; `now` is in seconds since 1970."""
     milliseconds = headers.get("retry-after-ms", "")
     if re.fullmatch(_NUMBER, milliseconds):
@@ -67,21 +67,21 @@ def _seconds(date: datetime) -> float:
     return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
 
 
-def wait_before(attempt: int, wanted: float | None, longest: float, dice: float) -> float:
+def retry_delay(attempt: int, wanted: float | None, longest: float, dice: float) -> float:
     """Seconds to wait after this failed attempt, counted from 1; `dice` is from 0 to 1.
 
     Jitter only adds to what a provider asks for: all who were sent away come back at other times.
     """
     if wanted is None:
-        grown = FIRST_WAIT * 2 ** min(attempt - 1, 30)
+        grown = FIRST_DELAY * 2 ** min(attempt - 1, 30)
         return float(min(longest, grown * (1 + dice)))
-    return float(min(longest, wanted + FIRST_WAIT * dice))
+    return float(min(longest, wanted + FIRST_DELAY * dice))
 
 
-def is_of_use(said: str) -> bool:
+def may_recover(said: str) -> bool:
     """Whether a refusal for now may be over later."""
     low = said[:10_000].lower()
-    return not any(phrase in low for phrase in _NO_USE)
+    return not any(phrase in low for phrase in _PERMANENT)
 
 
 def refuses_tools(said: str, status: int) -> bool:
@@ -89,4 +89,4 @@ def refuses_tools(said: str, status: int) -> bool:
     if status not in (400, 404, 405, 422, 501):
         return False
     low = said[:10_000].lower()
-    return any(word in low for word in _TOOLS) and any(phrase in low for phrase in _REFUSED)
+    return any(word in low for word in _TOOLS) and any(phrase in low for phrase in _UNSUPPORTED)

@@ -17,8 +17,8 @@ from recollect.errors import (
     ProviderFailed,
     Unreachable,
 )
-from recollect.models.client import HttpModel
-from recollect.models.contract import partial_of
+from recollect.models.http_model import HttpModel
+from recollect.models.model_protocol import partial_of
 from recollect.settings import TransportSettings
 from tests.models.server import (
     DONE,

@@ -18,6 +18,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from recollect.codecs.encoder import EncodedRequest
 from recollect.errors import ModelError, Unreachable
+from recollect.models.api_keys import ApiKey
 from recollect.models.connecting import (
     BadAddress,
     BadAuthorities,
@@ -33,8 +34,7 @@ from recollect.models.connecting import (
     place_of,
 )
 from recollect.models.exchanging import Client
-from recollect.models.keys import Key
-from recollect.models.retrying import Failed
+from recollect.models.retry import FailedAttempt
 from recollect.profiles import Endpoint
 from recollect.settings import TransportSettings
 
@@ -62,18 +62,18 @@ class Address(NamedTuple):
     """Where a request goes, and with which key."""
 
     url: str
-    key: Key | None
+    key: ApiKey | None
 
 
-def url_for(endpoint: Endpoint, base: str, model: str) -> str:
+def build_url(endpoint: Endpoint, base: str, model: str) -> str:
     """The address of one request; a model's name cannot lead out of its place in the path."""
     return base.rstrip("/") + _PATHS[endpoint.wire].format(
         model=quote(model, safe="", errors="replace")
     )
 
 
-def headers_for(
-    endpoint: Endpoint, key: Key | None, transport: TransportSettings
+def build_headers(
+    endpoint: Endpoint, key: ApiKey | None, transport: TransportSettings
 ) -> dict[str, str]:
     """The later ones win: ours, the endpoint's, the settings'. Names are compared in small."""
     found = {
@@ -90,27 +90,27 @@ def headers_for(
     return found
 
 
-def secrets_of(endpoint: Endpoint, transport: TransportSettings) -> Iterator[Key]:
+def find_secrets(endpoint: Endpoint, transport: TransportSettings) -> Iterator[ApiKey]:
     """What must not be told besides the key: headers that carry secrets, a proxy's password."""
     for name, value in (*endpoint.headers, *transport.headers.items()):
         if any(word in name.lower() for word in _SECRET_HEADERS):
-            yield Key(value)
-            yield Key(value.rsplit(" ", 1)[-1])
+            yield ApiKey(value)
+            yield ApiKey(value.rsplit(" ", 1)[-1])
     for url in (transport.proxy, endpoint.url):
-        yield from passwords_in(url)
+        yield from find_passwords(url)
 
 
-def passwords_in(url: str) -> Iterator[Key]:
+def find_passwords(url: str) -> Iterator[ApiKey]:
     try:
         password = urlsplit(url).password
     except ValueError:
         return
     if password:
-        yield Key(password)
-        yield Key(unquote(password))
+        yield ApiKey(password)
+        yield ApiKey(unquote(password))
 
 
-class Body:
+class RequestBody:
     """The bytes of a request, handed on as they were written; the same each time it is read."""
 
     def __init__(self, encoded: EncodedRequest) -> None:
@@ -211,39 +211,41 @@ def _is_within(network: str, place: Place) -> bool:
         return False
 
 
-def broken(error: HttpFailed, url: str, transport: TransportSettings) -> Failed:
+def broken(error: HttpFailed, url: str, transport: TransportSettings) -> FailedAttempt:
     """What went wrong with a connection, in plain words, and whether to try again."""
-    host = host_of(url)
+    host = display_host(url)
     if isinstance(error, TooSlow):
         connecting = f"no connection within {transport.connect_timeout:g} seconds"
         silent = f"nothing came for {transport.read_timeout:g} seconds"
-        return Failed(Unreachable(host, connecting if error.connecting else silent), again=True)
+        return FailedAttempt(
+            Unreachable(host, connecting if error.connecting else silent), again=True
+        )
     if isinstance(error, ProxyRefused | BadProxy):
-        where = host_of(transport.proxy) if transport.proxy else "the proxy of the environment"
+        where = display_host(transport.proxy) if transport.proxy else "the proxy of the environment"
         why = f"the proxy {where} refused"
         if isinstance(error, BadProxy):
             why = f"{where} cannot be used: only http:// and https:// proxies are supported"
-        return Failed(Unreachable(host, why), again=False)
+        return FailedAttempt(Unreachable(host, why), again=False)
     if isinstance(error, NoConnection):
-        return Failed(Unreachable(host, _no_connection(error)), again=False)
+        return FailedAttempt(Unreachable(host, _no_connection(error)), again=False)
     if type(error) in _PLAIN_WORDS:
-        return Failed(Unreachable(host, _PLAIN_WORDS[type(error)]), again=False)
+        return FailedAttempt(Unreachable(host, _PLAIN_WORDS[type(error)]), again=False)
     if isinstance(error, Damaged):
         packed = "damaged" if error.known else "in a way that was not asked for"
-        return Failed(
+        return FailedAttempt(
             Unreachable(host, f"the answer is compressed and {packed}"), again=error.known
         )
-    return Failed(
+    return FailedAttempt(
         Unreachable(host, "the connection broke before the reply was complete"), again=True
     )
 
 
 def out_of_time(url: str, transport: TransportSettings) -> ModelError:
     why = f"the reply was not complete after {transport.total_timeout:g} seconds"
-    return Unreachable(host_of(url), why)
+    return Unreachable(display_host(url), why)
 
 
-def host_of(url: str) -> str:
+def display_host(url: str) -> str:
     """Host and port, without a user's name and password."""
     try:
         parts = urlsplit(url)

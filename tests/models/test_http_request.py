@@ -9,9 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recollect.errors import ModelError, Unreachable
-from recollect.models.client import HttpModel
-from recollect.models.keys import Key, redact
-from recollect.models.reaching import headers_for, host_of, secrets_of, url_for
+from recollect.models.api_keys import ApiKey, redact
+from recollect.models.http_model import HttpModel
+from recollect.models.http_request import build_headers, build_url, display_host, find_secrets
 from recollect.profiles import Endpoint
 from recollect.settings import TransportSettings
 from tests.models.server import HELLO, KEY, QUICK, chosen, events_of, fails, http, serving, text_of
@@ -24,7 +24,7 @@ OPENAI = Endpoint(name="o", wire="openai", url="https://host.example/v1")
 @example("../../../other:generateContent?key=x#")
 @example("lone \ud800")
 def test_a_models_name_cannot_lead_out_of_its_place_in_the_address(name: str) -> None:
-    parts = urlsplit(url_for(GEMINI, GEMINI.url, name))
+    parts = urlsplit(build_url(GEMINI, GEMINI.url, name))
     assert (parts.hostname, parts.query, parts.fragment) == ("host.example", "alt=sse", "")
     assert parts.path.startswith("/base/v1beta/models/")
     assert parts.path.count("/") == 4
@@ -32,13 +32,13 @@ def test_a_models_name_cannot_lead_out_of_its_place_in_the_address(name: str) ->
 
 def test_the_settings_headers_win_whatever_their_case() -> None:
     transport = TransportSettings(headers={"AUTHORIZATION": "Basic abc"})
-    headers = headers_for(OPENAI, Key(KEY), transport)
+    headers = build_headers(OPENAI, ApiKey(KEY), transport)
     assert headers["authorization"] == "Basic abc"
     assert len({name.lower() for name in headers}) == len(headers)
 
 
 def test_no_key_no_header() -> None:
-    assert "authorization" not in headers_for(OPENAI, None, TransportSettings())
+    assert "authorization" not in build_headers(OPENAI, None, TransportSettings())
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_no_key_no_header() -> None:
     ],
 )
 def test_a_host_is_shown_without_credentials(url: str, host: str) -> None:
-    assert host_of(url) == host
+    assert display_host(url) == host
 
 
 def test_secrets_in_headers_and_in_the_proxys_address_are_taken_out_as_well() -> None:
@@ -61,7 +61,7 @@ def test_secrets_in_headers_and_in_the_proxys_address_are_taken_out_as_well() ->
         headers={"X-Gateway-Token": "Bearer gateway-token-1", "X-Team": "history"},
     )
     said = "gateway-token-1 pass%2Fword pass/word history"
-    assert redact(said, secrets_of(OPENAI, transport)) == "[key] [key] [key] history"
+    assert redact(said, find_secrets(OPENAI, transport)) == "[key] [key] [key] history"
 
 
 def test_a_proxy_that_refuses_is_named_without_its_password() -> None:

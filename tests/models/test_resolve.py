@@ -11,18 +11,18 @@ from recollect.codecs.text_tools import TextToolsWire
 from recollect.codecs.think_tags import ThinkTagsWire
 from recollect.codecs.wire_protocol import Declaration, Generation, RequestOptions
 from recollect.errors import NoApiKey, UnknownModel
-from recollect.models.choosing import (
+from recollect.models.api_keys import ApiKey, find_api_key
+from recollect.models.open_model import open_model
+from recollect.models.resolve import (
     FindKey,
-    choose,
-    default_name,
-    generation_for,
+    build_wire,
+    default_model_name,
+    fill_generation,
     known_models,
-    look_up,
-    over,
-    wire_for,
+    look_up_model,
+    merge,
+    resolve_model,
 )
-from recollect.models.keys import Key, find
-from recollect.models.opening import open_model
 from recollect.profiles import ENDPOINTS
 from recollect.settings import GenerationDefaults, ModelPrice, Settings, parse
 
@@ -32,8 +32,8 @@ SECRET = "sk-fake-0123456789"
 def keys(*variables: str) -> FindKey:
     """Somebody who has these keys."""
 
-    def look(wanted: Sequence[str]) -> Key | None:
-        return find(wanted, dict.fromkeys(variables, SECRET), lambda _: None)
+    def look(wanted: Sequence[str]) -> ApiKey | None:
+        return find_api_key(wanted, dict.fromkeys(variables, SECRET), lambda _: None)
 
     return look
 
@@ -73,13 +73,13 @@ OWN = parse("""
 def test_a_name_says_where_and_as_what_a_model_is_asked(
     name: str, endpoint: str, asked_as: str, canonical: str
 ) -> None:
-    chosen = choose(name, Settings(), EVERY)
-    assert (chosen.endpoint.name, chosen.asked_as, chosen.name) == (endpoint, asked_as, canonical)
+    chosen = resolve_model(name, Settings(), EVERY)
+    assert (chosen.endpoint.name, chosen.wire_name, chosen.name) == (endpoint, asked_as, canonical)
 
 
 def test_a_model_of_the_settings_is_what_they_say_and_otherwise_what_is_known() -> None:
-    chosen = choose("work", OWN, EVERY)
-    assert (chosen.name, chosen.asked_as) == ("work", "qwen3-32b")
+    chosen = resolve_model("work", OWN, EVERY)
+    assert (chosen.name, chosen.wire_name) == ("work", "qwen3-32b")
     assert chosen.endpoint.url == "https://models.work.example/v1"
     assert chosen.endpoint.headers == (("X-Team", "history"),)
     profile = chosen.profile
@@ -92,13 +92,15 @@ def test_a_model_of_the_settings_is_what_they_say_and_otherwise_what_is_known() 
 
 def test_a_model_of_the_settings_wins_over_a_known_name() -> None:
     settings = parse('[models."gpt-4o"]\nurl = "http://localhost:9/v1"')
-    chosen = choose("gpt-4o", settings, keys())
+    chosen = resolve_model("gpt-4o", settings, keys())
     assert (chosen.endpoint.url, chosen.key) == ("http://localhost:9/v1", None)
 
 
 def test_an_own_server_of_the_anthropic_format_gets_the_version_header() -> None:
     settings = parse('[models.a]\nurl = "http://localhost:9"\nwire = "anthropic"')
-    assert ("anthropic-version", "2023-06-01") in choose("a", settings, keys()).endpoint.headers
+    assert ("anthropic-version", "2023-06-01") in resolve_model(
+        "a", settings, keys()
+    ).endpoint.headers
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,7 @@ def test_an_own_server_of_the_anthropic_format_gets_the_version_header() -> None
 )
 def test_an_unknown_name_is_refused_with_what_may_have_been_meant(name: str, near: str) -> None:
     with pytest.raises(UnknownModel) as caught:
-        choose(name, OWN, EVERY)
+        resolve_model(name, OWN, EVERY)
     assert near in caught.value.near
     assert near in str(caught.value)
 
@@ -120,7 +122,7 @@ def test_an_unknown_name_is_refused_with_what_may_have_been_meant(name: str, nea
 @given(st.text(max_size=300))
 def test_any_name_is_a_model_or_refused_in_words(name: str) -> None:
     try:
-        said = choose(name, Settings(), EVERY).asked_as
+        said = resolve_model(name, Settings(), EVERY).wire_name
     except UnknownModel as error:
         said = str(error)
     assert 0 < len(said) < 2_000
@@ -128,31 +130,31 @@ def test_any_name_is_a_model_or_refused_in_words(name: str) -> None:
 
 def test_without_its_key_a_model_is_refused_with_the_variables_name() -> None:
     with pytest.raises(NoApiKey, match="set GEMINI_API_KEY or GOOGLE_API_KEY"):
-        choose("gemini-2.5-pro", Settings(), keys("OPENAI_API_KEY"))
+        resolve_model("gemini-2.5-pro", Settings(), keys("OPENAI_API_KEY"))
     with pytest.raises(NoApiKey, match="set MY_KEY"):
-        choose("work", OWN, keys())
+        resolve_model("work", OWN, keys())
 
 
 def test_a_model_can_be_looked_up_without_its_key() -> None:
-    assert look_up("gemini-2.5-pro", Settings(), keys()).key is None
+    assert look_up_model("gemini-2.5-pro", Settings(), keys()).key is None
 
 
 def test_known_models_are_listed_once_each_and_all_can_be_chosen() -> None:
     names = [chosen.name for chosen in known_models(OWN, EVERY)]
     assert len(names) == len(set(names))
     assert {"work", "gpt-5-mini", "claude-opus-5", "smollm2-135m"} <= set(names)
-    assert names == [choose(name, OWN, EVERY).name for name in names]
+    assert names == [resolve_model(name, OWN, EVERY).name for name in names]
 
 
 def test_the_default_is_the_settings_then_the_first_endpoint_with_a_key_then_the_embedded() -> None:
     have = keys("MISTRAL_API_KEY", "ANTHROPIC_API_KEY")
-    assert default_name(Settings(model="ollama/x"), have) == "ollama/x"
-    assert choose("", Settings(), have).name == "claude-sonnet-5"
-    assert choose("", Settings(), keys()).endpoint.name == "embedded"
+    assert default_model_name(Settings(model="ollama/x"), have) == "ollama/x"
+    assert resolve_model("", Settings(), have).name == "claude-sonnet-5"
+    assert resolve_model("", Settings(), keys()).endpoint.name == "embedded"
 
 
 def test_no_key_shows_in_what_was_chosen() -> None:
-    assert SECRET not in repr(choose("gpt-4o", Settings(), EVERY))
+    assert SECRET not in repr(resolve_model("gpt-4o", Settings(), EVERY))
 
 
 def test_opening_a_model_of_the_settings_needs_no_network() -> None:
@@ -177,8 +179,8 @@ wishes = st.builds(
 def test_the_later_wish_wins_and_the_order_of_merging_does_not_matter(
     one: GenerationDefaults, two: GenerationDefaults, three: GenerationDefaults
 ) -> None:
-    assert over(over(one, two), three) == over(one, over(two, three))
-    merged = over(one, two)
+    assert merge(merge(one, two), three) == merge(one, merge(two, three))
+    merged = merge(one, two)
     for field in GenerationDefaults.__struct_fields__:
         upper, lower = getattr(two, field), getattr(one, field)
         assert getattr(merged, field) == (lower if upper in (None, "", ()) else upper)
@@ -186,15 +188,15 @@ def test_the_later_wish_wins_and_the_order_of_merging_does_not_matter(
 
 def test_a_temperature_of_nothing_is_a_wish() -> None:
     assert (
-        over(GenerationDefaults(temperature=0.2), GenerationDefaults(temperature=0.0)).temperature
+        merge(GenerationDefaults(temperature=0.2), GenerationDefaults(temperature=0.0)).temperature
         == 0.0
     )
 
 
 def test_profile_then_settings_then_call() -> None:
     def temperature(settings: Settings, called: float | None) -> float | None:
-        chosen = choose("embedded", settings, keys())
-        return generation_for(chosen, Generation(temperature=called)).temperature
+        chosen = resolve_model("embedded", settings, keys())
+        return fill_generation(chosen, Generation(temperature=called)).temperature
 
     warm = Settings(generation=GenerationDefaults(temperature=0.5))
     assert temperature(Settings(), None) == 0.2
@@ -206,15 +208,15 @@ def test_every_wish_is_a_field_of_a_request() -> None:
     assert set(GenerationDefaults.__struct_fields__) == set(Generation.__struct_fields__) - {
         "schema"
     }
-    assert generation_for(choose("gpt-4o", Settings(), EVERY), Generation()) == Generation()
+    assert fill_generation(resolve_model("gpt-4o", Settings(), EVERY), Generation()) == Generation()
 
 
 def test_models_that_refuse_a_temperature_are_sent_none_and_the_trace_says_so() -> None:
     warm = Settings(generation=GenerationDefaults(temperature=0.5, top_p=0.5))
     for name in ("gpt-5-mini", "claude-sonnet-5"):
-        chosen = choose(name, warm, EVERY)
-        generation = generation_for(chosen, Generation(temperature=1.0))
-        frame = wire_for(chosen).frame(RequestOptions(model=name, generation=generation), ())
+        chosen = resolve_model(name, warm, EVERY)
+        generation = fill_generation(chosen, Generation(temperature=1.0))
+        frame = build_wire(chosen).frame(RequestOptions(model=name, generation=generation), ())
         assert b"temperature" not in frame.before
         assert b"top_p" not in frame.before
         assert any("temperature" in fix.text for fix in frame.fixes)
@@ -222,9 +224,9 @@ def test_models_that_refuse_a_temperature_are_sent_none_and_the_trace_says_so() 
 
 
 def test_the_anthropic_format_always_has_an_output_limit() -> None:
-    chosen = choose("claude-haiku-4-5", Settings(), EVERY)
-    assert generation_for(chosen, Generation()).max_output == 64_000
-    assert generation_for(chosen, Generation(max_output=9)).max_output == 9
+    chosen = resolve_model("claude-haiku-4-5", Settings(), EVERY)
+    assert fill_generation(chosen, Generation()).max_output == 64_000
+    assert fill_generation(chosen, Generation(max_output=9)).max_output == 9
 
 
 # --- the wire ----------------------------------------------------------------------------------
@@ -238,32 +240,32 @@ TOOLS = (Declaration(name="grep"),)
     [("gpt-4o", "openai"), ("claude-sonnet-4-5", "anthropic"), ("gemini-2.5-pro", "gemini")],
 )
 def test_each_endpoint_has_its_format(name: str, wire: str) -> None:
-    chosen = choose(name, Settings(), EVERY)
-    found = wire_for(chosen)
+    chosen = resolve_model(name, Settings(), EVERY)
+    found = build_wire(chosen)
     assert found.name == wire
     assert found.shape.model == chosen.name
 
 
 def test_a_model_without_native_tools_gets_them_as_text() -> None:
-    chosen = choose("embedded", Settings(), keys())
-    wire = wire_for(chosen, TOOLS)
+    chosen = resolve_model("embedded", Settings(), keys())
+    wire = build_wire(chosen, TOOLS)
     assert isinstance(wire, TextToolsWire)
     assert wire.tools == TOOLS
     assert wire.shape.model == chosen.name
 
 
 def test_a_model_with_native_tools_gets_them_as_text_when_it_refused_them() -> None:
-    chosen = choose("gpt-4o", Settings(), EVERY)
-    assert not isinstance(wire_for(chosen, TOOLS), TextToolsWire)
-    assert isinstance(wire_for(chosen, TOOLS, text_tools=True), TextToolsWire)
+    chosen = resolve_model("gpt-4o", Settings(), EVERY)
+    assert not isinstance(build_wire(chosen, TOOLS), TextToolsWire)
+    assert isinstance(build_wire(chosen, TOOLS, text_tools=True), TextToolsWire)
 
 
 def test_a_model_that_thinks_in_its_text_is_read_so_and_switched_off_in_its_own_way() -> None:
-    chosen = choose("ollama/qwen3:8b", Settings(), keys())
-    wire = wire_for(chosen, thinking_off=True)
+    chosen = resolve_model("ollama/qwen3:8b", Settings(), keys())
+    wire = build_wire(chosen, thinking_off=True)
     assert isinstance(wire, ThinkTagsWire)
     assert (wire.switch, wire.off) == ("slash_no_think", True)
-    hosted = wire_for(choose("dashscope/qwen3-32b", Settings(), EVERY), thinking_off=True)
+    hosted = build_wire(resolve_model("dashscope/qwen3-32b", Settings(), EVERY), thinking_off=True)
     assert isinstance(hosted, ThinkTagsWire)
     assert hosted.switch == ""
     assert isinstance(hosted.wire, OpenAIWire)

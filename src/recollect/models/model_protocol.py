@@ -19,7 +19,7 @@ from recollect.entries import Message
 from recollect.errors import ModelError
 from recollect.view.view import View
 
-Shown: TypeAlias = View | Sequence[Message]
+RequestMessages: TypeAlias = View | Sequence[Message]
 
 
 class Retrying(msgspec.Struct, frozen=True):
@@ -31,18 +31,20 @@ class Retrying(msgspec.Struct, frozen=True):
     shown: bool  # whether pieces of a reply were given that are void now
 
 
-Event: TypeAlias = Delta | Retrying | Message
+ModelEvent: TypeAlias = Delta | Retrying | Message
 
 
 class Model(Protocol):
     @property
     def name(self) -> str: ...
 
-    def stream(self, messages: Shown, prompt: RequestOptions) -> AsyncGenerator[Event, None]:
+    def stream(
+        self, messages: RequestMessages, prompt: RequestOptions
+    ) -> AsyncGenerator[ModelEvent, None]:
         """Ask; pieces as they arrive, then the whole message."""
 
 
-def keep_partial(error: ModelError, partial: Message) -> None:
+def attach_partial(error: ModelError, partial: Message) -> None:
     """Put on an error what had arrived of the reply, if anything did."""
     if partial.parts:
         error.__dict__["partial"] = partial

@@ -9,9 +9,9 @@ import pytest
 
 from recollect.codecs.wire_protocol import Declaration, Delta, Generation, RequestOptions
 from recollect.entries import Message, Text, Usage
-from recollect.models.choosing import wire_for
-from recollect.models.client import HttpModel
-from recollect.models.contract import Model
+from recollect.models.http_model import HttpModel
+from recollect.models.model_protocol import Model
+from recollect.models.resolve import build_wire
 from recollect.profiles import WireName
 from recollect.settings import TransportSettings
 from recollect.testing import call, model, user
@@ -56,7 +56,7 @@ def test_each_format_is_asked_at_its_path_with_the_key_in_its_header(
         finish="calls",
         usage=Usage(input=7, output=3, total=10),
     )
-    stream = b"".join(wire_for(chosen("", wire, name)).write_stream(reply))
+    stream = b"".join(build_wire(chosen("", wire, name)).write_stream(reply))
     events, server = ask(http(stream), wire=wire, model=name)
     message = final(events)
     assert message.parts[0] == Text(text="I look.")
@@ -109,7 +109,7 @@ def test_pieces_arrive_while_the_server_still_writes() -> None:
 
 def test_a_server_that_does_not_stream_is_understood() -> None:
     reply = Message(role="model", parts=(Text(text="at once"),), finish="stop")
-    body = wire_for(chosen("")).write_reply(reply)
+    body = build_wire(chosen("")).write_reply(reply)
     events, _ = ask(http(body, kind="application/json; charset=utf-8"))
     assert final(events).parts == (Text(text="at once"),)
     assert text_of(events) == "at once"

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import ApiKeyRefused, ContextOverflow, ProviderBusy, ProviderFailed
-from recollect.models.refusals import refusal, said_in
-from recollect.models.retrying import is_of_use, refuses_tools, wait_before, wanted_wait
+from recollect.models.http_errors import classify_response, provider_message
+from recollect.models.retry import may_recover, refuses_tools, requested_delay, retry_delay
 
 NOW = 1_800_000_000.0
 
@@ -32,12 +32,12 @@ NOW = 1_800_000_000.0
 def test_what_the_provider_asks_for_is_understood(
     headers: dict[str, str], body: str, seconds: float | None
 ) -> None:
-    assert wanted_wait(headers, body, NOW) == seconds
+    assert requested_delay(headers, body, NOW) == seconds
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_no_wish_of_a_provider_is_too_strange(header: str, body: str) -> None:
-    wait = wanted_wait({"retry-after": header}, body, NOW)
+    wait = requested_delay({"retry-after": header}, body, NOW)
     assert wait is None or wait >= 0
 
 
@@ -48,15 +48,15 @@ waits = st.floats(0, 1e9) | st.none()
 def test_a_wait_is_never_longer_than_the_longest_nor_shorter_than_was_asked_for(
     attempt: int, wanted: float | None, longest: float, dice: float
 ) -> None:
-    wait = wait_before(attempt, wanted, longest, dice)
+    wait = retry_delay(attempt, wanted, longest, dice)
     assert 0 <= wait <= longest
     assert wait >= min(wanted or 0.0, longest)
 
 
 @given(st.integers(1, 10), st.floats(0, 1))
 def test_waits_grow_and_differ(attempt: int, dice: float) -> None:
-    assert wait_before(attempt + 1, None, 1e9, 0.0) >= wait_before(attempt, None, 1e9, dice)
-    assert wait_before(attempt, None, 1e9, 1.0) == 2 * wait_before(attempt, None, 1e9, 0.0)
+    assert retry_delay(attempt + 1, None, 1e9, 0.0) >= retry_delay(attempt, None, 1e9, dice)
+    assert retry_delay(attempt, None, 1e9, 1.0) == 2 * retry_delay(attempt, None, 1e9, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_other_refusals_are_not_taken_for_it(said: str, status: int) -> None:
 
 
 def test_an_empty_account_is_of_no_use() -> None:
-    assert not is_of_use('{"error":{"code":"insufficient_quota"}}')
-    assert is_of_use("Rate limit reached")
+    assert not may_recover('{"error":{"code":"insufficient_quota"}}')
+    assert may_recover("Rate limit reached")
 
 
 @pytest.mark.parametrize(
@@ -111,18 +111,18 @@ def test_an_empty_account_is_of_no_use() -> None:
     ],
 )  # fmt: skip
 def test_a_providers_words_are_found(body: bytes, said: tuple[str, str]) -> None:
-    assert said_in(body) == said
+    assert provider_message(body) == said
 
 
 def test_of_a_web_page_only_what_it_is_is_told() -> None:
-    said, kind = said_in(b"<html><head><title>502 Bad Gateway</title>" + b"x" * 5_000)
+    said, kind = provider_message(b"<html><head><title>502 Bad Gateway</title>" + b"x" * 5_000)
     assert said.startswith("a web page (<html>")
     assert (len(said) < 100, kind) == (True, "")
 
 
 @given(st.binary(max_size=200), st.integers(300, 599))
 def test_any_body_is_one_short_sentence(body: bytes, status: int) -> None:
-    failed = refusal(status, {}, body, variable="A_KEY", now=NOW)
+    failed = classify_response(status, {}, body, variable="A_KEY", now=NOW)
     assert isinstance(failed.error, ProviderFailed)
     assert len(str(failed.error)) < 1_000
     assert str(failed.error).isprintable()
@@ -130,14 +130,14 @@ def test_any_body_is_one_short_sentence(body: bytes, status: int) -> None:
 
 
 def test_nesting_without_end_is_no_problem() -> None:
-    failed = refusal(400, {}, b"[" * 60_000, variable="", now=NOW)
+    failed = classify_response(400, {}, b"[" * 60_000, variable="", now=NOW)
     assert "JSON" in str(failed.error)
 
 
 def test_each_status_means_its_error() -> None:
     def error_of(status: int, said: str = "no") -> ProviderFailed:
         body = b'{"error":{"message":"%s"}}' % said.encode()
-        error = refusal(status, {}, body, variable="A_KEY", now=NOW).error
+        error = classify_response(status, {}, body, variable="A_KEY", now=NOW).error
         assert isinstance(error, ProviderFailed)
         return error
 

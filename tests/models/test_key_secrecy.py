@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from recollect.models.client import HttpModel
+from recollect.models.http_model import HttpModel
 from tests.models.server import (
     HELLO,
     KEY,

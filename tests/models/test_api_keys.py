@@ -11,7 +11,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from recollect.errors import ApiKeyRefused, ModelError
-from recollect.models.keys import MASK, Key, find, redact, redact_error
+from recollect.models.api_keys import MASK, ApiKey, find_api_key, redact, redact_error
 
 SECRET = "sk-fake-0123456789abcdef/+secret"
 secrets = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=6, max_size=60)
@@ -22,7 +22,7 @@ def nowhere(_: str) -> str | None:
 
 
 def test_a_key_does_not_show_itself() -> None:
-    key = Key(SECRET, "A_KEY")
+    key = ApiKey(SECRET, "A_KEY")
     shown = [repr(key), str(key), f"{key}", f"{key!r}", repr([key]), f"{key:>40}".strip()]
     assert shown == [MASK] * 4 + [f"[{MASK}]", MASK]
     assert key.reveal() == SECRET
@@ -35,7 +35,7 @@ def test_a_key_does_not_show_itself() -> None:
 
 
 def test_the_first_variable_that_is_set_wins() -> None:
-    found = find(("A", "B"), {"A": "  ", "B": f" {SECRET}\n"}, nowhere)
+    found = find_api_key(("A", "B"), {"A": "  ", "B": f" {SECRET}\n"}, nowhere)
     assert found is not None
     assert (found.reveal(), found.variable) == (SECRET, "B")
 
@@ -43,27 +43,27 @@ def test_the_first_variable_that_is_set_wins() -> None:
 def test_the_environment_wins_over_the_keyring() -> None:
     ring = {"A": "from-the-ring"}.get
     for environment, expected in (({"B": SECRET}, SECRET), ({}, "from-the-ring")):
-        found = find(("A", "B"), environment, ring)
+        found = find_api_key(("A", "B"), environment, ring)
         assert found is not None
         assert found.reveal() == expected
 
 
 def test_no_key_is_no_key() -> None:
-    assert find(("A",), {}, nowhere) is None
-    assert find((), {"A": SECRET}, nowhere) is None
+    assert find_api_key(("A",), {}, nowhere) is None
+    assert find_api_key((), {"A": SECRET}, nowhere) is None
 
 
 @pytest.mark.parametrize("secret", ["two words", "line\nbreak", "schlüssel-0123", "nul\x00nul"])
 def test_what_no_header_can_carry_is_refused_without_being_shown(secret: str) -> None:
     with pytest.raises(ModelError, match="the key in A has characters") as caught:
-        find(("A",), {"A": secret}, nowhere)
+        find_api_key(("A",), {"A": secret}, nowhere)
     assert secret not in str(caught.value)
 
 
 @given(secrets, st.text(max_size=30), st.text(max_size=30))
 def test_no_key_is_left_in_any_text(secret: str, before: str, after: str) -> None:
     assume(secret not in MASK * 3)
-    keys = [Key(secret)]
+    keys = [ApiKey(secret)]
     for form in (secret, quote(secret, safe="")):
         said = redact(before + form + after, keys)
         assert secret not in said.replace(MASK, "\n")
@@ -74,7 +74,7 @@ def test_no_key_is_left_in_any_text(secret: str, before: str, after: str) -> Non
 @example("." * 7, "", 6)
 @example("aaaaaa.b", "", 7)
 def test_a_key_that_was_cut_off_is_recognised(secret: str, before: str, length: int) -> None:
-    said = redact(before + secret[:length] + "…", [Key(secret)])
+    said = redact(before + secret[:length] + "…", [ApiKey(secret)])
     assert not said.rstrip("…").endswith(secret[:length])
 
 
@@ -103,11 +103,11 @@ def test_a_key_that_nobody_knows_is_recognised_by_what_stands_before_it(
 @given(st.text(max_size=60))
 def test_text_without_keys_and_their_marks_is_left_alone(text: str) -> None:
     assume(not any(mark in text for mark in ":=&?;"))
-    assert redact(text, [Key(SECRET)]) == text
+    assert redact(text, [ApiKey(SECRET)]) == text
 
 
 def test_a_short_secret_does_not_spoil_every_word() -> None:
-    assert redact("an error", [Key("e")]) == "an error"
+    assert redact("an error", [ApiKey("e")]) == "an error"
 
 
 def test_redacting_is_linear() -> None:
@@ -115,7 +115,7 @@ def test_redacting_is_linear() -> None:
         texts = ["bearer " * size, "api_key=" * size, "?key=" * size, "Bearer " + "x" * size * 7]
         started = time.perf_counter()
         for text in texts:
-            redact(text, [Key(SECRET)])
+            redact(text, [ApiKey(SECRET)])
         return time.perf_counter() - started
 
     seconds(1_000)
@@ -124,7 +124,7 @@ def test_redacting_is_linear() -> None:
 
 def test_an_error_loses_its_keys_in_words_and_in_attributes() -> None:
     error = ApiKeyRefused(f"wrong key {SECRET}", 401, "A_KEY")
-    assert redact_error(error, [Key(SECRET)]) is error
+    assert redact_error(error, [ApiKey(SECRET)]) is error
     assert SECRET not in str(error) + repr(error) + repr(vars(error))
     assert (error.status, error.variable) == (401, "A_KEY")
     assert "check the key in A_KEY" in str(error)

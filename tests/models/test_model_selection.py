@@ -18,32 +18,32 @@ from recollect.errors import (
     Unreachable,
 )
 from recollect.loops import JUDGE, read_judgement
-from recollect.models.routing import (
-    Ask,
-    Choice,
-    Option,
+from recollect.models.model_selection import (
+    CallModel,
+    ModelChoice,
+    ModelOption,
     Router,
-    Situation,
-    Strategy,
-    ask_judge,
+    SelectionContext,
+    SelectionStrategy,
+    call_judge,
     classifier,
     fallback,
     is_down,
     override,
-    route,
+    select_model,
 )
 from recollect.testing import ScriptedModel, ScriptExhausted, call, fails, model, result, says, user
 from recollect.view.view import View
 from tests.strategies import text as any_text
 
 OPTIONS = (
-    Option("quick", "small-1", "simple questions and single steps"),
-    Option("deep", "large-1", "plans, debugging, many files"),
+    ModelOption("quick", "small-1", "simple questions and single steps"),
+    ModelOption("deep", "large-1", "plans, debugging, many files"),
 )
 DEEP = '{"reason": "it concerns many files", "choice": "deep"}'
 
 
-def asking(scripted: ScriptedModel) -> Ask:
+def asking(scripted: ScriptedModel) -> CallModel:
     """A scripted model, asked as strategies ask: messages, then what is wanted."""
 
     async def ask(messages: Sequence[Message], prompt: str) -> str:
@@ -59,14 +59,14 @@ def view_of(*messages: Message) -> View:
     return View.fold([Entry(f"{i:032x}", None, i, said) for i, said in enumerate(messages)])
 
 
-HELLO = Situation("p1", view_of(user("rename the module everywhere")), "usual")
+HELLO = SelectionContext("p1", view_of(user("rename the module everywhere")), "usual")
 
 
-def chosen(situation: Situation, *strategies: Strategy) -> Choice:
-    return asyncio.run(route(strategies, situation))
+def chosen(situation: SelectionContext, *strategies: SelectionStrategy) -> ModelChoice:
+    return asyncio.run(select_model(strategies, situation))
 
 
-def classified(answer: str, situation: Situation = HELLO) -> Choice:
+def classified(answer: str, situation: SelectionContext = HELLO) -> ModelChoice:
     return chosen(situation, classifier(asking(ScriptedModel([answer])), OPTIONS))
 
 
@@ -104,7 +104,7 @@ def test_when_everything_is_down_the_users_model_is_asked_all_the_same() -> None
 
 
 def test_a_strategy_that_fails_passes_on_and_the_choice_tells_it() -> None:
-    async def broken(situation: Situation) -> Choice | None:
+    async def broken(situation: SelectionContext) -> ModelChoice | None:
         raise KeyError(situation.prompt)
 
     small = ScriptedModel([fails(ProviderBusy("too many requests", 429))])
@@ -124,7 +124,7 @@ def test_a_mistake_in_a_test_is_not_taken_for_a_failing_strategy() -> None:
 def test_whoever_cancels_is_heard() -> None:
     async def cancelled() -> None:
         slow = classifier(asking(ScriptedModel([says(DEEP, delay=60)])), OPTIONS, patience=60)
-        task = asyncio.create_task(route([slow], HELLO))
+        task = asyncio.create_task(select_model([slow], HELLO))
         await asyncio.sleep(0.01)
         task.cancel()
         await task
@@ -149,7 +149,7 @@ def test_whoever_cancels_is_heard() -> None:
 )
 def test_a_choice_is_read_with_its_reason_out_of_fences_prose_and_small_damage(answer: str) -> None:
     choice = classified(answer)
-    assert choice == Choice(
+    assert choice == ModelChoice(
         model="large-1", reason="it concerns many files", by="classifier", failures=()
     )
 
@@ -216,7 +216,7 @@ def test_it_is_not_asked_when_nothing_was_said_or_nothing_is_left_to_choose() ->
 
 
 def test_a_model_that_is_down_is_neither_offered_nor_taken() -> None:
-    three = (*OPTIONS, Option("huge", "huge-1", "the hardest"))
+    three = (*OPTIONS, ModelOption("huge", "huge-1", "the hardest"))
     small = ScriptedModel([DEEP])
     situation = HELLO._replace(down=frozenset({"large-1"}))
     choice = chosen(situation, classifier(asking(small), three))
@@ -285,7 +285,7 @@ def test_a_model_is_down_when_it_is_out_of_reach_or_overrun(
 def test_the_judge_is_shown_the_last_steps_and_its_answer_can_be_read() -> None:
     judge = ScriptedModel(['```json\n{"why": "it repeats itself", "stuck": 0.97}\n```'])
     grep = call("grep", pattern="x")
-    answer = asyncio.run(ask_judge([model("again", grep), result(grep, "none")], asking(judge)))
+    answer = asyncio.run(call_judge([model("again", grep), result(grep, "none")], asking(judge)))
     found = read_judgement(answer)
     assert found is not None
     assert found.what == "it repeats itself"
@@ -297,6 +297,6 @@ def test_the_judge_is_shown_the_last_steps_and_its_answer_can_be_read() -> None:
 @given(st.sampled_from([ProviderBusy("no"), BadReply("a page"), None]))
 def test_a_judge_that_fails_or_is_slow_accuses_nobody(error: ModelError | None) -> None:
     line = fails(error) if error else says("late", delay=60)
-    answer = asyncio.run(ask_judge([user("go")], asking(ScriptedModel([line])), patience=0.01))
+    answer = asyncio.run(call_judge([user("go")], asking(ScriptedModel([line])), patience=0.01))
     assert answer == ""
     assert read_judgement(answer) is None

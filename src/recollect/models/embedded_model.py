@@ -1,6 +1,6 @@
 """The model that needs no key and no network: a child process that speaks OpenAI on loopback.
 
-`endpoint()` gives the address and the key of a child that runs; it is started when it is first
+`server_address()` gives the address and the key of a child that runs; it is started when it is first
 needed, and again when it has ended. One child serves the whole process, whatever event loops come
 and go; it ends with the last `Embedded.aclose()`, and with this process however that ends. The key
 is random for each child and is shown nowhere. What goes wrong is a `ModelError` with its reason.
@@ -25,21 +25,21 @@ from typing import NamedTuple
 from weakref import WeakSet
 
 from recollect.errors import ModelError
-from recollect.models import weights
-from recollect.models.keys import MASK
-from recollect.models.serving import HOST, Order
+from recollect.models import embedded_weights
+from recollect.models.api_keys import MASK
+from recollect.models.llama_server import HOST, ServerConfig
 
-NAME = "smollm2-135m"
+MODEL_NAME = "smollm2-135m"
 WINDOW = 8_192  # tokens that each request may have
 SLOTS = 2
-OUTPUT = 2_048  # tokens, where a request sets no limit
-_START = 60.0  # seconds; one is usual, a busy machine takes longer
-_END = 3.0
-_KNOCK = 2.0
-_SAID = 400  # characters of the child's last words that are shown
+MAX_OUTPUT = 2_048  # tokens, where a request sets no limit
+_START_TIMEOUT = 60.0  # seconds; one is usual, a busy machine takes longer
+_EXIT_TIMEOUT = 3.0
+_PROBE_TIMEOUT = 2.0
+_MAX_STDERR = 400  # characters of the child's last words that are shown
 
 
-class Address(NamedTuple):
+class ServerAddress(NamedTuple):
     url: str  # what `/chat/completions` is put behind
     key: str
 
@@ -47,7 +47,7 @@ class Address(NamedTuple):
         return f"Address({self.url!r}, {MASK})"
 
 
-class EngineFailed(ModelError):
+class EmbeddedModelFailed(ModelError):
     """The child process of the embedded model did not start, or ended by itself."""
 
     def __init__(self, why: str, remedy: str = "ask again and it is started anew") -> None:
@@ -58,50 +58,50 @@ class EngineFailed(ModelError):
         self.why = why
 
 
-class Embedded:
+class EmbeddedServer:
     """One user of the shared child. `path` names other weights than the usual ones."""
 
     def __init__(
-        self, *, path: Path | None = None, progress: weights.Progress | None = None
+        self, *, path: Path | None = None, progress: embedded_weights.ProgressCallback | None = None
     ) -> None:
         self._path, self._progress = path, progress
-        self._child: _Child | None = None
+        self._child: _ServerProcess | None = None
 
-    async def endpoint(self) -> Address:
+    async def endpoint(self) -> ServerAddress:
         """Ask for it before each request: it is another one when the child was started again."""
         child = self._child
         if child is None or not await asyncio.to_thread(child.answers):
-            async with _starting():
+            async with _start_lock():
                 child = self._child = await self._begin()
-        return Address(f"http://{HOST}:{child.port}/v1", child.key)
+        return ServerAddress(f"http://{HOST}:{child.port}/v1", child.key)
 
     async def aclose(self) -> None:
         self._child = None
-        await asyncio.to_thread(_shared.leave, self)
+        await asyncio.to_thread(_pool.leave, self)
 
-    async def _begin(self) -> _Child:
-        child = await asyncio.to_thread(_shared.join, self._path, self)
+    async def _begin(self) -> _ServerProcess:
+        child = await asyncio.to_thread(_pool.join, self._path, self)
         if child is not None:
             return child
-        path = self._path or await weights.obtain(progress=self._progress)
-        return await asyncio.to_thread(_shared.start, self._path, path, self)
+        path = self._path or await embedded_weights.ensure_weights(progress=self._progress)
+        return await asyncio.to_thread(_pool.start, self._path, path, self)
 
 
-async def endpoint() -> Address:
+async def server_address() -> ServerAddress:
     """For whoever has nothing to close: this child runs until the process ends."""
-    return await _everybody.endpoint()
+    return await _process_wide.endpoint()
 
 
-class _Child:
+class _ServerProcess:
     """A process that has announced its port."""
 
     def __init__(self, path: Path) -> None:
         self.key = secrets.token_urlsafe(32)
-        self.users: WeakSet[Embedded] = WeakSet()
+        self.users: WeakSet[EmbeddedServer] = WeakSet()
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the child
         self.process = subprocess.Popen(
             # -P: a module of the current folder must not pass for one of ours
-            [sys.executable, "-P", "-m", "recollect.models.serving"],
+            [sys.executable, "-P", "-m", "recollect.models.llama_server"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._said,
@@ -114,7 +114,7 @@ class _Child:
         if self.process.poll() is not None:
             return False
         try:
-            socket.create_connection((HOST, self.port), _KNOCK).close()
+            socket.create_connection((HOST, self.port), _PROBE_TIMEOUT).close()
         except ConnectionError:
             return False
         except TimeoutError:  # very busy, but there
@@ -123,11 +123,11 @@ class _Child:
 
     def _announced(self, path: Path) -> int:
         # more of them wait for each other on a busy machine, and it gets several times slower
-        threads = max(1, min(4, _cores() // 2))
-        order = Order(str(path), self.key, NAME, WINDOW, SLOTS, OUTPUT, threads)
+        threads = max(1, min(4, _cpu_count() // 2))
+        order = ServerConfig(str(path), self.key, MODEL_NAME, WINDOW, SLOTS, MAX_OUTPUT, threads)
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        late = threading.Timer(_START, self.process.kill)
+        late = threading.Timer(_START_TIMEOUT, self.process.kill)
         late.start()
         try:
             self.process.stdin.write(json.dumps(order._asdict()).encode() + b"\n")
@@ -135,19 +135,19 @@ class _Child:
             return int(json.loads(self.process.stdout.readline(200))["port"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             self.process.kill()
-            why = self.why_it_ended()
+            why = self.describe_exit()
             self.end()
-            raise EngineFailed(f"it did not start: {why}") from error
+            raise EmbeddedModelFailed(f"it did not start: {why}") from error
         finally:
             late.cancel()
 
-    def why_it_ended(self) -> str:
+    def describe_exit(self) -> str:
         status = self.process.wait()
         how = f"signal {-status} ended it" if status < 0 else f"it ended with status {status}"
         if self._said.closed:
             return how
-        self._said.seek(max(0, self._said.seek(0, os.SEEK_END) - 4 * _SAID))
-        words = " ".join(self._said.read().decode("utf-8", "replace").split())[-_SAID:]
+        self._said.seek(max(0, self._said.seek(0, os.SEEK_END) - 4 * _MAX_STDERR))
+        words = " ".join(self._said.read().decode("utf-8", "replace").split())[-_MAX_STDERR:]
         shown = "".join(c if c.isprintable() else "?" for c in words)
         return f"{how} ({shown})" if shown else how
 
@@ -158,7 +158,7 @@ class _Child:
         with suppress(BrokenPipeError):
             self.process.stdin.close()
         try:
-            self.process.wait(_END)
+            self.process.wait(_EXIT_TIMEOUT)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -166,31 +166,31 @@ class _Child:
         self._said.close()
 
 
-class _Children:
+class _ServerPool:
     """The children of this process, one for each path. Threads hold the lock, no event loop does:
     a start takes seconds."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._running: dict[Path | None, _Child] = {}
+        self._running: dict[Path | None, _ServerProcess] = {}
 
-    def join(self, key: Path | None, user: Embedded) -> _Child | None:
+    def join(self, key: Path | None, user: EmbeddedServer) -> _ServerProcess | None:
         """The child that runs, with one more user; a dead one is cleared away."""
         with self._lock:
             return self._join(key, user)
 
-    def start(self, key: Path | None, path: Path, user: Embedded) -> _Child:
+    def start(self, key: Path | None, path: Path, user: EmbeddedServer) -> _ServerProcess:
         if importlib.util.find_spec("xllamacpp") is None:
             why = "xllamacpp, which runs it, is not installed"
-            raise EngineFailed(why, "install it where your machine has it")
+            raise EmbeddedModelFailed(why, "install it where your machine has it")
         with self._lock:
             child = self._join(key, user)
             if child is None:
-                child = self._running[key] = _Child(path)
+                child = self._running[key] = _ServerProcess(path)
                 child.users.add(user)
             return child
 
-    def leave(self, user: Embedded) -> None:
+    def leave(self, user: EmbeddedServer) -> None:
         with self._lock:
             for key, child in list(self._running.items()):
                 child.users.discard(user)
@@ -202,7 +202,7 @@ class _Children:
             while self._running:
                 self._running.popitem()[1].end()
 
-    def _join(self, key: Path | None, user: Embedded) -> _Child | None:
+    def _join(self, key: Path | None, user: EmbeddedServer) -> _ServerProcess | None:
         child = self._running.get(key)
         if child is not None and not child.answers():
             self._running.pop(key).end()
@@ -212,19 +212,19 @@ class _Children:
         return child
 
 
-_shared = _Children()
-atexit.register(_shared.end)
-_everybody = Embedded()
+_pool = _ServerPool()
+atexit.register(_pool.end)
+_process_wide = EmbeddedServer()
 _locks: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}
 
 
-def _starting() -> asyncio.Lock:
+def _start_lock() -> asyncio.Lock:
     """Held while the weights are fetched and the child starts: not twice at the same time."""
     for loop in [loop for loop in _locks if loop.is_closed()]:
         _locks.pop(loop, None)
     return _locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
 
 
-def _cores() -> int:
+def _cpu_count() -> int:
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1

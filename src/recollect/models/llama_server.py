@@ -1,6 +1,6 @@
-"""The child process in which the embedded model runs: `python -m recollect.models.serving`.
+"""The child process in which the embedded model runs: `python -m recollect.models.llama_server`.
 
-It reads one line of JSON (`Order`) from standard input, loads the weights, serves the OpenAI format
+It reads one line of JSON (`ServerConfig`) from standard input, loads the weights, serves the OpenAI format
 on a free port of 127.0.0.1 to whoever has the key, and writes one line, `{"port": …}`, when it is
 ready. The key comes through the pipe: arguments and environments can be read by others. The child
 ends when its input ends or its parent is another, so it never outlives who started it.
@@ -20,7 +20,7 @@ PARENT_CHECK = 1.0  # seconds
 ERRORS_ONLY = 1  # llama.cpp's verbosity: its information lines may quote what was asked
 
 
-class Order(NamedTuple):
+class ServerConfig(NamedTuple):
     weights: str
     key: str
     alias: str  # the model's name in replies; without one the weights' path is told
@@ -32,12 +32,12 @@ class Order(NamedTuple):
 
 def main() -> None:
     parent = os.getppid()
-    announcement = _own_output()
-    _leave_no_core()
-    order = Order(**json.loads(sys.stdin.buffer.readline()))
-    threading.Thread(target=_end_with_input, daemon=True).start()
+    announcement = _reserve_stdout()
+    _disable_core_dumps()
+    order = ServerConfig(**json.loads(sys.stdin.buffer.readline()))
+    threading.Thread(target=_exit_on_eof, daemon=True).start()
     try:
-        server = start(order)
+        server = start_server(order)
     except (ImportError, RuntimeError) as error:
         sys.stderr.write(f"{error}\n")
         sys.stderr.flush()
@@ -52,7 +52,7 @@ def main() -> None:
     os._exit(0)
 
 
-def start(order: Order) -> Any:
+def start_server(order: ServerConfig) -> Any:
     """A llama.cpp server that listens; the call returns when the weights are loaded."""
     import xllamacpp  # type: ignore[import-untyped]
 
@@ -74,14 +74,14 @@ def start(order: Order) -> Any:
     return xllamacpp.Server(params)
 
 
-def _own_output() -> int:
+def _reserve_stdout() -> int:
     """Standard output for us alone: what a library prints there goes to standard error."""
     own = os.dup(1)
     os.dup2(2, 1)
     return own
 
 
-def _leave_no_core() -> None:
+def _disable_core_dumps() -> None:
     """A dump of this process would hold what people asked."""
     if sys.platform != "win32":
         import resource
@@ -89,7 +89,7 @@ def _leave_no_core() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _end_with_input() -> None:
+def _exit_on_eof() -> None:
     while os.read(0, 4_096):  # not through `sys.stdin`, whose lock an ending interpreter wants
         pass
     os._exit(0)

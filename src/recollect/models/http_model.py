@@ -25,34 +25,34 @@ from recollect.codecs.sse import MAX_EVENT
 from recollect.codecs.wire_protocol import Delta, RequestOptions, Wire
 from recollect.entries import Message, Text, Thought, ToolCall
 from recollect.errors import BadReply, ModelError, ProviderBusy, ProviderFailed, Unreachable
-from recollect.models.choosing import Chosen, prompt_for, wire_for
+from recollect.models.api_keys import ApiKey, redact_error
 from recollect.models.connecting import HttpFailed
-from recollect.models.contract import Event, Retrying, Shown, keep_partial
 from recollect.models.exchanging import Answer, Client
-from recollect.models.keys import Key, redact_error
-from recollect.models.reaching import (
+from recollect.models.http_errors import MAX_ERROR_BODY, classify_response
+from recollect.models.http_request import (
     Address,
-    Body,
+    RequestBody,
     broken,
+    build_headers,
+    build_url,
+    display_host,
+    find_passwords,
+    find_secrets,
     header_map,
-    headers_for,
-    host_of,
     open_client,
     out_of_time,
-    passwords_in,
     proxies_of,
-    secrets_of,
-    url_for,
 )
-from recollect.models.refusals import MAX_BODY, refusal
-from recollect.models.retrying import Failed, refuses_tools, wait_before
+from recollect.models.model_protocol import ModelEvent, RequestMessages, Retrying, attach_partial
+from recollect.models.resolve import ResolvedModel, build_wire, fill_options
+from recollect.models.retry import FailedAttempt, refuses_tools, retry_delay
 from recollect.settings import TransportSettings
 
 if TYPE_CHECKING:
     import stamina
 
 # Where a server is that this process runs: address and key, asked for before each attempt.
-Locate: TypeAlias = Callable[[], Awaitable[tuple[str, str]]]
+LocateServer: TypeAlias = Callable[[], Awaitable[tuple[str, str]]]
 _T = TypeVar("_T")
 _TOOLS_IN_TEXT = (
     "the endpoint takes no tools for this model: they are described in text from now on"
@@ -91,22 +91,22 @@ class HttpModel:
 
     def __init__(
         self,
-        chosen: Chosen,
+        chosen: ResolvedModel,
         transport: TransportSettings = TransportSettings(),  # noqa: B008 - a frozen value
         *,
-        locate: Locate | None = None,
+        locate: LocateServer | None = None,
     ) -> None:
         self.chosen, self.transport = chosen, transport
         self.text_tools = chosen.profile.tools == "text"
         self._locate = locate
-        self._located: Key | None = None
+        self._located: ApiKey | None = None
         self._client: Client | None = None
         self._encoder: Encoder | None = None
         self._sent: EncodedRequest | None = None
-        self._secrets = set(secrets_of(chosen.endpoint, transport))
+        self._secrets = set(find_secrets(chosen.endpoint, transport))
 
     def __repr__(self) -> str:
-        return f"HttpModel({self.name!r} at {host_of(self.chosen.endpoint.url)})"
+        return f"HttpModel({self.name!r} at {display_host(self.chosen.endpoint.url)})"
 
     @property
     def name(self) -> str:
@@ -123,7 +123,9 @@ class HttpModel:
         if client is not None:
             await client.aclose()
 
-    async def stream(self, messages: Shown, prompt: RequestOptions) -> AsyncGenerator[Event, None]:
+    async def stream(
+        self, messages: RequestMessages, prompt: RequestOptions
+    ) -> AsyncGenerator[ModelEvent, None]:
         deadline = asyncio.get_running_loop().time() + self.transport.total_timeout
         asked, spent, partial = 0, 0, Message(role="model")
         pauses = _Pauses()
@@ -141,7 +143,7 @@ class HttpModel:
             else:
                 spent += 1
                 longest = self.transport.longest_wait
-                seconds = wait_before(spent, wanted, longest, random.random())
+                seconds = retry_delay(spent, wanted, longest, random.random())
                 left = deadline - asyncio.get_running_loop().time()
                 if not again or spent > self.transport.retries or seconds >= left:
                     raise _final(error, asked, partial)
@@ -150,7 +152,7 @@ class HttpModel:
             await pauses.wait(seconds, error)
 
     def wire(self, prompt: RequestOptions) -> Wire:
-        return wire_for(
+        return build_wire(
             self.chosen,
             prompt.tools,
             text_tools=self.text_tools,
@@ -159,9 +161,11 @@ class HttpModel:
 
     def prompt(self, prompt: RequestOptions) -> RequestOptions:
         """As this model is asked."""
-        return msgspec.structs.replace(prompt_for(self.chosen, prompt), stream=True)
+        return msgspec.structs.replace(fill_options(self.chosen, prompt), stream=True)
 
-    def encoded(self, wire: Wire, messages: Shown, prompt: RequestOptions) -> EncodedRequest:
+    def encoded(
+        self, wire: Wire, messages: RequestMessages, prompt: RequestOptions
+    ) -> EncodedRequest:
         """What was written for the last request is not written again if it is still the same."""
         if self._encoder is None or self._encoder.wire != wire:
             self._encoder = Encoder(wire)
@@ -179,7 +183,7 @@ class HttpModel:
             url, secret = await self._locate()
             key = self._located
             if key is None or key.reveal() != secret:
-                key = self._located = Key(secret)
+                key = self._located = ApiKey(secret)
         if key is not None:
             self._secrets.add(key)
         return Address(url, key)
@@ -190,14 +194,14 @@ class HttpModel:
         return self._locate is not None
 
     @property
-    def secrets(self) -> tuple[Key, ...]:
+    def secrets(self) -> tuple[ApiKey, ...]:
         return tuple(self._secrets)
 
     def client(self) -> Client:
         if self._client is None:
             self._client = open_client(self.transport)
             for proxy in proxies_of(self.transport).values():
-                self._secrets.update(passwords_in(proxy))
+                self._secrets.update(find_passwords(proxy))
         return self._client
 
 
@@ -209,7 +213,7 @@ class _Attempt:
     """
 
     def __init__(self, model: HttpModel, deadline: float) -> None:
-        self.failed: Failed | None = None
+        self.failed: FailedAttempt | None = None
         self.shown = False
         self.text_tools = model.text_tools  # another question may find out meanwhile
         self._model, self._deadline = model, deadline
@@ -222,7 +226,9 @@ class _Attempt:
             return None
         return msgspec.structs.replace(message, model=self._model.name)
 
-    async def events(self, messages: Shown, prompt: RequestOptions) -> AsyncGenerator[Event, None]:
+    async def events(
+        self, messages: RequestMessages, prompt: RequestOptions
+    ) -> AsyncGenerator[ModelEvent, None]:
         model = self._model
         try:
             prompt = model.prompt(prompt)
@@ -236,31 +242,31 @@ class _Attempt:
             finally:
                 answer.close()
         except TimeoutError:
-            self._fail(Failed(out_of_time(self._url, model.transport), again=False))
+            self._fail(FailedAttempt(out_of_time(self._url, model.transport), again=False))
         except HttpFailed as error:
             failed = broken(error, self._url, model.transport)
             # a server of this process that is ending takes a last knock and then no connection;
             # where it is now is asked before the next attempt
             self._fail(failed._replace(again=failed.again or model.is_located))
         except ModelError as error:
-            self._fail(Failed(error, again=isinstance(error, ProviderBusy)))
+            self._fail(FailedAttempt(error, again=isinstance(error, ProviderBusy)))
 
-    async def _ask(self, wire: Wire, messages: Shown, prompt: RequestOptions) -> Answer:
+    async def _ask(self, wire: Wire, messages: RequestMessages, prompt: RequestOptions) -> Answer:
         model, endpoint = self._model, self._model.chosen.endpoint
         base, key = await model.address()
-        self._url = url_for(endpoint, base, prompt.model)
-        body = Body(model.encoded(wire, messages, prompt))
-        headers = tuple(headers_for(endpoint, key, model.transport).items())
+        self._url = build_url(endpoint, base, prompt.model)
+        body = RequestBody(model.encoded(wire, messages, prompt))
+        headers = tuple(build_headers(endpoint, key, model.transport).items())
         client = model.client()
         return await self._soon(client.post(self._url, headers, body, body.size))
 
-    async def _answer(self, answer: Answer, wire: Wire) -> AsyncGenerator[Event, None]:
+    async def _answer(self, answer: Answer, wire: Wire) -> AsyncGenerator[ModelEvent, None]:
         headers = header_map(answer.headers)
         if not 200 <= answer.status < 300:
-            body = await self._body(answer, MAX_BODY)
+            body = await self._body(answer, MAX_ERROR_BODY)
             variable = self._model.chosen.variable
             now = time.time()
-            self._fail(refusal(answer.status, headers, body, variable=variable, now=now))
+            self._fail(classify_response(answer.status, headers, body, variable=variable, now=now))
             return
         kind = headers.get("content-type", "").lower()
         if "html" in kind:
@@ -270,7 +276,7 @@ class _Attempt:
             async for event in pieces:
                 yield event
 
-    async def _streamed(self, answer: Answer, wire: Wire) -> AsyncGenerator[Event, None]:
+    async def _streamed(self, answer: Answer, wire: Wire) -> AsyncGenerator[ModelEvent, None]:
         decoder = wire.decoder()
         self._read = decoder.message
         async with aclosing(answer.pieces()) as pieces:
@@ -280,18 +286,18 @@ class _Attempt:
         try:
             rest = decoder.close()
         except BadReply as error:  # it ended in the middle of something
-            self._fail(Failed(error, again=True))
+            self._fail(FailedAttempt(error, again=True))
             return
         for delta in rest:
             yield delta
         message = decoder.message()
-        why = _unfinished(message, host_of(self._url))
+        why = _unfinished(message, display_host(self._url))
         if why is not None:
-            self._fail(Failed(why, again=True))
+            self._fail(FailedAttempt(why, again=True))
         else:
             yield msgspec.structs.replace(message, model=self._model.name)
 
-    async def _whole(self, answer: Answer, wire: Wire) -> AsyncGenerator[Event, None]:
+    async def _whole(self, answer: Answer, wire: Wire) -> AsyncGenerator[ModelEvent, None]:
         """From a server that does not stream, though it was asked to."""
         body = await self._body(answer, MAX_EVENT)
         message = wire.read_reply(body)
@@ -318,7 +324,7 @@ class _Attempt:
         async with asyncio.timeout_at(self._deadline):
             return await waiting
 
-    def _fail(self, failed: Failed) -> None:
+    def _fail(self, failed: FailedAttempt) -> None:
         error = redact_error(failed.error, self._model.secrets)
         error.__cause__ = error.__context__ = error.__traceback__ = None
         self.failed = failed._replace(error=error)
@@ -352,5 +358,5 @@ def _reason(error: ModelError) -> str:
 def _final(error: ModelError, asked: int, partial: Message) -> ModelError:
     if isinstance(error, ProviderBusy):
         error = ProviderBusy(error.said, error.status, asked)
-    keep_partial(error, partial)
+    attach_partial(error, partial)
     return error

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from recollect.codecs.wire_protocol import Delta, RequestOptions
-from recollect.models.client import HttpModel
+from recollect.models.http_model import HttpModel
 from recollect.settings import TransportSettings
 from recollect.testing import user
 from tests.models.server import QUICK, Play, chosen, event, events_of, plays, refused, serving

@@ -20,11 +20,16 @@ import pytest
 from recollect.codecs.wire_protocol import Delta, Generation, RequestOptions
 from recollect.entries import Message, Text
 from recollect.errors import ApiKeyRefused, ContextOverflow, ModelError
-from recollect.models import embedded
-from recollect.models.choosing import choose
-from recollect.models.client import HttpModel
-from recollect.models.contract import Event, Retrying
-from recollect.models.embedded import Address, Embedded, EngineFailed, endpoint
+from recollect.models import embedded_model
+from recollect.models.embedded_model import (
+    EmbeddedModelFailed,
+    EmbeddedServer,
+    ServerAddress,
+    server_address,
+)
+from recollect.models.http_model import HttpModel
+from recollect.models.model_protocol import ModelEvent, Retrying
+from recollect.models.resolve import resolve_model
 from recollect.settings import Settings, TransportSettings
 from recollect.testing import user
 
@@ -35,10 +40,10 @@ TRANSPORT = TransportSettings(headers={"connection": "close"}, retries=0)
 
 @asynccontextmanager
 async def opened(
-    locate: Callable[[], Awaitable[tuple[str, str]]] = endpoint,
+    locate: Callable[[], Awaitable[tuple[str, str]]] = server_address,
     transport: TransportSettings = TRANSPORT,
 ) -> AsyncIterator[HttpModel]:
-    chosen = choose("embedded/smollm2-135m", Settings())
+    chosen = resolve_model("embedded/smollm2-135m", Settings())
     async with HttpModel(chosen, transport, locate=locate) as model:
         yield model
 
@@ -48,17 +53,17 @@ def prompt(**generation: object) -> RequestOptions:
     return RequestOptions(model="smollm2-135m", generation=Generation(**given))  # type: ignore[arg-type]
 
 
-async def ask(model: HttpModel, text: str, **generation: object) -> list[Event]:
+async def ask(model: HttpModel, text: str, **generation: object) -> list[ModelEvent]:
     messages = [SYSTEM, user(text)]
     return [event async for event in model.stream(messages, prompt(**generation))]
 
 
-async def ask_once(text: str, **generation: object) -> list[Event]:
+async def ask_once(text: str, **generation: object) -> list[ModelEvent]:
     async with opened() as model:
         return await ask(model, text, **generation)
 
 
-def reply_in(events: list[Event]) -> Message:
+def reply_in(events: list[ModelEvent]) -> Message:
     assert isinstance(events[-1], Message)
     return events[-1]
 
@@ -77,11 +82,11 @@ def get(url: str, key: str = "") -> tuple[int, bytes]:
 
 
 async def busy_slots() -> int:
-    address = await endpoint()
+    address = await server_address()
     where = address.url.removesuffix("/v1") + "/slots"
     slots = json.loads((await asyncio.to_thread(get, where, address.key))[1])
-    assert len(slots) == embedded.SLOTS
-    assert all(slot["n_ctx"] == embedded.WINDOW for slot in slots)
+    assert len(slots) == embedded_model.SLOTS
+    assert all(slot["n_ctx"] == embedded_model.WINDOW for slot in slots)
     return sum(slot["is_processing"] for slot in slots)
 
 
@@ -107,8 +112,8 @@ def test_it_stops_where_the_request_says() -> None:
 
 def test_a_request_beyond_the_window_is_an_overflow_that_names_the_window() -> None:
     with pytest.raises(ContextOverflow) as caught:
-        asyncio.run(ask_once("word " * (embedded.WINDOW + 500)))
-    assert caught.value.limit == embedded.WINDOW
+        asyncio.run(ask_once("word " * (embedded_model.WINDOW + 500)))
+    assert caught.value.limit == embedded_model.WINDOW
 
 
 def test_a_schema_makes_it_write_a_sound_call() -> None:
@@ -133,10 +138,10 @@ def test_a_schema_makes_it_write_a_sound_call() -> None:
 
 
 def test_two_requests_are_answered_side_by_side() -> None:
-    async def both() -> tuple[list[str], tuple[list[Event], ...]]:
+    async def both() -> tuple[list[str], tuple[list[ModelEvent], ...]]:
         order: list[str] = []
 
-        async def one(model: HttpModel, name: str) -> list[Event]:
+        async def one(model: HttpModel, name: str) -> list[ModelEvent]:
             events = []
             async for event in model.stream([SYSTEM, user(f"A story of {name}.")], prompt()):
                 order.append(name)
@@ -169,7 +174,7 @@ def test_whoever_stops_reading_stops_the_model() -> None:
 
 
 def test_many_requests_in_a_row_need_no_second_attempt() -> None:
-    async def row() -> list[Event]:
+    async def row() -> list[ModelEvent]:
         async with opened() as model:
             return [event for _ in range(8) for event in await ask(model, "hi", max_output=2)]
 
@@ -180,7 +185,7 @@ def test_many_requests_in_a_row_need_no_second_attempt() -> None:
 
 def test_another_key_is_refused() -> None:
     async def with_another_key() -> tuple[str, str]:
-        return (await endpoint()).url, "not-the-key"
+        return (await server_address()).url, "not-the-key"
 
     async def try_it() -> None:
         async with opened(with_another_key) as model:
@@ -194,14 +199,14 @@ def test_another_key_is_refused() -> None:
 @pytest.mark.parametrize("path", ["/v1/models", "/slots", "/props", "/v1/completions"])
 def test_without_the_key_nothing_is_told(path: str) -> None:
     async def look() -> int:
-        address = await endpoint()
+        address = await server_address()
         status, _ = await asyncio.to_thread(get, address.url.removesuffix("/v1") + path)
         return status
 
     assert asyncio.run(look()) in (401, 404, 405)
 
 
-def child_of(address: Address) -> int:
+def child_of(address: ServerAddress) -> int:
     """The process that listens there, and all that it listens on."""
     port = int(address.url.rsplit(":", 1)[1].split("/")[0])
     for folder in Path("/proc").glob("[0-9]*"):
@@ -229,13 +234,13 @@ proc = pytest.mark.skipif(not Path("/proc/self/net/tcp").exists(), reason="needs
 @proc
 def test_it_listens_on_loopback_alone() -> None:
     loopback = f"{int.from_bytes(socket.inet_aton('127.0.0.1'), 'little'):08X}"
-    found = listening(child_of(asyncio.run(endpoint())))
+    found = listening(child_of(asyncio.run(server_address())))
     assert [local.split(":")[0] for local in found] == [loopback]
 
 
 @proc
 def test_the_key_is_in_no_argument_and_no_environment() -> None:
-    address = asyncio.run(endpoint())
+    address = asyncio.run(server_address())
     folder = Path(f"/proc/{child_of(address)}")
     for file in ("cmdline", "environ"):
         assert address.key.encode() not in (folder / file).read_bytes()
@@ -243,11 +248,11 @@ def test_the_key_is_in_no_argument_and_no_environment() -> None:
 
 
 def test_one_child_serves_everybody_and_every_event_loop() -> None:
-    async def two() -> set[Address]:
-        other = Embedded()
-        found = {await endpoint(), await other.endpoint()}
+    async def two() -> set[ServerAddress]:
+        other = EmbeddedServer()
+        found = {await server_address(), await other.endpoint()}
         await other.aclose()
-        return found | {await endpoint()}
+        return found | {await server_address()}
 
     assert asyncio.run(two()) == asyncio.run(two())
     assert len(asyncio.run(two())) == 1
@@ -255,10 +260,10 @@ def test_one_child_serves_everybody_and_every_event_loop() -> None:
 
 @proc
 def test_a_child_that_was_killed_is_an_error_and_the_next_request_has_another() -> None:
-    async def kill_it() -> tuple[ModelError, list[Event]]:
+    async def kill_it() -> tuple[ModelError, list[ModelEvent]]:
         async with opened() as model:
             story = [SYSTEM, user("Tell a very long story.")]
-            child = child_of(await endpoint())
+            child = child_of(await server_address())
             events = model.stream(story, prompt(max_output=2_000))
             await anext(events)
             os.kill(child, signal.SIGKILL)
@@ -276,9 +281,9 @@ def test_a_child_that_was_killed_is_an_error_and_the_next_request_has_another() 
 
 @proc
 def test_with_retries_a_killed_child_is_only_a_second_attempt() -> None:
-    async def kill_it() -> list[Event]:
-        found: list[Event] = []
-        child = child_of(await endpoint())
+    async def kill_it() -> list[ModelEvent]:
+        found: list[ModelEvent] = []
+        child = child_of(await server_address())
         async with opened(transport=TransportSettings(retries=1)) as model:
             async for event in model.stream([SYSTEM, user("A story.")], prompt(max_output=40)):
                 if not found:
@@ -297,9 +302,11 @@ def test_weights_that_are_none_are_an_error_with_its_reason(tmp_path: Path) -> N
     path.write_bytes(b"these are no weights")
 
     async def start() -> None:
-        await Embedded(path=path).endpoint()
+        await EmbeddedServer(path=path).endpoint()
 
     begun = time.monotonic()
-    with pytest.raises(EngineFailed, match=r"it did not start: it ended with status 1 \(.*init"):
+    with pytest.raises(
+        EmbeddedModelFailed, match=r"it did not start: it ended with status 1 \(.*init"
+    ):
         asyncio.run(start())
     assert time.monotonic() - begun < 30

@@ -3,7 +3,7 @@
 A name is one of the settings' own models, or `endpoint/model` for any model of a known endpoint,
 or a bare name whose home is known. No name: the settings' default, else the first endpoint whose
 key is there, else the embedded model. How to write comes from the profile, then the settings, then
-the call, the later winning. Nothing is asked here, and no key leaves its `Key`.
+the call, the later winning. Nothing is asked here, and no key leaves its `ApiKey`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 
 from recollect.codecs.wire_protocol import Declaration, Generation, RequestOptions, Wire
 from recollect.errors import NoApiKey, UnknownModel
-from recollect.models.keys import Key, find
+from recollect.models.api_keys import ApiKey, find_api_key
 from recollect.profiles import (
     EMBEDDED_MODEL,
     ENDPOINTS,
@@ -28,18 +28,18 @@ from recollect.profiles import (
 )
 from recollect.settings import CustomModel, GenerationDefaults, Settings
 
-FindKey: TypeAlias = Callable[[Sequence[str]], Key | None]
-_NEAR = 3
+FindKey: TypeAlias = Callable[[Sequence[str]], ApiKey | None]
+_MAX_SIMILAR = 3
 
 
-class Chosen(msgspec.Struct, frozen=True, kw_only=True):
+class ResolvedModel(msgspec.Struct, frozen=True, kw_only=True):
     """A model that can be asked."""
 
     name: str  # as in `Message.model`
-    asked_as: str  # its name on the wire
+    wire_name: str  # its name on the wire
     profile: Profile
     endpoint: Endpoint
-    key: Key | None = None
+    key: ApiKey | None = None
     wishes: GenerationDefaults = GenerationDefaults()  # the profile's with the settings' over them
 
     @property
@@ -50,27 +50,27 @@ class Chosen(msgspec.Struct, frozen=True, kw_only=True):
         return self.endpoint.keys[0] if self.endpoint.keys else ""
 
 
-def choose(name: str, settings: Settings, find_key: FindKey = find) -> Chosen:
+def resolve_model(name: str, settings: Settings, find_key: FindKey = find_api_key) -> ResolvedModel:
     """The model of this name, ready to be asked; an empty name means the default one."""
-    chosen = look_up(name, settings, find_key)
+    chosen = look_up_model(name, settings, find_key)
     if chosen.endpoint.keys and chosen.key is None:
         raise NoApiKey(chosen.name, " or ".join(chosen.endpoint.keys))
     return chosen
 
 
-def look_up(name: str, settings: Settings, find_key: FindKey = find) -> Chosen:
+def look_up_model(name: str, settings: Settings, find_key: FindKey = find_api_key) -> ResolvedModel:
     """What is known of the model of this name, also when its key is not there."""
-    name = name.strip() or default_name(settings, find_key)
-    chosen = _own(name, settings) or _of_endpoint(name) or _by_profile(name)
+    name = name.strip() or default_model_name(settings, find_key)
+    chosen = _from_settings(name, settings) or _from_endpoint(name) or _from_profile(name)
     if chosen is None:
-        raise UnknownModel(name[:100], near_names(name, settings))
+        raise UnknownModel(name[:100], similar_names(name, settings))
     endpoint = chosen.endpoint
     key = find_key(endpoint.keys) if endpoint.keys else None
-    wishes = over(chosen.profile.wishes, settings.generation)
+    wishes = merge(chosen.profile.wishes, settings.generation)
     return msgspec.structs.replace(chosen, key=key, wishes=wishes)
 
 
-def default_name(settings: Settings, find_key: FindKey = find) -> str:
+def default_model_name(settings: Settings, find_key: FindKey = find_api_key) -> str:
     if settings.model:
         return settings.model
     for endpoint in ENDPOINTS:
@@ -79,11 +79,11 @@ def default_name(settings: Settings, find_key: FindKey = find) -> str:
     return f"embedded/{EMBEDDED_MODEL}"
 
 
-def known_models(settings: Settings, find_key: FindKey = find) -> Iterator[Chosen]:
+def known_models(settings: Settings, find_key: FindKey = find_api_key) -> Iterator[ResolvedModel]:
     """The settings' own, each endpoint's default, then every model with a known price."""
-    found: dict[Sequence[str], Key | None] = {}
+    found: dict[Sequence[str], ApiKey | None] = {}
 
-    def once(variables: Sequence[str]) -> Key | None:
+    def once(variables: Sequence[str]) -> ApiKey | None:
         if variables not in found:
             found[variables] = find_key(variables)
         return found[variables]
@@ -91,13 +91,13 @@ def known_models(settings: Settings, find_key: FindKey = find) -> Iterator[Chose
     defaults = (f"{endpoint.name}/{endpoint.default}" for endpoint in ENDPOINTS if endpoint.default)
     told = set()
     for name in (*settings.models, *defaults, *PRICES):
-        chosen = look_up(name, settings, once)
+        chosen = look_up_model(name, settings, once)
         if chosen.name not in told:
             told.add(chosen.name)
             yield chosen
 
 
-def near_names(name: str, settings: Settings) -> tuple[str, ...]:
+def similar_names(name: str, settings: Settings) -> tuple[str, ...]:
     """What the person may have meant."""
     known = [*settings.models, *PRICES]
     known += [f"{endpoint.name}/{endpoint.default}" for endpoint in ENDPOINTS if endpoint.default]
@@ -107,19 +107,19 @@ def near_names(name: str, settings: Settings) -> tuple[str, ...]:
         return (f"ollama/{name[:60]}", f"openrouter/{name[:60]}")
     import difflib
 
-    found = difflib.get_close_matches(name[:100], known, _NEAR, 0.6)
-    return tuple(found or difflib.get_close_matches(bare[:100], known, _NEAR, 0.6))
+    found = difflib.get_close_matches(name[:100], known, _MAX_SIMILAR, 0.6)
+    return tuple(found or difflib.get_close_matches(bare[:100], known, _MAX_SIMILAR, 0.6))
 
 
-def _own(name: str, settings: Settings) -> Chosen | None:
+def _from_settings(name: str, settings: Settings) -> ResolvedModel | None:
     own = settings.models.get(name)
     if own is None:
         return None
     asked_as = own.model or name
-    return Chosen(
+    return ResolvedModel(
         name=name,
-        asked_as=asked_as,
-        profile=_with_own(find_profile(asked_as), own),
+        wire_name=asked_as,
+        profile=_override_profile(find_profile(asked_as), own),
         endpoint=Endpoint(
             name=name,
             wire=own.wire,
@@ -135,7 +135,7 @@ def _usual_headers(wire: str) -> dict[str, str]:
     return next((dict(e.headers) for e in ENDPOINTS if e.name == e.wire == wire), {})
 
 
-_OF_PROFILE = (
+_PROFILE_FIELDS = (
     "window",
     "output",
     "tools",
@@ -149,13 +149,13 @@ _OF_PROFILE = (
 )
 
 
-def _with_own(profile: Profile, own: CustomModel) -> Profile:
-    set_ = {field: getattr(own, field) for field in _OF_PROFILE}
+def _override_profile(profile: Profile, own: CustomModel) -> Profile:
+    set_ = {field: getattr(own, field) for field in _PROFILE_FIELDS}
     given = {field: value for field, value in set_.items() if value is not None}
     return msgspec.structs.replace(profile, **given)
 
 
-def _of_endpoint(name: str) -> Chosen | None:
+def _from_endpoint(name: str) -> ResolvedModel | None:
     first, _, rest = name.partition("/")
     endpoint = find_endpoint(first)
     if endpoint is None:
@@ -163,29 +163,29 @@ def _of_endpoint(name: str) -> Chosen | None:
     rest = rest or endpoint.default
     if not rest:
         return None
-    return _at(endpoint, rest)
+    return _at_endpoint(endpoint, rest)
 
 
-def _by_profile(name: str) -> Chosen | None:
+def _from_profile(name: str) -> ResolvedModel | None:
     bare = name.removeprefix("models/")
     endpoint = find_endpoint(find_profile(bare).endpoint) if "/" not in bare else None
-    return _at(endpoint, bare) if endpoint is not None else None
+    return _at_endpoint(endpoint, bare) if endpoint is not None else None
 
 
-def _at(endpoint: Endpoint, model: str) -> Chosen:
+def _at_endpoint(endpoint: Endpoint, model: str) -> ResolvedModel:
     profile = find_profile(model)
     if profile.think_switch and endpoint.think_switch:
         profile = msgspec.structs.replace(profile, think_switch=endpoint.think_switch)
     # One model has one name, however it was asked for: its thoughts find their way back by it.
     at_home = "/" not in model and profile.endpoint == endpoint.name
     name = model if at_home else f"{endpoint.name}/{model}"
-    return Chosen(name=name, asked_as=model, profile=profile, endpoint=endpoint)
+    return ResolvedModel(name=name, wire_name=model, profile=profile, endpoint=endpoint)
 
 
 # --- how to write ------------------------------------------------------------------------------
 
 
-def over(under: GenerationDefaults, upper: GenerationDefaults) -> GenerationDefaults:
+def merge(under: GenerationDefaults, upper: GenerationDefaults) -> GenerationDefaults:
     """What the upper one leaves open is the lower one's."""
     given = {
         f: v
@@ -195,7 +195,7 @@ def over(under: GenerationDefaults, upper: GenerationDefaults) -> GenerationDefa
     return msgspec.structs.replace(under, **given)
 
 
-def generation_for(chosen: Chosen, called: Generation) -> Generation:
+def fill_generation(chosen: ResolvedModel, called: Generation) -> Generation:
     """How this request is to be written."""
     merged = {f: getattr(called, f) for f in Generation.__struct_fields__}
     for field in GenerationDefaults.__struct_fields__:
@@ -206,17 +206,17 @@ def generation_for(chosen: Chosen, called: Generation) -> Generation:
     return Generation(**merged)
 
 
-def prompt_for(chosen: Chosen, prompt: RequestOptions) -> RequestOptions:
+def fill_options(chosen: ResolvedModel, prompt: RequestOptions) -> RequestOptions:
     """The prompt as this model is asked."""
-    generation = generation_for(chosen, prompt.generation)
-    return msgspec.structs.replace(prompt, model=chosen.asked_as, generation=generation)
+    generation = fill_generation(chosen, prompt.generation)
+    return msgspec.structs.replace(prompt, model=chosen.wire_name, generation=generation)
 
 
 # --- the wire ----------------------------------------------------------------------------------
 
 
-def wire_for(
-    chosen: Chosen,
+def build_wire(
+    chosen: ResolvedModel,
     tools: Sequence[Declaration] = (),
     *,
     text_tools: bool = False,
@@ -224,24 +224,24 @@ def wire_for(
 ) -> Wire:
     """The format in which this model is asked; `text_tools` when native ones were refused."""
     profile = chosen.profile
-    wire = plain_wire(chosen.endpoint.wire, chosen.name, profile)
+    wire = build_plain_wire(chosen.endpoint.wire, chosen.name, profile)
     given = profile.think_switch
     switch = given if given == "no_think_tag" or given == "slash_no_think" else ""
     if profile.thinks == "text" or (switch and thinking_off):
         from recollect.codecs.think_tags import ThinkTagsWire
 
         wire = ThinkTagsWire(wire=wire, switch=switch, off=thinking_off)
-    return with_text_tools(wire, tools) if text_tools or profile.tools == "text" else wire
+    return wrap_in_text_tools(wire, tools) if text_tools or profile.tools == "text" else wire
 
 
-def with_text_tools(wire: Wire, tools: Sequence[Declaration]) -> Wire:
+def wrap_in_text_tools(wire: Wire, tools: Sequence[Declaration]) -> Wire:
     """The same, with the tools described in text; without tools also for earlier calls."""
     from recollect.codecs.text_tools import TextToolsWire
 
     return TextToolsWire(wire=wire, tools=tuple(tools))
 
 
-def plain_wire(kind: WireName, model: str, profile: Profile) -> Wire:
+def build_plain_wire(kind: WireName, model: str, profile: Profile) -> Wire:
     """One of the three formats, set up with what is known of the model."""
     if kind == "gemini":
         from recollect.codecs.gemini.wire import RESULT_MEDIA, GeminiWire

@@ -1,6 +1,6 @@
 """Keys of providers: where they come from, and that nobody ever reads one.
 
-A key comes from the environment, else from the person's keyring, where there is one. A `Key`
+A key comes from the environment, else from the person's keyring, where there is one. A `ApiKey`
 shows itself as `[key]` everywhere and gives its secret only to whoever asks for it by name.
 `redact` takes keys out of any text, also URL-quoted, cut off at the end, or when they are only
 recognised by what stands before them. It is linear.
@@ -17,10 +17,10 @@ from urllib.parse import quote, quote_plus
 
 from recollect.errors import ModelError
 
-SERVICE = "recollect"  # in the keyring
+KEYRING_SERVICE = "recollect"  # in the keyring
 MASK = "[key]"
-_SHORTEST = 6  # a shorter secret is none, and its letters are everywhere
-_CARRIED = r"[!-~]+"  # what a header can carry
+_MIN_SECRET = 6  # a shorter secret is none, and its letters are everywhere
+_HEADER_SAFE = r"[!-~]+"  # what a header can carry
 _VALUE = r"(?!\[key\]|(?:bearer|basic)\b)[^\s\"',;&}\]]{6,4096}"
 _PATTERNS = (
     # a word such as "Bearer authentication" has no digit, a token has
@@ -33,7 +33,7 @@ _PATTERNS = (
 )
 
 
-class Key:
+class ApiKey:
     """A secret that does not show itself; `variable` is where it came from."""
 
     __slots__ = ("_secret", "variable")
@@ -57,11 +57,11 @@ class Key:
         raise TypeError("a key is neither copied nor written anywhere")
 
 
-def find(
+def find_api_key(
     variables: Sequence[str],
     environment: Mapping[str, str] | None = None,
     ring: Callable[[str], str | None] | None = None,
-) -> Key | None:
+) -> ApiKey | None:
     """The key in the first of these variables that is set, else of the first in the keyring."""
     environment = os.environ if environment is None else environment
     ring = _from_keyring if ring is None else ring
@@ -70,11 +70,11 @@ def find(
             secret = (look(variable) or "").strip()
             if not secret:
                 continue
-            if not re.fullmatch(_CARRIED, secret):
+            if not re.fullmatch(_HEADER_SAFE, secret):
                 raise ModelError(
                     f"the key in {variable} has characters that no key has; set it again"
                 )
-            return Key(secret, variable)
+            return ApiKey(secret, variable)
     return None
 
 
@@ -84,40 +84,40 @@ def _from_keyring(variable: str) -> str | None:
     except ImportError:
         return None
     try:
-        found = keyring.get_password(SERVICE, variable)
+        found = keyring.get_password(KEYRING_SERVICE, variable)
     except errors.KeyringError:  # locked, or none on this machine: as good as no key
         return None
     return found if isinstance(found, str) else None
 
 
-def redact(text: str, keys: Iterable[Key | None] = ()) -> str:
+def redact(text: str, keys: Iterable[ApiKey | None] = ()) -> str:
     """The text with `[key]` in place of every key."""
     for secret in _secrets(keys):
         for form in {secret, quote(secret, safe=""), quote(secret), quote_plus(secret)}:
             text = text.replace(form, MASK)
-        text = _without_beginning(text, secret)
+        text = _mask_truncated(text, secret)
     for pattern in _PATTERNS:
         text = re.sub(pattern, rf"\1{MASK}", text)
     return text
 
 
-def _secrets(keys: Iterable[Key | None]) -> list[str]:
+def _secrets(keys: Iterable[ApiKey | None]) -> list[str]:
     """The longest first: one may begin with another."""
     found = {key.reveal() for key in keys if key is not None}
-    return sorted((s for s in found if len(s) >= _SHORTEST), key=len, reverse=True)
+    return sorted((s for s in found if len(s) >= _MIN_SECRET), key=len, reverse=True)
 
 
-def _without_beginning(text: str, secret: str) -> str:
+def _mask_truncated(text: str, secret: str) -> str:
     """A text that was shortened in the middle of a key ends with its beginning."""
     for mark in ("…", "...", ""):
         bare = text.removesuffix(mark)
-        for length in range(len(secret) - 1, _SHORTEST - 1, -1):
+        for length in range(len(secret) - 1, _MIN_SECRET - 1, -1):
             if bare.endswith(secret[:length]):
                 return bare[:-length] + MASK + text[len(bare) :]
     return text
 
 
-def redact_error(error: ModelError, keys: Sequence[Key | None]) -> ModelError:
+def redact_error(error: ModelError, keys: Sequence[ApiKey | None]) -> ModelError:
     """The same error; what it says and the texts it carries hold no key any more."""
     error.args = tuple(redact(a, keys) if isinstance(a, str) else a for a in error.args)
     for name, value in vars(error).items():

