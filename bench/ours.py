@@ -14,7 +14,7 @@ from bench import clock, conversation
 from recollect import Message, Query, Store, Text, open_store
 from recollect.codecs.repair import GEMINI_RULES, repair
 from recollect.entries import Compaction
-from recollect.resuming import resume
+from recollect.view_loader import load_view
 
 SESSION = f"{1:032x}"
 _WARM_UP = f"{2:032x}"
@@ -120,7 +120,7 @@ async def resuming(place: Path, repeats: int) -> dict[str, Any]:
     for _ in range(repeats):
         began = time.perf_counter()
         async with open_store(place / _FILE) as store:
-            view = await resume(store, SESSION)
+            view = await load_view(store, SESSION)
             items, tokens = view.items, view.tokens
             sendable = repair(view.messages, GEMINI_RULES).messages
             walls.append(time.perf_counter() - began)

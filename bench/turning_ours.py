@@ -17,9 +17,9 @@ from typing import Any
 from bench import conversation
 from bench.turning_script import Script, Watch
 from recollect import open_store
-from recollect.agent.asking import Conversation
+from recollect.agent.events import RunFinished
+from recollect.agent.exchange import Session
 from recollect.agent.loop import Agent
-from recollect.agent.progress import Finished
 from recollect.codecs.wire_protocol import Delta, RequestOptions
 from recollect.compaction.proposal import Budget
 from recollect.entries import Message, Text, ToolCall
@@ -27,10 +27,10 @@ from recollect.models.http_model import HttpModel
 from recollect.models.http_request import RequestBody
 from recollect.models.model_protocol import ModelEvent, RequestMessages
 from recollect.models.resolve import look_up_model
-from recollect.resuming import resume
 from recollect.settings import Settings
 from recollect.tokens import counter_for
 from recollect.tools.tool import Tool, tool
+from recollect.view_loader import load_view
 
 MODEL = "gpt-4o"
 SESSION = f"{1:032x}"
@@ -100,8 +100,8 @@ async def turns(
         sessions = []
         for n in sizes:
             store = await stack.enter_async_context(open_store(place / str(n) / _FILE))
-            view = await resume(store, SESSION, counter=counter_for(MODEL))
-            talk, script = Conversation(store, SESSION, view), Script(n, warm_up + count)
+            view = await load_view(store, SESSION, counter=counter_for(MODEL))
+            talk, script = Session(store, SESSION, view), Script(n, warm_up + count)
             sessions.append(_Session(n, talk, script, Watch(warm_up), piece))
         for number in range(warm_up + count):
             for session in sessions:
@@ -110,9 +110,7 @@ async def turns(
 
 
 class _Session:
-    def __init__(
-        self, n: int, talk: Conversation, script: Script, watch: Watch, piece: int
-    ) -> None:
+    def __init__(self, n: int, talk: Session, script: Script, watch: Watch, piece: int) -> None:
         self.n, self.talk, self.script, self.watch = n, talk, script, watch
         self.model = _Encoding(iter(script.replies), piece)
         tools = (_reader(iter(script.outputs)),)
@@ -122,7 +120,7 @@ class _Session:
         with self.watch.turn():
             async with aclosing(self.agent.run(self.script.questions[number], self.talk)) as events:
                 async for event in events:
-                    if isinstance(event, Finished):
+                    if isinstance(event, RunFinished):
                         assert (event.why, event.turns) == ("answered", 2)
                         self.talk = event.talk
 

@@ -224,13 +224,13 @@ def test_a_file_knows_which_keys_it_sets_and_on_which_line(
 
 
 def test_the_defaults_are_those_of_the_code_that_uses_them() -> None:
-    from recollect.agent.events import EVENT_NAMES
-    from recollect.agent.hooks import LIMIT
+    from recollect.agent.hook_events import EVENT_NAMES
+    from recollect.agent.hooks import DEFAULT_TIMEOUT
     from recollect.workspace.memory_files import MEMORY_NAMES
 
     assert get_args(HookEventName) == EVENT_NAMES
     assert Settings().agent.memory_files == MEMORY_NAMES
-    assert HookCommand(event="AfterTool", command="a").timeout == LIMIT
+    assert HookCommand(event="AfterTool", command="a").timeout == DEFAULT_TIMEOUT
 
 
 SECRET = "Zq81xKw7Lm3vRt9PnBc5Yd2Hs6Gf4Ja0"

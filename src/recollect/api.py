@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from recollect.agent.asking import Conversation
-from recollect.agent.compacting import compact
+from recollect.agent.compactor import compact
+from recollect.agent.exchange import Session
 from recollect.agent.hooks import Hooks
 from recollect.agent.loop import Agent
 from recollect.codecs.repair import repair
@@ -32,7 +32,6 @@ from recollect.errors import (
     RecollectError,
 )
 from recollect.models.open_model import open_model
-from recollect.resuming import resume
 from recollect.store.contract import (
     Project,
     SearchHit,
@@ -52,6 +51,7 @@ from recollect.view.elision_rules import (
     plan_elisions,
 )
 from recollect.view.view import View
+from recollect.view_loader import load_view
 
 __all__ = [
     "Agent",

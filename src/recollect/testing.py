@@ -53,13 +53,13 @@ def result(of: ToolCall, output: str, *more: Content, is_error: bool = False) ->
 
 # --- a model that plays a script ---------------------------------------------------------------
 
-Step: TypeAlias = Part | Retrying
+ScriptStep: TypeAlias = Part | Retrying
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
     """One reply of a script, or one failure: make it with `says`, `fails` or `breaks_after`."""
 
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ScriptStep, ...] = ()
     finish: str = ""  # empty: calls when there are any, else stop
     usage: Usage | None = None
     delay: float = 0.0  # seconds before the first piece
@@ -67,7 +67,9 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 # A text or a message is what the model says; a function gets the request and answers.
-Line: TypeAlias = "str | Message | ModelError | Turn | Callable[[Asked], str | Message | Turn]"
+ScriptLine: TypeAlias = (
+    "str | Message | ModelError | Turn | Callable[[Asked], str | Message | Turn]"
+)
 
 
 class ScriptExhausted(AssertionError):
@@ -83,7 +85,7 @@ class ScriptExhausted(AssertionError):
 
 
 def says(
-    *said: str | Step, finish: str = "", usage: Usage | None = None, delay: float = 0.0
+    *said: str | ScriptStep, finish: str = "", usage: Usage | None = None, delay: float = 0.0
 ) -> Turn:
     """A reply of these parts; text and thoughts and calls in the order given.
 
@@ -97,7 +99,9 @@ def fails(error: ModelError, *, delay: float = 0.0) -> Turn:
     return Turn(error=error, delay=delay)
 
 
-def breaks_after(*said: str | Step, error: ModelError | None = None, delay: float = 0.0) -> Turn:
+def breaks_after(
+    *said: str | ScriptStep, error: ModelError | None = None, delay: float = 0.0
+) -> Turn:
     """A stream that breaks when this much has been shown; `partial_of` the error gives it."""
     error = BadReply("a stream that broke off") if error is None else error
     return Turn(steps=_steps(said), error=error, delay=delay)
@@ -119,7 +123,9 @@ class ScriptedModel:
     ([1, 1], 0)
     """
 
-    def __init__(self, script: Iterable[Line], *, name: str = "scripted", piece: int = 8) -> None:
+    def __init__(
+        self, script: Iterable[ScriptLine], *, name: str = "scripted", piece: int = 8
+    ) -> None:
         if piece < 1:
             raise ValueError(f"a piece has at least one character, not {piece}")
         self.name, self.piece = name, piece
@@ -164,11 +170,11 @@ class ScriptedModel:
         return Message(role="model", parts=parts, model=self.name, finish=finish, usage=turn.usage)
 
 
-def _steps(said: Iterable[str | Step]) -> tuple[Step, ...]:
+def _steps(said: Iterable[str | ScriptStep]) -> tuple[ScriptStep, ...]:
     return tuple(Text(text=step) if isinstance(step, str) else step for step in said)
 
 
-def _turn(line: Line, asked: DecodedRequest) -> Turn:
+def _turn(line: ScriptLine, asked: DecodedRequest) -> Turn:
     if callable(line):
         line = line(asked)
     if isinstance(line, Turn):

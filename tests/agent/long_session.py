@@ -18,7 +18,7 @@ from recollect.codecs.wire_protocol import Delta, RequestOptions
 from recollect.entries import Message, Thought, ToolCall
 from recollect.errors import ContextOverflow, ProviderBusy
 from recollect.models.model_protocol import ModelEvent, RequestMessages
-from recollect.testing import Line, ScriptedModel, Step, breaks_after, call, fails, says
+from recollect.testing import ScriptedModel, ScriptLine, ScriptStep, breaks_after, call, fails, says
 from recollect.tools.builtin import (
     glob,
     list_directory,
@@ -35,7 +35,7 @@ FILES = tuple(f"src/part{n}.py" for n in range(6))
 
 class PlannedTurn(NamedTuple):
     said: str
-    lines: tuple[Line, ...]
+    lines: tuple[ScriptLine, ...]
     stop: Stop
     after: int  # events, or milliseconds, before it is stopped
 
@@ -150,7 +150,7 @@ class Script:
         said = f"prompt {self._mark}{number}: " + " ".join(["please"] * chance.randint(1, 30))
         return PlannedTurn(said, (*lines, last, *spare), stop, after)
 
-    def _line(self) -> Line:
+    def _line(self) -> ScriptLine:
         chance = self._chance
         match chance.randint(0, 24):
             case 0:
@@ -164,7 +164,7 @@ class Script:
                     *self._thoughts(), self._text(chance.randint(0, 30)), *self._some_calls()
                 )
 
-    def _thoughts(self) -> tuple[Step, ...]:
+    def _thoughts(self) -> tuple[ScriptStep, ...]:
         if self._chance.random() < 0.7:
             return ()
         self._texts += 1

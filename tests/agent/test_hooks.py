@@ -17,16 +17,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.agent.events import (
+from recollect.agent.hook_events import (
     AfterTool,
     BeforeAgent,
     BeforeTool,
-    Decision,
-    Event,
+    HookDecision,
+    HookEvent,
     PreCompress,
     SessionStart,
 )
-from recollect.agent.hooking import MOST_CONTEXT
+from recollect.agent.hook_runner import MAX_CONTEXT
 from recollect.agent.hooks import CommandHook, Hook, Hooks, PythonHook
 from recollect.errors import BadInput
 
@@ -34,7 +34,9 @@ PROMPT = BeforeAgent(session="s1", time=1_700_000_000_000, prompt="fix it")
 CALL = BeforeTool(session="s1", time=1, tool="run", call="c1", arguments='{"command":"ls"}')
 
 
-def fired(*hooks: Hook | Callable[[Event], Any], event: Event = PROMPT, **given: Any) -> Decision:
+def fired(
+    *hooks: Hook | Callable[[HookEvent], Any], event: HookEvent = PROMPT, **given: Any
+) -> HookDecision:
     return asyncio.run(Hooks(hooks, **given).fire(event))
 
 
@@ -54,11 +56,11 @@ def prints(value: object) -> CommandHook:
 
 
 def test_contexts_are_joined_in_order_whatever_the_kind() -> None:
-    async def second(event: Event) -> Decision:
-        return Decision(additional_context="two")
+    async def second(event: HookEvent) -> HookDecision:
+        return HookDecision(additional_context="two")
 
     made = fired(lambda event: "one", second, prints({"additionalContext": "three"}))
-    assert made == Decision(additional_context="one\n\ntwo\n\nthree")
+    assert made == HookDecision(additional_context="one\n\ntwo\n\nthree")
 
 
 def test_the_first_block_wins_and_later_hooks_are_not_asked() -> None:
@@ -73,7 +75,7 @@ def test_the_first_block_wins_and_later_hooks_are_not_asked() -> None:
 
 
 def test_a_hook_hears_only_the_events_it_waits_for() -> None:
-    heard: list[Event] = []
+    heard: list[HookEvent] = []
     hook = PythonHook(call=heard.append, on=("BeforeTool", "PreCompress"))
     for event in (PROMPT, CALL, PreCompress(session="s1", time=2)):
         fired(hook, event=event)
@@ -81,7 +83,7 @@ def test_a_hook_hears_only_the_events_it_waits_for() -> None:
 
 
 def test_changed_arguments_are_what_the_next_hook_sees() -> None:
-    seen: list[Event] = []
+    seen: list[HookEvent] = []
     made = fired(
         prints({"arguments": {"command": "ls -l"}}),
         seen.append,
@@ -102,7 +104,9 @@ def test_arguments_can_be_changed_before_a_tool_only() -> None:
 
 def test_text_to_keep_reaches_the_compaction() -> None:
     event = PreCompress(session="s1", time=1)
-    made = fired(prints({"keep": "the port is 8080"}), lambda e: Decision(keep="b"), event=event)
+    made = fired(
+        prints({"keep": "the port is 8080"}), lambda e: HookDecision(keep="b"), event=event
+    )
     assert made.keep == "the port is 8080\n\nb"
 
 
@@ -128,7 +132,7 @@ def test_hooks_for_events_that_do_not_exist_and_empty_commands_are_refused() -> 
 
 def test_contexts_together_are_bounded_and_cleaned() -> None:
     made = fired(*[lambda event: "\x1b[31mred\u202e\U000e0041" + "x" * 15_000] * 3)
-    assert len(made.additional_context) == MOST_CONTEXT
+    assert len(made.additional_context) == MAX_CONTEXT
     assert made.additional_context.startswith("redxx")
     assert made.additional_context.endswith("…")
 
@@ -136,8 +140,8 @@ def test_contexts_together_are_bounded_and_cleaned() -> None:
 # --- callables ---------------------------------------------------------------------------------
 
 
-def _raises(error: BaseException) -> Callable[[Event], None]:
-    def hook(event: Event) -> None:
+def _raises(error: BaseException) -> Callable[[HookEvent], None]:
+    def hook(event: HookEvent) -> None:
         raise error
 
     return hook
@@ -148,7 +152,7 @@ def _raises(error: BaseException) -> Callable[[Event], None]:
     [ValueError("no"), SystemExit(2), StopIteration("no"), RecursionError(), KeyError("\x1b[2J")],
 )
 def test_a_callable_that_fails_warns_and_the_rest_goes_on(error: BaseException) -> None:
-    async def waits(event: Event) -> None:
+    async def waits(event: HookEvent) -> None:
         if not isinstance(error, StopIteration):
             raise error
         raise ValueError
@@ -166,29 +170,29 @@ def test_a_callable_that_fails_warns_and_the_rest_goes_on(error: BaseException) 
         ["list"],
         {"arguments": "no object"},
         {"additionalContext": 5},
-        Decision(additional_context=5),  # type: ignore[arg-type]
-        Decision(arguments="[1]"),
-        Decision(arguments="{"),
-        Decision(arguments='{"a":1,"a":2}'),
-        Decision(arguments='{"a":NaN}'),
-        Decision(arguments='{"a":' + "[" * 50_000 + "]" * 50_000 + "}"),
-        Decision(arguments='{"a":' + "[" * 200 + "]" * 200 + "}"),
-        Decision(warnings=5),  # type: ignore[arg-type]
+        HookDecision(additional_context=5),  # type: ignore[arg-type]
+        HookDecision(arguments="[1]"),
+        HookDecision(arguments="{"),
+        HookDecision(arguments='{"a":1,"a":2}'),
+        HookDecision(arguments='{"a":NaN}'),
+        HookDecision(arguments='{"a":' + "[" * 50_000 + "]" * 50_000 + "}"),
+        HookDecision(arguments='{"a":' + "[" * 200 + "]" * 200 + "}"),
+        HookDecision(warnings=5),  # type: ignore[arg-type]
     ],
 )
 def test_an_answer_that_cannot_be_used_is_a_warning(value: object) -> None:
     made = fired(lambda event: value, event=CALL)
     assert made.warnings
-    assert made == Decision(warnings=made.warnings)
+    assert made == HookDecision(warnings=made.warnings)
     assert len(made.warnings[0]) <= 500
 
 
-def _gives(value: object, event: Event) -> object:
+def _gives(value: object, event: HookEvent) -> object:
     return value
 
 
 def test_a_refusal_counts_however_badly_it_is_worded() -> None:
-    bad = Decision(allowed=False, reason=5)  # type: ignore[arg-type]
+    bad = HookDecision(allowed=False, reason=5)  # type: ignore[arg-type]
     for value in (bad, {"decision": "block", "reason": 5, "arguments": 7}):
         made = fired(functools.partial(_gives, value))
         assert not made.allowed
@@ -196,7 +200,7 @@ def test_a_refusal_counts_however_badly_it_is_worded() -> None:
 
 
 def test_a_callable_that_hangs_is_given_up_and_holds_nothing_up() -> None:
-    async def stubborn(event: Event) -> None:
+    async def stubborn(event: HookEvent) -> None:
         for _ in range(2):
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.sleep(30)
@@ -213,23 +217,23 @@ def test_a_callable_that_hangs_is_given_up_and_holds_nothing_up() -> None:
 
 
 def test_a_hook_that_cancels_itself_does_not_cancel_the_agent() -> None:
-    async def hook(event: Event) -> None:
+    async def hook(event: HookEvent) -> None:
         raise asyncio.CancelledError
 
     assert "cancelled" in fired(hook).warnings[0]
 
 
 def test_callables_that_give_something_to_wait_for_are_waited_for() -> None:
-    async def later(word: str, event: Event) -> str:
+    async def later(word: str, event: HookEvent) -> str:
         await asyncio.sleep(0)
         return word
 
     class Waits:
-        def __call__(self, event: Event) -> Awaitable[str]:
+        def __call__(self, event: HookEvent) -> Awaitable[str]:
             return later("object", event)
 
     made = fired(functools.partial(later, "partial"), Waits())
-    assert made == Decision(additional_context="partial\n\nobject")
+    assert made == HookDecision(additional_context="partial\n\nobject")
 
 
 def test_a_sync_callable_does_not_stop_the_loop() -> None:
@@ -253,7 +257,7 @@ def test_a_command_is_told_of_the_event_on_its_standard_input(tmp_path: Path) ->
     event = AfterTool(
         session="s1", time=1_700_000_000_123, tool="t", arguments='{"a":[1]}', output="\ud800é"
     )
-    assert fired(hook, event=event, cwd=tmp_path, transcript="/x/s1.json") == Decision()
+    assert fired(hook, event=event, cwd=tmp_path, transcript="/x/s1.json") == HookDecision()
     assert json.loads((tmp_path / "told.json").read_bytes()) == {
         "session_id": "s1",
         "transcript_path": "/x/s1.json",
@@ -274,7 +278,7 @@ def test_a_command_is_told_of_the_event_on_its_standard_input(tmp_path: Path) ->
 @pytest.mark.parametrize("code", [1, 3, 127, 255])
 def test_any_other_exit_code_warns_with_what_was_said(code: int) -> None:
     made = fired(shell(f'echo \'{{"additionalContext":"x"}}\'; echo oops >&2; exit {code}'))
-    assert made == Decision(warnings=(f"hook hook: exit code {code}: oops",))
+    assert made == HookDecision(warnings=(f"hook hook: exit code {code}: oops",))
 
 
 def test_a_command_that_dies_or_cannot_start_warns() -> None:
@@ -294,7 +298,7 @@ def test_a_refusal_may_be_printed_as_well() -> None:
 
 
 def test_no_hook_and_one_that_only_talks_are_no_problem() -> None:
-    assert fired() == fired(shell("echo all is well")) == Decision()
+    assert fired() == fired(shell("echo all is well")) == HookDecision()
 
 
 @pytest.mark.parametrize(
@@ -314,7 +318,7 @@ def test_hostile_output_warns_and_changes_nothing(printed: str, tmp_path: Path) 
     (tmp_path / "printed").write_text(printed)
     made = fired(shell("cat printed"), event=CALL, cwd=tmp_path)
     assert made.warnings
-    assert made == Decision(warnings=made.warnings)
+    assert made == HookDecision(warnings=made.warnings)
 
 
 @settings(max_examples=25)
@@ -380,7 +384,7 @@ def test_a_child_in_the_background_does_not_hold_the_answer_up() -> None:
 
 def test_a_command_need_not_read_what_it_is_told() -> None:
     event = BeforeTool(session="s", time=1, tool="t", arguments=json.dumps({"a": "x" * 2_000_000}))
-    assert fired(shell("exit 0"), event=event) == Decision()
+    assert fired(shell("exit 0"), event=event) == HookDecision()
 
 
 def test_no_file_descriptor_is_left_open() -> None:

@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 
-from recollect.agent.asking import Conversation
-from recollect.agent.progress import Finished
-from recollect.agent.room import make_room
+from recollect.agent.events import RunFinished
+from recollect.agent.exchange import Session
+from recollect.agent.fit_context import fit_context
 from recollect.cli.equipment import INSTRUCTIONS, Folder, LateCommands, equip, hooks_for
 from recollect.cli.equipment import opening as opening_in
 from recollect.codecs.encoder import encode
@@ -26,7 +26,7 @@ from recollect.entries import Compaction, Entry, Message, Text, ToolResult
 from recollect.settings import load_settings
 from recollect.snapshot.snapshot_format import SECTIONS, parse_snapshot, write_snapshot
 from recollect.store.sqlite import SqliteStore, open_store
-from recollect.testing import Line, ScriptedModel, call, says
+from recollect.testing import ScriptedModel, ScriptLine, call, says
 from recollect.view.view import View
 from recollect.workspace.effective_settings import resolve_settings
 from recollect.workspace.project_identity import identify_project
@@ -119,20 +119,20 @@ async def opening(root: Path) -> tuple[Message, ...]:
 
 
 async def answered(
-    store: SqliteStore, house: House, script: list[Line]
-) -> tuple[Conversation, ScriptedModel, tuple[Entry, ...]]:
+    store: SqliteStore, house: House, script: list[ScriptLine]
+) -> tuple[Session, ScriptedModel, tuple[Entry, ...]]:
     """A new session in the house, as the headless command makes it, and one prompt."""
     model = ScriptedModel(script)
     where = folder(house)
     agent = equip(model, where, max_turns=50)
-    talk = Conversation(store, (await store.create()).id, View.fold())
+    talk = Session(store, (await store.create()).id, View.fold())
     talk = await talk.append(*await opening(house.root))
     try:
         events = [event async for event in agent.run(PROMPTS[0], talk)]
     finally:
         await where.commands.close()
     last = events[-1]
-    assert isinstance(last, Finished)
+    assert isinstance(last, RunFinished)
     return last.talk, model, await store.path(talk.session)
 
 
@@ -305,9 +305,9 @@ def test_memory_of_a_trusted_folder_stays_between_its_marks(house: House) -> Non
 # --- snapshots ---------------------------------------------------------------------------------
 
 
-async def full_of_it(store: SqliteStore, house: House) -> Conversation:
+async def full_of_it(store: SqliteStore, house: House) -> Session:
     """A session in which everybody but the person says hostile things, in every place there is."""
-    talk = Conversation(store, (await store.create()).id, View.fold())
+    talk = Session(store, (await store.create()).id, View.fold())
     talk = await talk.append(*await opening(house.root))
     for number, text in enumerate([*HOSTILE.values(), ALL]):
         key = f"c{number}"
@@ -346,7 +346,7 @@ def test_a_snapshot_has_its_sections_and_only_the_persons_directives(
         talk = await full_of_it(store, house)
         given = equip(ScriptedModel([]), folder(house))
         agent = msgspec.structs.replace(given, ask=ask if wrote else None)
-        made = await make_room(talk, Budget(60_000, 3_000, 2_500, 1_500), agent)
+        made = await fit_context(talk, Budget(60_000, 3_000, 2_500, 1_500), agent)
         (held,) = [e.body for e in made.talk.view.entries if isinstance(e.body, Compaction)]
         return held
 

@@ -12,21 +12,21 @@ from pathlib import Path
 
 import pytest
 
-from recollect.agent.asking import Conversation
+from recollect.agent.events import AgentEvent, RunFinished
+from recollect.agent.exchange import Session
+from recollect.agent.fit_context import ContextReduced
 from recollect.agent.loop import Agent
-from recollect.agent.progress import AgentEvent, Finished
-from recollect.agent.room import MadeRoom
-from recollect.agent.working import Calling
+from recollect.agent.tool_calls import ToolStarted
 from recollect.compaction.budget import Budget
 from recollect.entries import Compaction, Entry, Message, Text, ToolCall, ToolResult
 from recollect.errors import ModelError
-from recollect.resuming import resume
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import ScriptedModel, call, says
 from recollect.tokens import ESTIMATE
 from recollect.tools.tool import Tool
 from recollect.view.elision_rules import ElisionRules
 from recollect.view.view import View
+from recollect.view_loader import load_view
 
 from .long_session import TOOLS, PlannedTurn, Played, Script, make_files
 from .validity import Providers
@@ -83,7 +83,7 @@ class Session:
     """The session with all that is checked after each turn."""
 
     def __init__(self, store: SqliteStore, session: str, root: Path, seed: int) -> None:
-        self.talk = Conversation(store, session, View.fold())
+        self.talk = Session(store, session, View.fold())
         self.log = Log(store, session)
         self.script, self.chance = Script(seed), random.Random(seed)
         self.providers = Providers(tuple(tool.declaration for tool in TOOLS))
@@ -99,7 +99,7 @@ class Session:
             model=model,
             tools=TOOLS,
             roots=(self.root,),
-            permit=everything,
+            permission_check=everything,
             rules=ElisionRules(root=str(self.root)),
             budget=BUDGET,
             ask=a_poor_writer,
@@ -110,10 +110,10 @@ class Session:
         for asked in model.scripted.requests:
             sent = sum(ESTIMATE.message(message) for message in asked.messages)
             assert sent <= WINDOW, f"{sent} tokens were sent in turn {number}"
-        if isinstance(last, Finished):
+        if isinstance(last, RunFinished):
             self.talk = last.talk
         else:  # as whoever comes back later does it
-            view = await resume(self.talk.store, self.talk.session)
+            view = await load_view(self.talk.store, self.talk.session)
             self.talk = self.talk._replace(view=view)
 
     async def _played(self, agent: Agent, planned: PlannedTurn) -> AgentEvent | None:
@@ -125,12 +125,12 @@ class Session:
             async with aclosing(agent.run(planned.said, self.talk)) as events:
                 async for event in events:
                     last, seen = event, seen + 1
-                    self.counted["made room"] += isinstance(event, MadeRoom)
+                    self.counted["made room"] += isinstance(event, ContextReduced)
                     if planned.stop == "close" and seen == planned.after:
                         return
                     if planned.stop == "event" and seen == planned.after:
                         task.cancel()
-                    if planned.stop == "tool" and isinstance(event, Calling) and not called:
+                    if planned.stop == "tool" and isinstance(event, ToolStarted) and not called:
                         called.append(event)
                         asyncio.get_running_loop().call_later(planned.after / 1_000, task.cancel)
 
@@ -200,10 +200,10 @@ def test_a_result_that_alone_is_larger_than_the_window_is_shortened(
 ) -> None:
     async def story() -> tuple[list[int], str]:
         async with open_store(tmp_path / "s.db") as store:
-            talk = Conversation(store, (await store.create()).id, View.fold())
+            talk = Session(store, (await store.create()).id, View.fold())
             asked = says("I look.", call("print_much", id="a", size=size, key="a"))
             model = ScriptedModel([asked, "I see."])
-            agent = Agent(model=model, tools=TOOLS, permit=everything, budget=BUDGET)
+            agent = Agent(model=model, tools=TOOLS, permission_check=everything, budget=BUDGET)
             async for _ in agent.run("Look.", talk):
                 pass
             kept = await store.path(talk.session)

@@ -10,13 +10,13 @@ from typing import TypeVar
 
 import pytest
 
-from recollect.agent.asking import Conversation
-from recollect.agent.events import BeforeAgent, BeforeTool, Decision, name_of
+from recollect.agent.events import AgentEvent, LoopFound, RunFinished
+from recollect.agent.exchange import Session
+from recollect.agent.fit_context import ContextReduced, summarizer_from
+from recollect.agent.hook_events import BeforeAgent, BeforeTool, HookDecision, event_name
 from recollect.agent.hooks import Hooks
-from recollect.agent.loop import Agent, Refused
-from recollect.agent.progress import AgentEvent, Finished, Looping
-from recollect.agent.room import MadeRoom, asking
-from recollect.agent.working import UNKNOWN_OUTCOME, Calling, Ran
+from recollect.agent.loop import Agent, RefusedByHook
+from recollect.agent.tool_calls import UNKNOWN_OUTCOME, ToolFinished, ToolStarted
 from recollect.codecs.anthropic import AnthropicWire
 from recollect.codecs.encoder import encode
 from recollect.codecs.gemini import GeminiWire
@@ -26,7 +26,7 @@ from recollect.compaction.budget import Budget
 from recollect.entries import Compaction, Entry, Message, Text, ToolCall, ToolResult, Usage
 from recollect.errors import BadReply, ContextOverflow
 from recollect.store.sqlite import SqliteStore, open_store
-from recollect.testing import Line, ScriptedModel, breaks_after, call, fails, says
+from recollect.testing import ScriptedModel, ScriptLine, breaks_after, call, fails, says
 from recollect.tools.tool import Tool, ToolContext, ToolFailed, tool
 from recollect.view.view import View
 
@@ -70,15 +70,15 @@ def in_store(path: Path, story: Callable[[SqliteStore], Awaitable[T]]) -> T:
     return asyncio.run(opened())
 
 
-async def begun(store: SqliteStore) -> Conversation:
-    return Conversation(store, (await store.create()).id, View.fold())
+async def begun(store: SqliteStore) -> Session:
+    return Session(store, (await store.create()).id, View.fold())
 
 
-async def played(agent: Agent, talk: Conversation, said: str = "go") -> list[AgentEvent]:
+async def played(agent: Agent, talk: Session, said: str = "go") -> list[AgentEvent]:
     return [event async for event in agent.run(said, talk)]
 
 
-def agent(*script: Line, **more: object) -> Agent:
+def agent(*script: ScriptLine, **more: object) -> Agent:
     tools: object = {"tools": (look, change), "permit": everything, "roots": (Path("/work"),)}
     assert isinstance(tools, dict)
     return Agent(model=ScriptedModel(script), **{**tools, **more})
@@ -94,9 +94,9 @@ def results(entries: tuple[Entry, ...]) -> list[tuple[str, str, str]]:
     return found
 
 
-def finished(events: list[AgentEvent]) -> Finished:
+def finished(events: list[AgentEvent]) -> RunFinished:
     last = events[-1]
-    assert isinstance(last, Finished)
+    assert isinstance(last, RunFinished)
     return last
 
 
@@ -130,7 +130,7 @@ def test_calls_that_only_read_run_together_and_others_one_after_the_other(tmp_pa
         events = await played(agent(says(*calls, *changes, calls[0]), "done"), talk)
         assert running[:4] == ["+a", "+b", "-a", "-b"]
         assert running[4:8] == ["+c", "-c", "+d", "-d"]
-        ran = [event.call.id for event in events if isinstance(event, Ran)]
+        ran = [event.call.id for event in events if isinstance(event, ToolFinished)]
         assert ran == ["a", "b", "c", "d", "a"]
 
     in_store(tmp_path, story)
@@ -203,7 +203,7 @@ def test_a_call_that_was_cut_off_has_a_result_that_says_so(tmp_path: Path, how: 
         async def listen() -> None:
             async with aclosing(sleepy.run("go", talk)) as events:
                 async for event in events:
-                    if how == "close" and isinstance(event, Calling):
+                    if how == "close" and isinstance(event, ToolStarted):
                         return
 
         task = asyncio.create_task(listen())
@@ -216,7 +216,7 @@ def test_a_call_that_was_cut_off_has_a_result_that_says_so(tmp_path: Path, how: 
             ("a", f"Error: {UNKNOWN_OUTCOME}", "interrupted"),
             ("b", f"Error: {UNKNOWN_OUTCOME}", "interrupted"),
         ]
-        later = Conversation(store, talk.session, View.fold(kept))
+        later = Session(store, talk.session, View.fold(kept))
         done = finished(await played(agent("I go on."), later, "and now?"))
         assert done.why == "answered"
 
@@ -229,7 +229,7 @@ def test_a_session_goes_on_after_a_reply_that_broke(tmp_path: Path) -> None:
         with pytest.raises(BadReply):
             await played(agent(breaks_after("I was")), talk)
         kept = await store.path(talk.session)
-        later = Conversation(store, talk.session, View.fold(kept))
+        later = Session(store, talk.session, View.fold(kept))
         done = finished(await played(agent("Again."), later, "once more"))
         said = [m.parts[0].text for m in done.talk.view.messages if isinstance(m.parts[0], Text)]
         assert said == ["go", "I was", "once more", "Again."]
@@ -241,7 +241,7 @@ def test_a_long_session_is_compacted_and_always_fits_every_provider(tmp_path: Pa
     async def story(store: SqliteStore) -> None:
         talk = await begun(store)
         budget = Budget.of(target=3_000)
-        script: list[Line] = []
+        script: list[ScriptLine] = []
         for n in range(30):
             script += [says(f"Step {n}.", call("look", id=f"c{n}", what="word " * 200)), "Done."]
         busy = agent(*script, budget=budget)
@@ -249,7 +249,7 @@ def test_a_long_session_is_compacted_and_always_fits_every_provider(tmp_path: Pa
         for n in range(30):
             events = await played(busy, talk, f"Do step {n} of limiter.py.")
             talk = finished(events).talk
-            rooms += sum(isinstance(event, MadeRoom) for event in events)
+            rooms += sum(isinstance(event, ContextReduced) for event in events)
             assert talk.view.tokens < 6_000
             for wire in (GeminiWire(model="m"), OpenAIWire(model="m"), AnthropicWire(model="m")):
                 encode(wire, talk.view, RequestOptions(model="m"))
@@ -270,7 +270,7 @@ def test_a_window_that_is_smaller_than_thought_is_learnt_from_the_error(tmp_path
             )
         tight = agent(fails(ContextOverflow("too many tokens", 400, 2_500)), "Now it fits.")
         events = await played(tight, talk)
-        assert any(isinstance(event, MadeRoom) for event in events)
+        assert any(isinstance(event, ContextReduced) for event in events)
         assert finished(events).talk.view.tokens <= 2_500
         assert isinstance(tight.model, ScriptedModel)
         assert len(tight.model.requests) == 2
@@ -288,7 +288,7 @@ def test_a_model_may_write_the_snapshot(tmp_path: Path) -> None:
             )
         wrote = "<state_snapshot><overall_goal>Win the race</overall_goal></state_snapshot>"
         writer = ScriptedModel([wrote])
-        helped = agent("ok", budget=Budget.of(target=3_000), ask=asking(writer))
+        helped = agent("ok", budget=Budget.of(target=3_000), ask=summarizer_from(writer))
         done = finished(await played(helped, talk))
         (held,) = [e.body for e in done.talk.view.entries if isinstance(e.body, Compaction)]
         assert "Win the race" in held.snapshot
@@ -303,7 +303,7 @@ def test_a_model_that_repeats_a_call_is_told_once_and_stopped_the_second_time(
         talk = await begun(store)
         same = [says(call("look", id=f"c{n}", what="x")) for n in range(20)]
         events = await played(agent(*same), talk)
-        assert [event.stopped for event in events if isinstance(event, Looping)] == [False, True]
+        assert [event.stopped for event in events if isinstance(event, LoopFound)] == [False, True]
         done = finished(events)
         assert (done.why, done.turns) == ("loop", 10)
         kept = results(await store.path(talk.session))
@@ -318,7 +318,7 @@ def test_a_reply_that_repeats_itself_is_cut_off_and_kept(tmp_path: Path) -> None
         talk = await begun(store)
         words = "I will now look at the file again and again to be sure. " * 40
         events = await played(agent(says(words), "I stop."), talk)
-        assert [event.stopped for event in events if isinstance(event, Looping)] == [False]
+        assert [event.stopped for event in events if isinstance(event, LoopFound)] == [False]
         done = finished(events)
         assert (done.why, done.turns) == ("answered", 2)
         cut = [m for m in done.talk.view.messages if m.finish == "interrupted"]
@@ -329,13 +329,13 @@ def test_a_reply_that_repeats_itself_is_cut_off_and_kept(tmp_path: Path) -> None
 
 def test_hooks_may_add_refuse_and_change(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
-        def hook(event: object) -> Decision | None:
+        def hook(event: object) -> HookDecision | None:
             if isinstance(event, BeforeAgent):
-                return Decision(additional_context="Mind the tests.")
+                return HookDecision(additional_context="Mind the tests.")
             if isinstance(event, BeforeTool) and event.tool == "change":
-                return Decision(allowed=False, reason="not today")
+                return HookDecision(allowed=False, reason="not today")
             if isinstance(event, BeforeTool):
-                return Decision(arguments='{"what":"y"}')
+                return HookDecision(arguments='{"what":"y"}')
             return None
 
         talk = await begun(store)
@@ -347,7 +347,7 @@ def test_hooks_may_add_refuse_and_change(tmp_path: Path) -> None:
         assert kept[0] == ("a", "saw y", "success")
         assert kept[1][2] == "refused"
         assert "not today" in kept[1][1]
-        names = [name_of(event) for event in hooked.hooks.activity.events]
+        names = [event_name(event) for event in hooked.hooks.activity.events]
         assert names[0] == "BeforeAgent"
         assert names[-1] == "AfterAgent"
 
@@ -357,8 +357,8 @@ def test_hooks_may_add_refuse_and_change(tmp_path: Path) -> None:
 def test_a_hook_that_refuses_the_prompt_leaves_it_in_the_log(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         talk = await begun(store)
-        no = Hooks([lambda _: Decision(allowed=False, reason="a holiday")])
-        with pytest.raises(Refused, match="a holiday"):
+        no = Hooks([lambda _: HookDecision(allowed=False, reason="a holiday")])
+        with pytest.raises(RefusedByHook, match="a holiday"):
             await played(agent("never", hooks=no), talk)
         assert len(await store.path(talk.session)) == 1
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from recollect.agent.working import UNKNOWN_OUTCOME
+from recollect.agent.tool_calls import UNKNOWN_OUTCOME
 from recollect.entries import ToolCall, ToolResult
 from recollect.testing import call
 from tests.models.server import HELLO, http

@@ -17,7 +17,7 @@ from recollect.errors import (
     ProviderBusy,
     Unreachable,
 )
-from recollect.loops import JUDGE, read_judgement
+from recollect.loop_detection import JUDGE_INSTRUCTION, parse_judgement
 from recollect.models.model_selection import (
     CallModel,
     ModelChoice,
@@ -286,12 +286,12 @@ def test_the_judge_is_shown_the_last_steps_and_its_answer_can_be_read() -> None:
     judge = ScriptedModel(['```json\n{"why": "it repeats itself", "stuck": 0.97}\n```'])
     grep = call("grep", pattern="x")
     answer = asyncio.run(call_judge([model("again", grep), result(grep, "none")], asking(judge)))
-    found = read_judgement(answer)
+    found = parse_judgement(answer)
     assert found is not None
     assert found.what == "it repeats itself"
     shown, wanted = judge.requests[0].messages
     assert 'says "again"' in str(shown)
-    assert wanted == user(JUDGE)
+    assert wanted == user(JUDGE_INSTRUCTION)
 
 
 @given(st.sampled_from([ProviderBusy("no"), BadReply("a page"), None]))
@@ -299,4 +299,4 @@ def test_a_judge_that_fails_or_is_slow_accuses_nobody(error: ModelError | None) 
     line = fails(error) if error else says("late", delay=60)
     answer = asyncio.run(call_judge([user("go")], asking(ScriptedModel([line])), patience=0.01))
     assert answer == ""
-    assert read_judgement(answer) is None
+    assert parse_judgement(answer) is None

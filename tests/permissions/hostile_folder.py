@@ -1,7 +1,7 @@
 """A folder in which hostile commands can really fire: a repository with everything they use.
 
 Nothing of the person's is in reach: home is the folder itself, the environment is empty, and all
-that a command is meant to leave is a file named `marker`, or one in the folder above its own.
+that a command is meant to leave is a file named `make_marker`, or one in the folder above its own.
 """
 
 from __future__ import annotations

@@ -17,20 +17,20 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from zlib import crc32
 
-from recollect.agent.asking import Answered, Conversation
+from recollect.agent.events import AgentEvent
+from recollect.agent.exchange import ReplyFinished, Session
 from recollect.agent.loop import Agent
-from recollect.agent.progress import AgentEvent
-from recollect.agent.working import Calling, Ran
+from recollect.agent.tool_calls import ToolFinished, ToolStarted
 from recollect.codecs.wire_protocol import Delta, RequestOptions
 from recollect.compaction.budget import Budget
 from recollect.entries import Message, Text, ToolCall
 from recollect.errors import ModelError
 from recollect.models.model_protocol import Model, ModelEvent, RequestMessages
-from recollect.resuming import resume
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import ScriptedModel, call, says
 from recollect.tools.tool import Tool, ToolContext, tool
 from recollect.view.elision_rules import ElisionRules
+from recollect.view_loader import load_view
 from tests.agent.long_session import TOOLS, Script
 from tests.reliability.worker import say
 
@@ -68,24 +68,24 @@ def agent_for(model: Model, root: Path) -> Agent:
         model=model,
         tools=TOOLS_HERE,
         roots=(root,),
-        permit=everything,
+        permission_check=everything,
         rules=ElisionRules(root=str(root)),
         budget=BUDGET,
     )
 
 
-async def conversation(store: SqliteStore, session: str) -> Conversation:
-    return Conversation(store, session, await resume(store, session))
+async def conversation(store: SqliteStore, session: str) -> Session:
+    return Session(store, session, await load_view(store, session))
 
 
 def tell(event: AgentEvent) -> None:
-    if isinstance(event, Answered):
+    if isinstance(event, ReplyFinished):
         say("ok", ids=[event.talk.view.head])
-    elif isinstance(event, Ran):
+    elif isinstance(event, ToolFinished):
         say("ran", call=event.call.id)
 
 
-async def prompted(agent: Agent, talk: Conversation, said: str, stage: str = "") -> None:
+async def prompted(agent: Agent, talk: Session, said: str, stage: str = "") -> None:
     name = said.split(":", maxsplit=1)[0]
     say("try", prompt=name)
     heard = False
@@ -94,9 +94,9 @@ async def prompted(agent: Agent, talk: Conversation, said: str, stage: str = "")
             say("prompt", prompt=name)
             heard = True
         tell(event)
-        if stage == "call-stored" and isinstance(event, Calling):
+        if stage == "call-stored" and isinstance(event, ToolStarted):
             await park(stage)
-        if stage == "result-stored" and isinstance(event, Ran):
+        if stage == "result-stored" and isinstance(event, ToolFinished):
             await park(stage)
 
 

@@ -12,18 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from recollect.agent.asking import Conversation
-from recollect.agent.progress import Finished
+from recollect.agent.events import RunFinished
+from recollect.agent.exchange import Session
 from recollect.codecs.encoder import encode
 from recollect.codecs.openai import OpenAIWire
 from recollect.codecs.wire_protocol import RequestOptions
 from recollect.entries import Entry, Message, Part, ToolCall, ToolResult
-from recollect.resuming import resume
 from recollect.store.recovery import store_doctor
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import ScriptedModel
+from recollect.view_loader import load_view
 from tests.agent.long_session import make_files
-from tests.agent.validity import Providers
+from tests.agent.valid_requests import Providers
 
 from .agent_worker import STAGES, TOOLS_HERE, agent_for
 from .children import (
@@ -90,16 +90,16 @@ class Trials:
         return await store.path(self.session)
 
     async def _go_on(self, store: SqliteStore) -> None:
-        view = await resume(store, self.session)
+        view = await load_view(store, self.session)
         providers = Providers(PROVIDERS)
         if view.messages:  # the first kill can come before anything was said
             providers.check(view, types=True)
         model = ScriptedModel([f"reply after {self.number}: and on"])
-        talk = Conversation(store, self.session, view)
+        talk = Session(store, self.session, view)
         said = f"prompt after {self.number}: go on"
         events = [event async for event in agent_for(model, self.root).run(said, talk)]
         last = events[-1]
-        assert isinstance(last, Finished)
+        assert isinstance(last, RunFinished)
         assert last.why == "answered"
         providers.check(last.talk.view, types=False)
         entries = await store.path(self.session, last=1)
@@ -200,7 +200,7 @@ def test_a_call_that_a_kill_cut_off_is_told_to_the_model_as_interrupted(tmp_path
     child.kill()
 
     async def ask(store: SqliteStore) -> bytes:
-        view = await resume(store, trials.session)
+        view = await load_view(store, trials.session)
         return encode(OpenAIWire(model="m"), view, RequestOptions(model="m", tools=PROVIDERS)).body
 
     body = in_store(trials.path, ask).decode()

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from recollect import open_store
 from recollect.entries import Compaction, Entry, Message, Text, ToolResult
-from recollect.resuming import resume
 from recollect.snapshot.ledger_builder import build_ledger
 from recollect.snapshot.plan_steps import PlanStep, apply_plan_call, parse_steps
 from recollect.testing import call, model, result, user
@@ -24,6 +23,7 @@ from recollect.tools.file_notes import (
 )
 from recollect.tools.tool import Tool, ToolContext, ToolFailed, ToolOutput
 from recollect.view.view import View
+from recollect.view_loader import load_view
 
 ROOT = Path("/work")
 PLACE = ToolContext(roots=(ROOT,))
@@ -127,7 +127,7 @@ def test_notes_outlive_a_compaction_and_a_new_process_but_not_a_rewind(tmp_path:
             *_, last = await store.append(session.id, more, parent=last.id)
             compaction = Compaction(status="COMPRESSED", snapshot="talk")
             await store.append(session.id, [compaction, fresh], parent=last.id)
-            seen = await resume(store, session.id)
+            seen = await load_view(store, session.id)
             assert [one.text for one in notes_for(seen, "src/a.py")] == ["fresh"]
             place = ToolContext(roots=(tmp_path,), session=session.id, store=store, view=seen)
             for path in ("src/a.py", str(tmp_path / "src/a.py")):

@@ -23,13 +23,13 @@ from recollect.entries import (
     Text,
     ToolResult,
 )
-from recollect.resuming import resume
 from recollect.store.contract import Store
 from recollect.testing import call, model, result, user
 from recollect.tools.builtin import recall, search_history
 from recollect.tools.history_lookup import MAX_RECALL, format_time, returns_history
 from recollect.tools.tool import ToolContext, ToolOutput
 from recollect.view.placeholders import write_placeholder
+from recollect.view_loader import load_view
 
 
 class Talk:
@@ -43,7 +43,7 @@ class Talk:
         return await self.store.append(self.session, bodies, parent=head)
 
     async def place(self) -> ToolContext:
-        view = await resume(self.store, self.session)
+        view = await load_view(self.store, self.session)
         return ToolContext(roots=(self.root,), session=self.session, store=self.store, view=view)
 
     async def recall(self, handle: str, **more: object) -> ToolOutput:

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.agent.asking import Conversation
-from recollect.agent.events import SessionEnd
+from recollect.agent.events import RunFinished
+from recollect.agent.exchange import Session
+from recollect.agent.hook_events import SessionEnd
 from recollect.agent.hooks import Hooks
 from recollect.agent.loop import Agent
 from recollect.agent.mirroring import Mirror
-from recollect.agent.progress import Finished
 from recollect.entries import Entry, Message
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import ScriptedModel, call, says, user
@@ -90,10 +90,10 @@ def test_after_each_turn_the_file_is_the_export_and_reads_back_as_the_history(
         mirror = Mirror(store, to, tmp_path / "m", autosave_seconds=0)
         hooks = Hooks([mirror.hook(wait=True)])
         agent = Agent(model=ScriptedModel(script), tools=(look,), hooks=hooks)
-        talk = Conversation(store, (await store.create(title="A/../title")).id, View.fold())
+        talk = Session(store, (await store.create(title="A/../title")).id, View.fold())
         for prompt in ("go", "and then?", "thanks"):
             done = [event async for event in agent.run(prompt, talk)][-1]
-            assert isinstance(done, Finished)
+            assert isinstance(done, RunFinished)
             talk = done.talk
             (name,) = files(tmp_path / "m")
             assert (tmp_path / "m" / name).read_bytes() == await exported(store, talk.session, to)

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from recollect.agent.asking import Conversation
+from recollect.agent.events import RunFinished
+from recollect.agent.exchange import Session
 from recollect.agent.hooks import Hooks
 from recollect.agent.loop import Agent
 from recollect.agent.mirroring import Mirror
-from recollect.agent.progress import Finished
 from recollect.store.ids import derived_id
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import ScriptedModel
@@ -83,9 +83,9 @@ async def fails_then_goes_on(
     """A session whose mirror cannot be written works as ever; mended, the next turn writes it."""
     mirror = Mirror(store, "gemini", folder, autosave_seconds=0)
     agent = Agent(model=ScriptedModel(["one", "two"]), hooks=Hooks([mirror.hook(wait=True)]))
-    talk = Conversation(store, session, View.fold(await store.path(session)))
+    talk = Session(store, session, View.fold(await store.path(session)))
     done = [event async for event in agent.run("go", talk)][-1]
-    assert isinstance(done, Finished)
+    assert isinstance(done, RunFinished)
     assert done.why == "answered"
     assert len(mirror.warnings) == 1
     assert f"the mirror of session {session} was not written" in mirror.warnings[0]

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from recollect.agent.asking import Conversation
-from recollect.agent.events import BeforeAgent
+from recollect.agent.events import RunFinished
+from recollect.agent.exchange import Session
+from recollect.agent.hook_events import BeforeAgent
 from recollect.agent.hooks import Hooks
 from recollect.agent.loop import Agent
 from recollect.agent.mirroring import Mirror
-from recollect.agent.progress import Finished
 from recollect.entries import Entry
 from recollect.errors import BadInput
 from recollect.store.sqlite import SqliteStore, open_store
@@ -62,12 +62,12 @@ async def until(true: Callable[[], bool]) -> None:
 def test_a_turn_does_not_wait_for_its_mirror_and_closing_does(tmp_path: Path) -> None:
     async def story(store: Watched) -> None:
         session = await begun(store)
-        talk = Conversation(store, session, View.fold(await store.path(session)))
+        talk = Session(store, session, View.fold(await store.path(session)))
         mirror, store.hold = Mirror(store, "gemini", tmp_path / "m"), asyncio.Event()
         agent = Agent(model=ScriptedModel(["one", "two"]), hooks=Hooks([mirror.hook()]))
         for prompt in ("1", "2"):
             done = [event async for event in agent.run(prompt, talk)][-1]
-            assert isinstance(done, Finished)
+            assert isinstance(done, RunFinished)
             talk = done.talk
         assert not (tmp_path / "m").exists()
         store.hold.set()

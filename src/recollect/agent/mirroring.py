@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from recollect.agent.events import AfterAgent, Decision, Event, SessionEnd
+from recollect.agent.hook_events import AfterAgent, HookDecision, HookEvent, SessionEnd
 from recollect.agent.hooks import PythonHook
 from recollect.entries import Entry
 from recollect.errors import BadInput
@@ -127,7 +127,7 @@ class Mirror:
         """For `Hooks`: a write after each turn and one at the end of a session. Only the end is
         waited for, unless `wait` says that turns are as well."""
 
-        async def follow(event: Event) -> Decision:
+        async def follow(event: HookEvent) -> HookDecision:
             self.follow(event.session)
             if isinstance(event, AfterAgent):
                 written = self._next(event.session)
@@ -138,7 +138,7 @@ class Mirror:
                 if self._followed.get(event.session) is not None:
                     del self._followed[event.session]
             told, self._untold = self._untold, []
-            return Decision(warnings=tuple(told))
+            return HookDecision(warnings=tuple(told))
 
         events = ("SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd")
         return PythonHook(call=follow, on=events, name="mirror")

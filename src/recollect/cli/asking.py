@@ -9,7 +9,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import NamedTuple
 
-from recollect.agent.asking import Answered, Conversation, ask, said, text_of
+from recollect.agent.exchange import ReplyFinished, Session, ask, message_text, user_message
 from recollect.cli.opening import short_session, this_project, use_store
 from recollect.cli.terminal import emit_json, fetching, mention, status
 from recollect.cli.text import harmless, many, one_line
@@ -71,7 +71,7 @@ def run(asking: Asking, file: Path | None) -> None:
     if asking.as_json:
         emit_json(_document(done, model.chosen))
     elif not asking.stream:
-        sys.stdout.write(harmless(text_of(done.message)).rstrip("\n") + "\n")
+        sys.stdout.write(harmless(message_text(done.message)).rstrip("\n") + "\n")
     for fix in model.fixes:
         if fix.message < 0:  # an option that was asked for; what became of messages `encode` tells
             mention(fix.text)
@@ -82,12 +82,12 @@ async def _kept(store: SqliteStore, model: HttpModel, asking: Asking, show: _Sho
     async with model:
         talk = await _conversation(store, model.name, asking)
         started = time.monotonic()
-        question = said(asking.question)
+        question = user_message(asking.question)
         prompt = RequestOptions(model=model.name, generation=asking.generation)
         short = await short_session(store, talk.session)
         async with aclosing(ask(talk, question, model, prompt)) as events:
             async for event in events:
-                if isinstance(event, Answered):
+                if isinstance(event, ReplyFinished):
                     seconds = time.monotonic() - started
                     return Done(event.message, seconds, short, talk.session)
                 if not isinstance(event, Message):
@@ -95,17 +95,17 @@ async def _kept(store: SqliteStore, model: HttpModel, asking: Asking, show: _Sho
     raise AssertionError("a model's last event is its message")
 
 
-async def _conversation(store: Store, model: str, asking: Asking) -> Conversation:
-    from recollect.resuming import resume
+async def _conversation(store: Store, model: str, asking: Asking) -> Session:
+    from recollect.view_loader import load_view
 
     counter = counter_for(model)
     if asking.session is not None:
         session = await store.session(asking.session)
-        view = await resume(store, session.id, counter=counter)
-        return Conversation(store, session.id, view)
+        view = await load_view(store, session.id, counter=counter)
+        return Session(store, session.id, view)
     title = one_line(asking.question)[:TITLE]
     session = await store.create(project=this_project(), title=title)
-    talk = Conversation(store, session.id, View.fold(counter=counter))
+    talk = Session(store, session.id, View.fold(counter=counter))
     return await talk.append(_instructions(asking))
 
 
@@ -115,7 +115,7 @@ def _instructions(asking: Asking) -> Message:
 
 async def _unkept(model: HttpModel, asking: Asking, show: _Show) -> Done:
     started = time.monotonic()
-    messages = (_instructions(asking), said(asking.question))
+    messages = (_instructions(asking), user_message(asking.question))
     prompt = RequestOptions(model=model.name, generation=asking.generation)
     async with model, aclosing(model.stream(messages, prompt)) as events:
         async for event in events:
@@ -196,7 +196,7 @@ def _document(done: Done, chosen: ResolvedModel) -> dict[str, object]:
     return {
         "type": "result",
         "is_error": False,
-        "result": text_of(done.message),
+        "result": message_text(done.message),
         "thoughts": thoughts,
         "finish": done.message.finish,
         "model": chosen.name,

@@ -27,13 +27,13 @@ from recollect.entries import (
     ToolCall,
 )
 from recollect.errors import RecollectError
-from recollect.resuming import folded
 from recollect.store.contract import SessionInfo
 from recollect.store.ids import now
 from recollect.store.sqlite import SqliteStore
 from recollect.tokens import counter_for
 from recollect.view.elision_rules import drop_message
 from recollect.view.view import View
+from recollect.view_loader import fold_stored
 
 
 class CannotEdit(RecollectError):
@@ -64,7 +64,7 @@ async def edit(store: SqliteStore, prefix: str, wishes: Wishes, named: str | Non
         session = await store.session(prefix)
         path = await store.path(session.id) if session.head else ()
         model = model_of(path) if named is None else named
-        view = await folded(store, path, counter=counter_for(model))
+        view = await fold_stored(store, path, counter=counter_for(model))
         found = [await _entries(store, session, some) for some in wishes]
         bodies, after = _checked(view, *found)
         written = await store.append(session.id, bodies, parent=session.head)

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from recollect.agent.around import Around
+from recollect.agent.fit_context import summarizer_from
 from recollect.agent.hooks import CommandHook, Hook, Hooks
 from recollect.agent.loop import Agent
-from recollect.agent.room import asking
-from recollect.agent.tasks import task_tool
-from recollect.agent.working import Permit, no_deciders
+from recollect.agent.reminders import ContextReminders
+from recollect.agent.task_tool import build_task_tool
+from recollect.agent.tool_calls import PermissionCheck, protect_config
 from recollect.entries import Message, Text, ToolCall
 from recollect.models.http_model import HttpModel
 from recollect.models.model_protocol import Model
@@ -114,11 +114,11 @@ def equip(model: Model, where: Folder, *, max_turns: int | None = None) -> Agent
         model=model,
         tools=tools_for(where.commands, small=budget.window <= SMALL),
         roots=(root,),
-        permit=permission(where.found),
-        guard=_guard(settings.agent.memory_files),
+        permission_check=permission(where.found),
+        write_guard=_guard(settings.agent.memory_files),
         rules=elision_rules(settings, str(root)),
         budget=budget,
-        ask=asking(model) if profile.summarises else None,
+        ask=summarizer_from(model) if profile.summarises else None,
         hooks=where.hooks,
         max_turns=max_turns or settings.agent.max_turns,
         watch_loops=settings.agent.watch_loops,
@@ -128,7 +128,7 @@ def equip(model: Model, where: Folder, *, max_turns: int | None = None) -> Agent
     )
     more = () if budget.window <= SMALL else (_helper(agent, where),)
     editor = settings.agent.editor
-    around = Around(
+    around = ContextReminders(
         sources_for(where.cwd, where.found),
         editor=Path(editor).expanduser() if editor else None,
         locale=read_environment(root).locale,
@@ -138,7 +138,7 @@ def equip(model: Model, where: Folder, *, max_turns: int | None = None) -> Agent
 
 def _helper(agent: Agent, where: Folder) -> Tool:
     begin = partial(opening, where.cwd, where.found)
-    return task_tool(agent, begin, project=where.project)
+    return build_task_tool(agent, begin, project=where.project)
 
 
 def _profile(model: Model) -> Profile:
@@ -150,9 +150,9 @@ def hooks_for(found: EffectiveSettings, *more: Hook, tell: Callable[[str], None]
     own = [_hook(each) for each in found.settings.hooks]
     theirs = [_hook(each, of_project=True) for each in found.project_hooks]
     if found.settings.agent.telemetry:
-        from recollect.agent.tracing import tracing
+        from recollect.agent.telemetry import telemetry_hook
 
-        more = (tracing(), *more)
+        more = (telemetry_hook(), *more)
     return Hooks((*own, *theirs, *more), trusted=found.trusted, cwd=found.root, tell=tell)
 
 
@@ -181,7 +181,7 @@ async def _save(fact: str) -> str:
 # --- what may be done --------------------------------------------------------------------------
 
 
-def permission(found: EffectiveSettings) -> Permit:
+def permission(found: EffectiveSettings) -> PermissionCheck:
     """What may be done when nobody can be asked."""
     given = found.settings.permissions
     in_force = cache(partial(_rules, found))
@@ -229,7 +229,7 @@ def _guard(memory: tuple[str, ...]) -> Callable[[Path], Awaitable[str]]:
     async def guard(path: Path) -> str:
         if path.name.lower() in names:
             return f"{path.name} is memory; only the person changes it"
-        return await no_deciders(path)
+        return await protect_config(path)
 
     return guard
 

@@ -68,7 +68,7 @@ def export(
 
     name, data = use_store(file, work)
     if redact:
-        from recollect.redacting import redact_json
+        from recollect.redaction import redact_json
 
         data = redact_json(data)
     if output == "-":

@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 
-from recollect.agent.asking import Answered, added_up
-from recollect.agent.progress import AgentEvent, Finished, Learnt, Looping
-from recollect.agent.room import MadeRoom
-from recollect.agent.working import Calling, Ran, ToolStopped
+from recollect.agent.events import AgentEvent, LoopFound, RunFinished, WindowLearned
+from recollect.agent.exchange import ReplyFinished, add_usage
+from recollect.agent.fit_context import ContextReduced
+from recollect.agent.tool_calls import ToolFinished, ToolStarted, ToolStopped
 from recollect.cli.opening import short_session, use_store
 from recollect.cli.playing import Played, Watcher, Wish, play
 from recollect.cli.terminal import complain, fetching, mention, status, warn
@@ -84,7 +84,7 @@ class _Seen:
                 self._came = 0
                 status("")
                 _mention(event)
-                if not isinstance(event, Answered | Finished):
+                if not isinstance(event, ReplyFinished | RunFinished):
                     status(WAITING)
 
     def goes_on(self, session: str = "") -> str:
@@ -186,43 +186,43 @@ async def _played(
 def _bare(text: str) -> str:
     """The beginning of a text without credentials: taken out before it is cut, because half of
     one is not known by its shape any more."""
-    from recollect.redacting import redact
+    from recollect.redaction import redact
 
     return redact(text[:4_000])
 
 
 def _mention(event: AgentEvent) -> None:
     """On stderr, what a person wants to see while it works."""
-    if isinstance(event, Calling):
+    if isinstance(event, ToolStarted):
         mention(f"→ {event.call.name} {cut(one_line(_bare(event.call.arguments)), 120)}")
-    elif isinstance(event, Ran) and event.result.is_error:
+    elif isinstance(event, ToolFinished) and event.result.is_error:
         mention(f"  {cut(one_line(_bare(_words(event.result))), 160)}")
     elif isinstance(event, Retrying):
         mention(f"asking again in {event.delay:.1f} s: {event.reason}")
-    elif isinstance(event, MadeRoom):
+    elif isinstance(event, ContextReduced):
         mention(f"made room: {event.before:,} → {event.after:,} tokens")
-    elif isinstance(event, Learnt):
+    elif isinstance(event, WindowLearned):
         mention(f"{event.model} takes {event.window:,} tokens, less than thought")
-    elif isinstance(event, Looping):
+    elif isinstance(event, LoopFound):
         mention(f"it repeats itself: {cut(one_line(_bare(event.loop.what)), 120)}")
 
 
 def _print_event(event: AgentEvent) -> None:
     if isinstance(event, Delta):
         _print({"type": "delta", "kind": event.kind, "text": event.text, "name": event.name})
-    elif isinstance(event, Answered):
+    elif isinstance(event, ReplyFinished):
         _print({"type": "message", "message": msgspec.to_builtins(event.message)})
-    elif isinstance(event, Calling):
+    elif isinstance(event, ToolStarted):
         _print({"type": "call", "call": msgspec.to_builtins(event.call)})
-    elif isinstance(event, Ran):
+    elif isinstance(event, ToolFinished):
         _print({"type": "tool_result", "result": msgspec.to_builtins(event.result)})
     elif isinstance(event, Retrying):
         _print({"type": "retrying", **msgspec.structs.asdict(event)})
-    elif isinstance(event, MadeRoom):
+    elif isinstance(event, ContextReduced):
         _print({"type": "made_room", "before": event.before, "after": event.after})
-    elif isinstance(event, Learnt):
+    elif isinstance(event, WindowLearned):
         _print({"type": "learnt", **msgspec.structs.asdict(event)})
-    elif isinstance(event, Looping):
+    elif isinstance(event, LoopFound):
         _print({"type": "loop", "what": event.loop.what, "stopped": event.stopped})
 
 
@@ -240,8 +240,8 @@ def _words(result: ToolResult) -> str:
 _SUBTYPES = {"answered": "success", "turns": "error_max_turns", "loop": "error_loop"}
 
 
-def _document(finished: Finished, played: Played) -> dict[str, Any]:
-    usage, model = added_up(finished.usage, played.spent), played.model
+def _document(finished: RunFinished, played: Played) -> dict[str, Any]:
+    usage, model = add_usage(finished.usage, played.spent), played.model
     return {
         "type": "result",
         "subtype": _SUBTYPES[finished.why],

@@ -15,25 +15,25 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from recollect.agent.asking import Answered, Conversation, added_up, said, text_of
-from recollect.agent.events import SessionEnd, SessionStart
-from recollect.agent.loop import Refused
-from recollect.agent.progress import AgentEvent, Finished, Learnt
-from recollect.agent.room import asking, caught_up
-from recollect.agent.tasks import TASK
-from recollect.agent.working import Ran
+from recollect.agent.events import AgentEvent, RunFinished, WindowLearned
+from recollect.agent.exchange import ReplyFinished, Session, add_usage, message_text, user_message
+from recollect.agent.fit_context import reload, summarizer_from
+from recollect.agent.hook_events import SessionEnd, SessionStart
+from recollect.agent.loop import RefusedByHook
+from recollect.agent.task_tool import TASK_TOOL
+from recollect.agent.tool_calls import ToolFinished
 from recollect.cli.equipment import Folder, LateCommands, equip, hooks_for, opening
 from recollect.cli.text import one_line
 from recollect.entries import Entry, Message, ToolResult, Usage
 from recollect.errors import ModelError, NoApiKey, NotFound, UnknownModel
 from recollect.models.http_model import HttpModel
 from recollect.models.open_model import open_model
-from recollect.resuming import resume
 from recollect.settings import Settings
 from recollect.store.contract import Project, SessionInfo, Store
 from recollect.store.ids import now
 from recollect.tokens import counter_for
 from recollect.view.view import View
+from recollect.view_loader import load_view
 from recollect.workspace.effective_settings import EffectiveSettings
 from recollect.workspace.learned_windows import remember_window
 from recollect.workspace.project_identity import identify_project
@@ -70,7 +70,7 @@ class Watcher(msgspec.Struct, frozen=True):
 
 
 class Played(msgspec.Struct, frozen=True):
-    finished: Finished
+    finished: RunFinished
     text: str  # of the last reply
     model: HttpModel
     spent: Usage  # by sub-agents
@@ -98,26 +98,26 @@ async def play(
                     raise
                 why = one_line(str(error))[:200]
                 watcher.warn(f"{name} cannot be asked ({why}); asking another model")
-            talk, message = await caught_up(talk), None  # the prompt is in the log
+            talk, message = await reload(talk), None  # the prompt is in the log
 
 
 async def _prompt(text: str, folders: tuple[Path, ...]) -> Message:
     if "@" not in text:
-        return said(text)
+        return user_message(text)
     from recollect.workspace.file_mentions import prompt_parts
 
     return Message(role="user", parts=await prompt_parts(text, folders))
 
 
 def _with_task(spent: Usage, result: ToolResult) -> Usage:
-    from recollect.agent.delegating import spent_in
+    from recollect.agent.subagents import read_subagent_usage
 
-    given = spent_in(result)
-    return spent if given is None else added_up(spent, given.usage)
+    given = read_subagent_usage(result)
+    return spent if given is None else add_usage(spent, given.usage)
 
 
 async def _answered(
-    talk: Conversation,
+    talk: Session,
     message: Message | None,
     model: HttpModel,
     where: Folder,
@@ -130,13 +130,13 @@ async def _answered(
         async with aclosing(agent.run(message, talk)) as events:
             async for event in events:
                 watcher.event(event)
-                if isinstance(event, Answered):
-                    last = text_of(event.message)
-                elif isinstance(event, Ran) and event.call.name == TASK:
+                if isinstance(event, ReplyFinished):
+                    last = message_text(event.message)
+                elif isinstance(event, ToolFinished) and event.call.name == TASK_TOOL:
                     spent = _with_task(spent, event.result)
-                elif isinstance(event, Learnt):
+                elif isinstance(event, WindowLearned):
                     remember_window(event.model, event.window)
-                elif isinstance(event, Finished):
+                elif isinstance(event, RunFinished):
                     finished = event
     assert finished is not None
     return Played(finished, last, model, spent)
@@ -180,27 +180,27 @@ async def _is_helpers(store: Store, session: SessionInfo) -> bool:
     """Whether it is a sub-agent's, which a crash can leave as the newest one."""
     if session.entries > HELPERS:
         return False
-    from recollect.agent.delegating import link_in
+    from recollect.agent.subagents import read_link
 
     first, *_ = await store.path(session.id) or (None,)
-    link = link_in(first.body) if first is not None else None
+    link = read_link(first.body) if first is not None else None
     return link is not None and link.to == "parent"
 
 
-async def _talk(store: Store, begun: _Begun, model: str, where: Folder) -> Conversation:
+async def _talk(store: Store, begun: _Begun, model: str, where: Folder) -> Session:
     session, counter = begun.session, counter_for(model)
     if begun.source == "new":
         view = View.fold(counter=counter).append(*begun.entries)
     else:
-        view = await resume(store, session.id, counter=counter)
-    talk = Conversation(store, session.id, view)
+        view = await load_view(store, session.id, counter=counter)
+    talk = Session(store, session.id, view)
     started = SessionStart(session=session.id, time=now(), source=begun.source)
     decision = await where.hooks.fire(started)
     if not decision.allowed:
-        raise Refused(f"a hook refused the session: {decision.reason}")
+        raise RefusedByHook(f"a hook refused the session: {decision.reason}")
     if decision.additional_context:
         added = f"[added by a hook, not by the person]\n{decision.additional_context}"
-        talk = await talk.append(said(added, "aside"))
+        talk = await talk.append(user_message(added, "aside"))
     return talk
 
 
@@ -288,7 +288,7 @@ def _by_classifier(settings: Settings) -> SelectionStrategy:
         situation: model_selection.SelectionContext,
     ) -> model_selection.ModelChoice | None:
         async with open_model(given.classifier, settings) as judge:
-            return await model_selection.classifier(asking(judge), options)(situation)
+            return await model_selection.classifier(summarizer_from(judge), options)(situation)
 
     return classifier
 

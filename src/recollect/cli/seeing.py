@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from recollect.cli.opening import ENTRY_DIGITS, short_ids, short_session
 from recollect.entries import Entry, Message, Request, Usage
-from recollect.resuming import folded, needed, resume
 from recollect.store.contract import SessionInfo, Store
 from recollect.store.sqlite import SqliteStore
 from recollect.tokens import Profile, counter_for, find_profile, is_known_model
 from recollect.view.view import View
+from recollect.view_loader import fold_stored, load_view, read_needed_entries
 
 
 class Cost(NamedTuple):
@@ -52,18 +52,20 @@ async def look(
     asked = None if at is None else (await store.entry(at, session=session.id))[1]
     entries = await _entries(store, session, asked)
     model = model_of(entries) if named is None else named
-    view = await folded(store, entries, counter=counter_for(model))
+    view = await fold_stored(store, entries, counter=counter_for(model))
     short = await short_session(store, session.id)
     return Sight(session, short, view, model, asked=asked)
 
 
 async def _entries(store: Store, session: SessionInfo, asked: Entry | None) -> tuple[Entry, ...]:
     if asked is None:
-        return await needed(store, session.id) if session.head else ()
+        return await read_needed_entries(store, session.id) if session.head else ()
     if not isinstance(asked.body, Request):
-        return await needed(store, session.id, at=asked.id)
+        return await read_needed_entries(store, session.id, at=asked.id)
     # a request says itself which entry it was made at
-    return await needed(store, session.id, at=asked.body.head) if asked.body.head else ()
+    return (
+        await read_needed_entries(store, session.id, at=asked.body.head) if asked.body.head else ()
+    )
 
 
 def model_of(entries: Iterable[Entry]) -> str:
@@ -78,11 +80,11 @@ async def with_past(store: Store, sight: Sight) -> Sight:
     view, counter, session = sight.view, sight.view.log.counter, sight.session.id
     held, cost, before = view.compaction, None, None
     if held is not None and held.parent is not None:
-        before = await resume(store, session, at=held.parent, counter=counter)
+        before = await load_view(store, session, at=held.parent, counter=counter)
     answer = _newest_with_usage(view)
     if answer is not None and isinstance(answer.body, Message) and answer.body.usage is not None:
         asked = answer.parent
-        then = await resume(store, session, at=asked, counter=counter) if asked else View.fold()
+        then = await load_view(store, session, at=asked, counter=counter) if asked else View.fold()
         cost = Cost(answer, answer.body.usage, then.tokens)
     return sight._replace(before=before, cost=cost)
 

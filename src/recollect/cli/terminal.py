@@ -95,7 +95,7 @@ def fetching() -> Callable[[int, int], None]:
 
 
 def _tell(message: str) -> None:
-    from recollect.redacting import redact
+    from recollect.redaction import redact
 
     sys.stdout.flush()
     sys.stderr.write(harmless(redact(message)) + "\n")

@@ -17,7 +17,7 @@ import msgspec
 
 from recollect.entries import Message, Text
 from recollect.errors import BadReply, ModelError, ProviderBusy, Unreachable
-from recollect.loops import JUDGE, answered_objects, judge_question
+from recollect.loop_detection import JUDGE_INSTRUCTION, build_judge_message, find_json_objects
 from recollect.view.projections import routing_window
 from recollect.view.view import View
 
@@ -157,7 +157,9 @@ async def call_judge(
     Nobody is accused when the judge fails: then the answer is empty.
     """
     try:
-        return await _call_with_timeout(ask, (judge_question(messages),), JUDGE, patience)
+        return await _call_with_timeout(
+            ask, (build_judge_message(messages),), JUDGE_INSTRUCTION, patience
+        )
     except (ModelError, TimeoutError):
         return ""
 
@@ -171,7 +173,7 @@ async def _call_with_timeout(
 
 def _parse_choice(answer: str, options: Sequence[ModelOption]) -> ModelChoice:
     by_name = {option.name.strip().casefold(): option for option in options}
-    for said in answered_objects(answer):
+    for said in find_json_objects(answer):
         option = by_name.get(str(said.get("choice")).strip().casefold())
         if option is not None:
             reason = said.get("reason")

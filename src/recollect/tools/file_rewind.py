@@ -5,7 +5,7 @@ about to be restored; write each file, all of it or nothing; note what was done;
 log knows every step before it happens, so a crash anywhere loses nothing and the same call again
 completes it. What a restore did is a change like a tool's: it is undone in the same way, and
 rewinding to an entry that was left behind brings back what the files were there. What cannot be
-restored is told, never overwritten; `beside` writes what it was into a new file next to it.
+restored is told, never overwritten; `reserve_for_tools` writes what it was into a new file next to it.
 """
 
 from __future__ import annotations

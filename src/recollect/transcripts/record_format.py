@@ -67,7 +67,7 @@ class RecordFormat(Protocol):
 
 
 def get_tag(dialect: str, body: Body) -> Json:
-    """`was`: the id in the file. `patch`: makes the record exact. `joined`: part of the one before.
+    """`was`: the id in the file. `patch`: makes the record exact. `merge_decisions`: part of the one before.
     `header`: made from the file's header."""
     text = body.data if isinstance(body, UnknownBody) else body.extra
     if dialect not in text:

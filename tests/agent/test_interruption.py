@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 import pytest
 
-from recollect.agent.asking import Answered, Conversation
+from recollect.agent.events import AgentEvent
+from recollect.agent.exchange import ReplyFinished, Session
 from recollect.agent.loop import Agent
-from recollect.agent.progress import AgentEvent
-from recollect.agent.working import Ran
+from recollect.agent.tool_calls import ToolFinished
 from recollect.codecs.anthropic import AnthropicWire
 from recollect.codecs.gemini import GeminiWire
 from recollect.codecs.openai import OpenAIWire
@@ -22,7 +22,7 @@ from recollect.codecs.wire_protocol import Wire
 from recollect.entries import Entry, Message, Text, ToolCall, ToolResult
 from recollect.errors import ContextOverflow
 from recollect.store.sqlite import SqliteStore, open_store
-from recollect.testing import Line, ScriptedModel, call, fails, says
+from recollect.testing import ScriptedModel, ScriptLine, call, fails, says
 from recollect.tools.tool import Tool, tool
 from recollect.view.view import View
 
@@ -53,7 +53,7 @@ async def everything(tool: Tool, call: ToolCall) -> str:
     return ""
 
 
-def lines() -> tuple[Line, ...]:
+def lines() -> tuple[ScriptLine, ...]:
     both = call("look", id="a", what="a"), call("look", id="b", what="b")
     return (
         says("I look.", *both, call("change", id="c", what="c")),
@@ -76,7 +76,9 @@ class Stopped:
         """Whether it was stopped before its end."""
         ran.clear()
         model = Played(ScriptedModel(lines(), piece=4), self.given)
-        agent = Agent(model=model, tools=(look, change), permit=everything, roots=(Path("/work"),))
+        agent = Agent(
+            model=model, tools=(look, change), permission_check=everything, roots=(Path("/work"),)
+        )
         task = asyncio.create_task(self._listen(agent, steps if how == "close" else -1))
         if how != "close":
             for _ in range(steps):
@@ -92,7 +94,7 @@ class Stopped:
         return how == "close" and len(self.events) == steps
 
     async def _listen(self, agent: Agent, most: int) -> None:
-        talk = Conversation(self.store, self.session, View.fold())
+        talk = Session(self.store, self.session, View.fold())
         async with aclosing(agent.run("go", talk)) as events:
             async for event in events:
                 self.events.append(event)
@@ -120,9 +122,9 @@ def check(stopped: Stopped, entries: tuple[Entry, ...]) -> None:
     assert results == calls
     told = [part for part in parts if isinstance(part, ToolResult)]
     for event in stopped.events:
-        if isinstance(event, Ran):
+        if isinstance(event, ToolFinished):
             assert event.result in told, "a result that somebody heard of was lost"
-        if isinstance(event, Answered):
+        if isinstance(event, ReplyFinished):
             assert event.talk.view.head in [entry.id for entry in entries]
     assert max(Counter(ran).values(), default=1) == 1
     assert {part.call_id for part in told} >= set(ran), "it ran and was not in the log"
@@ -203,9 +205,9 @@ def test_a_session_goes_on_wherever_it_was_stopped(tmp_path: Path) -> None:
                 await stopped.play("cancel", steps)
                 entries = await store.path(stopped.session)
                 before = list(ran)
-                talk = Conversation(store, stopped.session, View.fold(entries))
+                talk = Session(store, stopped.session, View.fold(entries))
                 model = ScriptedModel(["And on."])
-                again = Agent(model=model, tools=(look, change), permit=everything)
+                again = Agent(model=model, tools=(look, change), permission_check=everything)
                 events = [event async for event in again.run("and now?", talk)]
                 assert events
                 assert ran == before  # nothing is run again by itself

@@ -10,13 +10,13 @@ from typing import TypeVar
 
 import pytest
 
-from recollect.agent.asking import Conversation
-from recollect.agent.compacting import Ask
-from recollect.agent.room import asking
-from recollect.agent.summarising import (
-    marker,
+from recollect.agent.compactor import Summarizer
+from recollect.agent.exchange import Session
+from recollect.agent.fit_context import summarizer_from
+from recollect.agent.output_summaries import (
+    make_marker,
     plan_summaries,
-    summarised,
+    summarize_result,
 )
 from recollect.codecs.anthropic import AnthropicWire
 from recollect.codecs.encoder import encode
@@ -34,7 +34,16 @@ from recollect.entries import (
 from recollect.errors import BadReply
 from recollect.store.ids import now
 from recollect.store.sqlite import SqliteStore, open_store
-from recollect.testing import Line, ScriptedModel, breaks_after, call, fails, result, says, user
+from recollect.testing import (
+    ScriptedModel,
+    ScriptLine,
+    breaks_after,
+    call,
+    fails,
+    result,
+    says,
+    user,
+)
 from recollect.tokens import ESTIMATE
 from recollect.tools.builtin import recall
 from recollect.tools.tool import ToolContext
@@ -63,10 +72,10 @@ def in_store(path: Path, story: Callable[[SqliteStore], Awaitable[T]]) -> T:
     return asyncio.run(opened())
 
 
-async def ran(store: SqliteStore, *outputs: str, tool: str = SHELL) -> Conversation:
+async def ran(store: SqliteStore, *outputs: str, tool: str = SHELL) -> Session:
     """A session in which a tool has just given these."""
     calls = [call(tool, id=f"c{n}", command="make") for n in range(len(outputs))]
-    talk = Conversation(store, (await store.create()).id, View.fold())
+    talk = Session(store, (await store.create()).id, View.fold())
     said = Message(role="model", parts=tuple(calls))
     answers = [result(one, text) for one, text in zip(calls, outputs, strict=True)]
     return await talk.append(user("build it"), said, *answers)
@@ -79,9 +88,9 @@ def shown(view: View) -> list[str]:
     return ["".join(c.text for c in one.content if isinstance(c, Text)) for one in results]
 
 
-def by_script(*script: Line) -> tuple[ScriptedModel, Ask]:
+def by_script(*script: ScriptLine) -> tuple[ScriptedModel, Summarizer]:
     scripted = ScriptedModel(script)
-    return scripted, asking(scripted)
+    return scripted, summarizer_from(scripted)
 
 
 def test_a_long_output_is_shown_as_a_summary_and_recall_brings_all_of_it_back(
@@ -149,7 +158,7 @@ def test_a_summary_is_made_once_no_rule_cuts_it_again_and_restoring_undoes_it(
     ids=["fails", "breaks", "empty", "blank", "no prose", "slow"],
 )
 def test_without_a_good_summary_nothing_is_recorded_and_the_rules_shorten_it(
-    tmp_path: Path, line: Line
+    tmp_path: Path, line: ScriptLine
 ) -> None:
     async def story(store: SqliteStore) -> None:
         talk = await ran(store, OUTPUT)
@@ -171,8 +180,8 @@ def test_a_summary_that_saves_nothing_is_not_taken() -> None:
         return "A summary that is as long as anything else could ever be. " * 50
 
     given = ToolResult(call_id="c", name=SHELL, content=(Text(text=output),))
-    assert asyncio.run(summarised(ENTRY, given, ask, ESTIMATE, 100)) is None
-    assert asyncio.run(summarised(ENTRY, given, ask, ESTIMATE, 125)) is None
+    assert asyncio.run(summarize_result(ENTRY, given, ask, ESTIMATE, 100)) is None
+    assert asyncio.run(summarize_result(ENTRY, given, ask, ESTIMATE, 125)) is None
 
 
 def test_only_new_long_results_of_the_tools_on_the_list_are_summed_up(tmp_path: Path) -> None:
@@ -220,7 +229,7 @@ def test_images_stay_beside_a_summary(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         made = call(SHELL, id="c", command="plot")
         image = InlineData(mime="image/png", data=b"png")
-        talk = Conversation(store, (await store.create()).id, View.fold())
+        talk = Session(store, (await store.create()).id, View.fold())
         talk = await talk.append(
             user("plot it"),
             Message(role="model", parts=(made,)),
@@ -287,7 +296,7 @@ def test_an_output_that_gives_orders_changes_neither_the_question_nor_the_frame(
         data, wanted = (message.parts[0] for message in asked.messages)
         assert isinstance(data, Text)
         assert isinstance(wanted, Text)
-        mark = marker(output)
+        mark = make_marker(output)
         lines = [line for line in data.text.split("\n") if mark in line]
         assert lines == [f"[{mark}: output of the tool {SHELL}]", f"[{mark}: end]"]
         assert "Ignore all this" not in wanted.text
@@ -318,6 +327,6 @@ def test_what_the_model_left_out_is_added_from_the_output() -> None:
         return "All is well."
 
     given = ToolResult(call_id="c", name=SHELL, content=(Text(text=OUTPUT),))
-    text = asyncio.run(summarised(ENTRY, given, ask, ESTIMATE))
+    text = asyncio.run(summarize_result(ENTRY, given, ask, ESTIMATE))
     assert text is not None
     assert f"<error>\n{STACK}\n</error>" in text

@@ -12,20 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.agent.activity import KEPT, LONGEST, Activity
-from recollect.agent.events import (
+from recollect.agent.activity_log import MAX_EVENTS, MAX_TEXT, ActivityLog
+from recollect.agent.hook_events import (
     EVENT_NAMES,
-    EVENTS,
+    HOOK_EVENTS,
     AfterTool,
     BeforeTool,
-    Event,
+    HookEvent,
     LoopDetected,
     SessionEnd,
-    data_of,
     decode,
     encode,
-    name_of,
-    told,
+    encode_command_input,
+    event_data,
+    event_name,
 )
 from recollect.agent.hooks import Hooks
 from recollect.errors import BadInput
@@ -34,8 +34,8 @@ from recollect.errors import BadInput
 anything = st.text(st.characters(exclude_categories=()), max_size=30)
 
 
-def events() -> st.SearchStrategy[Event]:
-    def one(kind: type[Event]) -> st.SearchStrategy[Event]:
+def events() -> st.SearchStrategy[HookEvent]:
+    def one(kind: type[HookEvent]) -> st.SearchStrategy[HookEvent]:
         texts: dict[str, st.SearchStrategy[Any]] = {
             "session": anything,
             "time": st.integers(-(2**60), 2**60),
@@ -49,7 +49,7 @@ def events() -> st.SearchStrategy[Event]:
             texts["duration"] = st.floats(0, 1e9)
         return st.builds(kind, **texts)
 
-    return st.one_of([one(kind) for kind in EVENTS])
+    return st.one_of([one(kind) for kind in HOOK_EVENTS])
 
 
 def test_the_events_are_those_that_the_documentation_names() -> None:
@@ -70,16 +70,16 @@ def test_the_events_are_those_that_the_documentation_names() -> None:
 
 
 @given(events())
-def test_an_event_is_read_back_as_it_was_written(event: Event) -> None:
+def test_an_event_is_read_back_as_it_was_written(event: HookEvent) -> None:
     assert decode(encode(event)) == event
 
 
 @given(events())
-def test_an_events_json_names_it_its_session_and_its_time(event: Event) -> None:
+def test_an_events_json_names_it_its_session_and_its_time(event: HookEvent) -> None:
     value = json.loads(encode(event).decode("utf-8", "surrogatepass"))
-    assert (value.pop("event"), value.pop("session")) == (name_of(event), event.session)
+    assert (value.pop("event"), value.pop("session")) == (event_name(event), event.session)
     assert value.pop("time") == event.time
-    assert value == data_of(event)
+    assert value == event_data(event)
 
 
 @given(st.binary(max_size=60))
@@ -109,14 +109,14 @@ def test_hostile_json_is_no_event(data: bytes) -> None:
 # --- what a command is told --------------------------------------------------------------------
 
 
-def heard(event: Event) -> Any:
-    return json.loads(told(event, Path("/p"), ""))
+def heard(event: HookEvent) -> Any:
+    return json.loads(encode_command_input(event, Path("/p"), ""))
 
 
 @given(events())
-def test_any_event_can_be_told_in_ascii(event: Event) -> None:
-    assert told(event, Path("/p"), "\ud800").isascii()
-    assert heard(event)["hook_event_name"] == name_of(event)
+def test_any_event_can_be_told_in_ascii(event: HookEvent) -> None:
+    assert encode_command_input(event, Path("/p"), "\ud800").isascii()
+    assert heard(event)["hook_event_name"] == event_name(event)
 
 
 @pytest.mark.parametrize("arguments", ["{", '{"a":NaN}', "[" * 100_000, '{"n":' + "9" * 5000 + "}"])
@@ -136,21 +136,21 @@ def test_arguments_are_told_whole_and_other_texts_shortened() -> None:
 # --- the activity ------------------------------------------------------------------------------
 
 
-@given(st.integers(0, 3 * KEPT))
+@given(st.integers(0, 3 * MAX_EVENTS))
 def test_the_last_hundred_events_are_kept_in_order(count: int) -> None:
-    activity = Activity()
+    activity = ActivityLog()
     for number in range(count):
         activity.note(LoopDetected(session="s", time=number))
     assert [event.time for event in activity.events] == list(range(count))[-100:]
 
 
 def test_a_long_text_is_shortened_in_what_is_kept_and_nowhere_else() -> None:
-    activity = Activity()
+    activity = ActivityLog()
     event = AfterTool(session="s", time=1, tool="cat", output="x" * 1_000_000)
     activity.note(event)
     (kept,) = activity.events
     assert isinstance(kept, AfterTool)
-    assert len(kept.output) <= LONGEST
+    assert len(kept.output) <= MAX_TEXT
     assert "characters left out" in kept.output
     assert len(event.output) == 1_000_000
     activity.note(short := BeforeTool(session="s", time=2, tool="cat"))
@@ -174,7 +174,7 @@ def test_the_end_of_a_session_is_an_event_like_the_others() -> None:
 def test_the_page_on_hooks_names_every_event_with_its_data_and_its_example_runs() -> None:
     page = (Path(__file__).parents[2] / "docs" / "hooks.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `(\w+)` \| [^|]+ \| (.+) \|$", page, re.M))
-    for kind in EVENTS:
+    for kind in HOOK_EVENTS:
         fields = {f for f in kind.__struct_fields__ if f not in ("session", "time")}
         assert set(re.findall(r"`(\w+)`", rows[kind.__name__])) == fields
     ((program, printed),) = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", page, re.S)

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from recollect import Message, Store, ToolCall, ToolResult, View, open_store
-from recollect.agent.asking import Conversation
+from recollect.agent.exchange import Session
 from recollect.agent.loop import Agent
 from recollect.testing import ScriptedModel, call, model
 from recollect.tools.tool import Tool, tool
@@ -42,10 +42,10 @@ def script() -> ScriptedModel:
 async def cancelled_after(store: Store, steps: int) -> tuple[str, bool]:
     """The session, and whether the agent had ended by itself."""
     session = await store.create()
-    agent = Agent(model=script(), tools=(look, change), permit=everything)
+    agent = Agent(model=script(), tools=(look, change), permission_check=everything)
 
     async def play() -> None:
-        async for _ in agent.run("Go.", Conversation(store, session.id, View.fold())):
+        async for _ in agent.run("Go.", Session(store, session.id, View.fold())):
             pass
 
     playing = asyncio.ensure_future(play())

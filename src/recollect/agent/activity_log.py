@@ -9,32 +9,32 @@ from collections import deque
 
 import msgspec
 
-from recollect.agent.events import Event
+from recollect.agent.hook_events import HookEvent
 from recollect.text import clip_middle
 
-KEPT = 100
-LONGEST = 2_000  # characters of a text in a kept event
+MAX_EVENTS = 100
+MAX_TEXT = 2_000  # characters of a text in a kept event
 
 
-class Activity:
+class ActivityLog:
     """The newest events, oldest first."""
 
-    def __init__(self, kept: int = KEPT) -> None:
-        self._events: deque[Event] = deque(maxlen=kept)
+    def __init__(self, kept: int = MAX_EVENTS) -> None:
+        self._events: deque[HookEvent] = deque(maxlen=kept)
 
-    def note(self, event: Event) -> None:
-        self._events.append(_shortened(event))
+    def note(self, event: HookEvent) -> None:
+        self._events.append(_shorten(event))
 
     @property
-    def events(self) -> tuple[Event, ...]:
+    def events(self) -> tuple[HookEvent, ...]:
         return tuple(self._events)
 
 
-def _shortened(event: Event) -> Event:
+def _shorten(event: HookEvent) -> HookEvent:
     fields = msgspec.structs.asdict(event)
     long = {
-        name: clip_middle(value, LONGEST)
+        name: clip_middle(value, MAX_TEXT)
         for name, value in fields.items()
-        if isinstance(value, str) and len(value) > LONGEST
+        if isinstance(value, str) and len(value) > MAX_TEXT
     }
     return msgspec.structs.replace(event, **long) if long else event

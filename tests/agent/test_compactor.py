@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from recollect.agent.compacting import compact
+from recollect.agent.compactor import compact
 from recollect.compaction.budget import Budget
 from recollect.compaction.proposal import propose_compaction
 from recollect.compaction.view_reduction import with_edits

@@ -24,13 +24,13 @@ from recollect.entries import (
     Text,
     ToolResult,
 )
-from recollect.resuming import WINDOW, needed, resume
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import call, model, result, user
 from recollect.tokens import Counter
 from recollect.view.elision_rules import ElisionRules, plan_elisions
 from recollect.view.omissions import count_by_category, find_omissions
 from recollect.view.view import View
+from recollect.view_loader import WINDOW, load_view, read_needed_entries
 from tests.view.logs import logs, name
 
 
@@ -43,10 +43,10 @@ async def filled(store: SqliteStore, entries: list[Entry]) -> str:
 async def agree(store: SqliteStore, session: str, window: int = WINDOW) -> int:
     """The number of entries that were needed, when the view is right."""
     whole = View.fold(await store.path(session))
-    view = await resume(store, session, window=window)
+    view = await load_view(store, session, window=window)
     assert view.items == whole.items
     assert view.tokens == whole.tokens
-    return len(await needed(store, session))
+    return len(await read_needed_entries(store, session))
 
 
 def long_log(count: int = 3_000) -> list[Entry]:
@@ -147,7 +147,7 @@ def test_viewing_changes_nothing_in_the_store(tmp_path: Path) -> None:
             await store.index_now()
             before = facts()
             for at in (None, name(100), name(399)):
-                view = await resume(store, session, at=at)
+                view = await load_view(store, session, at=at)
                 plan_elisions(view, 10**12, ElisionRules(min_saving=1))
                 assert view.items
                 view.append(Entry("x" * 32, None, 0, user("only in sight")))
@@ -179,17 +179,17 @@ def test_what_was_counted_once_is_not_counted_by_another_process(tmp_path: Path)
         first, second = Counting(), Counting()
         async with open_store(tmp_path / "s.db") as store:
             session = await filled(store, [*long_log(40), *edits()])
-            before = await resume(store, session, counter=first.counter)
+            before = await load_view(store, session, counter=first.counter)
             tokens = [item.tokens for item in before.items]
             assert len(first.texts) >= 40
         async with open_store(tmp_path / "s.db") as store:
-            after = await resume(store, session, counter=second.counter)
+            after = await load_view(store, session, counter=second.counter)
             assert [item.tokens for item in after.items] == tokens
             assert find_omissions(after) == find_omissions(before)
             assert second.texts == []
             head = (await store.session(session)).head
             await store.append(session, [user("one more thing")], parent=head)
-            grown = await resume(store, session, counter=second.counter)
+            grown = await load_view(store, session, counter=second.counter)
             assert grown.tokens == after.tokens + 3
             assert second.texts == ["one more thing"]
 
@@ -222,11 +222,11 @@ def test_rules_count_only_what_they_would_say_instead(tmp_path: Path) -> None:
         async with open_store(tmp_path / "s.db") as store:
             session = await filled(store, log)
             planned = plan_elisions(
-                await resume(store, session, counter=first.counter), 10**12, rules
+                await load_view(store, session, counter=first.counter), 10**12, rules
             )
             assert planned.edits
         async with open_store(tmp_path / "s.db") as store:
-            view = await resume(store, session, counter=second.counter)
+            view = await load_view(store, session, counter=second.counter)
             assert plan_elisions(view, 10**12, rules) == planned
             assert count_by_category(view)["results"] > 900
         assert not [text for text in second.texts if " in read " in text]
@@ -238,10 +238,10 @@ def test_counts_of_one_counter_are_no_others(tmp_path: Path) -> None:
     async def story() -> None:
         async with open_store(tmp_path / "s.db") as store:
             session = await filled(store, long_log(8))
-            words = await resume(store, session, counter=Counting().counter)
+            words = await load_view(store, session, counter=Counting().counter)
             letters = Counter(len, exact=True, name="letters/1")
-            assert (await resume(store, session, counter=letters)).tokens > words.tokens
-            assert (await resume(store, session)).tokens == View.fold(words.entries).tokens
+            assert (await load_view(store, session, counter=letters)).tokens > words.tokens
+            assert (await load_view(store, session)).tokens == View.fold(words.entries).tokens
 
     asyncio.run(story())
 
@@ -255,7 +255,7 @@ def test_damaged_counts_are_not_believed(
         path = tmp_path_factory.mktemp("store") / "s.db"
         async with open_store(path) as store:
             session = await filled(store, long_log(8))
-            before = await resume(store, session, counter=Counting().counter)
+            before = await load_view(store, session, counter=Counting().counter)
             db = apsw.Connection(str(path))
             rows = list(db.execute("SELECT key, data FROM counts"))
             key, kept = data.draw(st.sampled_from(rows))
@@ -265,7 +265,7 @@ def test_damaged_counts_are_not_believed(
             db.execute("UPDATE counts SET data = ? WHERE key = ?", (bytes(spoilt), key))
             db.close()
             again = Counting()
-            after = await resume(store, session, counter=again.counter)
+            after = await load_view(store, session, counter=again.counter)
             assert after.tokens == before.tokens
             assert again.texts
 

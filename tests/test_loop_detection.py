@@ -9,18 +9,18 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from recollect.entries import Message, Text
-from recollect.loops import (
+from recollect.loop_detection import (
     JUDGE_AFTER,
     WINDOW,
     Loop,
-    LoopWatch,
+    LoopDetector,
     RepeatedCalls,
     RepeatedText,
+    build_judge_message,
     call_key,
     judge_is_due,
-    judge_question,
-    read_judgement,
-    warning,
+    loop_warning,
+    parse_judgement,
 )
 from recollect.testing import call, model, result, user
 from tests.strategies import json_values, messages
@@ -84,7 +84,7 @@ def test_a_loop_is_found_exactly_where_the_last_calls_are_five_equal_rounds(
 
 
 def test_one_command_on_many_files_is_no_loop() -> None:
-    watch = LoopWatch()
+    watch = LoopDetector()
     for i in range(200):
         assert not watch.text("Now I apply the same change of the licence header to the next file.")
         assert not watch.call("run_shell_command", json.dumps({"command": f"ruff format f{i}.py"}))
@@ -93,7 +93,7 @@ def test_one_command_on_many_files_is_no_loop() -> None:
 
 
 def test_a_test_that_is_run_between_different_edits_is_no_loop() -> None:
-    watch = LoopWatch()
+    watch = LoopDetector()
     for i in range(50):
         assert not watch.call("replace", json.dumps({"path": "a.py", "new": str(i)}))
         assert not watch.call("run_shell_command", '{"command":"pytest"}')
@@ -258,15 +258,15 @@ def test_however_a_text_is_cut_the_first_loop_is_found_at_the_same_character(
 
 @given(st.lists(any_text | pieces, max_size=30))
 def test_no_text_makes_it_stumble(said: list[str]) -> None:
-    watch = LoopWatch()
+    watch = LoopDetector()
     for piece in said:
         found = watch.text(piece)
         if found:
-            warning(found).encode()
+            loop_warning(found).encode()
 
 
 def test_the_memory_never_grows() -> None:
-    watch = LoopWatch()
+    watch = LoopDetector()
     said = [prose(10_000, seed) for seed in range(8)]
     tracemalloc.start()
     try:
@@ -285,7 +285,7 @@ def test_the_memory_never_grows() -> None:
 
 
 def test_the_first_loop_warns_and_the_second_stops() -> None:
-    watch = LoopWatch()
+    watch = LoopDetector()
     found = [watch.call("grep", "{}") for _ in range(9)]
     assert [bool(loop) for loop in found] == [False] * 4 + [True] + [False] * 4
     before = watch.verdict
@@ -294,7 +294,7 @@ def test_the_first_loop_warns_and_the_second_stops() -> None:
 
 
 def test_loops_of_calls_of_words_and_of_the_judge_are_counted_together() -> None:
-    watch = LoopWatch()
+    watch = LoopDetector()
     assert watch.text(SENTENCE * 100)
     before = watch.verdict
     assert watch.judged('{"why": "it waits", "stuck": 1}')
@@ -302,7 +302,7 @@ def test_loops_of_calls_of_words_and_of_the_judge_are_counted_together() -> None
 
 
 def test_a_new_prompt_begins_anew() -> None:
-    watch = LoopWatch()
+    watch = LoopDetector()
     assert not any(watch.call("grep", "{}") for _ in range(4))
     assert not watch.text(SENTENCE * 9)
     watch.loops = 1
@@ -313,7 +313,7 @@ def test_a_new_prompt_begins_anew() -> None:
 
 
 def test_a_reply_that_is_asked_for_again_is_no_repetition_of_itself() -> None:
-    watch = LoopWatch()
+    watch = LoopDetector()
     for _ in range(20):
         watch.begin_reply()
         assert not watch.text(f"The answer begins so:\n```\n{SENTENCE * 3}")
@@ -321,7 +321,7 @@ def test_a_reply_that_is_asked_for_again_is_no_repetition_of_itself() -> None:
 
 
 def test_switched_off_it_sees_nothing() -> None:
-    watch = LoopWatch(on=False)
+    watch = LoopDetector(on=False)
     assert not any(watch.call("grep", "{}") for _ in range(50))
     assert not watch.text(SENTENCE * 100)
     assert not watch.judged('{"stuck": 1}')
@@ -329,17 +329,17 @@ def test_switched_off_it_sees_nothing() -> None:
 
 
 def test_the_model_is_told_what_it_repeats() -> None:
-    assert '"grep"' in warning(Loop(kind="call", what="grep", times=5))
-    assert '2 calls ("a, b")' in warning(Loop(kind="cycle", what="a, b", times=5, length=2))
-    assert "again and again" in warning(Loop(kind="text", what="again and again", times=10))
-    assert "it waits" in warning(Loop(kind="judged", what="it waits"))
+    assert '"grep"' in loop_warning(Loop(kind="call", what="grep", times=5))
+    assert '2 calls ("a, b")' in loop_warning(Loop(kind="cycle", what="a, b", times=5, length=2))
+    assert "again and again" in loop_warning(Loop(kind="text", what="again and again", times=10))
+    assert "it waits" in loop_warning(Loop(kind="judged", what="it waits"))
 
 
 @given(any_text.map(lambda name: name * 50))
 def test_a_warning_is_one_short_line_whatever_the_name_of_a_tool(name: str) -> None:
     (*_, found) = fed(*[(name, "{}")] * 5)
     assert found is not None
-    told = warning(found)
+    told = loop_warning(found)
     assert len(told) < 800
     assert told.isprintable()
 
@@ -356,7 +356,9 @@ def test_the_judge_is_asked_after_thirty_turns_and_then_now_and_again() -> None:
 def test_the_judge_sees_the_newest_words_calls_and_results() -> None:
     grep = call("grep", pattern="x")
     old = [user(f"question {i}") for i in range(30)]
-    said = judge_question([*old, model("I look", grep), result(grep, "no match", is_error=True)])
+    said = build_judge_message(
+        [*old, model("I look", grep), result(grep, "no match", is_error=True)]
+    )
     (shown,) = said.parts
     assert isinstance(shown, Text)
     assert 'model: says "I look"' in shown.text
@@ -369,7 +371,7 @@ def test_the_judge_sees_the_newest_words_calls_and_results() -> None:
 @given(st.lists(messages, max_size=24))
 @settings(max_examples=40)
 def test_what_the_judge_sees_is_bounded_and_a_step_stays_on_its_line(said: list[Message]) -> None:
-    (shown,) = judge_question(said).parts
+    (shown,) = build_judge_message(said).parts
     assert isinstance(shown, Text)
     shown.text.encode()
     steps = shown.text.split("\n")
@@ -387,7 +389,7 @@ def test_what_the_judge_sees_is_bounded_and_a_step_stays_on_its_line(said: list[
     ],
 )
 def test_a_judge_that_is_sure_makes_a_loop(answer: str) -> None:
-    assert read_judgement(answer) == Loop(kind="judged", what="it reads a.py for ever")
+    assert parse_judgement(answer) == Loop(kind="judged", what="it reads a.py for ever")
 
 
 UNSURE = ["true", '"1"', "0.89", "7", "NaN", "null", "[1]"]
@@ -396,4 +398,4 @@ UNREADABLE = ["", "yes", "{", "}{", "[1]", '{"why": "stuck"}', '{"a":' * 9_000, 
 
 @pytest.mark.parametrize("answer", [*(f'{{"stuck": {sure}}}' for sure in UNSURE), *UNREADABLE])
 def test_a_judge_that_is_unsure_or_cannot_be_read_accuses_nobody(answer: str) -> None:
-    assert read_judgement(answer) is None
+    assert parse_judgement(answer) is None

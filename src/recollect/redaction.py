@@ -21,22 +21,22 @@ _ALONE = rf"(?<![{_WORD}-])"  # where a run of characters begins
 _ENDS = rf"(?![{_WORD}-])"
 
 
-class _Shape(NamedTuple):
+class _CredentialPattern(NamedTuple):
     name: str
     hints: tuple[str, ...]  # in lower case: without one of them there is nothing to find
     pattern: str  # the group `secret` is replaced; without one, the whole match
 
 
-def _token(name: str, prefixes: str, body: str, *, ends: str = _ENDS) -> _Shape:
+def _token(name: str, prefixes: str, body: str, *, ends: str = _ENDS) -> _CredentialPattern:
     """Tokens that say by their first characters whose they are: `prefixes` are parted by spaces."""
     known = prefixes.split()
     begins = "|".join(map(re.escape, known))
     hints = tuple(prefix.lower() for prefix in known)
-    return _Shape(name, hints, rf"{_ALONE}(?:{begins})(?:{body}){ends}")
+    return _CredentialPattern(name, hints, rf"{_ALONE}(?:{begins})(?:{body}){ends}")
 
 
-def _shape(name: str, hints: str, pattern: str) -> _Shape:
-    return _Shape(name, tuple(hints.split()), pattern)
+def _shape(name: str, hints: str, pattern: str) -> _CredentialPattern:
+    return _CredentialPattern(name, tuple(hints.split()), pattern)
 
 
 # --- private keys ------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ _NAMED = (
 )
 
 # The order matters: what knows its owner comes before what only knows its name.
-_SHAPES: tuple[_Shape, ...] = (
+_SHAPES: tuple[_CredentialPattern, ...] = (
     _shape("private key", "private key", _PRIVATE_KEY),
     _shape("age key", "age-secret-key-1", rf"{_ALONE}AGE-SECRET-KEY-1[A-Z0-9]{{50,70}}{_ENDS}"),
     _shape(
@@ -274,7 +274,7 @@ def redact(text: str) -> str:
     lower = text.lower()
     for name, hints, pattern in _SHAPES:
         if any(hint in lower for hint in hints):
-            text = _compiled(pattern).sub(_Marked(name), text)
+            text = _compiled(pattern).sub(_Replacement(name), text)
     return text
 
 
@@ -282,7 +282,7 @@ def redact(text: str) -> str:
 _compiled = cache(re.compile)
 
 
-class _Marked:
+class _Replacement:
     def __init__(self, name: str) -> None:
         self._mark = f"{MARK}{name}]"
 

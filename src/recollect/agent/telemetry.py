@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from recollect.agent.events import (
+from recollect.agent.hook_events import (
     AfterAgent,
     AfterModel,
     AfterTool,
     BeforeAgent,
-    Event,
+    HookEvent,
     SessionEnd,
 )
 from recollect.agent.hooks import PythonHook
@@ -23,29 +23,29 @@ from recollect.errors import BadSettings
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
-Operation: TypeAlias = Literal["invoke_agent", "chat", "execute_tool"]
-Value: TypeAlias = str | bool | int | float
-AGENT = "recollect"
+SpanOperation: TypeAlias = Literal["invoke_agent", "chat", "execute_tool"]
+AttributeValue: TypeAlias = str | bool | int | float
+AGENT_NAME = "recollect"
 _EVENTS = ("BeforeAgent", "AfterModel", "AfterTool", "AfterAgent", "SessionEnd")
-_LONGEST = 200
+_MAX_VALUE = 200
 # the attribute that says what the operation was about
-_TARGET: dict[Operation, str] = {
+_TARGET: dict[SpanOperation, str] = {
     "invoke_agent": "gen_ai.agent.name",
     "chat": "gen_ai.request.model",
     "execute_tool": "gen_ai.tool.name",
 }
 
 
-def tracing(tracer: Tracer | None = None) -> PythonHook:
+def telemetry_hook(tracer: Tracer | None = None) -> PythonHook:
     """The hook; spans go where the program has set OpenTelemetry up to send them."""
     try:
         from opentelemetry import trace
     except ImportError:
         why = "`agent.telemetry` needs OpenTelemetry: pip install 'recollect[telemetry]'"
         raise BadSettings("settings.toml", why) from None
-    spans = _Spans(tracer or trace.get_tracer(AGENT))
+    spans = _Spans(tracer or trace.get_tracer(AGENT_NAME))
 
-    async def follow(event: Event) -> None:
+    async def follow(event: HookEvent) -> None:
         spans.take(event)
 
     return PythonHook(call=follow, on=_EVENTS, name="telemetry")
@@ -56,16 +56,18 @@ class _Spans:
         self._tracer = tracer
         self._prompts: dict[str, Span] = {}  # by session: the prompt that is being worked on
 
-    def take(self, event: Event) -> None:
+    def take(self, event: HookEvent) -> None:
         match event:
             case BeforeAgent():
                 self._end(event)
-                self._prompts[event.session] = self._begun("invoke_agent", AGENT, event, 0.0, {})
+                self._prompts[event.session] = self._begun(
+                    "invoke_agent", AGENT_NAME, event, 0.0, {}
+                )
             case AfterModel():
-                self._done("chat", event.model, event, event.duration, _of_model(event))
+                self._done("chat", event.model, event, event.duration, _model_attributes(event))
             case AfterTool():
                 failed = {"error.type": "tool_error"} if event.is_error else {}
-                told = {"gen_ai.tool.call.id": event.call[:_LONGEST], **failed}
+                told = {"gen_ai.tool.call.id": event.call[:_MAX_VALUE], **failed}
                 self._done("execute_tool", event.tool, event, event.duration, told)
             case AfterAgent() | SessionEnd():
                 self._end(event)
@@ -74,15 +76,15 @@ class _Spans:
 
     def _begun(
         self,
-        operation: Operation,
+        operation: SpanOperation,
         target: str,
-        event: Event,
+        event: HookEvent,
         seconds: float,
-        told: Mapping[str, Value],
+        told: Mapping[str, AttributeValue],
     ) -> Span:
         from opentelemetry import trace
 
-        target = target[:_LONGEST]
+        target = target[:_MAX_VALUE]
         known = {"gen_ai.operation.name": operation, _TARGET[operation]: target}
         above = self._prompts.get(event.session)
         return self._tracer.start_span(
@@ -95,11 +97,11 @@ class _Spans:
 
     def _done(
         self,
-        operation: Operation,
+        operation: SpanOperation,
         target: str,
-        event: Event,
+        event: HookEvent,
         seconds: float,
-        told: Mapping[str, Value],
+        told: Mapping[str, AttributeValue],
     ) -> None:
         span = self._begun(operation, target, event, seconds, told)
         if "error.type" in told:
@@ -108,15 +110,15 @@ class _Spans:
             span.set_status(StatusCode.ERROR)
         span.end(end_time=event.time * 1_000_000)
 
-    def _end(self, event: Event) -> None:
+    def _end(self, event: HookEvent) -> None:
         span = self._prompts.pop(event.session, None)
         if span is not None:
             span.end(end_time=event.time * 1_000_000)
 
 
-def _of_model(event: AfterModel) -> dict[str, Value]:
+def _model_attributes(event: AfterModel) -> dict[str, AttributeValue]:
     return {
         "gen_ai.usage.input_tokens": event.input_tokens,
         "gen_ai.usage.output_tokens": event.output_tokens,
-        "gen_ai.response.finish_reasons": event.finish[:_LONGEST],
+        "gen_ai.response.finish_reasons": event.finish[:_MAX_VALUE],
     }

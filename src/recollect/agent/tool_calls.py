@@ -15,8 +15,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from recollect.agent.asking import Conversation, to_the_end
-from recollect.agent.events import AfterTool, BeforeTool
+from recollect.agent.exchange import Session, uncancellable
+from recollect.agent.hook_events import AfterTool, BeforeTool
 from recollect.agent.hooks import Hooks
 from recollect.entries import Body, Message, Note, Text, ToolCall, ToolResult
 from recollect.errors import RecollectError
@@ -25,18 +25,18 @@ from recollect.tools.tool import BROKEN_STATUS, Tool, ToolContext, ToolFailed, T
 
 UNKNOWN_OUTCOME = "this call was interrupted: its outcome is unknown, and it was not run again"
 # Why a tool may not run, or nothing when it may.
-Permit: TypeAlias = Callable[[Tool, ToolCall], Awaitable[str]]
+PermissionCheck: TypeAlias = Callable[[Tool, ToolCall], Awaitable[str]]
 # Why a tool may not change a file, given by its path from the root with all links resolved.
-Guard: TypeAlias = Callable[[Path], Awaitable[str]]
+WriteGuard: TypeAlias = Callable[[Path], Awaitable[str]]
 
 
-async def only_reading(tool: Tool, call: ToolCall) -> str:
+async def allow_reads_only(tool: Tool, call: ToolCall) -> str:
     """Without a rule nothing is changed and nothing is run."""
     del call
     return "" if tool.effect == "read" else f"{tool.name} needs a permission that nobody gave"
 
 
-async def no_deciders(path: Path) -> str:
+async def protect_config(path: Path) -> str:
     """Settings, memory, hooks and start-up files are the person's: no tool changes them."""
     from recollect.permissions.command_rules import names_config
 
@@ -53,29 +53,29 @@ class ToolStopped(RecollectError):
         super().__init__(f"{result.name}: {told}; put that right, then go on with the session")
 
 
-class Calling(msgspec.Struct, frozen=True):
+class ToolStarted(msgspec.Struct, frozen=True):
     """A tool is about to run."""
 
     call: ToolCall
 
 
-class Ran(msgspec.Struct, frozen=True):
+class ToolFinished(msgspec.Struct, frozen=True):
     call: ToolCall
     result: ToolResult
 
 
-class Work:
+class ToolRunner:
     """The calls of one reply, on their way to results."""
 
     def __init__(
         self,
-        talk: Conversation,
+        talk: Session,
         calls: Sequence[ToolCall],
         tools: Sequence[Tool],
         roots: tuple[Path, ...],
-        permit: Permit,
+        permit: PermissionCheck,
         hooks: Hooks,
-        guard: Guard = no_deciders,
+        guard: WriteGuard = protect_config,
     ) -> None:
         from recollect.tools.file_backups import FileBackups
 
@@ -86,22 +86,22 @@ class Work:
         self._appending, self._keeping = asyncio.Lock(), asyncio.Lock()
         self._keeper = FileBackups(talk.store, talk.session, roots, self._note)
 
-    async def events(self) -> AsyncGenerator[Calling | Ran, None]:
+    async def events(self) -> AsyncGenerator[ToolStarted | ToolFinished, None]:
         try:
             while self._left:
                 together = self._first_to_run()
                 for call in together:
-                    yield Calling(call)
+                    yield ToolStarted(call)
                 results = await asyncio.gather(*(self._run(call) for call in together))
                 for call, result in zip(together, results, strict=True):
                     await self._keep(call, result)
-                    yield Ran(call, result)
+                    yield ToolFinished(call, result)
                 broken = next((each for each in results if each.status == BROKEN_STATUS), None)
                 if broken is not None:
                     await self.refuse("it was not run: the machine has to be put right before")
                     raise ToolStopped(broken)
         except (asyncio.CancelledError, GeneratorExit):
-            await to_the_end(self._give_up())
+            await uncancellable(self._give_up())
             raise
 
     def _first_to_run(self) -> list[ToolCall]:
@@ -118,7 +118,7 @@ class Work:
         began = time.monotonic()
         outcome = await self._outcome(call)
         took = round(time.monotonic() - began, 3)
-        result = msgspec.structs.replace(_answer(call, outcome), duration=took)
+        result = msgspec.structs.replace(_tool_result(call, outcome), duration=took)
         await self._hooks.fire(self._after(call, result))
         return result
 
@@ -137,7 +137,7 @@ class Work:
     async def refuse(self, why: str) -> None:
         """Keep a result for every call that says why it was not run."""
         for call in list(self._left):
-            await self._keep(call, _answer(call, _refusal(why)))
+            await self._keep(call, _tool_result(call, _refusal(why)))
 
     async def _outcome(self, call: ToolCall) -> ToolOutput:
         tool = self._tools.get(call.name)
@@ -177,7 +177,7 @@ class Work:
 
     async def _note(self, note: Note) -> None:
         """What a file was before a tool changed it, and after; or which session a call began."""
-        await to_the_end(self._append(note))
+        await uncancellable(self._append(note))
 
     async def _append(self, body: Body) -> None:
         async with self._appending:  # calls that run together may each have something to note
@@ -185,7 +185,7 @@ class Work:
 
     async def _keep(self, call: ToolCall, result: ToolResult) -> None:
         # cancelled between a write and our knowing of it, we would not know where to go on
-        await to_the_end(self._kept(call, result))
+        await uncancellable(self._kept(call, result))
 
     async def _kept(self, call: ToolCall, result: ToolResult) -> None:
         async with self._keeping:
@@ -198,10 +198,10 @@ class Work:
     async def _give_up(self) -> None:
         unknown = msgspec.structs.replace(_error(UNKNOWN_OUTCOME), status="interrupted")
         for call in list(self._left):
-            await self._keep(call, _answer(call, unknown))
+            await self._keep(call, _tool_result(call, unknown))
 
 
-def _answer(call: ToolCall, outcome: ToolOutput) -> ToolResult:
+def _tool_result(call: ToolCall, outcome: ToolOutput) -> ToolResult:
     return ToolResult(
         call_id=call.id,
         name=call.name,

@@ -14,7 +14,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from recollect import Conversation, Hooks, View, open_store
 from recollect.agent.loop import Agent
-from recollect.agent.tracing import tracing
+from recollect.agent.telemetry import telemetry_hook
 from recollect.testing import ScriptedModel, call, model
 from recollect.tools.tool import ToolFailed, tool
 
@@ -31,7 +31,7 @@ def spans_of(tmp_path: Path, *replies: object) -> list[ReadableSpan]:
     taken = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(taken))
-    hook = tracing(provider.get_tracer("test"))
+    hook = telemetry_hook(provider.get_tracer("test"))
 
     async def story() -> None:
         async with open_store(tmp_path / "s.db") as store:

@@ -26,13 +26,13 @@ from recollect.compaction.proposal import (
 from recollect.entries import Message
 from recollect.view.view import View
 
-Ask: TypeAlias = Callable[[Sequence[Message], str], Awaitable[str]]
+Summarizer: TypeAlias = Callable[[Sequence[Message], str], Awaitable[str]]
 
 
 async def compact(
     view: View,
     budget: Budget,
-    ask: Ask | None = None,
+    ask: Summarizer | None = None,
     *,
     trigger: CompactionTrigger = "manual",
     instructions: str = "",
@@ -43,7 +43,7 @@ async def compact(
         return propose_nothing(view, trigger, "the view is below its threshold")
     written, trouble = "", ""
     if ask is not None and (trigger == "manual" or may_retry_model(view)):
-        written, trouble = await _written(view, ask, instructions)
+        written, trouble = await _write_snapshot(view, ask, instructions)
     words = SnapshotInput(written, instructions, root)
     made = propose_compaction(view, budget, trigger=trigger, words=words)
     if written and not made.succeeded:
@@ -58,7 +58,7 @@ async def compact(
     )
 
 
-async def _written(view: View, ask: Ask, instructions: str) -> tuple[str, str]:
+async def _write_snapshot(view: View, ask: Summarizer, instructions: str) -> tuple[str, str]:
     """A model's snapshot, or why there is none."""
     from recollect.snapshot.snapshot_format import INSTRUCTION, parse_snapshot
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from recollect.codecs.openai import OpenAIWire
 from recollect.entries import Body, Compaction, Message, Note, Thought, Title, ToolCall
-from recollect.redacting import MARK, redact, redact_json
+from recollect.redaction import MARK, redact, redact_json
 from recollect.testing import call, model, result, user
 from tests.cli.running import Cli
 from tests.cli.test_ask import ENV, server

@@ -31,34 +31,34 @@ from recollect.entries import (
 )
 from recollect.errors import HeadMoved, ModelError
 from recollect.models.model_protocol import Model, Retrying, partial_of
-from recollect.resuming import keep_counts
 from recollect.store.contract import Store
 from recollect.store.ids import new_id, now
 from recollect.tokens import counter_for
 from recollect.view.view import View
+from recollect.view_loader import save_counts
 
 T = TypeVar("T")
 NOT_RUN = "this call was interrupted before it was run"
-DRAFT_EVERY = 0.5  # seconds between two drafts of a reply in progress
+DRAFT_INTERVAL = 0.5  # seconds between two drafts of a reply in progress
 
 
-def said(text: str, context: Context = "") -> Message:
+def user_message(text: str, context: Context = "") -> Message:
     """A text on the person's side: theirs, or with a `context` what the program adds."""
     return Message(role="user", parts=(Text(text=text),), context=context)
 
 
-def text_of(message: Message) -> str:
+def message_text(message: Message) -> str:
     return "".join(part.text for part in message.parts if isinstance(part, Text))
 
 
-def added_up(one: Usage, other: Usage | None) -> Usage:
+def add_usage(one: Usage, other: Usage | None) -> Usage:
     if other is None:
         return one
     counted = ("input", "output", "cached", "thoughts", "tool", "total")
     return Usage(**{name: getattr(one, name) + getattr(other, name) for name in counted})
 
 
-async def to_the_end(work: Awaitable[T]) -> T:
+async def uncancellable(work: Awaitable[T]) -> T:
     """Finish what must not be cut in half, however often somebody cancels; then be cancelled."""
     task, stopped = asyncio.ensure_future(work), None
     while not task.done():
@@ -75,38 +75,38 @@ async def to_the_end(work: Awaitable[T]) -> T:
     return task.result()
 
 
-class Conversation(NamedTuple):
+class Session(NamedTuple):
     """A session, and what is seen of it at its head."""
 
     store: Store
     session: str
     view: View
 
-    async def append(self, *items: Body | Entry) -> Conversation:
+    async def append(self, *items: Body | Entry) -> Session:
         entries = await self.store.append(self.session, items, parent=self.view.head)
         return self._replace(view=self.view.append(*entries))
 
 
 @asynccontextmanager
-async def new_conversation(model: str) -> AsyncIterator[Conversation]:
+async def new_session(model: str) -> AsyncIterator[Session]:
     """A new session in the person's own store, counted for this model."""
     from recollect.store.sqlite import open_store
 
     async with open_store() as store:
         session = await store.create()
-        yield Conversation(store, session.id, View.fold(counter=counter_for(model)))
+        yield Session(store, session.id, View.fold(counter=counter_for(model)))
 
 
-class Answered(msgspec.Struct, frozen=True):
+class ReplyFinished(msgspec.Struct, frozen=True):
     """The last event of an exchange: the reply as it is kept, and where it goes on."""
 
     message: Message
-    talk: Conversation
+    talk: Session
 
 
 async def ask(
-    talk: Conversation, question: Message, model: Model, prompt: RequestOptions
-) -> AsyncGenerator[Delta | Retrying | Answered, None]:
+    talk: Session, question: Message, model: Model, prompt: RequestOptions
+) -> AsyncGenerator[Delta | Retrying | ReplyFinished, None]:
     """Keep the question, then everything the model gives, as it comes."""
     async with aclosing(exchange(await talk.append(question), model, prompt)) as events:
         async for event in events:
@@ -114,15 +114,15 @@ async def ask(
 
 
 async def exchange(
-    talk: Conversation, model: Model, prompt: RequestOptions
-) -> AsyncGenerator[Delta | Retrying | Answered, None]:
-    """One request for what the conversation shows, and its reply; `Answered` comes last."""
+    talk: Session, model: Model, prompt: RequestOptions
+) -> AsyncGenerator[Delta | Retrying | ReplyFinished, None]:
+    """One request for what the conversation shows, and its reply; `ReplyFinished` comes last."""
     asked = Request(head=talk.view.head, as_of=now(), model=model.name, tokens=talk.view.tokens)
     if talk.view.log.fresh:  # one commit for both
-        talk, _ = await asyncio.gather(talk.append(asked), keep_counts(talk.store, talk.view))
+        talk, _ = await asyncio.gather(talk.append(asked), save_counts(talk.store, talk.view))
     else:
         talk = await talk.append(asked)
-    reply, message = _Reply(talk), Message(role="model")
+    reply, message = _ReplyRecorder(talk), Message(role="model")
     try:
         async with aclosing(model.stream(talk.view, prompt)) as events:
             async for event in events:
@@ -136,23 +136,23 @@ async def exchange(
         raise
     except (asyncio.CancelledError, GeneratorExit):
         # whoever cancels must not lose what was read: the store is quick, and it is asked in full
-        await to_the_end(reply.give_up(None, ""))
+        await uncancellable(reply.give_up(None, ""))
         raise
-    yield Answered(message, await _kept(reply, message))
+    yield ReplyFinished(message, await _store_reply(reply, message))
 
 
-async def _kept(reply: _Reply, message: Message) -> Conversation:
+async def _store_reply(reply: _ReplyRecorder, message: Message) -> Session:
     """Whoever cancels while the reply is being kept finds it kept, and each of its calls with a
     result that says it was not run."""
     keeping = asyncio.ensure_future(reply.keep(message))
     try:
-        return await to_the_end(keeping)
+        return await uncancellable(keeping)
     except asyncio.CancelledError:
-        await to_the_end(leave(keeping.result(), message))
+        await uncancellable(mark_calls_not_run(keeping.result(), message))
         raise
 
 
-async def leave(talk: Conversation, reply: Message) -> None:
+async def mark_calls_not_run(talk: Session, reply: Message) -> None:
     """A reply whose calls nobody is going to run: the log says so of each."""
     told = (Text(text=f"Error: {NOT_RUN}"),)
     answers = [
@@ -171,10 +171,10 @@ async def leave(talk: Conversation, reply: Message) -> None:
         await talk.append(*(Message(role="user", parts=(answer,)) for answer in answers))
 
 
-class _Reply:
+class _ReplyRecorder:
     """A reply on its way into the store."""
 
-    def __init__(self, talk: Conversation) -> None:
+    def __init__(self, talk: Session) -> None:
         self._talk = talk
         self._id = new_id()
         self._so_far = ReplyAssembly()
@@ -189,7 +189,7 @@ class _Reply:
             self._so_far.text(event.text)
         elif event.kind == "thought":
             self._so_far.thought(event.text)
-        if time.monotonic() - self._drafted > DRAFT_EVERY:
+        if time.monotonic() - self._drafted > DRAFT_INTERVAL:
             await self._draft()
 
     async def _draft(self) -> None:
@@ -200,10 +200,10 @@ class _Reply:
             await talk.store.draft(talk.session, message, parent=head, id=self._id)
         self._drafted = time.monotonic()
 
-    async def keep(self, message: Message) -> Conversation:
+    async def keep(self, message: Message) -> Session:
         return await self._append(Entry(self._id, None, now(), message))
 
-    async def _append(self, *items: Body | Entry) -> Conversation:
+    async def _append(self, *items: Body | Entry) -> Session:
         talk = self._talk
         try:
             return await talk.append(*items)

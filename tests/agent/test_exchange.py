@@ -10,13 +10,13 @@ from typing import TypeVar
 
 import pytest
 
-from recollect.agent.asking import Answered, Conversation, ask
+from recollect.agent.exchange import ReplyFinished, Session, ask
 from recollect.codecs.wire_protocol import Delta, RequestOptions
 from recollect.entries import Entry, Message, Note, Request, Text, Usage
 from recollect.errors import BadReply, HeadMoved, ProviderBusy
 from recollect.models.model_protocol import Retrying
 from recollect.store.sqlite import SqliteStore, open_store
-from recollect.testing import Line, ScriptedModel, breaks_after, fails, says, user
+from recollect.testing import ScriptedModel, ScriptLine, breaks_after, fails, says, user
 from recollect.view.view import View
 
 T = TypeVar("T")
@@ -31,8 +31,8 @@ def in_store(path: Path, story: Callable[[SqliteStore], Awaitable[T]]) -> T:
     return asyncio.run(opened())
 
 
-async def begun(store: SqliteStore) -> Conversation:
-    return Conversation(store, (await store.create()).id, View.fold())
+async def begun(store: SqliteStore) -> Session:
+    return Session(store, (await store.create()).id, View.fold())
 
 
 def texts(entries: tuple[Entry, ...]) -> list[tuple[str, str, str]]:
@@ -50,14 +50,14 @@ def texts(entries: tuple[Entry, ...]) -> list[tuple[str, str, str]]:
     return found
 
 
-async def played(talk: Conversation, *script: Line) -> tuple[str, Answered]:
+async def played(talk: Session, *script: ScriptLine) -> tuple[str, ReplyFinished]:
     shown, last = "", None
     async for event in ask(talk, user("why?"), ScriptedModel(script), PROMPT):
         if isinstance(event, Delta):
             shown += event.text
         elif isinstance(event, Retrying) and event.shown:
             shown = ""
-        elif isinstance(event, Answered):
+        elif isinstance(event, ReplyFinished):
             last = event
     assert last is not None
     return shown, last
@@ -162,7 +162,7 @@ def test_whoever_stops_listening_after_the_answer_has_it_once(tmp_path: Path) ->
         talk = await begun(store)
         async with aclosing(ask(talk, user("why?"), ScriptedModel(["so"]), PROMPT)) as events:
             async for event in events:
-                if isinstance(event, Answered):
+                if isinstance(event, ReplyFinished):
                     break
         assert texts(await store.path(talk.session))[2:] == [("model", "so", "stop")]
 

@@ -9,25 +9,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.agent.summarising import (
-    MOST_EXCERPTS,
+from recollect.agent.output_summaries import (
+    MAX_EXCERPTS,
     Excerpt,
-    Long,
-    excerpts,
-    framed,
-    marker,
-    merged,
-    parsed,
-    question,
-    within,
+    LongOutput,
+    build_request,
+    clip_to_tokens,
+    find_excerpts,
+    frame_summary,
+    make_marker,
+    merge_excerpts,
+    parse_reply,
 )
 from recollect.tokens import ESTIMATE
-from tests.agent.test_summarising import ENTRY, OUTPUT, STACK, WARNING, is_balanced
+from tests.agent.test_output_summaries import ENTRY, OUTPUT, STACK, WARNING, is_balanced
 from tests.strategies import text as any_text
 
 
-def long(output: str) -> Long:
-    return Long(ENTRY, "tool", output, 5_000)
+def long(output: str) -> LongOutput:
+    return LongOutput(ENTRY, "tool", output, 5_000)
 
 
 pieces = st.sampled_from(
@@ -53,9 +53,9 @@ soup = st.lists(pieces | any_text, max_size=30).map("\n".join)
 
 @given(soup)
 def test_what_code_finds_stands_in_the_output_word_for_word(output: str) -> None:
-    found = excerpts(output)
+    found = find_excerpts(output)
     assert all(each.text in output for each in found)
-    assert len(set(found)) == len(found) <= 2 * MOST_EXCERPTS
+    assert len(set(found)) == len(found) <= 2 * MAX_EXCERPTS
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_what_code_finds_stands_in_the_output_word_for_word(output: str) -> None
     ],
 )
 def test_errors_with_their_stacks_and_warnings_are_found_whole(output: str, kind: str) -> None:
-    (found,) = excerpts(f"before\n{output}\nafter")
+    (found,) = find_excerpts(f"before\n{output}\nafter")
     assert (found.kind, found.text) == (kind, output)
 
 
@@ -83,27 +83,27 @@ def test_errors_with_their_stacks_and_warnings_are_found_whole(output: str, kind
     "line", ["0 errors, 0 warnings", "except ValueError:", "no error here", "errors: 0", "ok"]
 )
 def test_what_is_no_error_is_not_taken_for_one(line: str) -> None:
-    assert excerpts(f"a\n{line}\nb") == ()
+    assert find_excerpts(f"a\n{line}\nb") == ()
 
 
 def test_of_many_errors_the_first_and_the_last_are_kept() -> None:
-    found = excerpts("\n".join(f"error: number {n}" for n in range(1_000)))
-    assert len(found) == MOST_EXCERPTS
+    found = find_excerpts("\n".join(f"error: number {n}" for n in range(1_000)))
+    assert len(found) == MAX_EXCERPTS
     assert found[0].text == "error: number 0"
     assert found[-1].text == "error: number 999"
 
 
 @given(soup)
 def test_the_marker_is_not_in_the_output(output: str) -> None:
-    assert marker(output) not in output
-    data, wanted = question(long(output), 2_000, 50, ESTIMATE)
-    assert data.count(marker(output)) == 2
-    assert wanted.count(marker(output)) == 1
+    assert make_marker(output) not in output
+    data, wanted = build_request(long(output), 2_000, 50, ESTIMATE)
+    assert data.count(make_marker(output)) == 2
+    assert wanted.count(make_marker(output)) == 1
 
 
 @given(soup, st.integers(-5, 200), st.floats(0, 1))
 def test_a_cut_text_has_at_most_so_many_tokens(text: str, tokens: int, head: float) -> None:
-    cut = within(text, tokens, ESTIMATE, head=head)
+    cut = clip_to_tokens(text, tokens, ESTIMATE, head=head)
     assert ESTIMATE.text(cut) <= max(tokens, 0)
     assert cut == text or ESTIMATE.text(text) > tokens
 
@@ -111,11 +111,11 @@ def test_a_cut_text_has_at_most_so_many_tokens(text: str, tokens: int, head: flo
 @given(soup)
 def test_a_reply_without_tags_is_all_prose(written: str) -> None:
     plain = written.replace("<", "(")
-    assert parsed(plain) == (plain.strip(), ())
+    assert parse_reply(plain) == (plain.strip(), ())
 
 
 def test_a_reply_is_split_into_prose_and_claims() -> None:
-    prose, claims = parsed("a<error>\nb\n</error>c<warning>d</warning><error>e<warning>f")
+    prose, claims = parse_reply("a<error>\nb\n</error>c<warning>d</warning><error>e<warning>f")
     assert prose == "ac<error>e<warning>f"
     assert claims == (Excerpt("error", "b"), Excerpt("warning", "d"))
 
@@ -124,16 +124,16 @@ def test_a_reply_is_split_into_prose_and_claims() -> None:
 def test_every_excerpt_is_the_outputs_own_and_nothing_that_was_found_is_lost(
     written: str, output: str
 ) -> None:
-    claims, found = parsed(written)[1], excerpts(output)
-    kept = merged(claims, found, output)
+    claims, found = parse_reply(written)[1], find_excerpts(output)
+    kept = merge_excerpts(claims, found, output)
     assert all(each.text in output for each in kept)
     assert all(any(each.text in one.text for one in kept) for each in found)
-    assert merged(kept, found, output) == kept
+    assert merge_excerpts(kept, found, output) == kept
 
 
 def test_a_piece_of_a_stack_that_the_model_quotes_is_not_shown_twice() -> None:
     claims = (Excerpt("error", STACK[-20:]), Excerpt("warning", "exit code 1"))
-    assert merged(claims, excerpts(OUTPUT), OUTPUT) == (
+    assert merge_excerpts(claims, find_excerpts(OUTPUT), OUTPUT) == (
         Excerpt("warning", "exit code 1"),
         Excerpt("error", STACK),
         Excerpt("warning", WARNING),
@@ -142,27 +142,27 @@ def test_a_piece_of_a_stack_that_the_model_quotes_is_not_shown_twice() -> None:
 
 def test_errors_leave_room_for_prose_and_say_how_many_are_not_shown() -> None:
     output = "\n".join(f"error: number {n} of the day is much too large" for n in range(300))
-    text = framed(long(output), "It failed.", "m", 500, ESTIMATE)
+    text = frame_summary(long(output), "It failed.", "m", 500, ESTIMATE)
     shown = text.count("<error>\n")
-    assert 4 < shown < MOST_EXCERPTS
+    assert 4 < shown < MAX_EXCERPTS
     assert "It failed." in text
     assert "error: number 0 " in text
     assert "error: number 299 " in text
-    assert f"[{MOST_EXCERPTS - shown} more errors or warnings are in the full text]" in text
+    assert f"[{MAX_EXCERPTS - shown} more errors or warnings are in the full text]" in text
 
 
 def test_of_an_error_that_is_too_long_both_ends_are_shown() -> None:
     frames = "".join(f'  File "a{n}.py", line 3, in do\n    go({n})\n' for n in range(900))
     output = f"Traceback (most recent call last):\n{frames}ZeroDivisionError: division by zero\nx"
-    text = framed(long(output), "It failed.", "m", 300, ESTIMATE)
+    text = frame_summary(long(output), "It failed.", "m", 300, ESTIMATE)
     assert "<error>\nTraceback (most recent call last):\n" in text
-    text = framed(long(output), "It failed.", "m", 2_000, ESTIMATE)
+    text = frame_summary(long(output), "It failed.", "m", 2_000, ESTIMATE)
     assert "<error>\nTraceback (most recent call last):\n" in text
     assert "ZeroDivisionError: division by zero\n</error>" in text
 
 
 def test_of_an_endless_reply_only_so_much_is_read() -> None:
-    text = framed(long("x"), "word " * 1_000_000, "m", 500, ESTIMATE)
+    text = frame_summary(long("x"), "word " * 1_000_000, "m", 500, ESTIMATE)
     found = re.search(r"\[… ([0-9,]+) characters left out …\]", text)
     assert found is not None
     assert int(found[1].replace(",", "")) < 100_000
@@ -172,7 +172,7 @@ def test_of_an_endless_reply_only_so_much_is_read() -> None:
 def test_a_summary_is_bounded_and_nothing_leaves_its_frame(
     written: str, output: str, limit: int
 ) -> None:
-    text = framed(long(output), written, "m", limit, ESTIMATE)
+    text = frame_summary(long(output), written, "m", limit, ESTIMATE)
     if not text:
         return
     assert ESTIMATE.text(text) <= limit
@@ -196,5 +196,5 @@ def test_a_summary_is_bounded_and_nothing_leaves_its_frame(
 )
 def test_hostile_texts_take_no_time(hostile: str) -> None:
     began = time.monotonic()
-    framed(long(hostile * 10), f"a{hostile}", "m", 2_000, ESTIMATE)
+    frame_summary(long(hostile * 10), f"a{hostile}", "m", 2_000, ESTIMATE)
     assert time.monotonic() - began < 2

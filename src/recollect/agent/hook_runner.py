@@ -1,6 +1,6 @@
 """One hook asked: a callable or a command, awaited no longer than its limit.
 
-Whatever it does wrong, hangs, prints or returns becomes a `Decision`: checked, cleaned, bounded,
+Whatever it does wrong, hangs, prints or returns becomes a `HookDecision`: checked, cleaned, bounded,
 with its warnings under the hook's name. A refusal is one however it is worded. A command runs in a
 process group of its own, which is killed when its time is over; a callable that cannot be
 interrupted is left to its thread.
@@ -20,40 +20,47 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from recollect.agent.events import BeforeTool, Decision, Event, decision_of, object_in, told
-from recollect.agent.hooks import CommandHook, Hook, PythonHook, Where
+from recollect.agent.hook_events import (
+    BeforeTool,
+    HookDecision,
+    HookEvent,
+    encode_command_input,
+    parse_decision,
+    parse_object,
+)
+from recollect.agent.hooks import CommandHook, Hook, HookContext, PythonHook
 from recollect.entries import json_text
 from recollect.text import clean, clip, one_line
 
-MOST_CONTEXT = 20_000  # characters, of all hooks together; of the text to keep as well
-MOST_REASON = 2_000
-MOST_ARGUMENTS = 8_000_000
-MOST_OUTPUT = 8_000_000  # bytes that are read of a command; what follows is let go
+MAX_CONTEXT = 20_000  # characters, of all hooks together; of the text to keep as well
+MAX_REASON = 2_000
+MAX_ARGUMENTS = 8_000_000
+MAX_OUTPUT = 8_000_000  # bytes that are read of a command; what follows is let go
 _MOST_WARNINGS, _LONGEST_WARNING, _LONGEST_NAME = 20, 500, 80
 _GRACE = 0.5  # seconds for output on its way when the command has ended
-_BLOCKS = 2  # the exit code
+_BLOCK_EXIT_CODE = 2  # the exit code
 _TAGS = "[\U000e0000-\U000e007f]"
 
 
-async def asked(hook: Hook, event: Event, where: Where) -> Decision:
+async def run_hook(hook: Hook, event: HookEvent, where: HookContext) -> HookDecision:
     """What the hook says, as it may go on."""
-    return _bounded(await _answer(hook, event, where), event, hook)
+    return _validate(await _answer(hook, event, where), event, hook)
 
 
-async def _answer(hook: Hook, event: Event, where: Where) -> Decision:
+async def _answer(hook: Hook, event: HookEvent, where: HookContext) -> HookDecision:
     if isinstance(hook, PythonHook):
-        return await _ask_callable(hook, event)
-    given = told(event, where.cwd, where.transcript)
+        return await _run_callable(hook, event)
+    given = encode_command_input(event, where.cwd, where.transcript)
     try:
-        ended = await _run(hook, given, where)
+        ended = await _run_command(hook, given, where)
     except TimeoutError:
         return _warning(f"was ended after {hook.limit:g} seconds")
     except (OSError, ValueError) as error:
         return _warning(f"cannot be started: {error}")
-    return _meaning(ended)
+    return _interpret(ended)
 
 
-def _called(hook: Hook) -> str:
+def _hook_name(hook: Hook) -> str:
     if hook.name:
         return one_line(hook.name, _LONGEST_NAME)
     if isinstance(hook, CommandHook):
@@ -64,75 +71,75 @@ def _called(hook: Hook) -> str:
 # --- what was said -----------------------------------------------------------------------------
 
 
-def _warning(text: str) -> Decision:
-    return Decision(warnings=(text,))
+def _warning(text: str) -> HookDecision:
+    return HookDecision(warnings=(text,))
 
 
-def _safe(text: str, most: int) -> str:
+def _clean_text(text: str, most: int) -> str:
     if not isinstance(text, str):
         raise TypeError(f"a text was expected, not {type(text).__name__}")
     return clip(clean(re.sub(_TAGS, "", text[: 2 * most])).strip(), most)
 
 
-def _bounded(answer: Decision, event: Event, hook: Hook) -> Decision:
+def _validate(answer: HookDecision, event: HookEvent, hook: Hook) -> HookDecision:
     """The answer as it may go on: checked, cleaned, bounded, its warnings under the hook's name."""
-    name = _called(hook)
+    name = _hook_name(hook)
     try:
         warnings = [*answer.warnings]
         arguments = answer.arguments
         if arguments is not None:
             if isinstance(event, BeforeTool):
-                arguments = json_text(object_in(arguments, MOST_ARGUMENTS))
+                arguments = json_text(parse_object(arguments, MAX_ARGUMENTS))
             else:
                 arguments = None
                 warnings.append("only BeforeTool can change arguments")
-        reason = _safe(answer.reason, MOST_REASON)
-        return Decision(
+        reason = _clean_text(answer.reason, MAX_REASON)
+        return HookDecision(
             allowed=bool(answer.allowed),
             reason=reason if answer.allowed else reason or f"{name} blocked it without a reason",
-            additional_context=_safe(answer.additional_context, MOST_CONTEXT),
+            additional_context=_clean_text(answer.additional_context, MAX_CONTEXT),
             arguments=arguments,
-            keep=_safe(answer.keep, MOST_CONTEXT),
-            warnings=tuple(_named(name, str(text)) for text in warnings[:_MOST_WARNINGS]),
+            keep=_clean_text(answer.keep, MAX_CONTEXT),
+            warnings=tuple(_name_warning(name, str(text)) for text in warnings[:_MOST_WARNINGS]),
         )
     except (TypeError, ValueError, RecursionError) as error:
         # what it gave cannot be used, but a refusal is one however it is worded
         why = f"gave what cannot be used: {error}"
         if answer.allowed:
-            return _warning(_named(name, why))
-        return Decision(allowed=False, reason=_named(name, why))
+            return _warning(_name_warning(name, why))
+        return HookDecision(allowed=False, reason=_name_warning(name, why))
 
 
-def _named(name: str, text: str) -> str:
+def _name_warning(name: str, text: str) -> str:
     return one_line(f"hook {name}: {text}", _LONGEST_WARNING)
 
 
-def joined(one: Decision, other: Decision) -> Decision:
-    return Decision(
+def merge_decisions(one: HookDecision, other: HookDecision) -> HookDecision:
+    return HookDecision(
         allowed=other.allowed,
         reason="" if other.allowed else other.reason,
-        additional_context=_together(one.additional_context, other.additional_context),
+        additional_context=_join(one.additional_context, other.additional_context),
         arguments=one.arguments if other.arguments is None else other.arguments,
-        keep=_together(one.keep, other.keep),
+        keep=_join(one.keep, other.keep),
         warnings=(*one.warnings, *other.warnings)[:_MOST_WARNINGS],
     )
 
 
-def _together(*texts: str) -> str:
-    return clip("\n\n".join(filter(None, texts)), MOST_CONTEXT)
+def _join(*texts: str) -> str:
+    return clip("\n\n".join(filter(None, texts)), MAX_CONTEXT)
 
 
 # --- callables ---------------------------------------------------------------------------------
 
 
-class _Made(NamedTuple):
+class _CallResult(NamedTuple):
     value: Any = None
     error: BaseException | None = None
 
 
-async def _ask_callable(hook: PythonHook, event: Event) -> Decision:
+async def _run_callable(hook: PythonHook, event: HookEvent) -> HookDecision:
     """Waits no longer than the limit, also for a callable that cannot be interrupted."""
-    work = asyncio.ensure_future(_guarded(hook.call, event))
+    work = asyncio.ensure_future(_call(hook.call, event))
     try:
         done, _ = await asyncio.wait((work,), timeout=hook.limit)
     finally:
@@ -145,49 +152,51 @@ async def _ask_callable(hook: PythonHook, event: Event) -> Decision:
     if error is not None:
         return _warning(f"failed: {type(error).__name__}: {error}")
     try:
-        return _answered(value)
+        return _decision_from(value)
     except (TypeError, ValueError, RecursionError) as bad:
         return _warning(f"gave what cannot be used: {bad}")
 
 
-def _answered(value: object) -> Decision:
+def _decision_from(value: object) -> HookDecision:
     if value is None:
-        return Decision()
-    if isinstance(value, Decision):
+        return HookDecision()
+    if isinstance(value, HookDecision):
         return value
     if isinstance(value, str):
-        return Decision(additional_context=value)
+        return HookDecision(additional_context=value)
     if isinstance(value, Mapping):
-        return decision_of(value)
+        return parse_decision(value)
     raise TypeError(f"a {type(value).__name__}; return nothing, a text or a Decision")
 
 
-async def _guarded(call: Callable[[Event], Any], event: Event) -> _Made:
+async def _call(call: Callable[[HookEvent], Any], event: HookEvent) -> _CallResult:
     try:
         made = (
-            _Made(call(event))
+            _CallResult(call(event))
             if inspect.iscoroutinefunction(call)
-            else await _in_thread(call, event)
+            else await _call_in_thread(call, event)
         )
-        return _Made(await made.value) if inspect.isawaitable(made.value) else made
+        return _CallResult(await made.value) if inspect.isawaitable(made.value) else made
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a hook must not end the agent
-        return _Made(error=error)
+        return _CallResult(error=error)
 
 
-def _in_thread(call: Callable[[Event], Any], event: Event) -> asyncio.Future[_Made]:
+def _call_in_thread(
+    call: Callable[[HookEvent], Any], event: HookEvent
+) -> asyncio.Future[_CallResult]:
     """In a thread of its own that nobody waits for at the end: a hook may hang for ever."""
     loop = asyncio.get_running_loop()
-    future: asyncio.Future[_Made] = loop.create_future()
+    future: asyncio.Future[_CallResult] = loop.create_future()
 
-    def settle(made: _Made) -> None:
+    def settle(made: _CallResult) -> None:
         if not future.done():
             future.set_result(made)
 
     def work() -> None:
         try:
-            made = _Made(call(event))
+            made = _CallResult(call(event))
         except BaseException as error:  # noqa: BLE001 - a future cannot carry StopIteration
-            made = _Made(error=error)
+            made = _CallResult(error=error)
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(settle, made)
 
@@ -199,32 +208,32 @@ def _in_thread(call: Callable[[Event], Any], event: Event) -> asyncio.Future[_Ma
 # --- commands ----------------------------------------------------------------------------------
 
 
-class _Ended(NamedTuple):
+class _CommandResult(NamedTuple):
     code: int
     out: bytes
     err: bytes
     cut: bool  # there was more output than is read
 
 
-def _meaning(ended: _Ended) -> Decision:
+def _interpret(ended: _CommandResult) -> HookDecision:
     said = ended.err.decode("utf-8", "replace")
-    if ended.code == _BLOCKS:
-        return Decision(allowed=False, reason=said)
+    if ended.code == _BLOCK_EXIT_CODE:
+        return HookDecision(allowed=False, reason=said)
     if ended.code:
         how = f"exit code {ended.code}" if ended.code > 0 else f"signal {-ended.code}"
         return _warning(f"{how}: {said}" if said.strip() else how)
     text = ended.out.decode("utf-8", "replace").strip()
     if not text.startswith("{"):
-        return Decision()  # talk, meant for nobody
+        return HookDecision()  # talk, meant for nobody
     try:
         if ended.cut:
-            raise ValueError(f"more than {MOST_OUTPUT:,} bytes")
-        return decision_of(object_in(text, MOST_OUTPUT))
+            raise ValueError(f"more than {MAX_OUTPUT:,} bytes")
+        return parse_decision(parse_object(text, MAX_OUTPUT))
     except (TypeError, ValueError, RecursionError) as error:
         return _warning(f"its output was not read: {error}")
 
 
-class _Drain:
+class _PipeReader:
     """The reading end of a pipe: keeps the beginning, lets go of the rest, never blocks."""
 
     def __init__(self) -> None:
@@ -236,7 +245,7 @@ class _Drain:
 
     def _take(self) -> None:
         piece = os.read(self._end, 65_536)
-        room = MOST_OUTPUT - len(self.kept)
+        room = MAX_OUTPUT - len(self.kept)
         self.kept += piece[:room]
         self.cut = self.cut or len(piece) > room
         if not piece:
@@ -254,9 +263,9 @@ class _Drain:
         os.close(self._end)
 
 
-async def _run(hook: CommandHook, told: bytes, where: Where) -> _Ended:
+async def _run_command(hook: CommandHook, told: bytes, where: HookContext) -> _CommandResult:
     """Runs the command in a process group of its own, which is killed when its time is over."""
-    out, err = _Drain(), _Drain()
+    out, err = _PipeReader(), _PipeReader()
     process: asyncio.subprocess.Process | None = None
     try:
         with tempfile.TemporaryFile() as given:  # a file, so that nobody has to read it
@@ -280,7 +289,7 @@ async def _run(hook: CommandHook, told: bytes, where: Where) -> _Ended:
             async with asyncio.timeout(_GRACE):
                 await out.ended.wait()
                 await err.ended.wait()
-        return _Ended(code, bytes(out.kept), bytes(err.kept), out.cut)
+        return _CommandResult(code, bytes(out.kept), bytes(err.kept), out.cut)
     finally:
         if process is not None and process.returncode is None:
             await _kill(process)

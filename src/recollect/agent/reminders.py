@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from recollect.agent.asking import said
+from recollect.agent.exchange import user_message
 from recollect.entries import Entry, Message, ToolCall, json_text
 from recollect.toolkinds import parse_paths
 from recollect.view.view import View
@@ -34,11 +34,11 @@ from recollect.workspace.memory_files import (
 if TYPE_CHECKING:
     from recollect.workspace.editor_state import EditorState
 
-MOST_PATHS = 50  # of one turn
+MAX_PATHS = 50  # of one turn
 _DAY = "told_day"
 
 
-class Around:
+class ContextReminders:
     """Made once for a session that goes on; called with its view."""
 
     def __init__(
@@ -81,17 +81,17 @@ class Around:
                 touched.clear()
             if body.context:
                 self._seen |= seen_memory((body,))
-                self._day = _told_day(entry, body) or self._day
+                self._day = _stated_day(entry, body) or self._day
             for part in body.parts:
                 if isinstance(part, ToolCall):
                     touched |= dict.fromkeys(one.path for one in parse_paths(part.arguments))
-        return list(touched)[:MOST_PATHS]
+        return list(touched)[:MAX_PATHS]
 
     def _forget(self, view: View) -> None:
         """What a compaction took away counts as not told; memory stays in every view."""
         held = view.compaction.id if view.compaction is not None else None
         if held != self._compaction:
-            days = (_told_day(item.entry, item.message) for item in view.items)
+            days = (_stated_day(item.entry, item.message) for item in view.items)
             self._day = max((day for day in days if day is not None), default=None)
             self._editor, self._compaction = None, held
 
@@ -102,7 +102,7 @@ class Around:
             return None
         self._day = today
         extra = json_text({_DAY: today.isoformat()})
-        return msgspec.structs.replace(said(line, "aside"), extra=extra)
+        return msgspec.structs.replace(user_message(line, "aside"), extra=extra)
 
     async def _shown(self) -> Message | None:
         """What the editor shows now, as far as the model does not know it."""
@@ -113,7 +113,7 @@ class Around:
         now = await asyncio.to_thread(read_editor, self._editor_file)
         text = editor_context(self._editor, now)
         self._editor = now
-        return said(text, "aside") if text else None
+        return user_message(text, "aside") if text else None
 
     async def _memory(self, paths: Sequence[str]) -> Message | None:
         found: dict[str, MemoryFile] = {}
@@ -126,7 +126,7 @@ class Around:
         return memory_message(tuple(found.values())) if found else None
 
 
-def _told_day(entry: Entry, message: Message) -> date | None:
+def _stated_day(entry: Entry, message: Message) -> date | None:
     """The day that a message tells: the first one's is the day it was written."""
     if message.context == "initial" and message.role == "user":
         return datetime.fromtimestamp(entry.time / 1_000).date()  # noqa: DTZ006 - the person's day

@@ -18,30 +18,30 @@ from recollect.entries import Message
 from recollect.store.contract import Project
 from recollect.tools.tool import Effect, Tool, ToolContext, ToolOutput, tool
 
-TASK: Final = "task"
-TURNS: Final = 30
+TASK_TOOL: Final = "task"
+SUBAGENT_TURNS: Final = 30
 _EFFECTS: tuple[Effect, ...] = ("read", "write", "run")
 
 # What a sub-agent's session begins with: instructions, where and when we are.
-Opening: TypeAlias = Callable[[], Awaitable[Sequence[Message]]]
+InitialMessages: TypeAlias = Callable[[], Awaitable[Sequence[Message]]]
 
 
-async def _nothing() -> tuple[Message, ...]:
+async def _no_messages() -> tuple[Message, ...]:
     return ()
 
 
-def task_tool(
+def build_task_tool(
     agent: Agent,
-    opening: Opening = _nothing,
+    opening: InitialMessages = _no_messages,
     *,
     project: Project | None = None,
-    max_turns: int = TURNS,
+    max_turns: int = SUBAGENT_TURNS,
 ) -> Tool:
     """The tool `task` for an agent like this one: `replace(agent, tools=(*agent.tools, it))`."""
-    tools = tuple(each for each in agent.tools if each.name != TASK)
+    tools = tuple(each for each in agent.tools if each.name != TASK_TOOL)
     helper = msgspec.structs.replace(agent, tools=tools, max_turns=max_turns)
 
-    @tool(strongest(tools), TASK)
+    @tool(strongest_effect(tools), TASK_TOOL)
     async def task(description: str, prompt: str, place: ToolContext) -> ToolOutput:
         """Gives a piece of work to a sub-agent that has the same tools, and returns its last
         answer. It sees nothing of this conversation. For searches and other work whose details
@@ -50,15 +50,15 @@ def task_tool(
         description: what it is about, in a few words
         prompt: the whole task, with all that has to be known and what is to be answered
         """
-        from recollect.agent.delegating import begun, checked, worked
+        from recollect.agent.subagents import check_task, open_subagent_session, run_subagent
 
-        title = checked(description, prompt)
-        talk = await begun(title, place, await opening(), project)
-        return await worked(helper, talk, prompt, place)
+        title = check_task(description, prompt)
+        talk = await open_subagent_session(title, place, await opening(), project)
+        return await run_subagent(helper, talk, prompt, place)
 
     return task
 
 
-def strongest(tools: Iterable[Tool]) -> Effect:
+def strongest_effect(tools: Iterable[Tool]) -> Effect:
     """What a sub-agent with these tools may do at most."""
     return max((each.effect for each in tools), key=_EFFECTS.index, default="read")

@@ -22,7 +22,7 @@ from recollect.view.view import View
 WINDOW = 512
 
 
-async def resume(
+async def load_view(
     store: Store,
     session: str,
     *,
@@ -32,11 +32,11 @@ async def resume(
     window: int = WINDOW,
 ) -> View:
     """The view at the session's head, or at an earlier entry."""
-    entries = await needed(store, session, at=at, window=window)
-    return await folded(store, entries, counter=counter, policy=policy)
+    entries = await read_needed_entries(store, session, at=at, window=window)
+    return await fold_stored(store, entries, counter=counter, policy=policy)
 
 
-async def folded(
+async def fold_stored(
     store: Store,
     entries: Sequence[Entry],
     *,
@@ -49,11 +49,11 @@ async def folded(
     known = await store.counts(counter.name, [entry.id for entry in entries])
     view = View.fold(entries, counter=counter, policy=policy, known=known)
     view.log.count(view.n)
-    await keep_counts(store, view)
+    await save_counts(store, view)
     return view
 
 
-async def keep_counts(store: Store, view: View) -> None:
+async def save_counts(store: Store, view: View) -> None:
     """Remember what this view's log has counted; a store that cannot be written does without."""
     log = view.log
     if log.fresh:
@@ -62,7 +62,7 @@ async def keep_counts(store: Store, view: View) -> None:
             await store.keep_counts(log.counter.name, counted)
 
 
-async def needed(
+async def read_needed_entries(
     store: Store, session: str, *, at: str | None = None, window: int = WINDOW
 ) -> tuple[Entry, ...]:
     """The entries of the path that the view at this point depends on, oldest first: the newest
@@ -72,13 +72,13 @@ async def needed(
         if len(newest) < window:
             return newest
         at = newest[-1].id  # whoever writes meanwhile does not matter
-        held = _in_force(newest)
+        held = _effective_compaction(newest)
         if held is not None:
-            return await _since(store, session, at, newest, held)
+            return await _read_since(store, session, at, newest, held)
         window *= 4
 
 
-def _in_force(newest: Sequence[Entry]) -> Entry | None:
+def _effective_compaction(newest: Sequence[Entry]) -> Entry | None:
     undone: set[str] = set()
     for entry in reversed(newest):
         body = entry.body
@@ -93,7 +93,7 @@ def _has_effect(body: Compaction) -> bool:
     return body.status == "COMPRESSED" and bool(body.snapshot.strip())
 
 
-async def _since(
+async def _read_since(
     store: Store, session: str, at: str | None, newest: tuple[Entry, ...], held: Entry
 ) -> tuple[Entry, ...]:
     assert isinstance(held.body, Compaction)
@@ -114,7 +114,7 @@ async def _since(
     except UnknownEntry:
         return await store.path(session, at=at)
     known.update(held.body.kept)
-    if _outside(_named(tail), known):
+    if _outside(_referenced(tail), known):
         return await store.path(session, at=at)
     return (*(entry for _, entry in before), *tail)
 
@@ -123,7 +123,7 @@ def _outside(names: Iterable[str], known: set[str]) -> list[str]:
     return [name for name in names if name not in known]
 
 
-def _named(entries: Iterable[Entry]) -> list[str]:
+def _referenced(entries: Iterable[Entry]) -> list[str]:
     """Every entry that an edit refers to."""
     found: list[str] = []
     for entry in entries:

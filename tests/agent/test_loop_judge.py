@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from recollect.agent.progress import Looping
+from recollect.agent.events import LoopFound
 from recollect.entries import Message
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import call, says
@@ -25,7 +25,7 @@ def test_a_judge_is_asked_late_and_then_now_and_again(tmp_path: Path) -> None:
         talk = await begun(store)
         different = [says(call("look", id=f"c{n}", what=f"file {n}")) for n in range(40)]
         events = await played(agent(*different, ask=judge, judge_after=5), talk)
-        loops = [event for event in events if isinstance(event, Looping)]
+        loops = [event for event in events if isinstance(event, LoopFound)]
         assert [(each.loop.kind, each.stopped) for each in loops] == [
             ("judged", False),
             ("judged", True),

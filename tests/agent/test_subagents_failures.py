@@ -14,9 +14,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from recollect.agent.asking import Conversation
-from recollect.agent.delegating import Link, spent_in
-from recollect.agent.working import UNKNOWN_OUTCOME, ToolStopped
+from recollect.agent.exchange import Session
+from recollect.agent.subagents import SessionLink, read_subagent_usage
+from recollect.agent.tool_calls import UNKNOWN_OUTCOME, ToolStopped
 from recollect.codecs.anthropic import AnthropicWire
 from recollect.codecs.encoder import encode
 from recollect.codecs.gemini import GeminiWire
@@ -25,10 +25,10 @@ from recollect.codecs.wire_protocol import RequestOptions
 from recollect.entries import ToolCall
 from recollect.errors import BadReply
 from recollect.store.sqlite import SqliteStore
-from recollect.testing import Line, ScriptedModel, call, fails, says
+from recollect.testing import ScriptedModel, ScriptLine, call, fails, says
 from recollect.tools.tool import ToolBroken, tool
 from recollect.view.view import View
-from tests.agent.test_tasks import (
+from tests.agent.test_subagents import (
     HERE,
     begun,
     caller,
@@ -51,7 +51,7 @@ from tests.agent.test_tasks import (
     ],
 )
 def test_what_goes_wrong_in_a_sub_agent_is_the_tools_error_and_the_caller_goes_on(
-    tmp_path: Path, script: list[Line], status: str, why: str
+    tmp_path: Path, script: list[ScriptLine], status: str, why: str
 ) -> None:
     async def story(store: SqliteStore) -> None:
         talk = await begun(store)
@@ -62,7 +62,7 @@ def test_what_goes_wrong_in_a_sub_agent_is_the_tools_error_and_the_caller_goes_o
         assert (result.is_error, result.status) == (True, status)
         assert why in text_of(result)
         assert helper.id in text_of(result)
-        spent = spent_in(result)
+        spent = read_subagent_usage(result)
         assert spent is not None
         assert spent.session == helper.id
 
@@ -143,7 +143,7 @@ def test_who_cancels_the_caller_ends_the_sub_agent_at_a_clean_point(
             assert [r.status for r in answers] == ["interrupted"] * len(calls)
         kept = View.fold(await store.path(talk.session))
         later = msgspec.structs.replace(agent, model=ScriptedModel(["I go on."]))
-        assert (await played(later, Conversation(store, talk.session, kept))).why == "answered"
+        assert (await played(later, Session(store, talk.session, kept))).why == "answered"
 
     in_store(tmp_path, story)
 
@@ -186,11 +186,11 @@ def test_after_a_kill_the_sub_agent_is_found_by_its_link_and_not_run_again(tmp_p
     async def story(store: SqliteStore) -> None:
         (main,) = [s for s in await store.sessions(project=HERE) if s.title == "main"]
         (helper,) = await helpers(store, main.id)
-        assert await links(store, main.id) == [Link("subagent", helper.id, "t1")]
-        assert await links(store, helper.id) == [Link("parent", main.id, "t1")]
+        assert await links(store, main.id) == [SessionLink("subagent", helper.id, "t1")]
+        assert await links(store, helper.id) == [SessionLink("parent", main.id, "t1")]
         assert await results(store, main.id) == []
         before = helper.entries
-        talk = Conversation(store, main.id, View.fold(await store.path(main.id)))
+        talk = Session(store, main.id, View.fold(await store.path(main.id)))
         agent = caller("I go on.")
         done = await played(agent, talk, "and?")
         assert done.why == "answered"

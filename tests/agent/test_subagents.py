@@ -12,18 +12,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.agent.asking import Conversation
-from recollect.agent.delegating import MOST_ANSWER, MOST_PROMPT, Link, link_in, spent_in
-from recollect.agent.events import BeforeAgent, BeforeTool, Decision
+from recollect.agent.events import AgentEvent, RunFinished
+from recollect.agent.exchange import Session
+from recollect.agent.hook_events import BeforeAgent, BeforeTool, HookDecision
 from recollect.agent.hooks import Hooks
 from recollect.agent.loop import Agent
-from recollect.agent.progress import AgentEvent, Finished
-from recollect.agent.tasks import strongest, task_tool
+from recollect.agent.subagents import (
+    MAX_ANSWER,
+    MAX_PROMPT,
+    SessionLink,
+    read_link,
+    read_subagent_usage,
+)
+from recollect.agent.task_tool import build_task_tool, strongest_effect
 from recollect.codecs.wire_protocol import DecodedRequest
 from recollect.entries import Message, Note, Text, ToolCall, ToolResult, Usage, json_text
 from recollect.store.contract import Project, SessionInfo
 from recollect.store.sqlite import SqliteStore, open_store
-from recollect.testing import Line, ScriptedModel, Turn, call, model, says, user
+from recollect.testing import ScriptedModel, ScriptLine, Turn, call, model, says, user
 from recollect.tools.tool import Tool, ToolContext, tool
 from recollect.view.view import View
 from tests.strategies import text as any_text
@@ -71,20 +77,20 @@ def in_store(path: Path, story: Callable[[SqliteStore], Awaitable[T]]) -> T:
     return asyncio.run(opened())
 
 
-async def begun(store: SqliteStore) -> Conversation:
+async def begun(store: SqliteStore) -> Session:
     made = await store.create(project=HERE, title="main")
-    return Conversation(store, made.id, View.fold())
+    return Session(store, made.id, View.fold())
 
 
 def caller(
-    *script: Line, tools: tuple[Tool, ...] = (look,), turns: int = 30, **more: object
+    *script: ScriptLine, tools: tuple[Tool, ...] = (look,), turns: int = 30, **more: object
 ) -> Agent:
     fields: object = {"permit": everything, "roots": (Path("/work"),), **more}
     assert isinstance(fields, dict)
     alone = Agent(model=ScriptedModel(script), tools=tools, **fields)
     # what it is made for may have one already
-    has = msgspec.structs.replace(alone, tools=(*tools, task_tool(alone)))
-    helping = task_tool(has, opening, project=HERE, max_turns=turns)
+    has = msgspec.structs.replace(alone, tools=(*tools, build_task_tool(alone)))
+    helping = build_task_tool(has, opening, project=HERE, max_turns=turns)
     return msgspec.structs.replace(alone, tools=(*tools, helping))
 
 
@@ -92,10 +98,10 @@ def task(id: str = "t1", prompt: str = "Find x.", description: str = "find x") -
     return call("task", id=id, description=description, prompt=prompt)
 
 
-async def played(agent: Agent, talk: Conversation, said: str = "go") -> Finished:
+async def played(agent: Agent, talk: Session, said: str = "go") -> RunFinished:
     events: list[AgentEvent] = [event async for event in agent.run(said, talk)]
     last = events[-1]
-    assert isinstance(last, Finished)
+    assert isinstance(last, RunFinished)
     return last
 
 
@@ -120,8 +126,8 @@ async def helpers(store: SqliteStore, main: str) -> list[SessionInfo]:
     return sorted(found, key=lambda each: each.id)
 
 
-async def links(store: SqliteStore, session: str) -> list[Link]:
-    found = (link_in(entry.body) for entry in await store.path(session))
+async def links(store: SqliteStore, session: str) -> list[SessionLink]:
+    found = (read_link(entry.body) for entry in await store.path(session))
     return [link for link in found if link is not None]
 
 
@@ -142,14 +148,14 @@ def test_a_task_is_done_by_another_agent_in_a_linked_session_of_the_same_project
         assert (done.why, done.turns) == ("answered", 2)
         (helper,) = await helpers(store, talk.session)
         assert (helper.title, helper.project) == ("find x", HERE.path)
-        assert await links(store, helper.id) == [Link("parent", talk.session, "t1")]
-        assert await links(store, talk.session) == [Link("subagent", helper.id, "t1")]
+        assert await links(store, helper.id) == [SessionLink("parent", talk.session, "t1")]
+        assert await links(store, talk.session) == [SessionLink("subagent", helper.id, "t1")]
         (result,) = await results(store, talk.session)
         assert not result.is_error
         lines = text_of(result).split("\n")
         assert lines[0].startswith(f"[sub-agent {helper.id} answered after 2 turns; tokens: ")
         assert lines[1:] == ["x is in a.py.", f"[end of sub-agent {helper.id}]"]
-        spent = spent_in(result)
+        spent = read_subagent_usage(result)
         assert spent is not None
         assert spent == (helper.id, Usage(input=14, output=6, cached=3, total=20))
         first = [e.body for e in await store.path(helper.id) if isinstance(e.body, Message)][:2]
@@ -241,7 +247,7 @@ def test_tasks_that_only_read_run_together_and_others_one_after_the_other(
     [
         (" \n", "Find x.", "needs a description"),
         ("find", " \n", "needs a prompt"),
-        ("find", "x" * (MOST_PROMPT + 1), "at most 100,000 characters"),
+        ("find", "x" * (MAX_PROMPT + 1), "at most 100,000 characters"),
     ],
 )
 def test_a_task_that_says_nothing_or_too_much_makes_no_session(
@@ -275,8 +281,8 @@ def test_a_long_answer_is_cut_and_says_where_the_rest_is(tmp_path: Path) -> None
         told = text_of(result)
         cut = f"[cut: characters 1 to 20,000 of {len(words):,}; the rest is in session {helper.id}]"
         assert cut in told
-        assert words[:MOST_ANSWER] in told
-        assert len(told) < MOST_ANSWER + 600
+        assert words[:MAX_ANSWER] in told
+        assert len(told) < MAX_ANSWER + 600
         (kept,) = [m for m in View.fold(await store.path(helper.id)).messages if m.role == "model"]
         assert kept.parts == (Text(text=words),)
 
@@ -306,7 +312,7 @@ def test_a_sub_agent_cannot_end_its_own_frame_or_tell_other_numbers(tmp_path: Pa
         told = text_of(result)
         assert told.count(f"sub-agent {ids[0]}") == 2
         assert told.endswith(f"User: go\n[end of sub-agent {ids[0]}]")
-        assert spent_in(result) == (ids[0], Usage())
+        assert read_subagent_usage(result) == (ids[0], Usage())
 
     in_store(tmp_path, story)
 
@@ -315,15 +321,15 @@ def test_hooks_hear_of_a_sub_agent_and_may_refuse_it(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         heard: list[tuple[str, str]] = []
 
-        def hook(event: object) -> Decision | None:
+        def hook(event: object) -> HookDecision | None:
             if isinstance(event, BeforeTool):
                 heard.append((event.session, event.tool))
             if isinstance(event, BeforeAgent) and event.prompt == "Find x.":
-                return Decision(allowed=False, reason="no help today")
+                return HookDecision(allowed=False, reason="no help today")
             return None
 
         talk = await begun(store)
-        script: list[Line] = [says(task()), "I do it myself."]
+        script: list[ScriptLine] = [says(task()), "I do it myself."]
         await played(caller(*script, hooks=Hooks([hook])), talk)
         assert heard == [(talk.session, "task")]
         (result,) = await results(store, talk.session)
@@ -341,38 +347,38 @@ def test_the_effect_is_the_strongest_of_the_tools() -> None:
         """Starts something."""
         return ""
 
-    assert strongest(()) == "read"
-    assert strongest((look, look)) == "read"
-    assert strongest((look, change)) == "write"
-    assert strongest((start, change, look)) == "run"
+    assert strongest_effect(()) == "read"
+    assert strongest_effect((look, look)) == "read"
+    assert strongest_effect((look, change)) == "write"
+    assert strongest_effect((start, change, look)) == "run"
 
 
 def test_only_a_result_of_task_tells_what_a_sub_agent_took() -> None:
     told = f"[sub-agent {'0' * 32} answered after 1 turn; tokens: input 5. x]"
     for name, found in (("task", ("0" * 32, Usage(input=5))), ("look", None)):
         result = ToolResult(call_id="c", name=name, content=(Text(text=told),))
-        assert spent_in(result) == found
+        assert read_subagent_usage(result) == found
 
 
 @given(any_text, st.booleans())
 def test_no_other_tools_words_pass_for_what_a_sub_agent_took(text: str, error: bool) -> None:
     words = f"Error: {text}" if error else text
     other = ToolResult(call_id="c", name="look", content=(Text(text=words),))
-    assert spent_in(other) is None
-    spent_in(ToolResult(call_id="c", name="task", content=(Text(text=words),)))
+    assert read_subagent_usage(other) is None
+    read_subagent_usage(ToolResult(call_id="c", name="task", content=(Text(text=words),)))
 
 
 @given(any_text)
 def test_a_note_with_any_extra_is_read_or_is_no_link(text: str) -> None:
     for extra in (text, json_text({"recollect": text}), json_text({"recollect": {"parent": text}})):
-        found = link_in(Note(text="x", extra=extra))
+        found = read_link(Note(text="x", extra=extra))
         assert found is None
-    assert link_in(model("x")) is None
+    assert read_link(model("x")) is None
 
 
 def test_the_link_of_an_imported_sub_agent_is_read_as_well() -> None:
     key = "0" * 32
     tag = {"header": True, "subagent": key, "call": "toolu_1"}
     note = Note(text="x", extra=json_text({"claude-code": tag}))
-    assert link_in(note) == Link("subagent", key, "toolu_1")
-    assert link_in(Note(text="x", extra="[" * 900)) is None
+    assert read_link(note) == SessionLink("subagent", key, "toolu_1")
+    assert read_link(Note(text="x", extra="[" * 900)) is None

@@ -11,8 +11,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.agent.around import MOST_PATHS, Around
-from recollect.agent.asking import text_of
+from recollect.agent.exchange import message_text
+from recollect.agent.reminders import MAX_PATHS, ContextReminders
 from recollect.entries import Body, Compaction, Entry, Message, Text, json_text
 from recollect.testing import call, model, result, user
 from recollect.view.view import View
@@ -45,8 +45,8 @@ class Told:
         self._sources, self._editor = sources, editor
         self.view, self.around = View.fold(entries), self._new()
 
-    def _new(self) -> Around:
-        return Around(self._sources, editor=self._editor, today=lambda: self.today)
+    def _new(self) -> ContextReminders:
+        return ContextReminders(self._sources, editor=self._editor, today=lambda: self.today)
 
     def resumed(self) -> None:
         """In another process."""
@@ -62,7 +62,7 @@ class Told:
         told: Sequence[Message] = asyncio.run(self.around(self.view))
         self.append(*told)
         assert all(message.context in ("aside", "memory") for message in told)
-        return [text_of(message) for message in told]
+        return [message_text(message) for message in told]
 
 
 def begun(day: date = TODAY) -> Entry:
@@ -167,14 +167,14 @@ def test_no_memory_is_given_of_a_folder_that_is_not_trusted_or_outside(tmp_path:
 
 
 def test_a_reply_that_names_thousands_of_paths_is_looked_at_in_part(tmp_path: Path) -> None:
-    folders = [f"f{number:03}" for number in range(MOST_PATHS + 10)]
+    folders = [f"f{number:03}" for number in range(MAX_PATHS + 10)]
     for name in folders:
         (tmp_path / name).mkdir()
         (tmp_path / name / "AGENTS.md").write_text(f"memory of {name}")
     many = [call("read_file", id=name, absolute_path=f"{name}/x") for name in folders]
     told = Told(tmp_path, begun())
     (given_,) = told(user("go"), Message(role="model", parts=tuple(many)))
-    assert given_.count("memory of") == MOST_PATHS
+    assert given_.count("memory of") == MAX_PATHS
 
 
 # --- the editor --------------------------------------------------------------------------------

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from recollect.agent.asking import Conversation, said, text_of
-from recollect.agent.events import ChatCompressed, ContextWindowWillOverflow, PreCompress
+from recollect.agent.exchange import Session, message_text, user_message
+from recollect.agent.hook_events import ChatCompressed, ContextWindowWillOverflow, PreCompress
 from recollect.agent.hooks import Hooks
 from recollect.codecs.wire_protocol import Generation, RequestOptions
 from recollect.compaction.budget import Budget, is_compaction_due
@@ -28,13 +28,13 @@ from recollect.view.elision_rules import ElisionRules
 from recollect.view.view import View
 
 if TYPE_CHECKING:
-    from recollect.agent.compacting import Ask
+    from recollect.agent.compactor import Summarizer
 
-SMALLEST = 1_000  # tokens for a conversation, however much the tools take
-FULL = 0.95  # of the window; the rest is for what is counted otherwise by the provider
+MIN_WINDOW = 1_000  # tokens for a conversation, however much the tools take
+FILL_LIMIT = 0.95  # of the window; the rest is for what is counted otherwise by the provider
 
 
-class MadeRoom(msgspec.Struct, frozen=True):
+class ContextReduced(msgspec.Struct, frozen=True):
     """The view became smaller: by what was left out, or by a compaction."""
 
     before: int
@@ -42,9 +42,9 @@ class MadeRoom(msgspec.Struct, frozen=True):
     compaction: Compaction | None = None
 
 
-class Made(msgspec.Struct, frozen=True):
-    talk: Conversation
-    event: MadeRoom | None = None
+class FitResult(msgspec.Struct, frozen=True):
+    talk: Session
+    event: ContextReduced | None = None
 
 
 class Means(Protocol):
@@ -54,7 +54,7 @@ class Means(Protocol):
     def rules(self) -> ElisionRules: ...
 
     @property
-    def ask(self) -> Ask | None: ...
+    def ask(self) -> Summarizer | None: ...
 
     @property
     def hooks(self) -> Hooks: ...
@@ -66,25 +66,25 @@ class Means(Protocol):
     def summary_tokens(self) -> int: ...
 
 
-async def make_room(talk: Conversation, budget: Budget, means: Means) -> Made:
+async def fit_context(talk: Session, budget: Budget, means: Means) -> FitResult:
     before, found = talk.view.tokens, None
-    talk = await _summed_up(talk, budget, means)
+    talk = await _summarize_outputs(talk, budget, means)
     if is_compaction_due(talk.view, budget):
-        talk, found = await _compacted(talk, budget, means)
-    limit = int(budget.window * FULL)
+        talk, found = await _compact(talk, budget, means)
+    limit = int(budget.window * FILL_LIMIT)
     if talk.view.tokens > limit:
-        talk, made = await _fitted(talk, limit, budget, means)
+        talk, made = await _force_fit(talk, limit, budget, means)
         found = made or found
     if found is None and talk.view.tokens == before:
-        return Made(talk)
+        return FitResult(talk)
     if found is not None:
-        await means.hooks.fire(_told(talk, found))
-    return Made(talk, MadeRoom(before, talk.view.tokens, found))
+        await means.hooks.fire(_compressed_event(talk, found))
+    return FitResult(talk, ContextReduced(before, talk.view.tokens, found))
 
 
-async def _fitted(
-    talk: Conversation, limit: int, budget: Budget, means: Means
-) -> tuple[Conversation, Compaction | None]:
+async def _force_fit(
+    talk: Session, limit: int, budget: Budget, means: Means
+) -> tuple[Session, Compaction | None]:
     from recollect.compaction.view_reduction import fit_view
 
     tokens = talk.view.tokens
@@ -96,22 +96,24 @@ async def _fitted(
     return talk, next((edit for edit in edits if isinstance(edit, Compaction)), None)
 
 
-async def _summed_up(talk: Conversation, budget: Budget, means: Means) -> Conversation:
+async def _summarize_outputs(talk: Session, budget: Budget, means: Means) -> Session:
     """Long output of the tools that are to be summed up, by whoever writes snapshots."""
     if not means.summarise or means.ask is None:
         return talk
-    from recollect.agent.summarising import ROOM, plan_summaries
+    from recollect.agent.output_summaries import INPUT_LIMIT, plan_summaries
 
     named, limit = means.summarise, means.summary_tokens
-    room = min(ROOM, budget.window // 2)  # a small model would be asked for more than it takes
+    room = min(
+        INPUT_LIMIT, budget.window // 2
+    )  # a small model would be asked for more than it takes
     edits = await plan_summaries(talk.view, means.ask, named, limit, room=room)
     return await talk.append(*edits) if edits else talk
 
 
-async def _compacted(
-    talk: Conversation, budget: Budget, means: Means
-) -> tuple[Conversation, Compaction | None]:
-    from recollect.agent.compacting import compact
+async def _compact(
+    talk: Session, budget: Budget, means: Means
+) -> tuple[Session, Compaction | None]:
+    from recollect.agent.compactor import compact
 
     asked = PreCompress(session=talk.session, time=now(), trigger="auto", tokens=talk.view.tokens)
     decision = await means.hooks.fire(asked)
@@ -128,7 +130,7 @@ async def _compacted(
     return await talk.append(proposal.compaction), proposal.compaction
 
 
-def _told(talk: Conversation, made: Compaction) -> ChatCompressed:
+def _compressed_event(talk: Session, made: Compaction) -> ChatCompressed:
     return ChatCompressed(
         session=talk.session,
         time=now(),
@@ -139,25 +141,25 @@ def _told(talk: Conversation, made: Compaction) -> ChatCompressed:
     )
 
 
-def smaller(budget: Budget, view: View, overflow: ContextOverflow) -> Budget:
+def shrink_budget(budget: Budget, view: View, overflow: ContextOverflow) -> Budget:
     """What fits by the provider's word, in tokens as we count them; without one, three fifths of
     what did not fit."""
     limit, asked = overflow.limit, overflow.asked
     if limit is not None and asked is not None:
-        return within(budget, view.tokens * limit * 9 // (asked * 10))
+        return clamp_budget(budget, view.tokens * limit * 9 // (asked * 10))
     if limit is not None and limit < budget.window:
-        return within(budget, limit)
-    return within(budget, view.tokens * 6 // 10)
+        return clamp_budget(budget, limit)
+    return clamp_budget(budget, view.tokens * 6 // 10)
 
 
-def beside(budget: Budget, tools: Iterable[Tool], counter: Counter) -> Budget:
+def reserve_for_tools(budget: Budget, tools: Iterable[Tool], counter: Counter) -> Budget:
     """What is left for the conversation when the tools are declared as well."""
     told = [each.declaration for each in tools]
     texts = (f"{each.name} {each.description} {each.parameters}" for each in told)
-    return within(budget, max(SMALLEST, budget.window - sum(map(counter.text, texts))))
+    return clamp_budget(budget, max(MIN_WINDOW, budget.window - sum(map(counter.text, texts))))
 
 
-def within(budget: Budget, window: int) -> Budget:
+def clamp_budget(budget: Budget, window: int) -> Budget:
     return msgspec.structs.replace(
         budget,
         window=window,
@@ -167,21 +169,21 @@ def within(budget: Budget, window: int) -> Budget:
     )
 
 
-async def caught_up(talk: Conversation) -> Conversation:
+async def reload(talk: Session) -> Session:
     new = await talk.store.path(talk.session, since=talk.view.head)
     return talk._replace(view=talk.view.append(*new))
 
 
-def asking(model: Model, generation: Generation | None = None) -> Ask:
+def summarizer_from(model: Model, generation: Generation | None = None) -> Summarizer:
     """A model as the one who writes snapshots."""
 
     async def ask(messages: Sequence[Message], instruction: str) -> str:
         prompt = RequestOptions(model=model.name, generation=generation or Generation())
-        asked = (*messages, said(instruction))
+        asked = (*messages, user_message(instruction))
         async with aclosing(model.stream(asked, prompt)) as events:
             async for event in events:
                 if isinstance(event, Message):
-                    return text_of(event)
+                    return message_text(event)
         return ""
 
     return ask
