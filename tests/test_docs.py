@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-@pytest.mark.parametrize("number", [1, 2])  # 0: tests/cli/test_library.py
+@pytest.mark.parametrize("number", [1, 2])  # 0: tests/cli/test_readme.py
 def test_the_readmes_programs_print_what_the_readme_says(tmp_path: Path, number: int) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     found = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", readme, re.S)

@@ -17,8 +17,14 @@ import pytest
 from recollect.agent.events import RunFinished
 from recollect.agent.exchange import Session
 from recollect.agent.fit_context import fit_context
-from recollect.cli.equipment import INSTRUCTIONS, Folder, LateCommands, equip, hooks_for
-from recollect.cli.equipment import opening as opening_in
+from recollect.cli.coding_agent import (
+    INSTRUCTIONS,
+    LazyCommands,
+    Workspace,
+    build_agent,
+    build_hooks,
+)
+from recollect.cli.coding_agent import initial_messages as opening_in
 from recollect.codecs.encoder import encode
 from recollect.codecs.wire_protocol import RequestOptions
 from recollect.compaction.budget import Budget
@@ -31,7 +37,7 @@ from recollect.view.view import View
 from recollect.workspace.effective_settings import resolve_settings
 from recollect.workspace.project_identity import identify_project
 from recollect.workspace.trusted_folders import trust_folder
-from tests.cli.running import Cli
+from tests.cli.runner import Cli
 
 from .validity import check_pairs, check_types, wires
 
@@ -108,10 +114,10 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
     return House(tmp_path, monkeypatch)
 
 
-def folder(house: House) -> Folder:
+def folder(house: House) -> Workspace:
     found = resolve_settings(house.root)
-    hooks = hooks_for(found, tell=lambda _: None)
-    return Folder(house.root, found, identify_project(house.root), LateCommands(found), hooks)
+    hooks = build_hooks(found, tell=lambda _: None)
+    return Workspace(house.root, found, identify_project(house.root), LazyCommands(found), hooks)
 
 
 async def opening(root: Path) -> tuple[Message, ...]:
@@ -124,7 +130,7 @@ async def answered(
     """A new session in the house, as the headless command makes it, and one prompt."""
     model = ScriptedModel(script)
     where = folder(house)
-    agent = equip(model, where, max_turns=50)
+    agent = build_agent(model, where, max_turns=50)
     talk = Session(store, (await store.create()).id, View.fold())
     talk = await talk.append(*await opening(house.root))
     try:
@@ -242,7 +248,7 @@ def results_of(messages: tuple[Message, ...]) -> list[ToolResult]:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_text_becomes_a_message_a_role_or_a_call_of_a_request(house: House, name: str) -> None:
     text = HOSTILE[name]
-    tools = equip(ScriptedModel([]), folder(house)).prompt().tools
+    tools = build_agent(ScriptedModel([]), folder(house)).prompt().tools
     asked = call("read_file", id="a", absolute_path="x")
 
     def shown(text: str) -> list[Message]:
@@ -344,7 +350,7 @@ def test_a_snapshot_has_its_sections_and_only_the_persons_directives(
 
     async def story(store: SqliteStore) -> Compaction:
         talk = await full_of_it(store, house)
-        given = equip(ScriptedModel([]), folder(house))
+        given = build_agent(ScriptedModel([]), folder(house))
         agent = msgspec.structs.replace(given, ask=ask if wrote else None)
         made = await fit_context(talk, Budget(60_000, 3_000, 2_500, 1_500), agent)
         (held,) = [e.body for e in made.talk.view.entries if isinstance(e.body, Compaction)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recollect.cli.opening import short_ids
+from recollect.cli.store_access import shorten_ids
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import model, user
 
@@ -54,7 +54,7 @@ def test_the_short_id_shown_is_accepted_and_has_at_least_eight_digits(cli: Cli) 
 
 def test_short_ids_are_as_short_as_can_be_and_no_shorter() -> None:
     ids = ["aaaaaaaa" + "0" * 24, "aaaaaaaab" + "0" * 23, "b" * 32]
-    assert list(short_ids(ids, 8).values()) == ["aaaaaaaa0", "aaaaaaaab", "bbbbbbbb"]
+    assert list(shorten_ids(ids, 8).values()) == ["aaaaaaaa0", "aaaaaaaab", "bbbbbbbb"]
 
 
 def test_wide_characters_keep_the_columns_aligned(cli: Cli) -> None:

@@ -12,7 +12,7 @@ from typing import Literal
 
 import click
 
-from recollect.cli.options import examples, json_option, question, store_option
+from recollect.cli.options import examples, json_option, read_prompt, store_option
 
 
 @click.command(
@@ -61,8 +61,8 @@ def ask(
     """Ask a model one question."""
     if prefix is not None and no_session:
         raise click.UsageError("--session and --no-session do not go together.")
-    asked = question(words)
-    from recollect.cli.asking import Asking, run
+    asked = read_prompt(words)
+    from recollect.cli.ask_runner import AskOptions, run_ask
     from recollect.codecs.wire_protocol import Generation
 
     shown = sys.stdout.isatty() if stream is None else stream
@@ -71,8 +71,8 @@ def ask(
         max_output=max_output,
         effort=effort or "",
     )
-    run(
-        Asking(
+    run_ask(
+        AskOptions(
             question=asked,
             model=named,
             system=system,

@@ -15,12 +15,12 @@ import click
 from recollect.cli.options import examples, json_option, store_option
 
 MIN_BUDGET, MIN_CHARACTERS = 1_000, 500
-LONGEST = 4_000  # characters of instructions
-CHARACTERS = 14_600
-SHOWN_PROBLEMS = 3
+MAX_INSTRUCTIONS = 4_000  # characters of instructions
+DEFAULT_CHARACTERS = 14_600
+PROBLEMS_PRINTED = 3
 
 
-class Wish(NamedTuple):
+class CompactOptions(NamedTuple):
     """What the person asked for."""
 
     prefix: str
@@ -69,7 +69,7 @@ class Wish(NamedTuple):
     "--budget-chars",
     type=click.IntRange(min=MIN_CHARACTERS),
     metavar="N",
-    help=f"With --file: characters to print at most.  [default: {CHARACTERS}]",
+    help=f"With --file: characters to print at most.  [default: {DEFAULT_CHARACTERS}]",
 )
 @click.option("--print", "bare", is_flag=True, help="Print the snapshot alone and write nothing.")
 @json_option
@@ -95,22 +95,27 @@ def compact(
     """
     if transcript is not None:
         others = (prefix, preview, undo, budget, instructions, named, file)
-        _only(not any(others), "--file goes with --no-model, --budget-chars, --print and --json")
-        return _of_file(transcript, budget_chars or CHARACTERS, bare=bare, as_json=as_json)
+        _require(not any(others), "--file goes with --no-model, --budget-chars, --print and --json")
+        return _compact_file(
+            transcript, budget_chars or DEFAULT_CHARACTERS, bare=bare, as_json=as_json
+        )
     if prefix is None:
         raise click.UsageError("Name a session (ID), or a file (--file).")
-    _only(
+    _require(
         budget_chars is None, "--budget-chars goes with --file; a session has --budget, in tokens"
     )
-    _only(len(instructions) <= LONGEST, f"--instructions takes {LONGEST:,} characters at most")
+    _require(
+        len(instructions) <= MAX_INSTRUCTIONS,
+        f"--instructions takes {MAX_INSTRUCTIONS:,} characters at most",
+    )
     if undo:
-        _only(not (preview or bare or budget or instructions), "--undo goes with an ID alone")
+        _require(not (preview or bare or budget or instructions), "--undo goes with an ID alone")
         return _undo(prefix, named, file, as_json=as_json)
-    wish = Wish(prefix, budget, instructions, named, write=not (preview or bare))
-    return _of_session(wish, file, bare=bare, as_json=as_json)
+    wish = CompactOptions(prefix, budget, instructions, named, write=not (preview or bare))
+    return _compact_session(wish, file, bare=bare, as_json=as_json)
 
 
-def _only(fine: bool, sentence: str) -> None:  # noqa: FBT001 - reads as an assertion
+def _require(fine: bool, sentence: str) -> None:  # noqa: FBT001 - reads as an assertion
     if not fine:
         raise click.UsageError(f"{sentence}.")
 
@@ -118,34 +123,39 @@ def _only(fine: bool, sentence: str) -> None:  # noqa: FBT001 - reads as an asse
 # --- of a session --------------------------------------------------------------------------------
 
 
-def _of_session(wish: Wish, file: Path | None, *, bare: bool, as_json: bool) -> int:
-    from recollect.cli.compacting import compact_session, document, refusal, report_lines
-    from recollect.cli.opening import use_store
-    from recollect.cli.terminal import complain, emit, emit_json, ink
+def _compact_session(wish: CompactOptions, file: Path | None, *, bare: bool, as_json: bool) -> int:
+    from recollect.cli.compact_report import (
+        compact_document,
+        compact_session,
+        explain_failure,
+        report_lines,
+    )
+    from recollect.cli.console import make_styler, print_error, print_json, print_lines
+    from recollect.cli.store_access import use_store
 
     done = use_store(file, lambda store: compact_session(store, wish))
     if as_json:
-        emit_json(document(done))
+        print_json(compact_document(done))
     if not done.proposal.succeeded:
-        complain(refusal(done))
+        print_error(explain_failure(done))
         return 1
     if bare and not as_json:
         print_snapshot(done.proposal.compaction.snapshot)
     elif not as_json:
-        emit(report_lines(done, ink()))
+        print_lines(report_lines(done, make_styler()))
     return 0
 
 
 def _undo(prefix: str, named: str | None, file: Path | None, *, as_json: bool) -> int:
-    from recollect.cli.compacting import undo_compaction
-    from recollect.cli.opening import use_store
-    from recollect.cli.terminal import emit_json
+    from recollect.cli.compact_report import undo_compaction
+    from recollect.cli.console import print_json
+    from recollect.cli.store_access import use_store
 
     undone = use_store(file, lambda store: undo_compaction(store, prefix, named))
     if as_json:
         from recollect.entries import entry_to_json
 
-        emit_json(
+        print_json(
             {
                 "session": undone.session_id,
                 "undid": entry_to_json(undone.compaction),
@@ -162,9 +172,9 @@ def _undo(prefix: str, named: str | None, file: Path | None, *, as_json: bool) -
 # --- of a file -----------------------------------------------------------------------------------
 
 
-def _of_file(path: Path, characters: int, *, bare: bool, as_json: bool) -> int:
-    from recollect.cli.terminal import emit_json, mention, warn
-    from recollect.cli.text import many
+def _compact_file(path: Path, characters: int, *, bare: bool, as_json: bool) -> int:
+    from recollect.cli.console import print_json, print_note, print_warning
+    from recollect.cli.display_text import pluralize
     from recollect.errors import CannotImport
     from recollect.snapshot.ledger_builder import build_ledger
     from recollect.snapshot.snapshot_renderer import render_snapshot
@@ -176,26 +186,28 @@ def _of_file(path: Path, characters: int, *, bare: bool, as_json: bool) -> int:
     if not entries:
         raise CannotImport(path.name, "it holds no messages")
     text = render_snapshot(build_ledger(entries), characters - 1)  # the line's end counts too
-    for line, reason in foreign.problems[:SHOWN_PROBLEMS]:
-        warn(f"{path.name}{f', line {line}' if line else ''}: {reason}")
-    if len(foreign.problems) > SHOWN_PROBLEMS:
-        warn(f"{path.name}: {len(foreign.problems) - SHOWN_PROBLEMS:,} more like these")
+    for line, reason in foreign.problems[:PROBLEMS_PRINTED]:
+        print_warning(f"{path.name}{f', line {line}' if line else ''}: {reason}")
+    if len(foreign.problems) > PROBLEMS_PRINTED:
+        print_warning(f"{path.name}: {len(foreign.problems) - PROBLEMS_PRINTED:,} more like these")
     if as_json:
         record = {"file": str(path), "entries": len(entries), "characters": len(text)}
-        emit_json(record | {"snapshot": text})
+        print_json(record | {"snapshot": text})
         return 0
     print_snapshot(text)
     if not bare:
-        mention(f"{len(text):,} characters for {many(len(entries), 'entry')}; nothing was stored")
+        print_note(
+            f"{len(text):,} characters for {pluralize(len(entries), 'entry')}; nothing was stored"
+        )
     return 0
 
 
 def print_snapshot(text: str) -> None:
     """Exactly as it is into a file or a pipe, and nothing that a terminal would obey."""
-    from recollect.cli.text import harmless
+    from recollect.cli.display_text import sanitize
 
     if sys.stdout.isatty():
-        sys.stdout.write(harmless(text) + "\n")
+        sys.stdout.write(sanitize(text) + "\n")
         return
     sys.stdout.flush()
     sys.stdout.buffer.write(text.encode("utf-8", "replace") + b"\n")

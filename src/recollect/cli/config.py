@@ -46,36 +46,36 @@ def config(
     docs/settings.md says what each of them means. A project may have settings of its own, in
     .recollect/settings.toml; they count once the folder is trusted, and can only tighten.
     """
-    from recollect.cli.terminal import complain, emit, emit_json, mention
+    from recollect.cli.console import print_error, print_json, print_lines, print_note
     from recollect.errors import BadSettings
     from recollect.settings import SETTINGS_FILE, data_directory
     from recollect.workspace.effective_settings import resolve_settings
     from recollect.workspace.setting_sources import list_effective_settings
 
     if place:
-        emit_json({"path": str(data_directory() / SETTINGS_FILE)}) if as_json else emit(
+        print_json({"path": str(data_directory() / SETTINGS_FILE)}) if as_json else print_lines(
             [str(data_directory() / SETTINGS_FILE)]
         )
         return
     try:
         found = resolve_settings(Path.cwd())
     except BadSettings as error:
-        complain(str(error))
+        print_error(str(error))
         ctx.exit(BAD_SETTINGS)
-    wanted = _wanted(list_effective_settings(found), key)
+    wanted = _select(list_effective_settings(found), key)
     shown = [row for row in wanted if row.origins or not changed]
     one = len(wanted) == 1 and wanted[0].key == key
     if as_json:
-        emit_json(_document(wanted[0]) if one else _whole(found, shown))
+        print_json(_setting_document(wanted[0]) if one else _settings_document(found, shown))
     elif one:
-        emit([_bare(wanted[0].value)])
+        print_lines([_shell_value(wanted[0].value)])
     else:
-        emit([*_table(shown, found), *_files(found)])
+        print_lines([*_table(shown, found), *_files(found)])
     for line in found.told:
-        mention(line)
+        print_note(line)
 
 
-def _wanted(found: Sequence[EffectiveSetting], key: str | None) -> list[EffectiveSetting]:
+def _select(found: Sequence[EffectiveSetting], key: str | None) -> list[EffectiveSetting]:
     if not key:
         return list(found)
     key = key.removeprefix("[").removesuffix("]")
@@ -90,15 +90,18 @@ def _wanted(found: Sequence[EffectiveSetting], key: str | None) -> list[Effectiv
 
 
 def _table(found: Sequence[EffectiveSetting], all_: EffectiveSettings) -> list[str]:
-    from recollect.cli.terminal import ink, width
-    from recollect.cli.text import GAP, one_line, table
+    from recollect.cli.console import make_styler, terminal_width
+    from recollect.cli.display_text import GAP, align_table, one_line
 
     if not found:
         return []
     cells = [["SETTING", "VALUE", "FROM"]]
-    cells += [[one_line(row.key), one_line(_value(row.value)), _from(row, all_)] for row in found]
-    paint = ink()
-    head, *body = table(cells, width=width(), stretch=1)
+    cells += [
+        [one_line(row.key), one_line(_format_value(row.value)), _origin_label(row, all_)]
+        for row in found
+    ]
+    paint = make_styler()
+    head, *body = align_table(cells, width=terminal_width(), stretch=1)
     lines = [paint.dim(GAP.join(head).rstrip())]
     section = _section(found[0])
     for row, line in zip(found, body, strict=True):
@@ -114,7 +117,7 @@ def _section(row: EffectiveSetting) -> str:
     return row.key.partition(".")[0] if "." in row.key or row.key in ("models", "hooks") else ""
 
 
-def _from(row: EffectiveSetting, found: EffectiveSettings) -> str:
+def _origin_label(row: EffectiveSetting, found: EffectiveSettings) -> str:
     """Short, because paths are long; `_files` says which files are meant."""
     names = {str(found.user_file): "yours", str(found.project_file): "project"}
     places = [names[at.place] + (f", line {at.line}" if at.line else "") for at in row.origins]
@@ -122,7 +125,7 @@ def _from(row: EffectiveSetting, found: EffectiveSettings) -> str:
 
 
 def _files(found: EffectiveSettings) -> list[str]:
-    from recollect.cli.text import one_line
+    from recollect.cli.display_text import one_line
 
     if found.project is not None:
         note = ""
@@ -135,29 +138,31 @@ def _files(found: EffectiveSettings) -> list[str]:
     ]
 
 
-def _value(value: Any) -> str:
+def _format_value(value: Any) -> str:
     import json
 
     return "not set" if value is None else json.dumps(value, ensure_ascii=False)
 
 
-def _bare(value: Any) -> str:
+def _shell_value(value: Any) -> str:
     """For a shell: a text without quotes, nothing when it is not set."""
-    from recollect.cli.text import one_line
+    from recollect.cli.display_text import one_line
 
     if value is None:
         return ""
-    return one_line(value if isinstance(value, str) else _value(value))
+    return one_line(value if isinstance(value, str) else _format_value(value))
 
 
-def _document(row: EffectiveSetting) -> dict[str, Any]:
+def _setting_document(row: EffectiveSetting) -> dict[str, Any]:
     origins = [{"file": at.place, "line": at.line or None} for at in row.origins]
     return {"key": row.key, "value": row.value, "origins": origins}
 
 
-def _whole(found: EffectiveSettings, shown: Sequence[EffectiveSetting]) -> dict[str, Any]:
+def _settings_document(
+    found: EffectiveSettings, shown: Sequence[EffectiveSetting]
+) -> dict[str, Any]:
     return {
-        "settings": [_document(row) for row in shown],
+        "settings": [_setting_document(row) for row in shown],
         "file": str(found.user_file),
         "project_file": str(found.project_file),
         "trusted": found.trusted,

@@ -13,13 +13,13 @@ import click
 from recollect.cli.options import examples, json_option, store_option
 
 if TYPE_CHECKING:
-    from recollect.cli.accounting import Page
-    from recollect.cli.editing import Wishes
-    from recollect.cli.seeing import Sight
+    from recollect.cli.context_edits import RequestedEdits
+    from recollect.cli.context_report import ContextReport
+    from recollect.cli.context_text import ListingStyle
     from recollect.store.sqlite import SqliteStore
     from recollect.view.elision_rules import ElisionPlan
 
-LAST = 30
+DEFAULT_LAST = 30
 
 
 @click.command(
@@ -50,7 +50,7 @@ LAST = 30
 @click.option(
     "--last",
     type=click.IntRange(min=1),
-    default=LAST,
+    default=DEFAULT_LAST,
     show_default=True,
     metavar="N",
     help="List the newest N of everything.",
@@ -77,87 +77,93 @@ def context(
 
     Everything that was left out is listed with the rule, the tokens, its age and the way back.
     """
-    from recollect.cli.accounting import Page
-    from recollect.cli.terminal import ink, width
+    from recollect.cli.console import make_styler, terminal_width
+    from recollect.cli.context_text import ListingStyle
 
     if other is not None and diff is None:
         raise click.UsageError("A second ENTRY goes with --diff.")
-    page = Page(ink(), width(), None if everything else last)
+    page = ListingStyle(make_styler(), terminal_width(), None if everything else last)
     if drop or pin or restore:
         if at is not None or diff is not None:
             raise click.UsageError("--at and --diff only look; edits are made at the head.")
-        from recollect.cli.editing import Wishes
+        from recollect.cli.context_edits import RequestedEdits
 
-        _edit(prefix, Wishes(drop, pin, restore), named, file, as_json=as_json)
+        _edit(prefix, RequestedEdits(drop, pin, restore), named, file, as_json=as_json)
     elif diff is not None:
         if at is not None and other is not None:
             raise click.UsageError("--diff takes the second ENTRY or --at, not both.")
-        _compare(prefix, diff, other or at, named, page, file, as_json=as_json)
+        _show_diff(prefix, diff, other or at, named, page, file, as_json=as_json)
     else:
-        _account(prefix, at, named, page, file, as_json=as_json)
+        _show_context(prefix, at, named, page, file, as_json=as_json)
 
 
-def _account(
-    prefix: str, at: str | None, named: str | None, page: Page, file: Path | None, *, as_json: bool
+def _show_context(
+    prefix: str,
+    at: str | None,
+    named: str | None,
+    page: ListingStyle,
+    file: Path | None,
+    *,
+    as_json: bool,
 ) -> None:
-    from recollect.cli.accounting import account_lines
-    from recollect.cli.opening import use_store
-    from recollect.cli.seeing import look, with_past
-    from recollect.cli.terminal import emit, emit_json
+    from recollect.cli.console import print_json, print_lines
+    from recollect.cli.context_report import add_history, load_report
+    from recollect.cli.context_text import context_lines
+    from recollect.cli.store_access import use_store
 
-    async def work(store: SqliteStore) -> Sight:
-        sight = await look(store, await store.session(prefix), at, named)
-        return await with_past(store, sight)
+    async def work(store: SqliteStore) -> ContextReport:
+        sight = await load_report(store, await store.session(prefix), at, named)
+        return await add_history(store, sight)
 
     sight = use_store(file, work)
-    plan = _planned(sight) if at is None else None
+    plan = _plan_elisions(sight) if at is None else None
     if as_json:
-        from recollect.cli.documents import account_document
+        from recollect.cli.context_json import context_document
 
-        emit_json(account_document(sight, plan))
+        print_json(context_document(sight, plan))
     else:
-        emit(account_lines(sight, plan, page))
+        print_lines(context_lines(sight, plan, page))
 
 
-def _planned(sight: Sight) -> ElisionPlan:
+def _plan_elisions(sight: ContextReport) -> ElisionPlan:
     from recollect.store.ids import now
     from recollect.view.elision_rules import ElisionRules, plan_elisions
 
     return plan_elisions(sight.view, now(), ElisionRules(root=sight.session.project or ""))
 
 
-def _compare(
+def _show_diff(
     prefix: str,
     old: str,
     new: str | None,
     named: str | None,
-    page: Page,
+    page: ListingStyle,
     file: Path | None,
     *,
     as_json: bool,
 ) -> None:
-    from recollect.cli.comparing import compare, comparison_lines
-    from recollect.cli.opening import use_store
-    from recollect.cli.terminal import emit, emit_json
+    from recollect.cli.console import print_json, print_lines
+    from recollect.cli.context_diff import diff_context, diff_lines
+    from recollect.cli.store_access import use_store
 
-    compared = use_store(file, lambda store: compare(store, prefix, old, new, named))
+    compared = use_store(file, lambda store: diff_context(store, prefix, old, new, named))
     if as_json:
-        from recollect.cli.documents import comparison_document
+        from recollect.cli.context_json import diff_document
 
-        emit_json(comparison_document(compared))
+        print_json(diff_document(compared))
     else:
-        emit(comparison_lines(compared, page))
+        print_lines(diff_lines(compared, page))
 
 
 def _edit(
-    prefix: str, wishes: Wishes, named: str | None, file: Path | None, *, as_json: bool
+    prefix: str, wishes: RequestedEdits, named: str | None, file: Path | None, *, as_json: bool
 ) -> None:
-    from recollect.cli.editing import edit, edited_document, edited_lines
-    from recollect.cli.opening import use_store
-    from recollect.cli.terminal import emit, emit_json
+    from recollect.cli.console import print_json, print_lines
+    from recollect.cli.context_edits import edit_context, edit_document, edit_lines
+    from recollect.cli.store_access import use_store
 
-    edited = use_store(file, lambda store: edit(store, prefix, wishes, named))
+    edited = use_store(file, lambda store: edit_context(store, prefix, wishes, named))
     if as_json:
-        emit_json(edited_document(edited))
+        print_json(edit_document(edited))
     else:
-        emit(edited_lines(edited))
+        print_lines(edit_lines(edited))

@@ -19,7 +19,7 @@ import click
 from recollect.cli.options import examples
 
 if TYPE_CHECKING:
-    from recollect.cli.tour import Step
+    from recollect.cli.demo_tour import TourStep
 
 STORE = "recollect.db"
 QUESTION = "What is a write-ahead log? Answer in one sentence."
@@ -56,37 +56,37 @@ def demo(*, tour: bool, model: str, keep: Path | None) -> int:
     if keep is not None and (keep / STORE).exists():
         raise AlreadyExists("a store", str(keep / STORE))
     if keep is not None:
-        code = _shown(keep, model, tour=tour, keep=True)
+        code = _run_demo(keep, model, tour=demo_tour, keep=True)
         click.echo(f"Look around: recollect sessions --all --store {keep / STORE}")
         return code
     with tempfile.TemporaryDirectory(prefix="recollect-demo-") as folder:
-        code = _shown(Path(folder), model, tour=tour, keep=False)
+        code = _run_demo(Path(folder), model, tour=demo_tour, keep=False)
     if code:
         return code
-    if tour:
+    if demo_tour:
         click.echo("Next: recollect demo --keep DIR, recollect import FILE, recollect --help")
     else:
         click.echo('Next: recollect -p "…" in a folder of yours, recollect demo --tour')
     return code
 
 
-def _shown(folder: Path, model: str, *, tour: bool, keep: bool) -> int:
+def _run_demo(folder: Path, model: str, *, tour: bool, keep: bool) -> int:
     import asyncio
 
-    if tour:
+    if demo_tour:
         click.echo("A session is an append-only log of immutable entries. With real output:\n")
         asyncio.run(_tour(folder))
         return 0
-    return _exchanges(folder.resolve(), model, keep=keep)
+    return _converse(folder.resolve(), model, keep=keep)
 
 
 # --- the agent ---------------------------------------------------------------------------------
 
 
-def _exchanges(folder: Path, model: str, *, keep: bool) -> int:
+def _converse(folder: Path, model: str, *, keep: bool) -> int:
     """One exchange and what the model saw; on a terminal as many as the person wants."""
-    from recollect.cli.headless import run
-    from recollect.cli.playing import Wish
+    from recollect.cli.headless import run_headless
+    from recollect.cli.run import RunOptions
 
     project, store = folder / "project", folder / STORE
     project.mkdir(mode=0o700, parents=True)
@@ -99,10 +99,10 @@ def _exchanges(folder: Path, model: str, *, keep: bool) -> int:
         while said:
             click.echo(f"> {said}")
             sys.stdout.flush()
-            code = run(Wish(said, model, latest, lasts=keep), store)
+            code = run_headless(RunOptions(said, model, latest, lasts=keep), store)
             if code:
                 return code
-            _what_the_model_saw(store)
+            _show_context(store)
             said, latest = _next_prompt(), True
         return code
     finally:
@@ -118,19 +118,21 @@ def _next_prompt() -> str:
         return ""
 
 
-def _what_the_model_saw(store: Path) -> None:
-    from recollect.cli.accounting import Page, account_lines
-    from recollect.cli.opening import use_store
-    from recollect.cli.seeing import Sight, look, with_past
-    from recollect.cli.terminal import ink, width
+def _show_context(store: Path) -> None:
+    from recollect.cli.console import make_styler, terminal_width
+    from recollect.cli.context_report import ContextReport, add_history, load_report
+    from recollect.cli.context_text import ListingStyle, context_lines
+    from recollect.cli.store_access import use_store
     from recollect.store.sqlite import SqliteStore
 
-    async def work(opened: SqliteStore) -> Sight:
+    async def work(opened: SqliteStore) -> ContextReport:
         newest, *_ = await opened.sessions()
-        return await with_past(opened, await look(opened, newest))
+        return await add_history(opened, await load_report(opened, newest))
 
     click.echo("\nWhat the model saw, and what it cost of its window:\n")
-    for line in account_lines(use_store(store, work), None, Page(ink(), width(), None)):
+    for line in context_lines(
+        use_store(store, work), None, ListingStyle(make_styler(), terminal_width(), None)
+    ):
         click.echo(line)
     click.echo()
 
@@ -139,23 +141,23 @@ def _what_the_model_saw(store: Path) -> None:
 
 
 async def _tour(folder: Path) -> None:
-    from recollect.cli import tour
+    from recollect.cli import demo_tour
     from recollect.store.sqlite import open_store
 
     number = 0
     async with open_store(folder / STORE) as store:
         for part, steps in (
-            (tour.writing, tour.writing(store)),
-            (tour.finding, tour.finding(store)),
-            (tour.carrying, tour.carrying(store, folder)),
+            (demo_tour.tour_writing, demo_tour.tour_writing(store)),
+            (demo_tour.tour_search, demo_tour.tour_search(store)),
+            (demo_tour.tour_transfer, demo_tour.tour_transfer(store, folder)),
         ):
-            code = iter(_code(part))
+            code = iter(_step_sources(part))
             async for step in steps:
                 number += 1
-                _tell(number, step, next(code))
+                _print_step(number, step, next(code))
 
 
-def _code(part: Callable[..., AsyncIterator[Step]]) -> list[str]:
+def _step_sources(part: Callable[..., AsyncIterator[TourStep]]) -> list[str]:
     """The source of each step: the statements before its yield."""
     source = textwrap.dedent(inspect.getsource(part))
     lines = source.splitlines()
@@ -171,16 +173,16 @@ def _code(part: Callable[..., AsyncIterator[Step]]) -> list[str]:
     return found
 
 
-def _tell(number: int, step: Step, code: str) -> None:
-    from recollect.cli.terminal import ink, width
-    from recollect.cli.text import harmless
+def _print_step(number: int, step: TourStep, code: str) -> None:
+    from recollect.cli.console import make_styler, terminal_width
+    from recollect.cli.display_text import sanitize
 
-    paint = ink()
+    paint = make_styler()
     click.echo(paint.bold(f"{number}. {step.says}"))
     for line in code.splitlines():
         click.echo("   " + paint(line, fg="cyan"))
     for line in step.lines:
-        first, *rest = textwrap.wrap(harmless(line), (width() or 100) - 5) or [""]
+        first, *rest = textwrap.wrap(sanitize(line), (terminal_width() or 100) - 5) or [""]
         click.echo("   " + paint.dim("→ ") + first)
         for more in rest:
             click.echo("     " + more)

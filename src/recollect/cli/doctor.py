@@ -11,7 +11,7 @@ import click
 from recollect.cli.options import examples, json_option, store_option
 
 if TYPE_CHECKING:
-    from recollect.cli.terminal import Ink
+    from recollect.cli.console import Styler
     from recollect.store.recovery.integrity_checks import Finding
     from recollect.store.recovery.store_doctor import DoctorReport
 
@@ -29,7 +29,7 @@ SHOWN_ENTRIES = 8
 @store_option
 def doctor(*, repair: bool, as_json: bool, file: Path | None) -> int:
     """Check the store; exit code 1 when something is wrong."""
-    from recollect.cli.terminal import emit, emit_json, status
+    from recollect.cli.console import print_json, print_lines, show_status
     from recollect.errors import CannotOpen
     from recollect.settings import store_path
     from recollect.store.recovery import store_doctor as examination
@@ -38,26 +38,28 @@ def doctor(*, repair: bool, as_json: bool, file: Path | None) -> int:
     if file is not None and not file.exists():
         raise CannotOpen(str(file), "there is no such file")
     try:
-        report = (examination.repair_store if repair else examination.examine_store)(path, status)
+        report = (examination.repair_store if repair else examination.examine_store)(
+            path, show_status
+        )
     finally:
-        status("")
+        show_status("")
     wrong = [finding for finding in report.findings if not finding.repaired]
     if as_json:
         import msgspec
 
-        emit_json(msgspec.to_builtins(report) | {"healthy": not wrong})
+        print_json(msgspec.to_builtins(report) | {"healthy": not wrong})
     else:
-        emit(_lines(report, wrong))
+        print_lines(_lines(report, wrong))
     return 1 if wrong else 0
 
 
 def _lines(report: DoctorReport, wrong: list[Finding]) -> Iterator[str]:
-    from recollect.cli.terminal import ink
-    from recollect.cli.text import columns, many, one_line, pad
+    from recollect.cli.console import make_styler
+    from recollect.cli.display_text import display_width, one_line, pad, pluralize
 
-    paint = ink()
+    paint = make_styler()
     yield paint.bold(one_line(report.path))
-    names = max(map(columns, report.facts), default=0)
+    names = max(map(display_width, report.facts), default=0)
     for name, value in report.facts.items():
         label = pad(name.replace("_", " "), names)
         yield f"  {paint.dim(label)}  {_fact(name, value)}"
@@ -67,27 +69,27 @@ def _lines(report: DoctorReport, wrong: list[Finding]) -> Iterator[str]:
     if not report.findings:
         yield paint("healthy: nothing is wrong", fg="green")
     elif not wrong:
-        yield paint(f"{many(len(report.findings), 'problem')} repaired", fg="green")
+        yield paint(f"{pluralize(len(report.findings), 'problem')} repaired", fg="green")
     elif any(finding.repairable for finding in wrong):
-        yield f"{many(len(wrong), 'problem')}; `recollect doctor --repair` repairs what can be"
+        yield f"{pluralize(len(wrong), 'problem')}; `recollect doctor --repair` repairs what can be"
     else:
-        yield f"{many(len(wrong), 'problem')} that cannot be repaired"
+        yield f"{pluralize(len(wrong), 'problem')} that cannot be repaired"
 
 
 def _fact(name: str, value: object) -> str:
-    from recollect.cli.text import one_line, size
+    from recollect.cli.display_text import format_size, one_line
 
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
-        return size(value) if "bytes" in name else f"{value:,}"
+        return format_size(value) if "bytes" in name else f"{value:,}"
     if isinstance(value, list | tuple):
         return one_line(", ".join(map(str, value))) or "-"
     return one_line(str(value))
 
 
-def _finding(finding: Finding, paint: Ink) -> Iterator[str]:
-    from recollect.cli.text import one_line
+def _finding(finding: Finding, paint: Styler) -> Iterator[str]:
+    from recollect.cli.display_text import one_line
 
     mark = paint("✓", fg="green") if finding.repaired else paint("✗", fg="red", bold=True)
     yield f"{mark} {one_line(finding.what)}  {paint.dim(one_line(finding.place))}"

@@ -15,7 +15,7 @@ import click
 from recollect.cli.options import examples, store_option
 
 if TYPE_CHECKING:
-    from recollect.cli.seeing import Sight
+    from recollect.cli.context_report import ContextReport
     from recollect.codecs.encoder import EncodedRequest
     from recollect.codecs.wire_protocol import Declaration, RequestOptions
     from recollect.models.resolve import ResolvedModel
@@ -66,18 +66,18 @@ def encode(
     file: Path | None,
 ) -> None:
     """Print the exact request that would be sent for a session."""
-    from recollect.cli.opening import use_store
-    from recollect.cli.seeing import look
+    from recollect.cli.context_report import load_report
+    from recollect.cli.store_access import use_store
     from recollect.codecs.encoder import encode as encoded
     from recollect.codecs.wire_protocol import RequestOptions
     from recollect.models.resolve import build_wire, fill_options
 
-    async def work(store: SqliteStore) -> Sight:
-        return await look(store, await store.session(prefix), at, named)
+    async def work(store: SqliteStore) -> ContextReport:
+        return await load_report(store, await store.session(prefix), at, named)
 
-    tools = _tools(declared) if declared is not None else ()
+    tools = _read_tools(declared) if declared is not None else ()
     sight = use_store(file, work)
-    chosen = _chosen(named or sight.model, to, named=named is not None)
+    chosen = _resolve_model(named or sight.model, to, named=named is not None)
     prompt = fill_options(chosen, RequestOptions(model="", tools=tools, stream=not no_stream))
     thinking_off = prompt.generation.effort == "none"
     wire = build_wire(chosen, tools, text_tools=text_tools, thinking_off=thinking_off)
@@ -86,10 +86,10 @@ def encode(
     for chunk in made.chunks:
         sys.stdout.buffer.write(chunk)
     sys.stdout.buffer.flush()
-    _tell(made, prompt, trace=trace)
+    _report_fixes(made, prompt, trace=trace)
 
 
-def _chosen(model: str, to: WireName, *, named: bool) -> ResolvedModel:
+def _resolve_model(model: str, to: WireName, *, named: bool) -> ResolvedModel:
     """The model, as it is asked in this format. One that is not, and that nobody named, gives way
     to the format's usual one."""
     from recollect.errors import UnknownModel
@@ -116,7 +116,7 @@ def _chosen(model: str, to: WireName, *, named: bool) -> ResolvedModel:
     )
 
 
-def _tools(file: Path) -> tuple[Declaration, ...]:
+def _read_tools(file: Path) -> tuple[Declaration, ...]:
     from recollect.codecs.tool_declarations import read_tools
     from recollect.errors import BadInput
 
@@ -125,19 +125,19 @@ def _tools(file: Path) -> tuple[Declaration, ...]:
     return read_tools(file.read_bytes())
 
 
-def _tell(made: EncodedRequest, prompt: RequestOptions, *, trace: bool) -> None:
-    from recollect.cli.terminal import mention
-    from recollect.cli.text import size
+def _report_fixes(made: EncodedRequest, prompt: RequestOptions, *, trace: bool) -> None:
+    from recollect.cli.console import print_note
+    from recollect.cli.display_text import format_size
 
     fixes = made.fixes
-    asked = f"{size(made.size)} for {prompt.model}"
+    asked = f"{format_size(made.size)} for {prompt.model}"
     if not fixes:
-        mention(f"{asked}; everything is sent as it was said")
+        print_note(f"{asked}; everything is sent as it was said")
         return
     kinds = sorted({fix.kind for fix in fixes})
     told = ", ".join(f"{sum(f.kind == kind for f in fixes)} {kind}" for kind in kinds)
-    mention(
+    print_note(
         f"{asked}; not sent as it was said: {told}" + ("" if trace else " (--trace tells each)")
     )
     for fix in fixes if trace else ():
-        mention(f"  {fix.kind:<11}  {fix.text}")
+        print_note(f"  {fix.kind:<11}  {fix.text}")

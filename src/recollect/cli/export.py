@@ -19,7 +19,7 @@ from recollect.cli.options import examples, store_option
 if TYPE_CHECKING:
     from recollect.store.sqlite import SqliteStore
 
-Written = Literal["wrote", "unchanged"]
+ExportStatus = Literal["wrote", "unchanged"]
 
 
 @click.command(
@@ -52,9 +52,9 @@ def export(
     With --redact credentials that are known by their shape or their name are left out; importing
     such a file gives the session without them. Read it before you give it away.
     """
-    from recollect.cli.opening import use_store
-    from recollect.cli.terminal import mention
-    from recollect.cli.text import size
+    from recollect.cli.console import print_note
+    from recollect.cli.display_text import format_size
+    from recollect.cli.store_access import use_store
 
     target = Path(output or ".").expanduser()
     into = target.is_dir() or (output or "").endswith(os.sep)
@@ -63,7 +63,7 @@ def export(
         from recollect.transcripts.session_import import export_session
 
         session = await store.session(prefix)
-        taken = (lambda name, mine: _is_another(target / name, mine)) if into else None
+        taken = (lambda name, mine: _holds_another_session(target / name, mine)) if into else None
         return await export_session(store, session.id, to, taken)
 
     name, data = use_store(file, work)
@@ -75,15 +75,15 @@ def export(
         sys.stdout.buffer.write(data)
         return
     target = target / name if into else target
-    done = write_file(target, data, force=force)
+    done = write_export(target, data, force=force)
     if done == "unchanged":
-        mention(f"{target} has this content already")
+        print_note(f"{target} has this content already")
     else:
         click.echo(target)
-        mention(f"{size(len(data))} written")
+        print_note(f"{format_size(len(data))} written")
 
 
-def _is_another(path: Path, session: str) -> bool:
+def _holds_another_session(path: Path, session: str) -> bool:
     """Whether a file is there that tells another session: its short name happens to be the same."""
     import json
 
@@ -95,7 +95,7 @@ def _is_another(path: Path, session: str) -> bool:
         return True
 
 
-def write_file(path: Path, data: bytes, *, force: bool) -> Written:
+def write_export(path: Path, data: bytes, *, force: bool) -> ExportStatus:
     from recollect.errors import AlreadyExists
     from recollect.store.open_file import sync_directory
 
@@ -111,7 +111,7 @@ def write_file(path: Path, data: bytes, *, force: bool) -> Written:
         if force:
             beside.replace(path)
         else:
-            _appear(beside, path)
+            _publish(beside, path)
     except FileExistsError as error:
         raise AlreadyExists("another file (--force replaces it)", str(path)) from error
     finally:
@@ -121,7 +121,7 @@ def write_file(path: Path, data: bytes, *, force: bool) -> Written:
     return "wrote"
 
 
-def _appear(beside: Path, path: Path) -> None:
+def _publish(beside: Path, path: Path) -> None:
     """Give a file its name, unless the name is taken: a link fails where a rename would replace."""
     try:
         path.hardlink_to(beside)

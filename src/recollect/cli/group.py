@@ -9,7 +9,7 @@ from typing import Literal
 import click
 
 from recollect import __version__
-from recollect.cli.options import examples, question, store_option
+from recollect.cli.options import examples, read_prompt, store_option
 
 COMMANDS = {
     "ask": "recollect.cli.ask:ask",
@@ -20,22 +20,22 @@ COMMANDS = {
     "encode": "recollect.cli.encode:encode",
     "models": "recollect.cli.models:models",
     "config": "recollect.cli.config:config",
-    "trust": "recollect.cli.trusting:trust",
+    "trust": "recollect.cli.trust:trust",
     "search": "recollect.cli.search:search",
-    "rename": "recollect.cli.actions:rename",
-    "fork": "recollect.cli.actions:fork",
-    "rewind": "recollect.cli.rewinding:rewind",
-    "trash": "recollect.cli.actions:trash",
-    "restore": "recollect.cli.actions:restore",
-    "import": "recollect.cli.importing:import_",
+    "rename": "recollect.cli.session_commands:rename",
+    "fork": "recollect.cli.session_commands:fork",
+    "rewind": "recollect.cli.rewind:rewind",
+    "trash": "recollect.cli.session_commands:trash",
+    "restore": "recollect.cli.session_commands:restore",
+    "import": "recollect.cli.import_command:import_",
     "export": "recollect.cli.export:export",
     "doctor": "recollect.cli.doctor:doctor",
-    "schema": "recollect.cli.schema:schema",
+    "schema": "recollect.cli.schema_command:schema",
     "demo": "recollect.cli.demo:demo",
 }
 
 
-class LateGroup(click.Group):
+class LazyGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
 
@@ -59,7 +59,7 @@ class LateGroup(click.Group):
 
 
 @click.command(
-    cls=LateGroup,
+    cls=LazyGroup,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=examples(
@@ -116,17 +116,17 @@ def recollect(
     if prompt is None and not latest and session is None:
         click.echo(ctx.get_help())
         return
-    from recollect.cli.headless import run
-    from recollect.cli.playing import Wish
+    from recollect.cli.headless import run_headless
+    from recollect.cli.run import RunOptions
 
     if latest and session is not None:
         raise click.UsageError("-c and -r do not go together.")
     if fork and not latest and session is None:
         raise click.UsageError("--fork goes with -c or -r.")
-    wish = Wish(_prompt(prompt), model, latest, session, fork, max_turns, format_)
-    ctx.exit(run(wish, file))
+    wish = RunOptions(_full_prompt(prompt), model, latest, session, fork, max_turns, format_)
+    ctx.exit(run_headless(wish, file))
 
 
-def _prompt(said: str | None) -> str:
+def _full_prompt(said: str | None) -> str:
     """What was said, and what is piped in behind it."""
-    return question((said,) if said else ())
+    return read_prompt((said,) if said else ())

@@ -17,10 +17,16 @@ from recollect.agent.events import AgentEvent, LoopFound, RunFinished, WindowLea
 from recollect.agent.exchange import ReplyFinished, add_usage
 from recollect.agent.fit_context import ContextReduced
 from recollect.agent.tool_calls import ToolFinished, ToolStarted, ToolStopped
-from recollect.cli.opening import short_session, use_store
-from recollect.cli.playing import Played, Watcher, Wish, play
-from recollect.cli.terminal import complain, fetching, mention, status, warn
-from recollect.cli.text import cut, harmless, many, one_line
+from recollect.cli.console import (
+    download_progress,
+    print_error,
+    print_note,
+    print_warning,
+    show_status,
+)
+from recollect.cli.display_text import one_line, pluralize, sanitize, truncate
+from recollect.cli.run import RunObserver, RunOptions, RunResult, run_prompt
+from recollect.cli.store_access import shorten_session_id, use_store
 from recollect.codecs.wire_protocol import Delta
 from recollect.entries import Text, ToolResult
 from recollect.errors import (
@@ -40,7 +46,7 @@ from recollect.store.contract import SessionInfo
 from recollect.store.sqlite import SqliteStore
 from recollect.workspace.effective_settings import EffectiveSettings, resolve_settings
 
-FAILED, NO_KEY, BAD_INPUT, BAD_SETTINGS, TURNS, BROKEN_TOOL, INTERRUPTED = (
+FAILED, NO_KEY, BAD_INPUT, BAD_SETTINGS, TURN_LIMIT, BROKEN_TOOL, INTERRUPTED = (
     1,
     41,
     42,
@@ -49,19 +55,19 @@ FAILED, NO_KEY, BAD_INPUT, BAD_SETTINGS, TURNS, BROKEN_TOOL, INTERRUPTED = (
     54,
     130,
 )
-WAITING = "waiting for a reply"
-SHORT = 12  # digits of an id: enough, also while nothing can be looked up
+WAITING_STATUS = "waiting for a reply"
+ID_DIGITS = 12  # digits of an id: enough, also while nothing can be looked up
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class HeadlessResult(msgspec.Struct, frozen=True):
     code: int
     document: dict[str, Any]
 
 
-class _Seen:
+class Reporter:
     """What the person is shown while it works, and how the session is called."""
 
-    def __init__(self, wish: Wish, file: Path | None) -> None:
+    def __init__(self, wish: RunOptions, file: Path | None) -> None:
         self.session: SessionInfo | None = None
         self._format, self._lasts, self._file = wish.format, wish.lasts, file
         self._came = 0  # characters of the reply that is coming
@@ -69,23 +75,23 @@ class _Seen:
     def begun(self, session: SessionInfo) -> None:
         self.session = session
         if self._format == "stream-json":
-            _print({"type": "init", "session_id": session.id})
+            _print_json_line({"type": "init", "session_id": session.id})
         elif self._format == "text":
-            status(WAITING)
+            show_status(WAITING_STATUS)
 
     def event(self, event: AgentEvent) -> None:
         if self._format == "stream-json":
-            _print_event(event)
+            _print_event_line(event)
         elif self._format == "text":
             if isinstance(event, Delta):
                 self._came += len(event.text)
-                status(f"a reply is coming: {self._came:,} characters")
+                show_status(f"a reply is coming: {self._came:,} characters")
             else:
                 self._came = 0
-                status("")
-                _mention(event)
+                show_status("")
+                _print_event_note(event)
                 if not isinstance(event, ReplyFinished | RunFinished):
-                    status(WAITING)
+                    show_status(WAITING_STATUS)
 
     def goes_on(self, session: str = "") -> str:
         """The command that goes on in this session."""
@@ -94,72 +100,72 @@ class _Seen:
         from shlex import quote
 
         where = f" --store {quote(str(self._file))}" if self._file is not None else ""
-        return f'`recollect -r {session or self.session.id[:SHORT]}{where} -p "…"` goes on'
+        return f'`recollect -r {session or self.session.id[:ID_DIGITS]}{where} -p "…"` goes on'
 
 
-def run(wish: Wish, file: Path | None) -> int:
+def run_headless(wish: RunOptions, file: Path | None) -> int:
     """The exit code."""
     from signal import SIGTERM, signal
 
-    seen = _Seen(wish, file)
-    before = signal(SIGTERM, _as_interrupt)
+    seen = Reporter(wish, file)
+    before = signal(SIGTERM, _raise_interrupt)
     try:
         found = resolve_settings(Path.cwd())
         for told in found.told:
-            warn(told)
-        model = open_model(wish.model, found.settings, progress=fetching())
+            print_warning(told)
+        model = open_model(wish.model, found.settings, progress=download_progress())
         if model.chosen.wire_name == EMBEDDED_MODEL and wish.format == "text" and not wish.latest:
-            from recollect.cli.asking import SMALL
+            from recollect.cli.ask_runner import EMBEDDED_NOTICE
 
-            mention(SMALL)
+            print_note(EMBEDDED_NOTICE)
         make = wish.session is None and not wish.latest
-        watcher = Watcher(seen.begun, seen.event, warn)
-        work = partial(_played, model=model, wish=wish, found=found, watcher=watcher)
+        watcher = RunObserver(seen.begun, seen.event, print_warning)
+        work = partial(_run, model=model, wish=wish, found=found, watcher=watcher)
         try:
             outcome = use_store(file, work, make=make)
         finally:
-            status("")
+            show_status("")
     except KeyboardInterrupt:
         if wish.format != "text":
-            _print(_result_without_end("interrupted", "stopped", seen))
-        mention(" · ".join(filter(None, ("stopped", seen.goes_on()))))
+            _print_json_line(_failure_document("interrupted", "stopped", seen))
+        print_note(" · ".join(filter(None, ("stopped", seen.goes_on()))))
         return INTERRUPTED
     except RecollectError as error:
-        return _failed(error, wish, seen)
+        return _report_failure(error, wish, seen)
     finally:
         signal(SIGTERM, before)
     if wish.format == "text":
-        sys.stdout.write(harmless(outcome.document["result"]).rstrip("\n") + "\n")
+        sys.stdout.write(sanitize(outcome.document["result"]).rstrip("\n") + "\n")
         goes_on = seen.goes_on(outcome.document["session"])
-        mention(" · ".join(filter(None, (*_account(outcome.document), goes_on))))
+        print_note(" · ".join(filter(None, (*_usage_parts(outcome.document), goes_on))))
     else:
-        _print(outcome.document)
+        _print_json_line(outcome.document)
     return outcome.code
 
 
-def _failed(error: RecollectError, wish: Wish, seen: _Seen) -> int:
+def _report_failure(error: RecollectError, wish: RunOptions, seen: Reporter) -> int:
     if wish.format == "text":
-        complain(str(error))
+        print_error(str(error))
         if seen.goes_on():
-            mention(f"everything so far is kept · {seen.goes_on()}")
+            print_note(f"everything so far is kept · {seen.goes_on()}")
     else:
-        _print(_result_without_end("error", _bare(str(error)), seen))
-    return exit_code(error)
+        _print_json_line(_failure_document("error", _redacted(str(error)), seen))
+    return exit_code_for(error)
 
 
-def _as_interrupt(*_: object) -> None:
+def _raise_interrupt(*_: object) -> None:
     """Whoever ends this program wants what Ctrl-C does: commands that run are ended with it."""
     from signal import SIGINT, raise_signal
 
     raise_signal(SIGINT)
 
 
-def _result_without_end(subtype: str, result: str, seen: _Seen) -> dict[str, Any]:
+def _failure_document(subtype: str, result: str, seen: Reporter) -> dict[str, Any]:
     told = {"type": "result", "subtype": subtype, "is_error": True, "result": result}
     return told if seen.session is None else {**told, "session_id": seen.session.id}
 
 
-def exit_code(error: RecollectError) -> int:
+def exit_code_for(error: RecollectError) -> int:
     """The codes that other agents have for the same."""
     if isinstance(error, NoApiKey | ApiKeyRefused):
         return NO_KEY
@@ -170,20 +176,27 @@ def exit_code(error: RecollectError) -> int:
     return BROKEN_TOOL if isinstance(error, ToolStopped) else FAILED
 
 
-async def _played(
-    store: SqliteStore, *, model: HttpModel, wish: Wish, found: EffectiveSettings, watcher: Watcher
-) -> Outcome:
-    played = await play(store, model, wish, found, watcher)
+async def _run(
+    store: SqliteStore,
+    *,
+    model: HttpModel,
+    wish: RunOptions,
+    found: EffectiveSettings,
+    watcher: RunObserver,
+) -> HeadlessResult:
+    played = await run_prompt(store, model, wish, found, watcher)
     finished = played.finished
-    document = _document(finished, played)
-    document["session"] = await short_session(store, finished.talk.session)
-    return Outcome({"answered": 0, "turns": TURNS, "loop": FAILED}[finished.why], document)
+    document = _result_document(finished, played)
+    document["session"] = await shorten_session_id(store, finished.talk.session)
+    return HeadlessResult(
+        {"answered": 0, "turns": TURN_LIMIT, "loop": FAILED}[finished.why], document
+    )
 
 
 # --- what is shown -----------------------------------------------------------------------------
 
 
-def _bare(text: str) -> str:
+def _redacted(text: str) -> str:
     """The beginning of a text without credentials: taken out before it is cut, because half of
     one is not known by its shape any more."""
     from recollect.redaction import redact
@@ -191,56 +204,60 @@ def _bare(text: str) -> str:
     return redact(text[:4_000])
 
 
-def _mention(event: AgentEvent) -> None:
+def _print_event_note(event: AgentEvent) -> None:
     """On stderr, what a person wants to see while it works."""
     if isinstance(event, ToolStarted):
-        mention(f"→ {event.call.name} {cut(one_line(_bare(event.call.arguments)), 120)}")
+        print_note(
+            f"→ {event.call.name} {truncate(one_line(_redacted(event.call.arguments)), 120)}"
+        )
     elif isinstance(event, ToolFinished) and event.result.is_error:
-        mention(f"  {cut(one_line(_bare(_words(event.result))), 160)}")
+        print_note(f"  {truncate(one_line(_redacted(_result_text(event.result))), 160)}")
     elif isinstance(event, Retrying):
-        mention(f"asking again in {event.delay:.1f} s: {event.reason}")
+        print_note(f"asking again in {event.delay:.1f} s: {event.reason}")
     elif isinstance(event, ContextReduced):
-        mention(f"made room: {event.before:,} → {event.after:,} tokens")
+        print_note(f"made room: {event.before:,} → {event.after:,} tokens")
     elif isinstance(event, WindowLearned):
-        mention(f"{event.model} takes {event.window:,} tokens, less than thought")
+        print_note(f"{event.model} takes {event.window:,} tokens, less than thought")
     elif isinstance(event, LoopFound):
-        mention(f"it repeats itself: {cut(one_line(_bare(event.loop.what)), 120)}")
+        print_note(f"it repeats itself: {truncate(one_line(_redacted(event.loop.what)), 120)}")
 
 
-def _print_event(event: AgentEvent) -> None:
+def _print_event_line(event: AgentEvent) -> None:
     if isinstance(event, Delta):
-        _print({"type": "delta", "kind": event.kind, "text": event.text, "name": event.name})
+        _print_json_line(
+            {"type": "delta", "kind": event.kind, "text": event.text, "name": event.name}
+        )
     elif isinstance(event, ReplyFinished):
-        _print({"type": "message", "message": msgspec.to_builtins(event.message)})
+        _print_json_line({"type": "message", "message": msgspec.to_builtins(event.message)})
     elif isinstance(event, ToolStarted):
-        _print({"type": "call", "call": msgspec.to_builtins(event.call)})
+        _print_json_line({"type": "call", "call": msgspec.to_builtins(event.call)})
     elif isinstance(event, ToolFinished):
-        _print({"type": "tool_result", "result": msgspec.to_builtins(event.result)})
+        _print_json_line({"type": "tool_result", "result": msgspec.to_builtins(event.result)})
     elif isinstance(event, Retrying):
-        _print({"type": "retrying", **msgspec.structs.asdict(event)})
+        _print_json_line({"type": "retrying", **msgspec.structs.asdict(event)})
     elif isinstance(event, ContextReduced):
-        _print({"type": "made_room", "before": event.before, "after": event.after})
+        _print_json_line({"type": "made_room", "before": event.before, "after": event.after})
     elif isinstance(event, WindowLearned):
-        _print({"type": "learnt", **msgspec.structs.asdict(event)})
+        _print_json_line({"type": "learnt", **msgspec.structs.asdict(event)})
     elif isinstance(event, LoopFound):
-        _print({"type": "loop", "what": event.loop.what, "stopped": event.stopped})
+        _print_json_line({"type": "loop", "what": event.loop.what, "stopped": event.stopped})
 
 
-def _print(value: dict[str, Any]) -> None:
+def _print_json_line(value: dict[str, Any]) -> None:
     import json
 
     sys.stdout.write(json.dumps(value) + "\n")
     sys.stdout.flush()
 
 
-def _words(result: ToolResult) -> str:
+def _result_text(result: ToolResult) -> str:
     return " ".join(part.text for part in result.content if isinstance(part, Text))
 
 
 _SUBTYPES = {"answered": "success", "turns": "error_max_turns", "loop": "error_loop"}
 
 
-def _document(finished: RunFinished, played: Played) -> dict[str, Any]:
+def _result_document(finished: RunFinished, played: RunResult) -> dict[str, Any]:
     usage, model = add_usage(finished.usage, played.spent), played.model
     return {
         "type": "result",
@@ -256,9 +273,9 @@ def _document(finished: RunFinished, played: Played) -> dict[str, Any]:
     }
 
 
-def _account(document: dict[str, Any]) -> list[str]:
+def _usage_parts(document: dict[str, Any]) -> list[str]:
     usage, cost = document["usage"], document["total_cost_usd"]
-    told = [document["model"], many(document["num_turns"], "turn")]
+    told = [document["model"], pluralize(document["num_turns"], "turn")]
     told.append(f"{usage.get('input', 0):,} tokens in, {usage.get('output', 0):,} out")
     if cost is not None:
         told.append(f"${cost:.6f}".rstrip("0").rstrip("."))

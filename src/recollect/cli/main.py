@@ -15,7 +15,7 @@ FAILED, INTERRUPTED = 1, 130  # 2 is click's own
 
 def run() -> None:
     try:
-        code = _outcome()
+        code = _run_command()
         sys.stdout.flush()
     except KeyboardInterrupt:
         code = INTERRUPTED
@@ -26,11 +26,11 @@ def run() -> None:
     sys.exit(code)
 
 
-def _outcome() -> int:
+def _run_command() -> int:
     import click
 
+    from recollect.cli.console import print_error
     from recollect.cli.group import recollect
-    from recollect.cli.terminal import complain
     from recollect.errors import RecollectError
 
     for stream in (sys.stdout, sys.stderr):
@@ -44,12 +44,12 @@ def _outcome() -> int:
         error.show()
         return error.exit_code
     except RecollectError as error:
-        complain(str(error))
+        print_error(str(error))
         return FAILED
     except BrokenPipeError:
         raise
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        complain(f"{where}{error.strerror or error}")
+        print_error(f"{where}{error.strerror or error}")
         return FAILED
     return code if isinstance(code, int) else 0

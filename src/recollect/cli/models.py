@@ -30,7 +30,7 @@ def models(*, name: str | None, as_json: bool) -> None:
 
     Any OpenAI-compatible server is added in the settings in five lines; docs/settings.md shows how.
     """
-    from recollect.cli.terminal import emit, emit_json
+    from recollect.cli.console import print_json, print_lines
     from recollect.models.resolve import default_model_name, known_models, look_up_model
     from recollect.settings import load_settings
 
@@ -38,17 +38,19 @@ def models(*, name: str | None, as_json: bool) -> None:
     default = look_up_model(default_model_name(settings), settings)
     found = [look_up_model(name, settings)] if name else list(known_models(settings))
     if as_json:
-        documents = [_document(chosen, default) for chosen in found]
-        emit_json(documents[0] if name else documents)
+        documents = [_model_document(chosen, default) for chosen in found]
+        print_json(documents[0] if name else documents)
     elif name:
-        emit(_one(found[0], default))
+        print_lines(_model_lines(found[0], default))
     else:
-        emit(_listed(found, default, settings))
+        print_lines(_table_lines(found, default, settings))
 
 
-def _listed(found: list[ResolvedModel], default: ResolvedModel, settings: Settings) -> list[str]:
-    from recollect.cli.terminal import ink, width
-    from recollect.cli.text import GAP, one_line, table
+def _table_lines(
+    found: list[ResolvedModel], default: ResolvedModel, settings: Settings
+) -> list[str]:
+    from recollect.cli.console import make_styler, terminal_width
+    from recollect.cli.display_text import GAP, align_table, one_line
     from recollect.settings import SETTINGS_FILE, data_directory
 
     rows = [["", "MODEL", "FORMAT", "WINDOW", "TOOLS", "THINKS", "$ IN", "$ OUT", "KEY"]]
@@ -61,14 +63,14 @@ def _listed(found: list[ResolvedModel], default: ResolvedModel, settings: Settin
                 chosen.endpoint.wire,
                 f"{profile.window:,}",
                 profile.tools,
-                _thinks(chosen),
+                _thinking_label(chosen),
                 f"{price.input:g}" if price else "",
                 f"{price.output:g}" if price else "",
-                one_line(_key(chosen)),
+                one_line(_key_label(chosen)),
             ]
         )
-    paint = ink()
-    head, *body = table(rows, width=width(), stretch=8, numbers=(3, 6, 7))
+    paint = make_styler()
+    head, *body = align_table(rows, width=terminal_width(), stretch=8, numbers=(3, 6, 7))
     lines = [paint.dim(GAP.join(head).rstrip())]
     for chosen, row in zip(found, body, strict=True):
         line = GAP.join(row).rstrip()
@@ -84,17 +86,17 @@ def _listed(found: list[ResolvedModel], default: ResolvedModel, settings: Settin
     ]
 
 
-def _one(chosen: ResolvedModel, default: ResolvedModel) -> list[str]:
-    from recollect.cli.text import one_line
+def _model_lines(chosen: ResolvedModel, default: ResolvedModel) -> list[str]:
+    from recollect.cli.display_text import one_line
 
-    document = _document(chosen, default)
+    document = _model_document(chosen, default)
     width = max(map(len, document))
-    return [f"{key:<{width}}  {one_line(_value(value))}" for key, value in document.items()]
+    return [f"{key:<{width}}  {one_line(_format_value(value))}" for key, value in document.items()]
 
 
-def _value(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{key} {_value(item)}" for key, item in value.items())
+        return ", ".join(f"{key} {_format_value(item)}" for key, item in value.items())
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
@@ -104,7 +106,7 @@ def _value(value: object) -> str:
     )
 
 
-def _document(chosen: ResolvedModel, default: ResolvedModel) -> dict[str, object]:
+def _model_document(chosen: ResolvedModel, default: ResolvedModel) -> dict[str, object]:
     import msgspec
 
     profile, endpoint = chosen.profile, chosen.endpoint
@@ -118,17 +120,17 @@ def _document(chosen: ResolvedModel, default: ResolvedModel) -> dict[str, object
         "window": profile.window,
         "output": profile.output,
         "tools": profile.tools,
-        "thinks": _thinks(chosen),
+        "thinks": _thinking_label(chosen),
         "media": list(profile.media),
         "price": None if profile.price is None else msgspec.to_builtins(profile.price),
         "generation": {key: value for key, value in wishes.items() if value not in (None, "", [])},
-        "key": _key(chosen),
+        "key": _key_label(chosen),
         "ready": _is_ready(chosen),
         "default": chosen.name == default.name,
     }
 
 
-def _thinks(chosen: ResolvedModel) -> str:
+def _thinking_label(chosen: ResolvedModel) -> str:
     return {"": "no", "field": "yes", "text": "in text"}[chosen.profile.thinks]
 
 
@@ -136,7 +138,7 @@ def _is_ready(chosen: ResolvedModel) -> bool:
     return not chosen.endpoint.keys or chosen.key is not None
 
 
-def _key(chosen: ResolvedModel) -> str:
+def _key_label(chosen: ResolvedModel) -> str:
     if not chosen.endpoint.keys:
         return "none wanted"
     if chosen.key is not None:

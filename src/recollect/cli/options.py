@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 F = TypeVar("F", bound=Callable[..., Any])
-MAX_INPUT = 20_000_000  # characters of a question
+MAX_PROMPT = 20_000_000  # characters of a question
 
 
 def store_option(command: F) -> F:
@@ -37,34 +37,34 @@ def examples(*lines: tuple[str, str]) -> str:
     return "\b\nExamples:\n" + "\n".join(shown)
 
 
-class When(click.ParamType[int]):
-    """A point in time, as `recollect.cli.when.parse` reads it; milliseconds since 1970."""
+class DateParam(click.ParamType[int]):
+    """A point in time, as `recollect.cli.dates.parse` reads it; milliseconds since 1970."""
 
     name = "date"
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> int:
-        from recollect.cli.when import parse
+        from recollect.cli.dates import parse_date
 
         if isinstance(value, int):
             return value
         try:
-            return parse(str(value))
+            return parse_date(str(value))
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
 
-def question(words: tuple[str, ...]) -> str:
+def read_prompt(words: tuple[str, ...]) -> str:
     """The arguments, and what is piped in behind them; `-` alone is what is piped in."""
     said = " ".join(words).strip()
     piped = ""
     if said == "-" or not (sys.stdin is None or sys.stdin.isatty()):
-        piped = sys.stdin.read(MAX_INPUT + 1)
+        piped = sys.stdin.read(MAX_PROMPT + 1)
     said = "" if said == "-" else said
     whole = "\n\n".join(filter(None, (said, piped.strip("\n"))))
-    if len(whole) > MAX_INPUT:
-        raise click.UsageError(f"A question of more than {MAX_INPUT:,} characters is refused.")
+    if len(whole) > MAX_PROMPT:
+        raise click.UsageError(f"A question of more than {MAX_PROMPT:,} characters is refused.")
     if not whole.strip():
         raise click.UsageError("What is wanted? A question or a prompt is missing.")
     return whole

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from recollect.cli.options import When, examples, json_option, store_option
+from recollect.cli.options import DateParam, examples, json_option, store_option
 
 if TYPE_CHECKING:
-    from recollect.cli.terminal import Ink
+    from recollect.cli.console import Styler
     from recollect.store.contract import Project, SearchHit, SearchQuery
     from recollect.store.sqlite import SqliteStore
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     "--role", type=click.Choice(["user", "model", "system"]), help="Said by this role only."
 )
 @click.option("--tool", metavar="NAME", help="In calls and results of this tool only.")
-@click.option("--after", type=When(), help="Written then or later: 2026-11-01, yesterday, 3d.")
-@click.option("--before", type=When(), help="Written before then.")
+@click.option("--after", type=DateParam(), help="Written then or later: 2026-11-01, yesterday, 3d.")
+@click.option("--before", type=DateParam(), help="Written before then.")
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N")
 @json_option
 @store_option
@@ -58,8 +58,8 @@ def search(
     All words must be there. "Quoted ones" stay together, word* is a beginning, -word (after --)
     must not be there.
     """
-    from recollect.cli.opening import this_project, use_store
-    from recollect.cli.terminal import emit, emit_json, mention
+    from recollect.cli.console import print_json, print_lines, print_note
+    from recollect.cli.store_access import current_project, use_store
     from recollect.store.contract import SearchQuery
 
     query = SearchQuery(
@@ -71,33 +71,33 @@ def search(
         before=before,
         limit=limit + 1,  # one more tells whether there are more
     )
-    project = None if everywhere or session else this_project()
+    project = None if everywhere or session else current_project()
     found, short = use_store(file, lambda store: _find(store, query, project))
     hits = found[:limit]
     if as_json:
-        emit_json([_record(hit) for hit in hits])
+        print_json([_hit_document(hit) for hit in hits])
     elif not hits:
         where = "" if everywhere or session else " in this project; --all searches every one"
-        mention(f"nothing found for {query.words!r}{where}")
+        print_note(f"nothing found for {query.words!r}{where}")
     else:
-        emit(_lines(hits, short))
+        print_lines(_lines(hits, short))
         if len(found) > limit:
-            mention(f"there are more; --limit {limit * 5} shows more of them")
+            print_note(f"there are more; --limit {limit * 5} shows more of them")
 
 
 async def _find(
     store: SqliteStore, query: SearchQuery, project: Project | None
 ) -> tuple[tuple[SearchHit, ...], dict[str, str]]:
-    from recollect.cli.opening import short_entry, short_session
+    from recollect.cli.store_access import shorten_entry_id, shorten_session_id
 
     hits = await store.search(query, project=project)
-    entries = {hit.entry.id: await short_entry(store, hit.entry.id) for hit in hits}
+    entries = {hit.entry.id: await shorten_entry_id(store, hit.entry.id) for hit in hits}
     owners = {hit.session.id for hit in hits}
-    sessions = {owner: await short_session(store, owner) for owner in owners}
+    sessions = {owner: await shorten_session_id(store, owner) for owner in owners}
     return hits, entries | sessions
 
 
-def _record(hit: SearchHit) -> dict[str, object]:
+def _hit_document(hit: SearchHit) -> dict[str, object]:
     import msgspec
 
     from recollect.entries import entry_to_json
@@ -111,32 +111,32 @@ def _record(hit: SearchHit) -> dict[str, object]:
 
 
 def _lines(hits: tuple[SearchHit, ...], short: dict[str, str]) -> Iterator[str]:
-    from recollect.cli.terminal import ink, width
-    from recollect.cli.text import cut, one_line
-    from recollect.cli.transcript import role_of
-    from recollect.cli.when import ago
+    from recollect.cli.console import make_styler, terminal_width
+    from recollect.cli.dates import format_age
+    from recollect.cli.display_text import one_line, truncate
+    from recollect.cli.entry_display import role_of
 
-    paint, columns = ink(), width()
+    paint, columns = make_styler(), terminal_width()
     for hit in hits:
         entry, session = short[hit.entry.id], hit.session
-        about = f"{role_of(hit.entry.body)}, {ago(hit.entry.time)}"
+        about = f"{role_of(hit.entry.body)}, {format_age(hit.entry.time)}"
         origin = f"in {short[session.id]} {one_line(session.title) or '(no title)'}"
         if columns is not None:
-            origin = cut(origin, max(20, columns - len(entry) - len(about) - 4))
+            origin = truncate(origin, max(20, columns - len(entry) - len(about) - 4))
         yield f"{paint(entry, fg='yellow')}  {about}  {paint.dim(origin)}"
         yield f"    {_highlight(hit, paint)}"
     yield ""
     yield paint.dim(f"`recollect show {short[hits[0].entry.id]}` jumps to the first of them")
 
 
-def _highlight(hit: SearchHit, paint: Ink) -> str:
-    from recollect.cli.text import harmless
+def _highlight(hit: SearchHit, paint: Styler) -> str:
+    from recollect.cli.display_text import sanitize
 
     shown, end = [], 0
     for start, stop in sorted(hit.marks):
         if start < end:
             continue
-        match = harmless(hit.snippet[start:stop])
-        shown += [harmless(hit.snippet[end:start]), paint(match, fg="red", bold=True)]
+        match = sanitize(hit.snippet[start:stop])
+        shown += [sanitize(hit.snippet[end:start]), paint(match, fg="red", bold=True)]
         end = stop
-    return "".join([*shown, harmless(hit.snippet[end:])])
+    return "".join([*shown, sanitize(hit.snippet[end:])])

@@ -36,31 +36,31 @@ def sessions(
     file: Path | None,
 ) -> None:
     """List this project's sessions, newest use first."""
-    from recollect.cli.opening import session_ids, this_project, use_store
-    from recollect.cli.terminal import emit, emit_json, mention
+    from recollect.cli.console import print_json, print_lines, print_note
+    from recollect.cli.store_access import current_project, shorten_session_ids, use_store
 
-    project = None if everywhere else this_project()
+    project = None if everywhere else current_project()
 
     async def work(store: SqliteStore) -> tuple[tuple[SessionInfo, ...], dict[str, str], int]:
         found = await store.sessions(project=project, trashed=trash)
         others = 0 if found or everywhere else len(await store.sessions(trashed=trash))
-        return found, await session_ids(store), others
+        return found, await shorten_session_ids(store), others
 
     found, short, elsewhere = use_store(file, work)
     shown = found[:limit]
     if as_json:
         import msgspec
 
-        emit_json([msgspec.to_builtins(session) for session in shown])
+        print_json([msgspec.to_builtins(session) for session in shown])
     elif not found:
-        mention(_none(everywhere=everywhere, trash=trash, elsewhere=elsewhere))
+        print_note(_empty_note(everywhere=everywhere, trash=trash, elsewhere=elsewhere))
     else:
-        emit(_lines(shown, short, everywhere=everywhere))
+        print_lines(_lines(shown, short, everywhere=everywhere))
         if len(shown) < len(found):
-            mention(f"{len(found) - len(shown):,} more; a larger --limit shows them")
+            print_note(f"{len(found) - len(shown):,} more; a larger --limit shows them")
 
 
-def _none(*, everywhere: bool, trash: bool, elsewhere: int) -> str:
+def _empty_note(*, everywhere: bool, trash: bool, elsewhere: int) -> str:
     where = "" if everywhere else "of this project "
     if elsewhere:
         command = "recollect sessions --trash --all" if trash else "recollect sessions --all"
@@ -72,23 +72,27 @@ def _none(*, everywhere: bool, trash: bool, elsewhere: int) -> str:
 
 
 def _lines(found: tuple[SessionInfo, ...], short: dict[str, str], *, everywhere: bool) -> list[str]:
-    from recollect.cli.opening import home_path
-    from recollect.cli.terminal import ink, width
-    from recollect.cli.text import GAP, one_line, table
-    from recollect.cli.when import ago
+    from recollect.cli.console import make_styler, terminal_width
+    from recollect.cli.dates import format_age
+    from recollect.cli.display_text import GAP, align_table, one_line
+    from recollect.cli.store_access import abbreviate_home
 
     rows = [["ID", "TITLE", "ENTRIES", "USED", "PROJECT"]]
     for session in found:
         title = one_line(session.title) or "(no title)"
         if session.forked_from:
             title = f"⑂ {title}"
-        project = one_line(home_path(session.project)) or "-"
-        used = ago(session.used) if session.trashed is None else f"trashed {ago(session.trashed)}"
+        project = one_line(abbreviate_home(session.project)) or "-"
+        used = (
+            format_age(session.used)
+            if session.trashed is None
+            else f"trashed {format_age(session.trashed)}"
+        )
         rows.append([short[session.id], title, f"{session.entries:,}", used, project])
     if not everywhere:
         rows = [row[:4] for row in rows]
-    head, *body = table(rows, width=width(), stretch=1, numbers=(2,))
-    paint = ink()
+    head, *body = align_table(rows, width=terminal_width(), stretch=1, numbers=(2,))
+    paint = make_styler()
     return [paint.dim(GAP.join(head).rstrip())] + [
         GAP.join([paint(row[0], fg="yellow"), *row[1:3], *map(paint.dim, row[3:])]).rstrip()
         for row in body

@@ -15,7 +15,7 @@ import click
 from recollect.cli.options import examples, json_option, store_option
 
 if TYPE_CHECKING:
-    from recollect.cli.reading import Shown, Wanted
+    from recollect.cli.session_excerpt import SessionExcerpt, ShowOptions
     from recollect.store.sqlite import SqliteStore
 
 
@@ -51,40 +51,46 @@ def show(
     file: Path | None,
 ) -> int:
     """Show a session, or an entry in its surroundings."""
-    from recollect.cli.opening import use_store
-    from recollect.cli.reading import Wanted
-    from recollect.cli.terminal import emit, emit_json, warn
-    from recollect.cli.text import many
+    from recollect.cli.console import print_json, print_lines, print_warning
+    from recollect.cli.display_text import pluralize
+    from recollect.cli.session_excerpt import ShowOptions
+    from recollect.cli.store_access import use_store
 
     if tree + initial + curated > 1:
         raise click.UsageError("Give one of --tree, --initial and --curated.")
-    wanted = Wanted(prefix, last, at, tree)
+    wanted = ShowOptions(prefix, last, at, tree)
     read = _reader(initial=initial, curated=curated)
     shown = use_store(file, lambda store: read(store, wanted))
     option = " --curated" if curated else ""
     if as_json:
-        emit_json(_document(shown))
+        print_json(_document(shown))
     else:
-        emit(_tree(shown) if tree else _transcript(shown, full=full, option=option))
+        print_lines(
+            _tree_lines(shown) if tree else _transcript_lines(shown, full=full, option=option)
+        )
     problem = shown.window.problem
     if shown.damaged:
-        warn(f"{many(len(shown.damaged), 'damaged entry')}; `recollect doctor` tells more")
+        print_warning(
+            f"{pluralize(len(shown.damaged), 'damaged entry')}; `recollect doctor` tells more"
+        )
     if problem:
-        warn(problem)
+        print_warning(problem)
     return 1 if shown.damaged or problem else 0
 
 
-def _reader(*, initial: bool, curated: bool) -> Callable[[SqliteStore, Wanted], Awaitable[Shown]]:
+def _reader(
+    *, initial: bool, curated: bool
+) -> Callable[[SqliteStore, ShowOptions], Awaitable[SessionExcerpt]]:
     if initial or curated:
-        from recollect.cli.curated import read_curated, read_initial
+        from recollect.cli.curated_excerpt import read_curated, read_initial
 
         return read_curated if curated else read_initial
-    from recollect.cli.reading import read
+    from recollect.cli.session_excerpt import read_excerpt
 
-    return read
+    return read_excerpt
 
 
-def _document(shown: Shown) -> dict[str, object]:
+def _document(shown: SessionExcerpt) -> dict[str, object]:
     import msgspec
 
     from recollect.entries import entry_to_json
@@ -99,60 +105,62 @@ def _document(shown: Shown) -> dict[str, object]:
     }
 
 
-def _tree(shown: Shown) -> Iterator[str]:
-    from recollect.cli.terminal import ink, width
-    from recollect.cli.tree import tree_lines
+def _tree_lines(shown: SessionExcerpt) -> Iterator[str]:
+    from recollect.cli.console import make_styler, terminal_width
+    from recollect.cli.entry_tree import tree_lines
 
     yield from _heading(shown)
-    yield from tree_lines(shown.window.entries, shown.every, shown.entry_ids, ink(), width())
+    yield from tree_lines(
+        shown.window.entries, shown.every, shown.entry_ids, make_styler(), terminal_width()
+    )
 
 
-def _transcript(shown: Shown, *, full: bool, option: str = "") -> Iterator[str]:
-    from recollect.cli.terminal import ink
-    from recollect.cli.text import many
-    from recollect.cli.transcript import Look, entry_lines
+def _transcript_lines(shown: SessionExcerpt, *, full: bool, option: str = "") -> Iterator[str]:
+    from recollect.cli.console import make_styler
+    from recollect.cli.display_text import pluralize
+    from recollect.cli.entry_display import TranscriptStyle, entry_lines
 
-    paint, window = ink(), shown.window
-    look = Look(paint, full, shown.marked, shown.damaged)
+    paint, window = make_styler(), shown.window
+    look = TranscriptStyle(paint, full, shown.marked, shown.damaged)
     yield from _heading(shown)
     whole = f"`recollect show {shown.session_id}{option}` shows all"
     if option or not window.entries:
-        yield paint.dim(_told(shown, option))
+        yield paint.dim(_excerpt_note(shown, option))
         yield ""
     if window.before:
-        yield paint.dim(f"… {many(window.before, 'entry')} before; {whole}")
+        yield paint.dim(f"… {pluralize(window.before, 'entry')} before; {whole}")
         yield ""
     for entry in window.entries:
         yield from entry_lines(entry, shown.entry_ids[entry.id], look)
         yield ""
     if window.after:
-        yield paint.dim(f"… {many(window.after, 'entry')} after; {whole}")
+        yield paint.dim(f"… {pluralize(window.after, 'entry')} after; {whole}")
     if window.aside:
         yield paint.dim(
             f"the head is on another branch; `recollect show {shown.session_id} --tree` shows both"
         )
 
 
-def _told(shown: Shown, option: str) -> str:
+def _excerpt_note(shown: SessionExcerpt, option: str) -> str:
     if not shown.window.entries:
         return "nothing to show" if option or shown.session.entries else "nothing has been said yet"
     context = f"`recollect context {shown.session_id}`"
     return f"what a provider may be sent; {context} says what is left out of it and why"
 
 
-def _heading(shown: Shown) -> Iterator[str]:
-    from recollect.cli.opening import home_path
-    from recollect.cli.terminal import ink
-    from recollect.cli.text import many, one_line
-    from recollect.cli.when import ago
+def _heading(shown: SessionExcerpt) -> Iterator[str]:
+    from recollect.cli.console import make_styler
+    from recollect.cli.dates import format_age
+    from recollect.cli.display_text import one_line, pluralize
+    from recollect.cli.store_access import abbreviate_home
 
-    paint, session = ink(), shown.session
+    paint, session = make_styler(), shown.session
     yield paint.bold(one_line(session.title) or "(no title)")
     about = [
         f"session {shown.session_id}",
-        many(session.entries, "entry"),
-        f"used {ago(session.used)}",
-        one_line(home_path(session.project)),
+        pluralize(session.entries, "entry"),
+        f"used {format_age(session.used)}",
+        one_line(abbreviate_home(session.project)),
         "in the trash" if session.trashed else "",
         f"forked from entry {session.forked_from}" if session.forked_from else "",
     ]

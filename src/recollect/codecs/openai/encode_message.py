@@ -1,6 +1,6 @@
 """Requests in the OpenAI chat format: what is asked for, and each message on its own.
 
-`RecordFormat` is what differs between the many servers that speak this format, as data. `opening` writes
+`RecordFormat` is what differs between the many servers that speak this format, as data. `initial_messages` writes
 everything before the messages, `encode_message` one message, as the same bytes whatever is around it. What
 cannot be carried is left out or told as a line of text, and there is a `Fix` for it.
 """

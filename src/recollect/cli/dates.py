@@ -24,14 +24,14 @@ _SECONDS = {
     "mo": 2_629_800,
     "y": 31_557_600,
 }
-FORMS = "2026-11-01, 2026-11-01T14:30, today, yesterday, 3d, 12h or 2w"
+DATE_EXAMPLES = "2026-11-01, 2026-11-01T14:30, today, yesterday, 3d, 12h or 2w"
 
 
-def ago(then: int, now: int | None = None) -> str:
+def format_age(then: int, now: int | None = None) -> str:
     """How long ago a moment was, in the largest unit that fits."""
     seconds = ((_now() if now is None else now) - then) // 1_000
     if seconds < -60:
-        return moment(then)
+        return format_time(then)
     for unit, size in _UNITS:
         if seconds >= size:
             count = seconds // size
@@ -39,7 +39,7 @@ def ago(then: int, now: int | None = None) -> str:
     return "just now"
 
 
-def moment(then: int, *, seconds: bool = False) -> str:
+def format_time(then: int, *, seconds: bool = False) -> str:
     """Date and time of day; the bare number where no calendar reaches."""
     try:
         local = datetime.fromtimestamp(then / 1_000).astimezone()
@@ -48,7 +48,7 @@ def moment(then: int, *, seconds: bool = False) -> str:
     return local.strftime("%Y-%m-%d %H:%M:%S" if seconds else "%Y-%m-%d %H:%M")
 
 
-def parse(text: str, now: int | None = None) -> int:
+def parse_date(text: str, now: int | None = None) -> int:
     """Milliseconds since 1970 of a date as people type it; a day means its beginning."""
     current = _now() if now is None else now
     word = text.strip().lower()
@@ -64,7 +64,7 @@ def parse(text: str, now: int | None = None) -> int:
     try:
         return _milliseconds(datetime.fromisoformat(text.strip()))
     except (ValueError, OverflowError, OSError):
-        raise ValueError(f"{text!r} is no date; give one like {FORMS}") from None
+        raise ValueError(f"{text!r} is no date; give one like {DATE_EXAMPLES}") from None
 
 
 def _milliseconds(day: datetime) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from recollect.cli.terminal import Ink
-from recollect.cli.text import cut, pad
-from recollect.cli.transcript import role_of, summary
+from recollect.cli.console import Styler
+from recollect.cli.display_text import pad, truncate
+from recollect.cli.entry_display import role_of, summarize
 from recollect.entries import Entry
 
 
@@ -14,7 +14,7 @@ def tree_lines(
     path: Sequence[Entry],
     every: Sequence[Entry],
     short: dict[str, str],
-    paint: Ink,
+    paint: Styler,
     width: int | None,
 ) -> Iterator[str]:
     """One line per entry. `every` may repeat `path`; what a fork shares stands in `path` only."""
@@ -30,8 +30,8 @@ def tree_lines(
         start = f"{prefix}{'●' if entry.id in on_path else '○'} "
         role = role_of(entry.body)
         room = None if width is None else width - len(start) - digits - 12
-        text = summary(entry.body)
-        text = text if room is None else cut(text, max(10, room - 7))
+        text = summarize(entry.body)
+        text = text if room is None else truncate(text, max(10, room - 7))
         end = paint(" ← head", fg="yellow") if entry.id == head else ""
         id_cell = paint(pad(short[entry.id], digits), fg="yellow")
         yield f"{start}{id_cell}  {paint.dim(role.ljust(8))}  {text}{end}"

@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 
 def _change(prefix: str, file: Path | None, change: Change, *, as_json: bool) -> None:
     """Find the session, change it, and say what happened."""
-    from recollect.cli.opening import short_session, use_store
-    from recollect.cli.terminal import emit_json
-    from recollect.cli.text import harmless
+    from recollect.cli.console import print_json
+    from recollect.cli.display_text import sanitize
+    from recollect.cli.store_access import shorten_session_id, use_store
 
     async def work(store: SqliteStore) -> tuple[SessionInfo, str]:
         session, sentence = await change(store, await store.session(prefix))
-        return session, sentence(await short_session(store, session.id))
+        return session, sentence(await shorten_session_id(store, session.id))
 
     session, sentence = use_store(file, work)
     if as_json:
         import msgspec
 
-        emit_json(msgspec.to_builtins(session))
+        print_json(msgspec.to_builtins(session))
     else:
-        click.echo(harmless(sentence))
+        click.echo(sanitize(sentence))
 
 
 @click.command(
@@ -120,12 +120,15 @@ def fork(
     """Start a new session that shares another's beginning."""
 
     async def change(store: SqliteStore, found: SessionInfo) -> Told:
-        from recollect.cli.opening import find_entry, short_session
-        from recollect.cli.text import many
+        from recollect.cli.display_text import pluralize
+        from recollect.cli.store_access import find_entry, shorten_session_id
 
         at = None if entry is None else await find_entry(store, entry, found)
         forked = await store.fork(found.id, at=at, title=title)
-        shared, origin = many(forked.entries, "entry"), await short_session(store, found.id)
+        shared, origin = (
+            pluralize(forked.entries, "entry"),
+            await shorten_session_id(store, found.id),
+        )
         return forked, lambda short: f"session {short} shares its first {shared} with {origin}"
 
     _change(session, file, change, as_json=as_json)

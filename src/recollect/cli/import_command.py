@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from recollect.store.sqlite import SqliteStore
     from recollect.transcripts.session_import import ImportResult
 
-    Outcome = tuple[Path, ImportResult | None, str]  # the file, what came of it, or what was wrong
+    ImportOutcome = tuple[
+        Path, ImportResult | None, str
+    ]  # the file, what came of it, or what was wrong
 
-SHOWN_REASONS = 5
-SHOWN_WARNINGS = 10
+MAX_PROBLEMS = 5
+MAX_WARNINGS = 10
 
 
 @click.command(
@@ -38,41 +40,41 @@ SHOWN_WARNINGS = 10
 @store_option
 def import_(*, files: tuple[Path, ...], as_json: bool, file: Path | None) -> int:
     """Bring in other programs' session files, every byte of them."""
-    from recollect.cli.opening import this_project, use_store
-    from recollect.cli.terminal import emit_json
+    from recollect.cli.console import print_json
+    from recollect.cli.store_access import current_project, use_store
 
-    project = this_project()
+    project = current_project()
 
-    async def work(store: SqliteStore) -> tuple[list[Outcome], dict[str, str]]:
+    async def work(store: SqliteStore) -> tuple[list[ImportOutcome], dict[str, str]]:
         outcomes = [await _import(store, path, project) for path in files]
         sessions = {imported.session for _, imported, _ in outcomes if imported}
         return outcomes, {session: await _label(store, session) for session in sessions}
 
     outcomes, labels = use_store(file, work, make=True)
     if as_json:
-        emit_json([_record(outcome) for outcome in outcomes])
+        print_json([_outcome_document(outcome) for outcome in outcomes])
     for path, imported, problem in outcomes:
-        _tell(path, imported, problem, labels, as_json=as_json)
+        _report(path, imported, problem, labels, as_json=as_json)
     return 1 if any(problem for _, _, problem in outcomes) else 0
 
 
 async def _label(store: SqliteStore, session: str) -> str:
     """A session's short id and title."""
-    from recollect.cli.opening import short_session
-    from recollect.cli.text import one_line
+    from recollect.cli.display_text import one_line
+    from recollect.cli.store_access import shorten_session_id
 
     title = (await store.session(session)).title
-    return f"{await short_session(store, session)} {one_line(title)}".rstrip()
+    return f"{await shorten_session_id(store, session)} {one_line(title)}".rstrip()
 
 
-async def _import(store: SqliteStore, path: Path, project: Project) -> Outcome:
+async def _import(store: SqliteStore, path: Path, project: Project) -> ImportOutcome:
     """One file; a problem with it does not keep the others from being imported."""
-    from recollect.cli.terminal import status
+    from recollect.cli.console import show_status
     from recollect.errors import RecollectError, StoreError
     from recollect.transcripts.session_import import import_file
 
     def progress(done: int, total: int) -> None:
-        status(f"{path.name}  {100 * done // max(total, 1)} %")
+        show_status(f"{path.name}  {100 * done // max(total, 1)} %")
 
     try:
         return path, await import_file(store, path, project=project, progress=progress), ""
@@ -83,10 +85,10 @@ async def _import(store: SqliteStore, path: Path, project: Project) -> Outcome:
     except OSError as error:
         return path, None, f"cannot import {path}: {error.strerror or error}"
     finally:
-        status("")
+        show_status("")
 
 
-def _record(outcome: Outcome) -> dict[str, object]:
+def _outcome_document(outcome: ImportOutcome) -> dict[str, object]:
     import msgspec
 
     path, imported, problem = outcome
@@ -94,7 +96,7 @@ def _record(outcome: Outcome) -> dict[str, object]:
     return result | (msgspec.to_builtins(imported) if imported else {})
 
 
-def _tell(
+def _report(
     path: Path,
     imported: ImportResult | None,
     problem: str,
@@ -102,36 +104,38 @@ def _tell(
     *,
     as_json: bool,
 ) -> None:
-    from recollect.cli.terminal import complain, warn
-    from recollect.cli.text import harmless, many
+    from recollect.cli.console import print_error, print_warning
+    from recollect.cli.display_text import pluralize, sanitize
 
     if imported is None:
-        complain(problem)
+        print_error(problem)
         return
     told = [imported, *imported.subagents]
     problems = [(one.name, *each) for one in told for each in one.problems]
-    for name, line, reason in problems[:SHOWN_REASONS]:
-        warn(f"{name}{f', line {line}' if line else ''}: {reason}")
-    if len(problems) > SHOWN_REASONS:
-        warn(f"{path.name}: {len(problems) - SHOWN_REASONS:,} more like these")
+    for name, line, reason in problems[:MAX_PROBLEMS]:
+        print_warning(f"{name}{f', line {line}' if line else ''}: {reason}")
+    if len(problems) > MAX_PROBLEMS:
+        print_warning(f"{path.name}: {len(problems) - MAX_PROBLEMS:,} more like these")
     warnings = [warning for one in told for warning in one.warnings]
-    for warning in warnings[:SHOWN_WARNINGS]:
-        warn(f"{path.name}: {warning}")
-    if len(warnings) > SHOWN_WARNINGS:
-        warn(f"{path.name}: {len(warnings) - SHOWN_WARNINGS:,} more warnings")
+    for warning in warnings[:MAX_WARNINGS]:
+        print_warning(f"{path.name}: {warning}")
+    if len(warnings) > MAX_WARNINGS:
+        print_warning(f"{path.name}: {len(warnings) - MAX_WARNINGS:,} more warnings")
     if as_json:
         return
-    click.echo(harmless(f"{path.name}: {_came(imported)} → session {labels[imported.session]}"))
+    click.echo(
+        sanitize(f"{path.name}: {_describe_counts(imported)} → session {labels[imported.session]}")
+    )
     if imported.subagents:
         added = sum(one.added for one in imported.subagents)
-        what = f"{many(added, 'entry')} added" if added else "nothing new"
-        click.echo(f"  {many(len(imported.subagents), 'subagent')} came along: {what}")
+        what = f"{pluralize(added, 'entry')} added" if added else "nothing new"
+        click.echo(f"  {pluralize(len(imported.subagents), 'subagent')} came along: {what}")
 
 
-def _came(imported: ImportResult) -> str:
-    from recollect.cli.text import many
+def _describe_counts(imported: ImportResult) -> str:
+    from recollect.cli.display_text import pluralize
 
-    what = f"{many(imported.added, 'entry')} added" if imported.added else "nothing new"
+    what = f"{pluralize(imported.added, 'entry')} added" if imported.added else "nothing new"
     known = f", {imported.already:,} known" if imported.already else ""
-    problems = f", {many(len(imported.problems), 'problem')}" if imported.problems else ""
+    problems = f", {pluralize(len(imported.problems), 'problem')}" if imported.problems else ""
     return f"{what}{known}{problems}"

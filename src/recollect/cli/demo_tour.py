@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import NamedTuple
 
-from recollect.cli.text import columns, one_line, pad, size
-from recollect.cli.transcript import role_of, summary
+from recollect.cli.display_text import display_width, format_size, one_line, pad
+from recollect.cli.entry_display import role_of, summarize
 from recollect.entries import Entry
 from recollect.errors import HeadMoved
 from recollect.store.contract import SearchHit, SearchQuery, SessionInfo
@@ -22,82 +22,89 @@ from recollect.testing import model, user
 from recollect.transcripts.session_import import export_session, import_file
 
 
-class Step(NamedTuple):
+class TourStep(NamedTuple):
     says: str
     lines: list[str]
 
 
-async def writing(store: SqliteStore) -> AsyncIterator[Step]:
+async def tour_writing(store: SqliteStore) -> AsyncIterator[TourStep]:
     session = await store.create()
     question = user("Why does the limiter drop requests?")
     answer = model("refillTokens runs once a minute.")
     asked, told = await store.append(session.id, [question, answer], parent=None)
-    yield Step("Append two messages. When this returns they are on disk.", shown(asked, told))
+    yield TourStep(
+        "Append two messages. When this returns they are on disk.", entry_summaries(asked, told)
+    )
 
     path = await store.path(session.id)
-    yield Step("Read the session back, every hash checked.", shown(*path))
+    yield TourStep("Read the session back, every hash checked.", entry_summaries(*path))
 
     fork = await store.fork(session.id, at=asked.id, title="Second opinion")
     other = model("补充令牌太慢：每分钟一次。")
     await store.append(fork.id, [other], parent=asked.id)
     sessions = await store.sessions()
-    yield Step("Fork after the question and answer otherwise. Nothing is copied.", listed(sessions))
+    yield TourStep(
+        "Fork after the question and answer otherwise. Nothing is copied.",
+        session_summaries(sessions),
+    )
 
     try:
         await store.append(session.id, [user("Fix it.")], parent=asked.id)
     except HeadMoved as error:
         moved = str(error)
-    yield Step("A writer that has not seen the answer is told so.", [moved])
+    yield TourStep("A writer that has not seen the answer is told so.", [moved])
 
     await store.rewind(session.id, asked.id)
     better = model("The clock jumps. See MonotonicClock.")
     await store.append(session.id, [better], parent=asked.id)
     kept = await store.tree(session.id)
-    yield Step("Rewind and answer again. The first answer is kept aside.", shown(*kept))
+    yield TourStep(
+        "Rewind and answer again. The first answer is kept aside.", entry_summaries(*kept)
+    )
 
 
-async def finding(store: SqliteStore) -> AsyncIterator[Step]:
+async def tour_search(store: SqliteStore) -> AsyncIterator[TourStep]:
     words = ["drop requests", "令牌", "refill", "monotonicClock", "clock -jumps"]
     found = [(word, await store.search(SearchQuery(words=word))) for word in words]
-    yield Step("Search: words, Chinese, identifiers and parts of them.", hits(found))
+    yield TourStep("Search: words, Chinese, identifiers and parts of them.", hit_summaries(found))
 
 
-async def carrying(store: SqliteStore, folder: Path) -> AsyncIterator[Step]:
+async def tour_transfer(store: SqliteStore, folder: Path) -> AsyncIterator[TourStep]:
     newest, *_ = await store.sessions()
     name, data = await export_session(store, newest.id, "gemini")
     file = folder / name
     file.write_bytes(data)
-    yield Step("Export a session as another program's file.", [f"{name}: {len(data):,} bytes"])
+    yield TourStep("Export a session as another program's file.", [f"{name}: {len(data):,} bytes"])
 
     once = await import_file(store, file)
     twice = await import_file(store, file)
-    yield Step(
+    yield TourStep(
         "Import it back, twice: the second time adds nothing.",
         [f"{each.added} entries added to {each.session}" for each in (once, twice)],
     )
 
     report = await asyncio.to_thread(examine_store, store.file)
-    yield Step("Ask the doctor whether all is well.", health(report))
+    yield TourStep("Ask the doctor whether all is well.", health_summary(report))
 
 
-def shown(*entries: Entry) -> list[str]:
-    return [f"{entry.id}  {role_of(entry.body):5}  {summary(entry.body)}" for entry in entries]
+def entry_summaries(*entries: Entry) -> list[str]:
+    return [f"{entry.id}  {role_of(entry.body):5}  {summarize(entry.body)}" for entry in entries]
 
 
-def listed(sessions: tuple[SessionInfo, ...]) -> list[str]:
+def session_summaries(sessions: tuple[SessionInfo, ...]) -> list[str]:
     return [f"{s.id}  {s.entries} entries  {one_line(s.title)}" for s in sessions]
 
 
-def hits(found: list[tuple[str, tuple[SearchHit, ...]]]) -> list[str]:
-    width = max(columns(word) for word, _ in found)
+def hit_summaries(found: list[tuple[str, tuple[SearchHit, ...]]]) -> list[str]:
+    width = max(display_width(word) for word, _ in found)
     return [
         f"{pad(word, width)}  {one_line(several[0].snippet) if several else '(nothing)'}"
         for word, several in found
     ]
 
 
-def health(report: DoctorReport) -> list[str]:
+def health_summary(report: DoctorReport) -> list[str]:
     wrong = [f"{finding.what} ({finding.place})" for finding in report.findings]
     facts = report.facts
     counts = f"{facts['sessions']} sessions, {facts['entries']} entries"
-    return [*(wrong or ["healthy"]), f"{counts}, {size(facts['bytes_on_disk'])} on disk"]
+    return [*(wrong or ["healthy"]), f"{counts}, {format_size(facts['bytes_on_disk'])} on disk"]

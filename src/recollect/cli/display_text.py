@@ -1,6 +1,6 @@
 """Text on its way to a terminal: harmless, measured in columns, cut, and set in tables.
 
-Stored text comes from models, tools and files. `harmless` leaves nothing in it that a terminal
+Stored text comes from models, tools and files. `sanitize` leaves nothing in it that a terminal
 would obey or hide: control characters (escape sequences with them), bidirectional overrides, tags,
 invisible characters and lone surrogates are shown as what they are.
 """
@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import cache
 
-_OBEYED = (
+_UNSAFE = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
     "\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff]"
 )
@@ -21,14 +21,14 @@ _ZERO_WIDTH = ("Mn", "Me", "Cf")
 GAP = "  "
 
 
-def harmless(text: str) -> str:
+def sanitize(text: str) -> str:
     """The text with everything made visible that cannot be seen, but for tabs and line ends."""
     if text.isprintable():  # most often; nothing that is obeyed is
         return text
-    return _compiled(_OBEYED).sub(_visible, text.replace("\r\n", "\n"))
+    return _compiled(_UNSAFE).sub(_escape, text.replace("\r\n", "\n"))
 
 
-def _visible(match: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     code = ord(match[0])
     if code < 0x20:
         return chr(0x2400 + code)  # the pictures ␀ to ␟
@@ -40,29 +40,29 @@ def _visible(match: re.Match[str]) -> str:
 
 
 def one_line(text: str) -> str:
-    return harmless(" ".join(text.split()))
+    return sanitize(" ".join(text.split()))
 
 
-def columns(text: str) -> int:
+def display_width(text: str) -> int:
     """How many columns a terminal uses for a text."""
     if text.isascii():
         return len(text)
-    return sum(_columns(c) for c in text)
+    return sum(_char_width(c) for c in text)
 
 
-def _columns(char: str) -> int:
+def _char_width(char: str) -> int:
     if unicodedata.category(char) in _ZERO_WIDTH:
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
-def cut(text: str, width: int) -> str:
+def truncate(text: str, width: int) -> str:
     """At most `width` columns of a text, with … where it was cut."""
-    if columns(text) <= width:
+    if display_width(text) <= width:
         return text
     kept, used = [], 0
     for char in text:
-        used += _columns(char)
+        used += _char_width(char)
         if used > width - 1:
             break
         kept.append(char)
@@ -70,11 +70,11 @@ def cut(text: str, width: int) -> str:
 
 
 def pad(text: str, width: int, *, right: bool = False) -> str:
-    space = " " * (width - columns(text))
+    space = " " * (width - display_width(text))
     return space + text if right else text + space
 
 
-def table(
+def align_table(
     rows: Sequence[Sequence[str]],
     *,
     width: int | None,
@@ -84,13 +84,13 @@ def table(
     """Cells padded to columns. Where `width` does not hold them, column `stretch` is cut."""
     if not rows:
         return []
-    widths = [max(columns(row[i]) for row in rows) for i in range(len(rows[0]))]
+    widths = [max(display_width(row[i]) for row in rows) for i in range(len(rows[0]))]
     if width is not None:
         others = sum(widths) - widths[stretch] + len(GAP) * (len(widths) - 1)
         widths[stretch] = max(8, min(widths[stretch], width - others))
     return [
         [
-            pad(cut(cell, widths[i]) if i == stretch else cell, widths[i], right=i in numbers)
+            pad(truncate(cell, widths[i]) if i == stretch else cell, widths[i], right=i in numbers)
             for i, cell in enumerate(row)
         ]
         for row in rows
@@ -109,7 +109,7 @@ def shorten(text: str, *, lines: int, characters: int) -> tuple[str, str]:
     return kept, f"{what}{left:,} more characters"
 
 
-def size(count: float) -> str:
+def format_size(count: float) -> str:
     """A number of bytes for people."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if count < 1_000:
@@ -118,7 +118,7 @@ def size(count: float) -> str:
     return f"{count:,.1f} TB"
 
 
-def many(count: int, noun: str) -> str:
+def pluralize(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {_plural(noun)}"
 
 

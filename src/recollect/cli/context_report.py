@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from recollect.cli.opening import ENTRY_DIGITS, short_ids, short_session
+from recollect.cli.store_access import ENTRY_DIGITS, shorten_ids, shorten_session_id
 from recollect.entries import Entry, Message, Request, Usage
 from recollect.store.contract import SessionInfo, Store
 from recollect.store.sqlite import SqliteStore
@@ -17,7 +17,7 @@ from recollect.view.view import View
 from recollect.view_loader import fold_stored, load_view, read_needed_entries
 
 
-class Cost(NamedTuple):
+class RequestCost(NamedTuple):
     """What a provider counted for a request, and what we count for the same."""
 
     entry: Entry
@@ -25,13 +25,13 @@ class Cost(NamedTuple):
     estimate: int
 
 
-class Sight(NamedTuple):
+class ContextReport(NamedTuple):
     session: SessionInfo
     session_id: str  # short
     view: View
     model: str
     before: View | None = None  # the view before the compaction in force
-    cost: Cost | None = None
+    cost: RequestCost | None = None
     asked: Entry | None = None  # where to look, when it is not the head
 
     @property
@@ -42,19 +42,19 @@ class Sight(NamedTuple):
     def short(self) -> dict[str, str]:
         """Short ids of all entries that it depends on."""
         ids = [entry.id for entry in self.view.entries]
-        return short_ids([*ids, self.session.id], ENTRY_DIGITS)
+        return shorten_ids([*ids, self.session.id], ENTRY_DIGITS)
 
 
-async def look(
+async def load_report(
     store: SqliteStore, session: SessionInfo, at: str | None = None, named: str | None = None
-) -> Sight:
+) -> ContextReport:
     """The view at the head, or at an entry given by the beginning of its id."""
     asked = None if at is None else (await store.entry(at, session=session.id))[1]
     entries = await _entries(store, session, asked)
-    model = model_of(entries) if named is None else named
+    model = latest_model(entries) if named is None else named
     view = await fold_stored(store, entries, counter=counter_for(model))
-    short = await short_session(store, session.id)
-    return Sight(session, short, view, model, asked=asked)
+    short = await shorten_session_id(store, session.id)
+    return ContextReport(session, short, view, model, asked=asked)
 
 
 async def _entries(store: Store, session: SessionInfo, asked: Entry | None) -> tuple[Entry, ...]:
@@ -68,14 +68,14 @@ async def _entries(store: Store, session: SessionInfo, asked: Entry | None) -> t
     )
 
 
-def model_of(entries: Iterable[Entry]) -> str:
+def latest_model(entries: Iterable[Entry]) -> str:
     """The newest known model that was asked or spoke; else the newest that was named at all."""
     bodies = [entry.body for entry in entries if isinstance(entry.body, Message | Request)]
     names = [body.model for body in reversed(bodies) if body.model]
     return next((name for name in names if is_known_model(name)), names[0] if names else "")
 
 
-async def with_past(store: Store, sight: Sight) -> Sight:
+async def add_history(store: Store, sight: ContextReport) -> ContextReport:
     """The same, with what the last request cost and what the compaction in force replaced."""
     view, counter, session = sight.view, sight.view.log.counter, sight.session.id
     held, cost, before = view.compaction, None, None
@@ -85,7 +85,7 @@ async def with_past(store: Store, sight: Sight) -> Sight:
     if answer is not None and isinstance(answer.body, Message) and answer.body.usage is not None:
         asked = answer.parent
         then = await load_view(store, session, at=asked, counter=counter) if asked else View.fold()
-        cost = Cost(answer, answer.body.usage, then.tokens)
+        cost = RequestCost(answer, answer.body.usage, then.tokens)
     return sight._replace(before=before, cost=cost)
 
 

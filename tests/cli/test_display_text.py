@@ -8,8 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.cli.text import columns, cut, harmless, one_line, pad, shorten, size, table
-from recollect.cli.when import ago, moment, parse
+from recollect.cli.dates import format_age, format_time, parse_date
+from recollect.cli.display_text import (
+    align_table,
+    display_width,
+    format_size,
+    one_line,
+    pad,
+    sanitize,
+    shorten,
+    truncate,
+)
 
 ANY = st.text(st.characters(codec=None), max_size=60)
 HOUR = 3_600_000
@@ -17,7 +26,7 @@ HOUR = 3_600_000
 
 @given(ANY)
 def test_nothing_a_terminal_obeys_or_hides_is_left(text: str) -> None:
-    for char in harmless(text):
+    for char in sanitize(text):
         assert char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cs")
         assert not 0xE0000 <= ord(char) <= 0xE007F
         assert char not in "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -25,46 +34,46 @@ def test_nothing_a_terminal_obeys_or_hides_is_left(text: str) -> None:
 
 @given(ANY)
 def test_making_harmless_twice_changes_nothing_more(text: str) -> None:
-    assert harmless(harmless(text)) == harmless(text)
+    assert sanitize(sanitize(text)) == sanitize(text)
 
 
 @given(st.text("abc 中文é\u0301ｆ"))
 def test_ordinary_text_stays_as_it_is(text: str) -> None:
-    assert harmless(text) == text
+    assert sanitize(text) == text
 
 
 def test_what_was_hidden_can_be_seen() -> None:
-    assert harmless("\x1b[31m\x00\x7f\x9b\u202e\U000e0041\ud800") == (
+    assert sanitize("\x1b[31m\x00\x7f\x9b\u202e\U000e0041\ud800") == (
         "␛[31m␀␡\\x9b\\u202e\\U000e0041\\ud800"
     )
 
 
 @given(ANY, st.integers(1, 30))
 def test_a_cut_text_fits(text: str, width: int) -> None:
-    assert columns(cut(one_line(text), width)) <= width
+    assert display_width(truncate(one_line(text), width)) <= width
 
 
 @given(ANY, st.integers(0, 30))
 def test_padding_reaches_the_width(text: str, width: int) -> None:
     line = one_line(text)
-    assert columns(pad(line, width)) == max(width, columns(line))
+    assert display_width(pad(line, width)) == max(width, display_width(line))
 
 
 def test_wide_characters_take_two_columns_and_accents_none() -> None:
-    assert columns("限流") == 4
-    assert columns("e\u0301") == 1
-    assert cut("限流器", 5) == "限流…"
+    assert display_width("限流") == 4
+    assert display_width("e\u0301") == 1
+    assert truncate("限流器", 5) == "限流…"
 
 
 @given(st.lists(st.lists(ANY.map(one_line), min_size=3, max_size=3), max_size=6))
 def test_every_row_of_a_table_is_equally_wide(rows: list[list[str]]) -> None:
-    widths = {tuple(map(columns, row)) for row in table(rows, width=None, stretch=1)}
+    widths = {tuple(map(display_width, row)) for row in align_table(rows, width=None, stretch=1)}
     assert len(widths) <= 1
 
 
 def test_a_table_is_cut_where_it_stretches() -> None:
-    (row,) = table([["id", "a long title that does not fit", "9"]], width=20, stretch=1)
-    assert columns("  ".join(row)) == 20
+    (row,) = align_table([["id", "a long title that does not fit", "9"]], width=20, stretch=1)
+    assert display_width("  ".join(row)) == 20
     assert row[1].endswith("…")
 
 
@@ -83,7 +92,7 @@ def test_shortening_keeps_a_beginning_and_counts_the_rest(
     ("count", "text"), [(0, "0 bytes"), (999, "999 bytes"), (1_500, "1.5 kB"), (3e12, "3.0 TB")]
 )
 def test_sizes_are_for_people(count: float, text: str) -> None:
-    assert size(count) == text
+    assert format_size(count) == text
 
 
 @pytest.mark.parametrize(
@@ -99,25 +108,25 @@ def test_sizes_are_for_people(count: float, text: str) -> None:
 )
 def test_ages_are_in_the_largest_unit(past: int, text: str) -> None:
     now = 1_800_000_000_000
-    assert ago(now - past, now) == text
+    assert format_age(now - past, now) == text
 
 
 def test_a_time_no_calendar_reaches_is_shown_as_a_number() -> None:
-    assert moment(2**53 - 1) == f"{2**53 - 1} ms"
-    assert moment(-(2**53)) == f"{-(2**53)} ms"
+    assert format_time(2**53 - 1) == f"{2**53 - 1} ms"
+    assert format_time(-(2**53)) == f"{-(2**53)} ms"
 
 
 def test_dates_are_read_as_people_type_them() -> None:
-    now = parse("2026-11-15T12:00")
-    assert parse("3h", now) == now - 3 * HOUR
-    assert parse("2 d ago", now) == now - 48 * HOUR
-    assert parse("today", now) == parse("2026-11-15")
-    assert parse("Yesterday", now) == parse("2026-11-14")
-    assert parse("now", now) == now
-    assert parse("2026-11-01T00:00+00:00") == 1_793_491_200_000
+    now = parse_date("2026-11-15T12:00")
+    assert parse_date("3h", now) == now - 3 * HOUR
+    assert parse_date("2 d ago", now) == now - 48 * HOUR
+    assert parse_date("today", now) == parse_date("2026-11-15")
+    assert parse_date("Yesterday", now) == parse_date("2026-11-14")
+    assert parse_date("now", now) == now
+    assert parse_date("2026-11-01T00:00+00:00") == 1_793_491_200_000
 
 
 @pytest.mark.parametrize("text", ["", "someday", "2026-13-01", "3x", "99999999999d"])
 def test_what_is_no_date_is_refused_with_examples(text: str) -> None:
     with pytest.raises(ValueError, match="is no date; give one like 2026-11-01"):
-        parse(text)
+        parse_date(text)

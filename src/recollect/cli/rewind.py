@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FAILED = 1
 
 
-class Wish(NamedTuple):
+class RewindOptions(NamedTuple):
     """What the person asked for."""
 
     session: str
@@ -34,8 +34,8 @@ class Wish(NamedTuple):
     beside: bool
 
 
-class Done(NamedTuple):
-    wish: Wish
+class RewindReport(NamedTuple):
+    wish: RewindOptions
     before: SessionInfo
     rewound: RewindResult  # without --files: what it would do to files
     short: str
@@ -71,24 +71,24 @@ def rewind(ctx: click.Context, /, *, as_json: bool, file: Path | None, **given: 
     that the session's tools changed since get the content they had then. What somebody else
     changed is left alone and listed.
     """
-    wish = Wish(**given)
+    wish = RewindOptions(**given)
     if wish.beside and not wish.files:
         raise click.UsageError("--beside goes with --files.")
-    from recollect.cli.opening import use_store
-    from recollect.cli.terminal import emit_json
-    from recollect.cli.text import harmless
+    from recollect.cli.console import print_json
+    from recollect.cli.display_text import sanitize
+    from recollect.cli.store_access import use_store
 
-    done = use_store(file, lambda store: _rewound(store, wish))
+    done = use_store(file, lambda store: _rewind(store, wish))
     if as_json:
-        emit_json(_document(done))
+        print_json(_report_document(done))
     else:
-        click.echo(harmless("\n".join(_lines(done))))
+        click.echo(sanitize("\n".join(_lines(done))))
     if wish.files and not wish.preview and done.rewound.conflicts:
         ctx.exit(FAILED)
 
 
-async def _rewound(store: SqliteStore, wish: Wish) -> Done:
-    from recollect.cli.opening import find_entry, short_entry, short_session
+async def _rewind(store: SqliteStore, wish: RewindOptions) -> RewindReport:
+    from recollect.cli.store_access import find_entry, shorten_entry_id, shorten_session_id
     from recollect.tools.file_rewind import rewind_files
 
     found = await store.session(wish.session)
@@ -99,65 +99,69 @@ async def _rewound(store: SqliteStore, wish: Wish) -> Done:
             store, found.id, to, (root,), preview=wish.preview, beside=wish.beside
         )
     else:
-        seen = await _seen(store, found, to, root)
+        seen = await _preview_files(store, found, to, root)
         rewound = seen._replace(session=await store.rewind(found.id, to, head=found.head))
-    target = "start" if to is None else await short_entry(store, to)
-    return Done(wish, found, rewound, await short_session(store, found.id), target, root)
+    target = "start" if to is None else await shorten_entry_id(store, to)
+    return RewindReport(
+        wish, found, rewound, await shorten_session_id(store, found.id), target, root
+    )
 
 
-async def _seen(store: SqliteStore, found: SessionInfo, to: str | None, root: Path) -> RewindResult:
+async def _preview_files(
+    store: SqliteStore, found: SessionInfo, to: str | None, root: Path
+) -> RewindResult:
     """What could be done to files. Damage elsewhere in the session is no reason to stay."""
-    from recollect.cli.terminal import warn
+    from recollect.cli.console import print_warning
     from recollect.errors import Damaged
     from recollect.tools.file_rewind import RewindResult, rewind_files
 
     try:
         return await rewind_files(store, found.id, to, (root,), preview=True)
     except Damaged as error:
-        warn(f"whether tools changed files since then cannot be told: {error}")
+        print_warning(f"whether tools changed files since then cannot be told: {error}")
         return RewindResult(found, found.head)
 
 
 # --- what is shown -----------------------------------------------------------------------------
 
 
-def _lines(done: Done) -> Iterator[str]:
+def _lines(done: RewindReport) -> Iterator[str]:
     wish, rewound = done.wish, done.rewound
     again = f"recollect rewind {done.short} {done.target} --files"
     if wish.preview:
         yield f"nothing was changed; `{again}` does this:"
     else:
-        yield _head_moved(done)
+        yield _head_line(done)
     if wish.files or wish.preview:
         yield from _file_lines(done)
         if rewound.conflicts and not wish.beside:
             yield f"`{again} --beside` writes what they were beside them"
     elif rewound.done or rewound.conflicts:
-        yield f"{_left_alone(rewound)}; `{again}` brings {rewound.done:,} back"
+        yield f"{_unchanged_note(rewound)}; `{again}` brings {rewound.done:,} back"
         yield f"`{again} --preview` shows which, and changes nothing"
 
 
-def _left_alone(rewound: RewindResult) -> str:
+def _unchanged_note(rewound: RewindResult) -> str:
     count = rewound.done + len(rewound.conflicts)
     if count == 1:
         return "1 file that tools changed since then stays as it is"
     return f"{count:,} files that tools changed since then stay as they are"
 
 
-def _head_moved(done: Done) -> str:
-    from recollect.cli.text import many
+def _head_line(done: RewindReport) -> str:
+    from recollect.cli.display_text import pluralize
 
     before, after, short = done.before, done.rewound.session, done.short
     flag = " --files" if done.wish.files else ""
     back = f"`recollect rewind {short} {done.rewound.back or 'start'}{flag}` goes back"
     if before.head != after.head:
-        entries = many(after.entries, "entry")
+        entries = pluralize(after.entries, "entry")
         return f"session {short} now has {entries}, was {before.entries:,}; {back}"
     stands = f"session {short} stands there already"
     return f"{stands}; {back}" if done.wish.files and done.rewound.done else stands
 
 
-def _file_lines(done: Done) -> Iterator[str]:
+def _file_lines(done: RewindReport) -> Iterator[str]:
     found = done.rewound
     kinds = (
         ("restored", found.restored),
@@ -169,22 +173,22 @@ def _file_lines(done: Done) -> Iterator[str]:
         yield "no file was changed by tools since then"
     for kind, paths in kinds:
         for path in paths:
-            yield f"  {kind:<12}  {_named(path, done.root)}"
+            yield f"  {kind:<12}  {_display_path(path, done.root)}"
     written = {one.path: one.written for one in found.beside}
     for conflict in found.conflicts:
-        yield f"  {'conflict':<12}  {_named(conflict.path, done.root)}: {conflict.why}"
+        yield f"  {'conflict':<12}  {_display_path(conflict.path, done.root)}: {conflict.why}"
         if conflict.path in written:
-            yield f"  {'':<12}  what it was is in {_named(written[conflict.path], done.root)}"
+            yield f"  {'':<12}  what it was is in {_display_path(written[conflict.path], done.root)}"
 
 
-def _named(path: str, root: Path) -> str:
+def _display_path(path: str, root: Path) -> str:
     """From the project's folder when it is in there, on one line."""
     from recollect.tools.resolve_path import quote
 
     return quote(path.removeprefix(str(root).rstrip(os.sep) + os.sep))
 
 
-def _document(done: Done) -> dict[str, Any]:
+def _report_document(done: RewindReport) -> dict[str, Any]:
     import msgspec
 
     found = done.rewound

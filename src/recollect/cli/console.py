@@ -16,12 +16,12 @@ from typing import IO, Any
 
 import click
 
-from recollect.cli.text import cut, harmless, one_line
+from recollect.cli.display_text import one_line, sanitize, truncate
 
 DEFAULT_PAGER = "less -FRX"
 
 
-class Ink:
+class Styler:
     """Styles text, or leaves it as it is where colours are not wanted."""
 
     def __init__(self, *, on: bool) -> None:
@@ -37,16 +37,16 @@ class Ink:
         return self(text, bold=True)
 
 
-def ink(stream: IO[str] | None = None) -> Ink:
+def make_styler(stream: IO[str] | None = None) -> Styler:
     if os.environ.get("NO_COLOR"):
-        return Ink(on=False)
+        return Styler(on=False)
     if os.environ.get("FORCE_COLOR", "0") != "0":
-        return Ink(on=True)
+        return Styler(on=True)
     wanted = (stream or sys.stdout).isatty() and os.environ.get("TERM") != "dumb"
-    return Ink(on=wanted)
+    return Styler(on=wanted)
 
 
-def width() -> int | None:
+def terminal_width() -> int | None:
     """The terminal's columns; None when nobody looks at a terminal and nothing need be cut."""
     return _columns() if sys.stdout.isatty() else None
 
@@ -57,29 +57,29 @@ def _columns() -> int:
     return get_terminal_size().columns
 
 
-def complain(message: str) -> None:
+def print_error(message: str) -> None:
     """A failure, in one sentence."""
-    _tell("recollect: " + message)
+    _write_stderr("recollect: " + message)
 
 
-def warn(message: str) -> None:
-    _tell("recollect: warning: " + message)
+def print_warning(message: str) -> None:
+    _write_stderr("recollect: warning: " + message)
 
 
-def mention(message: str) -> None:
+def print_note(message: str) -> None:
     """What a person wants to know and a program does not."""
-    _tell(message)
+    _write_stderr(message)
 
 
-def status(message: str) -> None:
+def show_status(message: str) -> None:
     """How far it is, on a line that the next one replaces; an empty one takes it away."""
     if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
         room = _columns() - 1
-        sys.stderr.write(f"\r{cut(one_line(message), room)}\x1b[K")
+        sys.stderr.write(f"\r{truncate(one_line(message), room)}\x1b[K")
         sys.stderr.flush()
 
 
-def fetching() -> Callable[[int, int], None]:
+def download_progress() -> Callable[[int, int], None]:
     """Shows how much of how much is there; drawn, and loaded, when something is fetched."""
 
     @cache
@@ -94,22 +94,22 @@ def fetching() -> Callable[[int, int], None]:
     return show
 
 
-def _tell(message: str) -> None:
+def _write_stderr(message: str) -> None:
     from recollect.redaction import redact
 
     sys.stdout.flush()
-    sys.stderr.write(harmless(redact(message)) + "\n")
+    sys.stderr.write(sanitize(redact(message)) + "\n")
 
 
-def emit_json(value: object) -> None:
+def print_json(value: object) -> None:
     import json
 
     sys.stdout.write(json.dumps(value, indent=2) + "\n")
 
 
-def emit(lines: Iterable[str]) -> None:
+def print_lines(lines: Iterable[str]) -> None:
     """Write lines to stdout, through the pager when that is a terminal."""
-    command = _pager() if sys.stdout.isatty() else []
+    command = _pager_command() if sys.stdout.isatty() else []
     if not command:
         for line in lines:
             sys.stdout.write(line + "\n")
@@ -121,7 +121,7 @@ def emit(lines: Iterable[str]) -> None:
         command, stdin=subprocess.PIPE, env=env, encoding="utf-8", errors="backslashreplace"
     )
     assert pager.stdin is not None
-    with _interrupts_belong_to_the_pager():
+    with _ignore_interrupts():
         with contextlib.suppress(BrokenPipeError):  # the person has read enough
             for line in lines:
                 pager.stdin.write(line + "\n")
@@ -130,7 +130,7 @@ def emit(lines: Iterable[str]) -> None:
         pager.wait()
 
 
-def _pager() -> list[str]:
+def _pager_command() -> list[str]:
     import shlex
     import shutil
 
@@ -143,7 +143,7 @@ def _pager() -> list[str]:
 
 
 @contextlib.contextmanager
-def _interrupts_belong_to_the_pager() -> Iterator[None]:
+def _ignore_interrupts() -> Iterator[None]:
     import signal
 
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)

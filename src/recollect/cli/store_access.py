@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from recollect.cli.terminal import warn
+from recollect.cli.console import print_warning
 from recollect.errors import (
     AmbiguousId,
     CannotOpen,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from recollect.store.sqlite import SqliteStore
 
 T = TypeVar("T")
-ATTEMPTS = 4
+MAX_ATTEMPTS = 4
 SESSION_DIGITS = 8
 ENTRY_DIGITS = 12  # an id begins with its millisecond, which takes this many digits
 
@@ -48,20 +48,20 @@ def use_store(
                 return await work(store)
             finally:
                 for warning in store.warnings:
-                    warn(warning)
+                    print_warning(warning)
 
     return asyncio.run(opened())
 
 
-async def persistently(work: Callable[[], Awaitable[T]]) -> T:
+async def retry_on_head_moved(work: Callable[[], Awaitable[T]]) -> T:
     """Read and write; once more from the start when somebody else wrote in between."""
-    for _ in range(ATTEMPTS - 1):
+    for _ in range(MAX_ATTEMPTS - 1):
         with contextlib.suppress(HeadMoved):
             return await work()
     return await work()
 
 
-def this_project() -> Project:
+def current_project() -> Project:
     from recollect.workspace.project_identity import identify_project
 
     return identify_project(Path.cwd())
@@ -72,7 +72,9 @@ async def find_entry(store: SqliteStore, prefix: str, session: SessionInfo) -> s
     return (await store.entry(prefix, session=session.id))[1].id
 
 
-async def session_or_entry(store: SqliteStore, prefix: str) -> tuple[SessionInfo, Entry | None]:
+async def find_session_or_entry(
+    store: SqliteStore, prefix: str
+) -> tuple[SessionInfo, Entry | None]:
     """What an id means: a session, or else an entry together with its session."""
     try:
         return await store.session(prefix), None
@@ -80,10 +82,10 @@ async def session_or_entry(store: SqliteStore, prefix: str) -> tuple[SessionInfo
         try:
             return await store.entry(prefix)
         except UnknownEntry:
-            raise UnknownThing(prefix) from None
+            raise UnknownId(prefix) from None
 
 
-class UnknownThing(NotFound):
+class UnknownId(NotFound):
     def __init__(self, prefix: str) -> None:
         super().__init__(
             f"no session and no entry {prefix!r}; `recollect sessions --all` lists the sessions"
@@ -91,35 +93,35 @@ class UnknownThing(NotFound):
         self.prefix = prefix
 
 
-def short_ids(ids: Iterable[str], digits: int) -> dict[str, str]:
+def shorten_ids(ids: Iterable[str], digits: int) -> dict[str, str]:
     """Each id's shortest beginning, of at least so many digits, that no other of them has."""
     ordered = sorted(set(ids))
     short = {}
     for before, this, after in zip(["", *ordered], ordered, [*ordered[1:], ""], strict=False):
-        shared = max(_shared(before, this), _shared(this, after))
+        shared = max(_common_prefix(before, this), _common_prefix(this, after))
         short[this] = this[: max(digits, shared + 1)]
     return short
 
 
-def _shared(one: str, other: str) -> int:
+def _common_prefix(one: str, other: str) -> int:
     pairs = zip(one, other, strict=False)
     return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
-async def session_ids(store: SqliteStore) -> dict[str, str]:
+async def shorten_session_ids(store: SqliteStore) -> dict[str, str]:
     """The short id of every session, those in the trash included."""
     every = (*await store.sessions(), *await store.sessions(trashed=True))
-    return short_ids((session.id for session in every), SESSION_DIGITS)
+    return shorten_ids((session.id for session in every), SESSION_DIGITS)
 
 
-async def short_session(store: SqliteStore, session: str) -> str:
+async def shorten_session_id(store: SqliteStore, session: str) -> str:
     """The beginning of a session's id that means this session in the whole store."""
-    return await _shortest(session, SESSION_DIGITS, store.session)
+    return await _shortest_unique(session, SESSION_DIGITS, store.session)
 
 
-async def short_entry(store: SqliteStore, entry: str) -> str:
+async def shorten_entry_id(store: SqliteStore, entry: str) -> str:
     """The beginning of an entry's id that means this entry, and no session, in the whole store."""
-    short = await _shortest(entry, ENTRY_DIGITS, store.entry)
+    short = await _shortest_unique(entry, ENTRY_DIGITS, store.entry)
     try:
         await store.session(short)
     except UnknownSession:
@@ -129,19 +131,23 @@ async def short_entry(store: SqliteStore, entry: str) -> str:
     return entry
 
 
-async def _shortest(whole: str, digits: int, look: Callable[[str], Awaitable[object]]) -> str:
+async def _shortest_unique(
+    whole: str, digits: int, look: Callable[[str], Awaitable[object]]
+) -> str:
     short = whole[:digits]
     while len(short) < len(whole):
         try:
             await look(short)
             break
         except AmbiguousId as several:
-            shared = (_shared(whole, other) for other in several.candidates if other != whole)
+            shared = (
+                _common_prefix(whole, other) for other in several.candidates if other != whole
+            )
             short = whole[: max(len(short), *shared) + 1]
     return short
 
 
-def home_path(path: str | None) -> str:
+def abbreviate_home(path: str | None) -> str:
     """A project's path as people write it."""
     if not path:
         return ""

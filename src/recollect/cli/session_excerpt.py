@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from recollect.cli.opening import (
+from recollect.cli.store_access import (
     ENTRY_DIGITS,
     find_entry,
-    session_or_entry,
-    short_ids,
-    short_session,
+    find_session_or_entry,
+    shorten_ids,
+    shorten_session_id,
 )
 from recollect.entries import Entry, Note
 from recollect.errors import Damaged, UnknownEntry
@@ -20,11 +20,11 @@ from recollect.store.contract import SessionInfo
 from recollect.store.log_reader import QUARANTINED, UNREADABLE
 from recollect.store.sqlite import SqliteStore
 
-AROUND = 5  # entries shown before and after the one that was jumped to
+NEIGHBOURS = 5  # entries shown before and after the one that was jumped to
 _DAMAGED = tuple(Note(text=text, level="error") for text in (QUARANTINED, UNREADABLE))
 
 
-class Wanted(NamedTuple):
+class ShowOptions(NamedTuple):
     """What the person asked for."""
 
     prefix: str
@@ -33,7 +33,7 @@ class Wanted(NamedTuple):
     tree: bool = False
 
 
-class Window(NamedTuple):
+class EntryWindow(NamedTuple):
     """Some of a path's entries, and how many there are beyond them."""
 
     entries: tuple[Entry, ...]
@@ -43,9 +43,9 @@ class Window(NamedTuple):
     problem: str = ""
 
 
-class Shown(NamedTuple):
+class SessionExcerpt(NamedTuple):
     session: SessionInfo
-    window: Window
+    window: EntryWindow
     every: tuple[Entry, ...]  # all branches, when the tree is wanted
     marked: str | None
     session_id: str  # short
@@ -60,31 +60,31 @@ class Shown(NamedTuple):
         return frozenset(entry.id for entry in self.entries if entry.body in _DAMAGED)
 
 
-async def read(store: SqliteStore, wanted: Wanted) -> Shown:
-    session, marked = await session_or_entry(store, wanted.prefix)
+async def read_excerpt(store: SqliteStore, wanted: ShowOptions) -> SessionExcerpt:
+    session, marked = await find_session_or_entry(store, wanted.prefix)
     at = None if wanted.at is None else await find_entry(store, wanted.at, session)
     if marked is not None and not (wanted.tree or wanted.last or at):
-        window = await _surroundings(store, session, marked)
+        window = await _read_neighbours(store, session, marked)
     else:
-        window = await _path(store, session, at, wanted.last)
+        window = await _read_path(store, session, at, wanted.last)
     every = await store.tree(session.id, damaged="mark") if wanted.tree else ()
     ids = [entry.id for entry in (*window.entries, *every)]
-    return Shown(
+    return SessionExcerpt(
         session=session,
         window=window,
         every=every,
         marked=marked.id if marked else None,
-        session_id=await short_session(store, session.id),
-        entry_ids=short_ids([*ids, session.id], ENTRY_DIGITS),
+        session_id=await shorten_session_id(store, session.id),
+        entry_ids=shorten_ids([*ids, session.id], ENTRY_DIGITS),
     )
 
 
-async def _path(
+async def _read_path(
     store: SqliteStore, session: SessionInfo, at: str | None, last: int | None
-) -> Window:
+) -> EntryWindow:
     try:
         entries = await store.path(session.id, at=at, last=last, damaged="mark")
-        return Window(entries, before=0 if at else session.entries - len(entries))
+        return EntryWindow(entries, before=0 if at else session.entries - len(entries))
     except Damaged as damage:
         problem = str(damage)
     try:  # the end is lost: the path to the newest entry that is there
@@ -93,21 +93,23 @@ async def _path(
     except Damaged:  # the way is broken: everything that is left of it
         entries = await store.tree(session.id, damaged="mark")
         entries = entries[-last:] if last else entries
-    return Window(entries, problem=problem)
+    return EntryWindow(entries, problem=problem)
 
 
-async def _surroundings(store: SqliteStore, session: SessionInfo, entry: Entry) -> Window:
+async def _read_neighbours(store: SqliteStore, session: SessionInfo, entry: Entry) -> EntryWindow:
     try:
         after = await store.path(session.id, since=entry.id, damaged="mark")
     except UnknownEntry:
         before = await store.path(session.id, at=entry.id, damaged="mark")
-        return Window(before[-AROUND - 1 :], max(0, len(before) - AROUND - 1), aside=True)
+        return EntryWindow(
+            before[-NEIGHBOURS - 1 :], max(0, len(before) - NEIGHBOURS - 1), aside=True
+        )
     except Damaged as damage:
-        before = await store.path(session.id, at=entry.id, last=AROUND + 1, damaged="mark")
-        return Window(before, problem=str(damage))
-    before = await store.path(session.id, at=entry.id, last=AROUND + 1, damaged="mark")
-    return Window(
-        (*before, *after[:AROUND]),
+        before = await store.path(session.id, at=entry.id, last=NEIGHBOURS + 1, damaged="mark")
+        return EntryWindow(before, problem=str(damage))
+    before = await store.path(session.id, at=entry.id, last=NEIGHBOURS + 1, damaged="mark")
+    return EntryWindow(
+        (*before, *after[:NEIGHBOURS]),
         before=session.entries - len(after) - len(before),
-        after=len(after[AROUND:]),
+        after=len(after[NEIGHBOURS:]),
     )

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from recollect.agent.exchange import ReplyFinished, Session, ask, message_text, user_message
-from recollect.cli.opening import short_session, this_project, use_store
-from recollect.cli.terminal import emit_json, fetching, mention, status
-from recollect.cli.text import harmless, many, one_line
+from recollect.cli.console import download_progress, print_json, print_note, show_status
+from recollect.cli.display_text import one_line, pluralize, sanitize
+from recollect.cli.store_access import current_project, shorten_session_id, use_store
 from recollect.codecs.wire_protocol import Delta, Generation, RequestOptions
 from recollect.entries import Message, Text, Thought
 from recollect.models.http_model import HttpModel
@@ -25,16 +25,16 @@ from recollect.store.sqlite import SqliteStore
 from recollect.tokens import counter_for
 from recollect.view.view import View
 
-TITLE = 60  # characters of the question that become the session's title
-SMALL = (
+TITLE_LENGTH = 60  # characters of the question that become the session's title
+EMBEDDED_NOTICE = (
     "asking the embedded model: it is small and often wrong, and it is there so that everything "
     "works without a key; `recollect models` shows the others"
 )
 # small models answer sensibly only when they are told who they are
-SYSTEM = "You are a helpful assistant. Answer briefly and to the point."
+DEFAULT_INSTRUCTIONS = "You are a helpful assistant. Answer briefly and to the point."
 
 
-class Asking(NamedTuple):
+class AskOptions(NamedTuple):
     """What the person wants."""
 
     question: str
@@ -47,55 +47,59 @@ class Asking(NamedTuple):
     as_json: bool
 
 
-class Done(NamedTuple):
+class AskResult(NamedTuple):
     message: Message
     seconds: float
     session: str = ""  # short; none when nothing is kept
     whole_id: str = ""
 
 
-def run(asking: Asking, file: Path | None) -> None:
-    model = open_model(asking.model, progress=fetching())
+def run_ask(asking: AskOptions, file: Path | None) -> None:
+    model = open_model(asking.model, progress=download_progress())
     if model.chosen.wire_name == EMBEDDED_MODEL:
-        mention(SMALL)
-    show = _Show(stream=asking.stream)
+        print_note(EMBEDDED_NOTICE)
+    show = _AnswerPrinter(stream=asking.stream)
     try:
         if asking.keep:
             done = use_store(
-                file, lambda store: _kept(store, model, asking, show), make=asking.session is None
+                file,
+                lambda store: _ask_in_session(store, model, asking, show),
+                make=asking.session is None,
             )
         else:
-            done = asyncio.run(_unkept(model, asking, show))
+            done = asyncio.run(_ask_without_session(model, asking, show))
     finally:
         show.end()
     if asking.as_json:
-        emit_json(_document(done, model.chosen))
+        print_json(_document(done, model.chosen))
     elif not asking.stream:
-        sys.stdout.write(harmless(message_text(done.message)).rstrip("\n") + "\n")
+        sys.stdout.write(sanitize(message_text(done.message)).rstrip("\n") + "\n")
     for fix in model.fixes:
         if fix.message < 0:  # an option that was asked for; what became of messages `encode` tells
-            mention(fix.text)
-    mention(_account(done, model.chosen))
+            print_note(fix.text)
+    print_note(_usage_line(done, model.chosen))
 
 
-async def _kept(store: SqliteStore, model: HttpModel, asking: Asking, show: _Show) -> Done:
+async def _ask_in_session(
+    store: SqliteStore, model: HttpModel, asking: AskOptions, show: _AnswerPrinter
+) -> AskResult:
     async with model:
-        talk = await _conversation(store, model.name, asking)
+        talk = await _open_session(store, model.name, asking)
         started = time.monotonic()
         question = user_message(asking.question)
         prompt = RequestOptions(model=model.name, generation=asking.generation)
-        short = await short_session(store, talk.session)
+        short = await shorten_session_id(store, talk.session)
         async with aclosing(ask(talk, question, model, prompt)) as events:
             async for event in events:
                 if isinstance(event, ReplyFinished):
                     seconds = time.monotonic() - started
-                    return Done(event.message, seconds, short, talk.session)
+                    return AskResult(event.message, seconds, short, talk.session)
                 if not isinstance(event, Message):
                     show.event(event)
     raise AssertionError("a model's last event is its message")
 
 
-async def _conversation(store: Store, model: str, asking: Asking) -> Session:
+async def _open_session(store: Store, model: str, asking: AskOptions) -> Session:
     from recollect.view_loader import load_view
 
     counter = counter_for(model)
@@ -103,29 +107,33 @@ async def _conversation(store: Store, model: str, asking: Asking) -> Session:
         session = await store.session(asking.session)
         view = await load_view(store, session.id, counter=counter)
         return Session(store, session.id, view)
-    title = one_line(asking.question)[:TITLE]
-    session = await store.create(project=this_project(), title=title)
+    title = one_line(asking.question)[:TITLE_LENGTH]
+    session = await store.create(project=current_project(), title=title)
     talk = Session(store, session.id, View.fold(counter=counter))
     return await talk.append(_instructions(asking))
 
 
-def _instructions(asking: Asking) -> Message:
-    return Message(role="system", parts=(Text(text=asking.system or SYSTEM),), context="initial")
+def _instructions(asking: AskOptions) -> Message:
+    return Message(
+        role="system", parts=(Text(text=asking.system or DEFAULT_INSTRUCTIONS),), context="initial"
+    )
 
 
-async def _unkept(model: HttpModel, asking: Asking, show: _Show) -> Done:
+async def _ask_without_session(
+    model: HttpModel, asking: AskOptions, show: _AnswerPrinter
+) -> AskResult:
     started = time.monotonic()
     messages = (_instructions(asking), user_message(asking.question))
     prompt = RequestOptions(model=model.name, generation=asking.generation)
     async with model, aclosing(model.stream(messages, prompt)) as events:
         async for event in events:
             if isinstance(event, Message):
-                return Done(event, time.monotonic() - started)
+                return AskResult(event, time.monotonic() - started)
             show.event(event)
     raise AssertionError("a model's last event is its message")
 
 
-class _Show:
+class _AnswerPrinter:
     """The answer while it comes: text to stdout, that it thinks or waits to the status line."""
 
     def __init__(self, *, stream: bool) -> None:
@@ -138,12 +146,12 @@ class _Show:
             self._say("")
             self._break()
             void = "; what was shown is void" if event.shown and self._stream else ""
-            mention(f"asking again in {event.delay:.1f} s: {event.reason}{void}")
+            print_note(f"asking again in {event.delay:.1f} s: {event.reason}{void}")
         elif event.kind == "thought" and not self._open:
             self._say("thinking …")
         elif event.kind == "text" and self._stream:
             self._say("")
-            sys.stdout.write(harmless(event.text))
+            sys.stdout.write(sanitize(event.text))
             sys.stdout.flush()
             self._open = not event.text.endswith("\n")
 
@@ -153,7 +161,7 @@ class _Show:
 
     def _say(self, waiting: str) -> None:
         if waiting or self._waits:
-            status(waiting)
+            show_status(waiting)
         self._waits = bool(waiting)
 
     def _break(self) -> None:
@@ -163,24 +171,24 @@ class _Show:
         self._open = False
 
 
-def _account(done: Done, chosen: ResolvedModel) -> str:
+def _usage_line(done: AskResult, chosen: ResolvedModel) -> str:
     """What it was and what it cost, in one line."""
     usage, told = done.message.usage, [chosen.name]
     if usage is not None:
         cached = f" ({usage.cached:,} cached)" if usage.cached else ""
-        told.append(f"{many(usage.input, 'token')} in{cached}, {usage.output:,} out")
+        told.append(f"{pluralize(usage.input, 'token')} in{cached}, {usage.output:,} out")
         cost = compute_cost(usage, chosen.profile.price)
         if cost is not None:
             told.append(f"${cost:.6f}".rstrip("0").rstrip("."))
     told.append(f"{done.seconds:.1f} s")
     if done.message.finish not in ("stop", ""):
-        told.append(_ENDS.get(done.message.finish, done.message.finish))
+        told.append(_FINISH_NOTES.get(done.message.finish, done.message.finish))
     if done.session:
         told.append(f"`recollect show {done.session}`")
     return " · ".join(told)
 
 
-_ENDS = {
+_FINISH_NOTES = {
     "length": "cut at its limit: --max-output raises it",
     "safety": "stopped by the provider's safety rules",
     "calls": "it wants to call tools, which `ask` has none of",
@@ -188,7 +196,7 @@ _ENDS = {
 }
 
 
-def _document(done: Done, chosen: ResolvedModel) -> dict[str, object]:
+def _document(done: AskResult, chosen: ResolvedModel) -> dict[str, object]:
     import msgspec
 
     usage = done.message.usage

@@ -11,9 +11,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from recollect.cli.opening import ENTRY_DIGITS, persistently, short_ids, short_session
-from recollect.cli.seeing import model_of
-from recollect.cli.transcript import role_of
+from recollect.cli.context_report import latest_model
+from recollect.cli.entry_display import role_of
+from recollect.cli.store_access import (
+    ENTRY_DIGITS,
+    retry_on_head_moved,
+    shorten_ids,
+    shorten_session_id,
+)
 from recollect.compaction.view_reduction import with_edits
 from recollect.entries import (
     Body,
@@ -42,7 +47,7 @@ class CannotEdit(RecollectError):
         self.entry, self.why = entry, why
 
 
-class Wishes(NamedTuple):
+class RequestedEdits(NamedTuple):
     """Entries, by the beginnings of their ids."""
 
     drop: tuple[str, ...] = ()
@@ -50,7 +55,7 @@ class Wishes(NamedTuple):
     restore: tuple[str, ...] = ()
 
 
-class Edited(NamedTuple):
+class ContextEditResult(NamedTuple):
     session: SessionInfo
     session_id: str  # short
     edits: tuple[Entry, ...]
@@ -59,20 +64,22 @@ class Edited(NamedTuple):
     short: dict[str, str]
 
 
-async def edit(store: SqliteStore, prefix: str, wishes: Wishes, named: str | None) -> Edited:
-    async def attempt() -> Edited:
+async def edit_context(
+    store: SqliteStore, prefix: str, wishes: RequestedEdits, named: str | None
+) -> ContextEditResult:
+    async def attempt() -> ContextEditResult:
         session = await store.session(prefix)
         path = await store.path(session.id) if session.head else ()
-        model = model_of(path) if named is None else named
+        model = latest_model(path) if named is None else named
         view = await fold_stored(store, path, counter=counter_for(model))
         found = [await _entries(store, session, some) for some in wishes]
-        bodies, after = _checked(view, *found)
+        bodies, after = _check(view, *found)
         written = await store.append(session.id, bodies, parent=session.head)
-        short = await short_session(store, session.id)
-        ids = short_ids([*(entry.id for entry in (*path, *written)), session.id], ENTRY_DIGITS)
-        return Edited(session, short, written, view.tokens, after.tokens, ids)
+        short = await shorten_session_id(store, session.id)
+        ids = shorten_ids([*(entry.id for entry in (*path, *written)), session.id], ENTRY_DIGITS)
+        return ContextEditResult(session, short, written, view.tokens, after.tokens, ids)
 
-    return await persistently(attempt)
+    return await retry_on_head_moved(attempt)
 
 
 async def _entries(
@@ -82,7 +89,7 @@ async def _entries(
     return tuple({entry.id: entry for entry in found}.values())
 
 
-def _checked(
+def _check(
     view: View,
     dropped: Sequence[Entry],
     pinned: Sequence[Entry],
@@ -95,7 +102,7 @@ def _checked(
     bodies: list[Body] = []
     for verb, entries in (("restore", restored), ("drop", dropped), ("pin", pinned)):
         for entry in entries:
-            if why := _refusal(view, verb, entry):
+            if why := _find_obstacle(view, verb, entry):
                 raise CannotEdit(verb, entry.id, why)
         if entries:
             body = _body(view, verb, entries)
@@ -120,18 +127,18 @@ def _body(view: View, verb: str, entries: Sequence[Entry]) -> Body:
     return Elide(rule="drop", items=tuple(items))
 
 
-def _refusal(view: View, verb: str, entry: Entry) -> str:
+def _find_obstacle(view: View, verb: str, entry: Entry) -> str:
     position = view.log.position(entry.id, view.n)
     if position is None:
         return "it is on another branch than the head; `recollect rewind` or `fork` go there"
     if isinstance(entry.body, Message):
-        return _message_refusal(view, verb, position, entry.id, entry.body)
+        return _message_obstacle(view, verb, position, entry.id, entry.body)
     if verb != "restore":
         return f"it is no message but a {role_of(entry.body)}; only messages are sent to a model"
-    return _undo_refusal(view, position, entry)
+    return _undo_obstacle(view, position, entry)
 
 
-def _message_refusal(view: View, verb: str, position: int, entry: str, message: Message) -> str:
+def _message_obstacle(view: View, verb: str, position: int, entry: str, message: Message) -> str:
     state, held = view.state, view.compaction
     hidden = position < state.base and position not in state.kept and held is not None
     if verb == "pin":
@@ -142,7 +149,7 @@ def _message_refusal(view: View, verb: str, position: int, entry: str, message: 
     if position in state.dropped:
         return "it belongs to an invalid reply, which is not sent; `recollect show` shows it"
     if verb == "restore":
-        return _nothing_to_restore(view, entry)
+        return _restore_obstacle(view, entry)
     if entry in state.pins:
         return f"it is pinned; `--restore {state.pins[entry]}` lets go of it first"
     if all(isinstance(part, ToolCall) for part in message.parts):
@@ -150,7 +157,7 @@ def _message_refusal(view: View, verb: str, position: int, entry: str, message: 
     return ""
 
 
-def _nothing_to_restore(view: View, entry: str) -> str:
+def _restore_obstacle(view: View, entry: str) -> str:
     shown, pin = view.state.changed.get(entry), view.state.pins.get(entry)
     if shown is not None and shown.cuts:
         return ""
@@ -158,7 +165,7 @@ def _nothing_to_restore(view: View, entry: str) -> str:
     return f"nothing is left out of it; {more}"
 
 
-def _undo_refusal(view: View, position: int, entry: Entry) -> str:
+def _undo_obstacle(view: View, position: int, entry: Entry) -> str:
     state = view.state
     match entry.body:
         case Elide():
@@ -172,10 +179,10 @@ def _undo_refusal(view: View, position: int, entry: Entry) -> str:
     return "" if held else "it is not in force"
 
 
-def edited_lines(edited: Edited) -> Iterator[str]:
+def edit_lines(edited: ContextEditResult) -> Iterator[str]:
     short = edited.short
     for entry in edited.edits:
-        yield f"{_done(entry.body, short)}, as {short[entry.id]}"
+        yield f"{_describe_edit(entry.body, short)}, as {short[entry.id]}"
     yield f"the model now sees {edited.after:,} tokens, was {edited.before:,}"
     undo = [e for e in edited.edits if not isinstance(e.body, Restore)]
     if undo:
@@ -183,7 +190,7 @@ def edited_lines(edited: Edited) -> Iterator[str]:
         yield f"`recollect context {edited.session_id} {options}` undoes it"
 
 
-def _done(body: Body, short: dict[str, str]) -> str:
+def _describe_edit(body: Body, short: dict[str, str]) -> str:
     match body:
         case Elide(items=items):
             return f"left out {', '.join(short[what.entry] for what in items)}"
@@ -195,7 +202,7 @@ def _done(body: Body, short: dict[str, str]) -> str:
             return "appended an entry"
 
 
-def edited_document(edited: Edited) -> dict[str, object]:
+def edit_document(edited: ContextEditResult) -> dict[str, object]:
     from recollect.entries import entry_to_json
 
     return {

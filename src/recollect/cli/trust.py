@@ -41,8 +41,8 @@ def trust(*, folder: Path | None, remove: bool, listing: bool, as_json: bool) ->
     tighten yours. Hooks are commands that run by themselves: those of the project you name are
     shown, and run until they change. Name it again to see and allow what has changed.
     """
-    from recollect.cli.terminal import emit, emit_json, mention
-    from recollect.cli.text import one_line
+    from recollect.cli.console import print_json, print_lines, print_note
+    from recollect.cli.display_text import one_line
     from recollect.workspace import trusted_folders as trusting
     from recollect.workspace.effective_settings import project_root
 
@@ -51,27 +51,30 @@ def trust(*, folder: Path | None, remove: bool, listing: bool, as_json: bool) ->
             raise click.UsageError("--list goes alone.")
         decided = trusting.load_trust().folders
         if as_json:
-            emit_json(decided)
+            print_json(decided)
         else:
-            emit(f"{_word(trusted=yes):<11}  {one_line(place)}" for place, yes in decided.items())
+            print_lines(
+                f"{_trust_label(trusted=yes):<11}  {one_line(place)}"
+                for place, yes in decided.items()
+            )
         return
     place = folder.resolve() if folder else project_root(Path.cwd())
     (trusting.distrust_folder if remove else trusting.trust_folder)(place)
     if as_json:
-        emit_json({"folder": str(place), "trusted": not remove})
+        print_json({"folder": str(place), "trusted": not remove})
     else:
-        emit([f"{_word(trusted=not remove)}: {one_line(str(place))}"])
+        print_lines([f"{_trust_label(trusted=not remove)}: {one_line(str(place))}"])
     if not remove:
         for line in _consequences(place):
-            mention(line)
+            print_note(line)
 
 
-def _word(*, trusted: bool) -> str:
+def _trust_label(*, trusted: bool) -> str:
     return "trusted" if trusted else "not trusted"
 
 
 def _consequences(place: Path) -> Iterator[str]:
-    from recollect.cli.text import one_line
+    from recollect.cli.display_text import one_line
     from recollect.errors import BadSettings
     from recollect.workspace.effective_settings import resolve_settings
     from recollect.workspace.project_overrides import digest_hooks

@@ -22,8 +22,14 @@ from recollect.agent.hook_events import SessionEnd, SessionStart
 from recollect.agent.loop import RefusedByHook
 from recollect.agent.task_tool import TASK_TOOL
 from recollect.agent.tool_calls import ToolFinished
-from recollect.cli.equipment import Folder, LateCommands, equip, hooks_for, opening
-from recollect.cli.text import one_line
+from recollect.cli.coding_agent import (
+    LazyCommands,
+    Workspace,
+    build_agent,
+    build_hooks,
+    initial_messages,
+)
+from recollect.cli.display_text import one_line
 from recollect.entries import Entry, Message, ToolResult, Usage
 from recollect.errors import ModelError, NoApiKey, NotFound, UnknownModel
 from recollect.models.http_model import HttpModel
@@ -41,14 +47,14 @@ from recollect.workspace.project_identity import identify_project
 if TYPE_CHECKING:
     from recollect.models.model_selection import SelectionStrategy
 
-Format: TypeAlias = Literal["text", "json", "stream-json"]
-Source: TypeAlias = Literal["new", "resumed", "forked"]
-TITLE = 60
-HELPERS = 300  # entries that a sub-agent's session has at most, by far
-HURRY = 1.0  # seconds for hooks to hear of an interruption
+OutputFormat: TypeAlias = Literal["text", "json", "stream-json"]
+SessionOrigin: TypeAlias = Literal["new", "resumed", "forked"]
+TITLE_LENGTH = 60
+MAX_SUBAGENT_ENTRIES = 300  # entries that a sub-agent's session has at most, by far
+INTERRUPTED_HOOK_SECONDS = 1.0  # seconds for hooks to hear of an interruption
 
 
-class Wish(msgspec.Struct, frozen=True):
+class RunOptions(msgspec.Struct, frozen=True):
     """What the person asked for."""
 
     prompt: str
@@ -57,11 +63,11 @@ class Wish(msgspec.Struct, frozen=True):
     session: str | None = None
     fork: bool = False
     max_turns: int | None = None
-    format: Format = "text"
+    format: OutputFormat = "text"
     lasts: bool = True  # the store is there when it is over
 
 
-class Watcher(msgspec.Struct, frozen=True):
+class RunObserver(msgspec.Struct, frozen=True):
     """Who is told: which session it is, every event, and what a person should know."""
 
     begun: Callable[[SessionInfo], None]
@@ -69,39 +75,41 @@ class Watcher(msgspec.Struct, frozen=True):
     warn: Callable[[str], None]
 
 
-class Played(msgspec.Struct, frozen=True):
+class RunResult(msgspec.Struct, frozen=True):
     finished: RunFinished
     text: str  # of the last reply
     model: HttpModel
     spent: Usage  # by sub-agents
 
 
-async def play(
-    store: Store, first: HttpModel, wish: Wish, found: EffectiveSettings, watcher: Watcher
-) -> Played:
+async def run_prompt(
+    store: Store, first: HttpModel, wish: RunOptions, found: EffectiveSettings, watcher: RunObserver
+) -> RunResult:
     """`first` is the model that is asked unless another is chosen."""
     project = identify_project(Path.cwd())  # asks git, so once
-    begun = await _begun(store, wish, project, found, watcher)
+    begun = await _open_session(store, wish, project, found, watcher)
     watcher.begun(begun.session)
-    async with _around(store, begun.session, project, found, watcher) as where:
-        talk = await _talk(store, begun, first.name, where)
-        message: Message | None = await _prompt(wish.prompt, (where.cwd, found.root))
+    async with session_scope(store, begun.session, project, found, watcher) as where:
+        talk = await _start_session(store, begun, first.name, where)
+        message: Message | None = await _prompt_message(wish.prompt, (where.cwd, found.root))
         down: set[str] = set()
         while True:
-            name = await _choose(talk.view, message, wish, found.settings, first, down, watcher)
+            name = await _choose_model(
+                talk.view, message, wish, found.settings, first, down, watcher
+            )
             try:
                 model = first if name == first.name else open_model(name, found.settings)
-                return await _answered(talk, message, model, where, wish, watcher)
+                return await _run_agent(talk, message, model, where, wish, watcher)
             except ModelError as error:
                 down.add(name)
-                if not _may_ask_another(error, first.name, found.settings, down):
+                if not _can_try_another(error, first.name, found.settings, down):
                     raise
                 why = one_line(str(error))[:200]
                 watcher.warn(f"{name} cannot be asked ({why}); asking another model")
             talk, message = await reload(talk), None  # the prompt is in the log
 
 
-async def _prompt(text: str, folders: tuple[Path, ...]) -> Message:
+async def _prompt_message(text: str, folders: tuple[Path, ...]) -> Message:
     if "@" not in text:
         return user_message(text)
     from recollect.workspace.file_mentions import prompt_parts
@@ -109,76 +117,76 @@ async def _prompt(text: str, folders: tuple[Path, ...]) -> Message:
     return Message(role="user", parts=await prompt_parts(text, folders))
 
 
-def _with_task(spent: Usage, result: ToolResult) -> Usage:
+def _add_task_usage(spent: Usage, result: ToolResult) -> Usage:
     from recollect.agent.subagents import read_subagent_usage
 
     given = read_subagent_usage(result)
     return spent if given is None else add_usage(spent, given.usage)
 
 
-async def _answered(
+async def _run_agent(
     talk: Session,
     message: Message | None,
     model: HttpModel,
-    where: Folder,
-    wish: Wish,
-    watcher: Watcher,
-) -> Played:
+    where: Workspace,
+    wish: RunOptions,
+    watcher: RunObserver,
+) -> RunResult:
     finished, last, spent = None, "", Usage()
     async with model:
-        agent = equip(model, where, max_turns=wish.max_turns)
+        agent = build_agent(model, where, max_turns=wish.max_turns)
         async with aclosing(agent.run(message, talk)) as events:
             async for event in events:
                 watcher.event(event)
                 if isinstance(event, ReplyFinished):
                     last = message_text(event.message)
                 elif isinstance(event, ToolFinished) and event.call.name == TASK_TOOL:
-                    spent = _with_task(spent, event.result)
+                    spent = _add_task_usage(spent, event.result)
                 elif isinstance(event, WindowLearned):
                     remember_window(event.model, event.window)
                 elif isinstance(event, RunFinished):
                     finished = event
     assert finished is not None
-    return Played(finished, last, model, spent)
+    return RunResult(finished, last, model, spent)
 
 
 # --- the session -------------------------------------------------------------------------------
 
 
-class _Begun(msgspec.Struct, frozen=True):
+class _OpenedSession(msgspec.Struct, frozen=True):
     session: SessionInfo
-    source: Source
+    source: SessionOrigin
     entries: tuple[Entry, ...] = ()  # of a new one: what it begins with
 
 
-async def _begun(
-    store: Store, wish: Wish, project: Project, found: EffectiveSettings, watcher: Watcher
-) -> _Begun:
-    session = await _earlier(store, wish, project)
+async def _open_session(
+    store: Store, wish: RunOptions, project: Project, found: EffectiveSettings, watcher: RunObserver
+) -> _OpenedSession:
+    session = await _find_session(store, wish, project)
     if session is not None and wish.fork:
-        return _Begun(await store.fork(session.id), "forked")
+        return _OpenedSession(await store.fork(session.id), "forked")
     if session is not None:
-        return _Begun(session, "resumed")
-    messages = await opening(Path.cwd(), found, watcher.warn)
-    created = await store.create(project=project, title=one_line(wish.prompt)[:TITLE])
+        return _OpenedSession(session, "resumed")
+    messages = await initial_messages(Path.cwd(), found, watcher.warn)
+    created = await store.create(project=project, title=one_line(wish.prompt)[:TITLE_LENGTH])
     entries = await store.append(created.id, messages, parent=None)
-    return _Begun(created, "new", entries)
+    return _OpenedSession(created, "new", entries)
 
 
-async def _earlier(store: Store, wish: Wish, project: Project) -> SessionInfo | None:
+async def _find_session(store: Store, wish: RunOptions, project: Project) -> SessionInfo | None:
     if wish.session is not None:
         return await store.session(wish.session)
     if not wish.latest:
         return None
     for session in await store.sessions(project=project):
-        if not await _is_helpers(store, session):
+        if not await _is_subagent_session(store, session):
             return session
     raise NotFound("no session of this project to go on with; `recollect -p` begins one")
 
 
-async def _is_helpers(store: Store, session: SessionInfo) -> bool:
+async def _is_subagent_session(store: Store, session: SessionInfo) -> bool:
     """Whether it is a sub-agent's, which a crash can leave as the newest one."""
-    if session.entries > HELPERS:
+    if session.entries > MAX_SUBAGENT_ENTRIES:
         return False
     from recollect.agent.subagents import read_link
 
@@ -187,7 +195,9 @@ async def _is_helpers(store: Store, session: SessionInfo) -> bool:
     return link is not None and link.to == "parent"
 
 
-async def _talk(store: Store, begun: _Begun, model: str, where: Folder) -> Session:
+async def _start_session(
+    store: Store, begun: _OpenedSession, model: str, where: Workspace
+) -> Session:
     session, counter = begun.session, counter_for(model)
     if begun.source == "new":
         view = View.fold(counter=counter).append(*begun.entries)
@@ -205,9 +215,13 @@ async def _talk(store: Store, begun: _Begun, model: str, where: Folder) -> Sessi
 
 
 @asynccontextmanager
-async def _around(
-    store: Store, session: SessionInfo, project: Project, found: EffectiveSettings, watcher: Watcher
-) -> AsyncIterator[Folder]:
+async def session_scope(
+    store: Store,
+    session: SessionInfo,
+    project: Project,
+    found: EffectiveSettings,
+    watcher: RunObserver,
+) -> AsyncIterator[Workspace]:
     """What stands around a session: commands, hooks, a mirror; and its end, whatever ends it."""
     settings, folder = found.settings, Path.cwd()
     mirror = None
@@ -217,11 +231,11 @@ async def _around(
         mirror = Mirror(store, settings.mirror, autosave_seconds=settings.autosave_seconds)
         mirror.start()
     more = (mirror.hook(),) if mirror is not None else ()
-    hooks = hooks_for(found, *more, tell=watcher.warn)
-    commands = LateCommands(found)
+    hooks = build_hooks(found, *more, tell=watcher.warn)
+    commands = LazyCommands(found)
     reason = "done"
     try:
-        yield Folder(folder, found, project, commands, hooks)
+        yield Workspace(folder, found, project, commands, hooks)
     except asyncio.CancelledError:
         reason = "interrupted"
         raise
@@ -232,9 +246,13 @@ async def _around(
         await commands.close()
         ended = SessionEnd(session=session.id, time=now(), reason=reason)
         try:
-            await asyncio.wait_for(hooks.fire(ended), None if reason == "done" else HURRY)
+            await asyncio.wait_for(
+                hooks.fire(ended), None if reason == "done" else INTERRUPTED_HOOK_SECONDS
+            )
         except TimeoutError:
-            watcher.warn(f"a hook for the end had not ended after {HURRY:g} s and was stopped")
+            watcher.warn(
+                f"a hook for the end had not ended after {INTERRUPTED_HOOK_SECONDS:g} s and was stopped"
+            )
         if mirror is not None:
             told = set(mirror.warnings)
             await mirror.close()
@@ -245,14 +263,14 @@ async def _around(
 # --- the model ---------------------------------------------------------------------------------
 
 
-async def _choose(
+async def _choose_model(
     view: View,
     message: Message | None,
-    wish: Wish,
+    wish: RunOptions,
     settings: Settings,
     first: HttpModel,
     down: set[str],
-    watcher: Watcher,
+    watcher: RunObserver,
 ) -> str:
     """By the settings' routing; the choice holds for the prompt."""
     given = settings.routing
@@ -267,7 +285,7 @@ async def _choose(
     named = first.name if wish.model else ""
     if given.classifier and message is not None:
         view = view.append(Entry("prompt", view.head, now(), message))
-        chain.append(_by_classifier(settings))
+        chain.append(_classifier_strategy(settings))
     situation = model_selection.SelectionContext("", view, first.name, named, frozenset(down))
     choice = await model_selection.select_model(chain, situation)
     for failure in choice.failures:
@@ -275,7 +293,7 @@ async def _choose(
     return choice.model
 
 
-def _by_classifier(settings: Settings) -> SelectionStrategy:
+def _classifier_strategy(settings: Settings) -> SelectionStrategy:
     """Opened only when it is asked; one that cannot be opened passes on like one that fails."""
     from recollect.models import model_selection
 
@@ -293,7 +311,7 @@ def _by_classifier(settings: Settings) -> SelectionStrategy:
     return classifier
 
 
-def _may_ask_another(error: ModelError, first: str, settings: Settings, down: set[str]) -> bool:
+def _can_try_another(error: ModelError, first: str, settings: Settings, down: set[str]) -> bool:
     """Whether the model is down, or one that nobody named cannot even be opened, and one is left
     to ask: a spare, or the default where the classifier chose another."""
     from recollect.models.model_selection import is_down

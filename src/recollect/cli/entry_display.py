@@ -9,9 +9,9 @@ import json
 from collections.abc import Iterator
 from typing import NamedTuple, assert_never
 
-from recollect.cli.terminal import Ink
-from recollect.cli.text import harmless, many, one_line, shorten, size
-from recollect.cli.when import moment
+from recollect.cli.console import Styler
+from recollect.cli.dates import format_time
+from recollect.cli.display_text import format_size, one_line, pluralize, sanitize, shorten
 from recollect.entries import (
     Body,
     Compaction,
@@ -41,28 +41,28 @@ _COLOURS = {"user": "green", "model": "blue", "system": "magenta"}
 _NOTE_COLOURS = {"info": "cyan", "warning": "yellow", "error": "red"}
 
 
-class Look(NamedTuple):
+class TranscriptStyle(NamedTuple):
     """How a transcript is shown."""
 
-    ink: Ink
+    ink: Styler
     full: bool = False
     marked: str | None = None
     damaged: frozenset[str] = frozenset()
 
 
-def entry_lines(entry: Entry, short: str, look: Look) -> Iterator[str]:
+def entry_lines(entry: Entry, short: str, look: TranscriptStyle) -> Iterator[str]:
     """One entry: a line that says who and when, then its parts, indented."""
     paint = look.ink
-    name, colour = _who(entry.body)
+    name, colour = _role_and_colour(entry.body)
     if entry.id in look.damaged:
         name, colour = "damaged", "red"
     mark = paint("▶ ", fg="yellow", bold=True) if entry.id == look.marked else ""
-    about = " · ".join(filter(None, [moment(entry.time), *_about(entry.body)]))
+    about = " · ".join(filter(None, [format_time(entry.time), *_details(entry.body)]))
     yield f"{mark}{paint(name, fg=colour, bold=True)}  {paint.dim(f'{about} · {short}')}"
     yield from _body_lines(entry.body, look)
 
 
-def _who(body: Body) -> tuple[str, str]:
+def _role_and_colour(body: Body) -> tuple[str, str]:
     if isinstance(body, Message):
         return str(body.role), _COLOURS.get(body.role, "white")
     if isinstance(body, Note):
@@ -71,7 +71,7 @@ def _who(body: Body) -> tuple[str, str]:
     return ("unknown" if isinstance(body, UnknownBody) else str(kind)), "cyan"
 
 
-def _about(body: Body) -> list[str]:
+def _details(body: Body) -> list[str]:
     if not isinstance(body, Message):
         return []
     finish = "" if body.finish in ("", "stop", "calls") else body.finish
@@ -81,7 +81,7 @@ def _about(body: Body) -> list[str]:
     return [one_line(body.model), one_line(finish), tokens]
 
 
-def _body_lines(body: Body, look: Look) -> Iterator[str]:
+def _body_lines(body: Body, look: TranscriptStyle) -> Iterator[str]:
     if isinstance(body, Message):
         for part in body.parts:
             yield from part_lines(part, look)
@@ -90,10 +90,10 @@ def _body_lines(body: Body, look: Look) -> Iterator[str]:
     elif isinstance(body, Note):
         yield from _block(body.text, "  ", look, lines=60, characters=6_000)
     else:
-        yield from _block(edit_text(body), "  ", look, lines=12, characters=1_000, dim=True)
+        yield from _block(describe_edit(body), "  ", look, lines=12, characters=1_000, dim=True)
 
 
-def edit_text(body: Body) -> str:  # noqa: C901 - one case per kind
+def describe_edit(body: Body) -> str:  # noqa: C901 - one case per kind
     """Everything but messages, in a sentence."""
     match body:
         case Message() | Note():
@@ -101,33 +101,33 @@ def edit_text(body: Body) -> str:  # noqa: C901 - one case per kind
         case Title(title=title):
             return f"the title is now {title!r}"
         case Elide(rule=rule, items=items):
-            return f"{many(len(items), 'entry')} left out by rule {rule}"
+            return f"{pluralize(len(items), 'entry')} left out by rule {rule}"
         case Pin(entries=entries):
             return f"pinned {', '.join(entries)}"
         case Restore(entries=entries):
             return f"undid {', '.join(entries)}"
         case Compaction():
-            return _compaction(body)
+            return _describe_compaction(body)
         case SettingsEdit(values=values):
             return f"settings {values}"
         case Request(model=model, tokens=tokens):
             return f"sent {tokens:,} tokens to {model or 'a model'}"
         case Source(format=form, name=name, size=count):
-            return f"imported from {name} ({form}, {size(count)})"
+            return f"imported from {name} ({form}, {format_size(count)})"
         case UnknownBody(data=data):
             return f"a kind this version does not know: {data}"
         case _:
             assert_never(body)
 
 
-def _compaction(body: Compaction) -> str:
+def _describe_compaction(body: Compaction) -> str:
     change = f"{body.tokens_before:,} to {body.tokens_after:,} tokens"
     reason = f": {body.reason}" if body.reason else ""
     text = f"\n{body.snapshot}" if body.snapshot else ""
     return f"{body.status.lower()}, {change}{reason}{text}"
 
 
-def part_lines(part: Part, look: Look) -> Iterator[str]:
+def part_lines(part: Part, look: TranscriptStyle) -> Iterator[str]:
     match part:
         case Text(text=text):
             yield from _block(text, "  ", look, lines=60, characters=6_000)
@@ -139,13 +139,13 @@ def part_lines(part: Part, look: Look) -> Iterator[str]:
         case ToolResult():
             yield from _result_lines(part, look)
         case InlineData() | FileRef() | Unknown():
-            yield "  " + look.ink.dim(_attachment(part))
+            yield "  " + look.ink.dim(_describe_attachment(part))
         case _:
             assert_never(part)
 
 
-def _call_lines(call: ToolCall, look: Look) -> Iterator[str]:
-    first, *rest = _block(_arguments(call.arguments), "", look, lines=12, characters=1_000)
+def _call_lines(call: ToolCall, look: TranscriptStyle) -> Iterator[str]:
+    first, *rest = _block(_format_arguments(call.arguments), "", look, lines=12, characters=1_000)
     name = look.ink(one_line(call.name), fg="cyan")
     if not rest:
         yield f"  {name}({first})"
@@ -156,7 +156,7 @@ def _call_lines(call: ToolCall, look: Look) -> Iterator[str]:
     yield f"  {rest[-1]})"
 
 
-def _arguments(text: str) -> str:
+def _format_arguments(text: str) -> str:
     """Arguments as in a call, `path="a.py", limit=3`; as they came when they are no object."""
     try:
         values = json.loads(text)
@@ -168,7 +168,7 @@ def _arguments(text: str) -> str:
     return ", ".join(pairs)
 
 
-def _result_lines(result: ToolResult, look: Look) -> Iterator[str]:
+def _result_lines(result: ToolResult, look: TranscriptStyle) -> Iterator[str]:
     took = "" if result.duration is None else f"{result.duration:.1f} s"
     failed = look.ink("failed", fg="red") if result.is_error else ""
     about = ", ".join(filter(None, [failed, one_line(result.status), took]))
@@ -178,13 +178,13 @@ def _result_lines(result: ToolResult, look: Look) -> Iterator[str]:
         if isinstance(item, Text):
             yield from _block(item.text, "    ", look, lines=12, characters=1_000)
         else:
-            yield "    " + look.ink.dim(_attachment(item))
+            yield "    " + look.ink.dim(_describe_attachment(item))
 
 
-def _attachment(part: Content) -> str:
+def _describe_attachment(part: Content) -> str:
     match part:
         case InlineData(mime=mime, data=data):
-            return f"[{one_line(mime)}, {size(len(data))}]"
+            return f"[{one_line(mime)}, {format_size(len(data))}]"
         case FileRef(mime=mime, uri=uri):
             return f"[{one_line(mime)} {one_line(uri)}]"
         case Unknown(data=data):
@@ -196,41 +196,41 @@ def _attachment(part: Content) -> str:
 
 
 def _block(
-    text: str, indent: str, look: Look, *, lines: int, characters: int, dim: bool = False
+    text: str, indent: str, look: TranscriptStyle, *, lines: int, characters: int, dim: bool = False
 ) -> Iterator[str]:
     """A text, harmless, indented, and cut with a word on how to see the whole of it."""
     kept, left = (text, "") if look.full else shorten(text, lines=lines, characters=characters)
-    for line in harmless(kept).split("\n"):
+    for line in sanitize(kept).split("\n"):
         yield (indent + (look.ink.dim(line) if dim else line)).rstrip(" ")
     if left:
         yield indent + look.ink(f"… {left}; --full shows them", fg="yellow")
 
 
-def summary(body: Body) -> str:
+def summarize(body: Body) -> str:
     """An entry in one line."""
     if not isinstance(body, Message):
-        return one_line(body.text if isinstance(body, Note) else edit_text(body))
-    return one_line(" ".join(_brief(part) for part in body.parts)[:2_000]) or "(empty)"
+        return one_line(body.text if isinstance(body, Note) else describe_edit(body))
+    return one_line(" ".join(_summarize_part(part) for part in body.parts)[:2_000]) or "(empty)"
 
 
-def _brief(part: Part) -> str:
+def _summarize_part(part: Part) -> str:
     match part:
         case Text(text=text):
             return text[:500]
         case Thought(text=text):
             return f"(thought: {text[:200]})"
         case ToolCall(name=name, arguments=arguments):
-            return f"{name}({_arguments(arguments[:5_000])[:300]})"
+            return f"{name}({_format_arguments(arguments[:5_000])[:300]})"
         case ToolResult(name=name, content=content):
             said = " ".join(
-                c.text[:300] if isinstance(c, Text) else _attachment(c) for c in content
+                c.text[:300] if isinstance(c, Text) else _describe_attachment(c) for c in content
             )
             return f"→ {name}: {said}"
         case InlineData() | FileRef() | Unknown():
-            return _attachment(part)
+            return _describe_attachment(part)
         case _:
             assert_never(part)
 
 
 def role_of(body: Body) -> str:
-    return _who(body)[0]
+    return _role_and_colour(body)[0]

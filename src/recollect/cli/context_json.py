@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from recollect.cli.accounting import everything_left_out, planned_files, planned_sums, who
-from recollect.cli.transcript import summary
+from recollect.cli.context_text import item_label, list_omissions, planned_files, planned_sums
+from recollect.cli.entry_display import summarize
 from recollect.tokens import is_known_model
 from recollect.view.omissions import count_by_category, items_replaced
 from recollect.view.view import ViewItem
 
 if TYPE_CHECKING:
-    from recollect.cli.comparing import Compared
-    from recollect.cli.seeing import Sight
+    from recollect.cli.context_diff import ContextDiff
+    from recollect.cli.context_report import ContextReport
     from recollect.view.elision_rules import ElisionPlan
 
 
-def account_document(sight: Sight, plan: ElisionPlan | None) -> dict[str, Any]:
+def context_document(sight: ContextReport, plan: ElisionPlan | None) -> dict[str, Any]:
     view, profile = sight.view, sight.profile
     return {
         "session": msgspec.to_builtins(sight.session),
@@ -36,7 +36,7 @@ def account_document(sight: Sight, plan: ElisionPlan | None) -> dict[str, Any]:
         "categories": count_by_category(view),
         "last_request": _last_request(sight),
         "items": [_item(item) for item in view.items],
-        "left_out": [msgspec.to_builtins(one) for one in everything_left_out(sight)],
+        "left_out": [msgspec.to_builtins(one) for one in list_omissions(sight)],
         "compaction": _compaction(sight),
         "would_be_left_out": {
             rule: {
@@ -52,7 +52,7 @@ def account_document(sight: Sight, plan: ElisionPlan | None) -> dict[str, Any]:
     }
 
 
-def _last_request(sight: Sight) -> dict[str, Any] | None:
+def _last_request(sight: ContextReport) -> dict[str, Any] | None:
     if sight.cost is None:
         return None
     entry, usage, estimate = sight.cost
@@ -66,16 +66,16 @@ def _item(item: ViewItem) -> dict[str, Any]:
         "entry": item.entry.id,
         "time": item.entry.time,
         "place": item.place,
-        "who": who(item),
+        "who": item_label(item),
         "role": item.message.role,
         "tokens": item.tokens,
         "pinned": item.pinned,
         "rules": [cut.rule for cut in item.cuts],
-        "summary": summary(item.message),
+        "summary": summarize(item.message),
     }
 
 
-def _compaction(sight: Sight) -> dict[str, Any] | None:
+def _compaction(sight: ContextReport) -> dict[str, Any] | None:
     entry = sight.view.compaction
     if entry is None:
         return None
@@ -88,13 +88,13 @@ def _compaction(sight: Sight) -> dict[str, Any] | None:
     }
 
 
-def comparison_document(compared: Compared) -> dict[str, Any]:
+def diff_document(compared: ContextDiff) -> dict[str, Any]:
     old, new, found = compared.old, compared.new, compared.difference
     return {
         "session": msgspec.to_builtins(new.session),
         "model": new.model,
-        "from": {"at": _at(old), "tokens": old.view.tokens},
-        "to": {"at": _at(new), "tokens": new.view.tokens},
+        "from": {"at": _entry_id(old), "tokens": old.view.tokens},
+        "to": {"at": _entry_id(new), "tokens": new.view.tokens},
         "tokens": found.tokens,
         "appeared": [_item(item) for item in found.appeared],
         "gone": [_item(one.item) | {"why": one.why} for one in found.gone],
@@ -105,5 +105,5 @@ def comparison_document(compared: Compared) -> dict[str, Any]:
     }
 
 
-def _at(sight: Sight) -> str | None:
+def _entry_id(sight: ContextReport) -> str | None:
     return sight.asked.id if sight.asked is not None else sight.view.head

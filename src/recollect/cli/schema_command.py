@@ -12,7 +12,7 @@ from recollect.cli.options import examples
 )
 def schema() -> None:
     """Print the JSON Schema of an entry."""
-    from recollect.cli.terminal import emit_json
+    from recollect.cli.console import print_json
     from recollect.schema import json_schema
 
-    emit_json(json_schema())
+    print_json(json_schema())

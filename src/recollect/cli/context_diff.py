@@ -1,0 +1,123 @@
+"""Two requests side by side: what the model saw in one and not in the other, and why.
+
+Pure but for `diff_context`, which reads both views. Both are counted for the same model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from recollect.cli.context_report import ContextReport, load_report
+from recollect.cli.context_text import ListingStyle, item_label, table_lines
+from recollect.cli.dates import format_time
+from recollect.cli.display_text import one_line, pluralize
+from recollect.cli.entry_display import summarize
+from recollect.cli.store_access import ENTRY_DIGITS, shorten_ids
+from recollect.store.sqlite import SqliteStore
+from recollect.view.omissions import (
+    COMPACTION,
+    ELSEWHERE,
+    INVALID,
+    UNDONE,
+    ChangedItem,
+    ViewDifference,
+    compare_views,
+)
+from recollect.view.view import ViewItem
+
+_REASONS = {
+    COMPACTION: "in a snapshot",
+    INVALID: "invalid",
+    UNDONE: "undone",
+    ELSEWHERE: "not on this path",
+}
+
+
+class ContextDiff(NamedTuple):
+    old: ContextReport
+    new: ContextReport
+    difference: ViewDifference
+
+
+async def diff_context(
+    store: SqliteStore, prefix: str, old: str, new: str | None, named: str | None
+) -> ContextDiff:
+    session = await store.session(prefix)
+    after = await load_report(store, session, new, named)
+    before = await load_report(store, session, old, after.model)
+    return ContextDiff(before, after, compare_views(before.view, after.view))
+
+
+def diff_lines(compared: ContextDiff, page: ListingStyle) -> Iterator[str]:
+    old, new, found = compared
+    paint = page.ink
+    yield paint.bold(one_line(new.session.title) or "(no title)")
+    yield paint.dim(f"session {new.session_id} · {one_line(new.model) or 'an unknown model'}")
+    yield ""
+    yield f"from  {_describe_end(old)}  {old.view.tokens:>10,} tokens"
+    yield f"to    {_describe_end(new)}  {new.view.tokens:>10,} tokens  {paint.bold(format_signed(found.tokens))}"
+    yield ""
+    ids = [entry.id for sight in (old, new) for entry in sight.view.entries]
+    short = shorten_ids([*ids, new.session.id], ENTRY_DIGITS)
+    sections = _sections(found)
+    for name, lines in sections.items():
+        if lines:
+            yield from _section(name, lines, short, page)
+    if not any(sections.values()):
+        yield "the model sees the same"
+
+
+class _DiffRow(NamedTuple):
+    item: ViewItem
+    tokens: int
+    why: str = ""
+
+
+def _sections(found: ViewDifference) -> dict[str, list[_DiffRow]]:
+    return {
+        "appeared": [_DiffRow(item, item.tokens) for item in found.appeared],
+        "went": [
+            _DiffRow(one.item, -one.item.tokens, _REASONS.get(one.why, one.why))
+            for one in found.gone
+        ],
+        "changed": [_DiffRow(one.after, one.tokens, _change_reason(one)) for one in found.changed],
+    }
+
+
+def _change_reason(change: ChangedItem) -> str:
+    if len(change.after.cuts) > len(change.before.cuts):
+        return change.after.cuts[-1].rule
+    return "restored" if change.before.cuts else ""
+
+
+def _section(
+    name: str, lines: list[_DiffRow], short: dict[str, str], page: ListingStyle
+) -> Iterator[str]:
+    paint = page.ink
+    total = format_signed(sum(line.tokens for line in lines))
+    yield paint.bold(f"{pluralize(len(lines), 'item')} {name}") + f", {total} tokens"
+    shown = lines if page.last is None else lines[-page.last :]
+    rows = [["ENTRY", "WHO", "TOKENS", "WHY", "WHAT"]]
+    for item, tokens, why in shown:
+        told = [short[item.entry.id], item_label(item), format_signed(tokens), one_line(why)]
+        rows.append([*told, summarize(item.message)])
+    if not any(line.why for line in shown):
+        rows = [[*row[:3], row[4]] for row in rows]
+    head, *body = table_lines(rows, page, numbers=(2,))
+    yield head
+    if len(shown) < len(lines):
+        yield paint.dim(f"… {len(lines) - len(shown):,} before these; --all shows them")
+    yield from body
+    yield ""
+
+
+def _describe_end(sight: ContextReport) -> str:
+    if sight.asked is not None:
+        return f"{sight.asked.id}  {format_time(sight.asked.time)}"
+    newest = sight.view.entries[-1] if sight.view.n else None
+    return f"{newest.id}  {format_time(newest.time)}" if newest is not None else "its beginning"
+
+
+def format_signed(tokens: int) -> str:
+    return f"+{tokens:,}" if tokens > 0 else f"−{-tokens:,}" if tokens < 0 else "0"
