@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 
 from bench import clock, conversation
-from recollect import Message, Query, Store, Text, open_store
+from recollect import Message, SearchQuery, Store, Text, open_store
 from recollect.codecs.repair import GEMINI_RULES, repair
 from recollect.entries import Compaction
 from recollect.view_loader import load_view
@@ -165,7 +165,7 @@ async def listing(place: Path, repeats: int = 9) -> dict[str, Any]:
 
 
 async def search(place: Path, words: str, repeats: int = 9) -> dict[str, Any]:
-    query = Query(words=f'"{words}"' if " " in words else words)
+    query = SearchQuery(words=f'"{words}"' if " " in words else words)
     async with open_store(place / _FILE) as store:
 
         async def work() -> int:

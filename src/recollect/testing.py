@@ -68,7 +68,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 
 # A text or a message is what the model says; a function gets the request and answers.
 ScriptLine: TypeAlias = (
-    "str | Message | ModelError | Turn | Callable[[Asked], str | Message | Turn]"
+    "str | Message | ModelError | Turn | Callable[[DecodedRequest], str | Message | Turn]"
 )
 
 

@@ -42,15 +42,15 @@ __all__ = [
     "ESTIMATE",
     "PROFILES",
     "Calibration",
-    "Count",
+    "CountText",
     "Counter",
     "Profile",
-    "asked_in",
     "counter_for",
-    "estimate",
-    "is_known",
-    "limit_in",
-    "profile_of",
+    "estimate_tokens",
+    "find_profile",
+    "find_requested_tokens",
+    "find_token_limit",
+    "is_known_model",
 ]
 CountText: TypeAlias = Callable[[str], int]
 ASCII_WEIGHT = 0.25  # tokens for a character

@@ -37,9 +37,8 @@ from recollect.view.view import View
 from recollect.workspace.effective_settings import resolve_settings
 from recollect.workspace.project_identity import identify_project
 from recollect.workspace.trusted_folders import trust_folder
+from tests.agent.valid_requests import check_pairs, check_types, wires
 from tests.cli.runner import Cli
-
-from .validity import check_pairs, check_types, wires
 
 T = TypeVar("T")
 CANARY = "OBEY-ME-7731"

@@ -25,9 +25,8 @@ from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import ScriptedModel, ScriptLine, call, fails, says
 from recollect.tools.tool import Tool, tool
 from recollect.view.view import View
-
-from .long_session import Played
-from .validity import Providers, check_pairs
+from tests.agent.long_session import Played
+from tests.agent.valid_requests import Providers, check_pairs
 
 How = Literal["cancel", "cancel twice", "close"]
 ran: list[str] = []

@@ -27,9 +27,8 @@ from recollect.tools.tool import Tool
 from recollect.view.elision_rules import ElisionRules
 from recollect.view.view import View
 from recollect.view_loader import load_view
-
-from .long_session import TOOLS, PlannedTurn, Played, Script, make_files
-from .validity import Providers
+from tests.agent.long_session import TOOLS, PlannedTurn, Played, Script, make_files
+from tests.agent.valid_requests import Providers
 
 WINDOW = 12_000  # tokens; the largest output alone has four times as many
 BUDGET = Budget(WINDOW, 8_000, 6_000, 1_200)
@@ -79,7 +78,7 @@ class Log:
                 self.results[part.call_id] += 1
 
 
-class Session:
+class CheckedSession:
     """The session with all that is checked after each turn."""
 
     def __init__(self, store: SqliteStore, session: str, root: Path, seed: int) -> None:
@@ -165,10 +164,10 @@ class Session:
             assert fold.messages == self.talk.view.messages
 
 
-async def played(folder: Path, seed: int, turns: int) -> Session:
+async def played(folder: Path, seed: int, turns: int) -> CheckedSession:
     make_files(folder)
     async with open_store(folder / "s.db") as store:
-        session = Session(store, (await store.create()).id, folder, seed)
+        session = CheckedSession(store, (await store.create()).id, folder, seed)
         for number in range(turns):
             await session.turn(number)
             await session.check(number, whole=number % 25 == 24)

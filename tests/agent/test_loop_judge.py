@@ -9,8 +9,7 @@ from recollect.agent.events import LoopFound
 from recollect.entries import Message
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import call, says
-
-from .test_loop import agent, begun, finished, in_store, played
+from tests.agent.test_loop import agent, begun, finished, in_store, played
 
 
 def test_a_judge_is_asked_late_and_then_now_and_again(tmp_path: Path) -> None:

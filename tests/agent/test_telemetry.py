@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from recollect import Conversation, Hooks, View, open_store
+from recollect import Hooks, Session, View, open_store
 from recollect.agent.loop import Agent
 from recollect.agent.telemetry import telemetry_hook
 from recollect.testing import ScriptedModel, call, model
@@ -41,7 +41,7 @@ def spans_of(tmp_path: Path, *replies: object) -> list[ReadableSpan]:
                 tools=(look,),
                 hooks=Hooks([hook]),
             )
-            talk = Conversation(store, session.id, View.fold())
+            talk = Session(store, session.id, View.fold())
             async for _ in agent.run("a secret question", talk):
                 pass
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from .running import Cli
+from tests.cli.runner import Cli
 
 
 @pytest.fixture

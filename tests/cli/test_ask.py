@@ -15,9 +15,8 @@ import pytest
 
 from recollect.entries import Entry, Message, Note, Text
 from recollect.store.sqlite import SqliteStore
+from tests.cli.runner import COMMAND, Cli
 from tests.models.server import HELLO, KEY, STREAM_HEAD, Answer, Server, http, serving
-
-from .running import COMMAND, Cli
 
 NAME = "mine"
 

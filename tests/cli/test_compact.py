@@ -14,8 +14,7 @@ from recollect.entries import Body, Entry, Message, Text
 from recollect.snapshot.snapshot_format import parse_snapshot
 from recollect.store.contract import SessionInfo
 from recollect.testing import call, model, result, user
-
-from .running import Cli
+from tests.cli.runner import Cli
 
 
 def exchange(number: int) -> list[Body]:

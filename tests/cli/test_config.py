@@ -10,8 +10,7 @@ import pytest
 
 from recollect.settings import Settings
 from recollect.settings.settings_listing import list_settings
-
-from .running import Cli
+from tests.cli.runner import Cli
 
 HOOK = '[[hooks]]\nevent = "BeforeTool"\ncommand = "./check --all"\n'
 

@@ -15,8 +15,7 @@ import apsw
 import pytest
 
 from recollect.testing import call, model, result, user
-
-from .running import COMMAND, PATIENCE, Cli
+from tests.cli.runner import COMMAND, PATIENCE, Cli
 
 STYLE = re.compile("\x1b\\[[0-9;]*m")
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202egnp.exe\U000e0041\x08\x08\r\ud800"

@@ -24,8 +24,7 @@ from recollect.entries import (
 from recollect.store.contract import SessionInfo
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import call, model, result, user
-
-from .running import Cli
+from tests.cli.runner import Cli
 
 GREP = call("grep", pattern="x")
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202egnp.exe\x08\r\ud800"

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from recollect.entries import Text, Usage
-
-from .running import Cli
-from .test_ask import ENV, server
-from .test_headless import reply
+from tests.cli.runner import Cli
+from tests.cli.test_ask import ENV, server
+from tests.cli.test_headless import reply
 
 USAGE = Usage(input=40, output=7)
 ROOT = Path(__file__).parents[2]

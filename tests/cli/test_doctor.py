@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from recollect.testing import model, user
-
-from .running import Cli
-from .test_show import damage
+from tests.cli.runner import Cli
+from tests.cli.test_show import damage
 
 
 def test_a_healthy_store_is_said_to_be_healthy_with_its_figures(cli: Cli) -> None:

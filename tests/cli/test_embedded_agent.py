@@ -13,8 +13,7 @@ from recollect.profiles import EMBEDDED_MODEL, find_profile
 from recollect.store.recovery import store_doctor
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import model, user
-
-from .running import COMMAND, Cli
+from tests.cli.runner import COMMAND, Cli
 
 WINDOW = find_profile(EMBEDDED_MODEL).window
 PATIENCE = 250  # seconds, on a machine that may be busy

@@ -11,10 +11,9 @@ import pytest
 from recollect.entries import Message, Text, Thought, entry_to_json
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import call, model, result, user
+from tests.cli.runner import Cli
+from tests.cli.test_ask import ENV, server
 from tests.models.server import HELLO, http
-
-from .running import Cli
-from .test_ask import ENV, server
 
 GREP = call("grep", pattern="x")
 WIRES = ["gemini", "openai", "anthropic"]

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from recollect.testing import call, model, result, user
-
-from .running import Cli
+from tests.cli.runner import Cli
 
 FORMATS = ["gemini", "history-server"]
 

@@ -9,10 +9,9 @@ import pytest
 from recollect.codecs.openai import OpenAIWire
 from recollect.entries import Message, Text, Usage
 from recollect.testing import call
+from tests.cli.runner import Cli
+from tests.cli.test_ask import ENV, server
 from tests.models.server import HELLO, KEY, http
-
-from .running import Cli
-from .test_ask import ENV, server
 
 WIRE = OpenAIWire(model="m")
 

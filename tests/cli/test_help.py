@@ -9,8 +9,7 @@ import pytest
 
 from recollect import __version__
 from recollect.cli.group import COMMANDS
-
-from .running import Cli
+from tests.cli.runner import Cli
 
 
 @pytest.mark.parametrize("command", COMMANDS)

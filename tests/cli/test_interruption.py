@@ -15,12 +15,11 @@ import pytest
 from recollect.agent.tool_calls import UNKNOWN_OUTCOME
 from recollect.entries import ToolCall, ToolResult
 from recollect.testing import call
+from tests.cli.runner import COMMAND, Cli
+from tests.cli.test_ask import ENV, _stalls, server
+from tests.cli.test_headless import reply
+from tests.cli.test_run import heard_in, hearing, hook, outputs, parts_of, script, texts
 from tests.models.server import HELLO, http
-
-from .running import COMMAND, Cli
-from .test_ask import ENV, _stalls, server
-from .test_headless import reply
-from .test_playing import heard_in, hearing, hook, outputs, parts_of, script, texts
 
 
 def started(cli: Cli, prompt: str, output: str) -> subprocess.Popen[bytes]:

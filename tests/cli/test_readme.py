@@ -9,10 +9,9 @@ from pathlib import Path
 
 from recollect.entries import Text
 from recollect.testing import call
-
-from .running import Cli
-from .test_ask import ENV, log, server
-from .test_headless import reply
+from tests.cli.runner import Cli
+from tests.cli.test_ask import ENV, log, server
+from tests.cli.test_headless import reply
 
 README = Path(__file__).parents[2] / "README.md"
 

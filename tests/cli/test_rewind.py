@@ -21,8 +21,7 @@ from recollect.tools.builtin import write_file
 from recollect.tools.file_backups import FileBackups
 from recollect.tools.tool import ToolContext
 from recollect.workspace.project_identity import identify_project
-
-from .running import COMMAND, Cli
+from tests.cli.runner import COMMAND, Cli
 
 OLD = {"edited": b"old\n", "binary": bytes(range(256)), "empty": b"", "deep/er/file": b"old too"}
 NEW = dict.fromkeys([*OLD, "made", "new/folder/made"], "by a tool")

@@ -10,8 +10,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from .running import COMMAND, Cli
-from .test_rewind import World, as_bytes, played
+from tests.cli.runner import COMMAND, Cli
+from tests.cli.test_rewind import World, as_bytes, played
 
 KILLS = 20
 # A store that ends its process before or after its n-th call: every place between two steps.

@@ -14,11 +14,10 @@ from recollect.store.ids import new_id, now
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import call
 from recollect.workspace.trusted_folders import trust_folder
+from tests.cli.runner import COMMAND, Cli, Result
+from tests.cli.test_ask import ENV, server
+from tests.cli.test_headless import reply
 from tests.models.server import HELLO, Server, http
-
-from .running import COMMAND, Cli, Result
-from .test_ask import ENV, server
-from .test_headless import reply
 
 EDIT = '[permissions]\nmode = "edit"\n'
 

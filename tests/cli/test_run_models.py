@@ -15,12 +15,11 @@ import pytest
 from recollect.entries import Note, Text, ToolCall, ToolResult
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import call
+from tests.cli.runner import COMMAND, Cli
+from tests.cli.test_ask import ENV, log, server
+from tests.cli.test_headless import reply
+from tests.cli.test_run import outputs, parts_of, readable, shown, texts
 from tests.models.server import HELLO, Answer, Server, http, refused
-
-from .running import COMMAND, Cli
-from .test_ask import ENV, log, server
-from .test_headless import reply
-from .test_playing import outputs, parts_of, readable, shown, texts
 
 BUSY = refused("503 Service Unavailable", "overloaded")
 SPARES = '[routing]\nfallback = ["spare"]\n'

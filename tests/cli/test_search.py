@@ -6,8 +6,7 @@ import pytest
 
 from recollect.entries import Entry, Message
 from recollect.testing import call, model, result, user
-
-from .running import Cli
+from tests.cli.runner import Cli
 
 DAY = 86_400_000
 

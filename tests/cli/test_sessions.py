@@ -5,8 +5,7 @@ from __future__ import annotations
 from recollect.cli.store_access import shorten_ids
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import model, user
-
-from .running import Cli
+from tests.cli.runner import Cli
 
 
 def test_a_fresh_machine_is_told_that_there_are_none_and_what_to_do(cli: Cli) -> None:

@@ -23,8 +23,7 @@ from recollect.entries import (
 )
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import call, model, result, user
-
-from .running import Cli
+from tests.cli.runner import Cli
 
 
 def test_a_transcript_shows_who_when_what_was_thought_called_and_answered(cli: Cli) -> None:

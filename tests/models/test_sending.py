@@ -10,8 +10,7 @@ from recollect.models.http_model import HttpModel
 from recollect.models.http_request import authorities
 from recollect.models.model_protocol import Retrying
 from recollect.testing import model, user
-
-from .server import HELLO, QUICK, chosen, events_of, http, serving
+from tests.models.server import HELLO, QUICK, chosen, events_of, http, serving
 
 LONG = tuple(
     message

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from .children import end_all
+from tests.reliability.children import end_all
 
 
 @pytest.fixture(autouse=True)

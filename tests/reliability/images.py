@@ -16,8 +16,7 @@ from recollect.store.log_reader import QUARANTINED, UNREADABLE
 from recollect.store.row_encoding import BLOB_FROM, content_address
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import call, model, result, user
-
-from .children import Child, copy_store, in_store
+from tests.reliability.children import Child, copy_store, in_store
 
 WORDS = ("the", "log", "of", "entries", "is", "kept", "in", "one", "file", "and", "read", "back")
 PAGE = 4_096

@@ -24,9 +24,8 @@ from recollect.testing import ScriptedModel
 from recollect.view_loader import load_view
 from tests.agent.long_session import make_files
 from tests.agent.valid_requests import Providers
-
-from .agent_worker import STAGES, TOOLS_HERE, agent_for
-from .children import (
+from tests.reliability.agent_worker import STAGES, TOOLS_HERE, agent_for
+from tests.reliability.children import (
     Child,
     Fact,
     acknowledged,

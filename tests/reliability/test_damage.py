@@ -13,9 +13,8 @@ import pytest
 
 from recollect.entries import Entry
 from recollect.store.recovery import store_doctor
-
-from .children import copy_store, note_figures
-from .images import IMAGES, LEAF, PAGE, Ownership, Sight, extents, look
+from tests.reliability.children import copy_store, note_figures
+from tests.reliability.images import IMAGES, LEAF, PAGE, Ownership, Sight, extents, look
 
 IN_CI = {"closed": (100, 14), "unindexed": (50, 10), "killed": (20, 6)}  # flips and cuts
 

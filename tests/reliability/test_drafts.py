@@ -11,8 +11,14 @@ import pytest
 
 from recollect.entries import Entry, Message
 from recollect.store.sqlite import SqliteStore
-
-from .children import Child, assert_contiguous, assert_goes_on, in_store, new_session, text_of
+from tests.reliability.children import (
+    Child,
+    assert_contiguous,
+    assert_goes_on,
+    in_store,
+    new_session,
+    text_of,
+)
 
 STALLED = 31.0  # seconds: longer than any time without a sign of life that a store may assume
 

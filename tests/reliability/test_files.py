@@ -15,8 +15,7 @@ import pytest
 from recollect.errors import CannotOpen, NewerStore, StoreError
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import user
-
-from .children import WORKER, in_store
+from tests.reliability.children import WORKER, in_store
 
 
 async def _nothing(store: SqliteStore) -> None:

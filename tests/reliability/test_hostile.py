@@ -35,9 +35,8 @@ from recollect.errors import (
 from recollect.store.contract import Project, SearchQuery
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import model, user
-
-from .children import in_store
-from .hostile import LONG, STRINGS, bodies, deep
+from tests.reliability.children import in_store
+from tests.reliability.hostile import LONG, STRINGS, bodies, deep
 
 
 def stored(path: Path, items: list[Body]) -> list[Body]:

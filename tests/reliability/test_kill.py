@@ -11,8 +11,7 @@ import pytest
 
 from recollect.entries import Entry, Message
 from recollect.store.sqlite import SqliteStore
-
-from .children import (
+from tests.reliability.children import (
     Child,
     Fact,
     acknowledged,
@@ -23,7 +22,7 @@ from .children import (
     note_figures,
     text_of,
 )
-from .worker import text_for
+from tests.reliability.worker import text_for
 
 KILLS_PER_STORE = 5
 

@@ -18,8 +18,7 @@ import pytest
 from recollect.entries import Entry
 from recollect.store.contract import SearchQuery
 from recollect.store.sqlite import SqliteStore
-
-from .children import (
+from tests.reliability.children import (
     Child,
     Fact,
     acknowledged,
@@ -29,8 +28,8 @@ from .children import (
     new_session,
     text_of,
 )
-from .tracing import Call, needs_strace, traced
-from .worker import text_for
+from tests.reliability.tracing import Call, needs_strace, traced
+from tests.reliability.worker import text_for
 
 APPENDS = 40
 # error, the calls that fail with it, the file they fail on, how many such calls there are at least

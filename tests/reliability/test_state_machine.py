@@ -27,8 +27,7 @@ from recollect.errors import AlreadyExists, HeadMoved, UnknownEntry
 from recollect.store.contract import SearchQuery
 from recollect.store.sqlite import open_store
 from recollect.testing import model, user
-
-from .children import copy_store
+from tests.reliability.children import copy_store
 
 T = TypeVar("T")
 BIG = " ".join(f"filler{n}" for n in range(700))  # long enough to be stored by its content

@@ -6,8 +6,8 @@ import json
 import re
 from pathlib import Path
 
-from .children import new_session
-from .tracing import Call, needs_strace, traced
+from tests.reliability.children import new_session
+from tests.reliability.tracing import Call, needs_strace, traced
 
 APPENDS = 200
 _BYTES = re.compile(r'"((?:\\x[0-9a-f]{2})*)"')

@@ -14,9 +14,15 @@ import pytest
 from recollect.errors import HeadMoved
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import user
-
-from .children import Child, acknowledged, assert_contiguous, in_store, new_session, text_of
-from .worker import text_for
+from tests.reliability.children import (
+    Child,
+    acknowledged,
+    assert_contiguous,
+    in_store,
+    new_session,
+    text_of,
+)
+from tests.reliability.worker import text_for
 
 AT_ONCE = 2.0  # seconds; a busy machine needs some, a lock that is waited for needs sixty
 PROCESSES = 8

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
-from .children import WORKER, Fact
+from tests.reliability.children import WORKER, Fact
 
 _LINE = re.compile(r"^(?P<tid>\d+)\s+(?P<call>\w+)\((?P<rest>.*)$")
 _RESUMED = re.compile(r"^(?P<tid>\d+)\s+<\.\.\. (?P<call>\w+) resumed>(?P<rest>.*)$")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect import Entry, Message, Note, Session, Text, Title, open_store
+from recollect import Entry, Message, Note, SessionInfo, Text, Title, open_store
 from recollect.entries import Body
 from recollect.errors import (
     AlreadyExists,
@@ -46,7 +46,7 @@ def play(tmp_path: Path) -> Play[T]:
     return run
 
 
-async def grown(store: SqliteStore, *texts: str) -> tuple[Session, tuple[Entry, ...]]:
+async def grown(store: SqliteStore, *texts: str) -> tuple[SessionInfo, tuple[Entry, ...]]:
     session = await store.create()
     entries = await store.append(session.id, [user(text) for text in texts], parent=None)
     return await store.session(session.id), entries

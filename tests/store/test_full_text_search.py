@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect import Project, Query, open_store
+from recollect import Project, SearchQuery, open_store
 from recollect.errors import BadInput
 from recollect.store import search_tokenizer
 from recollect.testing import call, model, result, user
@@ -29,7 +29,7 @@ def found(path: Path, query: str, **filters: str) -> list[str]:
             if not await store.sessions():
                 session = await store.create()
                 await store.append(session.id, [user(text) for text in TALK], parent=None)
-            hits = await store.search(Query(words=query, **filters))  # type: ignore[arg-type]
+            hits = await store.search(SearchQuery(words=query, **filters))  # type: ignore[arg-type]
             return [search_tokenizer.searchable_text(hit.entry.body) for hit in hits]
 
     return asyncio.run(story())
@@ -137,24 +137,24 @@ def test_filters_narrow_a_search(tmp_path: Path) -> None:
             )
             await store.append(other.id, [user("needle elsewhere")], parent=None)
 
-            async def hits(query: Query, project: Project | None = None) -> list[str]:
+            async def hits(query: SearchQuery, project: Project | None = None) -> list[str]:
                 return [hit.entry.id for hit in await store.search(query, project=project)]
 
-            assert len(await hits(Query(words="needle"))) == 5
-            assert len(await hits(Query(words="needle"), here)) == 4
-            assert await hits(Query(words="needle", role="model"), here) == [
+            assert len(await hits(SearchQuery(words="needle"))) == 5
+            assert len(await hits(SearchQuery(words="needle"), here)) == 4
+            assert await hits(SearchQuery(words="needle", role="model"), here) == [
                 entries[3].id,
                 entries[1].id,
             ]
-            tool = Query(words="needle", tool="read_file")
+            tool = SearchQuery(words="needle", tool="read_file")
             assert await hits(tool) == [entries[2].id, entries[1].id]
-            assert len(await hits(Query(words="needle", session=other.id))) == 1
-            assert await hits(Query(words="needle", before=entries[0].time)) == []
-            assert len(await hits(Query(words="needle", after=entries[0].time))) == 5
-            assert len(await hits(Query(words="needle", limit=2))) == 2
+            assert len(await hits(SearchQuery(words="needle", session=other.id))) == 1
+            assert await hits(SearchQuery(words="needle", before=entries[0].time)) == []
+            assert len(await hits(SearchQuery(words="needle", after=entries[0].time))) == 5
+            assert len(await hits(SearchQuery(words="needle", limit=2))) == 2
             await store.trash(other.id)
-            assert len(await hits(Query(words="needle"))) == 4
-            assert await hits(Query(words="needle"), Project("/nowhere")) == []
+            assert len(await hits(SearchQuery(words="needle"))) == 4
+            assert await hits(SearchQuery(words="needle"), Project("/nowhere")) == []
 
     asyncio.run(story())
 
@@ -170,7 +170,7 @@ def test_search_is_complete_at_once_also_after_a_crash_before_indexing(tmp_path:
 
     async def later() -> int:
         async with open_store(tmp_path / "store.db") as store:
-            return len(await store.search(Query(words="unforgettable")))
+            return len(await store.search(SearchQuery(words="unforgettable")))
 
     asyncio.run(crash())
     assert asyncio.run(later()) == 1

@@ -13,8 +13,7 @@ from recollect.errors import HeadMoved, UnknownEntry
 from recollect.store.sqlite import SqliteStore
 from recollect.tools.file_backups import append_note
 from recollect.tools.file_rewind import rewind_files
-
-from .test_keeping import World, names, play
+from tests.tools.test_file_backups import World, names, play
 
 
 class Meddling:

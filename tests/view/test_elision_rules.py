@@ -16,8 +16,7 @@ from recollect.entries import (
 from recollect.view.elision_rules import ElisionRules, drop_message, head_and_tail, plan_elisions
 from recollect.view.placeholders import write_placeholder
 from recollect.view.view import View
-
-from .logs import logs, name
+from tests.view.logs import logs, name
 
 NOW = 100_000_000
 EAGER = ElisionRules(min_saving=1)

@@ -13,8 +13,7 @@ from recollect.entries import ToolCall as Call
 from recollect.entries import ToolResult as Result
 from recollect.view.elision_rules import ElisionPlan, ElisionRules, plan_elisions
 from recollect.view.view import View
-
-from .logs import logs, name
+from tests.view.logs import logs, name
 
 NOW = 100_000_000
 HASTY = ElisionRules(

@@ -25,8 +25,7 @@ from recollect.view.omissions import (
     total_by_rule,
 )
 from recollect.view.view import View
-
-from .logs import logs, name
+from tests.view.logs import logs, name
 
 GREP = call("grep", pattern="x")
 LOGS = logs(max_size=15)

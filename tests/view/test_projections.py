@@ -9,8 +9,7 @@ from recollect.errors import UnknownEntry
 from recollect.testing import call, model, result, user
 from recollect.view.projections import MAX_PAGE_SIZE, HistoryPage, full, routing_window, take_page
 from recollect.view.view import View
-
-from .logs import logs, name
+from tests.view.logs import logs, name
 
 GREP = call("grep", pattern="x")
 SMALL = logs(max_size=10)

@@ -9,8 +9,7 @@ from recollect.view.curation import CurationPolicy
 from recollect.view.elision_rules import plan_elisions
 from recollect.view.entry_log import ACKNOWLEDGEMENT
 from recollect.view.view import View
-
-from .logs import logs, name
+from tests.view.logs import logs, name
 
 _POLICIES = st.builds(
     CurationPolicy,

@@ -26,15 +26,14 @@ from recollect.workspace.effective_settings import (
 from recollect.workspace.project_overrides import digest_hooks
 from recollect.workspace.setting_sources import SettingSource, list_effective_settings
 from recollect.workspace.trusted_folders import approve_hooks, distrust_folder, trust_folder
-
-from .settled import Place
+from tests.workspace.project_folder import ProjectFolder
 
 HOOK = '[[hooks]]\nevent = "BeforeTool"\ncommand = "./check --all"\n'
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def place(tmp_path: Path) -> ProjectFolder:
+    return ProjectFolder(tmp_path)
 
 
 def test_without_files_everything_is_the_default(tmp_path: Path) -> None:
@@ -44,7 +43,7 @@ def test_without_files_everything_is_the_default(tmp_path: Path) -> None:
     assert found.told == ()
 
 
-def test_a_projects_file_is_found_from_any_folder_of_the_project(place: Place) -> None:
+def test_a_projects_file_is_found_from_any_folder_of_the_project(place: ProjectFolder) -> None:
     place.found("[agent]\nmax_turns = 3")
     (place.project / "a" / "b").mkdir(parents=True)
     assert resolve_settings(place.project / "a" / "b", place.home).settings.agent.max_turns == 3
@@ -52,7 +51,7 @@ def test_a_projects_file_is_found_from_any_folder_of_the_project(place: Place) -
 
 
 def test_in_a_folder_that_is_not_trusted_the_file_is_ignored_and_told(tmp_path: Path) -> None:
-    place = Place(tmp_path, trusted=False)
+    place = ProjectFolder(tmp_path, trusted=False)
     found = place.found("this is [ no TOML, and nobody reads it")
     assert found.settings == Settings()
     assert (found.project, found.project_hooks, found.project_ask) == (None, (), ())
@@ -61,7 +60,7 @@ def test_in_a_folder_that_is_not_trusted_the_file_is_ignored_and_told(tmp_path: 
     assert "not trusted" in told
 
 
-def test_one_folder_below_a_trusted_one_can_be_taken_out(place: Place) -> None:
+def test_one_folder_below_a_trusted_one_can_be_taken_out(place: ProjectFolder) -> None:
     assert place.found("[agent]\nmax_turns = 3").settings.agent.max_turns == 3
     distrust_folder(place.project / PROJECT_FOLDER, place.home)
     assert place.found().settings.agent.max_turns == 100
@@ -90,7 +89,7 @@ WIDENING = [
 
 @pytest.mark.parametrize(("project", "own", "why"), WIDENING)
 def test_what_would_loosen_is_ignored_and_told(
-    place: Place, project: str, own: str, why: str
+    place: ProjectFolder, project: str, own: str, why: str
 ) -> None:
     found = place.found(project, own)
     assert found.settings == parse(own)
@@ -122,7 +121,7 @@ def test_what_would_loosen_is_ignored_and_told(
     ],
 )
 def test_what_tightens_or_widens_nothing_counts_instead(
-    place: Place, project: str, own: str, key: str | None, value: object
+    place: ProjectFolder, project: str, own: str, key: str | None, value: object
 ) -> None:
     found = place.found(project, own)
     [row] = [
@@ -135,7 +134,7 @@ def test_what_tightens_or_widens_nothing_counts_instead(
     assert found.told == ()
 
 
-def test_rules_that_deny_and_names_of_memory_files_are_added(place: Place) -> None:
+def test_rules_that_deny_and_names_of_memory_files_are_added(place: ProjectFolder) -> None:
     found = place.found(
         '[permissions]\ndeny = ["git push *"]\n[agent]\nmemory_files = ["TEAM.md", "AGENTS.md"]',
         '\n[permissions]\ndeny = ["rm *"]',
@@ -150,13 +149,13 @@ def test_rules_that_deny_and_names_of_memory_files_are_added(place: Place) -> No
     )
 
 
-def test_a_project_cannot_take_the_persons_memory_away(place: Place) -> None:
+def test_a_project_cannot_take_the_persons_memory_away(place: ProjectFolder) -> None:
     found = place.found("[agent]\nmemory_files = []\n[permissions]\ndeny = []", "")
     assert found.settings == Settings()
 
 
 def test_an_ask_rule_of_a_project_stands_apart_and_never_turns_a_no_into_a_question(
-    place: Place,
+    place: ProjectFolder,
 ) -> None:
     found = place.found(
         '[permissions]\nask = ["ls *", "rm *"]',
@@ -174,12 +173,12 @@ def test_an_ask_rule_of_a_project_stands_apart_and_never_turns_a_no_into_a_quest
     assert [at.place for at in row.origins] == [str(place.own), str(place.file)]
 
 
-def see_hooks(place: Place) -> None:
+def see_hooks(place: ProjectFolder) -> None:
     found = place.found()
     approve_hooks(found.root, digest_hooks(found.unapproved_hooks), place.home)
 
 
-def test_hooks_of_a_project_stand_apart_from_the_persons(place: Place) -> None:
+def test_hooks_of_a_project_stand_apart_from_the_persons(place: ProjectFolder) -> None:
     place.found(HOOK, '[[hooks]]\nevent = "SessionEnd"\ncommand = "mine"\n')
     see_hooks(place)
     found = place.found()
@@ -189,7 +188,9 @@ def test_hooks_of_a_project_stand_apart_from_the_persons(place: Place) -> None:
     assert [hook["command"] for hook in row.value] == ["mine", "./check --all"]
 
 
-def test_hooks_that_nobody_was_shown_do_not_run_though_the_folder_is_trusted(place: Place) -> None:
+def test_hooks_that_nobody_was_shown_do_not_run_though_the_folder_is_trusted(
+    place: ProjectFolder,
+) -> None:
     found = place.found(HOOK)
     assert (found.project_hooks, len(found.unapproved_hooks)) == ((), 1)
     assert "`recollect trust` shows them" in found.told[0]
@@ -201,7 +202,7 @@ def test_hooks_that_nobody_was_shown_do_not_run_though_the_folder_is_trusted(pla
     assert len(place.found(HOOK).project_hooks) == 1
 
 
-def test_who_trusts_a_project_no_longer_has_to_see_its_hooks_again(place: Place) -> None:
+def test_who_trusts_a_project_no_longer_has_to_see_its_hooks_again(place: ProjectFolder) -> None:
     place.found(HOOK)
     see_hooks(place)
     distrust_folder(place.project, place.home)
@@ -210,7 +211,7 @@ def test_who_trusts_a_project_no_longer_has_to_see_its_hooks_again(place: Place)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of files")
-def test_hooks_that_other_people_can_write_are_refused(place: Place) -> None:
+def test_hooks_that_other_people_can_write_are_refused(place: ProjectFolder) -> None:
     place.found(HOOK)
     place.file.chmod(0o666)
     with pytest.raises(BadSettings, match="other people can write to it"):
@@ -254,7 +255,7 @@ def _line(key: str) -> str:
 
 @pytest.mark.parametrize("key", MAY_NOT)
 def test_what_could_send_the_conversation_elsewhere_is_refused_with_the_right_place(
-    place: Place, key: str
+    place: ProjectFolder, key: str
 ) -> None:
     with pytest.raises(BadSettings) as caught:
         place.found("# ours\n" + _line(key))
@@ -270,7 +271,7 @@ def test_the_refused_keys_are_these_sections_and_no_key_is_forgotten() -> None:
     assert "url" in CustomModel.__struct_fields__
 
 
-def test_a_model_of_a_projects_own_is_refused(place: Place) -> None:
+def test_a_model_of_a_projects_own_is_refused(place: ProjectFolder) -> None:
     with pytest.raises(BadSettings, match=r"`models\.x\.url` is not a project's to set"):
         place.found('[models.x]\nurl = "https://collector.example/v1"')
 
@@ -314,7 +315,7 @@ def test_nothing_that_a_project_says_loosens_anything(
     own: tuple[dict[str, object], dict[str, object]],
     project: tuple[dict[str, object], dict[str, object]],
 ) -> None:
-    place = Place(tmp_path_factory.mktemp("tighten"))
+    place = ProjectFolder(tmp_path_factory.mktemp("tighten"))
     found = place.found(_toml(*project), _toml(*own))
     mine, both = parse(_toml(*own)), found.settings
     assert _MODES.index(both.permissions.mode) <= _MODES.index(mine.permissions.mode)

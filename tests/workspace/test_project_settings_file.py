@@ -12,34 +12,33 @@ from recollect.settings import Settings
 from recollect.workspace.effective_settings import resolve_settings
 from recollect.workspace.project_overrides import MAX_PROJECT_FILE
 from recollect.workspace.trusted_folders import distrust_folder, trust_folder
-
-from .settled import Place
+from tests.workspace.project_folder import ProjectFolder
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def place(tmp_path: Path) -> ProjectFolder:
+    return ProjectFolder(tmp_path)
 
 
-def _link(place: Place) -> None:
+def _link(place: ProjectFolder) -> None:
     (place.project / "other.toml").write_text("[agent]\nmax_turns = 3")
     place.file.symlink_to(place.project / "other.toml")
 
 
-def _link_outside(place: Place) -> None:
+def _link_outside(place: ProjectFolder) -> None:
     outside = place.project.parent / "outside.toml"
     outside.write_text("[agent]\nmax_turns = 3")
     place.file.symlink_to(outside)
 
 
-def _linked_folder(place: Place) -> None:
+def _linked_folder(place: ProjectFolder) -> None:
     place.file.parent.rmdir()
     (place.project / "other").mkdir()
     (place.project / "other" / "settings.toml").write_text("[agent]\nmax_turns = 3")
     place.file.parent.symlink_to("other")
 
 
-def _folder_linked_outside(place: Place) -> None:
+def _folder_linked_outside(place: ProjectFolder) -> None:
     place.file.parent.rmdir()
     outside = place.project.parent / "outside"
     outside.mkdir()
@@ -47,47 +46,47 @@ def _folder_linked_outside(place: Place) -> None:
     place.file.parent.symlink_to(outside)
 
 
-def _dangling(place: Place) -> None:
+def _dangling(place: ProjectFolder) -> None:
     place.file.symlink_to("nowhere")
 
 
-def _loop(place: Place) -> None:
+def _loop(place: ProjectFolder) -> None:
     place.file.symlink_to("settings.toml")
 
 
-def _pipe(place: Place) -> None:
+def _pipe(place: ProjectFolder) -> None:
     os.mkfifo(place.file)
 
 
-def _device(place: Place) -> None:
+def _device(place: ProjectFolder) -> None:
     place.file.symlink_to("/dev/zero")
 
 
-def _folder(place: Place) -> None:
+def _folder(place: ProjectFolder) -> None:
     place.file.mkdir()
 
 
-def _large(place: Place) -> None:
+def _large(place: ProjectFolder) -> None:
     place.file.write_bytes(b"#" * (MAX_PROJECT_FILE + 1))
 
 
-def _no_text(place: Place) -> None:
+def _no_text(place: ProjectFolder) -> None:
     place.file.write_bytes(b"\xff\xfe\x00")
 
 
-def _deep(place: Place) -> None:
+def _deep(place: ProjectFolder) -> None:
     place.file.write_text("a = " + "[" * 90_000)
 
 
-def _unclosed(place: Place) -> None:
+def _unclosed(place: ProjectFolder) -> None:
     place.file.write_text('[permissions]\ndeny = ["rm *"')
 
 
-def _unknown(place: Place) -> None:
+def _unknown(place: ProjectFolder) -> None:
     place.file.write_text('[permissions]\ndney = ["rm *"]')
 
 
-def _wrong_type(place: Place) -> None:
+def _wrong_type(place: ProjectFolder) -> None:
     place.file.write_text('[permissions]\ndeny = "rm *"')
 
 
@@ -102,7 +101,7 @@ def test_a_file_that_cannot_be_used_stops_the_work_in_a_trusted_folder_only(
     tmp_path: Path, make: object
 ) -> None:
     assert callable(make)
-    place = Place(tmp_path)
+    place = ProjectFolder(tmp_path)
     make(place)
     with pytest.raises(BadSettings) as caught:
         place.found()
@@ -115,7 +114,7 @@ def test_a_file_that_cannot_be_used_stops_the_work_in_a_trusted_folder_only(
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may read everything")
 @pytest.mark.parametrize("which", ["file", "folder"])
-def test_a_file_that_cannot_be_seen_is_not_taken_for_none(place: Place, which: str) -> None:
+def test_a_file_that_cannot_be_seen_is_not_taken_for_none(place: ProjectFolder, which: str) -> None:
     place.found('[permissions]\ndeny = ["rm *"]')
     shut = place.file if which == "file" else place.file.parent
     shut.chmod(0)
@@ -126,13 +125,13 @@ def test_a_file_that_cannot_be_seen_is_not_taken_for_none(place: Place, which: s
         shut.chmod(0o700)
 
 
-def test_a_file_where_the_folder_should_be_is_no_settings(place: Place) -> None:
+def test_a_file_where_the_folder_should_be_is_no_settings(place: ProjectFolder) -> None:
     place.file.parent.rmdir()
     place.file.parent.write_text("x")
     assert place.found().settings == Settings()
 
 
-def test_the_persons_own_file_is_never_taken_for_a_projects(place: Place) -> None:
+def test_the_persons_own_file_is_never_taken_for_a_projects(place: ProjectFolder) -> None:
     place.file.write_text('model = "gpt-5"')
     trust_folder(place.project, place.file.parent)
     found = resolve_settings(place.project, place.file.parent)
@@ -140,6 +139,6 @@ def test_the_persons_own_file_is_never_taken_for_a_projects(place: Place) -> Non
     assert found.told == ()
 
 
-def test_the_persons_file_is_strict_whatever_the_project_says(place: Place) -> None:
+def test_the_persons_file_is_strict_whatever_the_project_says(place: ProjectFolder) -> None:
     with pytest.raises(BadSettings, match="did you mean `model`"):
         place.found(own="modle = 1")

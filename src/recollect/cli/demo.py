@@ -56,14 +56,14 @@ def demo(*, tour: bool, model: str, keep: Path | None) -> int:
     if keep is not None and (keep / STORE).exists():
         raise AlreadyExists("a store", str(keep / STORE))
     if keep is not None:
-        code = _run_demo(keep, model, tour=demo_tour, keep=True)
+        code = _run_demo(keep, model, tour=tour, keep=True)
         click.echo(f"Look around: recollect sessions --all --store {keep / STORE}")
         return code
     with tempfile.TemporaryDirectory(prefix="recollect-demo-") as folder:
-        code = _run_demo(Path(folder), model, tour=demo_tour, keep=False)
+        code = _run_demo(Path(folder), model, tour=tour, keep=False)
     if code:
         return code
-    if demo_tour:
+    if tour:
         click.echo("Next: recollect demo --keep DIR, recollect import FILE, recollect --help")
     else:
         click.echo('Next: recollect -p "…" in a folder of yours, recollect demo --tour')
@@ -73,7 +73,7 @@ def demo(*, tour: bool, model: str, keep: Path | None) -> int:
 def _run_demo(folder: Path, model: str, *, tour: bool, keep: bool) -> int:
     import asyncio
 
-    if demo_tour:
+    if tour:
         click.echo("A session is an append-only log of immutable entries. With real output:\n")
         asyncio.run(_tour(folder))
         return 0

@@ -35,18 +35,18 @@ from recollect.codecs.valid_prefix import MergeGroup, ValidPrefix, find_valid_pr
 from recollect.entries import Message, Text, Thought, ToolCall, ToolResult
 
 __all__ = [
-    "ANTHROPIC",
-    "GEMINI",
+    "ANTHROPIC_RULES",
+    "GEMINI_RULES",
     "INTERRUPTED",
-    "OPENAI",
+    "OPENAI_RULES",
     "OPENING",
-    "TEXT",
+    "TEXT_RULES",
     "Fix",
     "FixKind",
-    "Mending",
+    "IncrementalRepair",
+    "ProviderRules",
+    "RepairStep",
     "Repaired",
-    "Shape",
-    "Step",
     "repair",
 ]
 

@@ -138,7 +138,7 @@ async def search_file_content(
 # --- commands ----------------------------------------------------------------------------------
 
 
-def shell_tools(commands: "Callable[[], Commands]") -> tuple[Tool, ...]:
+def shell_tools(commands: "Callable[[], CommandRunner]") -> tuple[Tool, ...]:
     """The tools of one session's commands, which are asked for when the first is called."""
 
     @tool("run")

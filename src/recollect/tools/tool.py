@@ -88,7 +88,7 @@ class ToolContext(msgspec.Struct, frozen=True):
         return self.roots[0]
 
 
-ToolReturn: TypeAlias = "str | Outcome"
+ToolReturn: TypeAlias = "str | ToolOutput"
 ToolFunction: TypeAlias = Callable[..., Awaitable[ToolReturn]]
 SyncToolFunction: TypeAlias = Callable[..., ToolReturn]
 
@@ -151,10 +151,10 @@ def tool(effect: Effect, name: str = "") -> Callable[[ToolFunction | SyncToolFun
 
 def _as_async(function: ToolFunction | SyncToolFunction) -> ToolFunction:
     if inspect.iscoroutinefunction(function):
-        return cast("Run", function)
+        return cast("ToolFunction", function)
 
     async def run(**given: Any) -> ToolReturn:
-        return await asyncio.to_thread(cast("Plain", function), **given)
+        return await asyncio.to_thread(cast("SyncToolFunction", function), **given)
 
     return run
 

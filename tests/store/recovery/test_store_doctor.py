@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from recollect import Entry, Note, Query, open_store
+from recollect import Entry, Note, SearchQuery, open_store
 from recollect.errors import Damaged
 from recollect.store.log_reader import QUARANTINED, UNREADABLE
 from recollect.store.recovery import store_doctor
@@ -166,8 +166,8 @@ def test_a_search_index_that_lies_is_noticed_and_built_anew(store: Filled) -> No
 
     async def story() -> list[str]:
         async with open_store(path) as opened:
-            assert await opened.search(Query(words="forged")) == ()
-            return [hit.entry.id for hit in await opened.search(Query(words="message"))]
+            assert await opened.search(SearchQuery(words="forged")) == ()
+            return [hit.entry.id for hit in await opened.search(SearchQuery(words="message"))]
 
     assert asyncio.run(story()) == [e.id for e in reversed(entries) if e is not entries[3]]
 
@@ -299,7 +299,7 @@ def test_a_body_of_another_type_stops_neither_the_index_nor_the_rest(
 
     async def story() -> None:
         async with open_store(path) as opened:
-            found = await opened.search(Query(words="message"))
+            found = await opened.search(SearchQuery(words="message"))
             assert {hit.entry.id for hit in found} >= {entries[0].id, entries[9].id}
             with pytest.raises(Damaged):
                 await opened.path(session)

@@ -2,4 +2,4 @@
 
 from recollect.codecs.anthropic.wire import AnthropicWire
 
-__all__ = ["Anthropic"]
+__all__ = ["AnthropicWire"]

@@ -2,4 +2,4 @@
 
 from recollect.codecs.gemini.wire import GeminiWire
 
-__all__ = ["Gemini"]
+__all__ = ["GeminiWire"]

@@ -2,4 +2,4 @@
 
 from recollect.codecs.openai.wire import OpenAIWire
 
-__all__ = ["OpenAI"]
+__all__ = ["OpenAIWire"]

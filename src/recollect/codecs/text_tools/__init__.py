@@ -2,4 +2,4 @@
 
 from recollect.codecs.text_tools.text_tools_wire import TextToolsWire, call_problem_feedback
 
-__all__ = ["TextTools", "feedback"]
+__all__ = ["TextToolsWire", "call_problem_feedback"]
