@@ -14,15 +14,14 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
-    # `recollect --version` passes through this module and must stay quick
-    from recollect import api
+    # late, because `recollect --version` passes through this module and must stay quick;
+    # `from recollect import api` would call this function again
+    import recollect.api as api
 
-    if name not in api.__all__:
-        raise AttributeError(f"module 'recollect' has no attribute {name!r}")
-    return getattr(api, name)
+    if name == "__all__" or name in api.__all__:
+        return getattr(api, name)
+    raise AttributeError(f"module 'recollect' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    from recollect import api
-
-    return [*api.__all__, "__version__"]
+    return [*__getattr__("__all__"), "__version__"]  # type: ignore[misc]
