@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recollect.cli.store_access import shorten_ids
+from recollect.cli.short_ids import shorten_ids
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import model, user
 from tests.cli.runner import Cli
