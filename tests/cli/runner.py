@@ -153,7 +153,8 @@ class Cli:
     ) -> Result:
         """In a process with a terminal of its own: what appeared on it, and the exit code.
 
-        Of `keys`, each text is typed as soon as its mark has appeared since the one before.
+        Of `keys`, each text is typed when its mark appears after the one before; the last is typed
+        again while nothing happens.
         """
         return in_terminal([*COMMAND, *arguments], self.project, self.env(env), keys)
 
@@ -180,13 +181,12 @@ class Cli:
 def run_main(arguments: Sequence[str], stdin: IO[str], stdout: IO[str], stderr: IO[str]) -> int:
     """The exit code of the command, on these streams."""
     own = sys.stdin
-    sys.stdin = stdin  # type: ignore[assignment]
+    sys.stdin = stdin
     try:
         with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
             main(list(arguments))
     except SystemExit as end:
-        assert isinstance(end.code, int)
-        return end.code
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
     finally:
         sys.stdin = own
     return 0
@@ -248,6 +248,8 @@ def in_terminal(
                 os.write(ours, typed.encode())
             if select.select([ours], [], [], 1)[0]:
                 seen += os.read(ours, 65_536)
+            elif keys and not waiting:
+                os.write(ours, keys[-1][1].encode())
     except OSError:  # this is how Linux reports the end of a terminal
         process.wait(PATIENCE)
     finally:

@@ -153,7 +153,7 @@ def test_what_a_file_says_cannot_command_the_terminal(cli: Cli) -> None:
 
 def test_a_terminal_shows_it_in_its_width(cli: Cli) -> None:
     own(cli, "[permissions]\nallow = [" + "'git diff *', " * 30 + "]")
-    shown = cli.terminal("config", "--changed", columns=70, env={"PAGER": "cat", "NO_COLOR": "1"})
+    shown = cli.screen("config", "--changed", columns=70, env={"NO_COLOR": "1"})
     table = shown.out.replace("\r", "").rpartition("\n\n")[0]
     assert "permissions.allow" in table
     assert max(map(len, table.splitlines())) <= 70

@@ -84,7 +84,7 @@ def test_every_item_is_listed_with_its_tokens_and_every_category_has_a_bar(cli: 
 def test_what_the_last_request_cost_stands_beside_our_count_of_it(cli: Cli) -> None:
     session, entries = talk(cli)
     out = cli.ok("context", session.id).out
-    assert "the last request: 5,000 tokens (4,000 of them cached), the reply 7\n" in out
+    assert "last request: 5,000 tokens (4,000 of them cached), its reply 7\n" in out
     before = cli.ok("context", session.id, "--at", entries[3].id, "--json").json["tokens"]
     assert f"we count {before:,} for its messages" in out
 
@@ -115,7 +115,7 @@ def test_what_was_left_out_is_told_with_rule_tokens_age_and_the_way_back(cli: Cl
     told = out.split("left out: ")[1]
     short = rf"{entries[3].id[:12]}\w*"
     assert re.search(rf"^{short} +stale-search +222  just now  → grep: found it", told, re.M)
-    assert "no provider takes it: (empty)" in told
+    assert "no provider accepts it: (empty)" in told
     assert re.search(rf"`recollect context {session.id[:8]}\w* --restore {short}` brings", told)
     assert re.search(rf"^{short} +result +\d+  shortened  → grep: \[left out\]", out, re.M)
 
@@ -160,7 +160,7 @@ def test_rules_that_would_apply_are_told_as_sums_and_not_applied(cli: Cli) -> No
     items = [Entry(f"{n:032x}", None, long_ago + n, body) for n, body in enumerate(bodies)]
     session, _ = cli.session(items)
     out = cli.ok("context", session.id).out
-    assert re.search(r"would be left out at the next request: stale-shell 4,\d+ tokens in 4\n", out)
+    assert re.search(r"the next request would leave out: stale-shell 4,\d+ tokens in 4\n", out)
     assert "nothing was left out" in out
     assert kinds(cli, session) == ["message"] * 18
 
@@ -169,13 +169,13 @@ def test_a_session_without_messages_is_empty_and_no_error(cli: Cli) -> None:
     session, _ = cli.session([])
     out = cli.ok("context", session.id).out
     assert "0 tokens estimated" in out
-    assert "nothing: this session has no messages" in out
+    assert "nothing: the session has no messages" in out
     assert cli.ok("context", session.id, "--json").json["items"] == []
 
 
 def test_an_unknown_model_is_said_to_be_one_and_another_can_be_named(cli: Cli) -> None:
     session, _ = cli.session([user("hello"), spoken("hi", "mystery-9")])
-    assert "of mystery-9, which is not known: a guess" in cli.ok("context", session.id).out
+    assert "of mystery-9, an unknown model: a guess" in cli.ok("context", session.id).out
     named = cli.ok("context", session.id, "--model", "gpt-4o", "--json").json
     assert (named["window"], named["exact"]) == (128_000, True)
 
@@ -209,11 +209,10 @@ def test_nothing_hostile_reaches_the_terminal(cli: Cli) -> None:
         elide(entries[1], rule=HOSTILE, text=HOSTILE),
         Compaction(status="COMPRESSED", snapshot=HOSTILE, first_kept=entries[1].id),
     )
-    plain = {"PAGER": "cat"}
     for more in ((), ("--diff", entries[0].id), ("--at", entries[2].id), ("--all",)):
-        out = STYLE.sub("", cli.terminal("context", session.id, *more, env=plain).out)
+        out = STYLE.sub("", cli.screen("context", session.id, *more).out)
         assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202e]", out), more
-    out = cli.terminal("compact", session.id, "--preview", "--budget", "1000", env=plain).out
+    out = cli.screen("compact", session.id, "--preview", "--budget", "1000").out
     assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202e]", STYLE.sub("", out))
 
 
@@ -269,7 +268,7 @@ def test_a_dropped_message_is_out_of_sight_and_comes_back_by_its_own_id(cli: Cli
     session, entries = talk(cli)
     whole = cli.ok("context", session.id, "--json").json["tokens"]
     out = cli.ok("context", session.id, "--drop", entries[3].id[:20], "--drop", entries[1].id).out
-    assert re.search(rf"the model now sees \d+ tokens, was {whole}\n", out)
+    assert re.search(rf"the model now sees \d+ tokens, previously {whole}\n", out)
     after = cli.ok("context", session.id, "--json").json
     assert entries[1].id not in [item["entry"] for item in after["items"]]
     assert {one["rule"] for one in after["left_out"]} == {"drop"}
@@ -296,7 +295,7 @@ def test_a_pin_brings_back_what_a_compaction_took_word_for_word(cli: Cli) -> Non
     append(cli, session, held)
     refused = cli("context", session.id, "--restore", entries[1].id)
     assert refused.code == 1
-    assert "stands for it; --pin brings it back word for word" in refused.err
+    assert "replaces it; --pin brings it back word for word" in refused.err
     cli.ok("context", session.id, "--pin", entries[1].id)
     out = cli.ok("context", session.id).out
     assert re.search(r"^\w+ +user +2  pinned  find x$", out, re.M)
@@ -323,8 +322,8 @@ def test_edits_that_would_do_nothing_are_refused_with_the_reason_and_nothing_is_
     before = kinds(cli, session)
     for option, entry, reason in (
         ("--drop", entries[1].id, "it is pinned; `--restore "),
-        ("--pin", entries[1].id, "it is pinned already"),
-        ("--drop", note.id, "it is no message but a note"),
+        ("--pin", entries[1].id, "it is already pinned"),
+        ("--drop", note.id, "it is a note; only messages are sent"),
         ("--restore", note.id, "a note leaves nothing out"),
         ("--restore", entries[3].id, "nothing is left out of it; --pin keeps it that way"),
         ("--drop", empty.id, "it belongs to an invalid reply"),
@@ -342,7 +341,7 @@ def test_edits_that_would_do_nothing_are_refused_with_the_reason_and_nothing_is_
 def test_several_who_edit_at_once_all_succeed(cli: Cli) -> None:
     session, entries = talk(cli)
     with ThreadPoolExecutor() as pool:
-        pins = [pool.submit(cli.ok, "context", session.id, "--pin", e.id) for e in entries[:3]]
+        pins = [pool.submit(cli.process, "context", session.id, "--pin", e.id) for e in entries[:3]]
         assert all(pin.result().code == 0 for pin in pins)
     items = cli.ok("context", session.id, "--json").json["items"]
     assert [item["pinned"] for item in items] == [True, True, True, False, False]
@@ -352,7 +351,7 @@ def test_calls_stay_with_their_results(cli: Cli) -> None:
     session, entries = cli.session([Message(role="model", parts=(GREP,)), result(GREP, "x")])
     refused = cli("context", session.id, "--drop", entries[0].id)
     assert refused.code == 1
-    assert "it holds only calls, which stay with their results" in refused.err
+    assert "it holds only tool calls, which stay with their results" in refused.err
 
 
 def test_an_entry_on_another_branch_cannot_be_edited(cli: Cli) -> None:
@@ -360,7 +359,7 @@ def test_an_entry_on_another_branch_cannot_be_edited(cli: Cli) -> None:
     cli.ok("rewind", session.id, entries[0].id)
     refused = cli("context", session.id, "--drop", entries[1].id)
     assert refused.code == 1
-    assert "it is on another branch than the head" in refused.err
+    assert "it is on another branch; " in refused.err
 
 
 def test_wrong_entries_are_errors_that_say_so(cli: Cli) -> None:
@@ -399,4 +398,4 @@ def test_dropping_and_pinning_the_same_is_refused(cli: Cli) -> None:
     session, entries = talk(cli)
     refused = cli("context", session.id, "--drop", entries[1].id, "--pin", entries[1].id)
     assert refused.code == 1
-    assert "you also want to keep it" in refused.err
+    assert "it is also to be pinned or restored" in refused.err

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from recollect.entries import Text, Usage
+from tests.cli.model_server import ENV, reply, server
 from tests.cli.runner import Cli
-from tests.cli.test_ask import ENV, server
-from tests.cli.test_headless import reply
 
 USAGE = Usage(input=40, output=7)
 ROOT = Path(__file__).parents[2]
@@ -72,7 +71,7 @@ def test_a_demo_that_cannot_ask_says_why(cli: Cli) -> None:
 def test_on_a_terminal_the_demo_goes_on_as_long_as_one_likes(cli: Cli) -> None:
     answers = [reply(Text(text="One.")), reply(Text(text="Two."))]
     with server(cli, *answers) as on:
-        shown = cli.terminal("demo", keys="And then?\r\r", env=ENV)
+        shown = cli.terminal("demo", keys=[(": ", "And then?\r"), ("to end: ", "\r")], env=ENV)
     assert len(on.asked) == 2
     assert b"And then?" in on.asked[1].body
     assert b"One." in on.asked[1].body

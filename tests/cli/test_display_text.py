@@ -128,5 +128,5 @@ def test_dates_are_read_as_people_type_them() -> None:
 
 @pytest.mark.parametrize("text", ["", "someday", "2026-13-01", "3x", "99999999999d"])
 def test_what_is_no_date_is_refused_with_examples(text: str) -> None:
-    with pytest.raises(ValueError, match="is no date; give one like 2026-11-01"):
+    with pytest.raises(ValueError, match="is not a date; give one like 2026-11-01"):
         parse_date(text)

@@ -11,8 +11,8 @@ import pytest
 from recollect.entries import Message, Text, Thought, entry_to_json
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import call, model, result, user
+from tests.cli.model_server import ENV, server
 from tests.cli.runner import Cli
-from tests.cli.test_ask import ENV, server
 from tests.models.server import HELLO, http
 
 GREP = call("grep", pattern="x")
@@ -94,7 +94,7 @@ def test_tools_may_be_written_in_any_providers_form(
 def test_what_is_not_sent_as_it_was_said_is_told(cli: Cli) -> None:
     session = talk(cli)
     short = cli.ok("encode", session, "--to", "openai")
-    assert "1 thought (--trace tells each)" in short.err
+    assert "1 thought (--trace lists them)" in short.err
     told = cli.ok("encode", session, "--to", "openai", "--trace").err
     assert "a thought of 2 characters in message 2 is left out: another model's" in told
 

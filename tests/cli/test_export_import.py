@@ -71,7 +71,7 @@ def test_another_file_is_replaced_only_by_force(cli: Cli) -> None:
     assert file.read_text() == "my notes"
     cli.ok(*export, "--force")
     assert json.loads(file.read_bytes())["messages"]
-    assert "has this content already" in cli.ok(*export).err
+    assert "already has this content" in cli.ok(*export).err
     assert [f.name for f in cli.project.iterdir()] == ["mine.json"]
 
 
@@ -150,10 +150,10 @@ def test_importing_a_session_says_how_many_subagents_came_along(cli: Cli) -> Non
     (inside / "agent-x7.jsonl").write_text(f"{aside}\n{{torn")
     (inside / "agent-bad.jsonl").write_text("nothing")
     done = cli.ok("import", "S.jsonl")
-    assert "  1 subagent came along: 4 entries added" in done.out.splitlines()
+    assert "  with 1 subagent: 4 entries added" in done.out.splitlines()
     assert "agent-x7.jsonl, line 2" in done.err
     assert "agent-bad.jsonl" in done.err
     assert "Agent: look (subagent of Find it)" in cli.ok("sessions").out
-    assert "  1 subagent came along: nothing new" in cli.ok("import", "S.jsonl").out.splitlines()
+    assert "  with 1 subagent: nothing new" in cli.ok("import", "S.jsonl").out.splitlines()
     (told,) = cli.ok("import", "S.jsonl", "--json").json
     assert [each["name"] for each in told["subagents"]] == ["agent-x7.jsonl"]

@@ -6,19 +6,11 @@ import json
 
 import pytest
 
-from recollect.codecs.openai import OpenAIWire
-from recollect.entries import Message, Text, Usage
+from recollect.entries import Text, Usage
 from recollect.testing import call
+from tests.cli.model_server import ENV, reply, server
 from tests.cli.runner import Cli
-from tests.cli.test_ask import ENV, server
 from tests.models.server import HELLO, KEY, http
-
-WIRE = OpenAIWire(model="m")
-
-
-def reply(*parts: object, usage: Usage | None = None) -> bytes:
-    made = Message(role="model", parts=parts, finish="stop", usage=usage)  # type: ignore[arg-type]
-    return http(b"".join(WIRE.write_stream(made)))
 
 
 def test_the_agent_reads_a_file_and_answers(cli: Cli) -> None:

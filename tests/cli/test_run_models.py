@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,10 +14,18 @@ import pytest
 from recollect.entries import Note, Text, ToolCall, ToolResult
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import call
-from tests.cli.runner import COMMAND, Cli
-from tests.cli.test_ask import ENV, log, server
-from tests.cli.test_headless import reply
-from tests.cli.test_run import outputs, parts_of, readable, shown, texts
+from tests.cli.model_server import (
+    ENV,
+    log,
+    messages,
+    outputs,
+    parts_of,
+    readable,
+    reply,
+    server,
+    texts,
+)
+from tests.cli.runner import Cli
 from tests.models.server import HELLO, Answer, Server, http, refused
 
 BUSY = refused("503 Service Unavailable", "overloaded")
@@ -63,8 +70,8 @@ def test_a_spare_answers_when_the_model_is_down(cli: Cli, down: str) -> None:
         with server(cli, BUSY, url=url, more=more):
             done = cli.ok("-p", "Hi.", env=ENV)
     assert done.out == "hello\n"
-    assert "warning: mine cannot be asked (" in done.err
-    assert "; asking another model" in done.err
+    assert "warning: mine is not available (" in done.err
+    assert "; trying another model" in done.err
     assert "spare · 1 turn" in done.err
     readable(done)
     assert [said for role, said, _ in log(cli) if role == "user"].count("Hi.") == 1
@@ -88,7 +95,7 @@ def test_when_all_are_down_the_last_one_is_told_and_the_prompt_is_kept(cli: Cli)
         failed = cli("-p", "Hi.", env=ENV)
     assert (failed.code, failed.out) == (1, "")
     assert "recollect: cannot reach 127.0.0.1" in failed.err
-    assert "everything so far is kept · `recollect -r " in failed.err
+    assert "everything so far is stored · `recollect -r " in failed.err
     readable(failed)
     assert ("user", "Hi.", "") in log(cli)
 
@@ -99,8 +106,8 @@ def test_a_spare_without_a_key_or_that_nobody_knows_is_passed_over(cli: Cli) -> 
         with server(cli, BUSY, more=own_model("spare", spare.url) + spares):
             done = cli.ok("-p", "Hi.", env=ENV)
     assert done.out == "hello\n"
-    assert "gpt-5-mini cannot be asked (gpt-5-mini wants a key and none was found" in done.err
-    assert "no-such-model cannot be asked (no model 'no-such-model' is known" in done.err
+    assert "gpt-5-mini is not available (gpt-5-mini wants a key and none was found" in done.err
+    assert "no-such-model is not available (no model 'no-such-model' is known" in done.err
     readable(done)
 
 
@@ -109,7 +116,7 @@ def test_the_default_answers_when_the_model_that_was_chosen_is_down(cli: Cli) ->
     with three(cli, judged, BUSY, BUSY, http(HELLO)) as on:
         done = cli.ok("-p", "Prove it.", env=ENV)
     assert asked(on) == ["judge", "big", "big", "mine"]
-    assert "big cannot be asked (" in done.err
+    assert "big is not available (" in done.err
     assert texts(on).count("Prove it.") == 1
 
 
@@ -127,7 +134,7 @@ def test_a_classifier_chooses_and_a_named_model_overrides_it(cli: Cli) -> None:
         done = cli.ok("-p", "Prove it.", env=ENV)
         assert asked(on) == ["judge", "big"]
         assert "big · 1 turn" in done.err
-        assert "Prove it." in json.dumps(shown(on, 0))
+        assert "Prove it." in json.dumps(messages(on, 0))
         cli.ok("-m", "small", "-p", "Prove it.", env=ENV)
         assert asked(on)[2:] == ["small"]
 
@@ -149,7 +156,7 @@ def test_a_classifier_that_fails_passes_on_and_is_told(
     assert done.out == "hello\n"
     assert asked(on)[-1] == "mine"
     assert why in done.err
-    assert "mine is asked" in done.err
+    assert "using mine" in done.err
     readable(done)
 
 
@@ -163,17 +170,17 @@ def test_a_window_that_an_error_names_is_learnt_for_this_run_and_the_next(cli: C
     too_long, hello = refused("400 Bad Request", said), http(HELLO)
     windows = cli.home / "windows.json"
     with server(cli, hello, too_long, hello) as on:
-        assert "made room" not in cli.ok("-p", LONG, env=ENV).err
+        assert "reduced the context" not in cli.ok("-p", LONG, env=ENV).err
         learns = cli.ok("-c", "-p", LONG, env=ENV)
-        assert "mine takes 4,096 tokens, less than thought" in learns.err
-        assert "made room" in learns.err
+        assert "the window of mine is only 4,096 tokens" in learns.err
+        assert "reduced the context" in learns.err
         assert len(on.asked[-1].body) < len(on.asked[1].body)
         assert json.loads(windows.read_text()) == {"mine": 4_096}
         cli.ok("-p", LONG, env=ENV)
-        assert "made room" in cli.ok("-c", "-p", LONG, env=ENV).err
+        assert "reduced the context" in cli.ok("-c", "-p", LONG, env=ENV).err
         windows.write_text("{ damaged")
         cli.ok("-p", LONG, env=ENV)
-        assert "made room" not in cli.ok("-c", "-p", LONG, env=ENV).err
+        assert "reduced the context" not in cli.ok("-c", "-p", LONG, env=ENV).err
 
 
 def test_the_window_of_a_model_of_ones_own_counts(cli: Cli) -> None:
@@ -181,7 +188,7 @@ def test_the_window_of_a_model_of_ones_own_counts(cli: Cli) -> None:
         file = cli.home / "settings.toml"
         file.write_text(file.read_text() + own_model("small", on.url, 4_096))
         cli.ok("-p", LONG, env=ENV)
-        assert "made room" in cli.ok("-m", "small", "-c", "-p", LONG, env=ENV).err
+        assert "reduced the context" in cli.ok("-m", "small", "-c", "-p", LONG, env=ENV).err
 
 
 # --- mirrors -----------------------------------------------------------------------------------
@@ -241,16 +248,10 @@ def test_a_disk_that_is_full_has_its_exit_code_and_every_call_a_result(cli: Cli)
     )
     after = call("write_file", id="b", file_path="later.txt", content="x")
     with server(cli, reply(grows, after), http(HELLO), more='[permissions]\nmode = "edit"\n') as on:
-        failed = subprocess.run(
-            [sys.executable, "-c", SMALL_FILES, *COMMAND, "-p", "Grow it.", *AS_JSON],
-            cwd=cli.project,
-            env=cli.env(ENV),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=60,
-        )
-        assert failed.returncode == 54, failed
-        told = json.loads(failed.stdout)
+        limit = (sys.executable, "-c", SMALL_FILES)
+        failed = cli.process("-p", "Grow it.", *AS_JSON, env=ENV, before=limit)
+        assert failed.code == 54, failed
+        told = failed.json
         assert told["is_error"] is True
         assert "File too large; put that right" in told["result"]
         assert len(on.asked) == 1
@@ -299,9 +300,9 @@ def test_long_output_of_a_command_is_summed_up_when_that_is_asked_for(cli: Cli) 
     with server(cli, run, summary, http(HELLO), more=more) as on:
         cli.ok("-p", "Count.", env=ENV)
     assert len(on.asked) == 3
-    assert "1234" in json.dumps(shown(on, 1))
+    assert "1234" in json.dumps(messages(on, 1))
     assert "Numbers that count up, nothing unusual." in outputs(on)[0]
-    assert "1234" not in json.dumps(shown(on))
+    assert "1234" not in json.dumps(messages(on))
     (kept,) = parts_of(cli, ToolResult)
     assert "\n1234\n" in kept.content[0].text
 

@@ -34,7 +34,7 @@ def test_nothing_found_is_said_on_stderr_with_a_way_to_look_further(cli: Cli) ->
     cli.session([user("hi")])
     result = cli.ok("search", "nothing")
     assert result.out == ""
-    assert "nothing found for 'nothing' in this project; --all searches every one" in result.err
+    assert "nothing found for 'nothing' in this project; --all searches every project" in result.err
     assert cli.ok("search", "nothing", "--json").json == []
 
 

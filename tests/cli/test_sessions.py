@@ -105,7 +105,7 @@ def test_rename_says_the_new_title_word_for_word(cli: Cli) -> None:
 def test_rewind_tells_the_way_back_and_the_way_back_works(cli: Cli) -> None:
     session, (first, last) = cli.session([user("one"), model("two")])
     said = cli.ok("rewind", session.id, first.id[:20]).out
-    assert "now has 1 entry, was 2" in said
+    assert "now has 1 entry, previously 2" in said
     back = said.split("`")[1].split()[1:]
     assert back[-1] == last.id
     cli.ok(*back)

@@ -64,7 +64,7 @@ def test_everything_else_a_session_may_hold_is_named(cli: Cli) -> None:
     out = cli.ok("show", session.id).out
     assert "[image/png, 3.0 kB]" in out
     assert "[text/plain file:///notes]" in out
-    assert 'does not know: {"type":"hologram"}' in out
+    assert 'unknown to this version: {"type":"hologram"}' in out
     assert "warning  " in out
     assert "· interrupted ·" in out
     assert "(empty)" in out

@@ -283,7 +283,7 @@ async def _choose_model(
     context = SelectionContext("", view, first.name, named, frozenset(down))
     choice = await model_selection.select_model(strategies, context)
     for failure in choice.failures:
-        observer.warn(f"the classifier failed ({failure}); using {choice.model}")
+        observer.warn(f"model selection failed ({failure}); using {choice.model}")
     return choice.model
 
 
@@ -294,12 +294,12 @@ def _classifier_strategy(settings: Settings) -> SelectionStrategy:
         model_selection.ModelOption(name, name, when) for name, when in routing.choices.items()
     ]
 
-    async def classify(context: SelectionContext) -> model_selection.ModelChoice | None:
+    async def classifier(context: SelectionContext) -> model_selection.ModelChoice | None:
         async with open_model(routing.classifier, settings) as judge:
             strategy = model_selection.classifier(summarizer_from(judge), choices)
             return await strategy(context)
 
-    return classify
+    return classifier
 
 
 def _can_try_another(error: ModelError, first: str, settings: Settings, down: set[str]) -> bool:
