@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bench import turning_peers
+from bench import turns_peers
 from bench.measure import ROOT, Failed, Result, Setting, fresh, progress
 from bench.report import Row, Table, figure, seconds
 
@@ -24,7 +24,7 @@ _STREAMED = "streamed"
 _CLOCKS = {"wall": "wall on disk", "cpu": "CPU"}
 
 
-def turning(setting: Setting) -> Table:
+def turns(setting: Setting) -> Table:
     few, many = setting.scale.views
     names = _peers(setting)
     with fresh(setting.memory) as ready:
@@ -54,8 +54,8 @@ def _peers(setting: Setting) -> list[str]:
         setting.notes.append("turns: the peers need --peers and their packages")
         return []
     found = []
-    for name, peer in turning_peers.PEERS.items():
-        known = turning_peers.installed(name)
+    for name, peer in turns_peers.PEERS.items():
+        known = turns_peers.installed(name)
         setting.notes.append(f"{name}, turns: {peer.does if known else 'not installed'}")
         found += [name] if known else []
     return found

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bench import view_peers
+from bench import views_peers
 from bench.measure import ROOT, Failed, Result, Setting, fresh, once, progress, run
 from bench.report import Row, Table, seconds
 
@@ -115,10 +115,10 @@ def _peers(setting: Setting) -> list[str]:
     if not setting.peers:
         setting.notes.append("view: its peers need --peers and their packages")
         return []
-    for name, peer in view_peers.PEERS.items():
-        known = view_peers.installed(name)
+    for name, peer in views_peers.PEERS.items():
+        known = views_peers.installed(name)
         setting.notes.append(f"{name}: {peer.does if known else 'not installed'}")
-    return [name for name in view_peers.PEERS if view_peers.installed(name)]
+    return [name for name in views_peers.PEERS if views_peers.installed(name)]
 
 
 def resume(setting: Setting) -> Table:

@@ -12,9 +12,9 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from bench import conversation, peers, view_peers
+from bench import conversation, peers, views_peers
 from bench.peers import SESSION, Task, pieces
-from bench.turning_script import Script, Watch
+from bench.turns_script import Script, Watch
 from recollect.entries import Message
 
 _AGENT = "model"
@@ -125,7 +125,7 @@ class AdkSqlite:
         await self.fill(self.service(place), n)
 
     async def fill(self, service: Any, n: int) -> None:
-        session, made = await service.create_session(**_NAMED), view_peers.GoogleAdk()
+        session, made = await service.create_session(**_NAMED), views_peers.GoogleAdk()
         for number, message in enumerate(conversation.messages(n)):
             event = made._event(number, message)
             event.timestamp = session.last_update_time + 0.001
@@ -142,7 +142,7 @@ class AdkSqlite:
         from google.adk.runners import Runner
         from google.genai import types
 
-        made, given = view_peers.GoogleAdk(), self
+        made, given = views_peers.GoogleAdk(), self
         said = [made._event(0, one).content for one in script.replies]
         # without usage it would write a line to its log for each reply
         used = types.GenerateContentResponseUsageMetadata(prompt_token_count=1, total_token_count=1)

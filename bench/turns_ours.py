@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import conversation
-from bench.turning_script import Script, Watch
+from bench.turns_script import Script, Watch
 from recollect import open_store
 from recollect.agent.events import RunFinished
 from recollect.agent.exchange import Session

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from bench import clock, conversation
-from bench.coding_ours import MODELS
+from bench.codecs_ours import MODELS
 from bench.peers import Task, pieces
 from recollect.entries import Message
 

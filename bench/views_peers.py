@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from bench import clock, peers, view_ours
+from bench import clock, peers, views_ours
 from bench.peers import Task, pieces
 from recollect.entries import Message
 
@@ -94,7 +94,7 @@ def installed(name: str) -> bool:
 
 def task(name: str, what: str) -> Task:
     async def ready(_: Path, n: int, working: bool, repeats: int = 5) -> dict[str, Any]:
-        work = PEERS[name]().prepare(view_ours.messages(n, working=working))
+        work = PEERS[name]().prepare(views_ours.messages(n, working=working))
 
         async def once() -> int:
             return int(work())
