@@ -130,8 +130,8 @@ def _peers(setting: Setting) -> list[str]:
     versions = {name: codecs_peers.version(name) for name in codecs_peers.PEERS}
     for name, version in versions.items():
         does = codecs_peers.PEERS[name].does
-        told = f"{name} {version}: {does}" if version else f"{name}: not installed"
-        setting.notes.append(told)
+        note = f"{name} {version}: {does}" if version else f"{name}: not installed"
+        setting.notes.append(note)
     return [name for name, version in versions.items() if version]
 
 

@@ -170,11 +170,11 @@ def rules(setting: Setting) -> Table:
         end = _share(one["end"]["all"], one["tokens"])
         by_turn = _share(one["by_turn"]["all"], one["tokens"])
         rows.append(Row(f"{name}, at the end", *end, unit=" %", rounds=one))
-        rows.append(Row(f"{name}, asked at each of {one['turns']} turns", *by_turn, unit=" %"))
+        rows.append(Row(f"{name}, planned at each of {one['turns']} turns", *by_turn, unit=" %"))
     note = (
         "Tokens that the rules leave out of long transcripts, before any compaction, as a share of "
         "all (estimated). At the end: one plan at the time of the last entry, however little it "
-        "saves. Asked at each turn: plans when the user speaks, applied when worth 2,000 tokens. "
+        "saves. Planned at each turn: plans when the user speaks, applied when worth 2,000 tokens. "
         "The run fails unless each thing left out comes back exactly as it was."
     )
     return Table("rules", "What rules alone save", note, tuple(rows))
@@ -215,7 +215,7 @@ def retention(setting: Setting) -> Table:
     note = (
         "Of what the 30 tool calls after a compaction use and the past had, the shares that the "
         f"snapshot still names, mean of {len(files)} transcripts and each: `recollect {_COMPACT}`, "
-        "no model asked. Beside it the summary that the agent's own model wrote there. The weights "
+        "no model called. Beside it the summary that the agent's own model wrote there. The weights "
         "of the choice were fitted to three long sessions; on those this is no forecast."
     )
     return Table("retention", "What a snapshot keeps", note, tuple(rows))

@@ -75,8 +75,8 @@ class GoogleAdk:
             answer = {"id": result.call_id, "name": result.name, "response": {"output": text}}
             parts = [types.Part(function_response=types.FunctionResponse(**answer))]
         if call:
-            asked = {"id": call.id, "name": call.name, "args": json.loads(call.arguments)}
-            parts.append(types.Part(function_call=types.FunctionCall(**asked)))
+            fields = {"id": call.id, "name": call.name, "args": json.loads(call.arguments)}
+            parts.append(types.Part(function_call=types.FunctionCall(**fields)))
         author = _AGENT if role == "assistant" else "user"
         content = types.Content(role=author, parts=parts)
         return Event(author=author, invocation_id=f"turn {number // 4}", content=content)
