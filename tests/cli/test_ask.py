@@ -27,7 +27,7 @@ def test_the_answer_is_on_stdout_and_what_it_cost_on_stderr(cli: Cli) -> None:
     assert log(cli)[1:] == [("user", "what is it?", ""), ("model", "hello", "stop")]
 
 
-def test_a_session_goes_on_and_the_model_sees_what_was_said(cli: Cli) -> None:
+def test_a_session_continues_and_the_model_sees_its_messages(cli: Cli) -> None:
     with server(cli, http(HELLO)) as found:
         first = cli.ok("ask", "one", "--json", env=ENV).json
         assert first["result"] == "hello"
@@ -38,21 +38,21 @@ def test_a_session_goes_on_and_the_model_sees_what_was_said(cli: Cli) -> None:
     assert found.asked[1].body.startswith(found.asked[0].body.removesuffix(b"]}"))
 
 
-def test_what_is_piped_in_stands_behind_the_question(cli: Cli) -> None:
+def test_piped_input_follows_the_question(cli: Cli) -> None:
     with server(cli, http(HELLO)) as found:
         cli.ok("ask", "Review this.", stdin="+ a line\n", env=ENV)
     said = json.loads(found.asked[0].body)["messages"][-1]["content"]
     assert said == "Review this.\n\n+ a line"
 
 
-def test_nothing_is_kept_when_that_is_asked_for(cli: Cli) -> None:
+def test_no_session_stores_nothing(cli: Cli) -> None:
     with server(cli, http(HELLO)):
         done = cli.ok("ask", "hi", "--no-session", env=ENV)
     assert done.out == "hello\n"
     assert not cli.store.exists()
 
 
-def test_a_terminal_shows_the_answer_while_it_comes(cli: Cli) -> None:
+def test_a_terminal_shows_the_answer_as_it_streams(cli: Cli) -> None:
     with server(cli, http(HELLO)):
         seen = cli.screen("ask", "hi", env=ENV)
     assert seen.code == 0
@@ -65,7 +65,7 @@ def test_an_interrupted_answer_is_kept_and_the_exit_code_says_so(cli: Cli) -> No
         assert process.stdout is not None
         shown = process.stdout.read(1)
         process.send_signal(signal.SIGINT)
-        rest, err = process.communicate(timeout=PATIENCE)  # the server would stall for ever
+        rest, err = process.communicate(timeout=PATIENCE)  # the server never goes on
     assert process.returncode == 130, err
     assert b"Traceback" not in err
     kept = log(cli)[-1]
@@ -101,7 +101,7 @@ BROKEN: list[tuple[str, Answer, str]] = [
 @pytest.mark.parametrize(
     ("answer", "sentence"), [b[1:] for b in BROKEN], ids=[b[0] for b in BROKEN]
 )
-def test_what_is_no_reply_is_one_sentence_and_the_question_stays(
+def test_an_invalid_reply_is_one_sentence_and_the_question_stays(
     cli: Cli, answer: Answer, sentence: str
 ) -> None:
     with server(cli, answer):
@@ -117,21 +117,21 @@ def test_what_is_no_reply_is_one_sentence_and_the_question_stays(
     assert KEY.encode() not in cli.store.read_bytes()
 
 
-def test_an_end_that_nobody_knows_is_said_and_the_answer_kept(cli: Cli) -> None:
+def test_an_unknown_finish_reason_is_reported_and_the_answer_kept(cli: Cli) -> None:
     with server(cli, ODD_END):
         done = cli.ok("ask", "hi", env=ENV)
     assert done.out == "Hi\n"
     assert "ended for an unknown reason" in done.err
 
 
-def test_a_host_that_does_not_exist_is_a_sentence(cli: Cli) -> None:
+def test_an_unknown_host_is_one_sentence(cli: Cli) -> None:
     with server(cli, http(HELLO), url="http://nowhere.invalid/v1"):
         failed = cli("ask", "hi", env=ENV)
     assert failed.code == 1
     assert "cannot reach nowhere.invalid" in failed.err
 
 
-def test_a_model_that_is_not_known_names_those_that_are_near(cli: Cli) -> None:
+def test_an_unknown_model_is_refused_with_the_nearest_names(cli: Cli) -> None:
     failed = cli("ask", "hi", "--model", "gtp-5")
     assert failed.code == 1
     assert "did you mean gpt-5" in failed.err
@@ -140,7 +140,7 @@ def test_a_model_that_is_not_known_names_those_that_are_near(cli: Cli) -> None:
     assert "set OPENAI_API_KEY" in missing.err
 
 
-def test_wrong_settings_are_named_with_their_line(cli: Cli) -> None:
+def test_invalid_settings_are_named_with_their_line(cli: Cli) -> None:
     cli.home.mkdir()
     (cli.home / "settings.toml").write_text('modle = "x"\n')
     failed = cli("ask", "hi")
@@ -153,7 +153,7 @@ def test_a_question_is_needed_and_options_must_fit(cli: Cli, arguments: tuple[st
     assert cli("ask", *arguments).code == 2
 
 
-def test_an_unknown_session_is_refused_before_anything_is_asked(cli: Cli) -> None:
+def test_an_unknown_session_is_refused_before_any_request(cli: Cli) -> None:
     with server(cli, http(HELLO)) as found:
         cli.session([])
         failed = cli("ask", "hi", "--session", "feed", env=ENV)
@@ -189,7 +189,7 @@ def test_models_are_listed_with_the_keys_that_are_there_and_never_a_key(cli: Cli
     assert "* the default model: mine (from the settings)" in listed.out
 
 
-def test_one_model_is_told_in_full_also_one_that_nobody_listed(cli: Cli) -> None:
+def test_one_model_is_described_in_full_listed_or_not(cli: Cli) -> None:
     told = cli.ok("models", "ollama/qwen3:8b").out
     assert "http://localhost:11434/v1" in told
     assert "131,072" in told

@@ -58,7 +58,7 @@ def test_a_compaction_makes_the_context_smaller_and_says_what_went_and_what_stay
     assert kinds(cli, session)[-1] == "compaction"
 
 
-def test_the_snapshot_keeps_what_the_person_said(cli: Cli) -> None:
+def test_the_snapshot_keeps_the_users_directives(cli: Cli) -> None:
     session, _ = talk(cli)
     cli.ok("compact", session.id, "--budget", "2000")
     sent = cli.ok("show", session.id, "--curated", "--json").json["entries"]
@@ -178,9 +178,7 @@ def test_pins_survive_a_compaction_word_for_word(cli: Cli) -> None:
         ("x", "--instructions", "x" * 5_000),
     ],
 )
-def test_options_that_do_not_go_together_are_wrong_usage(
-    cli: Cli, arguments: tuple[str, ...]
-) -> None:
+def test_conflicting_options_are_wrong_usage(cli: Cli, arguments: tuple[str, ...]) -> None:
     wrong = cli("compact", *arguments)
     assert (wrong.code, wrong.out) == (2, "")
 
@@ -248,7 +246,7 @@ def test_a_files_snapshot_is_all_that_is_printed_and_no_store_is_made(cli: Cli) 
 
 
 @pytest.mark.parametrize("characters", [500, 700, 1_000, 5_000])
-def test_what_is_printed_never_exceeds_the_characters_asked_for(cli: Cli, characters: int) -> None:
+def test_the_output_never_exceeds_the_requested_characters(cli: Cli, characters: int) -> None:
     path = transcript(cli, "Ändere bitte alles, 请看 👋 " * 400)
     budget = ("--budget-chars", str(characters), "--print")
     out = cli.ok("compact", "--file", str(path), *budget).out
@@ -256,7 +254,7 @@ def test_what_is_printed_never_exceeds_the_characters_asked_for(cli: Cli, charac
     assert out.startswith("<state_snapshot>")
 
 
-def test_without_print_what_was_done_is_told_beside_it(cli: Cli) -> None:
+def test_without_print_stderr_says_what_was_done(cli: Cli) -> None:
     path = transcript(cli)
     result = cli.ok("compact", "--file", str(path))
     assert "nothing was stored" in result.err
@@ -279,7 +277,7 @@ def test_a_file_that_is_none_or_holds_nothing_is_an_error(cli: Cli) -> None:
     assert "it holds no messages" in nothing.err
 
 
-def test_a_torn_file_is_read_as_far_as_it_goes_and_the_damage_is_told_on_stderr(cli: Cli) -> None:
+def test_a_torn_file_is_read_as_far_as_it_goes_and_the_damage_reported_on_stderr(cli: Cli) -> None:
     path = transcript(cli)
     path.write_bytes(path.read_bytes()[:-40])
     result = cli.ok("compact", "--file", str(path), "--print")

@@ -30,7 +30,7 @@ from tests.cli.model_server import (
 from tests.cli.runner import PATIENCE, Cli
 from tests.models.server import HELLO, http
 
-ENDLESS = 10 * PATIENCE  # seconds: whoever waited for it would fail the test
+ENDLESS = 10 * PATIENCE  # seconds: a run that waited for it would fail the test
 
 
 def interrupt(

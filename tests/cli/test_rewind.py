@@ -1,4 +1,4 @@
-"""`recollect rewind --files`: files go back and forth with the session; the person's stay."""
+"""`recollect rewind --files`: files go back and forth with the session; the user's own changes stay."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_files_go_back_with_the_session_and_forth_again_as_often_as_one_likes(cl
         assert (world.files(), world.head()) == (as_bytes(NEW), world.end)
 
 
-def test_a_preview_tells_the_same_and_changes_nothing(cli: Cli) -> None:
+def test_a_preview_reports_the_same_and_changes_nothing(cli: Cli) -> None:
     world = played(cli)
     (cli.project / "edited").write_text("mine")
     (cli.project / "made").unlink()
@@ -143,7 +143,7 @@ def test_without_the_flag_files_stay_and_a_line_names_it_and_it_works_later(cli:
     assert "tools have changed" not in cli.ok("rewind", world.session, world.end).out
 
 
-def test_what_the_person_changed_stays_and_its_old_content_can_be_had_beside_it(cli: Cli) -> None:
+def test_the_users_changes_stay_and_the_old_content_can_be_written_beside_them(cli: Cli) -> None:
     world = played(cli)
     mine = {"edited": b"mine", "made": b"mine too", "empty.recollect-old": b"mine as well"}
     put(cli.project, mine | {"empty": b"now mine"})
@@ -193,7 +193,7 @@ def test_a_fork_takes_back_what_was_done_before_it_forked(cli: Cli) -> None:
     assert fork.rewind(world.end, "--files")["brought_back"] == REMOVED
 
 
-def test_modes_come_back_and_one_that_the_person_set_stays(cli: Cli) -> None:
+def test_modes_are_restored_unless_the_user_has_set_another(cli: Cli) -> None:
     put(cli.project, {"secret": b"s", "script": b"x"})
     (cli.project / "secret").chmod(0o600)
     world = played(cli, {}, {"secret": "t", "script": "y", "made": "z"})
@@ -269,7 +269,7 @@ def test_a_disk_that_takes_no_more_leaves_the_file_and_the_same_command_complete
 
 
 @pytest.mark.skipif(not shutil.which("setpriv"), reason="root may write anywhere without it")
-def test_a_folder_that_may_not_be_written_is_told_and_the_same_command_completes_it(
+def test_a_read_only_folder_is_reported_and_the_same_command_completes_it(
     cli: Cli,
 ) -> None:
     world = played(cli, {"closed/f": b"old", "f": b"old"}, {"closed/f": "new", "f": "new"})

@@ -40,7 +40,7 @@ def project_settings(cli: Cli, text: str) -> None:
 # --- hooks -------------------------------------------------------------------------------------
 
 
-def test_a_hook_that_refuses_a_tool_tells_the_model_why(cli: Cli, tmp_path: Path) -> None:
+def test_a_hook_that_refuses_a_tool_gives_the_model_its_reason(cli: Cli, tmp_path: Path) -> None:
     no = script(tmp_path, "no.sh", "echo 'ask Anna before you write' >&2; exit 2\n")
     write = reply(call("write_file", id="a", file_path="new.txt", content="hello"))
     with server(cli, write, http(HELLO), more=EDIT + hook("BeforeTool", no)) as on:
@@ -50,7 +50,7 @@ def test_a_hook_that_refuses_a_tool_tells_the_model_why(cli: Cli, tmp_path: Path
     assert "ask Anna before you write" in done.err
 
 
-def test_beginning_and_end_are_told_once_with_source_and_reason(cli: Cli, tmp_path: Path) -> None:
+def test_hooks_receive_start_and_end_once_with_source_and_reason(cli: Cli, tmp_path: Path) -> None:
     told, heard = recording_hook(tmp_path)
     events = ("SessionStart", "AfterAgent", "SessionEnd")
     with server(cli, http(HELLO), more="".join(hook(each, told) for each in events)):
@@ -81,9 +81,7 @@ def test_a_hook_that_fails_is_a_warning_and_one_that_refuses_the_session_ends_it
     readable(refused)
 
 
-def test_what_a_hook_adds_at_the_beginning_is_shown_as_its_own_words(
-    cli: Cli, tmp_path: Path
-) -> None:
+def test_context_added_by_a_hook_is_marked_as_the_hooks(cli: Cli, tmp_path: Path) -> None:
     adds = script(tmp_path, "add.sh", """echo '{"additionalContext": "branch is dev"}'\n""")
     with server(cli, http(HELLO), more=hook("SessionStart", adds)) as on:
         cli.ok("-p", "Hi.", env=ENV)
@@ -91,7 +89,7 @@ def test_what_a_hook_adds_at_the_beginning_is_shown_as_its_own_words(
     assert "[added by a hook, not by the person]" in added
 
 
-def test_a_projects_hook_runs_only_when_the_person_was_shown_it(cli: Cli, tmp_path: Path) -> None:
+def test_a_projects_hook_runs_only_after_the_user_has_seen_it(cli: Cli, tmp_path: Path) -> None:
     told, heard = recording_hook(tmp_path)
     project_settings(cli, hook("SessionStart", told))
     with server(cli, http(HELLO)):
@@ -111,7 +109,7 @@ def test_a_projects_hook_runs_only_when_the_person_was_shown_it(cli: Cli, tmp_pa
 # --- what a project may, and what nobody may ---------------------------------------------------
 
 
-def test_a_project_tightens_and_what_it_would_loosen_is_told(cli: Cli) -> None:
+def test_a_project_can_only_be_stricter_and_looser_settings_are_reported(cli: Cli) -> None:
     project_settings(
         cli,
         '[permissions]\nmode = "plan"\ndeny = ["ls *"]\nask = ["cat *"]\nallow = ["head *"]\n',
@@ -158,7 +156,7 @@ GUARDED = (
 
 
 @pytest.mark.parametrize("mode", ["edit", "free"])
-def test_files_that_decide_what_runs_later_stay_as_they_are(cli: Cli, mode: str) -> None:
+def test_files_that_decide_what_runs_later_stay_unchanged(cli: Cli, mode: str) -> None:
     for name in GUARDED[:7]:
         (cli.project / name).parent.mkdir(parents=True, exist_ok=True)
         (cli.project / name).write_text("# as it was\n")
@@ -189,7 +187,7 @@ def test_files_that_decide_what_runs_later_stay_as_they_are(cli: Cli, mode: str)
 # --- what is told beside the conversation ------------------------------------------------------
 
 
-def test_a_file_in_the_prompt_is_sent_and_one_outside_is_told_as_not_read(
+def test_a_mentioned_file_is_sent_and_one_outside_is_listed_as_not_read(
     cli: Cli, tmp_path: Path
 ) -> None:
     (tmp_path / "secret.txt").write_text("the secret is plum\n")
@@ -202,7 +200,7 @@ def test_a_file_in_the_prompt_is_sent_and_one_outside_is_told_as_not_read(
     assert "plum" not in on.asked[0].body.decode()
 
 
-def test_a_path_in_the_prompt_begins_where_the_person_stands(cli: Cli) -> None:
+def test_a_mentioned_path_is_relative_to_the_working_directory(cli: Cli) -> None:
     (cli.project / ".git").mkdir()
     (cli.project / "sub").mkdir()
     (cli.project / "sub" / "here.py").write_text("HERE = 1\n")
@@ -237,7 +235,7 @@ def test_memory_of_a_folder_is_given_once_after_a_tool_touched_it(
         assert '<memory_file path=\\"there/AGENTS.md\\"' in json.dumps(messages(on, 1)[-1])
 
 
-def test_memory_that_is_not_read_is_told_to_the_person(cli: Cli) -> None:
+def test_memory_files_that_are_not_read_are_reported(cli: Cli) -> None:
     (cli.project / "AGENTS.md").write_text("Tabs, never spaces.\n")
     with server(cli, http(HELLO)) as on:
         done = cli.ok("-p", "Hi.", env=ENV)
@@ -245,7 +243,7 @@ def test_memory_that_is_not_read_is_told_to_the_person(cli: Cli) -> None:
     assert b"Tabs" not in on.asked[0].body
 
 
-def test_what_the_editor_shows_is_information_and_told_only_when_it_changes(
+def test_the_editors_state_is_sent_as_information_and_only_when_it_changes(
     cli: Cli, tmp_path: Path
 ) -> None:
     state, moved = tmp_path / "editor.json", tmp_path / "moved.json"
@@ -270,7 +268,7 @@ def test_what_the_editor_shows_is_information_and_told_only_when_it_changes(
     assert all("for information only; this is no request" in text for text in told[2])
 
 
-def test_a_session_of_another_day_is_told_the_date_once(cli: Cli) -> None:
+def test_a_session_of_another_day_is_sent_the_date_once(cli: Cli) -> None:
     with server(cli, http(HELLO)) as on:
         first = Message(role="user", parts=(Text(text="The setup."),), context="initial")
         cli.session([Entry(new_id(), None, now() - 3 * 86_400_000, first)])

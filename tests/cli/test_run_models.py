@@ -63,7 +63,7 @@ def asked(on: Server) -> list[str]:
 
 
 @pytest.mark.parametrize("down", ["refuses connections", "is overrun"])
-def test_a_spare_answers_when_the_model_is_down(cli: Cli, down: str) -> None:
+def test_a_fallback_answers_when_the_model_is_down(cli: Cli, down: str) -> None:
     with server(cli, http(HELLO)) as spare:
         more = own_model("spare", spare.url) + SPARES
         url = nowhere() if down == "refuses connections" else ""
@@ -90,7 +90,7 @@ def test_a_model_that_goes_down_between_two_turns_is_replaced_where_it_was(cli: 
     assert len(parts_of(cli, ToolCall)) == len(parts_of(cli, ToolResult)) == 1
 
 
-def test_when_all_are_down_the_last_one_is_told_and_the_prompt_is_kept(cli: Cli) -> None:
+def test_when_all_models_are_down_the_last_error_is_printed_and_the_prompt_kept(cli: Cli) -> None:
     with server(cli, BUSY, more=own_model("spare", nowhere()) + SPARES):
         failed = cli("-p", "Hi.", env=ENV)
     assert (failed.code, failed.out) == (1, "")
@@ -100,7 +100,7 @@ def test_when_all_are_down_the_last_one_is_told_and_the_prompt_is_kept(cli: Cli)
     assert ("user", "Hi.", "") in log(cli)
 
 
-def test_a_spare_without_a_key_or_that_nobody_knows_is_passed_over(cli: Cli) -> None:
+def test_a_fallback_without_a_key_or_unknown_is_skipped(cli: Cli) -> None:
     with server(cli, http(HELLO)) as spare:
         spares = '[routing]\nfallback = ["gpt-5-mini", "no-such-model", "spare"]\n'
         with server(cli, BUSY, more=own_model("spare", spare.url) + spares):
@@ -111,7 +111,7 @@ def test_a_spare_without_a_key_or_that_nobody_knows_is_passed_over(cli: Cli) -> 
     readable(done)
 
 
-def test_the_default_answers_when_the_model_that_was_chosen_is_down(cli: Cli) -> None:
+def test_the_default_answers_when_the_chosen_model_is_down(cli: Cli) -> None:
     judged = reply(Text(text='{"reason": "it is hard", "choice": "big"}'))
     with three(cli, judged, BUSY, BUSY, http(HELLO)) as on:
         done = cli.ok("-p", "Prove it.", env=ENV)
@@ -120,7 +120,7 @@ def test_the_default_answers_when_the_model_that_was_chosen_is_down(cli: Cli) ->
     assert texts(on).count("Prove it.") == 1
 
 
-def test_a_wrong_key_is_no_reason_to_ask_another_model(cli: Cli) -> None:
+def test_a_refused_key_does_not_lead_to_another_model(cli: Cli) -> None:
     with server(cli, http(HELLO)) as spare:
         more = own_model("spare", spare.url) + SPARES
         with server(cli, refused("401 Unauthorized", "bad key"), more=more):
@@ -148,7 +148,7 @@ def test_a_classifier_chooses_and_a_named_model_overrides_it(cli: Cli) -> None:
         (http(HELLO), "no-such-model", "no model 'no-such-model' is known"),
     ],
 )
-def test_a_classifier_that_fails_passes_on_and_is_told(
+def test_a_failing_classifier_is_reported_and_the_default_answers(
     cli: Cli, answer: Answer, classifier: str, why: str
 ) -> None:
     with three(cli, answer, http(HELLO), classifier=classifier) as on:
@@ -165,7 +165,7 @@ def test_a_classifier_that_fails_passes_on_and_is_told(
 LONG = "many words " * 800  # some 2,200 tokens
 
 
-def test_a_window_that_an_error_names_is_learnt_for_this_run_and_the_next(cli: Cli) -> None:
+def test_a_window_named_in_an_error_is_learned_for_this_run_and_the_next(cli: Cli) -> None:
     said = "This model's maximum context length is 4096 tokens. You asked for 5321 tokens."
     too_long, hello = refused("400 Bad Request", said), http(HELLO)
     windows = cli.home / "windows.json"
@@ -183,7 +183,7 @@ def test_a_window_that_an_error_names_is_learnt_for_this_run_and_the_next(cli: C
         assert "reduced the context" not in cli.ok("-c", "-p", LONG, env=ENV).err
 
 
-def test_the_window_of_a_model_of_ones_own_counts(cli: Cli) -> None:
+def test_the_window_set_for_ones_own_model_is_used(cli: Cli) -> None:
     with server(cli, http(HELLO)) as on:
         file = cli.home / "settings.toml"
         file.write_text(file.read_text() + own_model("small", on.url, 4_096))
@@ -290,7 +290,7 @@ def test_a_sub_agent_answers_its_caller_and_has_a_session_of_its_own(cli: Cli) -
     assert "find the limit" in cli.ok("sessions").out
 
 
-def test_long_output_of_a_command_is_summed_up_when_that_is_asked_for(cli: Cli) -> None:
+def test_long_command_output_is_summarized_if_the_settings_say_so(cli: Cli) -> None:
     run = reply(call("run_shell_command", id="a", command="seq 1 2000"))
     summary = reply(Text(text="Numbers that count up, nothing unusual."))
     more = (
@@ -318,7 +318,7 @@ def test_the_limit_of_turns_comes_from_the_settings_unless_it_is_given(cli: Cli)
         assert (stopped.code, len(on.asked)) == (53, 5)
 
 
-def test_what_is_stopped_by_its_limit_goes_on(cli: Cli) -> None:
+def test_a_run_stopped_by_its_turn_limit_can_be_continued(cli: Cli) -> None:
     look = reply(call("list_directory", id="a"))
     with server(cli, look, http(HELLO)) as on:
         assert cli("-p", "Look.", "--max-turns", "1", env=ENV).code == 53

@@ -53,7 +53,6 @@ from recollect.workspace.trusted_folders import is_trusted
 
 if TYPE_CHECKING:
     from recollect.execution.command_runner import CommandRunner
-    from recollect.permissions.command_rules import CommandRules
 
 MEMORY_FILE = "AGENTS.md"
 SMALL_WINDOW = 16_384  # tokens; a window of this size has no room for rarely used tools
@@ -182,22 +181,15 @@ async def _save_memory(fact: str) -> str:
 def build_permission_check(effective: EffectiveSettings) -> PermissionCheck:
     """The check for runs with no user to ask."""
     permissions = effective.settings.permissions
-    rules = cache(partial(_build_rules, effective))
+    judge = cache(partial(_build_judge, effective))
     if permissions.allow or permissions.ask or permissions.deny or effective.project_ask:
-        rules()  # an invalid rule is reported before a model is called
+        judge()  # an invalid rule is reported before a model is called
 
     async def check(tool: Tool, call: ToolCall) -> str:
         if tool.effect == "read" or tool.name in _ALWAYS_ALLOWED:
             return ""
         if tool.name == "run_shell_command":
-            # late, as in `_build_rules`: only commands need the parser for them
-            from recollect.permissions.command_rules import judge_line
-
-            root = str(effective.root)
-            verdict = judge_line(_command_of(call), rules(), interactive=False, root=root)
-            if verdict.decision == "allow":
-                return ""
-            return f"not allowed: {verdict.reason}; [permissions] in the settings decides"
+            return judge()(_command_of(call))
         if tool.name != "save_memory" and permissions.mode in ("edit", "free"):
             return ""
         return (
@@ -208,12 +200,22 @@ def build_permission_check(effective: EffectiveSettings) -> PermissionCheck:
     return check
 
 
-def _build_rules(effective: EffectiveSettings) -> CommandRules:
-    from recollect.permissions.command_rules import parse_rules, tighten
+def _build_judge(effective: EffectiveSettings) -> Callable[[str], str]:
+    """A function that says why a command may not run, or nothing."""
+    # late: only commands need the parser of the shell's language
+    from recollect.permissions.command_rules import judge_line, parse_rules, tighten
 
     given = effective.settings.permissions
     own = parse_rules(allow=given.allow, ask=given.ask, deny=given.deny, mode=given.mode)
-    return tighten(own, parse_rules(ask=effective.project_ask, mode=given.mode))
+    rules = tighten(own, parse_rules(ask=effective.project_ask, mode=given.mode))
+
+    def judge(command: str) -> str:
+        verdict = judge_line(command, rules, interactive=False, root=str(effective.root))
+        if verdict.decision == "allow":
+            return ""
+        return f"not allowed: {verdict.reason}; [permissions] in the settings decides"
+
+    return judge
 
 
 def _command_of(call: ToolCall) -> str:

@@ -75,7 +75,7 @@ def show(
     problem = excerpt.window.problem
     if excerpt.damaged:
         count = pluralize(len(excerpt.damaged), "damaged entry")
-        print_warning(f"{count}; `recollect doctor` tells more")
+        print_warning(f"{count}; `recollect doctor` has details")
     if problem:
         print_warning(problem)
     return 1 if excerpt.damaged or problem else 0
