@@ -19,7 +19,9 @@ from tests.cli.runner import Cli
 
 WINDOW = find_profile(EMBEDDED_MODEL).window
 PATIENCE = 250  # seconds, on a machine that may be busy
-SHORT = "[generation]\nmax_output = 40\nseed = 1\n"
+SHORT = "[generation]\nmax_output = 20\nseed = 1\n"
+SMALL = SHORT + "[context]\nthreshold = 2000\ntarget = 1600\n"  # the model reads slowly
+EXCHANGES = 6
 
 
 def run(cli: Cli, *arguments: str) -> list[dict[str, Any]]:
@@ -72,7 +74,7 @@ def test_a_session_with_the_embedded_model_from_its_beginning_to_an_overflow(cli
     cli.home.mkdir()
     (cli.home / "settings.toml").write_text(SHORT)
 
-    # a prompt, and a reply that comes piece by piece
+    # a prompt, and a reply that streams
     first = run(cli, "-p", "What is the capital of France?")
     kinds = [event["type"] for event in first]
     assert kinds[0] == "init"
@@ -81,13 +83,14 @@ def test_a_session_with_the_embedded_model_from_its_beginning_to_an_overflow(cli
     streamed = "".join(str(event["text"]) for event in first if event["type"] == "delta")
     assert streamed == first[-1]["result"] == said(cli, "model")[-1]
 
-    # another process goes on in it
+    # another process continues it
     second = run(cli, "-c", "-p", "And of Italy?")
     assert second[-1]["session_id"] == first[-1]["session_id"]
     assert said(cli, "user") == ["What is the capital of France?", "And of Italy?"]
 
-    # a conversation that is too long for its window is compacted before it is sent
-    for number in range(12):
+    # a session that is over its threshold is compacted before it is sent
+    (cli.home / "settings.toml").write_text(SMALL)
+    for number in range(EXCHANGES):
         question = f"Question {number}: what is in file_{number}.py?"
         append(cli, user(question), model(f"It defines function_{number}. " + "So it is. " * 200))
     before = len(path(cli))
@@ -101,7 +104,8 @@ def test_a_session_with_the_embedded_model_from_its_beginning_to_an_overflow(cli
     assert asked[-1].tokens < made[0].tokens_before
     assert len(path(cli)) > before
 
-    # a text of which we count far too few tokens: the engine refuses, and it is asked for less
+    # a text of which we count far too few tokens: the engine refuses, and is sent less
+    (cli.home / "settings.toml").write_text(SHORT)
     digits = "".join(random.Random(7).choices("0123456789abcdef", k=20_000))
     be_refused_and_send_less(cli, f"What is this? {digits}")
     notes = [entry.body.text for entry in path(cli) if isinstance(entry.body, Note)]
@@ -109,9 +113,9 @@ def test_a_session_with_the_embedded_model_from_its_beginning_to_an_overflow(cli
     *_, whole, less = [entry.body for entry in path(cli) if isinstance(entry.body, Request)]
     assert less.tokens < whole.tokens
 
-    # everything that was said is in the log, word for word
+    # everything is in the log, word for word
     assert said(cli, "user")[-1] == f"What is this? {digits}"
-    assert sum("So it is." in text for text in said(cli, "model")) == 12
+    assert sum("So it is." in text for text in said(cli, "model")) == EXCHANGES
     assert not [e for e in path(cli) if isinstance(e.body, Message) and _orphan(e.body)]
     assert store_doctor.examine_store(cli.store).findings == ()
 
