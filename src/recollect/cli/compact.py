@@ -27,7 +27,7 @@ from recollect.cli.console import (
     print_json,
     print_lines,
     print_note,
-    print_warning,
+    print_problems,
 )
 from recollect.cli.display_text import pluralize, sanitize
 from recollect.cli.options import examples, json_option, store_option
@@ -174,10 +174,7 @@ def _compact_file(path: Path, characters: int, *, bare: bool, as_json: bool) -> 
     if not entries:
         raise CannotImport(path.name, "it holds no messages")
     text = render_snapshot(build_ledger(entries), characters - 1)  # and a line end
-    for line, reason in problems[:MAX_PROBLEMS]:
-        print_warning(f"{path.name}{f', line {line}' if line else ''}: {reason}")
-    if len(problems) > MAX_PROBLEMS:
-        print_warning(f"{path.name}: {len(problems) - MAX_PROBLEMS:,} more problems like these")
+    print_problems([(path.name, *problem) for problem in problems], MAX_PROBLEMS)
     if as_json:
         record = {"file": str(path), "entries": len(entries), "characters": len(text)}
         print_json(record | {"snapshot": text})

@@ -15,7 +15,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -72,6 +72,14 @@ def print_error(message: str) -> None:
 
 def print_warning(message: str) -> None:
     _write_stderr("recollect: warning: " + message)
+
+
+def print_problems(problems: Sequence[tuple[str, int, str]], limit: int) -> None:
+    """Warnings for the first lines of files that could not be read: name, line and reason."""
+    for name, line, reason in problems[:limit]:
+        print_warning(f"{name}{f', line {line}' if line else ''}: {reason}")
+    if len(problems) > limit:
+        print_warning(f"{len(problems) - limit:,} more problems like these")
 
 
 def print_note(message: str) -> None:

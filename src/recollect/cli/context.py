@@ -5,7 +5,10 @@ Looking changes nothing. `--drop`, `--pin` and `--restore` append edits, which c
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -19,7 +22,7 @@ from recollect.cli.options import examples, json_option, store_option
 from recollect.cli.store_access import use_store
 from recollect.store.ids import now
 from recollect.store.sqlite import SqliteStore
-from recollect.view.elision_rules import ElisionPlan, ElisionRules, plan_elisions
+from recollect.view.elision_rules import ElisionRules, plan_elisions
 
 DEFAULT_LAST = 30
 
@@ -82,65 +85,36 @@ def context(
     if other is not None and diff is None:
         raise click.UsageError("A second ENTRY needs --diff.")
     style = ListingStyle(make_styler(), terminal_width(), None if everything else last)
+    document: Callable[[], dict[str, Any]]
     if drop or pin or restore:
         if at is not None or diff is not None:
             raise click.UsageError("Edits are made at the head; --at and --diff only look.")
-        _edit(prefix, RequestedEdits(drop, pin, restore), named, file, as_json=as_json)
+        edits = RequestedEdits(drop, pin, restore)
+        edited = use_store(file, lambda store: edit_context(store, prefix, edits, named))
+        document, lines = partial(edit_document, edited), edit_lines(edited)
     elif diff is not None:
         if at is not None and other is not None:
             raise click.UsageError("--diff takes a second ENTRY or --at, not both.")
-        _show_diff(prefix, diff, other or at, named, style, file, as_json=as_json)
+        ends = diff, other or at
+        found = use_store(file, lambda store: diff_context(store, prefix, *ends, named))
+        document, lines = partial(diff_document, found), diff_lines(found, style)
     else:
-        _show_context(prefix, at, named, style, file, as_json=as_json)
-
-
-def _show_context(
-    prefix: str,
-    at: str | None,
-    named: str | None,
-    style: ListingStyle,
-    file: Path | None,
-    *,
-    as_json: bool,
-) -> None:
-    async def work(store: SqliteStore) -> ContextReport:
-        report = await load_report(store, await store.session(prefix), at, named)
-        return await add_history(store, report)
-
-    report = use_store(file, work)
-    plan = _plan_elisions(report) if at is None else None
+        report = use_store(file, lambda store: _load_report(store, prefix, at, named))
+        rules = ElisionRules(root=report.session.project or "")
+        plan = plan_elisions(report.view, now(), rules) if at is None else None
+        document, lines = (
+            partial(context_document, report, plan),
+            context_lines(report, plan, style),
+        )
     if as_json:
-        print_json(context_document(report, plan))
+        print_json(document())
     else:
-        print_lines(context_lines(report, plan, style))
+        print_lines(lines)
 
 
-def _plan_elisions(report: ContextReport) -> ElisionPlan:
-    return plan_elisions(report.view, now(), ElisionRules(root=report.session.project or ""))
-
-
-def _show_diff(
-    prefix: str,
-    old: str,
-    new: str | None,
-    named: str | None,
-    style: ListingStyle,
-    file: Path | None,
-    *,
-    as_json: bool,
-) -> None:
-    diff = use_store(file, lambda store: diff_context(store, prefix, old, new, named))
-    if as_json:
-        print_json(diff_document(diff))
-    else:
-        print_lines(diff_lines(diff, style))
-
-
-def _edit(
-    prefix: str, edits: RequestedEdits, named: str | None, file: Path | None, *, as_json: bool
-) -> None:
-    edited = use_store(file, lambda store: edit_context(store, prefix, edits, named))
-    if as_json:
-        print_json(edit_document(edited))
-    else:
-        print_lines(edit_lines(edited))
+async def _load_report(
+    store: SqliteStore, prefix: str, at: str | None, named: str | None
+) -> ContextReport:
+    return await add_history(
+        store, await load_report(store, await store.session(prefix), at, named)
+    )

@@ -116,6 +116,19 @@ def format_size(count: float) -> str:
     return f"{count:,.1f} TB"
 
 
+def format_value(value: object) -> str:
+    """A value of a JSON document in one line."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {format_value(item)}" for key, item in value.items())
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return one_line(", ".join(map(str, value))) or "-"
+    if isinstance(value, int | float):
+        return f"{value:,}"
+    return "-" if value in (None, "") else one_line(str(value))
+
+
 def format_cost(dollars: float | None) -> str:
     return "" if dollars is None else f"${dollars:.6f}".rstrip("0").rstrip(".")
 

@@ -9,7 +9,14 @@ import click
 import msgspec
 
 from recollect.cli.console import Styler, make_styler, print_json, print_lines, show_status
-from recollect.cli.display_text import display_width, format_size, one_line, pad, pluralize
+from recollect.cli.display_text import (
+    display_width,
+    format_size,
+    format_value,
+    one_line,
+    pad,
+    pluralize,
+)
 from recollect.cli.options import examples, json_option, store_option
 from recollect.errors import CannotOpen
 from recollect.settings import store_path
@@ -51,7 +58,8 @@ def _lines(report: DoctorReport, wrong: list[Finding]) -> Iterator[str]:
     names = max(map(display_width, report.facts), default=0)
     for name, value in report.facts.items():
         label = pad(name.replace("_", " "), names)
-        yield f"  {paint.dim(label)}  {_fact(name, value)}"
+        is_size = "bytes" in name and isinstance(value, int | float)
+        yield f"  {paint.dim(label)}  {format_size(value) if is_size else format_value(value)}"
     yield ""
     for finding in report.findings:
         yield from _finding(finding, paint)
@@ -63,16 +71,6 @@ def _lines(report: DoctorReport, wrong: list[Finding]) -> Iterator[str]:
         yield f"{pluralize(len(wrong), 'problem')}; `recollect doctor --repair` repairs what can be"
     else:
         yield f"{pluralize(len(wrong), 'problem')} that cannot be repaired"
-
-
-def _fact(name: str, value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int | float):
-        return format_size(value) if "bytes" in name else f"{value:,}"
-    if isinstance(value, list | tuple):
-        return one_line(", ".join(map(str, value))) or "-"
-    return one_line(str(value))
 
 
 def _finding(finding: Finding, paint: Styler) -> Iterator[str]:

@@ -8,7 +8,13 @@ from typing import NamedTuple
 import click
 import msgspec
 
-from recollect.cli.console import print_error, print_json, print_warning, show_status
+from recollect.cli.console import (
+    print_error,
+    print_json,
+    print_problems,
+    print_warning,
+    show_status,
+)
 from recollect.cli.display_text import one_line, pluralize, sanitize
 from recollect.cli.options import examples, json_option, store_option
 from recollect.cli.short_ids import shorten_session_id
@@ -102,10 +108,7 @@ def _outcome_document(outcome: ImportOutcome) -> dict[str, object]:
 def _print_warnings(path: Path, result: ImportResult) -> None:
     files = [result, *result.subagents]
     problems = [(one.name, *problem) for one in files for problem in one.problems]
-    for name, line, reason in problems[:MAX_PROBLEMS]:
-        print_warning(f"{name}{f', line {line}' if line else ''}: {reason}")
-    if len(problems) > MAX_PROBLEMS:
-        print_warning(f"{path.name}: {len(problems) - MAX_PROBLEMS:,} more problems like these")
+    print_problems(problems, MAX_PROBLEMS)
     warnings = [warning for one in files for warning in one.warnings]
     for warning in warnings[:MAX_WARNINGS]:
         print_warning(f"{path.name}: {warning}")

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from recollect.cli.console import make_styler, print_json, print_lines, terminal_width
-from recollect.cli.display_text import GAP, align_table, one_line
+from recollect.cli.display_text import GAP, align_table, format_value, one_line
 from recollect.cli.options import examples, json_option
 from recollect.models.resolve import ResolvedModel, default_model_name, known_models, look_up_model
 from recollect.settings import SETTINGS_FILE, Settings, data_directory, load_settings
@@ -80,19 +80,7 @@ def _table_lines(
 def _model_lines(model: ResolvedModel, default: ResolvedModel) -> list[str]:
     document = _model_document(model, default)
     width = max(map(len, document))
-    return [f"{key:<{width}}  {one_line(_format_value(value))}" for key, value in document.items()]
-
-
-def _format_value(value: object) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {_format_value(item)}" for key, item in value.items())
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list | tuple):
-        return ", ".join(map(str, value)) or "-"
-    if isinstance(value, int):
-        return f"{value:,}"
-    return "-" if value in (None, "") else str(value)
+    return [f"{key:<{width}}  {format_value(value)}" for key, value in document.items()]
 
 
 def _model_document(model: ResolvedModel, default: ResolvedModel) -> dict[str, object]:

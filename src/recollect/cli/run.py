@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -32,7 +32,7 @@ from recollect.cli.coding_agent import (
     initial_messages,
 )
 from recollect.cli.display_text import one_line
-from recollect.entries import Entry, Message, ToolResult, Usage
+from recollect.entries import Entry, Message, Usage
 from recollect.errors import ModelError, NoApiKey, NotFound, UnknownModel
 from recollect.models import model_selection
 from recollect.models.http_model import HttpModel
@@ -82,6 +82,20 @@ class RunResult(msgspec.Struct, frozen=True):
     subagent_usage: Usage
 
 
+class _Run(NamedTuple):
+    """What all steps of a run share."""
+
+    store: Store
+    options: RunOptions
+    effective: EffectiveSettings
+    observer: RunObserver
+    project: Project
+
+    @property
+    def settings(self) -> Settings:
+        return self.effective.settings
+
+
 async def run_prompt(
     store: Store,
     first: HttpModel,
@@ -90,25 +104,22 @@ async def run_prompt(
     observer: RunObserver,
 ) -> RunResult:
     """Run a prompt with model `first`, unless the settings choose another."""
-    project = identify_project(Path.cwd())  # once, because it runs git
-    opened = await _open_session(store, options, project, effective, observer)
-    observer.opened(opened.info)
-    async with session_scope(store, opened.info, project, effective, observer) as workspace:
-        session = await _start_session(store, opened, first.name, workspace)
-        message: Message | None = await _prompt_message(
-            options.prompt, (workspace.cwd, effective.root)
-        )
+    run = _Run(store, options, effective, observer, identify_project(Path.cwd()))
+    info, origin = await _open_session(run)
+    observer.opened(info)
+    async with session_scope(run, info) as workspace:
+        session = await _start_session(run, info, origin, first.name, workspace)
+        folders = (workspace.cwd, effective.root)
+        message: Message | None = await _prompt_message(options.prompt, folders)
         down: set[str] = set()
         while True:
-            name = await _choose_model(
-                session.view, message, options, effective.settings, first, down, observer
-            )
+            name = await _choose_model(run, session.view, message, first, down)
             try:
-                model = first if name == first.name else open_model(name, effective.settings)
-                return await _run_agent(session, message, model, workspace, options, observer)
+                model = first if name == first.name else open_model(name, run.settings)
+                return await _run_agent(run, session, message, model, workspace)
             except ModelError as error:
                 down.add(name)
-                if not _can_try_another(error, first.name, effective.settings, down):
+                if not _can_try_another(error, first.name, run.settings, down):
                     raise
                 why = one_line(str(error))[:200]
                 observer.warn(f"{name} is not available ({why}); trying another model")
@@ -121,29 +132,20 @@ async def _prompt_message(text: str, folders: tuple[Path, ...]) -> Message:
     return Message(role="user", parts=await prompt_parts(text, folders))
 
 
-def _add_task_usage(usage: Usage, result: ToolResult) -> Usage:
-    subagent = read_subagent_usage(result)
-    return usage if subagent is None else add_usage(usage, subagent.usage)
-
-
 async def _run_agent(
-    session: Session,
-    message: Message | None,
-    model: HttpModel,
-    workspace: Workspace,
-    options: RunOptions,
-    observer: RunObserver,
+    run: _Run, session: Session, message: Message | None, model: HttpModel, workspace: Workspace
 ) -> RunResult:
     finished, text, subagent_usage = None, "", Usage()
     async with model:
-        agent = build_agent(model, workspace, max_turns=options.max_turns)
+        agent = build_agent(model, workspace, max_turns=run.options.max_turns)
         async with aclosing(agent.run(message, session)) as events:
             async for event in events:
-                observer.event(event)
+                run.observer.event(event)
                 if isinstance(event, ReplyFinished):
                     text = message_text(event.message)
                 elif isinstance(event, ToolFinished) and event.call.name == TASK_TOOL:
-                    subagent_usage = _add_task_usage(subagent_usage, event.result)
+                    if subagent := read_subagent_usage(event.result):
+                        subagent_usage = add_usage(subagent_usage, subagent.usage)
                 elif isinstance(event, WindowLearned):
                     remember_window(event.model, event.window)
                 elif isinstance(event, RunFinished):
@@ -155,37 +157,27 @@ async def _run_agent(
 # --- the session -------------------------------------------------------------------------------
 
 
-class _OpenedSession(msgspec.Struct, frozen=True):
-    info: SessionInfo
-    origin: SessionOrigin
-    entries: tuple[Entry, ...] = ()  # the initial ones of a new session
-
-
-async def _open_session(
-    store: Store,
-    options: RunOptions,
-    project: Project,
-    effective: EffectiveSettings,
-    observer: RunObserver,
-) -> _OpenedSession:
-    session = await _find_session(store, options, project)
+async def _open_session(run: _Run) -> tuple[SessionInfo, SessionOrigin]:
+    store, options = run.store, run.options
+    session = await _find_session(run)
     if session is not None and options.fork:
-        return _OpenedSession(await store.fork(session.id), "forked")
+        return await store.fork(session.id), "forked"
     if session is not None:
-        return _OpenedSession(session, "resumed")
-    messages = await initial_messages(Path.cwd(), effective, observer.warn)
-    created = await store.create(project=project, title=one_line(options.prompt)[:TITLE_LENGTH])
-    entries = await store.append(created.id, messages, parent=None)
-    return _OpenedSession(created, "new", entries)
+        return session, "resumed"
+    messages = await initial_messages(Path.cwd(), run.effective, run.observer.warn)
+    title = one_line(options.prompt)[:TITLE_LENGTH]
+    created = await store.create(project=run.project, title=title)
+    await store.append(created.id, messages, parent=None)
+    return created, "new"
 
 
-async def _find_session(store: Store, options: RunOptions, project: Project) -> SessionInfo | None:
-    if options.session is not None:
-        return await store.session(options.session)
-    if not options.latest:
+async def _find_session(run: _Run) -> SessionInfo | None:
+    if run.options.session is not None:
+        return await run.store.session(run.options.session)
+    if not run.options.latest:
         return None
-    for session in await store.sessions(project=project):
-        if not await _is_subagent_session(store, session):
+    for session in await run.store.sessions(project=run.project):
+        if not await _is_subagent_session(run.store, session):
             return session
     raise NotFound("this project has no session to continue; `recollect -p` starts one")
 
@@ -200,15 +192,11 @@ async def _is_subagent_session(store: Store, session: SessionInfo) -> bool:
 
 
 async def _start_session(
-    store: Store, opened: _OpenedSession, model: str, workspace: Workspace
+    run: _Run, info: SessionInfo, origin: SessionOrigin, model: str, workspace: Workspace
 ) -> Session:
-    id_, counter = opened.info.id, counter_for(model)
-    if opened.origin == "new":
-        view = View.fold(counter=counter).append(*opened.entries)
-    else:
-        view = await load_view(store, id_, counter=counter)
-    session = Session(store, id_, view)
-    started = SessionStart(session=id_, time=now(), source=opened.origin)
+    view = await load_view(run.store, info.id, counter=counter_for(model))
+    session = Session(run.store, info.id, view)
+    started = SessionStart(session=info.id, time=now(), source=origin)
     decision = await workspace.hooks.fire(started)
     if not decision.allowed:
         raise RefusedByHook(f"a hook refused the session: {decision.reason}")
@@ -219,25 +207,19 @@ async def _start_session(
 
 
 @asynccontextmanager
-async def session_scope(
-    store: Store,
-    session: SessionInfo,
-    project: Project,
-    effective: EffectiveSettings,
-    observer: RunObserver,
-) -> AsyncIterator[Workspace]:
+async def session_scope(run: _Run, session: SessionInfo) -> AsyncIterator[Workspace]:
     """The workspace of a session: its commands, hooks and mirror, closed however the run ends."""
-    settings = effective.settings
+    settings, warn = run.settings, run.observer.warn
     mirror = None
     if settings.mirror:
-        mirror = Mirror(store, settings.mirror, autosave_seconds=settings.autosave_seconds)
+        mirror = Mirror(run.store, settings.mirror, autosave_seconds=settings.autosave_seconds)
         mirror.start()
     more = (mirror.hook(),) if mirror is not None else ()
-    hooks = build_hooks(effective, *more, tell=observer.warn)
-    commands = LazyCommands(effective)
+    hooks = build_hooks(run.effective, *more, tell=warn)
+    commands = LazyCommands(run.effective)
     reason = "done"
     try:
-        yield Workspace(Path.cwd(), effective, project, commands, hooks)
+        yield Workspace(Path.cwd(), run.effective, run.project, commands, hooks)
     except asyncio.CancelledError:
         reason = "interrupted"
         raise
@@ -251,39 +233,33 @@ async def session_scope(
         try:
             await asyncio.wait_for(hooks.fire(ended), limit)
         except TimeoutError:
-            observer.warn(f"a SessionEnd hook was stopped because it ran longer than {limit:g} s")
+            warn(f"a SessionEnd hook was stopped because it ran longer than {limit:g} s")
         if mirror is not None:
             reported = set(mirror.warnings)
             await mirror.close()
             for warning in (each for each in mirror.warnings if each not in reported):
-                observer.warn(warning)
+                warn(warning)
 
 
 # --- the model ---------------------------------------------------------------------------------
 
 
 async def _choose_model(
-    view: View,
-    message: Message | None,
-    options: RunOptions,
-    settings: Settings,
-    first: HttpModel,
-    down: set[str],
-    observer: RunObserver,
+    run: _Run, view: View, message: Message | None, first: HttpModel, down: set[str]
 ) -> str:
     """The model's name, by the routing in the settings; it is used for the whole prompt."""
-    routing = settings.routing
+    routing = run.settings.routing
     if not routing.fallback and not routing.classifier:
         return first.name
     strategies = [model_selection.fallback(routing.fallback), model_selection.override]
     if routing.classifier and message is not None:
         view = view.append(Entry("prompt", view.head, now(), message))
-        strategies.append(_classifier_strategy(settings))
-    named = first.name if options.model else ""
+        strategies.append(_classifier_strategy(run.settings))
+    named = first.name if run.options.model else ""
     context = SelectionContext("", view, first.name, named, frozenset(down))
     choice = await model_selection.select_model(strategies, context)
     for failure in choice.failures:
-        observer.warn(f"model selection failed ({failure}); using {choice.model}")
+        run.observer.warn(f"model selection failed ({failure}); using {choice.model}")
     return choice.model
 
 

@@ -68,9 +68,12 @@ def trash(*, session: str, as_json: bool, file: Path | None) -> None:
     """Move a session to the trash; nothing is deleted."""
 
     async def change(store: SqliteStore, found: SessionInfo) -> ChangeResult:
-        trashed = await store.trash(found.id)
-        undo = "`recollect restore {0}` brings it back"
-        return trashed, lambda short: f"session {short} is in the trash; {undo.format(short)}"
+        return (
+            await store.trash(found.id),
+            lambda short: (
+                f"session {short} is in the trash; `recollect restore {short}` brings it back"
+            ),
+        )
 
     _change(session, file, change, as_json=as_json)
 
@@ -85,8 +88,7 @@ def restore(*, session: str, as_json: bool, file: Path | None) -> None:
     async def change(store: SqliteStore, found: SessionInfo) -> ChangeResult:
         if found.trashed is None:
             return found, lambda short: f"session {short} is not in the trash"
-        restored = await store.restore(found.id)
-        return restored, lambda short: f"session {short} is back"
+        return await store.restore(found.id), lambda short: f"session {short} is back"
 
     _change(session, file, change, as_json=as_json)
 
@@ -102,14 +104,7 @@ def restore(*, session: str, as_json: bool, file: Path | None) -> None:
 @click.option("--title", default="", help="The new session's title.  [default: the old one's]")
 @json_option
 @store_option
-def fork(
-    *,
-    session: str,
-    entry: str | None,
-    title: str,
-    as_json: bool,
-    file: Path | None,
-) -> None:
+def fork(*, session: str, entry: str | None, title: str, as_json: bool, file: Path | None) -> None:
     """Start a session that shares another's beginning."""
 
     async def change(store: SqliteStore, found: SessionInfo) -> ChangeResult:
