@@ -87,10 +87,7 @@ async def _find_entries(
 
 
 def _check(
-    view: View,
-    dropped: Sequence[Entry],
-    pinned: Sequence[Entry],
-    restored: Sequence[Entry],
+    view: View, dropped: Sequence[Entry], pinned: Sequence[Entry], restored: Sequence[Entry]
 ) -> tuple[tuple[Body, ...], View]:
     """The edits and the view after them; each is checked against the view before it."""
     for entry in dropped:

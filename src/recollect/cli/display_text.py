@@ -73,11 +73,7 @@ def pad(text: str, width: int, *, right: bool = False) -> str:
 
 
 def align_table(
-    rows: Sequence[Sequence[str]],
-    *,
-    width: int | None,
-    stretch: int,
-    numbers: Sequence[int] = (),
+    rows: Sequence[Sequence[str]], *, width: int | None, stretch: int, numbers: Sequence[int] = ()
 ) -> list[list[str]]:
     """Cells padded to columns; column `stretch` is truncated so that the rows fit `width`."""
     if not rows:

@@ -31,12 +31,7 @@ from recollect.store.sqlite import SqliteStore
 @json_option
 @store_option
 def sessions(
-    *,
-    everywhere: bool,
-    trash: bool,
-    limit: int | None,
-    as_json: bool,
-    file: Path | None,
+    *, everywhere: bool, trash: bool, limit: int | None, as_json: bool, file: Path | None
 ) -> None:
     """List this project's sessions, most recently used first."""
     project = None if everywhere else current_project()
