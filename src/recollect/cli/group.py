@@ -15,7 +15,6 @@ from typing import Literal, NamedTuple
 import click
 
 from recollect import __version__
-from recollect.cli.console import print_error
 from recollect.cli.main import FAILED, INTERRUPTED
 from recollect.cli.options import examples, read_prompt, store_option
 from recollect.errors import RecollectError
@@ -169,12 +168,18 @@ def run_command(arguments: list[str]) -> int:
         error.show()
         return error.exit_code
     except RecollectError as error:
-        print_error(str(error))
-        return FAILED
+        return _fail(str(error))
     except BrokenPipeError:
         raise
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        print_error(f"{where}{error.strerror or error}")
-        return FAILED
+        return _fail(f"{where}{error.strerror or error}")
     return code if isinstance(code, int) else 0
+
+
+def _fail(message: str) -> int:
+    # late: help needs neither the pager nor redaction
+    from recollect.cli.console import print_error
+
+    print_error(message)
+    return FAILED
