@@ -7,7 +7,6 @@ and a command imports no other. Errors that recollect foresees are one sentence 
 from __future__ import annotations
 
 import sys
-from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -78,6 +77,9 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            # late: only a mistyped command needs it
+            from difflib import get_close_matches
+
             near = get_close_matches(args[0], COMMANDS, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             ctx.fail(f"There is no command {args[0]!r}.{hint}")
