@@ -9,6 +9,8 @@ import subprocess
 from contextlib import suppress
 from typing import Any
 
+import pytest
+
 from recollect.entries import Compaction, Message, Note, Request, Text, ToolResult
 from recollect.profiles import EMBEDDED_MODEL, find_profile
 from recollect.store.recovery import store_doctor
@@ -70,6 +72,7 @@ def append(cli: Cli, *messages: Message) -> None:
     cli.write(work)
 
 
+@pytest.mark.timeout(900)  # the model computes, and may have a small part of the machine
 def test_a_session_with_the_embedded_model_from_its_beginning_to_an_overflow(cli: Cli) -> None:
     cli.home.mkdir()
     (cli.home / "settings.toml").write_text(SHORT)

@@ -1,4 +1,4 @@
-"""`recollect rewind --files`: files go back and forth with the session; the user's own changes stay."""
+"""`recollect rewind --files`: files follow the session back and forth; the user's changes stay."""
 
 from __future__ import annotations
 

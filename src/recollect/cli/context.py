@@ -102,10 +102,8 @@ def context(
         report = use_store(file, lambda store: _load_report(store, prefix, at, named))
         rules = ElisionRules(root=report.session.project or "")
         plan = plan_elisions(report.view, now(), rules) if at is None else None
-        document, lines = (
-            partial(context_document, report, plan),
-            context_lines(report, plan, style),
-        )
+        document = partial(context_document, report, plan)
+        lines = context_lines(report, plan, style)
     if as_json:
         print_json(document())
     else:
@@ -115,6 +113,5 @@ def context(
 async def _load_report(
     store: SqliteStore, prefix: str, at: str | None, named: str | None
 ) -> ContextReport:
-    return await add_history(
-        store, await load_report(store, await store.session(prefix), at, named)
-    )
+    report = await load_report(store, await store.session(prefix), at, named)
+    return await add_history(store, report)
