@@ -48,4 +48,11 @@ STALE_RULES = (
         chinese="本次搜索结果已过时,故精简为占位符",
         age=600.0,
     ),
+    StaleRule(
+        subject="listing",
+        tool_kinds=("list",),
+        english="An earlier listing of files ({what}): out of date",
+        chinese="此目录列表已过时,故精简为占位符",
+        age=600.0,
+    ),
 )

@@ -112,6 +112,17 @@ def test_terminal_and_search_output_goes_stale_with_time_but_the_newest_five_sta
     assert sorted(session.elided(now=16 * 60_000)) == sorted([*shell[:2], *search[:1]])
 
 
+def test_old_listings_of_files_go_whichever_tool_made_them() -> None:
+    session = GrowingLog()
+    tools = ["list_directory", "ls", "glob", "LS", "Glob", "mcp__files__list_directory"]
+    listings = [session.use(tool, {"path": "src"}) for tool in tools]
+    assert session.elided(now=9 * 60_000) == []
+    assert session.elided(now=11 * 60_000) == listings[:1]
+    (saving,) = session.plan().savings
+    assert saving.rule == "stale-listing"
+    assert saving.elided.placeholder.startswith("[An earlier listing of files (list_directory)")
+
+
 def test_a_command_that_failed_stays() -> None:
     session = GrowingLog()
     session.use("bash", {"command": "make"}, "Exit code: 2\n" + "x " * 200)
