@@ -34,7 +34,7 @@ def test_a_failed_edit_changes_no_file() -> None:
     called = call("Edit", file_path="a.py", old_string="x", new_string="y")
     ledger = ledger_of(*did(called, "String to replace not found", is_error=True))
     assert file_of(ledger, "a.py").edits == 0
-    assert [p.subject for p in ledger.problems] == ["edit a.py"]
+    assert [p.subject for p in ledger.failures] == ["edit a.py"]
 
 
 def test_absolute_and_relative_names_are_one_file() -> None:
@@ -79,9 +79,9 @@ def test_a_search_result_ties_names_to_the_files_it_lists() -> None:
 
 def test_a_command_that_failed_is_open_until_it_succeeds() -> None:
     failed = ran("pytest -q tests", "3 passed, 2 failed", 1)
-    assert [p.subject for p in ledger_of(*failed).problems] == ["$ pytest -q tests"]
+    assert [p.subject for p in ledger_of(*failed).failures] == ["$ pytest -q tests"]
     mended = ran("cd /p && pytest tests 2>&1 | tail -5", "5 passed", 2)
-    assert ledger_of(*failed, *mended).problems == ()
+    assert ledger_of(*failed, *mended).failures == ()
 
 
 def test_a_failure_is_told_by_flag_exit_code_text_or_count() -> None:
@@ -91,9 +91,9 @@ def test_a_failure_is_told_by_flag_exit_code_text_or_count() -> None:
         ("Error: no such file", False),
         ("14 tests, 1 failure", False),
     ):
-        assert len(ledger_of(*ran("make all", output, fails=fails)).problems) == 1, output
+        assert len(ledger_of(*ran("make all", output, fails=fails)).failures) == 1, output
     for output in ("14 tests, 0 failures", "exit code 0", "no errors", ""):
-        assert ledger_of(*ran("make all", output)).problems == (), output
+        assert ledger_of(*ran("make all", output)).failures == (), output
 
 
 def test_a_command_knows_how_often_it_ran_and_how_it_ended() -> None:
@@ -165,7 +165,7 @@ def test_other_kinds_of_messages_do_no_harm() -> None:
 def test_a_refused_call_is_no_failure_to_mend() -> None:
     refusal = "The user doesn't want to proceed with this tool use."
     ledger = ledger_of(*ran("rm -rf build", refusal, fails=True))
-    assert ledger.problems == ()
+    assert ledger.failures == ()
     assert ledger.actions[-1].note == "refused by the person"
 
 

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.entries import Body, Compaction, Entry
-from recollect.snapshot.ledger_builder import build_ledger
-from recollect.snapshot.model_prose import add_model_prose
+from recollect.snapshot.ledger_builder import add_model_prose, build_ledger
 from recollect.snapshot.snapshot_format import Snapshot, parse_snapshot
 from recollect.snapshot.snapshot_renderer import render_snapshot
 from recollect.testing import call, model, user

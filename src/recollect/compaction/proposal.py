@@ -188,8 +188,7 @@ def replaced_entries(view: View, pieces: Partition, at: int) -> list[Entry]:
 
 def build_snapshot(view: View, gone: Sequence[Entry], room: int, words: SnapshotInput) -> str:
     """Within `room` tokens, from the log and from what a model wrote, if anything."""
-    from recollect.snapshot.ledger_builder import build_ledger
-    from recollect.snapshot.model_prose import add_model_prose
+    from recollect.snapshot.ledger_builder import add_model_prose, build_ledger
     from recollect.snapshot.snapshot_format import parse_snapshot
     from recollect.snapshot.snapshot_renderer import render_snapshot
 

@@ -1,8 +1,8 @@
-"""The steps of a plan with their status, from todo-like tools and from lists in the agent's text.
+"""The steps of a plan with their status, from todo tools and from lists in the agent's text.
 
-A tool's whole list replaces the one before; a tool that adds or changes single tasks changes it. A
-list in a text counts as a plan when it has at least two numbered or checkable lines. Steps are
-bounded in number and length.
+A tool call with a whole list replaces the plan; one that adds or changes a single task changes it.
+A list in a text is a plan if it has at least two numbered or checkbox lines. Steps are bounded in
+number and length.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _change_step(
 
 
 def find_steps(text: str) -> tuple[PlanStep, ...]:
-    """The longest run of numbered or checkable lines in a text, if there are two at least."""
+    """The longest run of numbered or checkbox lines in a text, if it has at least two."""
     best: list[PlanStep] = []
     run: list[PlanStep] = []
     for line in text[:60_000].split("\n"):
@@ -101,7 +101,7 @@ def format_steps(steps: tuple[PlanStep, ...]) -> tuple[str, ...]:
 
 
 def parse_steps(text: str) -> tuple[PlanStep, ...]:
-    """The steps of a `current_plan` that we wrote, or the list in one that a model wrote."""
+    """The steps of a `current_plan` section that we wrote, or the list in one a model wrote."""
     found = [m for line in text.split("\n")[: 4 * MAX_STEPS] if (m := _WRITTEN.match(line[:400]))]
     if found:
         return tuple(PlanStep(m[2], _STATUS.get(m[1], "open")) for m in found)
