@@ -36,7 +36,7 @@ def test_a_profile_holds_for_every_name_that_begins_like_it() -> None:
 
 def test_the_embedded_model_writes_at_a_temperature_at_which_it_does_not_repeat_itself() -> None:
     profile = find_profile(EMBEDDED_MODEL)
-    assert (profile.endpoint, profile.tools, profile.wishes.temperature) == (
+    assert (profile.endpoint, profile.tools, profile.generation.temperature) == (
         "embedded",
         "text",
         0.2,

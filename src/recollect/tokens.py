@@ -106,8 +106,7 @@ def counter_for(model: str) -> Counter:
 @lru_cache(8)
 def _exact_count(vocabulary: str) -> CountText:
     def count(text: str) -> int:
-        # `ordinary`: a text that spells out a control token is still only text
-        encode = _load_vocabulary(vocabulary).encode_ordinary
+        encode = _load_vocabulary(vocabulary)
         try:
             return len(encode(text))
         except UnicodeEncodeError:  # lone surrogates
@@ -117,8 +116,9 @@ def _exact_count(vocabulary: str) -> CountText:
 
 
 @lru_cache(8)
-def _load_vocabulary(name: str) -> Tokenizer:
-    return Tokenizer.from_pretrained(name)
+def _load_vocabulary(name: str) -> Callable[[str], list[int]]:
+    # `ordinary`: a text that spells out a control token is still only text
+    return Tokenizer.from_pretrained(name).encode_ordinary
 
 
 class CountCache:
