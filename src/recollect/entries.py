@@ -48,9 +48,6 @@ class _Record(
     extra: str = msgspec.field(default="", name="$extra")
 
 
-# --- parts -------------------------------------------------------------------------------------
-
-
 class Text(_Record, frozen=True, tag_field="type", tag="text"):
     text: str
 
@@ -101,9 +98,6 @@ class ToolResult(_Record, frozen=True, tag_field="type", tag="result"):
 Part: TypeAlias = Text | Thought | ToolCall | ToolResult | InlineData | FileRef | Unknown
 
 
-# --- facts -------------------------------------------------------------------------------------
-
-
 class Usage(_Record, frozen=True):
     """Tokens, as the provider counted them."""
 
@@ -149,9 +143,6 @@ class Source(_Record, frozen=True, tag_field="kind", tag="source"):
     size: int
     offset: int = 0  # of these bytes in the file
     blobs: tuple[str, ...] = ()
-
-
-# --- edits -------------------------------------------------------------------------------------
 
 
 class Elided(_Record, frozen=True):
@@ -231,8 +222,6 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     time: int
     body: Body
 
-
-# --- JSON in and out ---------------------------------------------------------------------------
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Body] = msgspec.json.Decoder(Body)

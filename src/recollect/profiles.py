@@ -71,8 +71,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     wire: WireName
     url: str  # empty: known only once it runs, like the embedded model's
     keys: tuple[str, ...] = ()  # variables, the first that is set wins; empty: needs no key
-    headers: tuple[tuple[str, str], ...] = ()
     default: str = ""  # the model to call when none is named
+    headers: tuple[tuple[str, str], ...] = ()
     think_switch: ThinkSwitch = ""  # instead of the profile's, for models that have one
     aliases: tuple[str, ...] = ()  # other names for it
 
@@ -238,6 +238,14 @@ PROFILES = (
     ),
 )
 
+
+def _openai(name: str, url: str, key: str, default: str, *aliases: str) -> Endpoint:
+    """A server that speaks the OpenAI format."""
+    return Endpoint(
+        name=name, wire="openai", url=url, keys=(key,), default=default, aliases=aliases
+    )
+
+
 # When no model is named, the first one with a key is used.
 ENDPOINTS = (
     Endpoint(
@@ -248,28 +256,16 @@ ENDPOINTS = (
         default="gemini-flash-latest",
         aliases=("google",),
     ),
-    Endpoint(
-        name="openai",
-        wire="openai",
-        url="https://api.openai.com/v1",
-        keys=("OPENAI_API_KEY",),
-        default="gpt-5-mini",
-    ),
+    _openai("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5-mini"),
     Endpoint(
         name="anthropic",
         wire="anthropic",
         url="https://api.anthropic.com",
         keys=("ANTHROPIC_API_KEY",),
-        headers=(("anthropic-version", "2023-06-01"),),
         default="claude-sonnet-5",
+        headers=(("anthropic-version", "2023-06-01"),),
     ),
-    Endpoint(
-        name="deepseek",
-        wire="openai",
-        url="https://api.deepseek.com/v1",
-        keys=("DEEPSEEK_API_KEY",),
-        default="deepseek-chat",
-    ),
+    _openai("deepseek", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "deepseek-chat"),
     Endpoint(
         name="dashscope",
         wire="openai",
@@ -286,35 +282,16 @@ ENDPOINTS = (
         keys=("ZHIPUAI_API_KEY", "ZHIPU_API_KEY"),
         default="glm-4.6",
     ),
-    Endpoint(
-        name="zai",
-        wire="openai",
-        url="https://api.z.ai/api/paas/v4",
-        keys=("ZAI_API_KEY",),
-        default="glm-4.6",
-        aliases=("z-ai",),
-    ),
-    Endpoint(
-        name="moonshot",
-        wire="openai",
-        url="https://api.moonshot.ai/v1",
-        keys=("MOONSHOT_API_KEY",),
-        default="kimi-k2-turbo-preview",
-    ),
-    Endpoint(
-        name="mistral",
-        wire="openai",
-        url="https://api.mistral.ai/v1",
-        keys=("MISTRAL_API_KEY",),
-        default="mistral-medium-latest",
-    ),
+    _openai("zai", "https://api.z.ai/api/paas/v4", "ZAI_API_KEY", "glm-4.6", "z-ai"),
+    _openai("moonshot", "https://api.moonshot.ai/v1", "MOONSHOT_API_KEY", "kimi-k2-turbo-preview"),
+    _openai("mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY", "mistral-medium-latest"),
     Endpoint(
         name="openrouter",
         wire="openai",
         url="https://openrouter.ai/api/v1",
         keys=("OPENROUTER_API_KEY",),
-        headers=(("X-Title", "recollect"),),
         default="openrouter/auto",
+        headers=(("X-Title", "recollect"),),
     ),
     Endpoint(name="ollama", wire="openai", url="http://localhost:11434/v1"),
     Endpoint(name="lmstudio", wire="openai", url="http://localhost:1234/v1"),
@@ -326,8 +303,8 @@ ENDPOINTS = (
         name="embedded",
         wire="openai",
         url="",
-        headers=(("connection", "close"),),
         default=EMBEDDED_MODEL,
+        headers=(("connection", "close"),),
     ),
 )
 

@@ -139,9 +139,6 @@ class CountCache:
         return found
 
 
-# --- learning --------------------------------------------------------------------------------
-
-
 class Calibration(msgspec.Struct, frozen=True):
     """The ratio of real counts to estimates, learned from replies."""
 
@@ -162,8 +159,6 @@ class Calibration(msgspec.Struct, frozen=True):
         error = missed if not self.samples else 0.8 * self.error + 0.2 * missed
         return Calibration(factor, error, self.samples + 1)
 
-
-# --- what errors say -----------------------------------------------------------------------------
 
 _LIMIT = re.compile(
     r"(?:(?:maximum|max|limit|up to|at most|window|exceeds?)[^\d\n]{0,60}|> ?)(\d[\d,_]{2,11}\d)",

@@ -15,18 +15,12 @@ _APART = re.compile(r"&&|\|\||[;|\n]")
 _QUOTED = re.compile(r"'[^']*+'|\"[^\"]*+\"")
 _REDIRECT = re.compile(r"(?<![0-9&>])>{1,2}\s{0,4}([\w./~@+-]{2,400})", re.A)
 _PATH = re.compile(r"[\w.~@+-]*(?:/[\w.@+-]+)*\.[A-Za-z]\w{0,9}|(?:[\w.~@+-]*/)+[\w.@+-]+", re.A)
-_VERBS: dict[str, FileAccess] = {
-    "cat": "read",
-    "head": "read",
-    "tail": "read",
-    "less": "read",
-    "bat": "read",
-    "wc": "read",
-    "rm": "delete",
-    "unlink": "delete",
-    "touch": "write",
-    "tee": "write",
+_COMMANDS: dict[FileAccess, str] = {
+    "read": "cat head tail less bat wc",
+    "delete": "rm unlink",
+    "write": "touch tee",
 }
+_VERBS = {verb: how for how, verbs in _COMMANDS.items() for verb in verbs.split()}
 
 
 class TouchedFile(NamedTuple):

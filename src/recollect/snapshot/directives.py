@@ -14,28 +14,13 @@ from recollect.entries import Message, Text, ToolResult
 from recollect.text import clean
 
 # Elements that harnesses add to a message; the user did not type their content.
-_ADDED = (
-    "system-reminder",
-    "local-command-stdout",
-    "local-command-stderr",
-    "local-command-caveat",
-    "command-name",
-    "command-message",
-    "command-contents",
-    "bash-stdout",
-    "bash-stderr",
-    "bash-input",
-    "task-notification",
-    "user-prompt-submit-hook",
-    "environment_context",
-    "environment_details",
-    "user_instructions",
-    "ide_opened_file",
-    "ide_selection",
-    "ide_diagnostics",
-    "session_context",
-)
-_ADDED_TAG = re.compile(rf"<(/?)({'|'.join(_ADDED)})(?:\s[^<>]{{0,200}})?>", re.I | re.A)
+_ADDED = """
+system-reminder local-command-stdout local-command-stderr local-command-caveat command-name
+command-message command-contents bash-stdout bash-stderr bash-input task-notification
+user-prompt-submit-hook environment_context environment_details user_instructions ide_opened_file
+ide_selection ide_diagnostics session_context
+"""
+_ADDED_TAG = re.compile(rf"<(/?)({'|'.join(_ADDED.split())})(?:\s[^<>]{{0,200}})?>", re.I | re.A)
 _ARGUMENTS = re.compile(r"<command-args>([^<]{0,20000})</command-args>")
 _COMMAND = re.compile(r"<command-name>\s*([^<\s]{1,80})\s*</command-name>")
 _NOTICES = (
@@ -116,9 +101,6 @@ def _find_answer(result: ToolResult) -> str:
         if found and text.startswith("The user doesn't want to"):
             return clean(reason).strip()
     return ""
-
-
-# --- as lines of a section ---------------------------------------------------------------------
 
 
 def format_directives(directives: tuple[str, ...]) -> str:

@@ -190,8 +190,6 @@ class LedgerFold:
     def _path(self, path: str) -> str:
         return clean(normalize_path(path, self.root))[:_MAX_PATH]
 
-    # --- calls ----------------------------------------------------------------------------------
-
     def _add_call(self, call: ToolCall) -> None:
         self.now += 1
         value = parse_arguments(call.arguments)
@@ -247,8 +245,6 @@ class LedgerFold:
             self.tallies.mentions.add((path,), _CALL, self.now)
             if len(command) <= _SHORT_COMMAND:
                 self.tallies.link(path, names, _CALL * LINKED, self.now)
-
-    # --- results --------------------------------------------------------------------------------
 
     def _add_result(self, result: ToolResult) -> None:
         text = result_text(result)

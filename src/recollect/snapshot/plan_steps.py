@@ -18,19 +18,11 @@ MAX_STEPS = 60
 _MAX_STEP = 240
 _LISTS = ("todos", "plan", "items", "tasks", "steps", "newTodos")
 _TEXTS = ("content", "step", "description", "title", "subject", "task", "text", "activeForm")
-_STATUS: dict[str, StepStatus] = {
-    "completed": "done",
-    "complete": "done",
-    "done": "done",
-    "cancelled": "done",
-    "x": "done",
-    "in_progress": "doing",
-    "inprogress": "doing",
-    "in-progress": "doing",
-    "doing": "doing",
-    "active": "doing",
-    ">": "doing",
+_NAMES: dict[StepStatus, str] = {
+    "done": "completed complete done cancelled x",
+    "doing": "in_progress inprogress in-progress doing active >",
 }
+_STATUS = {name: status for status, names in _NAMES.items() for name in names.split()}
 _NUMBERED = re.compile(r"^\s{0,8}(?:\d{1,3}[.)]|[-*] \[([ xX>~])\])\s+(\S.{2,})$")
 _MARKS: dict[StepStatus, str] = {"done": "[x]", "doing": "[>]", "open": "[ ]"}
 _WRITTEN = re.compile(r"^\[([ x>])\] (.+)$")

@@ -117,8 +117,6 @@ class StateBuilder:
             at = self.log.entries[position].id
             self.problems = (*self.problems, f"{at}: {problem}")
 
-    # --- facts ---------------------------------------------------------------------------------
-
     def append(self, entries: Iterable[Entry]) -> None:
         """Most messages are one text and need no second look; this loop is most of what folding a
         long session costs."""
@@ -186,8 +184,6 @@ class StateBuilder:
         """Tokens of a message as it is shown, even if its run was dropped."""
         shown = self.changed.get(self.log.entries[position].id)
         return shown.tokens if shown is not None else self.log.tokens(position)
-
-    # --- edits ---------------------------------------------------------------------------------
 
     def _elide_all(self, position: int, entry: Entry, body: Elide) -> None:
         """The counts kept for an elide entry are the tokens left of each message."""
