@@ -166,7 +166,7 @@ def test_a_refused_call_is_not_an_open_failure() -> None:
     refusal = "The user doesn't want to proceed with this tool use."
     ledger = ledger_of(*ran("rm -rf build", refusal, fails=True))
     assert ledger.failures == ()
-    assert ledger.actions[-1].note == "refused by the person"
+    assert ledger.actions[-1].note == "refused by the user"
 
 
 def test_a_file_named_in_a_commands_text_is_not_written() -> None:

@@ -28,7 +28,7 @@ _COUNTS = re.compile(
     re.I,
 )
 _REFUSED = ("The user doesn't want to", "User rejected", "User denied", "[Request interrupted")
-REFUSED_BY_USER = "refused by the person"
+REFUSED_BY_USER = "refused by the user"
 
 
 class CallOutcome(NamedTuple):
