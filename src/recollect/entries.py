@@ -199,19 +199,9 @@ class UnknownBody(msgspec.Struct, frozen=True, gc=False, tag_field="kind", tag="
     data: str
 
 
-Body: TypeAlias = (
-    Message
-    | Note
-    | Request
-    | Source
-    | Elide
-    | Pin
-    | Restore
-    | Compaction
-    | Title
-    | SettingsEdit
-    | UnknownBody
-)
+_Fact: TypeAlias = Message | Note | Request | Source
+_Edit: TypeAlias = Elide | Pin | Restore | Compaction | Title | SettingsEdit
+Body: TypeAlias = _Fact | _Edit | UnknownBody
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
