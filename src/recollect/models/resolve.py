@@ -66,7 +66,7 @@ def look_up_model(name: str, settings: Settings, find_key: FindKey = find_api_ke
         raise UnknownModel(name[:100], similar_names(name, settings))
     endpoint = chosen.endpoint
     key = find_key(endpoint.keys) if endpoint.keys else None
-    wishes = merge(chosen.profile.wishes, settings.generation)
+    wishes = merge(chosen.profile.generation, settings.generation)
     return msgspec.structs.replace(chosen, key=key, wishes=wishes)
 
 
