@@ -126,7 +126,7 @@ def test_any_body_is_one_short_sentence(body: bytes, status: int) -> None:
     assert isinstance(failed.error, ProviderFailed)
     assert len(str(failed.error)) < 1_000
     assert str(failed.error).isprintable()
-    assert failed.again <= isinstance(failed.error, ProviderBusy)
+    assert failed.retryable <= isinstance(failed.error, ProviderBusy)
 
 
 def test_nesting_without_end_is_no_problem() -> None:
