@@ -55,7 +55,7 @@ async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
         while data := await reader.read(65_536):
             writer.write(data)
             await writer.drain()
-        writer.close()
+    writer.close()
 
 
 def port_of(server: asyncio.Server) -> int:

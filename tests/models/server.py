@@ -55,7 +55,7 @@ class Server:
 
 
 @asynccontextmanager
-async def serving(*answers: Answer) -> AsyncIterator[Server]:
+async def serving(*answers: Answer, over: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
     """Answers one request after the other; the last answer is given for ever."""
     found = Server(0)
     running: set[asyncio.Task[None]] = set()
@@ -82,7 +82,7 @@ async def serving(*answers: Answer) -> AsyncIterator[Server]:
         finally:
             writer.close()
 
-    async with listening(connected, running) as found.port:
+    async with listening(connected, running, over) as found.port:
         yield found
 
 

@@ -14,6 +14,7 @@ class Certificate(NamedTuple):
     file: Path
     http1: ssl.SSLContext
     http2: ssl.SSLContext
+    subject_hash: str  # its file's name in a directory of authorities
 
 
 def make_certificate(folder: Path) -> Certificate:
@@ -22,7 +23,9 @@ def make_certificate(folder: Path) -> Certificate:
     kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
     command = ["openssl", "req", "-x509", *kind, "-subj", "/CN=localhost", "-addext", names]
     subprocess.run([*command, "-keyout", key, "-out", file], check=True, capture_output=True)
-    return Certificate(file, _serving(file, key, "http/1.1"), _serving(file, key, "h2"))
+    named = ["openssl", "x509", "-subject_hash", "-noout", "-in", file]
+    found = subprocess.run(named, check=True, capture_output=True, text=True).stdout.strip()
+    return Certificate(file, _serving(file, key, "http/1.1"), _serving(file, key, "h2"), found)
 
 
 def _serving(file: Path, key: Path, protocol: str) -> ssl.SSLContext:

@@ -58,7 +58,7 @@ class _ListeningStream(httpcore2.AsyncNetworkStream):
         writing = asyncio.create_task(self._write_next(buffer, timeout))
         try:
             await asyncio.wait((reading, writing), return_when="FIRST_COMPLETED")
-            if writing.done() and writing.exception() is not None:
+            if writing.done() and isinstance(writing.exception(), httpcore2.WriteError):
                 await asyncio.wait((reading,), timeout=1.0)  # what came before the loss
             if reading.done():
                 self._early = b"" if reading.exception() else reading.result()

@@ -129,11 +129,10 @@ class HttpResponse:
         """Close the connection at once, unless the body was read to its end."""
         if self._open:
             self._open = False
-            with _described(self._client.settings):
-                await self._client.release(self._connection, reusable=False)
-                with suppress(httpx2.HTTPError):
-                    await self._raw.aclose()
-                    await self._response.aclose()
+            await self._client.release(self._connection, reusable=False)
+            with _unlogged(), suppress(httpx2.HTTPError):
+                await self._raw.aclose()
+                await self._response.aclose()
 
     @property
     def _encoding(self) -> str:
@@ -205,8 +204,9 @@ class _Connection:
                 pool._network_backend = self._backend
 
     async def aclose(self) -> None:
-        await self._backend.aclose()
-        await self.client.aclose()
+        with _unlogged():
+            await self._backend.aclose()
+            await self.client.aclose()
 
 
 @lru_cache(maxsize=4)
@@ -220,14 +220,21 @@ def _authorities(_file: str | None, _directory: str | None) -> ssl.SSLContext:
 
 @contextmanager
 def _described(settings: TransportSettings) -> Iterator[None]:
-    """Around every call of httpx2: silences its logs and turns its exceptions into ours."""
-    token = _ours.set(True)
+    """Around every call of httpx2: turns its exceptions into ours."""
     try:
-        yield
+        with _unlogged():
+            yield
     except TransportFailed:
         raise
     except Exception as error:  # noqa: BLE001 - socksio, h2 and hpack raise exceptions of their own
         why, retryable = describe_exception(error, settings)
         raise TransportFailed(why, retryable=retryable) from None
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    token = _ours.set(True)
+    try:
+        yield
     finally:
         _ours.reset(token)
