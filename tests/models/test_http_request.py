@@ -47,7 +47,7 @@ def test_no_key_no_header() -> None:
         ("https://me:secret@host.example:8443/x", "host.example:8443"),
         ("http://[::1]:8080/v1", "[::1]:8080"),
         ("https://host.example", "host.example"),
-        ("http://host:notaport", "an address that is none"),
+        ("http://host:notaport", "an invalid address"),
         ("", "nowhere"),
     ],
 )

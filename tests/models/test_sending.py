@@ -2,12 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import ssl
-
-import pytest
 
 from recollect.models.http_model import HttpModel
-from recollect.models.http_request import authorities
 from recollect.models.model_protocol import Retrying
 from recollect.testing import model, user
 from tests.models.server import HELLO, QUICK, chosen, events_of, http, serving
@@ -49,25 +45,5 @@ def test_a_question_that_is_asked_again_is_the_same_to_the_byte() -> None:
             first, *others = (request.body for request in server.asked)
             assert len(others) == 2
             assert all(body == first for body in others)
-
-    asyncio.run(main())
-
-
-def test_authorities_are_trusted_and_names_are_checked() -> None:
-    trust = authorities()
-    assert trust.cert_store_stats()["x509_ca"] > 0
-    assert trust.verify_mode is ssl.CERT_REQUIRED
-    assert trust.check_hostname
-
-
-def test_where_no_certificate_is_judged_no_authority_is_read(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A file that cannot be read would be told."""
-    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere")
-
-    async def main() -> None:
-        async with serving(http(HELLO)) as server, HttpModel(chosen(server.url), QUICK) as asked:
-            assert await events_of(asked, messages=LONG[:1])
 
     asyncio.run(main())

@@ -23,7 +23,7 @@ def make_certificate(folder: Path) -> Certificate:
     kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
     command = ["openssl", "req", "-x509", *kind, "-subj", "/CN=localhost", "-addext", names]
     subprocess.run([*command, "-keyout", key, "-out", file], check=True, capture_output=True)
-    named = ["openssl", "x509", "-subject_hash", "-noout", "-in", file]
+    named = ["openssl", "x509", "-subject_hash", "-noout", "-in", str(file)]
     found = subprocess.run(named, check=True, capture_output=True, text=True).stdout.strip()
     return Certificate(file, _serving(file, key, "http/1.1"), _serving(file, key, "h2"), found)
 
