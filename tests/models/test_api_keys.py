@@ -55,7 +55,7 @@ def test_no_key_is_no_key() -> None:
 
 @pytest.mark.parametrize("secret", ["two words", "line\nbreak", "schlüssel-0123", "nul\x00nul"])
 def test_what_no_header_can_carry_is_refused_without_being_shown(secret: str) -> None:
-    with pytest.raises(ModelError, match="the key in A has characters") as caught:
+    with pytest.raises(ModelError, match="the API key in A has characters") as caught:
         find_api_key(("A",), {"A": secret}, nowhere)
     assert secret not in str(caught.value)
 
