@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
-from tests.models.server import HELLO, http, listening
+from tests.models.server import listening
 
 
 @dataclass
@@ -60,11 +60,3 @@ async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 def port_of(server: asyncio.Server) -> int:
     return int(server.sockets[0].getsockname()[1])
-
-
-async def secure_greeting(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    await reader.readuntil(b"\r\n\r\n")
-    writer.write(http(HELLO))
-    await writer.drain()
-    await reader.read()
-    writer.transport.abort()

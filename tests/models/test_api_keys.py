@@ -113,10 +113,10 @@ def test_a_short_secret_does_not_spoil_every_word() -> None:
 def test_redacting_is_linear() -> None:
     def seconds(size: int) -> float:
         texts = ["bearer " * size, "api_key=" * size, "?key=" * size, "Bearer " + "x" * size * 7]
-        started = time.perf_counter()
+        started = time.process_time()
         for text in texts:
             redact(text, [ApiKey(SECRET)])
-        return time.perf_counter() - started
+        return time.process_time() - started
 
     seconds(1_000)
     assert seconds(100_000) < 60 * max(seconds(10_000), 0.001)

@@ -100,7 +100,7 @@ time.sleep(600)
 """
 
 
-def test_nor_does_it_when_a_fork_of_the_parent_still_holds_its_input(tmp_path: Path) -> None:
+def test_it_exits_with_its_parent_also_while_a_fork_holds_its_input(tmp_path: Path) -> None:
     with begun(FORKED, tmp_path) as (program, child):
         fork = int(line_of(program))
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import zlib
 from contextlib import suppress
 
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.models.http_errors import BROKEN, MALFORMED
-from recollect.models.transport import MAX_PIECE, TransportFailed
+from recollect.models.transport import TransportFailed
 from recollect.settings import TransportSettings
 from tests.models.h2_server import serving_http2
 from tests.models.posting import LONG, opened, post, run, why_it_fails
@@ -364,66 +363,3 @@ def test_nothing_is_logged_of_our_requests(caplog: pytest.LogCaptureFixture) -> 
     caplog.set_level(logging.DEBUG)
     run(main())
     assert [record.name for record in caplog.records if "http" in record.name] == []
-
-
-# --- compressed bodies ---------------------------------------------------------------------------
-
-
-def packed(body: bytes, bits: int) -> bytes:
-    pack = zlib.compressobj(wbits=bits)
-    return pack.compress(body) + pack.flush()
-
-
-def encoded(body: bytes, encoding: str) -> bytes:
-    return http(body, headers=[f"Content-Encoding: {encoding}"])
-
-
-@pytest.mark.parametrize(
-    ("encoding", "bits"), [("gzip", 31), ("x-gzip", 31), ("deflate", 15), ("Deflate", -15)]
-)
-def test_a_compressed_body_is_unpacked_though_none_was_requested(encoding: str, bits: int) -> None:
-    async def main() -> None:
-        text = b"hello " * 10_000
-        pieces = packed(text, bits)
-        head = encoded(pieces, encoding).removesuffix(pieces)
-        whole, split = encoded(pieces, encoding), plays_split(head, pieces)
-        async with serving(whole, split) as server, opened() as client:
-            for _ in range(2):
-                assert (await post(client, server.url)).body == text
-
-    run(main())
-
-
-def plays_split(head: bytes, body: bytes) -> Play:
-    async def play(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        for piece in (head, *(body[i : i + 1] for i in range(len(body)))):
-            writer.write(piece)
-            await writer.drain()
-            await asyncio.sleep(0)
-
-    return play
-
-
-@pytest.mark.parametrize(
-    "body", [b"not gzip", packed(b"hello", 31)[:-3], packed(b"hello", 31) + b"more"]
-)
-def test_a_damaged_compressed_body_is_said_to_be_damaged(body: bytes) -> None:
-    assert fails(encoded(body, "gzip")) == "the response is compressed and damaged"
-
-
-@pytest.mark.parametrize("encoding", ["br", "gzip, gzip", "zstd"])
-def test_a_compression_that_is_not_supported_is_named(encoding: str) -> None:
-    why = f"the response is compressed in an unsupported way ({encoding})"
-    assert fails(encoded(b"abc", encoding)) == why
-
-
-def test_a_body_that_swells_comes_in_bounded_pieces_and_can_be_abandoned() -> None:
-    async def main() -> None:
-        bomb = packed(b"\0" * 20_000_000, 31)
-        async with serving(encoded(bomb, "gzip")) as server, opened() as client:
-            response = await client.post(server.url, {}, (b"{}",), 2)
-            for _ in range(3):
-                assert 0 < len(await response.read()) <= MAX_PIECE
-            await response.aclose()
-
-    run(main())
