@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import h2.config
 import h2.connection
+import h2.errors
 import h2.events
 
 from tests.models.server import HELLO, listening
@@ -32,7 +33,7 @@ class Http2Server:
 
 @asynccontextmanager
 async def serving_http2(
-    paper: Certificate, answer: bytes = HELLO, *, ends: bool = True
+    paper: Certificate, answer: bytes = HELLO, *, ends: bool = True, port: int = 0
 ) -> AsyncIterator[Http2Server]:
     """Gives the same answer to every request; without an end the response stays open."""
     found, running = Http2Server(), set[asyncio.Task[None]]()
@@ -67,5 +68,18 @@ async def serving_http2(
         found.gone.set()
         writer.transport.abort()
 
-    async with listening(connected, running, paper.http2) as found.port:
+    async with listening(connected, running, paper.http2, port) as found.port:
         yield found
+
+
+async def refuse_over_http2(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Refuses each request as soon as its headers are there, and reads no body."""
+    connection = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False))
+    connection.initiate_connection()
+    writer.write(connection.data_to_send())
+    while data := await reader.read(65_536):
+        for event in connection.receive_data(data):
+            if isinstance(event, h2.events.RequestReceived):
+                connection.send_headers(event.stream_id, [(":status", "413")], end_stream=True)
+                connection.reset_stream(event.stream_id, h2.errors.ErrorCodes.NO_ERROR)
+        writer.write(connection.data_to_send())

@@ -39,7 +39,7 @@ async def post(
     body: Sequence[bytes] = (b"{}",),
     headers: Mapping[str, str] | None = None,
 ) -> Got:
-    response = await client.post(url, headers or {}, body, sum(map(len, body)))
+    response = await client.post(url, headers or {}, lambda: body, sum(map(len, body)))
     found = bytearray()
     try:
         while piece := await response.read():

@@ -91,9 +91,10 @@ async def listening(
     connected: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
     running: set[asyncio.Task[None]],
     over: ssl.SSLContext | None = None,
+    port: int = 0,
 ) -> AsyncIterator[int]:
     """The port; those who are `running` at the end are stopped."""
-    server = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=over)
+    server = await asyncio.start_server(connected, "127.0.0.1", port, ssl=over)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:

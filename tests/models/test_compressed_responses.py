@@ -8,7 +8,7 @@ import zlib
 import pytest
 
 from recollect.errors import Unreachable
-from recollect.models.transport import MAX_PIECE
+from recollect.models.decompression import MAX_PIECE
 from tests.models.posting import opened, post, run, why_it_fails
 from tests.models.server import Play, fails, http, serving
 
@@ -65,7 +65,7 @@ def test_a_body_that_swells_comes_in_bounded_pieces_and_can_be_abandoned() -> No
     async def main() -> None:
         bomb = packed(b"\0" * 20_000_000, 31)
         async with serving(encoded(bomb, "gzip")) as server, opened() as client:
-            response = await client.post(server.url, {}, (b"{}",), 2)
+            response = await client.post(server.url, {}, lambda: (b"{}",), 2)
             for _ in range(3):
                 assert 0 < len(await response.read()) <= MAX_PIECE
             await response.aclose()

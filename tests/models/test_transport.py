@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from recollect.models.http_errors import BROKEN, MALFORMED
 from recollect.models.transport import TransportFailed
 from recollect.settings import TransportSettings
-from tests.models.h2_server import serving_http2
+from tests.models.h2_server import refuse_over_http2, serving_http2
 from tests.models.posting import LONG, opened, post, run, why_it_fails
 from tests.models.proxy import port_of
 from tests.models.server import (
@@ -101,7 +101,7 @@ def test_closing_the_client_breaks_off_a_response() -> None:
             gone.set()
 
         async with serving(plays(b"one", then=wait)) as server, opened() as client:
-            response = await client.post(server.url, {}, (b"{}",), 2)
+            response = await client.post(server.url, {}, lambda: (b"{}",), 2)
             assert await response.read() == b"one"
             await client.aclose()
             async with asyncio.timeout(60):
@@ -139,6 +139,19 @@ def test_http_1_1_is_used_where_it_does_not(trusted: Certificate) -> None:
     run(main())
 
 
+def test_an_http2_connection_that_the_server_closed_meanwhile_is_not_used(
+    trusted: Certificate,
+) -> None:
+    async def main() -> None:
+        async with opened() as client:
+            async with serving_http2(trusted) as server:
+                assert (await post(client, server.url)).body == HELLO
+            async with serving_http2(trusted, port=server.port) as server:
+                assert (await post(client, server.url)).body == HELLO
+
+    run(main())
+
+
 def test_requests_over_http2_at_the_same_time_do_not_share_a_connection(
     trusted: Certificate,
 ) -> None:
@@ -155,7 +168,7 @@ def test_requests_over_http2_at_the_same_time_do_not_share_a_connection(
 def test_abandoning_an_http2_response_closes_its_connection(trusted: Certificate) -> None:
     async def main() -> None:
         async with serving_http2(trusted, ends=False) as server, opened() as client:
-            response = await client.post(server.url, {}, (b"{}",), 2)
+            response = await client.post(server.url, {}, lambda: (b"{}",), 2)
             assert await response.read() == HELLO
             await response.aclose()
             async with asyncio.timeout(60):
@@ -194,11 +207,13 @@ async def refuse_and_read_on(reader: asyncio.StreamReader, writer: asyncio.Strea
     writer.close()
 
 
-@pytest.mark.parametrize("secure", [False, True])
+@pytest.mark.parametrize("offered", ["plain", "http1", "either"])
 @pytest.mark.parametrize("play", [refuse_and_hang_up, refuse_and_read_no_more, refuse_and_read_on])
 def test_a_refusal_that_arrives_before_the_request_is_through_is_read(
-    play: Play, secure: bool, trusted: Certificate
+    play: Play, offered: str, trusted: Certificate
 ) -> None:
+    """A refusal over HTTP/2 is read over HTTP/1.1, for which the request is sent anew."""
+
     async def main() -> None:
         tasks = set[asyncio.Task[None]]()
 
@@ -206,15 +221,17 @@ def test_a_refusal_that_arrives_before_the_request_is_through_is_read(
             task = asyncio.current_task()
             assert task is not None
             tasks.add(task)
+            over = writer.get_extra_info("ssl_object")
+            is_http2 = over is not None and over.selected_alpn_protocol() == "h2"
             try:
-                await play(reader, writer)
+                await (refuse_over_http2 if is_http2 else play)(reader, writer)
             except (ConnectionError, asyncio.CancelledError):
                 writer.transport.abort()
 
-        over = trusted.http1 if secure else None
+        over = {"http1": trusted.http1, "either": trusted.either}.get(offered)
         server = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=over)
         async with server, opened() as client:
-            url = f"http{'s' if secure else ''}://localhost:{port_of(server)}"
+            url = f"http{'s' if over else ''}://localhost:{port_of(server)}"
             for _ in range(3):
                 got = await post(client, url, LONG)
                 assert got == (413, b"too large", "HTTP/1.1")

@@ -14,6 +14,7 @@ class Certificate(NamedTuple):
     file: Path
     http1: ssl.SSLContext
     http2: ssl.SSLContext
+    either: ssl.SSLContext  # HTTP/2, or HTTP/1.1 for clients that want it
     subject_hash: str  # its file's name in a directory of authorities
 
 
@@ -25,11 +26,12 @@ def make_certificate(folder: Path) -> Certificate:
     subprocess.run([*command, "-keyout", key, "-out", file], check=True, capture_output=True)
     named = ["openssl", "x509", "-subject_hash", "-noout", "-in", str(file)]
     found = subprocess.run(named, check=True, capture_output=True, text=True).stdout.strip()
-    return Certificate(file, _serving(file, key, "http/1.1"), _serving(file, key, "h2"), found)
+    http1, http2 = _serving(file, key, "http/1.1"), _serving(file, key, "h2")
+    return Certificate(file, http1, http2, _serving(file, key, "h2", "http/1.1"), found)
 
 
-def _serving(file: Path, key: Path, protocol: str) -> ssl.SSLContext:
+def _serving(file: Path, key: Path, *protocols: str) -> ssl.SSLContext:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(file, key)
-    context.set_alpn_protocols([protocol])
+    context.set_alpn_protocols(list(protocols))
     return context

@@ -18,6 +18,7 @@ import httpx2
 
 from recollect.codecs.provider_errors import bad_reply_from, make_printable, provider_error_from
 from recollect.errors import ApiKeyRefused, ProviderBusy, ProviderFailed
+from recollect.models.decompression import UnsupportedEncoding
 from recollect.models.http_request import display_host
 from recollect.models.retry import FailedAttempt, may_recover, requested_delay
 from recollect.settings import TransportSettings
@@ -60,11 +61,18 @@ def describe_exception(error: Exception, settings: TransportSettings) -> tuple[s
             return next(_connect_reasons(error), "no connection could be made"), False
         case httpx2.ProxyError():
             return f"{_display_proxy(settings)} refused", False
+    return _describe_other(error, settings)
+
+
+def _describe_other(error: Exception, settings: TransportSettings) -> tuple[str, bool]:
+    match error:
         case ImportError():
             need = "SOCKS proxies need an extra package; run `pip install 'recollect[socks]'`"
             return f"{_display_proxy(settings)} cannot be used: {need}", False
         case OSError():
             return "the certificates named by SSL_CERT_FILE or SSL_CERT_DIR cannot be read", False
+        case UnsupportedEncoding():
+            return f"the response is compressed in an unsupported way ({error.encoding})", False
         case zlib.error():
             return "the response is compressed and damaged", True
         case (

@@ -224,7 +224,7 @@ class _Attempt:
         self._url = build_url(endpoint, base, options.model)
         body = model.encoded(wire, messages, options)
         headers = build_headers(endpoint, key, model.transport)
-        self._response = await model.client.post(self._url, headers, body.pages(), body.size)
+        self._response = await model.client.post(self._url, headers, body.pages, body.size)
         return await self._judge(self._response, wire)
 
     async def _judge(self, response: HttpResponse, wire: Wire) -> Sequence[ModelEvent]:

@@ -15,8 +15,7 @@ import logging
 import os
 import re
 import ssl
-import zlib
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import lru_cache
@@ -24,16 +23,15 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx2
 
+from recollect.models.decompression import Inflater
 from recollect.models.http_errors import BROKEN, MALFORMED, describe_exception
 from recollect.models.network_backend import NetworkBackend
 from recollect.settings import TransportSettings
 
-MAX_PIECE = 1_000_000  # bytes that a compressed body may become at a time
 _MAX_IDLE = 4  # connections kept for the next request
 _KEEP = 60.0  # seconds
 _DIRECT = {"all://localhost": None, "all://127.0.0.1": None, "all://[::1]": None}
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")  # h2, unlike h11, would send them
-_ZLIB_OR_GZIP, _BARE_DEFLATE = 47, -15
 
 # httpx2 and httpcore2 log addresses with their passwords, and headers that may repeat a key
 _ours: ContextVar[bool] = ContextVar("recollect_request", default=False)
@@ -54,33 +52,59 @@ class HttpClient:
     """Sends requests to one server; for one event loop."""
 
     def __init__(self, settings: TransportSettings) -> None:
-        self._settings = settings
+        self.settings = settings
         self._idle: list[_Connection] = []
         self._busy: set[_Connection] = set()
         self._closed = False
 
     async def post(
-        self, url: str, headers: Mapping[str, str], body: Iterable[bytes], size: int
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        body: Callable[[], Iterable[bytes]],
+        size: int,
     ) -> HttpResponse:
-        """The response, as soon as its headers are there; it has to be closed."""
+        """The response, as soon as its headers are there; it has to be closed.
+
+        `body` is called once more if the request has to be sent anew."""
         if self._closed:
             raise TransportFailed(BROKEN, retryable=False)
         if any(map(_CONTROL.search, (url, *headers, *headers.values()))):
             raise TransportFailed(MALFORMED, retryable=False)
-        with _described(self._settings):
-            connection = self._idle.pop() if self._idle else _Connection(url, self._settings)
-            self._busy.add(connection)
+        with _described(self.settings):
+            fields = [(n.encode(), v.encode("latin-1")) for n, v in headers.items()]
+            fields.append((b"content-length", b"%d" % size))
+            connection = await self._take(url)
             try:
-                fields = [(n.encode(), v.encode("latin-1")) for n, v in headers.items()]
-                fields.append((b"content-length", b"%d" % size))
-                request = connection.client.build_request(
-                    "POST", url, headers=fields, content=_pages(body)
-                )
-                response = await connection.client.send(request, stream=True)
-            except BaseException:
-                await self.release(connection, reusable=False)
-                raise
-        return HttpResponse(response, connection, self)
+                return await self._send(connection, url, fields, body)
+            except (httpx2.NetworkError, httpx2.ProtocolError):
+                if not connection.backend.broke_off_http2:
+                    raise
+            # a server that answers before the request is through is understood over HTTP/1.1
+            connection = _Connection(url, self.settings, http2=False)
+            return await self._send(connection, url, fields, body)
+
+    async def _take(self, url: str) -> _Connection:
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.backend.is_stale:
+                return connection
+            await connection.aclose()
+        return _Connection(url, self.settings)
+
+    async def _send(
+        self,
+        connection: _Connection,
+        url: str,
+        fields: Sequence[tuple[bytes, bytes]],
+        body: Callable[[], Iterable[bytes]],
+    ) -> HttpResponse:
+        self._busy.add(connection)
+        try:
+            return HttpResponse(await connection.send(url, fields, body), connection, self)
+        except BaseException:
+            await self.release(connection, reusable=False)
+            raise
 
     async def release(self, connection: _Connection, *, reusable: bool) -> None:
         """Keep a connection whose response was read to its end; close any other at once."""
@@ -89,10 +113,6 @@ class HttpClient:
             self._idle.append(connection)
         else:
             await connection.aclose()
-
-    @property
-    def settings(self) -> TransportSettings:
-        return self._settings
 
     async def aclose(self) -> None:
         """Responses that are still being read break off."""
@@ -112,14 +132,18 @@ class HttpResponse:
         self.headers = {name.lower(): value for name, value in response.headers.items()}
         self._response, self._connection, self._client = response, connection, client
         self._raw = response.aiter_raw()
-        self._inflate: zlib._Decompress | None = None
-        self._packed = b""
+        self._inflater: Inflater | None = None
         self._open = True
 
     async def read(self) -> bytes:
         """The next bytes of the body; none at its end."""
         with _described(self._client.settings):
-            piece = await self._inflated() if self._encoding else await self._next()
+            encoding = self.headers.get("content-encoding", "").strip().lower()
+            if encoding in ("", "identity"):
+                piece = await self._next()
+            else:
+                self._inflater = self._inflater or Inflater(encoding)
+                piece = await self._next_inflated(self._inflater)
         if not piece:
             self._open = False
             await self._client.release(self._connection, reusable=True)
@@ -134,64 +158,36 @@ class HttpResponse:
                 await self._raw.aclose()
                 await self._response.aclose()
 
-    @property
-    def _encoding(self) -> str:
-        found = self.headers.get("content-encoding", "").strip().lower()
-        return "" if found == "identity" else found
-
     async def _next(self) -> bytes:
         async for piece in self._raw:
             if piece:
                 return piece
         return b""
 
-    async def _inflated(self) -> bytes:
-        """A server may compress although we ask it not to: unpack it in bounded pieces."""
-        if self._encoding not in ("gzip", "x-gzip", "deflate"):
-            name = "".join(filter(str.isprintable, self._encoding[:40]))
-            why = f"the response is compressed in an unsupported way ({name})"
-            raise TransportFailed(why, retryable=False)
-        while True:
-            if self._inflate is not None:
-                piece = self._inflate.decompress(self._packed, MAX_PIECE)
-                self._packed = self._inflate.unconsumed_tail
-                if piece:
-                    await asyncio.sleep(0)  # a few bytes may become many: let time limits act
-                    return piece
-                if self._inflate.unused_data:
-                    raise zlib.error
+    async def _next_inflated(self, inflater: Inflater) -> bytes:
+        while not (piece := inflater.next_piece()):
             arrived = await self._next()
             if not arrived:
-                if self._inflate is not None and not self._inflate.eof:
-                    raise zlib.error
+                inflater.finish()
                 return b""
-            if self._inflate is None:  # some servers omit zlib's header, whose first byte ends in 8
-                bare = self._encoding == "deflate" and arrived[0] & 15 != 8
-                self._inflate = zlib.decompressobj(_BARE_DEFLATE if bare else _ZLIB_OR_GZIP)
-            self._packed += arrived
-
-
-async def _pages(body: Iterable[bytes]) -> AsyncIterator[bytes]:
-    for page in body:
-        yield page
-
-
-# --- connections ---------------------------------------------------------------------------------
+            inflater.feed(arrived)
+        await asyncio.sleep(0)  # a few bytes may become many: let time limits act
+        return piece
 
 
 class _Connection:
     """An httpx2 client that holds at most one connection."""
 
-    def __init__(self, url: str, settings: TransportSettings) -> None:
+    def __init__(self, url: str, settings: TransportSettings, *, http2: bool = True) -> None:
         wait = settings.read_timeout
         secure = url.lower().startswith("https:")
-        self._backend = NetworkBackend()
+        self.backend = NetworkBackend()
         self.client = httpx2.AsyncClient(
             # loading the authorities takes longer than asking a server on this machine
             verify=_authorities(*map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
             if secure
             else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
-            http2=True,
+            http2=http2,
             proxy=settings.proxy or None,
             mounts=_DIRECT,
             timeout=httpx2.Timeout(wait, connect=settings.connect_timeout, pool=None),
@@ -201,11 +197,27 @@ class _Connection:
         for transport in (self.client._transport, *self.client._mounts.values()):
             # httpcore2's pools take a backend of one's own, but httpx2 does not hand one on
             if (pool := getattr(transport, "_pool", None)) is not None:
-                pool._network_backend = self._backend
+                pool._network_backend = self.backend
+
+    async def send(
+        self,
+        url: str,
+        fields: Sequence[tuple[bytes, bytes]],
+        body: Callable[[], Iterable[bytes]],
+    ) -> httpx2.Response:
+        content = self._pages(body())
+        request = self.client.build_request("POST", url, headers=fields, content=content)
+        return await self.client.send(request, stream=True)
+
+    async def _pages(self, body: Iterable[bytes]) -> AsyncIterator[bytes]:
+        self.backend.is_sending = True
+        for page in body:
+            yield page
+        self.backend.is_sending = False
 
     async def aclose(self) -> None:
         with _unlogged():
-            await self._backend.aclose()
+            await self.backend.aclose()
             await self.client.aclose()
 
 
@@ -213,9 +225,6 @@ class _Connection:
 def _authorities(_file: str | None, _directory: str | None) -> ssl.SSLContext:
     """For these values of the environment, which httpx2 reads itself."""
     return httpx2.create_ssl_context()
-
-
-# --- failures ------------------------------------------------------------------------------------
 
 
 @contextmanager
