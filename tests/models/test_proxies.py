@@ -85,7 +85,9 @@ def test_a_secure_request_goes_through_a_tunnel_of_which_the_proxy_reads_nothing
         (b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 200_000, BROKEN),
     ],
 )
-def test_a_proxy_that_opens_no_tunnel_is_told_from_one_that_breaks(answer: bytes, why: str) -> None:
+def test_a_proxy_that_refuses_a_tunnel_is_distinguished_from_one_that_breaks(
+    answer: bytes, why: str
+) -> None:
     async def main() -> None:
         async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             writer.write(answer)

@@ -183,7 +183,7 @@ class _Connection:
         secure = url.lower().startswith("https:")
         self.backend = NetworkBackend()
         self.client = httpx2.AsyncClient(
-            # loading the authorities takes longer than asking a server on this machine
+            # loading certificates takes longer than calling a server on this machine
             verify=_authorities(*map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
             if secure
             else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
