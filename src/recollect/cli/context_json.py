@@ -13,7 +13,7 @@ from recollect.cli.context_diff import ContextDiff
 from recollect.cli.context_report import ContextReport
 from recollect.cli.context_text import item_label, plan_by_file, total_planned
 from recollect.cli.entry_display import summarize
-from recollect.tokens import is_known_model
+from recollect.profiles import is_known_model
 from recollect.view.elision_rules import ElisionPlan
 from recollect.view.omissions import count_by_category
 from recollect.view.view import ViewItem

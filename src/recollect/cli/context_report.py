@@ -13,9 +13,10 @@ import msgspec
 
 from recollect.cli.short_ids import ENTRY_DIGITS, shorten_ids, shorten_session_id
 from recollect.entries import Entry, Message, Request, Usage
+from recollect.profiles import Profile, find_profile, is_known_model
 from recollect.store.contract import SessionInfo, Store
 from recollect.store.sqlite import SqliteStore
-from recollect.tokens import Profile, counter_for, find_profile, is_known_model
+from recollect.tokens import counter_for
 from recollect.view.omissions import COMPACTION, Omission, find_omissions, items_replaced
 from recollect.view.view import View, ViewItem
 from recollect.view_loader import fold_stored, load_view, read_needed_entries

@@ -106,7 +106,7 @@ def _resolve_model(name: str, to: WireName, *, named: bool) -> ResolvedModel:
         wire_name=name,
         profile=find_profile(name),
         endpoint=usual,
-        wishes=settings.generation,
+        generation=settings.generation,
     )
 
 

@@ -85,7 +85,7 @@ def _model_lines(model: ResolvedModel, default: ResolvedModel) -> list[str]:
 
 def _model_document(model: ResolvedModel, default: ResolvedModel) -> dict[str, object]:
     profile, endpoint = model.profile, model.endpoint
-    generation = msgspec.to_builtins(model.wishes)
+    generation = msgspec.to_builtins(model.generation)
     return {
         "name": model.name,
         "asked_as": model.wire_name,

@@ -256,7 +256,7 @@ async def _choose_model(
         view = view.append(Entry("prompt", view.head, now(), message))
         strategies.append(_classifier_strategy(run.settings))
     named = first.name if run.options.model else ""
-    context = SelectionContext("", view, first.name, named, frozenset(down))
+    context = SelectionContext(view, first.name, named, frozenset(down))
     choice = await model_selection.select_model(strategies, context)
     for failure in choice.failures:
         run.observer.warn(f"model selection failed ({failure}); using {choice.model}")
