@@ -24,8 +24,9 @@ from recollect.entries import (
 )
 from recollect.store.contract import Store
 from recollect.store.sqlite import open_store
-from recollect.transcripts.json_patch import Json
-from recollect.transcripts.session_import import ImportResult, export_session, import_file
+from recollect.transcripts.json_values import Json
+from recollect.transcripts.session_export import export_session
+from recollect.transcripts.session_import import ImportResult, import_file
 
 T0 = "2026-02-11T20:36:45.693Z"
 

@@ -7,14 +7,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.entries import Body, Message, Note, Pin, Text, ToolCall, ToolResult
 from recollect.store.sqlite import open_store
 from recollect.testing import call, model, result, user
 from recollect.transcripts import history_server
+from recollect.transcripts.history_server import RECORD_FORMAT
 from recollect.transcripts.json_patch import json_equal
+from recollect.transcripts.record_writer import compose_file
 from tests import strategies
 from tests.transcripts.file_builders import (
     bring,
@@ -38,7 +40,7 @@ SEED = server_file(
 
 
 def test_the_seeds_example_comes_in() -> None:
-    asked, reply, answer, system = spoken(history_server.read(SEED).entries)
+    asked, reply, answer, system = spoken(history_server.read_object(SEED).entries)
     assert asked == Message(role="user", parts=(Text(text="帮我查看CPU使用率"),), extra=asked.extra)
     assert (reply.role, system.role) == ("model", "system")
     made = reply.parts[1]
@@ -58,7 +60,7 @@ def test_calls_that_look_alike_get_ids_of_their_own() -> None:
     file = server_file(*[said("assistant", "", monitored(), monitored())] * 2)
     ids = [
         p.id
-        for m in spoken(history_server.read(file).entries)
+        for m in spoken(history_server.read_object(file).entries)
         for p in m.parts
         if isinstance(p, ToolCall)
     ]
@@ -67,19 +69,18 @@ def test_calls_that_look_alike_get_ids_of_their_own() -> None:
 
 def test_a_failed_call_is_an_error() -> None:
     file = server_file(said("assistant", "", monitored(status="error")))
-    part = spoken(history_server.read(file).entries)[1].parts[0]
+    part = spoken(history_server.read_object(file).entries)[1].parts[0]
     assert isinstance(part, ToolResult)
     assert part.is_error
 
 
 @given(server_files)
 def test_any_file_is_written_as_it_was_read(file: Any) -> None:
-    foreign = history_server.read(file)
-    header = json.loads(foreign.header)["history-server"]["header"]
-    assert json_equal(history_server.write(header, foreign.entries), file)
+    transcript = history_server.read_object(file)
+    header = json.loads(transcript.header)["history-server"]["header"]
+    assert json_equal(compose_file(RECORD_FORMAT, header, transcript.entries), file)
 
 
-@settings(max_examples=25)
 @given(file=server_files)
 def test_any_file_survives_the_store(tmp_path_factory: Any, file: Any) -> None:
     assert json_equal(
@@ -89,8 +90,8 @@ def test_any_file_survives_the_store(tmp_path_factory: Any, file: Any) -> None:
 
 @given(st.lists(strategies.bodies))
 def test_any_history_of_ours_comes_back_as_it_was(bodies: list[Body]) -> None:
-    file = history_server.write(HEADER, chain(bodies))
-    back = [entry.body for entry in history_server.read(file).entries]
+    file = compose_file(RECORD_FORMAT, HEADER, chain(bodies))
+    back = [entry.body for entry in history_server.read_object(file).entries]
     ours = [body for body in bodies if type(body).__name__ != "Source"]
     assert [type(body) for body in back] == [type(body) for body in ours]
     for one, other in zip(ours, back, strict=True):
@@ -101,13 +102,13 @@ def test_any_history_of_ours_comes_back_as_it_was(bodies: list[Body]) -> None:
 
 @given(server_files, talks)
 def test_a_file_that_went_on_here_comes_back_with_what_was_added(file: Any, more: Any) -> None:
-    before = history_server.read(file)
+    before = history_server.read_object(file)
     entries = [*before.entries, *chain(more)]
     header = json.loads(before.header)["history-server"]["header"]
-    exported = history_server.write(header, entries)
-    back = history_server.read(exported)
+    exported = compose_file(RECORD_FORMAT, header, entries)
+    back = history_server.read_object(exported)
     again = json.loads(back.header)["history-server"]["header"]
-    assert json_equal(history_server.write(again, back.entries), exported)
+    assert json_equal(compose_file(RECORD_FORMAT, again, back.entries), exported)
     ours = [entry.body for entry in entries]
     assert [type(entry.body) for entry in back.entries] == [type(body) for body in ours]
     assert [m.parts for m in spoken(back.entries)] == [m.parts for m in spoken(entries)]

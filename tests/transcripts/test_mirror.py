@@ -2,74 +2,40 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import stat
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Literal
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.agent.events import RunFinished
-from recollect.agent.exchange import Session
 from recollect.agent.hook_events import SessionEnd
 from recollect.agent.hooks import Hooks
-from recollect.agent.loop import Agent
-from recollect.agent.mirroring import Mirror
+from recollect.agent.mirror_hook import mirror_hook
 from recollect.entries import Entry, Message
 from recollect.store.sqlite import SqliteStore, open_store
-from recollect.testing import ScriptedModel, call, says, user
-from recollect.tools.tool import tool
-from recollect.transcripts.session_import import export_session, import_file
-from recollect.view.view import View
+from recollect.testing import call, says
+from recollect.transcripts.mirror import Mirror
+from recollect.transcripts.session_export import export_session
+from recollect.transcripts.session_import import import_file
 from tests.transcripts.file_builders import asked, gemini_file, spoken, texts
+from tests.transcripts.mirror_builders import (
+    Format,
+    begun,
+    contents,
+    exported,
+    files,
+    grown,
+    in_store,
+    run_prompts,
+    said_in,
+    until,
+)
 
-Format = Literal["gemini", "history-server"]
 both = pytest.mark.parametrize("to", ["gemini", "history-server"])
-ROOT = Path(__file__).parent.parent.parent
-
-
-@tool("read")
-async def look(what: str) -> str:
-    """Looks at something."""
-    return f"saw {what}"
-
-
-def in_store(path: Path, story: Callable[[SqliteStore], Awaitable[None]]) -> None:
-    async def opened() -> None:
-        async with open_store(path / "s.db") as store:
-            await story(store)
-
-    asyncio.run(opened())
-
-
-async def grown(store: SqliteStore, session: str, *texts: str) -> None:
-    for text in texts:
-        await store.append(session, [user(text)], parent=(await store.session(session)).head)
-
-
-async def begun(store: SqliteStore, *texts: str, **more: Any) -> str:
-    session = (await store.create(**more)).id
-    await grown(store, session, *(texts or ("hello",)))
-    return session
-
-
-def files(folder: Path) -> list[str]:
-    return sorted(each.name for each in folder.iterdir() if not each.name.startswith("."))
-
-
-def said_in(file: Path | None) -> list[str]:
-    assert file is not None
-    return [message["content"] for message in json.loads(file.read_bytes())["messages"]]
-
-
-async def exported(store: SqliteStore, session: str, to: Format) -> bytes:
-    return (await export_session(store, session, to))[1]
 
 
 # --- with an agent -----------------------------------------------------------------------------
@@ -88,23 +54,17 @@ def test_after_each_turn_the_file_is_the_export_and_reads_back_as_the_history(
             says("Bye."),
         ]
         mirror = Mirror(store, to, tmp_path / "m", autosave_seconds=0)
-        hooks = Hooks([mirror.hook(wait=True)])
-        agent = Agent(model=ScriptedModel(script), tools=(look,), hooks=hooks)
-        talk = Session(store, (await store.create(title="A/../title")).id, View.fold())
-        for prompt in ("go", "and then?", "thanks"):
-            done = [event async for event in agent.run(prompt, talk)][-1]
-            assert isinstance(done, RunFinished)
-            talk = done.talk
-            (name,) = files(tmp_path / "m")
-            assert (tmp_path / "m" / name).read_bytes() == await exported(store, talk.session, to)
+        session = (await store.create(title="A/../title")).id
+        async for _ in run_prompts(mirror, session, script, ("go", "and then?", "thanks")):
+            data = await exported(store, session, to)
+            await until(lambda data=data: contents(tmp_path / "m") == [data])
         assert mirror.warnings == []
+        (name,) = files(tmp_path / "m")
         async with open_store(tmp_path / "other.db") as other:
             back = await import_file(other, tmp_path / "m" / name)
             assert back.problems == ()
-            there = await other.path(back.session)
-            assert plain(there) == plain(await store.path(talk.session))
-            again = await exported(other, back.session, to)
-            assert again == (tmp_path / "m" / name).read_bytes()
+            assert plain(await other.path(back.session)) == plain(await store.path(session))
+            assert await exported(other, back.session, to) == data
 
     def plain(entries: tuple[Entry, ...]) -> list[Message]:
         return [msgspec.structs.replace(message, extra="") for message in spoken(entries)]
@@ -119,7 +79,7 @@ def test_the_end_of_a_session_is_waited_for_and_its_warnings_reach_the_hooks(
         session = await begun(store)
         (tmp_path / "m").write_text("in the way")
         mirror = Mirror(store, "gemini", tmp_path / "m", autosave_seconds=0)
-        hooks = Hooks([mirror.hook()])
+        hooks = Hooks([mirror_hook(mirror)])
         ended = SessionEnd(session=session, time=0)
         answer = await hooks.fire(ended)
         assert answer.allowed
@@ -134,7 +94,7 @@ def test_the_end_of_a_session_is_waited_for_and_its_warnings_reach_the_hooks(
 # --- one file for a session, and only its own ----------------------------------------------------
 
 
-def test_sessions_whose_short_names_agree_have_files_of_their_own_for_ever(tmp_path: Path) -> None:
+def test_sessions_whose_short_names_agree_keep_files_of_their_own(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         one, two = [
             await begun(store, text, id=f"0190aaaa{text:0>24}", created=0) for text in ("1", "2")
@@ -194,29 +154,29 @@ def test_what_a_mirror_did_not_write_is_never_replaced(
     async def story(store: SqliteStore) -> None:
         session = await begun(store)
         name, data = await export_session(store, session, to)
-        mirror, foreign = Mirror(store, to, tmp_path / "m"), tmp_path / "m" / name
+        mirror, present = Mirror(store, to, tmp_path / "m"), tmp_path / "m" / name
         if when == "after":
-            assert await mirror.write(session) == foreign
-            foreign.unlink()
-        foreign.parent.mkdir(exist_ok=True)
-        place(foreign, what, data)
-        before = foreign.lstat()
+            assert await mirror.write(session) == present
+            present.unlink()
+        present.parent.mkdir(exist_ok=True)
+        place(present, what, data)
+        before = present.lstat()
         for text in ("more", "and more"):
             await grown(store, session, text)
             file = await mirror.write(session)
             mirror = Mirror(store, to, tmp_path / "m")
         assert file is not None
-        assert file != foreign
+        assert file != present
         assert file.read_bytes() == await exported(store, session, to)
-        after = foreign.lstat()
+        after = present.lstat()
         assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
-        victim = foreign.parent / "victim"
+        victim = present.parent / "victim"
         assert not victim.exists() or victim.read_text() == "precious"
 
     in_store(tmp_path, story)
 
 
-def test_a_file_that_a_person_changed_is_left_to_them_and_that_is_told(tmp_path: Path) -> None:
+def test_a_file_that_a_user_changed_is_left_alone_with_a_warning(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         session = await begun(store)
         mirror = Mirror(store, "history-server", tmp_path / "m")
@@ -226,7 +186,7 @@ def test_a_file_that_a_person_changed_is_left_to_them_and_that_is_told(tmp_path:
         second = await mirror.write(session)
         assert second not in (None, first)
         assert first.read_text() == "my notes"
-        assert f"{first} is not as it was written and is left alone" in mirror.warnings[0]
+        assert f"{first} was changed by someone else and is left alone" in mirror.warnings[0]
         assert await Mirror(store, "history-server", tmp_path / "m").write(session) == second
 
     in_store(tmp_path, story)
@@ -262,7 +222,6 @@ def test_a_fork_of_an_imported_session_does_not_write_over_the_original(tmp_path
     in_store(tmp_path, story)
 
 
-@settings(max_examples=25)
 @given(session=texts | st.sampled_from(["../../x", "/etc/passwd", ".", "a\0b", "x" * 5_000]))
 def test_no_id_or_title_leads_out_of_the_folder(
     tmp_path_factory: pytest.TempPathFactory, session: str

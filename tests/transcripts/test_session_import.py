@@ -15,10 +15,13 @@ from recollect.errors import CannotImport
 from recollect.store.contract import Store
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import model, user
+from recollect.transcripts import history_server
+from recollect.transcripts.gemini_cli import session_file
 from recollect.transcripts.json_patch import json_equal
 from recollect.transcripts.original_files import CHUNK_BYTES, load_original
-from recollect.transcripts.session_import import encode_json, export_session, import_file
-from recollect.transcripts.timestamps import gemini_file_name, history_server_file_name
+from recollect.transcripts.session_export import export_session
+from recollect.transcripts.session_import import import_file
+from recollect.transcripts.session_writer import encode_json
 from tests.transcripts.file_builders import (
     answered,
     asked,
@@ -349,18 +352,25 @@ def test_from_one_format_to_the_other_and_back(tmp_path: Path) -> None:
 
 
 def test_a_file_name_tells_the_session_and_never_leaves_the_folder() -> None:
-    assert gemini_file_name("0f3a9c21-77aa", 0) == "session-1970-01-01T00-00-0f3a9c21.json"
-    assert history_server_file_name("abc", 0) == "session_19700101_abc.json"
+    assert (
+        session_file.file_names("0f3a9c21-77aa", 0)[0] == "session-1970-01-01T00-00-0f3a9c21.json"
+    )
+    assert history_server.file_names("abc", 0) == ("session_19700101_abc.json",)
     for hostile in ("../../etc/passwd", "", "a/b", "\ud800", "x" * 5_000, "."):
-        for name in (gemini_file_name(hostile, 0), history_server_file_name(hostile, 0)):
+        for name in (*session_file.file_names(hostile, 0), *history_server.file_names(hostile, 0)):
             assert Path(name).name == name
             assert len(name.encode()) < 200
 
 
-def test_names_that_are_taken_by_another_session_get_more_of_the_id() -> None:
-    first = gemini_file_name("0f3a9c21aaaa", 0)
-    second = gemini_file_name("0f3a9c21bbbb", 0, taken=lambda name: name == first)
-    assert first != second
+def test_names_that_are_taken_by_another_session_get_more_of_the_id(tmp_path: Path) -> None:
+    async def work(store: SqliteStore, _file: Path) -> None:
+        session = await store.create(id=f"0f3a9c21{'b':0>24}", created=0)
+        first, _ = await export_session(store, session.id, "gemini")
+        second, _ = await export_session(store, session.id, "gemini", lambda name, _: name == first)
+        assert first == "session-1970-01-01T00-00-0f3a9c21.json"
+        assert second == "session-1970-01-01T00-00-0f3a9c210000.json"
+
+    with_store(tmp_path, work)
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from recollect.cli.options import examples, store_option
+from recollect.transcripts.format_table import EXPORT_FORMATS
 
 if TYPE_CHECKING:
     from recollect.store.sqlite import SqliteStore
@@ -31,9 +32,7 @@ ExportStatus = Literal["wrote", "unchanged"]
     )
 )
 @click.argument("prefix", metavar="ID")
-@click.option(
-    "--to", type=click.Choice(["gemini", "history-server"]), required=True, help="The file format."
-)
+@click.option("--to", type=click.Choice(EXPORT_FORMATS), required=True, help="The file format.")
 @click.option("-o", "--output", metavar="FILE|DIR|-", help="Where to; by default here.")
 @click.option("--force", is_flag=True, help="Replace a file that has other content.")
 @click.option("--redact", is_flag=True, help="Put [redacted: …] in place of credentials.")
@@ -41,7 +40,7 @@ ExportStatus = Literal["wrote", "unchanged"]
 def export(
     *,
     prefix: str,
-    to: Literal["gemini", "history-server"],
+    to: str,
     output: str | None,
     force: bool,
     redact: bool,
@@ -60,7 +59,7 @@ def export(
     into = target.is_dir() or (output or "").endswith(os.sep)
 
     async def work(store: SqliteStore) -> tuple[str, bytes]:
-        from recollect.transcripts.session_import import export_session
+        from recollect.transcripts.session_export import export_session
 
         session = await store.session(prefix)
         taken = (lambda name, mine: _holds_another_session(target / name, mine)) if into else None

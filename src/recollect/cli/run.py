@@ -226,11 +226,12 @@ async def session_scope(
     settings, folder = found.settings, Path.cwd()
     mirror = None
     if settings.mirror:
-        from recollect.agent.mirroring import Mirror
+        from recollect.agent.mirror_hook import mirror_hook
+        from recollect.transcripts.mirror import Mirror
 
         mirror = Mirror(store, settings.mirror, autosave_seconds=settings.autosave_seconds)
         mirror.start()
-    more = (mirror.hook(),) if mirror is not None else ()
+    more = (mirror_hook(mirror),) if mirror is not None else ()
     hooks = build_hooks(found, *more, tell=watcher.warn)
     commands = LazyCommands(found)
     reason = "done"

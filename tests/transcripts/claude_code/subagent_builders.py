@@ -11,7 +11,7 @@ from typing import Any
 from recollect.entries import Text
 from recollect.store.contract import Store
 from recollect.store.sqlite import SqliteStore, open_store
-from recollect.transcripts.json_patch import Json
+from recollect.transcripts.json_values import Json
 from recollect.transcripts.record_format import get_tag
 from recollect.transcripts.session_import import ImportResult
 from tests.transcripts.file_builders import bring, line, result_of, save, spoken, use
