@@ -114,6 +114,69 @@ def result_of(id_: str, content: Any, **more: Any) -> Json:
     return {"type": "tool_result", "tool_use_id": id_, "content": content, **more}
 
 
+# --- one or more files of every format, with everything in them that the format has -------------
+
+
+def _gemini_sample() -> Json:
+    reply = answered("m2", "see", toolCalls=[tool_call("c1", "x = 1"), tool_call("c2")])
+    reply["thoughts"] = [{"subject": "s", "description": "d", "timestamp": reply["timestamp"]}]
+    reply["tokens"] = {"input": 1, "output": 2, "cached": 0, "thoughts": 0, "tool": 0, "total": 3}
+    mark = {"recollect": {"id": "m9", "patch": [[[0, "body", "finish"], "stop"]], "after": []}}
+    return gemini_file(asked("m1", "é 😀"), reply, asked("m3", "x", **mark))
+
+
+def _claude_sample() -> list[Json]:
+    def about(kind: str, metadata: Any) -> dict[str, Any]:
+        name = "microcompactMetadata" if kind else "compactMetadata"
+        return {"subtype": f"{kind}compact_boundary", name: metadata, "logicalParentUuid": "k1"}
+
+    return [
+        {"type": "summary", "summary": "t", "leafUuid": "a2"},
+        line("u1", None, "user", "hi"),
+        line("a1", "u1", "assistant", [{"type": "thinking", "thinking": "h"}, use("t1")], id="m"),
+        line("r1", "a1", "user", [result_of("t1", "one")], toolUseResult={"agentId": "x"}),
+        line("x1", "a1", "user", "do", isSidechain=True, agentId="x"),
+        line("p1", "r1", "progress", data={"agentId": "y", "message": line("y", None, "user", "")}),
+        line("k1", "p1", "system", **about("micro", {"compactedToolIds": ["t1"]})),
+        line("c1", None, "system", **about("", {"preservedMessages": {"uuids": ["r1"]}})),
+        line("s1", "c1", "user", "sum", isCompactSummary=True, summarizeMetadata={"direction": ""}),
+        line("a2", "s1", "assistant", [{"type": "text", "text": "done"}], id="n"),
+    ]
+
+
+def as_bytes(value: Any, indent: int | None = None) -> bytes:
+    """One object, or JSON lines when the value is a list."""
+    if isinstance(value, list):
+        return "\n".join(map(json.dumps, value)).encode()
+    return json.dumps(value, indent=indent).encode()
+
+
+SAMPLES = {
+    "gemini": [
+        as_bytes(_gemini_sample()),
+        as_bytes(_gemini_sample(), indent=2),
+        as_bytes(
+            [
+                {"sessionId": "G", "projectHash": "h"},
+                asked("1", "a"),
+                answered("2", "b"),
+                {"$rewindTo": "2"},
+                {"$set": {"summary": "t"}},
+            ]
+        ),
+    ],
+    "history-server": [
+        as_bytes(
+            server_file(
+                said("user", "帮我"), said("assistant", "ok", monitored()), said("system", "s")
+            ),
+            indent=1,
+        )
+    ],
+    "claude-code": [as_bytes(_claude_sample())],
+}
+
+
 # --- random files: every field may be missing, odd, or of the wrong type --------------------------
 
 # a high surrogate right before a low one is the one thing that JSON text cannot tell apart

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from recollect.agent.events import RunFinished
 from recollect.agent.hooks import Hooks
@@ -19,8 +19,6 @@ from recollect.tools.tool import tool
 from recollect.transcripts.mirror import Mirror
 from recollect.transcripts.session_export import export_session
 from recollect.view.view import View
-
-Format = Literal["gemini", "history-server"]
 
 
 @tool("read")
@@ -76,8 +74,13 @@ def said_in(file: Path | None) -> list[str]:
     return [message["content"] for message in json.loads(file.read_bytes())["messages"]]
 
 
-async def exported(store: SqliteStore, session: str, to: Format) -> bytes:
+async def exported(store: SqliteStore, session: str, to: str) -> bytes:
     return (await export_session(store, session, to))[1]
+
+
+async def until_written(folder: Path, data: bytes) -> None:
+    """Waits until this is the one file in the folder."""
+    await until(lambda: contents(folder) == [data])
 
 
 async def until(is_true: Callable[[], bool]) -> None:

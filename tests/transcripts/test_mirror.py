@@ -18,24 +18,23 @@ from recollect.agent.mirror_hook import mirror_hook
 from recollect.entries import Entry, Message
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import call, says
+from recollect.transcripts.format_table import EXPORT_FORMATS
 from recollect.transcripts.mirror import Mirror
 from recollect.transcripts.session_export import export_session
 from recollect.transcripts.session_import import import_file
 from tests.transcripts.file_builders import asked, gemini_file, spoken, texts
 from tests.transcripts.mirror_builders import (
-    Format,
     begun,
-    contents,
     exported,
     files,
     grown,
     in_store,
     run_prompts,
     said_in,
-    until,
+    until_written,
 )
 
-both = pytest.mark.parametrize("to", ["gemini", "history-server"])
+both = pytest.mark.parametrize("to", EXPORT_FORMATS)
 
 
 # --- with an agent -----------------------------------------------------------------------------
@@ -43,7 +42,7 @@ both = pytest.mark.parametrize("to", ["gemini", "history-server"])
 
 @both
 def test_after_each_turn_the_file_is_the_export_and_reads_back_as_the_history(
-    tmp_path: Path, to: Format
+    tmp_path: Path, to: str
 ) -> None:
     async def story(store: SqliteStore) -> None:
         script = [
@@ -57,7 +56,7 @@ def test_after_each_turn_the_file_is_the_export_and_reads_back_as_the_history(
         session = (await store.create(title="A/../title")).id
         async for _ in run_prompts(mirror, session, script, ("go", "and then?", "thanks")):
             data = await exported(store, session, to)
-            await until(lambda data=data: contents(tmp_path / "m") == [data])
+            await until_written(tmp_path / "m", data)
         assert mirror.warnings == []
         (name,) = files(tmp_path / "m")
         async with open_store(tmp_path / "other.db") as other:
@@ -149,7 +148,7 @@ def place(path: Path, what: str, mine: bytes) -> None:
     ],
 )
 def test_what_a_mirror_did_not_write_is_never_replaced(
-    tmp_path: Path, to: Format, what: str, when: str
+    tmp_path: Path, to: str, what: str, when: str
 ) -> None:
     async def story(store: SqliteStore) -> None:
         session = await begun(store)

@@ -22,7 +22,6 @@ from recollect.transcripts.mirror import Mirror
 from tests.reliability.tracing import needs_strace, why_not
 from tests.transcripts.mirror_builders import (
     begun,
-    contents,
     exported,
     files,
     grown,
@@ -30,6 +29,7 @@ from tests.transcripts.mirror_builders import (
     run_prompts,
     said_in,
     until,
+    until_written,
 )
 
 # For each line of input: appends to the next of these sessions, mirrors it, and prints its id.
@@ -93,7 +93,7 @@ async def fails_then_recovers(
     mend()
     await anext(turns)
     data = await exported(store, session, "gemini")
-    await until(lambda: contents(folder) == [data])
+    await until_written(folder, data)
     assert len(mirror.warnings) == 1
 
 

@@ -16,6 +16,7 @@ from recollect.store.contract import Store
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import model, user
 from recollect.transcripts import history_server
+from recollect.transcripts.format_table import EXPORT_FORMATS
 from recollect.transcripts.gemini_cli import session_file
 from recollect.transcripts.json_patch import json_equal
 from recollect.transcripts.original_files import CHUNK_BYTES, load_original
@@ -322,7 +323,7 @@ def test_what_we_exported_and_comes_back_home_adds_nothing_but_its_source(tmp_pa
     with_store(tmp_path, work)
 
 
-@pytest.mark.parametrize("to", ["gemini", "history-server"])
+@pytest.mark.parametrize("to", EXPORT_FORMATS)
 def test_a_lone_surrogate_is_exported_as_valid_utf8_and_comes_back(tmp_path: Path, to: Any) -> None:
     async def work(store: SqliteStore, file: Path) -> None:
         text = "a\ud800 \udfff\0 é 😀"

@@ -19,6 +19,7 @@ from recollect.transcripts.session_import import import_file
 from recollect.transcripts.transcript import Transcript
 from tests.transcripts.call_counter import count_calls
 from tests.transcripts.file_builders import (
+    SAMPLES,
     answered,
     asked,
     gemini_file,
@@ -29,7 +30,6 @@ from tests.transcripts.file_builders import (
     server_file,
     spoken,
     tool_call,
-    use,
 )
 
 HEAD = {"sessionId": "G", "projectHash": "h"}
@@ -236,47 +236,7 @@ def test_a_message_with_many_calls_costs_in_proportion_to_their_number() -> None
 # --- mutations ---------------------------------------------------------------------------------
 
 
-def _about(kind: str, about: Any) -> dict[str, Any]:
-    name = "microcompactMetadata" if kind else "compactMetadata"
-    return {"subtype": f"{kind}compact_boundary", name: about, "logicalParentUuid": "k1"}
-
-
-def _valid() -> list[bytes]:
-    reply = answered("m2", "see", toolCalls=[tool_call("c1", "x = 1"), tool_call("c2")])
-    reply["thoughts"] = [{"subject": "s", "description": "d", "timestamp": reply["timestamp"]}]
-    reply["tokens"] = {"input": 1, "output": 2, "cached": 0, "thoughts": 0, "tool": 0, "total": 3}
-    mark = {"recollect": {"id": "m9", "patch": [[[0, "body", "finish"], "stop"]], "after": []}}
-    gemini = gemini_file(asked("m1", "é 😀"), reply, asked("m3", "x", **mark))
-    server = server_file(
-        said("user", "帮我"), said("assistant", "ok", monitored()), said("system", "s")
-    )
-    lines = [
-        HEAD,
-        asked("1", "a"),
-        answered("2", "b"),
-        {"$rewindTo": "2"},
-        {"$set": {"summary": "t"}},
-    ]
-    claude = [
-        {"type": "summary", "summary": "t", "leafUuid": "a2"},
-        line("u1", None, "user", "hi"),
-        line("a1", "u1", "assistant", [{"type": "thinking", "thinking": "h"}, use("t1")], id="m"),
-        line("r1", "a1", "user", [result_of("t1", "one")], toolUseResult={"agentId": "x"}),
-        line("x1", "a1", "user", "do", isSidechain=True, agentId="x"),
-        line("p1", "r1", "progress", data={"agentId": "y", "message": line("y", None, "user", "")}),
-        line("k1", "p1", "system", **_about("micro", {"compactedToolIds": ["t1"]})),
-        line("c1", None, "system", **_about("", {"preservedMessages": {"uuids": ["r1"]}})),
-        line("s1", "c1", "user", "sum", isCompactSummary=True, summarizeMetadata={"direction": ""}),
-        line("a2", "s1", "assistant", [{"type": "text", "text": "done"}], id="n"),
-    ]
-    objects = [json.dumps(gemini), json.dumps(gemini, indent=2), json.dumps(server, indent=1)]
-    return [
-        text.encode()
-        for text in (*objects, *("\n".join(map(json.dumps, x)) for x in (lines, claude)))
-    ]
-
-
-VALID = _valid()
+VALID = [sample for samples in SAMPLES.values() for sample in samples]
 SWAPS = [
     b"null",
     b"true",
