@@ -16,11 +16,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from recollect.entries import Body, Entry, Message, Text, ToolCall, ToolResult, json_text
+from recollect.entries import Entry, Message, Text, ToolCall, ToolResult, json_text
 from recollect.transcripts.json_values import Json, object_or_empty, objects_in, string_or_empty
 from recollect.transcripts.record_format import (
     MARK_FIELD,
     ParsedBody,
+    RecordFormat,
     arguments_object,
     results_by_call,
     with_results,
@@ -37,54 +38,44 @@ _FAILED = ("error", "failed", "failure", "timeout", "cancelled")
 _PENDING = "pending"
 
 
-class HistoryServerRecordFormat:
-    name = NAME
-
-    def read(self, record: Json, key: str) -> list[ParsedBody]:
-        content = record.get("content")
-        role: Any = _ROLES.get(str(record.get("role")), "user")
-        parts: list[Text | ToolCall] = []
-        if isinstance(content, str) and content:
-            parts.append(Text(text=content))
-        results: list[ToolResult] = []
-        for position, each in enumerate(objects_in(record.get("tool_calls"))):
-            call = _read_call(each, f"{key[:12]}-{position}")
-            parts.append(call)
-            if result := _read_result(each, call):
-                results.append(result)
-        message = Message(role=role, parts=tuple(parts))
-        return with_results(ParsedBody(message, parse_time(record.get("timestamp"))), results)
-
-    def write(self, run: Sequence[Entry], record_id: str) -> Json:  # noqa: ARG002 - no field for it
-        message, time = run[0].body, run[0].time
-        assert isinstance(message, Message)
-        results = results_by_call(run)
-        calls = [part for part in message.parts if isinstance(part, ToolCall)]
-        texts = [part.text for part in message.parts if isinstance(part, Text)]
-        return {
-            "role": _ROLES_IN_FILE[message.role],
-            "content": "\n".join(texts),
-            "timestamp": format_zoneless(time),
-            "tool_calls": [_write_call(call, results.get(call.id), time) for call in calls],
-            "metadata": {},
-        }
-
-    def id_of(self, record: Json) -> str | None:  # noqa: ARG002 - records have none
-        return None
-
-    def has_record_for(self, body: Body) -> bool:
-        return isinstance(body, Message)
-
-    def get_mark(self, record: Json) -> object:
-        return object_or_empty(record.get("metadata")).get(MARK_FIELD)
-
-    def with_mark(self, record: Json, mark: object) -> Json:
-        metadata = object_or_empty(record.get("metadata"))
-        plain = {key: item for key, item in metadata.items() if key != MARK_FIELD}
-        return record | {"metadata": plain if mark is None else plain | {MARK_FIELD: mark}}
+def _read_record(record: Json, key: str) -> list[ParsedBody]:
+    content = record.get("content")
+    role: Any = _ROLES.get(str(record.get("role")), "user")
+    parts: list[Text | ToolCall] = []
+    if isinstance(content, str) and content:
+        parts.append(Text(text=content))
+    results: list[ToolResult] = []
+    for position, each in enumerate(objects_in(record.get("tool_calls"))):
+        call = _read_call(each, f"{key[:12]}-{position}")
+        parts.append(call)
+        if result := _read_result(each, call):
+            results.append(result)
+    message = Message(role=role, parts=tuple(parts))
+    return with_results(ParsedBody(message, parse_time(record.get("timestamp"))), results)
 
 
-RECORD_FORMAT = HistoryServerRecordFormat()
+def _write_record(run: Sequence[Entry], _record_id: str) -> Json:
+    message, time = run[0].body, run[0].time
+    assert isinstance(message, Message)
+    results = results_by_call(run)
+    calls = [part for part in message.parts if isinstance(part, ToolCall)]
+    texts = [part.text for part in message.parts if isinstance(part, Text)]
+    return {
+        "role": _ROLES_IN_FILE[message.role],
+        "content": "\n".join(texts),
+        "timestamp": format_zoneless(time),
+        "tool_calls": [_write_call(call, results.get(call.id), time) for call in calls],
+        "metadata": {},
+    }
+
+
+RECORD_FORMAT = RecordFormat(
+    name=NAME,
+    bodies=(Message,),
+    read=_read_record,
+    write=_write_record,
+    mark_inside="metadata",
+)
 
 
 def _read_call(value: Json, id_: str) -> ToolCall:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -24,7 +24,7 @@ from recollect.entries import (
     entry_to_json,
     json_text,
 )
-from recollect.transcripts.json_values import Json, too_deep
+from recollect.transcripts.json_values import Json, object_or_empty, too_deep
 
 MARK_FIELD = "recollect"
 _ARGUMENTS_DEPTH = 80  # deeper, and reading the exported file would refuse them
@@ -35,30 +35,32 @@ class ParsedBody(NamedTuple):
     time: int | None  # None if the record has none
 
 
-class RecordFormat(Protocol):
-    @property
-    def name(self) -> str: ...
-
-    def read(self, record: Json, key: str) -> list[ParsedBody]:
-        """The record's own body, then at most one message with the results of its calls. Where
-        the format has no ids of calls, they are made from `key`."""
-        ...
-
-    def write(self, run: Sequence[Entry], record_id: str) -> Json:
-        """The inverse, for an entry and the messages that answer its calls."""
-        ...
+class RecordFormat(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    bodies: tuple[type, ...]  # those for which the format has a record
+    # the record's own body, then at most one message with the results of its calls; where the
+    # format has no ids of calls, they are made from the key
+    read: Callable[[Json, str], list[ParsedBody]]
+    # the inverse: an entry and the messages that answer its calls, and the record's id
+    write: Callable[[Sequence[Entry], str], Json]
+    id_field: str = ""  # none if records have no id
+    mark_inside: str = ""  # the object of a record that the mark is put in; the record itself
 
     def id_of(self, record: Json) -> str | None:
         """The id that the record has in its file."""
-        ...
+        id_ = record.get(self.id_field)
+        return id_ if isinstance(id_, str) and self.id_field else None
 
-    def has_record_for(self, body: Body) -> bool: ...
-
-    def get_mark(self, record: Json) -> object: ...
+    def get_mark(self, record: Json) -> object:
+        holder = object_or_empty(record.get(self.mark_inside)) if self.mark_inside else record
+        return holder.get(MARK_FIELD)
 
     def with_mark(self, record: Json, mark: object) -> Json:
         """The record with this mark; without any for None."""
-        ...
+        holder = object_or_empty(record.get(self.mark_inside)) if self.mark_inside else record
+        marked = {key: item for key, item in holder.items() if key != MARK_FIELD}
+        marked |= {} if mark is None else {MARK_FIELD: mark}
+        return record | {self.mark_inside: marked} if self.mark_inside else marked
 
 
 def get_tag(format_: str, body: Body) -> Json:

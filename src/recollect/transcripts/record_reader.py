@@ -39,15 +39,7 @@ from recollect.transcripts.record_format import (
 from recollect.transcripts.record_writer import write_records
 
 # what reading a mark can raise when the mark is not one of ours
-_NOT_OURS = (
-    BadInput,
-    LookupError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    ArithmeticError,
-    RecursionError,
-)
+_NOT_OURS = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 
 
 class RecordReader:

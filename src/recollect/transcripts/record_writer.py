@@ -79,7 +79,7 @@ def _group(format_: RecordFormat, entries: Sequence[Entry]) -> list[_RecordGroup
     ]
     groups, at = [_RecordGroup([], [])], 0
     while at < len(exported):
-        if not format_.has_record_for(exported[at].body):
+        if not isinstance(exported[at].body, format_.bodies):
             groups[-1].carried.append(exported[at])
             at += 1
             continue
@@ -109,7 +109,7 @@ def _own_run(format_: RecordFormat, entries: Sequence[Entry], at: int) -> int:
         body = entries[position].body
         if not pending:
             break
-        if not format_.has_record_for(body):
+        if not isinstance(body, format_.bodies):
             continue
         answers = answered_call_ids(body)
         if not answers or not pending.issuperset(answers) or len(set(answers)) < len(answers):

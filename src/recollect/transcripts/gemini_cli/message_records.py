@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from recollect.entries import (
-    Body,
     Entry,
     Message,
     Note,
@@ -31,8 +30,8 @@ from recollect.entries import (
 from recollect.transcripts.gemini_cli import content_parts as content
 from recollect.transcripts.json_values import Json, count_or_none, objects_in, string_or_empty
 from recollect.transcripts.record_format import (
-    MARK_FIELD,
     ParsedBody,
+    RecordFormat,
     arguments_object,
     results_by_call,
     with_results,
@@ -42,50 +41,37 @@ from recollect.transcripts.timestamps import format_zulu, parse_time
 NAME = "gemini"
 _TOKENS = ("input", "output", "cached", "thoughts", "tool", "total")
 _DONE = ("success", "error", "cancelled")
+# our own strings: msgspec leaves out a default only if it is the very same object
 _LEVELS = {"info": "info", "warning": "warning", "error": "error"}
 
 
-class GeminiRecordFormat:
-    name = NAME
-
-    def read(self, record: Json, key: str) -> list[ParsedBody]:
-        time, kind = parse_time(record.get("timestamp")), record.get("type")
-        parts = content.parse_parts(record.get("content"))
-        if kind == "user":
-            return [ParsedBody(Message(role="user", parts=tuple(parts)), time)]
-        if kind == "gemini":
-            return _read_model(record, parts, time, key)
-        texts = [part.text for part in parts if isinstance(part, Text)]
-        level: Any = _LEVELS.get(str(kind), "info")
-        return [ParsedBody(Note(text="\n".join(texts), level=level), time)]
-
-    def write(self, run: Sequence[Entry], record_id: str) -> Json:
-        body = run[0].body
-        record: Json = {"id": record_id, "timestamp": format_zulu(run[0].time)}
-        if isinstance(body, Note):
-            return record | {"type": body.level, "content": body.text}
-        assert isinstance(body, Message)
-        if body.role == "model":
-            return record | _write_model(body, results_by_call(run))
-        kind = "user" if body.role == "user" else "info"
-        return record | {"type": kind, "content": content.encode_content(body.parts)}
-
-    def id_of(self, record: Json) -> str | None:
-        id_ = record.get("id")
-        return id_ if isinstance(id_, str) else None
-
-    def has_record_for(self, body: Body) -> bool:
-        return isinstance(body, Message | Note)
-
-    def get_mark(self, record: Json) -> object:
-        return record.get(MARK_FIELD)
-
-    def with_mark(self, record: Json, mark: object) -> Json:
-        plain = {key: item for key, item in record.items() if key != MARK_FIELD}
-        return plain if mark is None else plain | {MARK_FIELD: mark}
+def _read_record(record: Json, key: str) -> list[ParsedBody]:
+    time, kind = parse_time(record.get("timestamp")), record.get("type")
+    parts = content.parse_parts(record.get("content"))
+    if kind == "user":
+        return [ParsedBody(Message(role="user", parts=tuple(parts)), time)]
+    if kind == "gemini":
+        return _read_model(record, parts, time, key)
+    texts = [part.text for part in parts if isinstance(part, Text)]
+    level: Any = _LEVELS.get(str(kind), "info")
+    return [ParsedBody(Note(text="\n".join(texts), level=level), time)]
 
 
-RECORD_FORMAT = GeminiRecordFormat()
+def _write_record(run: Sequence[Entry], record_id: str) -> Json:
+    body = run[0].body
+    record: Json = {"id": record_id, "timestamp": format_zulu(run[0].time)}
+    if isinstance(body, Note):
+        return record | {"type": body.level, "content": body.text}
+    assert isinstance(body, Message)
+    if body.role == "model":
+        return record | _write_model(body, results_by_call(run))
+    kind = "user" if body.role == "user" else "info"
+    return record | {"type": kind, "content": content.encode_content(body.parts)}
+
+
+RECORD_FORMAT = RecordFormat(
+    name=NAME, bodies=(Message, Note), read=_read_record, write=_write_record, id_field="id"
+)
 
 
 def _read_model(record: Json, parts: list[Part], time: int | None, key: str) -> list[ParsedBody]:
