@@ -53,8 +53,8 @@ def plan_import(
     missing = [entry for entry in transcript.entries if entry.id not in held]
     main = [entry.id for entry in transcript.path]
     fork = next((id_ for id_ in reversed(main) if id_ in held), None)
-    about_session = _new_title(transcript, held) + _new_notes(transcript, tree, held)
-    missing, spine = _with_bookkeeping(transcript, source, missing, about_session, main, fork)
+    description = _new_description(transcript, tree, held)
+    missing, spine = _with_bookkeeping(transcript, source, missing, description, main, fork)
     runs = _group_runs(missing, spine)
     end = next((entry.id for entry in reversed(missing) if entry.id in spine), None)
     if end is None:
@@ -98,37 +98,32 @@ def _same_content(ours: Body, theirs: Body) -> bool:
     return type(ours) is type(theirs)
 
 
-def title_id(transcript: Transcript) -> str:
-    return derived_id(transcript.format, transcript.session, "title", transcript.heading)
-
-
-def note_id(transcript: Transcript, note: Note) -> str:
-    return derived_id(transcript.format, transcript.session, "note", note.extra)
-
-
-def _new_title(transcript: Transcript, held: Container[str]) -> list[tuple[str, Body]]:
-    if not transcript.heading or title_id(transcript) in held:
-        return []
+def describe_session(transcript: Transcript) -> list[tuple[str, Body]]:
+    """The title and the notes that an import adds, with the ids of their entries."""
+    ids = (transcript.format, transcript.session)
+    notes = [(derived_id(*ids, "note", note.extra), note) for note in transcript.notes]
+    if not transcript.heading:
+        return [*notes]
     mark = json_text({transcript.format: {"header": True}})
-    return [(title_id(transcript), Title(title=transcript.heading, extra=mark))]
+    title = Title(title=transcript.heading, extra=mark)
+    return [(derived_id(*ids, "title", transcript.heading), title), *notes]
 
 
-def _new_notes(
+def _new_description(
     transcript: Transcript, tree: Sequence[Entry], held: Container[str]
 ) -> list[tuple[str, Body]]:
-    """Those that say something that no note of the session says yet."""
-    new = [note for note in transcript.notes if note_id(transcript, note) not in held]
-    if not new:
-        return []
+    """Without notes that say only what another note of the session says already."""
+    new = [(id_, body) for id_, body in describe_session(transcript) if id_ not in held]
     said = [
         get_tag(transcript.format, entry.body).items()
-        for entry in tree
+        for entry in (tree if new else ())
         if isinstance(entry.body, Note) and is_bookkeeping(transcript, entry)
     ]
     return [
-        (note_id(transcript, note), note)
-        for note in new
-        if not any(get_tag(transcript.format, note).items() <= other for other in said)
+        (id_, body)
+        for id_, body in new
+        if not isinstance(body, Note)
+        or not any(get_tag(transcript.format, body).items() <= other for other in said)
     ]
 
 
@@ -136,7 +131,7 @@ def _with_bookkeeping(
     transcript: Transcript,
     source: Entry | None,
     missing: list[Entry],
-    about_session: Sequence[tuple[str, Body]],
+    description: Sequence[tuple[str, Body]],
     main: list[str],
     fork: str | None,
 ) -> tuple[list[Entry], set[str]]:
@@ -152,7 +147,7 @@ def _with_bookkeeping(
         spine.add(source.id)
         last = source.id if fork == transcript.leaf else transcript.leaf
     time = max((entry.time for entry in transcript.entries), default=transcript.created)
-    for id_, body in about_session:
+    for id_, body in description:
         entries.append(Entry(id_, last, time, body))
         spine.add(id_)
         last = id_

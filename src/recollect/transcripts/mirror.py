@@ -12,7 +12,7 @@ import asyncio
 import math
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import TypeAlias
 
 from recollect.errors import BadInput
 from recollect.settings import data_directory
@@ -23,14 +23,8 @@ from recollect.transcripts.mirror_file import MirrorJob, write_mirror_file
 
 AUTOSAVE_SECONDS = 30.0
 _WARNING_LIMIT, _WARNING_CHARACTERS = 20, 500
-
-
-class _MirroredState(NamedTuple):
-    """What a file depends on: the same state gives the same file."""
-
-    head: str | None
-    title: str
-    project: str | None
+# head, title and project of a session: the same state gives the same file
+_MirroredState: TypeAlias = tuple[str | None, str, str | None]
 
 
 class Mirror:
@@ -164,4 +158,4 @@ class Mirror:
 
 
 def _state(session: SessionInfo) -> _MirroredState:
-    return _MirroredState(session.head, session.title, session.project)
+    return session.head, session.title, session.project

@@ -139,7 +139,10 @@ def _locked(path: Path) -> Iterator[int]:
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     lock, until = os.open(path, flags, 0o600), time.monotonic() + LOCK_TIMEOUT_SECONDS
     try:
-        while not _try_lock(lock):
+        while True:
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
             if time.monotonic() > until:
                 seconds = f"{LOCK_TIMEOUT_SECONDS:g} seconds"
                 raise TimeoutError(f"another process has been writing it for {seconds}")
@@ -147,14 +150,6 @@ def _locked(path: Path) -> Iterator[int]:
         yield lock
     finally:
         os.close(lock)
-
-
-def _try_lock(lock: int) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _read_claim(lock: int) -> _FileClaim:

@@ -28,10 +28,9 @@ from recollect.store.contract import Project, SessionInfo, Store
 from recollect.transcripts.format_table import read_bundle
 from recollect.transcripts.import_plan import (
     ImportPlan,
+    describe_session,
     is_bookkeeping,
-    note_id,
     plan_import,
-    title_id,
 )
 from recollect.transcripts.original_files import source_id, store_original
 from recollect.transcripts.transcript import Transcript, TranscriptFile
@@ -57,7 +56,7 @@ async def import_file(
     path: Path | str,
     *,
     project: Project | None = None,
-    progress: ImportProgress | None = None,
+    progress: ImportProgress = lambda _done, _total: None,
 ) -> ImportResult:
     """Import a file. `progress` is called with the bytes and entries written, and their total."""
     bundle = await asyncio.to_thread(read_bundle, Path(path))
@@ -65,18 +64,21 @@ async def import_file(
     # they come first, so that no session ever names one that is missing
     for file in bundle.subagents:
         try:
-            subagents.append(await _import_one(store, file, project, _ignore_progress))
+            subagents.append(await _import_one(store, file, project))
         except StoreError:
             raise
         except RecollectError as error:
             warnings.append(f"a subagent was left out ({file.name}): {error}")
-    main = await _import_one(store, bundle.main, project, progress or _ignore_progress)
+    main = await _import_one(store, bundle.main, project, progress)
     warnings = [*main.warnings, *warnings]
     return msgspec.structs.replace(main, warnings=tuple(warnings), subagents=tuple(subagents))
 
 
 async def _import_one(
-    store: Store, file: TranscriptFile, project: Project | None, progress: ImportProgress
+    store: Store,
+    file: TranscriptFile,
+    project: Project | None,
+    progress: ImportProgress = lambda _done, _total: None,
 ) -> ImportResult:
     session = await _open_session(store, file.transcript, project)
     if await _is_complete(store, file):
@@ -95,8 +97,7 @@ async def _is_complete(store: Store, file: TranscriptFile) -> bool:
     transcript = file.transcript
     parents = {entry.parent for entry in transcript.entries}
     wanted = [entry.id for entry in transcript.entries if entry.id not in parents]
-    wanted += [note_id(transcript, note) for note in transcript.notes]
-    wanted += [title_id(transcript)] if transcript.heading else []
+    wanted += [id_ for id_, _ in describe_session(transcript)]
     if file.data is not None:
         wanted.append(source_id(transcript, file.data))
     if len(wanted) > _LEAVES_LOOKED_UP:
@@ -176,10 +177,6 @@ def _result(file: TranscriptFile, session: SessionInfo, plan: ImportPlan) -> Imp
         warnings=_warnings(session, plan),
         name=file.name,
     )
-
-
-def _ignore_progress(_done: int, _total: int) -> None:
-    pass
 
 
 async def _carry_out(

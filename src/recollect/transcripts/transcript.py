@@ -7,7 +7,7 @@ the same ids, and a different one never does.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 import msgspec
@@ -84,11 +84,6 @@ def derive_session_id(format_: str, id_in_file: object, first_record: Json) -> s
         return derived_id(format_, id_in_file)
     text = canonical_json(first_record).encode("utf-8", "surrogatepass")
     return derived_id(format_, "", hashlib.blake2b(text, digest_size=16).hexdigest())
-
-
-def deduplicate(entries: Iterable[Entry]) -> tuple[Entry, ...]:
-    """Paths that begin alike share entries: each once."""
-    return tuple({entry.id: entry for entry in entries}.values())
 
 
 def report_non_objects(messages: Sequence[object]) -> tuple[ImportProblem, ...]:

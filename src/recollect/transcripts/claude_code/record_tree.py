@@ -76,27 +76,24 @@ class RecordTree(NamedTuple):
 
 def build_tree(values: Sequence[tuple[int, Json]]) -> tuple[RecordTree, list[ImportProblem]]:
     records, problems = _records(values)
-    keys = _keys(records)
     members: dict[TurnKey, list[ClaudeRecord]] = {}
-    for record in records.values():
-        if (key := keys.get(record.uuid)) is not None:
-            members.setdefault(key, []).append(record)
+    keys = _keys(records)
+    for uuid, record in records.items():
+        if uuid in keys:
+            members.setdefault(keys[uuid], []).append(record)
     numbers = {key: number for number, key in enumerate(members)}
-    owners = _owners(records, keys)
-    turns = [
-        RecordTurn(_parent(key, group, owners, numbers), group) for key, group in members.items()
-    ]
+    owners = _owners(records, {uuid: numbers[key] for uuid, key in keys.items()})
+    turns = []
+    for number, group in enumerate(members.values()):
+        above = (owners[member.parent] for member in group if member.parent is not None)
+        turns.append(RecordTurn(next((n for n in above if n not in (None, number)), None), group))
     ranks = _parents_first(turns)
-    turns = [
-        turn
-        if turn.parent is None or ranks[turn.parent] < ranks[number]
-        else turn._replace(parent=None)
-        for number, turn in enumerate(turns)
-    ]
+    for number, turn in enumerate(turns):
+        if turn.parent is not None and ranks[turn.parent] >= ranks[number]:  # a circle
+            turns[number] = turn._replace(parent=None)
     order = sorted(ranks, key=ranks.__getitem__)
     spans = _spans(turns, order)
-    named = {uuid: numbers[key] for uuid, key in owners.items() if key is not None}
-    kept = _kept(turns, order, spans, named)
+    kept = _kept(turns, order, spans, owners)
     turns = [turn._replace(kept=kept.get(number)) for number, turn in enumerate(turns)]
     positions = {uuid: position for position, uuid in enumerate(records)}
     return RecordTree(turns, order, spans, _leaf(turns, positions)), problems
@@ -192,34 +189,19 @@ def _keys(records: dict[str, ClaudeRecord]) -> dict[str, TurnKey]:
     return keys
 
 
-def _owners(
-    records: dict[str, ClaudeRecord], keys: dict[str, TurnKey]
-) -> dict[str, TurnKey | None]:
+def _owners(records: dict[str, ClaudeRecord], turns: dict[str, int]) -> dict[str, int | None]:
     """The turn of each record; for a mere link of the chain, the turn that it follows."""
-    owners: dict[str, TurnKey | None] = dict(keys)
+    owners: dict[str, int | None] = dict(turns)
     for start in records:
         walked: list[str] = []
         at: str | None = start
         while at is not None and at not in owners:
-            owners[at] = None  # also what a circle of links comes back to
+            owners[at] = None  # for a circle of links, which comes back to it
             walked.append(at)
             at = records[at].parent
         if at is not None and (found := owners[at]) is not None:
             owners.update((uuid, found) for uuid in walked)
     return owners
-
-
-def _parent(
-    key: TurnKey,
-    members: list[ClaudeRecord],
-    owners: dict[str, TurnKey | None],
-    numbers: dict[TurnKey, int],
-) -> int | None:
-    for member in members:
-        above = owners[member.parent] if member.parent is not None else None
-        if above is not None and above != key:
-            return numbers[above]
-    return None
 
 
 def _parents_first(turns: list[RecordTurn]) -> dict[int, int]:
@@ -252,7 +234,10 @@ def _spans(turns: list[RecordTurn], order: list[int]) -> list[TurnSpan]:
 
 
 def _kept(
-    turns: list[RecordTurn], order: list[int], spans: list[TurnSpan], named: dict[str, int]
+    turns: list[RecordTurn],
+    order: list[int],
+    spans: list[TurnSpan],
+    owners: dict[str, int | None],
 ) -> dict[int, int]:
     """For each compaction the first turn above it that it keeps, if it keeps any.
 
@@ -268,8 +253,8 @@ def _kept(
         if not compacts:
             continue
         uuids = [u for m in members if m.kind == "boundary" for u in preserved_uuids(m.value)]
-        above = {named[uuid] for uuid in uuids if uuid in named}
-        found = [turn for turn in above if spans[turn].holds(spans[number])]
+        named = {turn for uuid in uuids if (turn := owners.get(uuid)) is not None}
+        found = [turn for turn in named if spans[turn].holds(spans[number])]
         if found:
             kept[number] = min(found, key=lambda turn: spans[turn].first)
         elif parent is not None and any(keeps_preceding(m.value) for m in members):

@@ -21,7 +21,6 @@ from recollect.transcripts.timestamps import format_zulu, parse_time, to_datetim
 from recollect.transcripts.transcript import (
     ImportProblem,
     Transcript,
-    deduplicate,
     derive_session_id,
     report_non_objects,
 )
@@ -64,38 +63,31 @@ def read_lines(records: Iterable[tuple[int, Json]]) -> Transcript:
     return session.transcript(problems)
 
 
-class _MessageNode:
-    """A message as it was last written, after the one that it first followed."""
-
-    __slots__ = ("parent", "record")
-
-    def __init__(self, record: Json, parent: _MessageNode | None) -> None:
-        self.record, self.parent = record, parent
-
-
 class _SessionLines:
-    """The session so far, while a file is read."""
+    """The session so far, while a file is read. Messages are known by their number."""
 
     def __init__(self, header: Json) -> None:
         self.header = {key: item for key, item in header.items() if key != "messages"}
-        self._nodes: list[_MessageNode] = []
-        self._current: dict[str, _MessageNode] = {}  # by id, in order: not rewound, not replaced
-        self._last: _MessageNode | None = None
+        self._records: list[Json] = []  # as they were last written
+        self._parents: list[int | None] = []  # the message that each of them first followed
+        self._current: dict[str, int] = {}  # by id, in order: not rewound, not replaced
+        self._last: int | None = None
 
     def add(self, record: Json, *, by_id: bool) -> None:
         id_ = record.get("id")
         if by_id and isinstance(id_, str) and id_ in self._current:
-            self._current[id_].record = record
+            self._records[self._current[id_]] = record
             return
-        self._last = _MessageNode(record, self._last)
-        self._nodes.append(self._last)
+        self._parents.append(self._last)
+        self._last = len(self._records)
+        self._records.append(record)
         if isinstance(id_, str):
             self._current[id_] = self._last
 
     def rewind(self, id_: object) -> None:
         """Take back that message and what came after; everything, if there is no such message."""
-        known = isinstance(id_, str) and id_ in self._current
-        self._last = self._current[id_].parent if known and isinstance(id_, str) else None
+        known = self._current.get(id_) if isinstance(id_, str) else None
+        self._last = None if known is None else self._parents[known]
         while self._current:
             if self._current.popitem()[0] == id_:
                 break
@@ -108,26 +100,23 @@ class _SessionLines:
                 self.add(record, by_id=True)
 
     def transcript(self, problems: Iterable[ImportProblem]) -> Transcript:
-        first = self._nodes[0].record if self._nodes else self.header
+        first = self._records[0] if self._records else self.header
         session = derive_session_id(NAME, self.header.get("sessionId"), first)
         start = parse_time(self.header.get("startTime")) or 0
-        answered = _separately_answered(node.record for node in self._nodes)
-        reader = RecordReader(RECORD_FORMAT, session, answered)
-        header, before = read_leading_entries(reader, self.header, start)
-        entries = list(before)
-        ends: dict[int, Entry] = {}
-        root = before[-1] if before else None
-        for node in self._nodes:
-            parent = ends[id(node.parent)] if node.parent else root
-            found = reader.read(node.record, parent, start)
+        reader = RecordReader(RECORD_FORMAT, session, _separately_answered(self._records))
+        header, entries = read_leading_entries(reader, self.header, start)
+        ends: dict[int | None, Entry | None] = {None: entries[-1] if entries else None}
+        for number, (record, parent) in enumerate(zip(self._records, self._parents, strict=True)):
+            found = reader.read(record, ends[parent], start)
             entries += found
-            ends[id(node)] = found[-1]
-        leaf = ends[id(self._last)] if self._last else root
+            ends[number] = found[-1]
+        leaf = ends[self._last]
         return Transcript(
             format=NAME,
             session=session,
             created=start,
-            entries=deduplicate(entries),
+            # paths that begin alike share entries
+            entries=tuple({entry.id: entry for entry in entries}.values()),
             leaf=leaf.id if leaf else None,
             title=string_or_empty(object_or_empty(header.get(MARK_FIELD)).get("title")),
             heading=string_or_empty(header.get("summary")),
