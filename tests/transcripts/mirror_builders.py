@@ -35,14 +35,14 @@ def in_store(path: Path, story: Callable[[SqliteStore], Awaitable[None]]) -> Non
     asyncio.run(opened())
 
 
-async def grown(store: SqliteStore, session: str, *texts: str) -> None:
+async def append_texts(store: SqliteStore, session: str, *texts: str) -> None:
     for text in texts:
         await store.append(session, [user(text)], parent=(await store.session(session)).head)
 
 
-async def begun(store: SqliteStore, *texts: str, **more: Any) -> str:
+async def start_session(store: SqliteStore, *texts: str, **more: Any) -> str:
     session = (await store.create(**more)).id
-    await grown(store, session, *(texts or ("hello",)))
+    await append_texts(store, session, *(texts or ("hello",)))
     return session
 
 

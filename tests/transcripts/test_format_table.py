@@ -24,7 +24,7 @@ from recollect.transcripts.json_patch import json_equal
 from recollect.transcripts.session_export import export_session
 from recollect.transcripts.session_import import import_file
 from recollect.transcripts.tolerant_json import parse_records
-from tests.transcripts.file_builders import SAMPLES, spoken
+from tests.transcripts.file_builders import SAMPLES, messages_of
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "mirrors.md"
 every = pytest.mark.parametrize("row", FORMATS, ids=lambda row: row.name)
@@ -61,7 +61,7 @@ def test_a_sample_is_read_as_its_own_format(row: TranscriptFormat) -> None:
     for data in SAMPLES[row.name]:
         transcript = read_transcript(data, "sample")
         assert (transcript.format, transcript.problems) == (row.name, ())
-        assert spoken(transcript.path)
+        assert messages_of(transcript.path)
 
 
 @every
@@ -107,7 +107,7 @@ def test_a_sample_survives_every_format_that_is_written(
     async def round_trip(file: Path, store_file: Path) -> tuple[list[object], bytes]:
         async with open_store(store_file) as store:
             session = (await import_file(store, file)).session
-            parts = [message.parts for message in spoken(await store.path(session))]
+            parts = [message.parts for message in messages_of(await store.path(session))]
             return list(parts), (await export_session(store, session, to))[1]
 
     for number, data in enumerate(SAMPLES[row.name]):

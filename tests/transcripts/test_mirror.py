@@ -22,15 +22,15 @@ from recollect.transcripts.format_table import EXPORT_FORMATS
 from recollect.transcripts.mirror import Mirror
 from recollect.transcripts.session_export import export_session
 from recollect.transcripts.session_import import import_file
-from tests.transcripts.file_builders import asked, gemini_file, spoken, texts
+from tests.transcripts.file_builders import gemini_file, messages_of, texts, user_record
 from tests.transcripts.mirror_builders import (
-    begun,
+    append_texts,
     exported,
     files,
-    grown,
     in_store,
     run_prompts,
     said_in,
+    start_session,
     until_written,
 )
 
@@ -66,16 +66,16 @@ def test_after_each_turn_the_file_is_the_export_and_reads_back_as_the_history(
             assert await exported(other, back.session, to) == data
 
     def plain(entries: tuple[Entry, ...]) -> list[Message]:
-        return [msgspec.structs.replace(message, extra="") for message in spoken(entries)]
+        return [msgspec.structs.replace(message, extra="") for message in messages_of(entries)]
 
     in_store(tmp_path, story)
 
 
-def test_the_end_of_a_session_is_waited_for_and_its_warnings_reach_the_hooks(
+def test_the_hook_waits_for_the_last_write_of_a_session_and_passes_on_its_warnings(
     tmp_path: Path,
 ) -> None:
     async def story(store: SqliteStore) -> None:
-        session = await begun(store)
+        session = await start_session(store)
         (tmp_path / "m").write_text("in the way")
         mirror = Mirror(store, "gemini", tmp_path / "m", autosave_seconds=0)
         hooks = Hooks([mirror_hook(mirror)])
@@ -93,10 +93,11 @@ def test_the_end_of_a_session_is_waited_for_and_its_warnings_reach_the_hooks(
 # --- one file for a session, and only its own ----------------------------------------------------
 
 
-def test_sessions_whose_short_names_agree_keep_files_of_their_own(tmp_path: Path) -> None:
+def test_sessions_with_the_same_short_name_keep_files_of_their_own(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         one, two = [
-            await begun(store, text, id=f"0190aaaa{text:0>24}", created=0) for text in ("1", "2")
+            await start_session(store, text, id=f"0190aaaa{text:0>24}", created=0)
+            for text in ("1", "2")
         ]
         mirror = Mirror(store, "gemini", tmp_path)
         first, second = await mirror.write(one), await mirror.write(two)
@@ -104,10 +105,10 @@ def test_sessions_whose_short_names_agree_keep_files_of_their_own(tmp_path: Path
         assert first.name == "session-1970-01-01T00-00-0190aaaa.json"
         assert (said_in(first), said_in(second)) == (["1"], ["2"])
         first.unlink()  # its name is free now, and still not the other's
-        await grown(store, two, "more")
+        await append_texts(store, two, "more")
         assert await Mirror(store, "gemini", tmp_path).write(two) == second
         assert said_in(second) == ["2", "more"]
-        await grown(store, one, "back")
+        await append_texts(store, one, "back")
         assert await Mirror(store, "gemini", tmp_path).write(one) == first
 
     in_store(tmp_path, story)
@@ -147,11 +148,11 @@ def place(path: Path, what: str, mine: bytes) -> None:
         "pipe",
     ],
 )
-def test_what_a_mirror_did_not_write_is_never_replaced(
+def test_a_mirror_never_replaces_what_it_did_not_write(
     tmp_path: Path, to: str, what: str, when: str
 ) -> None:
     async def story(store: SqliteStore) -> None:
-        session = await begun(store)
+        session = await start_session(store)
         name, data = await export_session(store, session, to)
         mirror, present = Mirror(store, to, tmp_path / "m"), tmp_path / "m" / name
         if when == "after":
@@ -161,7 +162,7 @@ def test_what_a_mirror_did_not_write_is_never_replaced(
         place(present, what, data)
         before = present.lstat()
         for text in ("more", "and more"):
-            await grown(store, session, text)
+            await append_texts(store, session, text)
             file = await mirror.write(session)
             mirror = Mirror(store, to, tmp_path / "m")
         assert file is not None
@@ -177,7 +178,7 @@ def test_what_a_mirror_did_not_write_is_never_replaced(
 
 def test_a_file_that_a_user_changed_is_left_alone_with_a_warning(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
-        session = await begun(store)
+        session = await start_session(store)
         mirror = Mirror(store, "history-server", tmp_path / "m")
         first = await mirror.write(session)
         assert first is not None
@@ -193,7 +194,7 @@ def test_a_file_that_a_user_changed_is_left_alone_with_a_warning(tmp_path: Path)
 
 def test_a_claim_that_cannot_be_read_claims_nothing(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
-        session = await begun(store)
+        session = await start_session(store)
         mirror, seen = Mirror(store, "gemini", tmp_path / "m"), set[Path | None]()
         escaping = json.dumps({"file": "../s.db", "as_of": 0, "wrote": [[1, "x"]]}).encode()
         for bad in (b"", b"\xff\0", b"[" * 500, escaping, b"{}"):
@@ -209,12 +210,12 @@ def test_a_claim_that_cannot_be_read_claims_nothing(tmp_path: Path) -> None:
 
 def test_a_fork_of_an_imported_session_does_not_write_over_the_original(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
-        (tmp_path / "given.json").write_text(json.dumps(gemini_file(asked("m1", "one"))))
+        (tmp_path / "given.json").write_text(json.dumps(gemini_file(user_record("m1", "one"))))
         one = (await import_file(store, tmp_path / "given.json")).session
         two = (await store.fork(one)).id
         mirror = Mirror(store, "gemini", tmp_path / "m")
         first, second = await mirror.write(one), await mirror.write(two)
-        await grown(store, two, "elsewhere")
+        await append_texts(store, two, "elsewhere")
         assert await mirror.write(two) == second
         assert (said_in(first), said_in(second)) == (["one"], ["one", "elsewhere"])
 
@@ -228,7 +229,9 @@ def test_no_id_or_title_leads_out_of_the_folder(
     tmp_path = tmp_path_factory.mktemp("m")
 
     async def story(store: SqliteStore) -> None:
-        value = gemini_file(asked("m1", "one"), session=session, startTime="0001-01-01T00:00:00Z")
+        value = gemini_file(
+            user_record("m1", "one"), session=session, startTime="0001-01-01T00:00:00Z"
+        )
         (tmp_path / "given.json").write_text(json.dumps(value))
         imported = await import_file(store, tmp_path / "given.json")
         await store.rename(imported.session, f"../{session}/t")
@@ -243,7 +246,7 @@ def test_no_id_or_title_leads_out_of_the_folder(
 
 def test_files_and_folders_are_for_their_owner_only(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
-        await Mirror(store, "gemini", tmp_path / "a" / "b").write(await begun(store))
+        await Mirror(store, "gemini", tmp_path / "a" / "b").write(await start_session(store))
         made = [tmp_path / "a", tmp_path / "a" / "b", *(tmp_path / "a" / "b").iterdir()]
         modes = [stat.S_IMODE(each.stat().st_mode) for each in made]
         assert modes == [0o700, 0o700, 0o600, 0o600]

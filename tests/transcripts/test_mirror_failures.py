@@ -21,13 +21,13 @@ from recollect.store.sqlite import SqliteStore
 from recollect.transcripts.mirror import Mirror
 from tests.reliability.tracing import needs_strace, why_not
 from tests.transcripts.mirror_builders import (
-    begun,
+    append_texts,
     exported,
     files,
-    grown,
     in_store,
     run_prompts,
     said_in,
+    start_session,
     until,
     until_written,
 )
@@ -97,13 +97,13 @@ async def fails_then_recovers(
     assert len(mirror.warnings) == 1
 
 
-def test_a_disk_without_room_is_a_warning_and_the_old_file_stays(tmp_path: Path) -> None:
+def test_a_full_disk_is_a_warning_and_the_old_file_stays(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
-        session, folder = await begun(store), tmp_path / "m"
+        session, folder = await start_session(store), tmp_path / "m"
         file = await Mirror(store, "gemini", folder).write(session)
         assert file is not None
         before, limits = file.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
-        await grown(store, session, "x" * 3_000_000)  # which the store compresses
+        await append_texts(store, session, "x" * 3_000_000)  # which the store compresses
 
         def mend() -> None:
             assert file.read_bytes() == before
@@ -119,12 +119,12 @@ def test_a_disk_without_room_is_a_warning_and_the_old_file_stays(tmp_path: Path)
     in_store(tmp_path, story)
 
 
-def test_a_folder_that_may_not_be_written_is_a_warning(tmp_path: Path) -> None:
+def test_a_folder_without_write_permission_is_a_warning(tmp_path: Path) -> None:
     folder = tmp_path / "m"
     folder.mkdir()
 
     async def story(store: SqliteStore) -> None:
-        await fails_then_recovers(store, folder, await begun(store), lambda: allow(folder))
+        await fails_then_recovers(store, folder, await start_session(store), lambda: allow(folder))
 
     if os.geteuid() == 0:  # whom permissions do not stop
         command = ["mount", "-t", "tmpfs", "-o", "ro,size=9m", "recollect-test", str(folder)]
@@ -146,7 +146,7 @@ def allow(folder: Path) -> None:
         folder.chmod(0o700)
 
 
-def test_a_session_that_is_not_there_is_a_warning_once(tmp_path: Path) -> None:
+def test_a_missing_session_is_a_warning_once(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         mirror = Mirror(store, "gemini", tmp_path / "m")
         for _ in range(3):
@@ -182,7 +182,7 @@ def test_the_file_is_whole_at_every_moment_and_the_same_one_after_every_kill(
 
     async def story(store: SqliteStore) -> None:
         nonlocal known
-        session = await begun(store)
+        session = await start_session(store)
         file = await Mirror(store, "gemini", folder).write(session)
         assert file is not None
         for trial in range(8):
@@ -229,7 +229,7 @@ def test_a_crash_at_any_step_leaves_a_whole_file_that_is_still_the_sessions(
     folder.mkdir()
 
     async def story(store: SqliteStore) -> None:
-        session = await begun(store)
+        session = await start_session(store)
         claim = folder / f".{derived_id('mirror', 'gemini', session)}.claim"
         for point in points:
             call, which = point.split()
@@ -251,7 +251,7 @@ def test_a_crash_at_any_step_leaves_a_whole_file_that_is_still_the_sessions(
     in_store(tmp_path, story)
 
 
-def test_two_processes_whose_sessions_short_names_agree_do_not_share_files(tmp_path: Path) -> None:
+def test_two_processes_with_the_same_short_names_do_not_share_files(tmp_path: Path) -> None:
     pairs = [(f"0190{n:04x}{'a':0>24}", f"0190{n:04x}{'b':0>24}") for n in range(6)]
     # each takes its time between the look at a name and the taking of it
     slowly = ("strace", "-f", "-qq", "-o", os.devnull, "-e", "inject=link,rename:delay_enter=50000")
@@ -285,7 +285,7 @@ def test_two_processes_on_one_session_leave_its_newest_state(tmp_path: Path) -> 
     folder = tmp_path / "m"
 
     async def story(store: SqliteStore) -> None:
-        session = await begun(store)
+        session = await start_session(store)
         mirror, child = Mirror(store, "gemini", folder), Child(store.file, str(folder), session)
         for _ in range(10):
             child.tell()

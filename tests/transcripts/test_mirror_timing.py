@@ -21,13 +21,13 @@ from recollect.store.contract import SessionInfo
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.transcripts.mirror import Mirror
 from tests.transcripts.mirror_builders import (
-    begun,
+    append_texts,
     contents,
     exported,
     files,
-    grown,
     run_prompts,
     said_in,
+    start_session,
     until,
 )
 
@@ -65,7 +65,7 @@ def watched(path: Path, story: Callable[[Watched], Awaitable[None]]) -> None:
 
 def test_a_turn_does_not_wait_for_its_mirror_and_closing_does(tmp_path: Path) -> None:
     async def story(store: Watched) -> None:
-        session = await begun(store)
+        session = await start_session(store)
         mirror = Mirror(store, "gemini", tmp_path / "m")
         store.hold = asyncio.Event()
         async for _ in run_prompts(mirror, session, ["one", "two"], ["1", "2"]):
@@ -79,11 +79,11 @@ def test_a_turn_does_not_wait_for_its_mirror_and_closing_does(tmp_path: Path) ->
 
 def test_many_writes_requested_together_are_two_at_most(tmp_path: Path) -> None:
     async def story(store: Watched) -> None:
-        session, mirror = await begun(store), Mirror(store, "gemini", tmp_path / "m")
+        session, mirror = await start_session(store), Mirror(store, "gemini", tmp_path / "m")
         store.hold = asyncio.Event()
         first = asyncio.create_task(mirror.write(session))
         await until(lambda: store.paths == 1)
-        await grown(store, session, "new")
+        await append_texts(store, session, "new")
         others = [asyncio.create_task(mirror.write(session)) for _ in range(50)]
         await asyncio.sleep(0)  # all of them begin
         store.hold.set()
@@ -96,12 +96,12 @@ def test_many_writes_requested_together_are_two_at_most(tmp_path: Path) -> None:
 
 def test_a_state_that_was_read_earlier_does_not_replace_a_later_one(tmp_path: Path) -> None:
     async def story(slow: Watched) -> None:
-        session = await begun(slow)
+        session = await start_session(slow)
         slow.hold = asyncio.Event()
         late = asyncio.create_task(Mirror(slow, "gemini", tmp_path / "m").write(session))
         await until(lambda: slow.paths == 1)
         async with open_store(slow.file) as quick:  # as another process would
-            await grown(quick, session, "new")
+            await append_texts(quick, session, "new")
             file = await Mirror(quick, "gemini", tmp_path / "m").write(session)
         slow.hold.set()
         assert await late == file
@@ -112,7 +112,7 @@ def test_a_state_that_was_read_earlier_does_not_replace_a_later_one(tmp_path: Pa
 
 def test_a_write_continues_when_its_caller_is_cancelled(tmp_path: Path) -> None:
     async def story(store: Watched) -> None:
-        session, mirror = await begun(store), Mirror(store, "gemini", tmp_path / "m")
+        session, mirror = await start_session(store), Mirror(store, "gemini", tmp_path / "m")
         store.hold = asyncio.Event()
         caller = asyncio.create_task(mirror.write(session))
         await until(lambda: store.paths == 1)
@@ -128,7 +128,7 @@ def test_a_write_continues_when_its_caller_is_cancelled(tmp_path: Path) -> None:
 
 def test_the_timer_writes_what_has_changed_and_nothing_else(tmp_path: Path) -> None:
     async def story(store: Watched) -> None:
-        session, idle = await begun(store), await begun(store, "idle")
+        session, idle = await start_session(store), await start_session(store, "idle")
 
         async def assert_timer_writes(paths: int) -> None:
             await until(lambda: store.paths == paths)
@@ -142,7 +142,7 @@ def test_the_timer_writes_what_has_changed_and_nothing_else(tmp_path: Path) -> N
             await store.rename(session, "another title")
             await assert_timer_writes(2)
             mirror.follow(idle)
-            await grown(store, session, "while it ends")
+            await append_texts(store, session, "while it ends")
         assert mirror.warnings == []
         written = [said_in(tmp_path / "m" / name) for name in files(tmp_path / "m")]
         assert sorted(written) == [["hello", "while it ends"], ["idle"]]
@@ -152,7 +152,7 @@ def test_the_timer_writes_what_has_changed_and_nothing_else(tmp_path: Path) -> N
 
 def test_only_a_session_that_has_changed_is_written_if_changed(tmp_path: Path) -> None:
     async def story(store: Watched) -> None:
-        session, mirror = await begun(store), Mirror(store, "gemini", tmp_path / "m")
+        session, mirror = await start_session(store), Mirror(store, "gemini", tmp_path / "m")
         await mirror.write_if_changed(session)
         await mirror.write_if_changed(session)
         assert store.paths == 1

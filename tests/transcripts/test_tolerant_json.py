@@ -20,16 +20,16 @@ from recollect.transcripts.transcript import Transcript
 from tests.transcripts.call_counter import count_calls
 from tests.transcripts.file_builders import (
     SAMPLES,
-    answered,
-    asked,
     gemini_file,
     line,
-    monitored,
+    messages_of,
+    model_record,
     result_of,
-    said,
+    server_call,
     server_file,
-    spoken,
+    server_record,
     tool_call,
+    user_record,
 )
 
 HEAD = {"sessionId": "G", "projectHash": "h"}
@@ -94,20 +94,21 @@ def test_nul_bytes_around_records_are_skipped() -> None:
 def test_a_nul_in_a_text_survives() -> None:
     for written in (b"a\0b", b"a\\u0000b"):
         transcript = read(USER.replace(b'"hi"', b'"' + written + b'"'))
-        assert spoken(transcript.entries)[0].parts[0].text == "a\0b"  # type: ignore[union-attr]
+        assert messages_of(transcript.entries)[0].parts[0].text == "a\0b"  # type: ignore[union-attr]
 
 
 def test_a_bom_is_skipped() -> None:
     assert len(read(b"\xef\xbb\xbf" + USER).entries) == 1
     assert (
-        len(read(b"\xef\xbb\xbf" + json.dumps(gemini_file(asked("1", "a"))).encode()).entries) == 1
+        len(read(b"\xef\xbb\xbf" + json.dumps(gemini_file(user_record("1", "a"))).encode()).entries)
+        == 1
     )
 
 
 def test_lone_surrogates_survive_written_either_way() -> None:
     for written in (b"\\ud800", b"\xed\xa0\x80"):
         transcript = read(USER.replace(b'"hi"', b'"' + written + b'"'))
-        assert spoken(transcript.entries)[0].parts[0].text == "\ud800"  # type: ignore[union-attr]
+        assert messages_of(transcript.entries)[0].parts[0].text == "\ud800"  # type: ignore[union-attr]
         assert transcript.problems == ()
 
 
@@ -125,7 +126,9 @@ def test_deep_nesting_costs_its_record_only() -> None:
         assert len(transcript.entries) == 2
         assert "nested" in transcript.problems[0].reason
         message = b'{"id":"2","timestamp":"","type":"user","content":' + b"[" * depth
-        file = json.dumps(gemini_file(asked("1", "a"), asked("DEEP", ""), asked("3", "b"))).encode()
+        file = json.dumps(
+            gemini_file(user_record("1", "a"), user_record("DEEP", ""), user_record("3", "b"))
+        ).encode()
         start = file.index(b'{"id": "DEEP"')
         end = file.index(b"}", start) + 1
         transcript = read(file[:start] + message + b"]" * depth + b"}" + file[end:])
@@ -148,13 +151,15 @@ def test_numbers_beyond_json_are_read_as_null_and_reported() -> None:
         transcript = read(USER[:-1] + b',"n":' + number + b"}")
         assert len(transcript.entries) == 1
         assert "null" in transcript.problems[0].reason
-        file = json.dumps(gemini_file(asked("1", "a"), n=0)).encode()
+        file = json.dumps(gemini_file(user_record("1", "a"), n=0)).encode()
         assert len(read(file.replace(b'"n": 0', b'"n": ' + number)).entries) == 1
 
 
 @pytest.mark.parametrize("indent", [None, 2])
 def test_an_object_that_was_cut_keeps_its_whole_messages(indent: int | None) -> None:
-    file = json.dumps(gemini_file(*(asked(str(n), "x" * 50) for n in range(20))), indent=indent)
+    file = json.dumps(
+        gemini_file(*(user_record(str(n), "x" * 50) for n in range(20))), indent=indent
+    )
     for end in range(len(file) * 3 // 4, len(file), 97):
         transcript = read(file[:end].encode())
         assert transcript.session == read(file.encode()).session
@@ -163,7 +168,7 @@ def test_an_object_that_was_cut_keeps_its_whole_messages(indent: int | None) -> 
 
 
 def test_a_damaged_message_in_an_object_costs_that_message_only() -> None:
-    file = json.dumps(server_file(*(said("user", f"text {n}") for n in range(9))))
+    file = json.dumps(server_file(*(server_record("user", f"text {n}") for n in range(9))))
     transcript = read(file.replace('"text 4",', '"text 4,').encode())
     assert len(transcript.entries) == 8
     assert transcript.session == read(file.encode()).session
@@ -182,8 +187,8 @@ def test_wrong_types_everywhere_still_give_a_tree() -> None:
             "model",
             "toolCalls",
         ):
-            read(json.dumps(gemini_file(answered("1", "x") | {key: value})).encode())
-            record = asked("1", "x") | {key: value}
+            read(json.dumps(gemini_file(model_record("1", "x") | {key: value})).encode())
+            record = user_record("1", "x") | {key: value}
             read(
                 "\n".join(
                     map(json.dumps, [HEAD, record, {"$set": value}, {"$rewindTo": value}])
@@ -191,11 +196,13 @@ def test_wrong_types_everywhere_still_give_a_tree() -> None:
             )
         for key in ("id", "name", "args", "status", "timestamp", "result"):
             call = tool_call("c", "out") | {key: value}
-            read(json.dumps(gemini_file(answered("1", "x", toolCalls=[call, value]))).encode())
+            read(json.dumps(gemini_file(model_record("1", "x", toolCalls=[call, value]))).encode())
         for key in ("role", "content", "timestamp", "tool_calls", "metadata"):
             read(
                 json.dumps(
-                    server_file(said("user", "x", monitored(), {key: value}) | {key: value})
+                    server_file(
+                        server_record("user", "x", server_call(), {key: value}) | {key: value}
+                    )
                 ).encode()
             )
         for key in (
@@ -226,7 +233,7 @@ def test_many_bad_lines_are_counted_not_listed() -> None:
 def test_a_message_with_many_calls_costs_in_proportion_to_their_number() -> None:
     def cost(count: int) -> int:
         calls = [tool_call(f"c{n}", "out", resultDisplay="d") for n in range(count)]
-        data = json.dumps(gemini_file(answered("1", "x", toolCalls=calls))).encode()
+        data = json.dumps(gemini_file(model_record("1", "x", toolCalls=calls))).encode()
         assert len(read(data).entries) == 2
         return count_calls(lambda: read(data))
 

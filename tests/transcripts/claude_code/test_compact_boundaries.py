@@ -74,14 +74,14 @@ TALK = [said("one", None), said("two", "one"), said("three", "two"), said("four"
 REWOUND = [*TALK, boundary("c", "four"), summary("s", "c"), said("five", "s")]
 
 
-def test_what_a_compaction_preserved_stays_visible() -> None:
+def test_messages_that_a_compaction_preserved_stay_visible() -> None:
     about = segment("three", "four")
     transcript = read(*TALK, boundary("c", "four", **about), summary("s", "c"), said("five", "s"))
     assert labels(transcript) == ["one", "two", "three", "four", "Compaction", "five"]
     assert kept_label(transcript) == "three"
 
 
-def test_without_anything_preserved_all_of_it_is_replaced() -> None:
+def test_a_compaction_that_preserves_nothing_replaces_everything() -> None:
     assert only_compaction(read(*REWOUND)).first_kept is None
 
 
@@ -95,7 +95,7 @@ def test_the_list_of_preserved_messages_supersedes_the_segment() -> None:
     assert only_compaction(transcript).tokens_after == 800
 
 
-def test_what_hangs_on_the_last_preserved_message_from_then_on_follows_the_compaction() -> None:
+def test_later_children_of_the_last_preserved_message_follow_the_compaction() -> None:
     about = segment("three", "four")
     records = [*TALK, boundary("c", "four", **about), summary("s", "c"), said("five", "four")]
     assert labels(read(*records)) == ["one", "two", "three", "four", "Compaction", "five"]
@@ -169,7 +169,7 @@ def test_a_result_that_was_preserved_keeps_its_call() -> None:
     assert kept_label(transcript) == "model: 1"
 
 
-def test_what_is_not_above_is_not_named() -> None:
+def test_a_compaction_keeps_only_messages_above_it() -> None:
     for names in (["gone"], ["five"], ["c"], ["s"], [7], "three"):
         about = {"preservedMessages": {"uuids": names}}
         transcript = read(
@@ -179,7 +179,7 @@ def test_what_is_not_above_is_not_named() -> None:
         assert len(transcript.entries) == 6
 
 
-def test_a_compaction_without_a_summary_keeps_nothing_in_particular() -> None:
+def test_a_compaction_without_a_summary_names_no_first_kept_message() -> None:
     transcript = read(*TALK, boundary("c", "four", **segment("three", "four")), said("five", "c"))
     assert only_compaction(transcript).first_kept is None
     assert only_compaction(transcript).status == "COMPRESSION_FAILED_EMPTY_SUMMARY"
@@ -202,7 +202,7 @@ WORK = [
 ]
 
 
-def test_results_that_a_microcompaction_left_out_are_elided() -> None:
+def test_results_that_a_microcompaction_cleared_are_elided() -> None:
     transcript = read(*WORK, micro("c", "r1", "t2", "gone", "t2", 5), said("two", "c"))
     assert labels(transcript) == ["one", "model: 2", "user: 2", "Elide", "two"]
     elide = path(transcript)[3].body
@@ -212,7 +212,7 @@ def test_results_that_a_microcompaction_left_out_are_elided() -> None:
     assert item.placeholder == "[The result of Read (call t2) was left out by Claude Code.]"
 
 
-def test_a_microcompaction_of_nothing_that_is_above_is_no_entry() -> None:
+def test_a_microcompaction_of_nothing_above_it_makes_no_entry() -> None:
     transcript = read(*WORK, micro("c", "one", "t1"), said("two", "c"))
     assert labels(transcript) == ["one", "two"]
     assert labels(read(*WORK, micro("c", "r1"))) == ["one", "model: 2", "user: 2"]

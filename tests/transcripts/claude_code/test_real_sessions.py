@@ -16,7 +16,7 @@ from recollect.store.sqlite import SqliteStore, open_store
 from recollect.transcripts.original_files import load_original
 from recollect.transcripts.record_format import get_tag
 from recollect.transcripts.session_import import ImportResult, import_file
-from tests.transcripts.file_builders import spoken
+from tests.transcripts.file_builders import messages_of
 
 _PLACE = os.environ.get("RECOLLECT_TRANSCRIPTS", "")
 REAL = sorted(Path(_PLACE).glob("claude-code/*.jsonl")) if _PLACE else []
@@ -60,7 +60,7 @@ def test_a_real_session_is_imported_whole(real: RealSessions, file: Path) -> Non
         assert path == tree
         source = next(entry for entry in path if isinstance(entry.body, Source))
         assert await load_original(store, source, tree) == file.read_bytes()
-        parts = [part for message in spoken(path) for part in message.parts]
+        parts = [part for message in messages_of(path) for part in message.parts]
         calls = Counter(part.id for part in parts if isinstance(part, ToolCall))
         assert Counter(part.call_id for part in parts if isinstance(part, ToolResult)) == calls
         assert set(calls.values()) <= {1}
@@ -81,7 +81,7 @@ def test_a_real_session_that_is_imported_again_adds_nothing(real: RealSessions, 
 def test_the_subagents_of_real_sessions_are_imported_with_them(real: RealSessions) -> None:
     async def work(store: SqliteStore) -> None:
         for imported in real.results.values():
-            parts = [p for m in spoken(await store.path(imported.session)) for p in m.parts]
+            parts = [p for m in messages_of(await store.path(imported.session)) for p in m.parts]
             calls = {p.id for p in parts if isinstance(p, ToolCall) and p.name == "Task"}
             assert len(imported.subagents) == len(calls)
             for agent in imported.subagents:
@@ -89,7 +89,7 @@ def test_the_subagents_of_real_sessions_are_imported_with_them(real: RealSession
                 tags = [get_tag("claude-code", e.body) for e in path if isinstance(e.body, Note)]
                 links = [(tag["parent"], tag["call"] in calls) for tag in tags]
                 assert links == [(imported.session, True)]
-                assert len(spoken(path)) > 3
+                assert len(messages_of(path)) > 3
                 assert agent.problems == ()
 
     real.use(work)

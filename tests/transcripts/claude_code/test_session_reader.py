@@ -21,7 +21,7 @@ from recollect.store.sqlite import open_store
 from recollect.transcripts.claude_code import session_reader
 from recollect.transcripts.original_files import load_original
 from recollect.transcripts.transcript import Transcript
-from tests.transcripts.file_builders import bring, line, result_of, spoken, use
+from tests.transcripts.file_builders import import_value, line, messages_of, result_of, use
 
 
 def _read(*records: Any) -> Transcript:
@@ -61,7 +61,7 @@ def test_a_reply_in_several_lines_is_one_message_counted_once() -> None:
             usage={**usage, "output_tokens": 45},
         ),
     )  # fmt: skip
-    asked, reply = spoken(transcript.entries)
+    asked, reply = messages_of(transcript.entries)
     assert asked.parts == (Text(text="fix it"),)
     assert reply.parts == (
         Thought(text="hm", signature="sig"),
@@ -112,7 +112,7 @@ def test_an_abandoned_branch_stays_in_the_tree() -> None:
     assert len(transcript.entries) == 3
 
 
-def test_a_sidechain_is_no_part_of_the_conversation() -> None:
+def test_a_sidechain_is_not_part_of_the_conversation() -> None:
     transcript = _read(
         line("u1", None, "user", "hi"),
         line("s1", "u1", "user", "do this for me", isSidechain=True),
@@ -156,7 +156,7 @@ def test_a_record_that_is_appended_again_elsewhere_stays_where_it_was() -> None:
     assert len(transcript.entries) == 4
 
 
-def test_the_last_record_that_is_not_for_the_program_itself_is_where_the_session_stands() -> None:
+def test_the_head_is_the_last_record_that_the_user_saw() -> None:
     transcript = _read(
         line("u1", None, "user", "hi"),
         line("a1", "u1", "assistant", text("hello"), id="m"),
@@ -170,10 +170,10 @@ def test_a_result_may_have_no_content() -> None:
         line("a1", None, "assistant", [use("t1")], id="m"),
         line("r1", "a1", "user", [result_of("t1", None)]),
     )
-    assert spoken(transcript.entries)[1].parts == (ToolResult(call_id="t1", name="Read"),)
+    assert messages_of(transcript.entries)[1].parts == (ToolResult(call_id="t1", name="Read"),)
 
 
-def test_records_of_kinds_that_are_not_known_are_kept_and_break_no_chain(tmp_path: Path) -> None:
+def test_records_of_unknown_kinds_are_stored_and_break_no_chain(tmp_path: Path) -> None:
     records = [
         {"type": "hologram", "sessionId": "C-1", "depth": 3},
         line("u1", None, "user", "one"),
@@ -184,9 +184,9 @@ def test_records_of_kinds_that_are_not_known_are_kept_and_break_no_chain(tmp_pat
 
     async def work() -> None:
         async with open_store(tmp_path / "store.db") as store:
-            imported = await bring(store, tmp_path / "file.jsonl", records)
+            imported = await import_value(store, tmp_path / "file.jsonl", records)
             path = await store.path(imported.session)
-            assert [p.text for m in spoken(path) for p in m.parts if isinstance(p, Text)] == [
+            assert [p.text for m in messages_of(path) for p in m.parts if isinstance(p, Text)] == [
                 "one",
                 "two",
             ]
@@ -197,13 +197,15 @@ def test_records_of_kinds_that_are_not_known_are_kept_and_break_no_chain(tmp_pat
     asyncio.run(work())
 
 
-def test_a_result_that_is_written_twice_is_kept_once() -> None:
+def test_a_result_that_is_written_twice_is_read_once() -> None:
     transcript = _read(
         line("a1", None, "assistant", [use("t1")], id="m"),
         line("r1", "a1", "user", [result_of("t1", "one")]),
         line("r2", "r1", "user", [result_of("t1", "one")]),
     )
-    results = [p for m in spoken(transcript.entries) for p in m.parts if isinstance(p, ToolResult)]
+    results = [
+        p for m in messages_of(transcript.entries) for p in m.parts if isinstance(p, ToolResult)
+    ]
     assert len(results) == 1
 
 
@@ -236,7 +238,7 @@ def test_a_boundary_without_a_summary_hides_nothing() -> None:
     assert "gone" in transcript.problems[0].reason
 
 
-def test_the_title_a_person_gave_wins() -> None:
+def test_the_title_that_the_user_gave_wins() -> None:
     titles = [
         {"type": "custom-title", "customTitle": "Mine", "sessionId": "C-1"},
         {"type": "agent-name", "agentName": "Agent's", "sessionId": "C-1"},
@@ -251,11 +253,11 @@ def test_the_title_a_person_gave_wins() -> None:
     assert _read(*titles[3:], message, titles[3] | {"summary": "Later"}).heading == "Later"
 
 
-def test_images_and_unknown_blocks_are_kept() -> None:
+def test_images_and_unknown_blocks_are_stored() -> None:
     source = {"type": "base64", "media_type": "image/png", "data": "AAEC"}
     strange = {"type": "hologram", "depth": 3}
     transcript = _read(line("u1", None, "user", [{"type": "image", "source": source}, strange]))
-    image, unknown = spoken(transcript.entries)[0].parts
+    image, unknown = messages_of(transcript.entries)[0].parts
     assert image == InlineData(mime="image/png", data=b"\x00\x01\x02")
     assert isinstance(unknown, Unknown)
     assert "hologram" in unknown.data
@@ -274,7 +276,7 @@ def test_circles_and_missing_parents_lose_no_record() -> None:
     assert len(transcript.entries) == 5
 
 
-def test_a_long_chain_is_no_deep_recursion() -> None:
+def test_a_long_chain_needs_no_deep_recursion() -> None:
     records = [line(f"u{n}", f"u{n - 1}" if n else None, "user", str(n)) for n in range(5_000)]
     assert len(_main(_read(*reversed(records)))) == 5_000
 
@@ -291,10 +293,10 @@ def test_a_reply_that_has_grown_since_replaces_its_earlier_state(tmp_path: Path)
 
     async def work() -> None:
         async with open_store(tmp_path / "store.db") as store:
-            await bring(store, tmp_path / "file.jsonl", records[:3])
-            imported = await bring(store, tmp_path / "file.jsonl", records)
+            await import_value(store, tmp_path / "file.jsonl", records[:3])
+            imported = await import_value(store, tmp_path / "file.jsonl", records)
             path = await store.path(imported.session)
-            assert [len(message.parts) for message in spoken(path)] == [1, 2, 1, 1, 1]
+            assert [len(message.parts) for message in messages_of(path)] == [1, 2, 1, 1, 1]
             assert "branch" in imported.warnings[0]
             assert len(await store.tree(imported.session)) == len(path) + 2
 
