@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -324,6 +325,14 @@ async def export_value(store: Store, session: str, to: Any) -> Json:
     _, data = await export_session(store, session, to)
     value: Json = json.loads(data)
     return value
+
+
+def new_id() -> str:
+    """For sessions that share a store and must not meet there."""
+    return f"session {next(_numbers)}"
+
+
+_numbers = itertools.count()
 
 
 def round_trip(tmp_path: Path, value: Json, to: Any) -> Json:

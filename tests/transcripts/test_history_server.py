@@ -24,6 +24,7 @@ from tests.transcripts.file_builders import (
     histories,
     import_value,
     messages_of,
+    new_id,
     round_trip,
     server_call,
     server_file,
@@ -82,8 +83,9 @@ def test_any_file_is_written_as_it_was_read(file: Any) -> None:
 
 
 @given(file=server_files)
-def test_any_file_survives_the_store(tmp_path_factory: Any, file: Any) -> None:
-    assert json_equal(round_trip(tmp_path_factory.mktemp("server"), file, "history-server"), file)
+def test_any_file_survives_the_store(shared_folder: Path, file: Any) -> None:
+    file |= {"session_id": new_id()}
+    assert json_equal(round_trip(shared_folder, file, "history-server"), file)
 
 
 @given(st.lists(strategies.bodies))

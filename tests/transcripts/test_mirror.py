@@ -22,7 +22,7 @@ from recollect.transcripts.format_table import EXPORT_FORMATS
 from recollect.transcripts.mirror import Mirror
 from recollect.transcripts.session_export import export_session
 from recollect.transcripts.session_import import import_file
-from tests.transcripts.file_builders import gemini_file, messages_of, texts, user_record
+from tests.transcripts.file_builders import gemini_file, messages_of, new_id, texts, user_record
 from tests.transcripts.mirror_builders import (
     append_texts,
     exported,
@@ -223,25 +223,25 @@ def test_a_fork_of_an_imported_session_does_not_write_over_the_original(tmp_path
 
 
 @given(session=texts | st.sampled_from(["../../x", "/etc/passwd", ".", "a\0b", "x" * 5_000]))
-def test_no_id_or_title_leads_out_of_the_folder(
-    tmp_path_factory: pytest.TempPathFactory, session: str
-) -> None:
-    tmp_path = tmp_path_factory.mktemp("m")
+def test_no_id_or_title_leads_out_of_the_folder(shared_folder: Path, session: str) -> None:
+    outside = shared_folder / new_id()
+    outside.mkdir()
 
     async def story(store: SqliteStore) -> None:
-        value = gemini_file(
-            user_record("m1", "one"), session=session, startTime="0001-01-01T00:00:00Z"
-        )
-        (tmp_path / "given.json").write_text(json.dumps(value))
-        imported = await import_file(store, tmp_path / "given.json")
+        record = user_record("m1", "one")
+        value = gemini_file(record, session=session, startTime="0001-01-01T00:00:00Z")
+        (outside / "given.json").write_text(json.dumps(value))
+        imported = await import_file(store, outside / "given.json")
         await store.rename(imported.session, f"../{session}/t")
-        file = await Mirror(store, "gemini", tmp_path / "in" / "m").write(imported.session)
+        before = files(shared_folder)
+        file = await Mirror(store, "gemini", outside / "in" / "m").write(imported.session)
         assert said_in(file) == ["one"]
-        assert files(tmp_path) == ["given.json", "in", "s.db", "s.db-shm", "s.db-wal"]
-        assert files(tmp_path / "in") == ["m"]
-        assert len(files(tmp_path / "in" / "m")) == 1
+        assert files(shared_folder) == before
+        assert files(outside) == ["given.json", "in"]
+        assert files(outside / "in") == ["m"]
+        assert len(files(outside / "in" / "m")) == 1
 
-    in_store(tmp_path, story)
+    in_store(shared_folder, story)
 
 
 def test_files_and_folders_are_for_their_owner_only(tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ from tests.transcripts.file_builders import (
     import_value,
     messages_of,
     model_record,
+    new_id,
     round_trip,
     tool_call,
     user_record,
@@ -138,8 +139,9 @@ def test_any_file_is_written_as_it_was_read(file: Any) -> None:
 
 
 @given(file=gemini_files)
-def test_any_file_survives_the_store(tmp_path_factory: Any, file: Any) -> None:
-    assert json_equal(round_trip(tmp_path_factory.mktemp("gemini"), file, "gemini"), file)
+def test_any_file_survives_the_store(shared_folder: Path, file: Any) -> None:
+    file |= {"sessionId": new_id()}
+    assert json_equal(round_trip(shared_folder, file, "gemini"), file)
 
 
 @given(st.lists(strategies.bodies.filter(lambda b: "gemini" not in getattr(b, "extra", ""))))
