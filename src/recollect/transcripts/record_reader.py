@@ -56,21 +56,20 @@ class RecordReader:
 
     def read(self, record: Json, parent: Entry | None, start: int) -> list[Entry]:
         """The entries of a record that follows `parent`; `start` is when the session began."""
-        # not from the entries in a mark: a record stays the same with and without our edits
-        above = self._anchors.get(parent.id, parent.id) if parent else ""
         mark = self._format.get_mark(record)
-        imported = isinstance(mark, dict) and "id" not in mark
-        own = self._unmarked(record, mark) if imported and isinstance(mark, dict) else record
-        key = derived_id(self._format.name, self._session, above, canonical_json(own))
-        at = _EntryPosition(key, parent, start)
-        if isinstance(mark, dict) and (entries := self._read_marked(record, mark, at)):
-            return entries
-        if imported:  # it only looks like a mark, so it is part of the record
-            key = derived_id(self._format.name, self._session, above, canonical_json(record))
-            at = _EntryPosition(key, parent, start)
-        entries = self._read_plain(record, at)
+        if isinstance(mark, dict):
+            own = record if "id" in mark else self._unmarked(record, mark)
+            if entries := self._read_marked(record, mark, self._position(own, parent, start)):
+                return entries
+        entries = self._read_plain(record, self._position(record, parent, start))
         self._remember(entries)
         return entries
+
+    def _position(self, record: Json, parent: Entry | None, start: int) -> _EntryPosition:
+        # not from the entries in a mark: a record stays the same with and without our edits
+        above = self._anchors.get(parent.id, parent.id) if parent else ""
+        key = derived_id(self._format.name, self._session, above, canonical_json(record))
+        return _EntryPosition(key, parent, start)
 
     def read_before(self, items: object, start: int) -> list[Entry] | None:
         """Entries before the first record, as a file's mark lists them; None if it is not ours."""

@@ -48,24 +48,14 @@ class RecordTurn(NamedTuple):
     kept: int | None = None  # of a compaction: the first turn above it that stays visible
 
 
-class TurnSpan(NamedTuple):
-    """Turns numbered so that those below one are the numbers after its own, up to an end."""
-
-    first: int
-    end: int
-
-    def holds(self, other: TurnSpan) -> bool:
-        return self.first < other.first < self.end
-
-
 class RecordTree(NamedTuple):
     turns: list[RecordTurn]  # in the order of their first records in the file
     order: list[int]  # parents first
-    spans: list[TurnSpan]
+    spans: list[range]  # of numbers that each turn has for itself and all turns below it
     leaf: int | None
 
     def is_above(self, turn: int, other: int) -> bool:
-        return self.spans[turn].holds(self.spans[other])
+        return turn != other and self.spans[other].start in self.spans[turn]
 
     def in_order(self) -> Iterator[tuple[int, RecordTurn]]:
         return ((number, self.turns[number]) for number in self.order)
@@ -122,7 +112,8 @@ def _records(
         elif (parent is not None or kind == "boundary") and not (
             isinstance(parent, str) and parent in uuids
         ):
-            problems.append(_no_parent(line, parent))
+            missing = f"its parent {parent!r:.60} is not in the file"
+            problems.append(ImportProblem(line, f"{missing}; placed after the record before it"))
             parent = before
         parent = moved.get(parent, parent) if parent else None
         records[uuid] = ClaudeRecord(uuid, kind, value, parent)
@@ -130,11 +121,6 @@ def _records(
             moved[tail] = uuid
         before = uuid
     return records, problems
-
-
-def _no_parent(line: int, parent: object) -> ImportProblem:
-    reason = f"its parent {parent!r:.60} is not in the file; placed after the record before it"
-    return ImportProblem(line, reason)
 
 
 def _last_kept(boundary: Json, before: Container[str]) -> str | None:
@@ -218,25 +204,25 @@ def _parents_first(turns: list[RecordTurn]) -> dict[int, int]:
     return ranks
 
 
-def _spans(turns: list[RecordTurn], order: list[int]) -> list[TurnSpan]:
+def _spans(turns: list[RecordTurn], order: list[int]) -> list[range]:
     sizes = [1] * len(turns)
     for number in reversed(order):
         if (parent := turns[number].parent) is not None:
             sizes[parent] += sizes[number]
-    spans = [TurnSpan(0, 0)] * len(turns)
+    spans = [range(0)] * len(turns)
     free: dict[int | None, int] = {None: 0}  # the next number below each turn
     for number in order:
         first = free[turns[number].parent]
         free[turns[number].parent] += sizes[number]
         free[number] = first + 1
-        spans[number] = TurnSpan(first, first + sizes[number])
+        spans[number] = range(first, first + sizes[number])
     return spans
 
 
 def _kept(
     turns: list[RecordTurn],
     order: list[int],
-    spans: list[TurnSpan],
+    spans: list[range],
     owners: dict[str, int | None],
 ) -> dict[int, int]:
     """For each compaction the first turn above it that it keeps, if it keeps any.
@@ -254,9 +240,10 @@ def _kept(
             continue
         uuids = [u for m in members if m.kind == "boundary" for u in preserved_uuids(m.value)]
         named = {turn for uuid in uuids if (turn := owners.get(uuid)) is not None}
-        found = [turn for turn in named if spans[turn].holds(spans[number])]
+        start = spans[number].start
+        found = [turn for turn in named if turn != number and start in spans[turn]]
         if found:
-            kept[number] = min(found, key=lambda turn: spans[turn].first)
+            kept[number] = min(found, key=lambda turn: spans[turn].start)
         elif parent is not None and any(keeps_preceding(m.value) for m in members):
             kept[number] = since[parent]
     return kept
