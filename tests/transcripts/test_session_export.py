@@ -14,8 +14,8 @@ from recollect.transcripts.format_table import EXPORT_FORMATS
 from recollect.transcripts.gemini_cli import session_file
 from recollect.transcripts.json_patch import json_equal
 from recollect.transcripts.session_export import export_session
+from recollect.transcripts.session_file_format import encode_json
 from recollect.transcripts.session_import import import_file
-from recollect.transcripts.session_writer import encode_json
 from tests.transcripts.file_builders import (
     ONE,
     THREE,

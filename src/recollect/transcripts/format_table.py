@@ -18,7 +18,7 @@ from recollect.transcripts.claude_code.subagent_files import collect_subagents
 from recollect.transcripts.gemini_cli import session_file as gemini_cli
 from recollect.transcripts.gemini_cli.message_records import NAME as GEMINI
 from recollect.transcripts.json_values import Json
-from recollect.transcripts.session_writer import SessionWriter
+from recollect.transcripts.session_file_format import SessionFileFormat
 from recollect.transcripts.subagent_links import NAME as CLAUDE_CODE
 from recollect.transcripts.tolerant_json import PROBLEM_LIMIT, parse_records, read_bytes
 from recollect.transcripts.transcript import (
@@ -37,7 +37,7 @@ class TranscriptFormat(msgspec.Struct, frozen=True, kw_only=True):
     detect: Callable[[Json], bool]  # whether a record or a whole file is of this format
     read: Callable[[Sequence[tuple[int, Json]]], Transcript]  # from (line, record)
     collect: Callable[[TranscriptFile, Path, ReadTranscript], TranscriptBundle] | None = None
-    writer: SessionWriter | None = None  # for export and mirrors
+    writer: SessionFileFormat | None = None  # for export and mirrors
 
 
 # the first format that detects a record has it
@@ -48,7 +48,7 @@ FORMATS = (
         record_keys=(frozenset({"role", "content", "timestamp"}),),
         detect=history_server.detect,
         read=history_server.read,
-        writer=history_server.WRITER,
+        writer=history_server.FILE_FORMAT,
     ),
     TranscriptFormat(
         name=GEMINI,
@@ -60,7 +60,7 @@ FORMATS = (
         ),
         detect=gemini_cli.detect,
         read=gemini_cli.read,
-        writer=gemini_cli.WRITER,
+        writer=gemini_cli.FILE_FORMAT,
     ),
     TranscriptFormat(
         name=CLAUDE_CODE,
@@ -74,7 +74,7 @@ FORMATS = (
 EXPORT_FORMATS = tuple(sorted(row.name for row in FORMATS if row.writer))
 
 
-def writer_of(format_: str) -> SessionWriter:
+def writer_of(format_: str) -> SessionFileFormat:
     for row in FORMATS:
         if row.name == format_ and row.writer is not None:
             return row.writer

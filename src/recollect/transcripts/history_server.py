@@ -16,20 +16,20 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from recollect.entries import Entry, Message, Text, ToolCall, ToolResult, json_text
-from recollect.transcripts.json_values import Json, object_or_empty, objects_in, string_or_empty
+from recollect.transcripts.json_values import Json, objects_in, string_or_empty
 from recollect.transcripts.record_format import (
-    MARK_FIELD,
     ParsedBody,
     RecordFormat,
     arguments_object,
     results_by_call,
     with_results,
 )
-from recollect.transcripts.record_reader import RecordReader, read_leading_entries
-from recollect.transcripts.session_writer import SessionWriter, safe_file_name
+from recollect.transcripts.session_file_format import SessionFileFormat, safe_file_name
 from recollect.transcripts.timestamps import format_zoneless, parse_time, to_datetime
-from recollect.transcripts.transcript import Transcript, derive_session_id, report_non_objects
+from recollect.transcripts.transcript import Transcript, report_non_objects
 
 NAME = "history-server"
 _ROLES = {"user": "user", "assistant": "model", "system": "system"}
@@ -118,6 +118,22 @@ def _write_call(call: ToolCall, answer: tuple[ToolResult, int] | None, time: int
     }
 
 
+def file_names(session_id: str, start: int) -> tuple[str]:
+    """`session_YYYYMMDD_<session_id>.json`"""
+    date = to_datetime(start).isoformat()[:10].replace("-", "")
+    return (f"session_{date}_{safe_file_name(session_id)}.json",)
+
+
+FILE_FORMAT = SessionFileFormat(
+    records=RECORD_FORMAT,
+    id_field="session_id",
+    start_field="created_at",
+    update_field="updated_at",
+    format_time=format_zoneless,
+    file_names=file_names,
+)
+
+
 def detect(value: Json) -> bool:
     about_session = "session_id" in value or {"created_at", "updated_at"} <= value.keys()
     return about_session and isinstance(value.get("messages"), list)
@@ -129,38 +145,7 @@ def read(records: Sequence[tuple[int, Json]]) -> Transcript:
 
 
 def read_object(value: Json) -> Transcript:
-    messages: list[object] = value["messages"]
     header = {key: item for key, item in value.items() if key != "messages"}
-    records = objects_in(messages)
-    session = derive_session_id(NAME, value.get("session_id"), records[0] if records else header)
-    start = parse_time(value.get("created_at")) or 0
-    reader = RecordReader(RECORD_FORMAT, session)
-    header, entries = read_leading_entries(reader, header, start)
-    for record in records:
-        entries += reader.read(record, entries[-1] if entries else None, start)
-    return Transcript(
-        format=NAME,
-        session=session,
-        created=start,
-        entries=tuple(entries),
-        leaf=entries[-1].id if entries else None,
-        title=string_or_empty(object_or_empty(header.get(MARK_FIELD)).get("title")),
-        header=json_text({NAME: {"header": header}}),
-        problems=report_non_objects(messages),
-    )
-
-
-def file_names(session_id: str, start: int) -> tuple[str]:
-    """`session_YYYYMMDD_<session_id>.json`"""
-    date = to_datetime(start).isoformat()[:10].replace("-", "")
-    return (f"session_{date}_{safe_file_name(session_id)}.json",)
-
-
-WRITER = SessionWriter(
-    records=RECORD_FORMAT,
-    id_field="session_id",
-    start_field="created_at",
-    update_field="updated_at",
-    format_time=format_zoneless,
-    file_names=file_names,
-)
+    transcript = FILE_FORMAT.read(header, objects_in(value["messages"]))
+    problems = report_non_objects(value["messages"])
+    return msgspec.structs.replace(transcript, problems=problems)

@@ -11,7 +11,7 @@ the file's past was changed, the head stays and the file's version becomes a bra
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -53,7 +53,7 @@ def plan_import(
     missing = [entry for entry in transcript.entries if entry.id not in held]
     main = [entry.id for entry in transcript.path]
     fork = next((id_ for id_ in reversed(main) if id_ in held), None)
-    description = _new_description(transcript, tree, held)
+    description = _new_description(transcript, held)
     missing, spine = _with_bookkeeping(transcript, source, missing, description, main, fork)
     runs = _group_runs(missing, spine)
     end = next((entry.id for entry in reversed(missing) if entry.id in spine), None)
@@ -98,32 +98,25 @@ def _same_content(ours: Body, theirs: Body) -> bool:
     return type(ours) is type(theirs)
 
 
-def describe_session(transcript: Transcript) -> list[tuple[str, Body]]:
-    """The title and the notes that an import adds, with the ids of their entries."""
-    ids = (transcript.format, transcript.session)
-    notes = [(derived_id(*ids, "note", note.extra), note) for note in transcript.notes]
-    if not transcript.heading:
-        return [*notes]
-    mark = json_text({transcript.format: {"header": True}})
-    title = Title(title=transcript.heading, extra=mark)
-    return [(derived_id(*ids, "title", transcript.heading), title), *notes]
-
-
-def _new_description(
-    transcript: Transcript, tree: Sequence[Entry], held: Container[str]
-) -> list[tuple[str, Body]]:
-    """Without notes that say only what another note of the session says already."""
-    new = [(id_, body) for id_, body in describe_session(transcript) if id_ not in held]
+def _new_description(transcript: Transcript, held: Mapping[str, Entry]) -> list[tuple[str, Body]]:
+    """The title and the notes that the session lacks, with the ids of their entries; not a note
+    that says only what another note of the session says already."""
+    format_, ids = transcript.format, (transcript.format, transcript.session)
+    mark = json_text({format_: {"header": True}})
+    titles = [Title(title=transcript.heading, extra=mark)] if transcript.heading else []
+    found: list[tuple[str, Body]] = [(derived_id(*ids, "title", t.title), t) for t in titles]
+    found += [(derived_id(*ids, "note", note.extra), note) for note in transcript.notes]
+    new = [(id_, body) for id_, body in found if id_ not in held]
     said = [
-        get_tag(transcript.format, entry.body).items()
-        for entry in (tree if new else ())
+        get_tag(format_, entry.body).items()
+        for entry in (held.values() if new else ())
         if isinstance(entry.body, Note) and is_bookkeeping(transcript, entry)
     ]
     return [
         (id_, body)
         for id_, body in new
         if not isinstance(body, Note)
-        or not any(get_tag(transcript.format, body).items() <= other for other in said)
+        or not any(get_tag(format_, body).items() <= other for other in said)
     ]
 
 

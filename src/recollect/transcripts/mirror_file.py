@@ -27,7 +27,7 @@ from recollect.entries import Entry
 from recollect.store.contract import SessionInfo
 from recollect.store.ids import derived_id
 from recollect.store.open_file import sync_directory
-from recollect.transcripts.session_writer import SessionWriter
+from recollect.transcripts.session_file_format import SessionFileFormat
 
 LOCK_TIMEOUT_SECONDS = 10.0  # while another process writes the same session's file
 _CLAIM_SIZE = 512  # bytes, always: one sector is overwritten whole or not at all
@@ -37,7 +37,7 @@ _FILE_NAME = re.compile(r"session[-_][A-Za-z0-9_-]{1,220}\.json")
 
 class MirrorJob(NamedTuple):
     folder: Path
-    writer: SessionWriter
+    writer: SessionFileFormat
     session: SessionInfo
     path: Sequence[Entry]
     as_of: int  # nanoseconds since 1970, before anything was read

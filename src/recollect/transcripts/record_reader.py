@@ -26,7 +26,6 @@ from recollect.store.ids import derived_id
 from recollect.transcripts.json_patch import apply_patch, json_equal, make_patch
 from recollect.transcripts.json_values import Json, canonical_json
 from recollect.transcripts.record_format import (
-    MARK_FIELD,
     ParsedBody,
     RecordFormat,
     id_in_file,
@@ -191,17 +190,3 @@ def _without_answered(parsed: list[ParsedBody], answered: frozenset[str]) -> lis
         if parts:
             kept.append(ParsedBody(msgspec.structs.replace(body, parts=parts), time))
     return kept
-
-
-def read_leading_entries(
-    reader: RecordReader, header: Json, start: int
-) -> tuple[Json, list[Entry]]:
-    """A file's header without the entries that its mark lists, and those entries."""
-    mark = header.get(MARK_FIELD)
-    if not isinstance(mark, dict) or "before" not in mark:
-        return header, []
-    entries = reader.read_before(mark["before"], start)
-    if entries is None:
-        return header, []
-    rest = {key: item for key, item in mark.items() if key != "before"}
-    return header | {MARK_FIELD: rest}, entries

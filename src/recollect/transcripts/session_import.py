@@ -16,28 +16,15 @@ from typing import TypeAlias
 import msgspec
 
 from recollect.entries import Entry
-from recollect.errors import (
-    AlreadyExists,
-    HeadMoved,
-    RecollectError,
-    StoreError,
-    UnknownEntry,
-    UnknownSession,
-)
+from recollect.errors import AlreadyExists, HeadMoved, RecollectError, StoreError, UnknownSession
 from recollect.store.contract import Project, SessionInfo, Store
 from recollect.transcripts.format_table import read_bundle
-from recollect.transcripts.import_plan import (
-    ImportPlan,
-    describe_session,
-    is_bookkeeping,
-    plan_import,
-)
+from recollect.transcripts.import_plan import ImportPlan, is_bookkeeping, plan_import
 from recollect.transcripts.original_files import source_id, store_original
 from recollect.transcripts.transcript import Transcript, TranscriptFile
 
 ImportProgress: TypeAlias = Callable[[int, int], None]
 _ATTEMPTS = 5  # when another process writes to the same session meanwhile
-_LEAVES_LOOKED_UP = 200
 
 
 class ImportResult(msgspec.Struct, frozen=True):
@@ -81,33 +68,12 @@ async def _import_one(
     progress: ImportProgress = lambda _done, _total: None,
 ) -> ImportResult:
     session = await _open_session(store, file.transcript, project)
-    if await _is_complete(store, file):
-        return _result(file, session, ImportPlan((), "none"))
     for _ in range(_ATTEMPTS - 1):
         try:
             return await _append_new(store, file, session, progress)
         except (HeadMoved, AlreadyExists):
             session = await store.session(file.transcript.session)
     return await _append_new(store, file, session, progress)
-
-
-async def _is_complete(store: Store, file: TranscriptFile) -> bool:
-    """Whether exactly this file was imported before: parents are written before their children, so
-    if all leaves are stored, everything is."""
-    transcript = file.transcript
-    parents = {entry.parent for entry in transcript.entries}
-    wanted = [entry.id for entry in transcript.entries if entry.id not in parents]
-    wanted += [id_ for id_, _ in describe_session(transcript)]
-    if file.data is not None:
-        wanted.append(source_id(transcript, file.data))
-    if len(wanted) > _LEAVES_LOOKED_UP:
-        return False
-    try:
-        for entry in wanted:
-            await store.entry(entry, session=transcript.session)
-    except UnknownEntry:
-        return False
-    return True
 
 
 async def _open_session(

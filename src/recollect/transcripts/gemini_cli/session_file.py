@@ -9,19 +9,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 
-from recollect.entries import Entry, ToolResult, json_text
+import msgspec
+
+from recollect.entries import ToolResult
 from recollect.store.contract import SessionInfo
 from recollect.transcripts.gemini_cli.content_parts import parse_parts
-from recollect.transcripts.gemini_cli.message_records import NAME, RECORD_FORMAT
-from recollect.transcripts.json_values import Json, object_or_empty, objects_in, string_or_empty
-from recollect.transcripts.record_format import MARK_FIELD
-from recollect.transcripts.record_reader import RecordReader, read_leading_entries
-from recollect.transcripts.session_writer import SessionWriter, safe_file_name
-from recollect.transcripts.timestamps import format_zulu, parse_time, to_datetime
+from recollect.transcripts.gemini_cli.message_records import RECORD_FORMAT
+from recollect.transcripts.json_values import Json, objects_in, string_or_empty
+from recollect.transcripts.session_file_format import RecordOrder, SessionFileFormat, safe_file_name
+from recollect.transcripts.timestamps import format_zulu, to_datetime
 from recollect.transcripts.transcript import (
     ImportProblem,
     Transcript,
-    derive_session_id,
     report_non_objects,
 )
 
@@ -100,29 +99,14 @@ class _SessionLines:
                 self.add(record, by_id=True)
 
     def transcript(self, problems: Iterable[ImportProblem]) -> Transcript:
-        first = self._records[0] if self._records else self.header
-        session = derive_session_id(NAME, self.header.get("sessionId"), first)
-        start = parse_time(self.header.get("startTime")) or 0
-        reader = RecordReader(RECORD_FORMAT, session, _separately_answered(self._records))
-        header, entries = read_leading_entries(reader, self.header, start)
-        ends: dict[int | None, Entry | None] = {None: entries[-1] if entries else None}
-        for number, (record, parent) in enumerate(zip(self._records, self._parents, strict=True)):
-            found = reader.read(record, ends[parent], start)
-            entries += found
-            ends[number] = found[-1]
-        leaf = ends[self._last]
-        return Transcript(
-            format=NAME,
-            session=session,
-            created=start,
-            # paths that begin alike share entries
-            entries=tuple({entry.id: entry for entry in entries}.values()),
-            leaf=leaf.id if leaf else None,
-            title=string_or_empty(object_or_empty(header.get(MARK_FIELD)).get("title")),
-            heading=string_or_empty(header.get("summary")),
-            header=json_text({NAME: {"header": header}}),
-            problems=tuple(problems),
+        transcript = FILE_FORMAT.read(
+            self.header,
+            self._records,
+            RecordOrder(self._parents, self._last),
+            _separately_answered(self._records),
         )
+        heading = string_or_empty(self.header.get("summary"))
+        return msgspec.structs.replace(transcript, heading=heading, problems=tuple(problems))
 
 
 def _separately_answered(records: Iterable[Json]) -> frozenset[str]:
@@ -151,7 +135,7 @@ def _project_hash(session: SessionInfo) -> Json:
     return {"projectHash": hashlib.sha256(folder).hexdigest()}
 
 
-WRITER = SessionWriter(
+FILE_FORMAT = SessionFileFormat(
     records=RECORD_FORMAT,
     id_field="sessionId",
     start_field="startTime",

@@ -1,7 +1,8 @@
-"""A session as a file of another program.
+"""Files that hold a session as a header and a list of records, read and written.
 
-The file's header is the one that the session was imported with, or a new one; the records come from
-`record_writer`. Two sessions may share a short file name, so a file has several possible names.
+`record_reader` and `record_writer` make the records exact. The header of an exported file is the
+one that the session was imported with, or a new one. Two sessions may share a short file name, so a
+file has several possible names.
 """
 
 from __future__ import annotations
@@ -14,16 +15,25 @@ from typing import NamedTuple
 
 import msgspec
 
-from recollect.entries import Entry, Source
+from recollect.entries import Entry, Source, json_text
 from recollect.store.contract import SessionInfo
-from recollect.transcripts.json_values import Json
+from recollect.transcripts.json_values import Json, object_or_empty, string_or_empty
 from recollect.transcripts.record_format import MARK_FIELD, RecordFormat, get_tag
+from recollect.transcripts.record_reader import RecordReader
 from recollect.transcripts.record_writer import compose_file
 from recollect.transcripts.timestamps import parse_time
+from recollect.transcripts.transcript import Transcript, derive_session_id
 
 _NAME_CHARACTERS = 120
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
+
+
+class RecordOrder(NamedTuple):
+    """Which record follows which, by number."""
+
+    parents: Sequence[int | None]
+    last: int | None  # where the session is
 
 
 class ComposedFile(NamedTuple):
@@ -32,7 +42,7 @@ class ComposedFile(NamedTuple):
     data: bytes
 
 
-class SessionWriter(msgspec.Struct, frozen=True, kw_only=True):
+class SessionFileFormat(msgspec.Struct, frozen=True, kw_only=True):
     """What a format's files look like around their records."""
 
     records: RecordFormat
@@ -42,6 +52,42 @@ class SessionWriter(msgspec.Struct, frozen=True, kw_only=True):
     format_time: Callable[[int], str]
     file_names: Callable[[str, int], Sequence[str]]  # from the id in the file and the start
     more_fields: Callable[[SessionInfo], Json] = lambda _: {}  # of a new header
+
+    def read(
+        self,
+        header: Json,
+        records: Sequence[Json],
+        order: RecordOrder | None = None,
+        answered: frozenset[str] = frozenset(),
+    ) -> Transcript:
+        """`order`: without it each record follows the one before. `answered`: calls whose results
+        have a record of their own."""
+        format_ = self.records.name
+        first = records[0] if records else header
+        session = derive_session_id(format_, header.get(self.id_field), first)
+        start = parse_time(header.get(self.start_field)) or 0
+        reader = RecordReader(self.records, session, answered)
+        mark, entries = object_or_empty(header.get(MARK_FIELD)), list[Entry]()
+        if before := reader.read_before(mark.get("before"), start):
+            entries += before
+            header = header | {MARK_FIELD: {key: mark[key] for key in mark if key != "before"}}
+        leaf = entries[-1] if entries else None
+        ends: dict[int | None, Entry | None] = {None: leaf}
+        for number, record in enumerate(records):
+            found = reader.read(record, ends[order.parents[number]] if order else leaf, start)
+            entries += found
+            ends[number] = leaf = found[-1]
+        leaf = ends[order.last] if order else leaf
+        return Transcript(
+            format=format_,
+            session=session,
+            created=start,
+            # paths that begin alike share entries
+            entries=tuple({entry.id: entry for entry in entries}.values()),
+            leaf=leaf.id if leaf else None,
+            title=string_or_empty(mark.get("title")),
+            header=json_text({format_: {"header": header}}),
+        )
 
     def compose(self, session: SessionInfo, path: Sequence[Entry]) -> ComposedFile:
         """The file of a session whose path to its head is `path`."""
