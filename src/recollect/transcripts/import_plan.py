@@ -152,16 +152,13 @@ def _with_parent(entry: Entry, parent: str | None) -> Entry:
 
 
 def _group_runs(missing: Sequence[Entry], spine: set[str]) -> tuple[AppendRun, ...]:
+    missing = sorted(missing, key=lambda entry: entry.id in spine)
     children: dict[str | None, list[Entry]] = {}
     for entry in missing:
         children.setdefault(entry.parent, []).append(entry)
-    for siblings in children.values():
-        siblings.sort(key=lambda entry: entry.id in spine)
     new = {entry.id for entry in missing}
-    roots = [entry for entry in missing if entry.parent not in new]
-    roots.sort(key=lambda entry: entry.id in spine)
     runs: list[AppendRun] = []
-    waiting = roots[::-1]
+    waiting = [entry for entry in reversed(missing) if entry.parent not in new]
     while waiting:
         start = at = waiting.pop()
         run = [at]
@@ -175,12 +172,8 @@ def _group_runs(missing: Sequence[Entry], spine: set[str]) -> tuple[AppendRun, .
 
 def _entries_after(path: Sequence[Entry], fork: str | None) -> Sequence[Entry] | None:
     """The part of our path after an entry; None if the entry is not on it."""
-    if fork is None:
-        return path
-    for position in range(len(path) - 1, -1, -1):
-        if path[position].id == fork:
-            return path[position + 1 :]
-    return None
+    ids = [None, *(entry.id for entry in path)]
+    return path[ids.index(fork) :] if fork in ids else None
 
 
 def is_bookkeeping(transcript: Transcript, entry: Entry) -> bool:
