@@ -47,7 +47,8 @@ def test_nothing_is_missing_for_a_format(row: TranscriptFormat) -> None:
             row.writer is None or row.writer.records.name == row.name
         ),
     }
-    assert [what for what, there in missing.items() if not there] == []
+    lacks = [what for what, there in missing.items() if not there]
+    assert lacks == [], f"{row.name} lacks: {'; '.join(lacks)}"
 
 
 def test_the_settings_and_the_page_name_no_other_formats() -> None:
@@ -58,7 +59,7 @@ def test_the_settings_and_the_page_name_no_other_formats() -> None:
 
 @every
 def test_a_sample_is_read_as_its_own_format(row: TranscriptFormat) -> None:
-    for data in SAMPLES[row.name]:
+    for data in SAMPLES.get(row.name, []):
         transcript = read_transcript(data, "sample")
         assert (transcript.format, transcript.problems) == (row.name, ())
         assert messages_of(transcript.path)
@@ -66,7 +67,7 @@ def test_a_sample_is_read_as_its_own_format(row: TranscriptFormat) -> None:
 
 @every
 def test_a_record_of_a_sample_is_found_after_damage(row: TranscriptFormat) -> None:
-    for data in SAMPLES[row.name]:
+    for data in SAMPLES.get(row.name, []):
         records, _ = parse_records(data, row.record_keys)
         first = records[0][1]
         messages = first["messages"] if "messages" in first else [value for _, value in records]
@@ -77,7 +78,7 @@ def test_a_record_of_a_sample_is_found_after_damage(row: TranscriptFormat) -> No
 @every
 def test_a_sample_cut_anywhere_is_the_same_session(row: TranscriptFormat) -> None:
     """Its first record is whole: a file is imported while the other program writes it."""
-    for data in SAMPLES[row.name]:
+    for data in SAMPLES.get(row.name, []):
         whole = read_transcript(data, "sample")
         for end in range(len(data) * 2 // 3, len(data), 41):
             assert read_transcript(data[:end], "sample").session == whole.session
@@ -88,7 +89,7 @@ def test_a_sample_that_is_imported_twice_adds_nothing(
     tmp_path: Path, row: TranscriptFormat
 ) -> None:
     async def work() -> None:
-        for number, data in enumerate(SAMPLES[row.name]):
+        for number, data in enumerate(SAMPLES.get(row.name, [])):
             file = tmp_path / "sample"
             file.write_bytes(data)
             async with open_store(tmp_path / f"{number}.db") as store:
@@ -110,7 +111,7 @@ def test_a_sample_survives_every_format_that_is_written(
             parts = [message.parts for message in messages_of(await store.path(session))]
             return list(parts), (await export_session(store, session, to))[1]
 
-    for number, data in enumerate(SAMPLES[row.name]):
+    for number, data in enumerate(SAMPLES.get(row.name, [])):
         file = tmp_path / "sample"
         file.write_bytes(data)
         parts, exported = asyncio.run(round_trip(file, tmp_path / f"{number}.db"))
@@ -122,5 +123,5 @@ def test_a_sample_survives_every_format_that_is_written(
 
 
 def test_a_format_that_is_only_read_cannot_be_written() -> None:
-    with pytest.raises(BadInput, match=r"'claude-code'; use one of: gemini, history-server"):
+    with pytest.raises(BadInput, match=r"'claude-code'; use one of: .*gemini"):
         writer_of("claude-code")

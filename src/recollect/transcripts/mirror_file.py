@@ -86,7 +86,7 @@ def write_mirror_file(job: MirrorJob) -> WrittenMirror:
             _write_claim(lock, msgspec.structs.replace(claim, as_of=job.as_of))
             return WrittenMirror(claim.file)
         try:
-            _write_durably(temporary, data)
+            write_durably(temporary, data)
             if present is not None and present in claim.wrote:
                 _write_claim(lock, _FileClaim(claim.file, job.as_of, (present, new)))
                 temporary.replace(folder / claim.file)
@@ -115,12 +115,12 @@ def _take_free_name(lock: int, temporary: Path, claims: Iterable[_FileClaim]) ->
         if os.path.lexists(path):
             continue
         _write_claim(lock, claim)
-        if _link(temporary, path):
+        if publish_file(temporary, path):
             return claim.file
     raise FileExistsError(errno.EEXIST, "every name that it could have is taken")
 
 
-def _link(temporary: Path, path: Path) -> bool:
+def publish_file(temporary: Path, path: Path) -> bool:
     """Whether the file got its name: a link fails where a rename would replace."""
     try:
         path.hardlink_to(temporary)
@@ -189,7 +189,7 @@ def _digest(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
-def _write_durably(path: Path, data: bytes) -> None:
+def write_durably(path: Path, data: bytes) -> None:
     handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     with os.fdopen(handle, "wb") as stream:
         stream.write(data)
