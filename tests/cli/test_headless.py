@@ -18,7 +18,7 @@ WIRE = OpenAIWire(model="m")
 
 def reply(*parts: object, usage: Usage | None = None) -> bytes:
     made = Message(role="model", parts=parts, finish="stop", usage=usage)  # type: ignore[arg-type]
-    return http(b"".join(WIRE.write_stream(made)))
+    return http(b"".join(WIRE.encode_stream(made)))
 
 
 def test_the_agent_reads_a_file_and_answers(cli: Cli) -> None:

@@ -33,11 +33,11 @@ MODELS = ("", "this", "other")
 IDS = ("", "a", "a", "b", "c", "a-2", "call-1", "read", "two words\u202e", "x" * 70)
 NAMES = ("read", "grep", "")
 
-shapes = st.sampled_from(
+provider_rules = st.sampled_from(
     [
-        shape
+        rules
         for base in (GEMINI_RULES, OPENAI_RULES, ANTHROPIC_RULES, TEXT_RULES)
-        for shape in (
+        for rules in (
             base,
             replace(base, model="this"),
             replace(base, model="this", alternate=not base.alternate),

@@ -61,16 +61,16 @@ def answer(wire: Wire, number: int, question: str) -> Message:
     made = Message(
         role="model",
         parts=(Thought(text="hm", signature="c2lnbmVk"), Text(text="Let me look."), asked),
-        model=wire.shape.model,
+        model=wire.rules.model,
         finish="calls",
     )
-    decoder = wire.decoder()
-    for event in wire.write_stream(made):
+    decoder = wire.stream_decoder()
+    for event in wire.encode_stream(made):
         decoder.feed(event)
     decoder.close()
     read = decoder.message()
     assert [part.name for part in read.parts if isinstance(part, ToolCall)] == ["grep"]
-    return Message(role="model", parts=read.parts, model=wire.shape.model, finish=read.finish)
+    return Message(role="model", parts=read.parts, model=wire.rules.model, finish=read.finish)
 
 
 def test_a_session_goes_from_provider_to_provider_and_every_request_is_valid() -> None:
@@ -95,7 +95,7 @@ def test_a_session_goes_from_provider_to_provider_and_every_request_is_valid() -
             for earlier in range(number + 1):
                 assert f"question {earlier}".encode() in body
                 assert f"found {earlier}".encode() in body
-        add(Message(role="model", parts=(Text(text="Done."),), model=wire.shape.model))
+        add(Message(role="model", parts=(Text(text="Done."),), model=wire.rules.model))
 
 
 @given(conversations, st.sampled_from(ROUND))
@@ -125,7 +125,7 @@ def test_a_comment_of_five_megabytes_says_nothing(wire: Wire) -> None:
 
 
 def read(wire: Wire, data: bytes) -> Message:
-    decoder = wire.decoder()
+    decoder = wire.stream_decoder()
     for at in range(0, len(data), 65_536):
         decoder.feed(data[at : at + 65_536])
     decoder.close()

@@ -57,30 +57,30 @@ class Counting:
         return self._wire.name
 
     @property
-    def shape(self) -> ProviderRules:
-        return self._wire.shape
+    def rules(self) -> ProviderRules:
+        return self._wire.rules
 
-    def frame(self, prompt: RequestOptions, system: Sequence[Message]) -> RequestFrame:
-        return self._wire.frame(prompt, system)
+    def encode_options(self, options: RequestOptions, system: Sequence[Message]) -> RequestFrame:
+        return self._wire.encode_options(options, system)
 
-    def write(self, message: Message) -> EncodedMessage:
+    def encode_message(self, message: Message) -> EncodedMessage:
         self.written += 1
-        return self._wire.write(message)
+        return self._wire.encode_message(message)
 
-    def read_request(self, body: bytes) -> DecodedRequest:
-        return self._wire.read_request(body)
+    def decode_request(self, body: bytes) -> DecodedRequest:
+        return self._wire.decode_request(body)
 
-    def decoder(self) -> Decoder:
-        return self._wire.decoder()
+    def stream_decoder(self) -> Decoder:
+        return self._wire.stream_decoder()
 
-    def read_reply(self, body: bytes) -> Message:
-        return self._wire.read_reply(body)
+    def decode_reply(self, body: bytes) -> Message:
+        return self._wire.decode_reply(body)
 
-    def write_reply(self, reply: Message) -> bytes:
-        return self._wire.write_reply(reply)
+    def encode_reply(self, reply: Message) -> bytes:
+        return self._wire.encode_reply(reply)
 
-    def write_stream(self, reply: Message) -> Iterator[bytes]:
-        return self._wire.write_stream(reply)
+    def encode_stream(self, reply: Message) -> Iterator[bytes]:
+        return self._wire.encode_stream(reply)
 
 
 def exchange(number: int) -> list[Message]:
@@ -135,7 +135,7 @@ def test_the_unchanged_prefix_of_two_requests_is_byte_identical_over_a_whole_ses
     for n in range(0, len(messages), 2):  # a request follows the user's words, or a result
         view = view.append(*entries(messages[n : n + 1], n))
         made = encoder.encode(view, PROMPT)
-        after = encoder.wire.frame(PROMPT, ()).after
+        after = encoder.wire.encode_options(PROMPT, ()).after
         if before:
             kept = before.removesuffix(after)
             assert made.body.startswith(kept)
@@ -174,8 +174,8 @@ def test_a_provider_can_be_changed_in_the_middle(wire: Wire) -> None:
     view = View.fold(entries([*exchange(1), model("by hand"), *exchange(2)]))
     for other in (*WIRES, wire):
         body = encode(other, view, PROMPT).body
-        asked = other.read_request(body)
-        assert [t.name for t in asked.prompt.tools] in ([], ["grep"])
+        asked = other.decode_request(body)
+        assert [t.name for t in asked.options.tools] in ([], ["grep"])
         assert b"question 1" in body
         assert b"found 2" in body
 

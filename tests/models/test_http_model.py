@@ -56,7 +56,7 @@ def test_each_format_is_asked_at_its_path_with_the_key_in_its_header(
         finish="calls",
         usage=Usage(input=7, output=3, total=10),
     )
-    stream = b"".join(build_wire(chosen("", wire, name)).write_stream(reply))
+    stream = b"".join(build_wire(chosen("", wire, name)).encode_stream(reply))
     events, server = ask(http(stream), wire=wire, model=name)
     message = final(events)
     assert message.parts[0] == Text(text="I look.")
@@ -109,7 +109,7 @@ def test_pieces_arrive_while_the_server_still_writes() -> None:
 
 def test_a_server_that_does_not_stream_is_understood() -> None:
     reply = Message(role="model", parts=(Text(text="at once"),), finish="stop")
-    body = build_wire(chosen("")).write_reply(reply)
+    body = build_wire(chosen("")).encode_reply(reply)
     events, _ = ask(http(body, kind="application/json; charset=utf-8"))
     assert final(events).parts == (Text(text="at once"),)
     assert text_of(events) == "at once"

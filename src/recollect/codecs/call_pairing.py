@@ -60,9 +60,9 @@ def quote_text(text: str) -> str:
     return repr(text[:_SHOWN]) + ("…" if len(text) > _SHOWN else "")
 
 
-def is_accepted_id(id_: str, shape: ProviderRules) -> bool:
-    return len(id_) <= shape.id_limit and bool(
-        _compiled(_ACCEPTED[shape.id_characters]).fullmatch(id_)
+def is_accepted_id(id_: str, rules: ProviderRules) -> bool:
+    return len(id_) <= rules.id_limit and bool(
+        _compiled(_ACCEPTED[rules.id_characters]).fullmatch(id_)
     )
 
 
@@ -140,7 +140,7 @@ class CallIdRegistry(msgspec.Struct):
 class CallPairing(msgspec.Struct):
     """The calls read so far, and who of them waits for an answer."""
 
-    shape: ProviderRules
+    rules: ProviderRules
     trace: list[Fix]
     names: CallIdRegistry
     run: int = 0  # grows when anybody but the model speaks
@@ -150,14 +150,14 @@ class CallPairing(msgspec.Struct):
 
     def name(self, call: ToolCall, message: int) -> str:
         """The id under which this call is sent."""
-        given = self.names.give(self._accepted(call.id), self.shape.id_limit, message)
+        given = self.names.give(self._accepted(call.id), self.rules.id_limit, message)
         if given != call.id:
             reason = (
                 "it had no id"
                 if not call.id
                 else "the id was used before"
-                if is_accepted_id(call.id, self.shape)
-                else f"{self.shape.provider} does not accept the id"
+                if is_accepted_id(call.id, self.rules)
+                else f"{self.rules.provider} does not accept the id"
             )
             line = f"call {quote_text(call.id)} of message {message} is sent as {given!r}: {reason}"
             self.trace.append(Fix("id", message, line, given))
@@ -204,9 +204,9 @@ class CallPairing(msgspec.Struct):
         self.trace.append(Fix("duplicate" if repeated else "orphan", message, line, result.call_id))
 
     def _accepted(self, id_: str) -> str:
-        if is_accepted_id(id_, self.shape):
+        if is_accepted_id(id_, self.rules):
             return id_
-        return _compiled(_REFUSED[self.shape.id_characters]).sub("_", id_[: self.shape.id_limit])
+        return _compiled(_REFUSED[self.rules.id_characters]).sub("_", id_[: self.rules.id_limit])
 
 
 def _push(waiting: dict[_K, list[PendingCall]], key: _K, asked: PendingCall) -> None:

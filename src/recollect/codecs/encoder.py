@@ -64,9 +64,9 @@ class EncodedRequest:
         return (*islice(self._fixes, self._count), *self._more)
 
 
-def encode(wire: Wire, shown: View | Sequence[Message], prompt: RequestOptions) -> EncodedRequest:
+def encode(wire: Wire, shown: View | Sequence[Message], options: RequestOptions) -> EncodedRequest:
     """One request, without a memory."""
-    return Encoder(wire).encode(shown, prompt)
+    return Encoder(wire).encode(shown, options)
 
 
 class Encoder:
@@ -77,7 +77,7 @@ class Encoder:
         self._begin_again()
 
     def _begin_again(self) -> None:
-        self._mending = IncrementalRepair(self.wire.shape)
+        self._mending = IncrementalRepair(self.wire.rules)
         self._shown: list[Message] = []  # before repair
         self._system: list[Message] = []
         self._pages: list[bytes] = []
@@ -88,7 +88,7 @@ class Encoder:
         self._fixes: list[Fix] = []
         self._open: list[tuple[Message, EncodedMessage]] = []
 
-    def encode(self, shown: View | Sequence[Message], prompt: RequestOptions) -> EncodedRequest:
+    def encode(self, shown: View | Sequence[Message], options: RequestOptions) -> EncodedRequest:
         self._take(shown)
         step = self._mending.step(self._shown)
         self._fixes += step.fixes
@@ -97,7 +97,7 @@ class Encoder:
             self._settle(message, written)
         self._open = [(m, self._written(m)) for m in step.open]
         system = [m for m, _ in self._open if m.role == "system"] if not self._sent else []
-        frame = self._frame(prompt, (*self._system, *system))
+        frame = self._frame(options, (*self._system, *system))
         tail = [w for m, w in self._open[len(system) :] if w.data]
         more = (*step.open_fixes, *frame.fixes)
         for number, (_, written) in enumerate(self._open[len(system) :], self._sent):
@@ -126,7 +126,7 @@ class Encoder:
         for known, written in self._open:
             if known is message:
                 return written
-        return self.wire.write(message)
+        return self.wire.encode_message(message)
 
     def _settle(self, message: Message, written: EncodedMessage) -> None:
         if message.role == "system" and not self._sent:
@@ -149,9 +149,9 @@ class Encoder:
         joined = b",".join(elements)
         return b"," + joined if (self._blocks or self._pages) and joined else joined
 
-    def _frame(self, prompt: RequestOptions, system: tuple[Message, ...]) -> RequestFrame:
-        if self._framed is None or self._framed[:2] != (prompt, system):
-            self._framed = (prompt, system, self.wire.frame(prompt, system))
+    def _frame(self, options: RequestOptions, system: tuple[Message, ...]) -> RequestFrame:
+        if self._framed is None or self._framed[:2] != (options, system):
+            self._framed = (options, system, self.wire.encode_options(options, system))
         return self._framed[2]
 
     def _chunks(self, frame: RequestFrame, tail: list[EncodedMessage]) -> tuple[bytes, ...]:

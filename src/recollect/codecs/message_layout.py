@@ -1,4 +1,4 @@
-"""Puts repaired pieces in the order and under the roles that a provider's shape asks for.
+"""Puts repaired pieces in the order and under the roles that a provider's rules asks for.
 
 What was laid out only grows at its end: the last message may still be joined by what follows.
 """
@@ -52,9 +52,9 @@ class MessageDraft(msgspec.Struct, gc=False):
 
 
 class MessageLayout(msgspec.Struct):
-    """Puts pieces and results in the order and under the roles that the shape asks for."""
+    """Puts pieces and results in the order and under the roles that the rules asks for."""
 
-    shape: ProviderRules
+    rules: ProviderRules
     trace: list[Fix]
     messages: Sequence[Message]
     spoken: bool  # whether anything but instructions came
@@ -78,13 +78,13 @@ class MessageLayout(msgspec.Struct):
         if not piece.parts:
             return
         index, message, role = piece.index, piece.message, piece.message.role
-        if role == "system" and self.spoken and self.shape.system == "first":
+        if role == "system" and self.spoken and self.rules.system == "first":
             line = (
                 f"the instruction in message {index} is sent as a user's: it came after the start"
             )
             self.trace.append(Fix("system", index, line))
             role = "user"
-        if role == "model" and self.shape.alternate and not self.spoken:
+        if role == "model" and self.rules.alternate and not self.spoken:
             line = f"a user's message was put before message {index}: a model's cannot be the first"
             self.trace.append(Fix("opened", index, line))
             self._put(MessageDraft("user", "user", [Text(text=OPENING)]))
@@ -100,7 +100,7 @@ class MessageLayout(msgspec.Struct):
                 self.trace.append(Fix("interrupted", piece.index, line, given))
         found = [asked for asked in piece.asked if asked.answer is not None]
         parts: list[Part] = [asked.result() for asked in piece.asked]
-        draft = MessageDraft(merge_group_of("user", results=True, shape=self.shape), "user", parts)
+        draft = MessageDraft(merge_group_of("user", results=True, rules=self.rules), "user", parts)
         if found:
             draft.index, draft.message = found[0].source, self.messages[found[0].source]
             draft.model = draft.message.model
@@ -116,12 +116,12 @@ class MessageLayout(msgspec.Struct):
             self.last = draft
             return
         same = draft.index == last.index >= 0
-        if draft.lane == last.lane and (same or self.shape.alternate):
+        if draft.lane == last.lane and (same or self.rules.alternate):
             if not same:
                 line = f"message {draft.index} was joined to the {draft.role}'s before it"
                 self.trace.append(Fix("merged", draft.index, line))
             last.parts += draft.parts
-            if self.shape.model and draft.model == self.shape.model:
+            if self.rules.model and draft.model == self.rules.model:
                 last.model = draft.model  # its thoughts are among the parts now
             return
         if same and last.role == draft.role:

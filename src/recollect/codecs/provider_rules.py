@@ -1,7 +1,7 @@
 """What a provider's wire demands of a list of messages, as data.
 
 A `ProviderRules` says where results stand, whether roles alternate, which thoughts and ids are accepted. A
-codec takes the shape of its wire and names the model: `msgspec.structs.replace(GEMINI, model=…)`.
+codec takes the rules of its wire and names the model: `msgspec.structs.replace(GEMINI, model=…)`.
 Without a model's name no thought and no signature is sent: nobody can say whose they may be.
 """
 

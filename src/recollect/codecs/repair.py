@@ -56,9 +56,9 @@ class Repaired(msgspec.Struct, frozen=True):
     trace: tuple[Fix, ...] = ()
 
 
-def repair(messages: Sequence[Message], shape: ProviderRules) -> Repaired:
+def repair(messages: Sequence[Message], rules: ProviderRules) -> Repaired:
     """What may be sent of what a view shows, oldest first, and what was done to it."""
-    made = IncrementalRepair(shape).step(messages)
+    made = IncrementalRepair(rules).step(messages)
     return Repaired((*made.settled, *made.open), (*made.fixes, *made.open_fixes))
 
 
@@ -79,8 +79,8 @@ class IncrementalRepair:
     what `repair` makes of all messages.
     """
 
-    def __init__(self, shape: ProviderRules) -> None:
-        self.shape = shape
+    def __init__(self, rules: ProviderRules) -> None:
+        self.rules = rules
         self.taken = 0  # how many of the messages are settled
         self._names = CallIdRegistry()
         self._spoken = False
@@ -88,18 +88,18 @@ class IncrementalRepair:
 
     def step(self, messages: Sequence[Message]) -> RepairStep:
         """`messages` are all of them, and begin with those that were settled before."""
-        shape, trace, names = self.shape, list[Fix](), self._names
-        layout = MessageLayout(shape, trace, messages, self._spoken)
+        rules, trace, names = self.rules, list[Fix](), self._names
+        layout = MessageLayout(rules, trace, messages, self._spoken)
         lane = None
         if self._last is not None:
             layout.reopen(*self._last)
             lane = self._last[1]
         before = ValidPrefix(self.taken, names.taken, lane, self._spoken)
-        sound = find_valid_prefix(messages, shape, before)
+        sound = find_valid_prefix(messages, rules, before)
         if sound.length > self.taken and sound.lane is not None:
             layout.take_as_they_are(messages[self.taken : sound.length], sound.lane)
             layout.spoken = sound.spoken
-        pairing = CallPairing(shape, trace, names)
+        pairing = CallPairing(rules, trace, names)
         pieces = _take_apart(messages, sound.length, pairing)
         end = _end_of_settled(pieces, sound.length)
         settled = bisect_left(pieces, end, key=lambda piece: piece.index)
@@ -149,7 +149,7 @@ def _take_apart(
             pairing.trace.append(Fix("empty", index, line))
         piece = MessageFragment(index, message)
         pieces.append(piece)
-        own = pairing.shape.made(message)
+        own = pairing.rules.made(message)
         for part in message.parts:
             if isinstance(part, ToolResult):
                 if piece.asked:  # what follows was said when the result was known
@@ -192,16 +192,16 @@ def _take_call(call: ToolCall, piece: MessageFragment, pairing: CallPairing, *, 
 def _take_words(
     part: Text | Thought, piece: MessageFragment, pairing: CallPairing, *, own: bool
 ) -> None:
-    shape, index = pairing.shape, piece.index
+    rules, index = pairing.rules, piece.index
     if isinstance(part, Text):
-        if shape.takes_text(part.text):
+        if rules.takes_text(part.text):
             piece.parts.append(part)
             return
         line = f"a text of {len(part.text):,} blank characters in message {index} is left out"
         pairing.trace.append(Fix("empty", index, line))
-    elif shape.takes_thought(part, own=own):
+    elif rules.takes_thought(part, own=own):
         piece.parts.append(part)
     else:
-        why = f"{shape.provider} cannot take it back" if own else "another model's"
+        why = f"{rules.provider} cannot take it back" if own else "another model's"
         line = f"a thought of {len(part.text):,} characters in message {index} is left out: {why}"
         pairing.trace.append(Fix("thought", index, line))

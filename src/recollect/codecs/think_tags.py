@@ -259,7 +259,7 @@ class _ThinkTagsDecoder:
 
 class ThinkTagsWire(msgspec.Struct, frozen=True, kw_only=True):
     """A wire for a model that thinks in its text. `off` applies the model's own switch; it is a
-    field and not read from the prompt, so that a message is always written the same way."""
+    field and not read from the options, so that a message is always written the same way."""
 
     wire: Wire
     switch: ThinkingOffText = ""
@@ -271,30 +271,30 @@ class ThinkTagsWire(msgspec.Struct, frozen=True, kw_only=True):
         return self.wire.name
 
     @property
-    def shape(self) -> ProviderRules:
-        return self.wire.shape
+    def rules(self) -> ProviderRules:
+        return self.wire.rules
 
-    def frame(self, prompt: RequestOptions, system: Sequence[Message]) -> RequestFrame:
-        return self.wire.frame(prompt, system)
+    def encode_options(self, options: RequestOptions, system: Sequence[Message]) -> RequestFrame:
+        return self.wire.encode_options(options, system)
 
-    def write(self, message: Message) -> EncodedMessage:
-        return self.wire.write(self._switched(message))
+    def encode_message(self, message: Message) -> EncodedMessage:
+        return self.wire.encode_message(self._switched(message))
 
-    def read_request(self, body: bytes) -> DecodedRequest:
-        asked = self.wire.read_request(body)
+    def decode_request(self, body: bytes) -> DecodedRequest:
+        asked = self.wire.decode_request(body)
         return asked._replace(messages=tuple(self._unswitched(m) for m in asked.messages))
 
-    def decoder(self) -> Decoder:
-        return _ThinkTagsDecoder(self.wire.decoder(), starts_inside=self._begins_inside)
+    def stream_decoder(self) -> Decoder:
+        return _ThinkTagsDecoder(self.wire.stream_decoder(), starts_inside=self._begins_inside)
 
-    def read_reply(self, body: bytes) -> Message:
-        return split_thoughts(self.wire.read_reply(body), starts_inside=self._begins_inside)
+    def decode_reply(self, body: bytes) -> Message:
+        return split_thoughts(self.wire.decode_reply(body), starts_inside=self._begins_inside)
 
-    def write_reply(self, reply: Message) -> bytes:
-        return self.wire.write_reply(_in_text(reply))
+    def encode_reply(self, reply: Message) -> bytes:
+        return self.wire.encode_reply(_in_text(reply))
 
-    def write_stream(self, reply: Message) -> Iterator[bytes]:
-        return self.wire.write_stream(_in_text(reply))
+    def encode_stream(self, reply: Message) -> Iterator[bytes]:
+        return self.wire.encode_stream(_in_text(reply))
 
     @property
     def _begins_inside(self) -> bool:

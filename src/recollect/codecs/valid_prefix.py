@@ -25,12 +25,12 @@ class ValidPrefix(NamedTuple):
     spoken: bool  # whether it holds more than instructions
 
 
-def merge_group_of(role: Role, *, results: bool, shape: ProviderRules) -> MergeGroup:
-    return "results" if results and shape.results_stand_alone else role
+def merge_group_of(role: Role, *, results: bool, rules: ProviderRules) -> MergeGroup:
+    return "results" if results and rules.results_stand_alone else role
 
 
 def find_valid_prefix(
-    messages: Sequence[Message], shape: ProviderRules, start: ValidPrefix
+    messages: Sequence[Message], rules: ProviderRules, start: ValidPrefix
 ) -> ValidPrefix:
     """Goes on from a beginning that is known; the set of its ids grows with it."""
     due: Sequence[ToolCall] = ()
@@ -38,9 +38,9 @@ def find_valid_prefix(
     safe = start
     for index in range(first, len(messages)):
         message = messages[index]
-        calls = _calls_if_sound(message, due, shape)
-        lane = merge_group_of(message.role, results=bool(due), shape=shape)
-        if calls is None or not _may_follow(lane, before, shape, spoken=spoken):
+        calls = _calls_if_sound(message, due, rules)
+        lane = merge_group_of(message.role, results=bool(due), rules=rules)
+        if calls is None or not _may_follow(lane, before, rules, spoken=spoken):
             break
         if calls and not _add_new(calls, ids):
             break
@@ -52,11 +52,11 @@ def find_valid_prefix(
 
 
 def _may_follow(
-    lane: MergeGroup, before: MergeGroup | None, shape: ProviderRules, *, spoken: bool
+    lane: MergeGroup, before: MergeGroup | None, rules: ProviderRules, *, spoken: bool
 ) -> bool:
-    if lane == "system" and spoken and shape.system == "first":
+    if lane == "system" and spoken and rules.system == "first":
         return False
-    if not shape.alternate:
+    if not rules.alternate:
         return True
     return lane != before and (spoken or lane != "model")
 
@@ -70,7 +70,7 @@ def _add_new(calls: Sequence[ToolCall], ids: set[str]) -> bool:
 
 
 def _calls_if_sound(
-    message: Message, due: Sequence[ToolCall], shape: ProviderRules
+    message: Message, due: Sequence[ToolCall], rules: ProviderRules
 ) -> Sequence[ToolCall] | None:
     """The calls of a message that can follow these unanswered ones as it is, else None."""
     parts = message.parts
@@ -78,26 +78,26 @@ def _calls_if_sound(
         if message.role != "user" or not _answers(parts, due):
             return None
         parts = parts[len(due) :]
-        if parts and shape.results_stand_alone:
+        if parts and rules.results_stand_alone:
             return None
     elif not parts:
         return None
-    return _calls_if_sendable(parts, message, shape)
+    return _calls_if_sendable(parts, message, rules)
 
 
 def _calls_if_sendable(
-    parts: Sequence[Part], message: Message, shape: ProviderRules
+    parts: Sequence[Part], message: Message, rules: ProviderRules
 ) -> Sequence[ToolCall] | None:
-    own = shape.made(message)
+    own = rules.made(message)
     calls: list[ToolCall] = []
     for part in parts:
         if isinstance(part, Text):
-            sendable = shape.takes_text(part.text)
+            sendable = rules.takes_text(part.text)
         elif isinstance(part, ToolCall):
             calls.append(part)
-            sendable = message.role == "model" and _is_sound_call(part, shape, own=own)
+            sendable = message.role == "model" and _is_sound_call(part, rules, own=own)
         elif isinstance(part, Thought):
-            sendable = shape.takes_thought(part, own=own)
+            sendable = rules.takes_thought(part, own=own)
         else:
             sendable = not isinstance(part, ToolResult)
         if not sendable:
@@ -114,5 +114,5 @@ def _answers(parts: Sequence[Part], due: Sequence[ToolCall]) -> bool:
     return True
 
 
-def _is_sound_call(call: ToolCall, shape: ProviderRules, *, own: bool) -> bool:
-    return (own or not call.signature) and is_accepted_id(call.id, shape)
+def _is_sound_call(call: ToolCall, rules: ProviderRules, *, own: bool) -> bool:
+    return (own or not call.signature) and is_accepted_id(call.id, rules)

@@ -49,7 +49,7 @@ class RequestOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     model: str
     tools: tuple[Declaration, ...] = ()
-    choice: str = "auto"  # auto, none, required, or the name of the one tool to call
+    tool_choice: str = "auto"  # auto, none, required, or the name of the one tool to call
     generation: Generation = Generation()
     stream: bool = True
 
@@ -73,7 +73,7 @@ class EncodedMessage(msgspec.Struct, frozen=True):
 class DecodedRequest(NamedTuple):
     """A request, read back. The system's messages come first."""
 
-    prompt: RequestOptions
+    options: RequestOptions
     messages: tuple[Message, ...]
 
 
@@ -105,24 +105,24 @@ class Wire(Protocol):
     def name(self) -> str: ...
 
     @property
-    def shape(self) -> ProviderRules: ...
+    def rules(self) -> ProviderRules: ...
 
-    def frame(self, prompt: RequestOptions, system: Sequence[Message]) -> RequestFrame:
+    def encode_options(self, options: RequestOptions, system: Sequence[Message]) -> RequestFrame:
         """What stands around the messages; `system` are the instructions before all of them."""
 
-    def write(self, message: Message) -> EncodedMessage:
+    def encode_message(self, message: Message) -> EncodedMessage:
         """One repaired message; the same message gives the same bytes, whatever is around it."""
 
-    def read_request(self, body: bytes) -> DecodedRequest: ...
+    def decode_request(self, body: bytes) -> DecodedRequest: ...
 
-    def decoder(self) -> Decoder:
+    def stream_decoder(self) -> Decoder:
         """For the bytes of a streamed reply: server-sent events."""
 
-    def read_reply(self, body: bytes) -> Message:
+    def decode_reply(self, body: bytes) -> Message:
         """A reply that came in one piece."""
 
-    def write_reply(self, reply: Message) -> bytes:
+    def encode_reply(self, reply: Message) -> bytes:
         """As the provider would answer in one piece."""
 
-    def write_stream(self, reply: Message) -> Iterator[bytes]:
+    def encode_stream(self, reply: Message) -> Iterator[bytes]:
         """As the provider would stream it, one event at a time."""

@@ -277,7 +277,7 @@ class _Attempt:
                 yield event
 
     async def _streamed(self, answer: Answer, wire: Wire) -> AsyncGenerator[ModelEvent, None]:
-        decoder = wire.decoder()
+        decoder = wire.stream_decoder()
         self._read = decoder.message
         async with aclosing(answer.pieces()) as pieces:
             while (piece := await self._soon(anext(pieces, None))) is not None:
@@ -300,7 +300,7 @@ class _Attempt:
     async def _whole(self, answer: Answer, wire: Wire) -> AsyncGenerator[ModelEvent, None]:
         """From a server that does not stream, though it was asked to."""
         body = await self._body(answer, MAX_EVENT)
-        message = wire.read_reply(body)
+        message = wire.decode_reply(body)
         self._read = lambda: message
         for part in message.parts:
             if isinstance(part, Text | Thought):

@@ -24,7 +24,7 @@ def recorded(name: str) -> bytes:
 
 
 def decoded(*pieces: bytes) -> tuple[Message, list[Delta]]:
-    decoder = anthropic.decoder()
+    decoder = anthropic.stream_decoder()
     deltas = [delta for piece in pieces for delta in decoder.feed(piece)]
     deltas += decoder.close()
     return decoder.message(), deltas
@@ -108,7 +108,7 @@ def test_what_the_provider_s_own_tools_did_is_kept_whole() -> None:
 
 
 def test_an_error_in_mid_stream_is_raised_and_what_came_before_can_be_read() -> None:
-    decoder = anthropic.decoder()
+    decoder = anthropic.stream_decoder()
     with pytest.raises(ProviderBusy, match="Overloaded") as caught:
         decoder.feed(recorded("overloaded.txt"))
     assert caught.value.status == 529
@@ -122,7 +122,7 @@ def test_a_web_page_instead_of_events_is_named() -> None:
 
 def test_a_whole_reply_instead_of_events_is_read_as_one() -> None:
     message, deltas = decoded(recorded("calls.json"))
-    assert message == anthropic.read_reply(recorded("calls.json"))
+    assert message == anthropic.decode_reply(recorded("calls.json"))
     assert deltas == [Delta("text", "Let me see."), Delta("call", '{"path": "a.py"}', "read")]
 
 
@@ -193,13 +193,13 @@ def test_a_stream_fed_byte_by_byte_gives_the_same_outcome(name: str) -> None:
 
 
 def test_a_reply_in_one_piece_may_have_no_content() -> None:
-    message = anthropic.read_reply(recorded("content-null.json"))
+    message = anthropic.decode_reply(recorded("content-null.json"))
     usage = Usage(input=3, output=1, total=4)
     assert message == Message(role="model", model=MODEL, finish="stop", usage=usage)
 
 
 def test_a_reply_in_one_piece_holds_text_and_calls() -> None:
-    assert anthropic.read_reply(recorded("calls.json")) == Message(
+    assert anthropic.decode_reply(recorded("calls.json")) == Message(
         role="model",
         parts=(
             Text(text="Let me see."),
@@ -231,5 +231,5 @@ def test_pieces_of_arguments_replace_those_that_came_with_the_beginning() -> Non
 
 def test_bytes_that_are_no_utf_8_in_arguments_are_read_as_a_replacement() -> None:
     block = b'{"type":"tool_use","id":"a","name":"read","input":{"path":"\xff"}}'
-    message = anthropic.read_reply(b'{"type":"message","content":[' + block + b"]}")
+    message = anthropic.decode_reply(b'{"type":"message","content":[' + block + b"]}")
     assert message.parts == (ToolCall(id="a", name="read", arguments='{"path":"\ufffd"}'),)

@@ -38,11 +38,11 @@ PROMPT = RequestOptions(model="this", tools=(READ,))
 anthropic = AnthropicWire(model="this")
 
 
-def body_of(wire: Wire, messages: Sequence[Message], prompt: RequestOptions) -> bytes:
-    repaired = repair(messages, wire.shape).messages
+def body_of(wire: Wire, messages: Sequence[Message], options: RequestOptions) -> bytes:
+    repaired = repair(messages, wire.rules).messages
     system = [message for message in repaired if message.role == "system"]
-    frame = wire.frame(prompt, system)
-    written = [wire.write(message).data for message in repaired[len(system) :]]
+    frame = wire.encode_options(options, system)
+    written = [wire.encode_message(message).data for message in repaired[len(system) :]]
     return frame.before + b",".join(written) + frame.after
 
 
@@ -65,7 +65,7 @@ def _exhaust(value: Any) -> None:
             _exhaust(item)
 
 
-prompts = st.builds(
+request_options = st.builds(
     RequestOptions,
     model=st.just("this"),
     tools=st.lists(
@@ -77,7 +77,7 @@ prompts = st.builds(
         ),
         max_size=3,
     ).map(tuple),
-    choice=st.sampled_from(["auto", "none", "required", "read"]),
+    tool_choice=st.sampled_from(["auto", "none", "required", "read"]),
     generation=st.builds(
         Generation,
         temperature=st.none() | st.floats(),
@@ -106,20 +106,20 @@ hostile = st.lists(
 ).map(tuple)
 
 
-@given(conversations | hostile, prompts, wires)
+@given(conversations | hostile, request_options, wires)
 def test_every_request_is_one_that_the_official_sdk_has_types_for(
-    messages: Messages, prompt: RequestOptions, wire: AnthropicWire
+    messages: Messages, options: RequestOptions, wire: AnthropicWire
 ) -> None:
-    request = checked(body_of(wire, messages, prompt))
+    request = checked(body_of(wire, messages, options))
     assert all(message["content"] for message in request["messages"])
 
 
-@given(prompts)
+@given(request_options)
 def test_temperature_and_top_p_are_all_that_goes_beyond_the_sdk_and_never_both(
-    prompt: RequestOptions,
+    options: RequestOptions,
 ) -> None:
     # The SDK of API version 2026-10-21 has no field for them; older models still take them.
-    request = json.loads(body_of(anthropic, [user("hi")], prompt))
+    request = json.loads(body_of(anthropic, [user("hi")], options))
     sampling = {key: request.pop(key) for key in ("temperature", "top_p") if key in request}
     checked(json.dumps(request).encode())
     assert len(sampling) < 2
@@ -141,7 +141,7 @@ def test_the_oracle_refuses_what_is_not_in_the_api() -> None:
 
 def test_a_wire_is_what_the_protocol_asks_for() -> None:
     wire: Wire = AnthropicWire(model="m")
-    assert (wire.name, wire.shape.provider, wire.shape.model) == ("anthropic", "anthropic", "m")
+    assert (wire.name, wire.rules.provider, wire.rules.model) == ("anthropic", "anthropic", "m")
 
 
 def test_everything_but_the_messages_stands_before_them_with_marks_at_stable_places() -> None:
@@ -152,7 +152,7 @@ def test_everything_but_the_messages_stands_before_them_with_marks_at_stable_pla
     assert request["cache_control"] == mark
     assert request["tools"][-1]["cache_control"] == mark
     assert [block.get("cache_control") for block in request["system"]] == [None, mark]
-    assert b"cache_control" not in anthropic.write(user("hi")).data
+    assert b"cache_control" not in anthropic.encode_message(user("hi")).data
     plain = body_of(AnthropicWire(model="this", cache=False), [instructions, user("hi")], PROMPT)
     assert b"cache_control" not in plain
 
@@ -166,8 +166,8 @@ def test_two_requests_of_a_session_begin_with_the_same_bytes() -> None:
 
 
 def frame_of(generation: Generation, wire: AnthropicWire = anthropic, **more: Any) -> Any:
-    prompt = RequestOptions(model="this", generation=generation, **more)
-    frame = wire.frame(prompt, [])
+    options = RequestOptions(model="this", generation=generation, **more)
+    frame = wire.encode_options(options, [])
     return json.loads(frame.before + frame.after), frame.fixes
 
 
@@ -211,7 +211,7 @@ def test_what_the_provider_does_not_take_is_left_out_and_told() -> None:
     assert request["temperature"] == 1
     assert "top_p" not in request
     assert len(fixes) == 3
-    request, fixes = frame_of(Generation(effort="low"), choice="required", tools=(READ,))
+    request, fixes = frame_of(Generation(effort="low"), tool_choice="required", tools=(READ,))
     assert request["tool_choice"] == {"type": "any"}
     assert "thinking" not in request
     assert len(fixes) == 1
@@ -219,13 +219,15 @@ def test_what_the_provider_does_not_take_is_left_out_and_told() -> None:
 
 def test_instructions_that_are_no_text_are_told() -> None:
     picture = InlineData(mime="image/png", data=b"png")
-    frame = anthropic.frame(PROMPT, [Message(role="system", parts=(picture, Text(text="\ud800")))])
+    frame = anthropic.encode_options(
+        PROMPT, [Message(role="system", parts=(picture, Text(text="\ud800")))]
+    )
     assert json.loads(frame.before + frame.after)["system"][0]["text"] == "\ufffd"
     assert len(frame.fixes) == 2
 
 
 def content_of(message: Message, wire: AnthropicWire = anthropic) -> tuple[Any, tuple[Fix, ...]]:
-    written = wire.write(message)
+    written = wire.encode_message(message)
     return json.loads(written.data)["content"], written.fixes
 
 
@@ -260,7 +262,7 @@ def test_a_file_that_the_api_would_refuse_is_named_in_its_place(
 
 def test_arguments_that_are_no_object_are_wrapped_and_others_go_as_they_are() -> None:
     good = ToolCall(id="a", name="read", arguments='{"n": 1.50, "n":2}')
-    assert b'"input":{"n": 1.50, "n":2}' in anthropic.write(model("x", good)).data
+    assert b'"input":{"n": 1.50, "n":2}' in anthropic.encode_message(model("x", good)).data
     for arguments in ("[1]", "{", '"a"', '{"a":' + "[" * 200 + "]" * 200 + "}", "NaN"):
         content, fixes = content_of(model("x", replace(good, arguments=arguments)))
         assert content[1]["input"] == {"malformed_arguments": arguments}

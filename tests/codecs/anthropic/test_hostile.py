@@ -25,19 +25,19 @@ DEEP = b"[" * 10_000 + b"]" * 10_000
 
 
 def decode(data: bytes) -> Message:
-    decoder = anthropic.decoder()
+    decoder = anthropic.stream_decoder()
     decoder.feed(data)
     decoder.close()
     return decoder.message()
 
 
 def read_messages(data: bytes) -> tuple[Message, ...]:
-    return anthropic.read_request(data).messages
+    return anthropic.decode_request(data).messages
 
 
 def try_all(data: bytes) -> None:
     """Every reader; what is read can be stored and sent again."""
-    for read in (decode, anthropic.read_reply, read_messages):
+    for read in (decode, anthropic.decode_reply, read_messages):
         try:
             found = read(data)
         except RecollectError as error:
@@ -46,7 +46,7 @@ def try_all(data: bytes) -> None:
             told = ""
             for message in found if isinstance(found, tuple) else (found,):
                 encode(message)
-                anthropic.write(message)
+                anthropic.encode_message(message)
         assert told.isprintable()
         assert len(told) < 900
 
@@ -118,11 +118,11 @@ def test_deep_nesting_and_endless_numbers_raise_only_our_own_errors(body: bytes)
 def test_what_is_nested_too_deeply_to_ride_along_is_refused() -> None:
     deep = b"[" * 150 + b"]" * 150
     with pytest.raises(BadReply, match="nested deeper"):
-        anthropic.read_reply(
+        anthropic.decode_reply(
             b'{"type":"message","content":[{"type":"tool_use","input":' + deep + b"}]}"
         )
     with pytest.raises(BadInput, match="in message 0, JSON nested deeper"):
-        anthropic.read_request(
+        anthropic.decode_request(
             b'{"model":"m","messages":[{"role":"user","content":[{"type":"x","y":' + deep + b"}]}]}"
         )
 
@@ -138,13 +138,13 @@ def test_a_request_that_is_none_is_refused_with_a_sentence() -> None:
         (b'{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":5}]}]}', "str"),
     ):
         with pytest.raises(BadInput, match=why):
-            anthropic.read_request(body)
+            anthropic.decode_request(body)
 
 
 def test_a_line_of_five_megabytes_is_read_in_small_pieces_without_trouble() -> None:
     text = "x" * 5_000_000
-    stream = b"".join(anthropic.write_stream(model(text)))
-    decoder = anthropic.decoder()
+    stream = b"".join(anthropic.encode_stream(model(text)))
+    decoder = anthropic.stream_decoder()
     for start in range(0, len(stream), 1_000):
         decoder.feed(stream[start : start + 1_000])
     decoder.close()

@@ -62,7 +62,7 @@ _requests = st.one_of(
 
 
 def _decode(data: bytes, step: int = 7) -> Message | None:
-    decoder = GEMINI.decoder()
+    decoder = GEMINI.stream_decoder()
     try:
         for start in range(0, len(data), step):
             decoder.feed(data[start : start + step])
@@ -77,7 +77,7 @@ def _decode(data: bytes, step: int = 7) -> Message | None:
 
 def _read_reply(data: bytes) -> Message | None:
     try:
-        return GEMINI.read_reply(data)
+        return GEMINI.decode_reply(data)
     except RecollectError as error:
         said = str(error)
     assert len(said) < 1_000
@@ -90,7 +90,7 @@ def test_random_bytes_raise_nothing_foreign(data: bytes) -> None:
         _decode(prefix + data)
         _read_reply(prefix + data)
         with pytest.raises(BadInput):
-            GEMINI.read_request(prefix + data + b"!")
+            GEMINI.decode_request(prefix + data + b"!")
 
 
 @given(_responses)
@@ -99,13 +99,13 @@ def test_a_reply_of_the_wrong_types_is_refused_or_can_be_stored(value: Any) -> N
     for message in (_read_reply(data), _decode(b"data: " + data + b"\n\n")):
         if message is not None:
             check(message)
-            GEMINI.write(message)
+            GEMINI.encode_message(message)
 
 
 @given(_requests)
 def test_a_request_of_the_wrong_types_is_refused_or_can_be_stored(value: Any) -> None:
     try:
-        asked = GEMINI.read_request(json_text(value).encode("utf-8", "surrogatepass"))
+        asked = GEMINI.decode_request(json_text(value).encode("utf-8", "surrogatepass"))
     except BadInput as error:
         said = str(error)
     else:
@@ -117,7 +117,7 @@ def test_a_request_of_the_wrong_types_is_refused_or_can_be_stored(value: Any) ->
 def _check_asked(asked: DecodedRequest) -> None:
     for message in asked.messages:
         check(message)
-    request(GEMINI, asked.messages, asked.prompt)
+    request(GEMINI, asked.messages, asked.options)
 
 
 @given(st.sampled_from(EXAMPLES), st.data())
@@ -145,7 +145,7 @@ def test_a_damaged_request_is_refused_or_read(
     body = bytearray(request(GEMINI, messages, RequestOptions(model=""))[0])
     body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
     try:
-        for message in GEMINI.read_request(bytes(body)).messages:
+        for message in GEMINI.decode_request(bytes(body)).messages:
             check(message)
     except BadInput:
         pass
@@ -163,8 +163,8 @@ def test_a_damaged_request_is_refused_or_read(
 )
 def test_a_reply_of_ten_thousand_levels_is_refused(value: bytes) -> None:
     with pytest.raises(BadReply):
-        GEMINI.read_reply(value)
-    decoder = GEMINI.decoder()
+        GEMINI.decode_reply(value)
+    decoder = GEMINI.stream_decoder()
     with pytest.raises(BadReply):
         decoder.feed(b"data: " + value + b"\n\n")
 
@@ -173,13 +173,13 @@ def test_a_reply_of_ten_thousand_levels_is_refused(value: bytes) -> None:
 def test_a_request_of_ten_thousand_levels_is_refused(where: str) -> None:
     for deep in (DEEP, b'{"a":' * 10_000 + b"1" + b"}" * 10_000):
         with pytest.raises(BadInput):
-            GEMINI.read_request(b'{"%b":%b}' % (where.encode(), deep))
+            GEMINI.decode_request(b'{"%b":%b}' % (where.encode(), deep))
 
 
 @pytest.mark.parametrize("kind", ["text", "call", "$unknown", "hologram"])
 def test_an_unknown_part_that_looks_like_one_of_ours_can_be_stored(kind: str) -> None:
     part = json_text({"type": kind, "x": 1}).encode()
-    message = GEMINI.read_reply(b'{"candidates":[{"content":{"parts":[%b]}}]}' % part)
+    message = GEMINI.decode_reply(b'{"candidates":[{"content":{"parts":[%b]}}]}' % part)
     assert decode(check(message)) == message
 
 
@@ -201,7 +201,7 @@ def test_many_calls_of_one_id_cost_in_proportion() -> None:
     part = b'{"functionCall":{"id":"a","name":"n"}}'
     reply = b'{"candidates":[{"content":{"parts":[%b]}}]}' % b",".join([part] * 20_000)
     started = time.process_time()
-    found = {p.id for p in GEMINI.read_reply(reply).parts if isinstance(p, ToolCall)}
+    found = {p.id for p in GEMINI.decode_reply(reply).parts if isinstance(p, ToolCall)}
     assert len(found) == 20_000
     assert time.process_time() - started < 5
 

@@ -35,7 +35,7 @@ wire = OpenAIWire(model="m")
 
 def decoded(pieces: Sequence[bytes]) -> tuple[Message, list[Delta], str]:
     """The message, neighbouring deltas of one kind as one, and the error if there was one."""
-    decoder = wire.decoder()
+    decoder = wire.stream_decoder()
     deltas: list[Delta] = []
     error = ""
     try:
@@ -162,7 +162,7 @@ replies = st.builds(
 def test_a_stream_that_we_write_is_read_as_the_reply_it_was(
     reply: Message, places: list[int]
 ) -> None:
-    message, deltas, error = decoded(cut(b"".join(wire.write_stream(reply)), places))
+    message, deltas, error = decoded(cut(b"".join(wire.encode_stream(reply)), places))
     assert error == ""
     assert list(message.parts) == normal_parts(reply)
     assert (message.finish, message.usage) == (normal_finish(reply), normal_usage(reply.usage))
@@ -178,7 +178,7 @@ def test_a_reply_that_we_write_is_read_as_it_was(reply: Message) -> None:
         reply.parts,
         key=lambda p: 0 if isinstance(p, Thought) else 2 if isinstance(p, ToolCall) else 1,
     )
-    message = wire.read_reply(wire.write_reply(reply))
+    message = wire.decode_reply(wire.encode_reply(reply))
     expected = normal_parts(Message(role="model", parts=tuple(ordered)))
     assert list(message.parts) == expected
     finish = normal_finish(reply) if reply.finish else normal_finish(stopped(reply))

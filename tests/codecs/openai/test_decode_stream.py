@@ -36,7 +36,7 @@ def reply(name: str) -> Message:
 
 
 def streamed(data: bytes) -> Message:
-    decoder = wire.decoder()
+    decoder = wire.stream_decoder()
     decoder.feed(data)
     decoder.close()
     return decoder.message()
@@ -66,7 +66,7 @@ def test_a_call_that_arrives_in_pieces() -> None:
 
 
 def test_the_first_delta_of_a_call_names_the_tool() -> None:
-    assert list(wire.decoder().feed(recorded("calls-in-pieces.txt"))) == [
+    assert list(wire.stream_decoder().feed(recorded("calls-in-pieces.txt"))) == [
         Delta("call", "", "get_weather"),
         Delta("call", '{"ci'),
         Delta("call", 'ty": "Paris"}'),
@@ -124,7 +124,7 @@ def test_an_end_that_nobody_knows_is_kept_in_the_providers_word() -> None:
 
 
 def test_an_error_in_the_stream_is_raised_after_what_came_before_it() -> None:
-    decoder = wire.decoder()
+    decoder = wire.stream_decoder()
     assert list(decoder.feed(recorded("error-in-stream.txt"))) == [Delta("text", "Let me")]
     with pytest.raises(ProviderBusy, match="The server had an error") as raised:
         decoder.close()
@@ -164,7 +164,7 @@ def test_calls_without_id_and_index_and_with_an_object_for_arguments() -> None:
 
 
 def test_content_null_beside_a_call_in_one_piece() -> None:
-    assert wire.read_reply(recorded("reply-null-content.json")) == Message(
+    assert wire.decode_reply(recorded("reply-null-content.json")) == Message(
         role="model",
         parts=(ToolCall(id="call_abc", name="get_weather", arguments='{\n"city": "Paris"\n}'),),
         model="gpt-4o-2024-08-06",
@@ -261,7 +261,7 @@ def test_an_end_for_calls_without_a_call_is_not_believed() -> None:
 
 def test_a_server_that_does_not_stream_is_understood() -> None:
     message = streamed(recorded("reply-null-content.json"))
-    assert message == wire.read_reply(recorded("reply-null-content.json"))
+    assert message == wire.decode_reply(recorded("reply-null-content.json"))
 
 
 @pytest.mark.parametrize(
@@ -291,21 +291,21 @@ def test_what_is_no_reply_is_named(data: bytes, kind: type[Exception], words: st
 def test_what_is_no_reply_in_one_piece_is_named() -> None:
     for body, words in ((b"<html>", "web page"), (b'{"a":', "half a JSON"), (b"", "nothing")):
         with pytest.raises(BadReply, match=words):
-            wire.read_reply(body)
+            wire.decode_reply(body)
     with pytest.raises(BadReply, match="without a choice"):
-        wire.read_reply(b'{"choices":[]}')
+        wire.decode_reply(b'{"choices":[]}')
 
 
 def test_an_error_line_without_the_word_data_after_events() -> None:
-    decoder = wire.decoder()
+    decoder = wire.stream_decoder()
     decoder.feed(events(delta(content="x")) + b'{"error":{"message":"gone","code":503}}\n')
     with pytest.raises(ProviderBusy, match="gone"):
         decoder.close()
 
 
 def test_a_request_with_everything_the_documentation_allows() -> None:
-    asked = wire.read_request(recorded("request.json"))
-    assert asked.prompt == RequestOptions(
+    asked = wire.decode_request(recorded("request.json"))
+    assert asked.options == RequestOptions(
         model="gpt-4o",
         tools=(
             Declaration(
@@ -314,7 +314,7 @@ def test_a_request_with_everything_the_documentation_allows() -> None:
                 parameters='{"type": "object", "properties": {"at": {"type": "integer"}}}',
             ),
         ),
-        choice="look",
+        tool_choice="look",
         generation=Generation(
             temperature=0.5, max_output=100, stop=("END",), effort="low", schema='{"type":"object"}'
         ),

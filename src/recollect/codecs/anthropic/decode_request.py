@@ -194,7 +194,7 @@ def _prompt(request: _AnthropicRequest) -> RequestOptions:
     return RequestOptions(
         model=request.model,
         tools=tuple(_tool(tool) for tool in tools),
-        choice=_choice(request.tool_choice),
+        tool_choice=_choice(request.tool_choice),
         generation=generation,
         stream=request.stream or False,
     )

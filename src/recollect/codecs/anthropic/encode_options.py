@@ -43,32 +43,32 @@ class AnthropicQuirks(msgspec.Struct, frozen=True):
 
 
 def encode_options(
-    prompt: RequestOptions, system: Sequence[Message], options: AnthropicQuirks
+    options: RequestOptions, system: Sequence[Message], quirks: AnthropicQuirks
 ) -> RequestFrame:
     fixes: list[Fix] = []
-    generation = prompt.generation
-    most = generation.max_output or options.max_output
+    generation = options.generation
+    most = generation.max_output or quirks.max_output
     body: dict[str, Any] = {
-        "model": prompt.model or options.model,
+        "model": options.model or quirks.model,
         "max_tokens": most,
-        "stream": prompt.stream,
+        "stream": options.stream,
     }
-    choice = _choice(prompt, fixes)
+    choice = _choice(options, fixes)
     forced = choice is not None and choice["type"] in ("any", "tool")
-    body |= _thinking(generation, most, options, fixes, forced=forced)
+    body |= _thinking(generation, most, quirks, fixes, forced=forced)
     thinks = body.get("thinking", {}).get("type", "disabled") != "disabled"
-    body |= _sampling(generation, options, fixes, thinks=thinks)
+    body |= _sampling(generation, quirks, fixes, thinks=thinks)
     body |= _ending(generation, fixes)
-    if options.cache:
+    if quirks.cache:
         # The API puts this mark on the last block by itself. A mark written into a message would
         # have to move on with every request, and the bytes before it would not stay the same.
         body["cache_control"] = MARK
     if choice is not None:
         body["tool_choice"] = choice
-    if prompt.tools:
-        body["tools"] = _marked([_tool(tool, fixes) for tool in prompt.tools], options)
+    if options.tools:
+        body["tools"] = _marked([_tool(tool, fixes) for tool in options.tools], quirks)
     if blocks := _instructions(system, fixes):
-        body["system"] = _marked(blocks, options)
+        body["system"] = _marked(blocks, quirks)
     return RequestFrame(_encoded(body, fixes)[:-1] + b',"messages":[', b"]}", fixes=tuple(fixes))
 
 
@@ -89,14 +89,14 @@ def _sound(value: Any) -> Any:
     return [_sound(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _marked(blocks: list[dict[str, Any]], options: AnthropicQuirks) -> list[dict[str, Any]]:
-    if options.cache:
+def _marked(blocks: list[dict[str, Any]], quirks: AnthropicQuirks) -> list[dict[str, Any]]:
+    if quirks.cache:
         blocks[-1]["cache_control"] = MARK
     return blocks
 
 
 def _thinking(
-    generation: Generation, most: int, options: AnthropicQuirks, fixes: list[Fix], *, forced: bool
+    generation: Generation, most: int, quirks: AnthropicQuirks, fixes: list[Fix], *, forced: bool
 ) -> dict[str, Any]:
     effort, output = generation.effort, _format(generation, fixes)
     body: dict[str, Any] = {}
@@ -105,7 +105,7 @@ def _thinking(
         body["thinking"] = {"type": "disabled"}
     elif effort and forced:
         fixes.append(_fix("thinking is left out: it cannot go with a tool that must be called"))
-    elif effort and options.thinking == "adaptive":
+    elif effort and quirks.thinking == "adaptive":
         body["thinking"] = {"type": "adaptive"}
         output["effort"] = effort
     elif effort and budget < LEAST_BUDGET:
@@ -134,11 +134,11 @@ def _schema(text: str) -> msgspec.Raw | None:
 
 
 def _sampling(
-    generation: Generation, options: AnthropicQuirks, fixes: list[Fix], *, thinks: bool
+    generation: Generation, quirks: AnthropicQuirks, fixes: list[Fix], *, thinks: bool
 ) -> dict[str, Any]:
     temperature, top_p = generation.temperature, generation.top_p
     given = [n for n, v in (("temperature", temperature), ("top_p", top_p)) if v is not None]
-    if given and not options.sampling:
+    if given and not quirks.sampling:
         # removed in API version 2026-10-21, and refused by models since Claude Opus 4.7
         fixes.append(_fix(f"{' and '.join(given)} left out: this model takes neither"))
         return {}
@@ -182,11 +182,11 @@ def _ending(generation: Generation, fixes: list[Fix]) -> dict[str, Any]:
     return {"stop_sequences": stop} if stop else {}
 
 
-def _choice(prompt: RequestOptions, fixes: list[Fix]) -> dict[str, str] | None:
-    choice = prompt.choice
+def _choice(options: RequestOptions, fixes: list[Fix]) -> dict[str, str] | None:
+    choice = options.tool_choice
     if choice == "auto":
         return None
-    if not prompt.tools:
+    if not options.tools:
         if choice != "none":
             fixes.append(
                 _fix(f"the choice of tool {quote_text(choice)} is left out: there are none")

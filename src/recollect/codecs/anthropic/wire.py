@@ -48,7 +48,7 @@ _encode = msgspec.json.Encoder().encode
 
 class AnthropicWire(msgspec.Struct, frozen=True, kw_only=True):
     model: str = ""
-    max_output: int = 8_192  # the API wants a limit; this one when the prompt names none
+    max_output: int = 8_192  # the API wants a limit; this one when the options name none
     cache: bool = True  # whether marks for the prompt cache are sent
     media: tuple[str, ...] = MEDIA  # beginnings of the types of files that the model takes
     sampling: bool = True  # whether the model takes temperature and top_p
@@ -59,16 +59,16 @@ class AnthropicWire(msgspec.Struct, frozen=True, kw_only=True):
         return "anthropic"
 
     @property
-    def shape(self) -> ProviderRules:
+    def rules(self) -> ProviderRules:
         return msgspec.structs.replace(ANTHROPIC_RULES, model=self.model)
 
-    def frame(self, prompt: RequestOptions, system: Sequence[Message]) -> RequestFrame:
-        options = AnthropicQuirks(
+    def encode_options(self, options: RequestOptions, system: Sequence[Message]) -> RequestFrame:
+        quirks = AnthropicQuirks(
             self.model, self.max_output, self.cache, self.sampling, self.thinking
         )
-        return encode_options(prompt, system, options)
+        return encode_options(options, system, quirks)
 
-    def write(self, message: Message) -> EncodedMessage:
+    def encode_message(self, message: Message) -> EncodedMessage:
         parts, role = message.parts, _ROLES[message.role]
         try:
             if len(parts) == 1 and type(parts[0]) is Text:
@@ -83,27 +83,27 @@ class AnthropicWire(msgspec.Struct, frozen=True, kw_only=True):
         blocks = encode_blocks(message.parts, of_model=of_model, media=self.media, fixes=fixes)
         return EncodedMessage(_encode(_AnthropicMessage(role, blocks)), tuple(fixes))
 
-    def read_request(self, body: bytes) -> DecodedRequest:
+    def decode_request(self, body: bytes) -> DecodedRequest:
         from recollect.codecs.anthropic.decode_request import decode_request
 
         return decode_request(body)
 
-    def decoder(self) -> Decoder:
+    def stream_decoder(self) -> Decoder:
         from recollect.codecs.anthropic.decode_stream import AnthropicStreamDecoder
 
         return AnthropicStreamDecoder()
 
-    def read_reply(self, body: bytes) -> Message:
+    def decode_reply(self, body: bytes) -> Message:
         from recollect.codecs.anthropic.decode_reply import decode_reply
 
         return decode_reply(body)
 
-    def write_reply(self, reply: Message) -> bytes:
+    def encode_reply(self, reply: Message) -> bytes:
         from recollect.codecs.anthropic.decode_reply import encode_reply
 
         return encode_reply(reply)
 
-    def write_stream(self, reply: Message) -> Iterator[bytes]:
+    def encode_stream(self, reply: Message) -> Iterator[bytes]:
         from recollect.codecs.anthropic.decode_reply import encode_stream
 
         return encode_stream(reply)

@@ -66,22 +66,22 @@ def _too_deep() -> BadInput:
 
 def _read(body: bytes, model: str) -> DecodedRequest:
     found = decode_fields(body)
-    prompt = RequestOptions(
+    options = RequestOptions(
         model=get_string(found, "model").removeprefix("models/"),
         tools=_tools(found),
-        choice=_choice(found),
+        tool_choice=_choice(found),
         generation=_generation(found),
     )
     messages: list[Message] = []
     if "systemInstruction" in found:
         parts = _parts(found["systemInstruction"], "systemInstruction")[1]
         messages.append(Message(role="system", parts=parts))
-    author = prompt.model or model
+    author = options.model or model
     for index, content in enumerate(decode_items(found["contents"]) if "contents" in found else ()):
         role, parts = _parts(content, f"contents[{index}]")
         model_ = author if role == "model" else ""
         messages.append(Message(role=role, parts=parts, model=model_))
-    return DecodedRequest(prompt, tuple(messages))
+    return DecodedRequest(options, tuple(messages))
 
 
 def _parts(content: msgspec.Raw, where: str) -> tuple[Role, tuple[Part, ...]]:

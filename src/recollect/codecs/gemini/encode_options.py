@@ -1,6 +1,6 @@
 """Everything in a Gemini request but its contents: instructions, tools, settings, in this order.
 
-Guarantees: the same prompt and instructions give the same bytes. A tool's schema and the answer's
+Guarantees: the same options and instructions give the same bytes. A tool's schema and the answer's
 are embedded as the very text they are. What Gemini does not take is left out and told as a `Fix`
 for message -1. The model's name and whether to stream are in the address, not in the body.
 """
@@ -41,27 +41,27 @@ _INT32 = range(-(2**31), 2**31)
 
 
 def encode_options(
-    prompt: RequestOptions, system: Sequence[Message], thinking: GeminiThinking
+    options: RequestOptions, system: Sequence[Message], thinking: GeminiThinking
 ) -> RequestFrame:
     try:
-        return _frame(prompt, system, thinking, [])
+        return _frame(options, system, thinking, [])
     except UnicodeEncodeError:
         cleaned = tuple(replace_surrogates(message) for message in system)
-        return _frame(replace_surrogates(prompt), cleaned, thinking, [surrogate_fix(-1)])
+        return _frame(replace_surrogates(options), cleaned, thinking, [surrogate_fix(-1)])
 
 
 def _frame(
-    prompt: RequestOptions, system: Sequence[Message], thinking: GeminiThinking, fixes: list[Fix]
+    options: RequestOptions, system: Sequence[Message], thinking: GeminiThinking, fixes: list[Fix]
 ) -> RequestFrame:
     body: dict[str, Any] = {}
     if instructions := _instructions(system, fixes):
         body["systemInstruction"] = {"parts": instructions}
-    if prompt.tools:
-        declared = [_declaration(tool, fixes) for tool in prompt.tools]
+    if options.tools:
+        declared = [_declaration(tool, fixes) for tool in options.tools]
         body["tools"] = [{"functionDeclarations": declared}]
-    if config := _choice(prompt, fixes):
+    if config := _choice(options, fixes):
         body["toolConfig"] = {"functionCallingConfig": config}
-    if settings := _settings(prompt.generation, thinking, fixes):
+    if settings := _settings(options.generation, thinking, fixes):
         body["generationConfig"] = settings
     before = encode(body)[:-1] + (b"," if body else b"") + b'"contents":['
     return RequestFrame(before, b"]}", fixes=tuple(fixes))
@@ -99,11 +99,11 @@ def _declaration(tool: Declaration, fixes: list[Fix]) -> dict[str, Any]:
     return declared
 
 
-def _choice(prompt: RequestOptions, fixes: list[Fix]) -> dict[str, Any] | None:
-    choice = prompt.choice
+def _choice(options: RequestOptions, fixes: list[Fix]) -> dict[str, Any] | None:
+    choice = options.tool_choice
     if choice == "auto":
         return None
-    if not prompt.tools:
+    if not options.tools:
         # Gemini answers 400 to a choice without tools; none of them is what there is anyway
         if choice != "none":
             _leave_out(

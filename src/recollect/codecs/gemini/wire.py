@@ -55,13 +55,13 @@ class GeminiWire(msgspec.Struct, frozen=True, kw_only=True):
         return "gemini"
 
     @property
-    def shape(self) -> ProviderRules:
+    def rules(self) -> ProviderRules:
         return _rules_for(self.model)
 
-    def frame(self, prompt: RequestOptions, system: Sequence[Message]) -> RequestFrame:
-        return encode_options(prompt, system, self.thinking)
+    def encode_options(self, options: RequestOptions, system: Sequence[Message]) -> RequestFrame:
+        return encode_options(options, system, self.thinking)
 
-    def write(self, message: Message) -> EncodedMessage:
+    def encode_message(self, message: Message) -> EncodedMessage:
         parts = message.parts
         try:
             # nearly every message: one text and nothing beside it
@@ -74,7 +74,7 @@ class GeminiWire(msgspec.Struct, frozen=True, kw_only=True):
 
     def _written(self, message: Message, fixes: list[Fix]) -> EncodedMessage:
         pen = PartEncoder(
-            own=self.shape.made(message),
+            own=self.rules.made(message),
             media=self.media,
             result_media=self.result_media,
             stand_in=self.stand_in_signature,
@@ -85,27 +85,27 @@ class GeminiWire(msgspec.Struct, frozen=True, kw_only=True):
             parts = [b'{"text":' + encode(NOTHING_LEFT) + b"}"]
         return _content(b",".join(parts), message, tuple(fixes))
 
-    def read_request(self, body: bytes) -> DecodedRequest:
+    def decode_request(self, body: bytes) -> DecodedRequest:
         from recollect.codecs.gemini.decode_request import decode_request
 
         return decode_request(body, self.model)
 
-    def decoder(self) -> GeminiStreamDecoder:
+    def stream_decoder(self) -> GeminiStreamDecoder:
         from recollect.codecs.gemini.decode_reply import GeminiStreamDecoder
 
         return GeminiStreamDecoder(self.model)
 
-    def read_reply(self, body: bytes) -> Message:
+    def decode_reply(self, body: bytes) -> Message:
         from recollect.codecs.gemini.decode_reply import decode_reply
 
         return decode_reply(body, self.model)
 
-    def write_reply(self, reply: Message) -> bytes:
+    def encode_reply(self, reply: Message) -> bytes:
         from recollect.codecs.gemini.encode_reply import encode_reply
 
         return encode_reply(reply)
 
-    def write_stream(self, reply: Message) -> Iterator[bytes]:
+    def encode_stream(self, reply: Message) -> Iterator[bytes]:
         from recollect.codecs.gemini.encode_reply import encode_stream
 
         return encode_stream(reply)

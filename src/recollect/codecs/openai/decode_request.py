@@ -108,14 +108,14 @@ _decoder = msgspec.json.Decoder(_OpenAIRequest)
 
 def decode_request(body: bytes) -> DecodedRequest:
     request = _decoded(body)
-    prompt = RequestOptions(
+    options = RequestOptions(
         model=request.model,
         tools=tuple(_tools(request)),
-        choice=_choice(request),
+        tool_choice=_choice(request),
         generation=_generation(request),
         stream=bool(request.stream),
     )
-    return DecodedRequest(prompt, tuple(_messages(request.messages, request.model)))
+    return DecodedRequest(options, tuple(_messages(request.messages, request.model)))
 
 
 def _decoded(body: bytes) -> _OpenAIRequest:
@@ -149,7 +149,7 @@ def _text_of(raw: msgspec.Raw, what: str, default: str = "") -> str:
     return data.decode()
 
 
-# --- the prompt --------------------------------------------------------------------------------
+# --- the options --------------------------------------------------------------------------------
 
 
 def _tools(request: _OpenAIRequest) -> list[Declaration]:

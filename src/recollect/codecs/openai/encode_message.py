@@ -50,15 +50,15 @@ class OpenAIQuirks(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def encode_options(
-    dialect: OpenAIQuirks, prompt: RequestOptions, system: Sequence[Message]
+    dialect: OpenAIQuirks, options: RequestOptions, system: Sequence[Message]
 ) -> RequestFrame:
     """Options and tools come first, so that they and the instructions are a stable prefix."""
     fixes: list[Fix] = []
-    body: dict[str, Any] = {"model": prompt.model or dialect.model}
-    if prompt.stream:
+    body: dict[str, Any] = {"model": options.model or dialect.model}
+    if options.stream:
         body |= {"stream": True, "stream_options": {"include_usage": True}}
-    body |= _options(dialect, prompt.generation, fixes)
-    body |= _tools(prompt, fixes)
+    body |= _options(dialect, options.generation, fixes)
+    body |= _tools(options, fixes)
     data, more = encode_json(body, "the options and tools", -1)
     elements = [encode_message(dialect, message) for message in system]
     for element in elements:
@@ -124,16 +124,16 @@ def _effort(dialect: OpenAIQuirks, effort: str, fixes: list[Fix]) -> dict[str, A
     return {"reasoning_effort": effort}
 
 
-def _tools(prompt: RequestOptions, fixes: list[Fix]) -> dict[str, Any]:
-    choice = prompt.choice
-    if not prompt.tools:
+def _tools(options: RequestOptions, fixes: list[Fix]) -> dict[str, Any]:
+    choice = options.tool_choice
+    if not options.tools:
         if choice != "auto":
             _left_out(fixes, f"the choice {quote_text(choice)} is left out: there are no tools")
         return {}
-    body: dict[str, Any] = {"tools": [_tool(tool, fixes) for tool in prompt.tools]}
+    body: dict[str, Any] = {"tools": [_tool(tool, fixes) for tool in options.tools]}
     if choice in _WORDS:
         return body if choice == "auto" else body | {"tool_choice": choice}
-    if choice not in [tool.name for tool in prompt.tools]:
+    if choice not in [tool.name for tool in options.tools]:
         _left_out(fixes, f"the choice {quote_text(choice)} is left out: no tool has this name")
         return body
     return body | {"tool_choice": {"type": "function", "function": {"name": choice}}}

@@ -33,37 +33,37 @@ class OpenAIWire(OpenAIQuirks, frozen=True, kw_only=True):
         return "openai"
 
     @property
-    def shape(self) -> ProviderRules:
+    def rules(self) -> ProviderRules:
         thoughts = "own" if self.reasoning else "none"
         return msgspec.structs.replace(OPENAI_RULES, model=self.model, thoughts=thoughts)
 
-    def frame(self, prompt: RequestOptions, system: Sequence[Message]) -> RequestFrame:
-        return encode_options(self, prompt, system)
+    def encode_options(self, options: RequestOptions, system: Sequence[Message]) -> RequestFrame:
+        return encode_options(self, options, system)
 
-    def write(self, message: Message) -> EncodedMessage:
+    def encode_message(self, message: Message) -> EncodedMessage:
         return encode_message(self, message)
 
-    def read_request(self, body: bytes) -> DecodedRequest:
+    def decode_request(self, body: bytes) -> DecodedRequest:
         from recollect.codecs.openai.decode_request import decode_request
 
         return decode_request(body)
 
-    def decoder(self) -> OpenAIStreamDecoder:
+    def stream_decoder(self) -> OpenAIStreamDecoder:
         from recollect.codecs.openai.decode_reply import OpenAIStreamDecoder
 
         return OpenAIStreamDecoder()
 
-    def read_reply(self, body: bytes) -> Message:
+    def decode_reply(self, body: bytes) -> Message:
         from recollect.codecs.openai.decode_reply import decode_reply
 
         return decode_reply(body)
 
-    def write_reply(self, reply: Message) -> bytes:
+    def encode_reply(self, reply: Message) -> bytes:
         from recollect.codecs.openai.encode_reply import encode_reply
 
         return encode_reply(reply, self)
 
-    def write_stream(self, reply: Message) -> Iterator[bytes]:
+    def encode_stream(self, reply: Message) -> Iterator[bytes]:
         from recollect.codecs.openai.encode_reply import encode_stream
 
         return encode_stream(reply, self)

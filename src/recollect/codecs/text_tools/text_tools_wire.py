@@ -58,54 +58,54 @@ class TextToolsWire(msgspec.Struct, frozen=True, kw_only=True):
         return self.wire.name
 
     @property
-    def shape(self) -> ProviderRules:
-        inner = self.wire.shape
+    def rules(self) -> ProviderRules:
+        inner = self.wire.rules
         return replace(
             TEXT_RULES, provider=inner.provider, model=inner.model, blank_text=inner.blank_text
         )
 
-    def frame(self, prompt: RequestOptions, system: Sequence[Message]) -> RequestFrame:
-        told = write_tool_instructions(self.tools, prompt.choice) if self.tools else ""
-        inner = self._plain(prompt)
+    def encode_options(self, options: RequestOptions, system: Sequence[Message]) -> RequestFrame:
+        told = write_tool_instructions(self.tools, options.tool_choice) if self.tools else ""
+        inner = self._plain(options)
         if not told:
-            return self.wire.frame(inner, system)
-        if self.shape.provider != "gemini":
+            return self.wire.encode_options(inner, system)
+        if self.rules.provider != "gemini":
             instructions = Message(role="system", parts=(Text(text=told),))
-            return self.wire.frame(inner, (*system, instructions))
-        frame = self.wire.frame(inner, system)
-        first = self.wire.write(Message(role="user", parts=(Text(text=told),)))
+            return self.wire.encode_options(inner, (*system, instructions))
+        frame = self.wire.encode_options(inner, system)
+        first = self.wire.encode_message(Message(role="user", parts=(Text(text=told),)))
         before = frame.before + (b"," if frame.opened else b"") + first.data
         return RequestFrame(before, frame.after, opened=True, fixes=frame.fixes + first.fixes)
 
-    def write(self, message: Message) -> EncodedMessage:
+    def encode_message(self, message: Message) -> EncodedMessage:
         said, fixes = render_message(message)
-        written = self.wire.write(said)
+        written = self.wire.encode_message(said)
         return EncodedMessage(written.data, fixes + written.fixes)
 
-    def read_request(self, body: bytes) -> DecodedRequest:
-        asked = self.wire.read_request(body)
+    def decode_request(self, body: bytes) -> DecodedRequest:
+        asked = self.wire.decode_request(body)
         choice, messages = self._without_guidance(asked.messages)
-        prompt = asked.prompt
+        options = asked.options
         if choice is not None:
-            prompt = replace(prompt, tools=self.tools, choice=choice)
-            schema = prompt.generation.schema
+            options = replace(options, tools=self.tools, tool_choice=choice)
+            schema = options.generation.schema
             if choice not in ("auto", "none") and _same(
                 schema, build_call_schema(self.tools, choice)
             ):
-                prompt = replace(prompt, generation=replace(prompt.generation, schema=""))
-        return DecodedRequest(prompt, parse_messages(messages))
+                options = replace(options, generation=replace(options.generation, schema=""))
+        return DecodedRequest(options, parse_messages(messages))
 
-    def decoder(self) -> Decoder:
-        return _TextToolsDecoder(self, self.wire.decoder())
+    def stream_decoder(self) -> Decoder:
+        return _TextToolsDecoder(self, self.wire.stream_decoder())
 
-    def read_reply(self, body: bytes) -> Message:
-        return self.found_in(self.wire.read_reply(body))
+    def decode_reply(self, body: bytes) -> Message:
+        return self.found_in(self.wire.decode_reply(body))
 
-    def write_reply(self, reply: Message) -> bytes:
-        return self.wire.write_reply(_as_said(reply))
+    def encode_reply(self, reply: Message) -> bytes:
+        return self.wire.encode_reply(_as_said(reply))
 
-    def write_stream(self, reply: Message) -> Iterator[bytes]:
-        return self.wire.write_stream(_as_said(reply))
+    def encode_stream(self, reply: Message) -> Iterator[bytes]:
+        return self.wire.encode_stream(_as_said(reply))
 
     def found_in(self, reply: Message) -> Message:
         """The model's reply with the calls in its text as parts of their own."""
@@ -139,14 +139,18 @@ class TextToolsWire(msgspec.Struct, frozen=True, kw_only=True):
             extra = json_text({**_object(extra), PROBLEMS: problems})
         return replace(reply, parts=_with_ids(parts), finish=finish, extra=extra)
 
-    def _plain(self, prompt: RequestOptions) -> RequestOptions:
+    def _plain(self, options: RequestOptions) -> RequestOptions:
         """For the inner wire: no tools, and a schema where a call is demanded and can be forced."""
-        generation = prompt.generation
-        chosen = prompt.choice == "required" or any(t.name == prompt.choice for t in self.tools)
-        if self.tools and chosen and self.shape.provider == "openai" and not generation.schema:
+        generation = options.generation
+        chosen = options.tool_choice == "required" or any(
+            t.name == options.tool_choice for t in self.tools
+        )
+        if self.tools and chosen and self.rules.provider == "openai" and not generation.schema:
             # llama.cpp, vLLM and others hold the output to it, token by token
-            generation = replace(generation, schema=build_call_schema(self.tools, prompt.choice))
-        return replace(prompt, tools=(), choice="auto", generation=generation)
+            generation = replace(
+                generation, schema=build_call_schema(self.tools, options.tool_choice)
+            )
+        return replace(options, tools=(), tool_choice="auto", generation=generation)
 
     def _without_guidance(
         self, messages: tuple[Message, ...]
