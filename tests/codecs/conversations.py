@@ -8,13 +8,8 @@ from typing import TypeAlias
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from recollect.codecs.repair import (
-    ANTHROPIC_RULES,
-    GEMINI_RULES,
-    OPENAI_RULES,
-    TEXT_RULES,
-    Repaired,
-)
+from recollect.codecs.provider_rules import ANTHROPIC_RULES, GEMINI_RULES, OPENAI_RULES, TEXT_RULES
+from recollect.codecs.repair import Repaired
 from recollect.entries import (
     FileRef,
     InlineData,

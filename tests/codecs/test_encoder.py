@@ -14,7 +14,7 @@ from recollect.codecs.anthropic import AnthropicWire
 from recollect.codecs.encoder import Encoder, encode
 from recollect.codecs.gemini import GeminiWire
 from recollect.codecs.openai import OpenAIWire
-from recollect.codecs.repair import ProviderRules
+from recollect.codecs.provider_rules import ProviderRules
 from recollect.codecs.text_tools.text_tools_wire import TextToolsWire
 from recollect.codecs.wire_protocol import (
     Declaration,

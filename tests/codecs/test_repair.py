@@ -10,16 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.codecs.repair import (
-    ANTHROPIC_RULES,
-    INTERRUPTED,
-    OPENING,
-    Fix,
-    IncrementalRepair,
-    ProviderRules,
-    Repaired,
-    repair,
-)
+from recollect.codecs.call_pairing import INTERRUPTED
+from recollect.codecs.fixes import Fix
+from recollect.codecs.message_layout import OPENING
+from recollect.codecs.provider_rules import ANTHROPIC_RULES, ProviderRules
+from recollect.codecs.repair import IncrementalRepair, Repaired, repair
 from recollect.entries import Message, Part, Text, Thought, ToolCall, ToolResult
 from recollect.testing import call, model, result
 from tests.codecs.conversations import (
@@ -29,8 +24,8 @@ from tests.codecs.conversations import (
     flat,
     kinds,
     outputs,
-    results_of,
     provider_rules,
+    results_of,
     with_unique_ids,
 )
 

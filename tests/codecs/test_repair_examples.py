@@ -5,17 +5,16 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from recollect.codecs.repair import (
+from recollect.codecs.call_pairing import INTERRUPTED
+from recollect.codecs.message_layout import OPENING
+from recollect.codecs.provider_rules import (
     ANTHROPIC_RULES,
     GEMINI_RULES,
-    INTERRUPTED,
     OPENAI_RULES,
-    OPENING,
     TEXT_RULES,
     ProviderRules,
-    Repaired,
-    repair,
 )
+from recollect.codecs.repair import Repaired, repair
 from recollect.entries import Message, Text, Thought
 from recollect.testing import call, model, result, user
 from tests.codecs.conversations import calls_of, flat, kinds, outputs

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import msgspec
 
-from recollect.codecs.call_pairing import Fix
 from recollect.codecs.encoder import EncodedRequest, Encoder
+from recollect.codecs.fixes import Fix
 from recollect.codecs.provider_errors import bad_reply_from
 from recollect.codecs.sse import MAX_EVENT
 from recollect.codecs.wire_protocol import Delta, RequestOptions, Wire

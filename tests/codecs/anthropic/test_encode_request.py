@@ -18,7 +18,8 @@ from msgspec.structs import replace
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from recollect.codecs.anthropic import AnthropicWire
-from recollect.codecs.repair import Fix, repair
+from recollect.codecs.fixes import Fix
+from recollect.codecs.repair import repair
 from recollect.codecs.wire_protocol import Declaration, Generation, RequestOptions, Wire
 from recollect.entries import FileRef, InlineData, Message, Text, Thought, ToolCall, Unknown
 from recollect.testing import call, model, result, user

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from recollect.codecs.call_pairing import Fix
+from recollect.codecs.fixes import Fix
 from recollect.codecs.gemini import GeminiWire
 from recollect.codecs.gemini.openapi_schema import fits_openapi
 from recollect.codecs.repair import repair

@@ -31,8 +31,8 @@ from tests.codecs.gemini.test_encode_request import (
     NAMES,
     SIGNATURE,
     THIS,
-    request_options,
     request,
+    request_options,
     signed,
     turns,
     wires,
@@ -54,7 +54,7 @@ def _taken(mime: str, prefixes: tuple[str, ...]) -> bool:
 def normal_message(message: Message, wire: GeminiWire) -> Message:
     """The message as Gemini's format can carry it: without records (usage, times, extra), model
     names only of the model asked, unknown parts gone, refused media as placeholders."""
-    own = wire.rules.made(message)
+    own = wire.rules.is_own(message)
     found = [normal_part(part, wire, own) for part in message.parts]
     parts = tuple(part for part in found if part is not None) or (Text(text=NOTHING_LEFT),)
     author = wire.model if message.role == "model" else ""

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.codecs.foreign_json import count_and_replace_surrogates, join_surrogates
+from recollect.codecs.foreign_json import join_and_replace_surrogates, join_surrogates
 from recollect.codecs.openai import OpenAIWire
 from recollect.codecs.openai.decode_parts import describe_unsent_media
 from recollect.codecs.wire_protocol import Delta
@@ -83,7 +83,7 @@ def test_a_recorded_stream_byte_by_byte_gives_the_same(path: Path) -> None:
 
 
 def sound(text: str) -> str:
-    clean: str = count_and_replace_surrogates(text)[0]
+    clean: str = join_and_replace_surrogates(text)[0]
     return clean
 
 

@@ -8,7 +8,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.codecs.foreign_json import count_and_replace_surrogates
+from recollect.codecs.foreign_json import join_and_replace_surrogates
 from recollect.codecs.openai import OpenAIWire
 from recollect.codecs.openai.decode_parts import describe_unsent_media
 from recollect.codecs.openai.decode_request import JSON_MODE
@@ -79,7 +79,7 @@ def body_of(wire: Wire, messages: Sequence[Message], options: RequestOptions = P
 
 
 def sound(text: str) -> str:
-    clean: str = count_and_replace_surrogates(text)[0]
+    clean: str = join_and_replace_surrogates(text)[0]
     return clean
 
 

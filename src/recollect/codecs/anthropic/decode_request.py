@@ -23,7 +23,7 @@ from recollect.codecs.anthropic.decode_parts import (
     raw_text,
 )
 from recollect.codecs.anthropic.encode_options import BUDGETS
-from recollect.codecs.call_pairing import quote_text
+from recollect.codecs.fixes import quote_text
 from recollect.codecs.wire_protocol import (
     Declaration,
     DecodedRequest,

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from recollect.codecs.call_pairing import Fix, quote_text
+from recollect.codecs.fixes import Fix, quote_text
 from recollect.codecs.provider_errors import make_printable
 from recollect.entries import (
     MAX_DEPTH,

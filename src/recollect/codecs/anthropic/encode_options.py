@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from recollect.codecs.anthropic.encode_message import parse_object, replace_surrogates
-from recollect.codecs.call_pairing import Fix, quote_text
+from recollect.codecs.fixes import Fix, quote_text
 from recollect.codecs.wire_protocol import (
     NO_PARAMETERS,
     Declaration,

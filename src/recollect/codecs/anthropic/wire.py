@@ -24,7 +24,7 @@ from recollect.codecs.anthropic.encode_options import (
     AnthropicThinking,
     encode_options,
 )
-from recollect.codecs.call_pairing import Fix
+from recollect.codecs.fixes import Fix
 from recollect.codecs.provider_rules import ANTHROPIC_RULES, ProviderRules
 from recollect.codecs.wire_protocol import (
     DecodedRequest,

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from recollect.codecs.call_pairing import Fix, FixKind, quote_text
+from recollect.codecs.fixes import Fix, FixKind, quote_text
 from recollect.codecs.provider_errors import make_printable
 from recollect.entries import (
     MAX_DEPTH,

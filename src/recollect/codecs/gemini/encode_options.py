@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from recollect.codecs.call_pairing import Fix, quote_text
+from recollect.codecs.fixes import Fix, quote_text
 from recollect.codecs.gemini.encode_message import (
     encode,
     encode_object,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from recollect.codecs.call_pairing import Fix
+from recollect.codecs.fixes import Fix
 from recollect.codecs.gemini.encode_message import (
     NOTHING_LEFT,
     PartEncoder,
@@ -74,7 +74,7 @@ class GeminiWire(msgspec.Struct, frozen=True, kw_only=True):
 
     def _written(self, message: Message, fixes: list[Fix]) -> EncodedMessage:
         pen = PartEncoder(
-            own=self.rules.made(message),
+            own=self.rules.is_own(message),
             media=self.media,
             result_media=self.result_media,
             stand_in=self.stand_in_signature,

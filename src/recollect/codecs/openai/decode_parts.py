@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from recollect.codecs.call_pairing import Fix
+from recollect.codecs.fixes import Fix
 from recollect.codecs.provider_errors import make_printable
 from recollect.entries import Content, FileRef, InlineData, Text, Unknown, json_text
 from recollect.errors import BadInput

@@ -15,7 +15,7 @@ import msgspec
 from recollect.codecs.foreign_json import (
     JSON_ERRORS,
     UnreadableJson,
-    count_and_replace_surrogates,
+    join_and_replace_surrogates,
     is_too_deep,
     load_json,
 )
@@ -124,7 +124,7 @@ def _decoded(body: bytes) -> _OpenAIRequest:
     except JSON_ERRORS:
         pass  # perhaps only for text that msgspec does not read: once more, carefully
     try:
-        clean, _ = count_and_replace_surrogates(load_json(body))
+        clean, _ = join_and_replace_surrogates(load_json(body))
         return _decoder.decode(msgspec.json.encode(clean))
     except UnreadableJson as error:
         raise BadInput(f"the request is no JSON that can be read: {error}") from None

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from recollect.codecs.call_pairing import Fix, quote_text
+from recollect.codecs.fixes import Fix, quote_text
 from recollect.codecs.foreign_json import encode_json, raw_object
 from recollect.codecs.openai.decode_parts import encode_content
 from recollect.codecs.wire_protocol import (

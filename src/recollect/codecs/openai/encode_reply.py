@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any
 
-from recollect.codecs.foreign_json import count_and_replace_surrogates, encode_json
+from recollect.codecs.foreign_json import join_and_replace_surrogates, encode_json
 from recollect.codecs.openai.decode_parts import describe_unsent_media
 from recollect.codecs.openai.encode_message import OpenAIQuirks
 from recollect.entries import FileRef, InlineData, Message, Part, Text, Thought, ToolCall, Usage
@@ -95,7 +95,7 @@ def _call_events(head: dict[str, Any], call: ToolCall, index: int) -> Iterator[b
 
 def _pieces(text: str) -> Iterator[str]:
     if not text.isascii():  # halves of a pair must not be divided between two events
-        text = count_and_replace_surrogates(text)[0]
+        text = join_and_replace_surrogates(text)[0]
     for start in range(0, len(text), _PIECE):
         yield text[start : start + _PIECE]
 

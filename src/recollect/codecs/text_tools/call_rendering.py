@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from recollect.codecs.call_pairing import Fix
+from recollect.codecs.fixes import Fix
 from recollect.codecs.text_tools.lenient_json import is_nested_too_deep, parse_strict
 from recollect.entries import (
     Content,

@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection
 from typing import Any, NamedTuple, TypeAlias
 
-from recollect.codecs.call_pairing import quote_text
+from recollect.codecs.fixes import quote_text
 from recollect.codecs.text_tools.lenient_json import JsonRepairer
 
 MAX_NAMED = 20  # tools that a problem lists
