@@ -1,9 +1,9 @@
-"""Anthropic's streamed replies, read as they arrive.
+"""A streamed reply of Anthropic's API, decoded while it arrives.
 
-Guarantees: however the bytes are cut, the message and the pieces shown add up to the same. Blocks
-of a type that is not known here are kept whole, as `Unknown`; events that are not known are passed
-over, as the API's documentation asks. An error inside the stream is raised; a whole reply or an
-error that came instead of events is understood; anything else that came is named. Linear.
+Guarantees: any chunking of the bytes gives the same message and the same deltas. Blocks of an
+unknown type are kept whole, as `Unknown`; unknown events are skipped, as the API's documentation
+asks. An error inside the stream is raised; a whole reply or an error that came instead of events is
+decoded; anything else that came is named. The cost is linear.
 """
 
 from __future__ import annotations
@@ -28,19 +28,18 @@ from recollect.codecs.anthropic.decode_reply import (
     decode_reply,
     error_from,
     explain_unreadable,
-    map_finish,
     merge_usage,
+    set_finish,
 )
-from recollect.codecs.anthropic.encode_message import MALFORMED, parse_object
+from recollect.codecs.anthropic.encode_message import MALFORMED
+from recollect.codecs.foreign_json import JSON_ERRORS, NO_JSON, parse_object
 from recollect.codecs.provider_errors import bad_reply_from
 from recollect.codecs.reply_assembly import PartialCall, ReplyAssembly
 from recollect.codecs.sse import SseParser
-from recollect.codecs.wire_protocol import Delta
+from recollect.codecs.wire_protocol import NO_DELTAS, Delta
 from recollect.entries import Message, Text, Thought, ToolCall, Unknown, json_text
 from recollect.errors import BadInput, BadReply
 
-_NO_JSON = msgspec.Raw(b"")
-_NO_DELTAS: tuple[Delta, ...] = ()
 _KNOWN = frozenset(
     {
         "message_start",
@@ -71,7 +70,7 @@ class _AnthropicEvent(msgspec.Struct, gc=False):
     type: str = ""
     index: int = 0
     delta: _BlockDelta | None = None
-    content_block: msgspec.Raw = _NO_JSON
+    content_block: msgspec.Raw = NO_JSON
     message: _MessageStart | None = None
     usage: AnthropicUsage | None = None
     error: AnthropicError | None = None
@@ -82,7 +81,7 @@ class _EventTag(msgspec.Struct, gc=False):
 
 
 class _UnknownBlock:
-    """A block of a type that is not known here, which comes in pieces."""
+    """A block of an unknown type, which comes in pieces."""
 
     def __init__(self, block: dict[str, Any]) -> None:
         self.block, self.pieces = block, list[str]()
@@ -115,19 +114,19 @@ class AnthropicStreamDecoder:
         self._ids = AnthropicCallIds()
         self._calls: dict[int, PartialCall] = {}
         self._inputs: dict[int, str] = {}  # arguments that came with a call's beginning
-        self._held: dict[int, _UnknownBlock] = {}
+        self._unknown: dict[int, _UnknownBlock] = {}
         self._signature: list[str] = []  # of the thought that is open
 
     def feed(self, data: bytes) -> Sequence[Delta]:
         found = self._feed(data)
-        return self._take_all(found) if found else _NO_DELTAS
+        return self._read_events(found) if found else NO_DELTAS
 
     def close(self) -> Sequence[Delta]:
-        deltas = self._take_all(self._events.close())
-        for index in sorted({*self._inputs, *self._held}):
+        deltas = self._read_events(self._events.close())
+        for index in sorted({*self._inputs, *self._unknown}):
             self._stop(index, deltas)
         if not self._has_events:
-            self._take_whole(self._events.stray, deltas)
+            self._read_whole(self._events.stray, deltas)
         return deltas
 
     def message(self) -> Message:
@@ -135,14 +134,12 @@ class AnthropicStreamDecoder:
             return self._whole
         self._sign()
         assembly = self._assembly
-        assembly.finish, assembly.unknown_finish = map_finish(
-            self._reason, has_calls=assembly.has_calls
-        )
+        set_finish(assembly, self._reason)
         assembly.usage = merge_usage([c for c in (self._start, self._end) if c is not None])
         return assembly.message()
 
-    def _take_whole(self, body: bytes, deltas: list[Delta]) -> None:
-        """Some servers answer in one piece whatever they were asked for."""
+    def _read_whole(self, body: bytes, deltas: list[Delta]) -> None:
+        """Some servers answer in one piece although a stream was requested."""
         if not body.strip():
             return
         if not body.lstrip().startswith(b"{"):
@@ -156,18 +153,18 @@ class AnthropicStreamDecoder:
             elif isinstance(part, ToolCall):
                 deltas.append(Delta("call", part.arguments, part.name))
 
-    def _take_all(self, events: Sequence[bytes]) -> list[Delta]:
+    def _read_events(self, events: Sequence[bytes]) -> list[Delta]:
         self._has_events = self._has_events or bool(events)
         deltas: list[Delta] = []
         for event in events:
-            self._take(event, deltas)
+            self._read_event(event, deltas)
         return deltas
 
-    def _take(self, data: bytes, deltas: list[Delta]) -> None:
+    def _read_event(self, data: bytes, deltas: list[Delta]) -> None:
         try:
             event = _decode(data)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            careful = _read_carefully(data)
+        except JSON_ERRORS:
+            careful = _decode_carefully(data)
             if careful is None:
                 return
             event = careful
@@ -180,11 +177,11 @@ class AnthropicStreamDecoder:
                     self._assembly.text(piece.text)
                     deltas.append(Delta("text", piece.text))
             else:
-                self._add(event.index, piece, deltas)
+                self._add_delta(event.index, piece, deltas)
         else:
-            self._change(event, deltas)
+            self._apply(event, deltas)
 
-    def _add(self, index: int, piece: _BlockDelta, deltas: list[Delta]) -> None:
+    def _add_delta(self, index: int, piece: _BlockDelta, deltas: list[Delta]) -> None:
         if piece.type == "thinking_delta":
             if piece.thinking:
                 self._assembly.thought(piece.thinking)
@@ -192,8 +189,8 @@ class AnthropicStreamDecoder:
         elif piece.type == "signature_delta":
             self._signature.append(piece.signature or "")
         elif piece.type == "input_json_delta" and piece.partial_json:
-            if index in self._held:
-                self._held[index].pieces.append(piece.partial_json)
+            if index in self._unknown:
+                self._unknown[index].pieces.append(piece.partial_json)
                 return
             call = self._calls.get(index)
             if call is None:
@@ -202,7 +199,7 @@ class AnthropicStreamDecoder:
             call.pieces.append(piece.partial_json)
             deltas.append(Delta("call", piece.partial_json))
 
-    def _change(self, event: _AnthropicEvent, deltas: list[Delta]) -> None:
+    def _apply(self, event: _AnthropicEvent, deltas: list[Delta]) -> None:
         """Anything but a piece of a block."""
         kind = event.type
         if event.error is not None or kind == "error":
@@ -211,7 +208,7 @@ class AnthropicStreamDecoder:
             try:
                 self._begin(event.index, decode_block(bytes(event.content_block)), deltas)
             except BadInput as error:
-                raise BadReply(f"a stream with a block that cannot be read: {error}") from error
+                raise BadReply(f"a stream with an unreadable block: {error}") from error
         elif kind == "content_block_stop":
             self._stop(event.index, deltas)
         elif kind == "message_start" and event.message is not None:
@@ -227,7 +224,7 @@ class AnthropicStreamDecoder:
         self._assembly.end_part()
         if isinstance(block, Unknown):
             self._stop(index, deltas)
-            self._held[index] = _UnknownBlock(parse_object(block.data) or {})
+            self._unknown[index] = _UnknownBlock(parse_object(block.data) or {})
         elif block.type == "tool_use":
             self._begin_call(index, block, deltas)
         elif block.type == "text":
@@ -245,7 +242,7 @@ class AnthropicStreamDecoder:
 
     def _begin_call(self, index: int, block: ContentBlock, deltas: list[Delta]) -> None:
         self._stop(index, deltas)
-        given_id = self._ids.take(block.id or "")
+        given_id = self._ids.assign(block.id or "")
         call = self._assembly.call(given_id)
         call.id, call.name = given_id, block.name or ""
         self._calls[index] = call
@@ -255,12 +252,12 @@ class AnthropicStreamDecoder:
         deltas.append(Delta("call", "", call.name))
 
     def _stop(self, index: int, deltas: list[Delta]) -> None:
-        """The end of a block: what was held back until it was sure that nothing follows."""
+        """The end of a block: adds what was held back until nothing could follow."""
         self._sign()
         self._assembly.end_part()
-        held, given = self._held.pop(index, None), self._inputs.pop(index, None)
-        if held is not None:
-            self._assembly.add(held.part())
+        unknown, given = self._unknown.pop(index, None), self._inputs.pop(index, None)
+        if unknown is not None:
+            self._assembly.add(unknown.part())
         call = self._calls.pop(index, None)
         if given is not None and call is not None:
             call.pieces.append(given)
@@ -275,17 +272,17 @@ class AnthropicStreamDecoder:
             self._signature = []
 
 
-def _read_carefully(data: bytes) -> _AnthropicEvent | None:
-    """None for what may be passed over."""
+def _decode_carefully(data: bytes) -> _AnthropicEvent | None:
+    """None for an event that is skipped."""
     if data.strip() in (b"", b"[DONE]"):
         return None
     try:
         return decode_json(data, _decoder)
     except BadInput as error:
         try:
-            passed_over = decode_json(data, _tag_decoder).type not in _KNOWN
+            is_unknown = decode_json(data, _tag_decoder).type not in _KNOWN
         except BadInput:
-            passed_over = False
-        if passed_over:
+            is_unknown = False
+        if is_unknown:
             return None
         raise explain_unreadable(data, error) from error
