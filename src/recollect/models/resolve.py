@@ -244,7 +244,8 @@ def wrap_in_text_tools(wire: Wire, tools: Sequence[Declaration]) -> Wire:
 def build_plain_wire(kind: WireName, model: str, profile: Profile) -> Wire:
     """One of the three formats, set up with what is known of the model."""
     if kind == "gemini":
-        from recollect.codecs.gemini.wire import RESULT_MEDIA, GeminiWire
+        from recollect.codecs.gemini.quirks import RESULT_MEDIA
+        from recollect.codecs.gemini.wire import GeminiWire
 
         if not profile.signed_calls:
             return GeminiWire(model=model, media=profile.media, result_media=())
@@ -257,7 +258,7 @@ def build_plain_wire(kind: WireName, model: str, profile: Profile) -> Wire:
         )
     if kind == "anthropic":
         from recollect.codecs.anthropic import AnthropicWire
-        from recollect.codecs.anthropic.encode_options import AnthropicThinking
+        from recollect.codecs.anthropic.quirks import AnthropicThinking
 
         thinking: AnthropicThinking = "adaptive" if profile.effort == "level" else "budget"
         return AnthropicWire(

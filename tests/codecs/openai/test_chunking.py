@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from recollect.codecs.foreign_json import join_and_replace_surrogates, join_surrogates
 from recollect.codecs.openai import OpenAIWire
-from recollect.codecs.openai.decode_parts import describe_unsent_media
+from recollect.codecs.openai.encode_message import describe_unsent_media
 from recollect.codecs.wire_protocol import Delta
 from recollect.entries import (
     FileRef,

@@ -1,8 +1,8 @@
 """One event of a streamed OpenAI reply, or a whole reply, as values.
 
-`decode_chunk` decodes with types: a microsecond for what a sound server sends. What does not fit takes
-the careful road, which keeps every field that has a usable value and drops the others; so wrong
-types never raise. What is no JSON object raises `UnreadableJson`, an error object the provider's failure.
+`decode_chunk` decodes with types: a microsecond for what a correct server sends. Anything else is
+salvaged field by field: a field with an unusable value is dropped, so wrong types never raise.
+Bytes that are not a JSON object raise `UnreadableJson`, an error object the provider's error.
 """
 
 from __future__ import annotations
@@ -40,13 +40,12 @@ class OpenAIUsage(msgspec.Struct, gc=False):
     prompt_cache_hit_tokens: _TokenCount | None = None  # DeepSeek's
 
     def usage(self) -> Usage:
-        asked = self.prompt_tokens_details
-        answered = self.completion_tokens_details
+        prompt, completion = self.prompt_tokens_details, self.completion_tokens_details
         return Usage(
             input=self.prompt_tokens or 0,
             output=self.completion_tokens or 0,
-            cached=(asked and asked.cached_tokens) or self.prompt_cache_hit_tokens or 0,
-            thoughts=(answered and answered.reasoning_tokens) or 0,
+            cached=(prompt and prompt.cached_tokens) or self.prompt_cache_hit_tokens or 0,
+            thoughts=(completion and completion.reasoning_tokens) or 0,
             total=self.total_tokens or 0,
         )
 
@@ -63,7 +62,7 @@ class CallDelta(msgspec.Struct, gc=False):
 
 
 class MessageDelta(msgspec.Struct, gc=False):
-    """What is new of a message; of a reply in one piece, all of it."""
+    """The new part of a message; of a reply in one piece, all of it."""
 
     content: str | list[Any] | None = None
     tool_calls: list[CallDelta] | None = None
@@ -116,7 +115,7 @@ def error_in_chunk(chunk: ReplyChunk) -> ProviderFailed:
         said = _json(error)
     metadata = error.get("metadata")
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
-    if isinstance(raw, str):  # OpenRouter: its own words say nothing, the provider's stand here
+    if isinstance(raw, str):  # OpenRouter puts the provider's own words here
         said = f"{said}: {raw}"
     words = [word for word in (code, kind) if isinstance(word, str)]
     status = clamp_count(code)
@@ -129,38 +128,35 @@ def _json(value: object) -> str:
     return "an error nested too deeply to be shown" if is_too_deep(value) else json_text(value)
 
 
-# --- the careful road --------------------------------------------------------------------------
-
-
 def _salvage_chunk(value: object) -> ReplyChunk:
     if not isinstance(value, dict):
         raise UnreadableJson(f"a {type(value).__name__}, not an object")
     choices = value.get("choices")
     return ReplyChunk(
-        choices=[_choice(c) for c in choices if isinstance(c, dict)]
+        choices=[_salvage_choice(c) for c in choices if isinstance(c, dict)]
         if isinstance(choices, list)
         else None,
-        model=_text(value.get("model")),
-        usage=_counts(value.get("usage")),
+        model=_string(value.get("model")),
+        usage=_salvage_usage(value.get("usage")),
         error=value.get("error"),
-        object=_text(value.get("object")),
+        object=_string(value.get("object")),
         message=value.get("message"),
         code=value.get("code"),
     )
 
 
-def _choice(value: dict[str, Any]) -> ChunkChoice:
+def _salvage_choice(value: dict[str, Any]) -> ChunkChoice:
     index = value.get("index")
     return ChunkChoice(
-        delta=_piece(value.get("delta")),
-        finish_reason=_text(value.get("finish_reason")),
+        delta=_salvage_delta(value.get("delta")),
+        finish_reason=_string(value.get("finish_reason")),
         index=index if isinstance(index, int) else None,
-        message=_piece(value.get("message")),
-        usage=_counts(value.get("usage")),
+        message=_salvage_delta(value.get("message")),
+        usage=_salvage_usage(value.get("usage")),
     )
 
 
-def _piece(value: object) -> MessageDelta | None:
+def _salvage_delta(value: object) -> MessageDelta | None:
     if not isinstance(value, dict):
         return None
     content, calls = value.get("content"), value.get("tool_calls")
@@ -168,51 +164,50 @@ def _piece(value: object) -> MessageDelta | None:
         calls = [calls]
     return MessageDelta(
         content=content if isinstance(content, str | list) else None,
-        tool_calls=[_call(c) for c in calls if isinstance(c, dict)]
+        tool_calls=[_salvage_call(c) for c in calls if isinstance(c, dict)]
         if isinstance(calls, list)
         else None,
-        reasoning_content=_text(value.get("reasoning_content")),
-        reasoning=_text(value.get("reasoning")),
+        reasoning_content=_string(value.get("reasoning_content")),
+        reasoning=_string(value.get("reasoning")),
         reasoning_details=_list(value.get("reasoning_details")),
-        refusal=_text(value.get("refusal")),
-        function_call=_function(value.get("function_call")),
+        refusal=_string(value.get("refusal")),
+        function_call=_salvage_function(value.get("function_call")),
         images=_list(value.get("images")),
     )
 
 
-def _call(value: dict[str, Any]) -> CallDelta:
+def _salvage_call(value: dict[str, Any]) -> CallDelta:
     index, id_ = value.get("index"), value.get("id")
     return CallDelta(
         index=index if isinstance(index, int) else None,
-        id=str(id_) if isinstance(id_, int) else _text(id_),
-        function=_function(value.get("function")),
+        id=str(id_) if isinstance(id_, int) else _string(id_),
+        function=_salvage_function(value.get("function")),
     )
 
 
-def _function(value: object) -> FunctionDelta | None:
+def _salvage_function(value: object) -> FunctionDelta | None:
     if not isinstance(value, dict):
         return None
     arguments = value.get("arguments")
     if arguments is not None and not isinstance(arguments, str):
         arguments = json_text(arguments)  # an object, from servers that misread the format
-    return FunctionDelta(name=_text(value.get("name")), arguments=arguments)
+    return FunctionDelta(name=_string(value.get("name")), arguments=arguments)
 
 
-def _counts(value: object) -> OpenAIUsage | None:
+def _salvage_usage(value: object) -> OpenAIUsage | None:
     if not isinstance(value, dict):
         return None
-    asked, answered = value.get("prompt_tokens_details"), value.get("completion_tokens_details")
     return OpenAIUsage(
         prompt_tokens=clamp_count(value.get("prompt_tokens")),
         completion_tokens=clamp_count(value.get("completion_tokens")),
         total_tokens=clamp_count(value.get("total_tokens")),
-        prompt_tokens_details=_details(asked),
-        completion_tokens_details=_details(answered),
+        prompt_tokens_details=_salvage_details(value.get("prompt_tokens_details")),
+        completion_tokens_details=_salvage_details(value.get("completion_tokens_details")),
         prompt_cache_hit_tokens=clamp_count(value.get("prompt_cache_hit_tokens")),
     )
 
 
-def _details(value: object) -> OpenAIUsageDetails | None:
+def _salvage_details(value: object) -> OpenAIUsageDetails | None:
     if not isinstance(value, dict):
         return None
     return OpenAIUsageDetails(
@@ -221,7 +216,7 @@ def _details(value: object) -> OpenAIUsageDetails | None:
     )
 
 
-def _text(value: object) -> str | None:
+def _string(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
