@@ -1,4 +1,4 @@
-"""What is sent differently from what a session holds: one `Fix` for each change, with its reason."""
+"""What is sent differently from what a session holds: one `Fix` for each change, with a reason."""
 
 from __future__ import annotations
 

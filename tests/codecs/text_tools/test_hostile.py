@@ -8,7 +8,7 @@ import pytest
 
 from recollect.codecs.text_tools.argument_coercion import DeclaredTools
 from recollect.codecs.text_tools.call_scanner import CallScanner
-from recollect.codecs.text_tools.lenient_json import MAX_MENDED, JsonRepairer
+from recollect.codecs.text_tools.lenient_json import MAX_REPAIRED, JsonRepairer
 from recollect.codecs.think_tags import ThinkTagSplitter
 from tests.codecs.text_tools.replies import TOOLS, calls, fenced, inline, pieces, scanned, words
 
@@ -82,9 +82,9 @@ def test_a_damaged_call_is_mended_up_to_its_limit_and_not_beyond() -> None:
     def damaged(size: int) -> str:
         return inline("write_file", file_path="/x", content="x" * size)[:-1] + ",}"
 
-    assert len(calls(damaged(MAX_MENDED - 1_000))) == 1
-    assert calls(damaged(MAX_MENDED + 1_000)) == []
-    assert scanned(damaged(MAX_MENDED + 1_000))[1] == ("a call is no JSON that can be read",)
+    assert len(calls(damaged(MAX_REPAIRED - 1_000))) == 1
+    assert calls(damaged(MAX_REPAIRED + 1_000)) == []
+    assert scanned(damaged(MAX_REPAIRED + 1_000))[1] == ("a call is no JSON that can be read",)
 
 
 def test_deep_nesting_is_no_call_and_no_crash() -> None:
