@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.codecs.openai import OpenAIWire
@@ -100,7 +100,6 @@ def test_a_fence_that_the_thought_leaves_open_does_not_swallow_the_answer() -> N
 
 
 @given(texts, st.lists(st.integers(0, 200), max_size=6), st.booleans())
-@settings(max_examples=500)
 def test_any_chunking_gives_the_same_pieces(text: str, cuts: list[int], inside: bool) -> None:
     assert split(text, *(min(c, len(text)) for c in cuts), inside=inside) == split(
         text, inside=inside
@@ -108,7 +107,6 @@ def test_any_chunking_gives_the_same_pieces(text: str, cuts: list[int], inside: 
 
 
 @given(texts)
-@settings(max_examples=300)
 def test_one_character_at_a_time_gives_the_same_pieces(text: str) -> None:
     assert split(text, *range(len(text))) == split(text)
 

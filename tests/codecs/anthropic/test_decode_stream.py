@@ -132,10 +132,10 @@ def test_an_error_instead_of_events_is_raised() -> None:
     assert caught.value.limit == 200_000
 
 
-def test_a_stream_that_breaks_off_inside_an_event_is_half_a_json() -> None:
+def test_a_stream_that_breaks_off_inside_an_event_is_incomplete_json() -> None:
     whole = recorded("call-in-pieces.txt")
     cut = whole[: whole.index(b"San Fra")]
-    with pytest.raises(BadReply, match="half a JSON"):
+    with pytest.raises(BadReply, match="incomplete JSON"):
         decoded(cut)
 
 

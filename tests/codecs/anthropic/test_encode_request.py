@@ -1,4 +1,4 @@
-"""What is sent to Anthropic: as the official SDK's types have it, and what the frame leaves out."""
+"""Requests to Anthropic, and what is left out of them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from anthropic.types import ContentBlockParam
-from anthropic.types.message_create_params import (
-    MessageCreateParamsNonStreaming,
-    MessageCreateParamsStreaming,
-)
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import replace
-from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from recollect.codecs.anthropic import AnthropicWire
 from recollect.codecs.fixes import Fix
@@ -23,15 +15,8 @@ from recollect.codecs.repair import repair
 from recollect.codecs.wire_protocol import Declaration, Generation, RequestOptions, Wire
 from recollect.entries import FileRef, InlineData, Message, Text, Thought, ToolCall, Unknown
 from recollect.testing import call, model, result, user
-from tests import strategies
-from tests.codecs.conversations import Messages, conversations
+from tests.codecs.anthropic.sdk_oracle import check_request
 
-STRICT = ConfigDict(extra="forbid")
-PARAMS: TypeAdapter[Any] = TypeAdapter(
-    MessageCreateParamsStreaming | MessageCreateParamsNonStreaming, config=STRICT
-)
-# The SDK takes its own replies as content, with any fields; a block is checked more strictly.
-BLOCK: TypeAdapter[Any] = TypeAdapter(ContentBlockParam, config=STRICT)
 READ = Declaration(
     name="read", description="Reads.", parameters='{"type":"object","properties":{}}'
 )
@@ -47,99 +32,6 @@ def body_of(wire: Wire, messages: Sequence[Message], options: RequestOptions) ->
     return frame.before + b",".join(written) + frame.after
 
 
-def checked(body: bytes) -> dict[str, Any]:
-    """The request, which the SDK's types accept, down to the last block."""
-    request: dict[str, Any] = json.loads(body)
-    _exhaust(PARAMS.validate_python(request))
-    for message in request["messages"]:
-        for block in message["content"]:
-            _exhaust(BLOCK.validate_python(block))
-    return request
-
-
-def _exhaust(value: Any) -> None:
-    """The SDK declares lists as iterables, which pydantic checks while somebody reads them."""
-    if isinstance(value, dict):
-        value = value.values()
-    if not isinstance(value, str | int | float | None):
-        for item in value:
-            _exhaust(item)
-
-
-request_options = st.builds(
-    RequestOptions,
-    model=st.just("this"),
-    tools=st.lists(
-        st.builds(
-            Declaration,
-            name=st.sampled_from(["read", "write"]),
-            description=strategies.text,
-            parameters=st.sampled_from(["{}", '{"type":"object"}', "[]", "", "{", '{"a":[1]}']),
-        ),
-        max_size=3,
-    ).map(tuple),
-    tool_choice=st.sampled_from(["auto", "none", "required", "read"]),
-    generation=st.builds(
-        Generation,
-        temperature=st.none() | st.floats(),
-        top_p=st.none() | st.floats(),
-        max_output=st.none() | st.integers(1, 100_000),
-        stop=st.lists(strategies.text, max_size=2).map(tuple),
-        seed=st.none() | st.integers(),
-        effort=st.sampled_from(["", "none", "low", "medium", "high"]),
-        schema=st.sampled_from(["", "{", '{"type":"object"}']),
-    ),
-    stream=st.booleans(),
-)
-wires = st.builds(
-    AnthropicWire,
-    model=st.just("this"),
-    cache=st.booleans(),
-    media=st.sampled_from([(), ("image/",), ("image/", "application/pdf", "text/")]),
-    sampling=st.just(False),
-    thinking=st.sampled_from(["budget", "adaptive"]),
-)
-hostile = st.lists(
-    strategies.messages.flatmap(
-        lambda message: st.sampled_from([message, replace(message, model="this")])
-    ),
-    max_size=5,
-).map(tuple)
-
-
-@given(conversations | hostile, request_options, wires)
-def test_every_request_is_one_that_the_official_sdk_has_types_for(
-    messages: Messages, options: RequestOptions, wire: AnthropicWire
-) -> None:
-    request = checked(body_of(wire, messages, options))
-    assert all(message["content"] for message in request["messages"])
-
-
-@given(request_options)
-def test_temperature_and_top_p_are_all_that_goes_beyond_the_sdk_and_never_both(
-    options: RequestOptions,
-) -> None:
-    # The SDK of API version 2026-10-21 has no field for them; older models still take them.
-    request = json.loads(body_of(anthropic, [user("hi")], options))
-    sampling = {key: request.pop(key) for key in ("temperature", "top_p") if key in request}
-    checked(json.dumps(request).encode())
-    assert len(sampling) < 2
-    assert all(0 <= value <= 1 for value in sampling.values())
-
-
-def test_the_oracle_refuses_what_is_not_in_the_api() -> None:
-    wrong: list[dict[str, Any]] = [
-        {"seed": 1},
-        {"messages": [{"role": "user", "content": [{"type": "hologram"}]}]},
-        {"messages": [{"role": "user", "content": [{"type": "text", "text": "a", "b": 1}]}]},
-    ]
-    good = json.loads(body_of(anthropic, [user("hi")], PROMPT))
-    checked(json.dumps(good).encode())
-    for change in wrong:
-        with pytest.raises(ValidationError):
-            checked(json.dumps(good | change).encode())
-
-
 def test_a_wire_is_what_the_protocol_asks_for() -> None:
     wire: Wire = AnthropicWire(model="m")
     assert (wire.name, wire.rules.provider, wire.rules.model) == ("anthropic", "anthropic", "m")
@@ -147,7 +39,7 @@ def test_a_wire_is_what_the_protocol_asks_for() -> None:
 
 def test_everything_but_the_messages_stands_before_them_with_marks_at_stable_places() -> None:
     instructions = Message(role="system", parts=(Text(text="Be brief."), Text(text="Be kind.")))
-    request = checked(body_of(anthropic, [instructions, user("hi")], PROMPT))
+    request = check_request(body_of(anthropic, [instructions, user("hi")], PROMPT))
     mark = {"type": "ephemeral"}
     assert list(request)[-1] == "messages"
     assert request["cache_control"] == mark

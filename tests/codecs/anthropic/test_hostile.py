@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import pytest
@@ -157,9 +157,9 @@ def _seconds(event: bytes, times: int) -> float:
     data = event * times
     best = 1e9
     for _ in range(3):
-        begun = perf_counter()
+        begun = process_time()
         decode(data)
-        best = min(best, perf_counter() - begun)
+        best = min(best, process_time() - begun)
     return best
 
 

@@ -175,7 +175,7 @@ def test_an_error_in_one_piece_is_raised() -> None:
         (b'data: {"choices": []}\n\n', "JSON of another kind"),
         (b"data: <html>\n\n", "a web page"),
         (b'data: {"candidates": 5}\n\n', "JSON of another kind"),
-        (b'data: {"candidates": [{"content": {"par', "half a JSON"),
+        (b'data: {"candidates": [{"content": {"par', "incomplete JSON"),
     ],
 )
 def test_what_is_no_stream_is_named(data: bytes, says: str) -> None:
@@ -191,7 +191,7 @@ def test_what_is_no_stream_is_named(data: bytes, says: str) -> None:
     [
         (b"", "nothing at all"),
         (b"<!DOCTYPE html>", "a web page"),
-        (b'{"candidates": [', "half a JSON"),
+        (b'{"candidates": [', "incomplete JSON"),
         (b'{"choices": []}', "JSON of another kind"),
     ],
 )

@@ -25,8 +25,9 @@ from recollect.entries import (
     Usage,
 )
 from recollect.errors import ProviderFailed
+from tests.codecs.gemini.sdk_oracle import SdkReply
 from tests.codecs.gemini.test_decode_reply import EXAMPLES, WIRE
-from tests.codecs.gemini.test_encode_request import SIGNATURE, SdkReply, signed
+from tests.codecs.gemini.test_encode_request import SIGNATURE, signed
 from tests.strategies import text as any_text
 
 GEMINI = GeminiWire()

@@ -1,9 +1,8 @@
-"""Requests as Google's own SDK would build them: every one parses as its types."""
+"""Requests to Gemini, and what is left out of them."""
 
 from __future__ import annotations
 
 import json
-import warnings
 from typing import Any
 
 import pytest
@@ -35,14 +34,10 @@ from recollect.entries import (
     json_text,
 )
 from recollect.testing import call, model, result, user
-from tests.codecs.conversations import Messages, conversations
+from tests.codecs.conversations import Messages
+from tests.codecs.gemini.sdk_oracle import check_request
 from tests.strategies import text as any_text
 
-with warnings.catch_warnings():  # the SDK has an escape in a docstring that Python warns of
-    warnings.simplefilter("ignore", DeprecationWarning)
-    from google.genai import types
-
-SdkReply = types.GenerateContentResponse
 THIS = GeminiWire(model="this")
 SIGNATURE = "c2lnbmVk"
 # what is sent for a name that Gemini would refuse
@@ -189,32 +184,6 @@ def request(
     return body, repaired, (*frame.fixes, *(fix for w in written for fix in w.fixes))
 
 
-def check_with_sdk(body: bytes) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(body)
-    known: dict[str, Any] = {
-        "systemInstruction": types.Content,
-        "toolConfig": types.ToolConfig,
-        "generationConfig": types.GenerationConfig,
-    }
-    assert found.keys() <= {*known, "tools", "contents"}
-    for key in known.keys() & found.keys():
-        known[key].model_validate_json(json.dumps(found[key]))
-    for tool in found.get("tools", ()):
-        types.Tool.model_validate_json(json.dumps(tool))
-    for content in found["contents"]:
-        read = types.Content.model_validate_json(json.dumps(content))
-        assert read.role in ("user", "model")
-        assert read.parts
-    return found
-
-
-@given(conversations | turns, request_options, wires)
-def test_every_request_parses_as_the_types_of_googles_sdk(
-    messages: Messages, options: RequestOptions, wire: GeminiWire
-) -> None:
-    check_with_sdk(request(wire, messages, options)[0])
-
-
 def test_the_codec_is_a_wire() -> None:
     wire: Wire = GeminiWire(model="m")
     assert wire.name == "gemini"
@@ -272,7 +241,7 @@ def test_a_schema_that_googles_own_cannot_hold_goes_the_json_way(
     assert fits_openapi(schema) is plain
     tools = (Declaration(name="a", parameters=json_text(schema)),)
     frame = THIS.encode_options(RequestOptions(model="m", tools=tools), ())
-    declared = check_with_sdk(frame.before + frame.after)["tools"][0]["functionDeclarations"][0]
+    declared = check_request(frame.before + frame.after)["tools"][0]["functionDeclarations"][0]
     assert ("parameters" in declared) is plain
     if schema != json.loads(NO_PARAMETERS):
         assert declared["parameters" if plain else "parametersJsonSchema"] == schema

@@ -278,8 +278,8 @@ def test_a_server_that_does_not_stream_is_understood() -> None:
         ),
         (b"<!DOCTYPE html>\n<html>\x07\n", BadReply, r"a web page \(<!DOCTYPE html> <html>\\x07"),
         (b"Bad Gateway", BadReply, r"text \(Bad Gateway\)"),
-        (b'data: {"choices":[{"delta":{"content":"x', BadReply, "half a JSON"),
-        (b'{"choices":[{"message":{"cont', BadReply, "half a JSON"),
+        (b'data: {"choices":[{"delta":{"content":"x', BadReply, "incomplete JSON"),
+        (b'{"choices":[{"message":{"cont', BadReply, "incomplete JSON"),
         (b"data: <html>busy</html>\n\n", BadReply, "a web page"),
     ],
 )
@@ -289,7 +289,7 @@ def test_what_is_no_reply_is_named(data: bytes, kind: type[Exception], words: st
 
 
 def test_what_is_no_reply_in_one_piece_is_named() -> None:
-    for body, words in ((b"<html>", "web page"), (b'{"a":', "half a JSON"), (b"", "nothing")):
+    for body, words in ((b"<html>", "web page"), (b'{"a":', "incomplete JSON"), (b"", "nothing")):
         with pytest.raises(BadReply, match=words):
             wire.decode_reply(body)
     with pytest.raises(BadReply, match="without a choice"):

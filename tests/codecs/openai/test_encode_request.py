@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from recollect.codecs.foreign_json import join_and_replace_surrogates
 from recollect.codecs.openai import OpenAIWire
-from recollect.codecs.openai.encode_message import describe_unsent_media
 from recollect.codecs.openai.decode_request import JSON_MODE
+from recollect.codecs.openai.encode_message import describe_unsent_media
 from recollect.codecs.repair import repair
 from recollect.codecs.wire_protocol import Declaration, Generation, RequestOptions, Wire
 from recollect.entries import (

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recollect.codecs.openai import OpenAIWire
@@ -120,7 +120,6 @@ def replies(draw: st.DrawFn) -> dict[str, Any]:
     return {"choices": [choice], "usage": draw(values), "model": draw(values)}
 
 
-@settings(max_examples=400)
 @given(st.lists(replies() | values, min_size=1, max_size=4))
 def test_wrong_types_everywhere_in_a_reply(found: list[Any]) -> None:
     events = b"".join(b"data: " + json.dumps(one).encode() + b"\n\n" for one in found)
@@ -145,7 +144,6 @@ _spoken = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=400)
 @example([{"role": "user", "content": [{"type": []}]}], {})
 @example([{"role": "user", "content": [{"type": "file", "file": 1}, {"type": "call"}]}], {})
 @given(st.lists(_spoken, max_size=4), st.dictionaries(st.sampled_from(FIELDS), values, max_size=3))
@@ -225,7 +223,7 @@ def test_a_bad_request_says_where() -> None:
         wire.decode_request(b'{"messages":[{"role":"oracle"}]}')
     with pytest.raises(BadInput, match="missing required field `messages`"):
         wire.decode_request(b"{}")
-    with pytest.raises(BadInput, match="no JSON"):
+    with pytest.raises(BadInput, match="not readable JSON"):
         wire.decode_request(b"{")
 
 

@@ -51,12 +51,12 @@ def _seconds(reader: CallScanner | ThinkTagSplitter, text: str) -> float:
 
 
 @pytest.mark.parametrize("unit", UNITS)
-def test_ten_times_the_text_takes_about_ten_times_as_long(unit: str) -> None:
-    # a square would give a factor of 100; the constant covers what is spent once in a reply
-    small, large = unit * (30_000 // len(unit)), unit * (300_000 // len(unit))
+def test_the_cost_stays_linear_whatever_the_text(unit: str) -> None:
+    # a square would give a factor of 400; the constant covers what is spent once in a reply
+    small, large = unit * (8_000 // len(unit)), unit * (160_000 // len(unit))
     for make in (lambda: CallScanner(DeclaredTools(TOOLS)), ThinkTagSplitter):
-        one, ten = _seconds(make(), small), _seconds(make(), large)
-        assert ten < 40 * one + 0.5
+        one, twenty = _seconds(make(), small), _seconds(make(), large)
+        assert twenty < 80 * one + 0.3
 
 
 @pytest.mark.parametrize("unit", UNITS)
@@ -78,7 +78,7 @@ def test_a_call_of_a_megabyte_is_found_whole() -> None:
     assert len(arguments) > 1_000_000
 
 
-def test_a_damaged_call_is_mended_up_to_its_limit_and_not_beyond() -> None:
+def test_a_broken_call_is_repaired_up_to_its_limit_and_not_beyond() -> None:
     def damaged(size: int) -> str:
         return inline("write_file", file_path="/x", content="x" * size)[:-1] + ",}"
 
@@ -96,12 +96,12 @@ def test_deep_nesting_is_no_call_and_no_crash() -> None:
 
 
 @pytest.mark.parametrize("unit", ['["', '\\"', "\\'", '{"a":', "“", "*/ /*"])
-def test_mending_never_takes_the_square_of_the_time(unit: str) -> None:
+def test_repairing_never_takes_the_square_of_the_time(unit: str) -> None:
     def seconds(size: int) -> float:
         begun = time.process_time()
-        mender = JsonRepairer()
+        repairer = JsonRepairer()
         for _ in range(5):
-            mender.read('{"tool_call": {"a": "b ' + unit * (size // len(unit)))
+            repairer.read('{"tool_call": {"a": "b ' + unit * (size // len(unit)))
         return time.process_time() - begun
 
     # given all of this, the library would take minutes for the large text

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -165,7 +165,6 @@ def _joined(messages: tuple[Message, ...]) -> list[tuple[Part, ...]]:
 
 
 @given(conversations)
-@settings(max_examples=300)
 def test_what_is_rendered_is_read_back_the_same(messages: tuple[Message, ...]) -> None:
     repaired = repair(messages, over(OpenAIWire(model="this")).rules).messages
     rendered = tuple(render_message(message)[0] for message in repaired)

@@ -30,7 +30,7 @@ _GOES_ON = frozenset(",[:{")  # after these a line that begins with an object is
 
 
 class JsonObjectScanner:
-    """The object that is being read. `fence` is what closes it; `with_tag` says that a tag does."""
+    """Reads one object. `fence` closes it; with `tagged`, a tag does."""
 
     def __init__(self, fence: str, names: Collection[str], *, tagged: bool = False) -> None:
         self._fence, self._names, self._tagged = fence, names, tagged
