@@ -129,12 +129,12 @@ def test_what_is_nested_too_deeply_to_ride_along_is_refused() -> None:
 
 def test_a_request_that_is_none_is_refused_with_a_sentence() -> None:
     for body, why in (
-        (b"", "no request"),
-        (b"<html>", "no request"),
+        (b"", "not a request"),
+        (b"<html>", "not a request"),
         (b"[]", "Expected `object`"),
         (b'{"model":"m"}', "messages"),
         (b'{"model":"m","messages":[{"role":"robot","content":""}]}', "robot"),
-        (b'{"model":"m","messages":[{"role":"user","content":[5]}]}', "in message 0, 5 stands"),
+        (b'{"model":"m","messages":[{"role":"user","content":[5]}]}', "in message 0, a JSON object is expected in place of 5"),
         (b'{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":5}]}]}', "str"),
     ):
         with pytest.raises(BadInput, match=why):
