@@ -134,7 +134,10 @@ def test_a_request_that_is_none_is_refused_with_a_sentence() -> None:
         (b"[]", "Expected `object`"),
         (b'{"model":"m"}', "messages"),
         (b'{"model":"m","messages":[{"role":"robot","content":""}]}', "robot"),
-        (b'{"model":"m","messages":[{"role":"user","content":[5]}]}', "in message 0, a JSON object is expected in place of 5"),
+        (
+            b'{"model":"m","messages":[{"role":"user","content":[5]}]}',
+            "in message 0, a JSON object is expected in place of 5",
+        ),
         (b'{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":5}]}]}', "str"),
     ):
         with pytest.raises(BadInput, match=why):
