@@ -2,11 +2,13 @@
 
 Neighbouring pieces of text are one part, and so are pieces of a thought. A call is a part of its
 own from its first piece on; its later pieces find it by the provider's own key. The message can be
-read at any time; pieces are joined only then, so the cost is linear.
+read at any time; pieces are joined only then, so the cost is linear. A `StreamAssembly` also
+collects the deltas to return.
 """
 
 from __future__ import annotations
 
+from recollect.codecs.wire_protocol import Delta
 from recollect.entries import Message, Part, Text, Thought, ToolCall, Usage, json_text
 
 
@@ -108,3 +110,29 @@ class ReplyAssembly:
         self._parts.append(growing)
         self._open = growing
         return growing
+
+
+class StreamAssembly(ReplyAssembly):
+    """A reply with the deltas that nobody has taken yet."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.deltas: list[Delta] = []
+
+    def text(self, text: str) -> None:
+        super().text(text)
+        self.deltas.append(Delta("text", text))
+
+    def thought(self, text: str) -> None:
+        super().thought(text)
+        self.deltas.append(Delta("thought", text))
+
+    def extend_call(self, call: PartialCall, text: str, name: str = "") -> None:
+        """Add to the arguments; `name` is for the call's first delta."""
+        if text:
+            call.pieces.append(text)
+        self.deltas.append(Delta("call", text, name))
+
+    def take_deltas(self) -> list[Delta]:
+        deltas, self.deltas = self.deltas, []
+        return deltas

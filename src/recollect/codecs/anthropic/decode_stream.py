@@ -34,7 +34,7 @@ from recollect.codecs.anthropic.decode_reply import (
 from recollect.codecs.anthropic.encode_message import MALFORMED
 from recollect.codecs.foreign_json import JSON_ERRORS, NO_JSON, parse_object
 from recollect.codecs.provider_errors import bad_reply_from
-from recollect.codecs.reply_assembly import PartialCall, ReplyAssembly
+from recollect.codecs.reply_assembly import PartialCall, StreamAssembly
 from recollect.codecs.sse import SseParser
 from recollect.codecs.wire_protocol import NO_DELTAS, Delta
 from recollect.entries import Message, Text, Thought, ToolCall, Unknown, json_text
@@ -104,7 +104,7 @@ _decode = _decoder.decode
 class AnthropicStreamDecoder:
     def __init__(self) -> None:
         self._events = SseParser()
-        self._assembly = ReplyAssembly()
+        self._assembly = StreamAssembly()
         self._feed = self._events.feed
         self._has_events = False
         self._whole: Message | None = None  # a reply in one piece came instead of events
@@ -118,16 +118,19 @@ class AnthropicStreamDecoder:
         self._signature: list[str] = []  # of the thought that is open
 
     def feed(self, data: bytes) -> Sequence[Delta]:
-        found = self._feed(data)
-        return self._read_events(found) if found else NO_DELTAS
+        events = self._feed(data)
+        if not events:
+            return NO_DELTAS
+        self._read_events(events)
+        return self._assembly.take_deltas()
 
     def close(self) -> Sequence[Delta]:
-        deltas = self._read_events(self._events.close())
+        self._read_events(self._events.close())
         for index in sorted({*self._inputs, *self._unknown}):
-            self._stop(index, deltas)
+            self._stop(index)
         if not self._has_events:
-            self._read_whole(self._events.stray, deltas)
-        return deltas
+            self._read_whole(self._events.stray)
+        return self._assembly.take_deltas()
 
     def message(self) -> Message:
         if self._whole is not None:
@@ -138,13 +141,14 @@ class AnthropicStreamDecoder:
         assembly.usage = merge_usage([c for c in (self._start, self._end) if c is not None])
         return assembly.message()
 
-    def _read_whole(self, body: bytes, deltas: list[Delta]) -> None:
+    def _read_whole(self, body: bytes) -> None:
         """Some servers answer in one piece although a stream was requested."""
         if not body.strip():
             return
         if not body.lstrip().startswith(b"{"):
             raise bad_reply_from(body)
         self._whole = decode_reply(body)
+        deltas = self._assembly.deltas
         for part in self._whole.parts:
             if isinstance(part, Text):
                 deltas.append(Delta("text", part.text))
@@ -153,14 +157,12 @@ class AnthropicStreamDecoder:
             elif isinstance(part, ToolCall):
                 deltas.append(Delta("call", part.arguments, part.name))
 
-    def _read_events(self, events: Sequence[bytes]) -> list[Delta]:
+    def _read_events(self, events: Sequence[bytes]) -> None:
         self._has_events = self._has_events or bool(events)
-        deltas: list[Delta] = []
         for event in events:
-            self._read_event(event, deltas)
-        return deltas
+            self._read_event(event)
 
-    def _read_event(self, data: bytes, deltas: list[Delta]) -> None:
+    def _read_event(self, data: bytes) -> None:
         try:
             event = _decode(data)
         except JSON_ERRORS:
@@ -175,17 +177,15 @@ class AnthropicStreamDecoder:
                     if self._signature:
                         self._sign()
                     self._assembly.text(piece.text)
-                    deltas.append(Delta("text", piece.text))
             else:
-                self._add_delta(event.index, piece, deltas)
+                self._add_delta(event.index, piece)
         else:
-            self._apply(event, deltas)
+            self._apply(event)
 
-    def _add_delta(self, index: int, piece: _BlockDelta, deltas: list[Delta]) -> None:
+    def _add_delta(self, index: int, piece: _BlockDelta) -> None:
         if piece.type == "thinking_delta":
             if piece.thinking:
                 self._assembly.thought(piece.thinking)
-                deltas.append(Delta("thought", piece.thinking))
         elif piece.type == "signature_delta":
             self._signature.append(piece.signature or "")
         elif piece.type == "input_json_delta" and piece.partial_json:
@@ -196,21 +196,20 @@ class AnthropicStreamDecoder:
             if call is None:
                 raise BadReply(f"a stream with pieces of a call that never began (block {index})")
             self._inputs.pop(index, None)
-            call.pieces.append(piece.partial_json)
-            deltas.append(Delta("call", piece.partial_json))
+            self._assembly.extend_call(call, piece.partial_json)
 
-    def _apply(self, event: _AnthropicEvent, deltas: list[Delta]) -> None:
+    def _apply(self, event: _AnthropicEvent) -> None:
         """Anything but a piece of a block."""
         kind = event.type
         if event.error is not None or kind == "error":
             raise error_from(event.error or AnthropicError())
         if kind == "content_block_start":
             try:
-                self._begin(event.index, decode_block(bytes(event.content_block)), deltas)
+                self._begin(event.index, decode_block(bytes(event.content_block)))
             except BadInput as error:
                 raise BadReply(f"a stream with an unreadable block: {error}") from error
         elif kind == "content_block_stop":
-            self._stop(event.index, deltas)
+            self._stop(event.index)
         elif kind == "message_start" and event.message is not None:
             self._assembly.model = event.message.model or self._assembly.model
             self._start = event.message.usage or self._start
@@ -219,29 +218,27 @@ class AnthropicStreamDecoder:
             if event.delta is not None:
                 self._reason = event.delta.stop_reason or self._reason
 
-    def _begin(self, index: int, block: ContentBlock | Unknown, deltas: list[Delta]) -> None:
+    def _begin(self, index: int, block: ContentBlock | Unknown) -> None:
         self._sign()
         self._assembly.end_part()
         if isinstance(block, Unknown):
-            self._stop(index, deltas)
+            self._stop(index)
             self._unknown[index] = _UnknownBlock(parse_object(block.data) or {})
         elif block.type == "tool_use":
-            self._begin_call(index, block, deltas)
+            self._begin_call(index, block)
         elif block.type == "text":
             if block.text:
                 self._assembly.text(block.text)
-                deltas.append(Delta("text", block.text))
         elif block.type == "thinking":
             if block.thinking:
                 self._assembly.thought(block.thinking)
-                deltas.append(Delta("thought", block.thinking))
             if block.signature:
                 self._signature.append(block.signature)
         else:
             self._assembly.add(decode_part(block, self._ids))
 
-    def _begin_call(self, index: int, block: ContentBlock, deltas: list[Delta]) -> None:
-        self._stop(index, deltas)
+    def _begin_call(self, index: int, block: ContentBlock) -> None:
+        self._stop(index)
         given_id = self._ids.assign(block.id or "")
         call = self._assembly.call(given_id)
         call.id, call.name = given_id, block.name or ""
@@ -249,9 +246,9 @@ class AnthropicStreamDecoder:
         given = raw_text(block.input)
         if given not in ("", "{}", "null"):
             self._inputs[index] = given
-        deltas.append(Delta("call", "", call.name))
+        self._assembly.extend_call(call, "", call.name)
 
-    def _stop(self, index: int, deltas: list[Delta]) -> None:
+    def _stop(self, index: int) -> None:
         """The end of a block: adds what was held back until nothing could follow."""
         self._sign()
         self._assembly.end_part()
@@ -260,8 +257,7 @@ class AnthropicStreamDecoder:
             self._assembly.add(unknown.part())
         call = self._calls.pop(index, None)
         if given is not None and call is not None:
-            call.pieces.append(given)
-            deltas.append(Delta("call", given))
+            self._assembly.extend_call(call, given)
         if call is not None:
             call.pieces = [unwrap_arguments("".join(call.pieces))]
 

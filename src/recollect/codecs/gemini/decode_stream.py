@@ -21,7 +21,7 @@ from recollect.codecs.gemini.decode_reply import (
     refuse_incomplete,
 )
 from recollect.codecs.provider_errors import bad_reply_from
-from recollect.codecs.reply_assembly import ReplyAssembly
+from recollect.codecs.reply_assembly import StreamAssembly
 from recollect.codecs.sse import SseParser
 from recollect.codecs.wire_protocol import NO_DELTAS, Delta
 from recollect.entries import Message, Part, Text, Thought, ToolCall
@@ -36,7 +36,7 @@ class GeminiStreamDecoder:
 
     def __init__(self, model: str = "") -> None:
         self._events = SseParser()
-        self._assembly = ReplyAssembly()
+        self._assembly = StreamAssembly()
         self._assembly.model = model
         self._ids = GeminiCallIds()
         self._reason = ""
@@ -49,21 +49,19 @@ class GeminiStreamDecoder:
         events = self._events.feed(data)
         if not events:
             return NO_DELTAS
-        deltas: list[Delta] = []
         for event in events:
-            self._read_event(event, deltas)
-        return deltas
+            self._read_event(event)
+        return self._assembly.take_deltas()
 
     def close(self) -> Sequence[Delta]:
-        deltas: list[Delta] = []
         for event in self._events.close():
             refuse_incomplete(event)
-            self._read_event(event, deltas)
+            self._read_event(event)
         opening = bytes(self._opening or b"").lstrip(b"\xef\xbb\xbf \t\r\n")
         if opening and not opening.startswith(_FIELDS):
             raise_bare_error(opening)
             raise bad_reply_from(opening)
-        return deltas
+        return self._assembly.take_deltas()
 
     def message(self) -> Message:
         finish_reply(self._assembly, self._reason, self._usage)
@@ -79,7 +77,7 @@ class GeminiStreamDecoder:
             if seen < _ENOUGH <= len(opening) and opening.lstrip().startswith(b"<"):
                 raise bad_reply_from(bytes(opening[:_ENOUGH]))
 
-    def _read_event(self, item: bytes, deltas: list[Delta]) -> None:
+    def _read_event(self, item: bytes) -> None:
         if not item or item.isspace() or item == b"[DONE]":  # some gateways end like OpenAI
             return
         event, data = decode_event(item)
@@ -94,48 +92,43 @@ class GeminiStreamDecoder:
         self._reason = self._reason or event.block_reason
         first = event.first_candidate()
         if first is not None:
-            self._read_candidate(first[1], data, first[0], deltas)
+            self._read_candidate(first[1], data, first[0])
 
-    def _read_candidate(
-        self, candidate: GeminiCandidate, data: bytes, position: int, deltas: list[Delta]
-    ) -> None:
+    def _read_candidate(self, candidate: GeminiCandidate, data: bytes, position: int) -> None:
         parts = candidate.parts
         if parts:
             if any(part.text is None or part.thought_signature for part in parts):
                 for whole_part in decode_candidate(data, position):
-                    self._add_part(whole_part, deltas)
+                    self._add_part(whole_part)
             else:
-                self._add_texts(parts, deltas)
+                self._add_texts(parts)
         if candidate.finish_reason:
             self._reason = candidate.finish_reason
 
-    def _add_texts(self, parts: list[GeminiPart], deltas: list[Delta]) -> None:
+    def _add_texts(self, parts: list[GeminiPart]) -> None:
         for part in parts:
             if text := part.text:
                 if part.thought:
                     self._assembly.thought(text)
-                    deltas.append(Delta("thought", text))
                 else:
                     self._assembly.text(text)
-                    deltas.append(Delta("text", text))
 
-    def _add_part(self, part: Part, deltas: list[Delta]) -> None:
+    def _add_part(self, part: Part) -> None:
         assembly = self._assembly
         if isinstance(part, ToolCall):
             call = self._ids.assign(part)
             assembly.add(call)
-            deltas.append(Delta("call", call.arguments, call.name))
+            assembly.deltas.append(Delta("call", call.arguments, call.name))
         elif isinstance(part, Thought):
             if part.text:
                 assembly.thought(part.text)
-                deltas.append(Delta("thought", part.text))
             if part.signature:
                 assembly.sign(part.signature)
                 assembly.end_part()
         elif isinstance(part, Text):
-            deltas.append(Delta("text", part.text))
             if part.extra:
                 assembly.add(part)
+                assembly.deltas.append(Delta("text", part.text))
             else:
                 assembly.text(part.text)
         else:

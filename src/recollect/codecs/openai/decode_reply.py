@@ -20,8 +20,8 @@ from recollect.codecs.openai.chunks import (
 )
 from recollect.codecs.openai.decode_parts import decode_part
 from recollect.codecs.provider_errors import bad_reply_from, incomplete_json, make_printable
-from recollect.codecs.reply_assembly import PartialCall, ReplyAssembly
-from recollect.codecs.wire_protocol import Delta, Finish
+from recollect.codecs.reply_assembly import PartialCall, StreamAssembly
+from recollect.codecs.wire_protocol import Finish
 from recollect.entries import Message, Part, Text, Thought, ToolCall, json_text
 from recollect.errors import BadReply
 
@@ -46,7 +46,7 @@ def decode_reply(body: bytes) -> Message:
     if not chunk.choices:
         raise BadReply("a reply without a choice")
     reader = ChunkReader()
-    reader.read(chunk, [])
+    reader.read(chunk)
     return reader.message()
 
 
@@ -69,7 +69,7 @@ class ChunkReader:
     __slots__ = ("_calls", "_keys", "_last", "_refused", "_slots", "assembly", "is_untouched")
 
     def __init__(self) -> None:
-        self.assembly = ReplyAssembly()
+        self.assembly = StreamAssembly()
         self.is_untouched = True  # no chunk has come
         self._refused = False
         self._calls = 0
@@ -77,7 +77,7 @@ class ChunkReader:
         self._keys: dict[str, PartialCall] = {}  # by the server's id
         self._last: PartialCall | None = None
 
-    def read(self, chunk: ReplyChunk, deltas: list[Delta]) -> None:
+    def read(self, chunk: ReplyChunk) -> None:
         self.is_untouched = False
         assembly = self.assembly
         if chunk.model and not assembly.model:
@@ -88,9 +88,9 @@ class ChunkReader:
             if choice.index:
                 continue
             if choice.delta is not None:
-                self._read_delta(choice.delta, deltas)
+                self._read_delta(choice.delta)
             elif choice.message is not None:
-                self._read_delta(choice.message, deltas, whole=True)
+                self._read_delta(choice.message, whole=True)
             if choice.finish_reason:
                 self._set_finish(choice.finish_reason)
             if choice.usage is not None:
@@ -101,70 +101,62 @@ class ChunkReader:
         self.assembly.finish = found or "other"
         self.assembly.unknown_finish = "" if found else make_printable(reason, 100)
 
-    def _read_delta(self, delta: MessageDelta, deltas: list[Delta], *, whole: bool = False) -> None:
+    def _read_delta(self, delta: MessageDelta, *, whole: bool = False) -> None:
         thought = delta.reasoning_content or delta.reasoning
         if thought:
-            self._add_thought(thought, deltas)
+            self.assembly.thought(thought)
         if delta.reasoning_details is not None:
-            self._read_details(delta.reasoning_details, deltas, known=bool(thought))
+            self._read_details(delta.reasoning_details, known=bool(thought))
         content = delta.content
         if content:
             if isinstance(content, str):
-                self._add_text(content, deltas)
+                self.assembly.text(content)
             else:
-                self._read_parts(content, deltas)
+                self._read_parts(content)
         if delta.refusal:
             self._refused = True
-            self._add_text(delta.refusal, deltas)
+            self.assembly.text(delta.refusal)
         if delta.images:
-            self._read_parts(delta.images, deltas)
+            self._read_parts(delta.images)
         calls = delta.tool_calls
         if delta.function_call is not None:  # from before there were tools; never more than one
             calls = [CallDelta(index=0, function=delta.function_call)]
         for call in calls or ():
-            self._read_call(call, deltas, whole=whole)
+            self._read_call(call, whole=whole)
 
-    def _add_text(self, text: str, deltas: list[Delta]) -> None:
-        if not text:
-            return
-        self.assembly.text(text)
-        deltas.append(Delta("text", text))
-
-    def _add_thought(self, text: str, deltas: list[Delta]) -> None:
-        self.assembly.thought(text)
-        deltas.append(Delta("thought", text))
-
-    def _read_details(self, details: list[Any], deltas: list[Delta], *, known: bool) -> None:
+    def _read_details(self, details: list[Any], *, known: bool) -> None:
         for detail in details:
             match detail:
                 case {"text": str(text)} | {"summary": str(text)} if text and not known:
-                    self._add_thought(text, deltas)
+                    self.assembly.thought(text)
             match detail:
                 case {"signature": str(signature)} if signature:
                     self.assembly.sign(signature)
 
-    def _read_parts(self, parts: list[Any], deltas: list[Delta]) -> None:
+    def _read_parts(self, parts: list[Any]) -> None:
         for value in parts:
             match value:
                 case {"type": "thinking", "thinking": str(thought)}:
-                    self._add_thought(thought, deltas)
+                    self.assembly.thought(thought)
                 case {"type": "thinking", "thinking": list(inner)}:  # Mistral
                     for one in inner:
                         match one:
                             case {"text": str(thought)}:
-                                self._add_thought(thought, deltas)
+                                self.assembly.thought(thought)
                 case str() | dict() if not is_too_deep(value):
                     part = decode_part(value)
-                    if isinstance(part, Text):
-                        self._add_text(part.text, deltas)
-                    else:
+                    if not isinstance(part, Text):
                         self.assembly.add(part)
+                    elif part.text:
+                        self.assembly.text(part.text)
 
-    def _read_call(self, delta: CallDelta, deltas: list[Delta], *, whole: bool) -> None:
+    def _read_call(self, delta: CallDelta, *, whole: bool) -> None:
         function = delta.function or FunctionDelta()
         text, name = function.arguments or "", function.name or ""
         found = None if whole else self._find_call(delta.index, delta.id or "", name, text)
-        call = found or self._new_call()
+        if found is None:
+            self._calls += 1
+        call = found or self.assembly.call(self._calls)
         if delta.index is not None:
             self._slots[delta.index] = call
         self._last = call
@@ -174,10 +166,8 @@ class ChunkReader:
         first = bool(name) and not call.name
         if first:
             call.name = name
-        if text:
-            call.pieces.append(text)
         if text or first:
-            deltas.append(Delta("call", text, name if first else ""))
+            self.assembly.extend_call(call, text, name if first else "")
 
     def _find_call(self, index: int | None, id_: str, name: str, text: str) -> PartialCall | None:
         """The call that this delta continues. OpenAI sends the id once and the index always; other
@@ -191,10 +181,6 @@ class ChunkReader:
         if slot is None or (name and slot.name and _begins_another(slot, index, id_, text)):
             return None
         return slot
-
-    def _new_call(self) -> PartialCall:
-        self._calls += 1
-        return self.assembly.call(self._calls)
 
     def message(self) -> Message:
         message = self.assembly.message()

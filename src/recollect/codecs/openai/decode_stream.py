@@ -7,6 +7,7 @@ raised after the deltas before it were returned: by the next `feed`, or by `clos
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from recollect.codecs.foreign_json import UnreadableJson
 from recollect.codecs.openai.chunks import decode_chunk
@@ -32,35 +33,33 @@ class OpenAIStreamDecoder:
 
     def feed(self, data: bytes) -> Sequence[Delta]:
         events = self._feed(data)
-        return self._read_events(events) if events else NO_DELTAS
+        if not events:
+            return NO_DELTAS
+        self._read_events(events)
+        return self._reader.assembly.take_deltas()
 
     def close(self) -> Sequence[Delta]:
-        deltas = self._read_events(self._events.close())
+        self._read_events(self._events.close())
         stray = self._events.stray
-        if not stray or self._done or self._reader.assembly.finish:
-            return deltas
-        if self._reader.is_untouched:
-            return self._read_stray(stray)
-        self._raise_error_in(stray)
-        return deltas
+        if stray and not self._done and not self._reader.assembly.finish:
+            self._read_stray(stray)
+        return self._reader.assembly.take_deltas()
 
     def message(self) -> Message:
         return self._reader.message()
 
-    def _read_events(self, events: Sequence[bytes]) -> Sequence[Delta]:
+    def _read_events(self, events: Sequence[bytes]) -> None:
         if self._failure is not None:
             raise self._failure
-        deltas: list[Delta] = []
         try:
             for data in events:
-                self._read_event(data, deltas)
+                self._read_event(data)
         except ModelError as error:
-            if not deltas:
+            if not self._reader.assembly.deltas:
                 raise
             self._failure = error
-        return deltas
 
-    def _read_event(self, data: bytes, deltas: list[Delta]) -> None:
+    def _read_event(self, data: bytes) -> None:
         if self._done:
             return
         try:
@@ -72,20 +71,15 @@ class OpenAIStreamDecoder:
             elif word:
                 raise explain_unreadable(word, error) from None
             return
-        self._reader.read(chunk, deltas)
+        self._reader.read(chunk)
 
-    def _read_stray(self, stray: bytes) -> Sequence[Delta]:
-        """No event came: a whole reply from a server that does not stream, or something else."""
-        deltas: list[Delta] = []
+    def _read_stray(self, stray: bytes) -> None:
+        """A whole reply from a server that does not stream, or an error without `data` in front."""
+        if not self._reader.is_untouched:
+            with suppress(UnreadableJson):
+                decode_chunk(stray)  # raises the error
+            return
         chunk = decode_whole(stray)
         if not chunk.choices:
             raise bad_reply_from(stray)
-        self._reader.read(chunk, deltas)
-        return deltas
-
-    def _raise_error_in(self, stray: bytes) -> None:
-        """Some servers send an error without the word `data` in front."""
-        try:
-            decode_chunk(stray)
-        except UnreadableJson:
-            return
+        self._reader.read(chunk)
