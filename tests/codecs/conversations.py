@@ -86,7 +86,7 @@ _lead = st.lists(
 
 @st.composite
 def _exchange(draw: st.DrawFn) -> list[Message]:
-    """What an agent records of one turn: words, calls, results in any order, an answer."""
+    """One turn as an agent records it: text, calls, results in any order, an answer."""
     made = draw(st.sampled_from(MODELS))
     calls = draw(st.lists(_calls, max_size=3))
     if draw(st.booleans()):  # most providers give good ids

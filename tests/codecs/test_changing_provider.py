@@ -1,4 +1,4 @@
-"""One log, every provider: whoever is asked next, the request is valid for the official SDKs."""
+"""One log, every provider: after any change of provider the request fits the official SDK."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an encoder guarantees, for every wire: the same bytes, at the cost of what is new."""
+"""The guarantees of an encoder, for every wire: the same bytes, at the cost of what is new."""
 
 from __future__ import annotations
 

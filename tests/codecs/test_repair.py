@@ -1,4 +1,4 @@
-"""What repair guarantees, for any messages and any rules."""
+"""The guarantees of repair, for any messages and any rules."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_repairing_twice_is_repairing_once(messages: Messages, rules: ProviderRu
 
 
 @given(conversations, provider_rules)
-def test_what_is_handed_in_stays_as_it_was(messages: Messages, rules: ProviderRules) -> None:
+def test_the_input_is_never_changed(messages: Messages, rules: ProviderRules) -> None:
     before, listed = msgspec.json.encode(messages), list(messages)
     repair(listed, rules)
     assert listed == list(messages)
@@ -61,7 +61,7 @@ def test_something_is_in_the_trace_exactly_when_something_changed(
 
 
 @given(conversations, provider_rules)
-def test_every_call_has_exactly_one_result_right_behind_it_in_call_order(
+def test_every_call_has_exactly_one_result_right_after_it_in_call_order(
     messages: Messages, rules: ProviderRules
 ) -> None:
     fixed = repair(messages, rules).messages
@@ -167,7 +167,7 @@ def test_nothing_else_is_lost_unnamed_or_leaves_its_order(
 
 
 @given(conversations, provider_rules, st.data())
-def test_what_follows_a_complete_exchange_does_not_change_what_came_before(
+def test_later_messages_do_not_change_a_complete_exchange(
     messages: Messages, rules: ProviderRules, data: st.DataObject
 ) -> None:
     k = data.draw(st.integers(0, len(messages)))
@@ -195,7 +195,7 @@ def test_an_id_once_given_stays(
 
 
 @given(conversations, provider_rules)
-def test_roles_alternate_and_a_user_begins_where_that_is_asked(
+def test_roles_alternate_and_a_user_begins_where_the_rules_say_so(
     messages: Messages, rules: ProviderRules
 ) -> None:
     fixed = repair(messages, rules).messages

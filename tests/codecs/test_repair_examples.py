@@ -1,4 +1,4 @@
-"""What repair does in the cases that are met in practice, one at a time."""
+"""Repair in the cases that occur in practice, one at a time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def instruction(text: str) -> Message:
 
 
 @every_shape
-def test_a_sound_exchange_comes_back_as_the_same_objects(rules: ProviderRules) -> None:
+def test_a_valid_exchange_comes_back_as_the_same_objects(rules: ProviderRules) -> None:
     messages = (user("hi"), model("ok", READ), result(READ, "text"), model("done"), user("bye"))
     repaired = repair(list(messages), rules)
     assert repaired.trace == ()
@@ -78,7 +78,7 @@ def test_a_late_result_replaces_the_error_that_was_made_for_it() -> None:
 
 
 @every_shape
-def test_a_result_before_its_call_is_no_answer_to_it(rules: ProviderRules) -> None:
+def test_a_result_before_its_call_does_not_answer_it(rules: ProviderRules) -> None:
     repaired = repair([user("go"), result(READ, "text"), model("ok", READ)], rules)
     assert outputs(repaired.messages) == [("r", INTERRUPTED)]
     assert "orphan" in kinds(repaired)
@@ -169,20 +169,20 @@ def test_a_result_inside_the_models_message_divides_it() -> None:
     assert repaired.messages[3].parts == (Text(text="so it is"),)
 
 
-def test_a_call_that_no_model_made_is_left_out_with_its_result() -> None:
+def test_a_call_outside_a_models_message_is_left_out_with_its_result() -> None:
     repaired = repair([user("go", READ), result(READ, "text"), model("ok")], OPENAI_RULES)
     assert repaired.messages == (user("go"), model("ok"))
     assert kinds(repaired) == ["misplaced", "orphan"]
 
 
-def test_gemini_gets_results_alone_and_the_users_words_in_the_next_content() -> None:
+def test_gemini_gets_results_alone_and_the_users_text_in_the_next_content() -> None:
     answer = Message(role="user", parts=(*result(READ, "text").parts, Text(text="and b?")))
     repaired = repair([user("go"), model("ok", READ), answer], GEMINI_RULES)
     assert repaired.messages[2:] == (result(READ, "text"), user("and b?"))
     assert kinds(repaired) == ["split"]
 
 
-def test_anthropic_gets_results_first_and_the_users_words_behind_them() -> None:
+def test_anthropic_gets_results_first_and_the_users_text_after_them() -> None:
     messages = [user("go"), model("ok", READ), user("and b?"), result(READ, "text")]
     repaired = repair(messages, ANTHROPIC_RULES)
     both = Message(role="user", parts=(*result(READ, "text").parts, Text(text="and b?")))
@@ -229,7 +229,7 @@ def test_a_signature_stays_on_a_call_only_for_the_model_that_made_it() -> None:
     assert kinds(repaired) == ["signature"]
 
 
-def test_thoughts_of_nobody_known_go_to_nobody() -> None:
+def test_thoughts_of_an_unknown_model_are_not_sent() -> None:
     thinks = model("ok", Thought(text="hm", signature="s"))
     repaired = repair([user("go"), thinks], GEMINI_RULES)
     assert repaired.messages == (user("go"), model("ok"))
@@ -261,7 +261,7 @@ def test_an_instruction_at_the_start_stays_one_whatever_had_to_be_left_out_befor
     assert repair(messages, GEMINI_RULES).messages == (instruction("base"), user("go"))
 
 
-def test_results_and_words_of_one_message_stay_together_where_both_may_stand() -> None:
+def test_results_and_text_of_one_message_stay_together_where_both_may_stand() -> None:
     answer = Message(role="user", parts=(*result(READ, "text").parts, Text(text="and b?")))
     rules = replace(ANTHROPIC_RULES, alternate=False)
     repaired = repair([Message(role="user"), user("go"), model("ok", READ), answer], rules)

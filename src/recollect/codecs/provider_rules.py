@@ -28,11 +28,11 @@ class ProviderRules(msgspec.Struct, frozen=True, kw_only=True):
     provider: str
     model: str = ""  # the model that gets the request, spelt as in `Message.model`
     results: ResultPlacement
-    alternate: bool  # neighbours of one role are merged, and a user message comes first
-    system: Literal["anywhere", "first"]
-    thoughts: Literal["none", "own", "signed"]  # which of its own thoughts the model gets back
-    blank_text: bool  # whether text of nothing but white space is accepted
-    id_characters: Literal["ascii", "word"]  # any visible ASCII; or letters, digits, _ and -
+    alternate: bool = True  # neighbours of one role are merged, and a user message comes first
+    system: Literal["anywhere", "first"] = "first"
+    thoughts: Literal["none", "own", "signed"] = "none"  # which of its own the model gets back
+    blank_text: bool = True  # whether text of nothing but white space is accepted
+    id_characters: Literal["ascii", "word"] = "ascii"  # visible ones; or letters, digits, _ and -
     id_limit: int = 64
 
     def is_own(self, message: Message) -> bool:
@@ -67,41 +67,16 @@ class ProviderRules(msgspec.Struct, frozen=True, kw_only=True):
 
 # User text beside function responses in one content makes Gemini answer 400 or nothing at all
 # (anomalyco/opencode#43479, NousResearch/hermes-agent#68863); two user contents in a row are fine.
-GEMINI_RULES = ProviderRules(
-    provider="gemini",
-    results="next_content",
-    alternate=True,
-    system="first",
-    thoughts="own",
-    blank_text=True,
-    id_characters="ascii",
-)
+GEMINI_RULES = ProviderRules(provider="gemini", results="next_content", thoughts="own")
 OPENAI_RULES = ProviderRules(
-    provider="openai",
-    results="separate",
-    alternate=False,
-    system="anywhere",
-    thoughts="none",
-    blank_text=True,
-    id_characters="ascii",
-    id_limit=40,
+    provider="openai", results="separate", alternate=False, system="anywhere", id_limit=40
 )
 ANTHROPIC_RULES = ProviderRules(
     provider="anthropic",
     results="first_in_user",
-    alternate=True,
-    system="first",
     thoughts="signed",
     blank_text=False,
     id_characters="word",
 )
 # Calls and results become text: chat templates of small models often insist on alternating roles.
-TEXT_RULES = ProviderRules(
-    provider="text",
-    results="first_in_user",
-    alternate=True,
-    system="first",
-    thoughts="none",
-    blank_text=True,
-    id_characters="ascii",
-)
+TEXT_RULES = ProviderRules(provider="text", results="first_in_user")

@@ -113,7 +113,7 @@ class ReplyAssembly:
 
 
 class StreamAssembly(ReplyAssembly):
-    """A reply with the deltas that nobody has taken yet."""
+    """A reply, and its deltas that were not taken yet."""
 
     def __init__(self) -> None:
         super().__init__()

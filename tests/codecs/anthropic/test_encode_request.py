@@ -32,7 +32,7 @@ def body_of(wire: Wire, messages: Sequence[Message], options: RequestOptions) ->
     return frame.before + b",".join(written) + frame.after
 
 
-def test_a_wire_is_what_the_protocol_asks_for() -> None:
+def test_the_codec_is_a_wire() -> None:
     wire: Wire = AnthropicWire(model="m")
     assert (wire.name, wire.rules.provider, wire.rules.model) == ("anthropic", "anthropic", "m")
 
@@ -83,7 +83,7 @@ def test_effort_is_a_budget_below_the_output_limit(effort: Any, most: Any, think
     assert bool(fixes) == (most == 1_024)
 
 
-def test_a_model_that_thinks_adaptively_is_told_its_effort() -> None:
+def test_a_model_that_thinks_adaptively_is_sent_its_effort() -> None:
     wire = AnthropicWire(model="this", thinking="adaptive")
     request, fixes = frame_of(Generation(effort="low", schema='{"type":"object"}'), wire)
     assert request["thinking"] == {"type": "adaptive"}
@@ -94,7 +94,7 @@ def test_a_model_that_thinks_adaptively_is_told_its_effort() -> None:
     assert fixes == ()
 
 
-def test_what_the_provider_does_not_take_is_left_out_and_told() -> None:
+def test_options_that_the_provider_refuses_are_left_out_and_reported() -> None:
     generation = Generation(temperature=0.5, top_p=0.5, effort="low", seed=7, stop=(" ", "END"))
     request, fixes = frame_of(generation)
     assert not {"temperature", "top_p", "seed"} & set(request)
@@ -110,7 +110,7 @@ def test_what_the_provider_does_not_take_is_left_out_and_told() -> None:
     assert len(fixes) == 1
 
 
-def test_instructions_that_are_no_text_are_told() -> None:
+def test_instructions_that_are_not_text_are_reported() -> None:
     picture = InlineData(mime="image/png", data=b"png")
     frame = anthropic.encode_options(
         PROMPT, [Message(role="system", parts=(picture, Text(text="\ud800")))]
@@ -153,7 +153,7 @@ def test_a_file_that_the_api_would_refuse_is_named_in_its_place(
     assert "only a user's message takes files" in content[1]["text"]
 
 
-def test_arguments_that_are_no_object_are_wrapped_and_others_go_as_they_are() -> None:
+def test_arguments_that_are_not_an_object_are_wrapped_and_others_sent_as_they_are() -> None:
     good = ToolCall(id="a", name="read", arguments='{"n": 1.50, "n":2}')
     assert b'"input":{"n": 1.50, "n":2}' in anthropic.encode_message(model("x", good)).data
     for arguments in ("[1]", "{", '"a"', '{"a":' + "[" * 200 + "]" * 200 + "}", "NaN"):
@@ -162,7 +162,7 @@ def test_arguments_that_are_no_object_are_wrapped_and_others_go_as_they_are() ->
         assert [fix.call for fix in fixes] == ["a"]
 
 
-def test_what_has_no_field_is_told() -> None:
+def test_content_without_a_field_is_reported() -> None:
     odd = ToolCall(id="a", name="mcp.server/read", arguments="{}", signature="s")
     thought = Thought(text="hm", subject="sums", signature="s")
     content, fixes = content_of(model("x", thought, odd, Unknown(data='{"type":"hologram"}')))
@@ -174,7 +174,7 @@ def test_what_has_no_field_is_told() -> None:
     assert len(fixes) == 1
 
 
-def test_a_result_without_words_has_no_content() -> None:
+def test_a_result_without_text_has_no_content() -> None:
     asked = call("read")
     assert content_of(result(asked, ""))[0] == [{"type": "tool_result", "tool_use_id": "call-1"}]
     blank, fixes = content_of(result(asked, " \n", is_error=True))
@@ -182,7 +182,7 @@ def test_a_result_without_words_has_no_content() -> None:
     assert [fix.kind for fix in fixes] == ["empty"]
 
 
-def test_text_that_utf_8_cannot_carry_is_replaced_and_told() -> None:
+def test_text_that_utf_8_cannot_carry_is_replaced_and_reported() -> None:
     content, fixes = content_of(user("a\ud800b"))
     assert content[0]["text"] == "a\ufffdb"
     assert [fix.kind for fix in fixes] == ["uncarried"]

@@ -1,4 +1,4 @@
-"""Whatever a provider or a client sends, only errors of our own tree come out, and soon."""
+"""Any input from a provider or a client raises only our own errors, and soon."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_deep_nesting_and_endless_numbers_raise_only_our_own_errors(body: bytes)
     try_all(b"data: " + body + b"\n\n")
 
 
-def test_what_is_nested_too_deeply_to_ride_along_is_refused() -> None:
+def test_json_nested_too_deeply_to_be_kept_is_refused() -> None:
     deep = b"[" * 150 + b"]" * 150
     with pytest.raises(BadReply, match="nested deeper"):
         anthropic.decode_reply(
@@ -127,7 +127,7 @@ def test_what_is_nested_too_deeply_to_ride_along_is_refused() -> None:
         )
 
 
-def test_a_request_that_is_none_is_refused_with_a_sentence() -> None:
+def test_anything_but_a_request_is_refused_with_a_sentence() -> None:
     for body, why in (
         (b"", "not a request"),
         (b"<html>", "not a request"),

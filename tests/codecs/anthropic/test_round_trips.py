@@ -1,4 +1,4 @@
-"""What is written in Anthropic's format is read back the same, up to the normal forms below."""
+"""Messages encoded in Anthropic's format are decoded the same, up to the normal forms below."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def _flat(message: Message) -> list[Part]:
     ),
     st.sampled_from(["budget", "adaptive"]),
 )
-def test_a_prompt_is_read_back_as_it_was_asked_unless_the_trace_says_otherwise(
+def test_options_are_decoded_as_they_were_unless_the_trace_says_otherwise(
     options: RequestOptions, thinking: str
 ) -> None:
     wire = msgspec.convert({"model": "this", "thinking": thinking}, AnthropicWire)

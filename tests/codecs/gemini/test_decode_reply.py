@@ -52,7 +52,7 @@ def test_thoughts_are_one_and_the_signature_in_an_empty_text_stays() -> None:
     assert message.usage == Usage(input=20, output=5, thoughts=60, total=85)
 
 
-def test_the_signature_of_an_answer_goes_back_in_an_empty_text() -> None:
+def test_the_signature_of_a_reply_goes_back_in_an_empty_text() -> None:
     wire = GeminiWire(model="gemini-3-pro-preview")
     written = wire.encode_message(decoded(example("thoughts.txt")))
     assert written.data.endswith(b',{"text":"","thoughtSignature":"RXJyYXRh"}]}')
@@ -77,7 +77,7 @@ def test_calls_are_shown_while_they_arrive() -> None:
     assert deltas[2] == Delta("call", '{"city": "東京"}', "get_weather")
 
 
-def test_a_reply_that_was_stopped_for_safety_keeps_what_was_said() -> None:
+def test_a_reply_that_was_stopped_for_safety_keeps_its_text() -> None:
     message = decoded(example("safety.txt"))
     assert (message.parts, message.finish) == ((Text(text="Take the "),), "safety")
 
@@ -98,13 +98,13 @@ def test_an_error_in_mid_stream_is_raised_and_the_text_before_it_stays() -> None
     assert decoder.message().finish == ""
 
 
-def test_too_many_tokens_are_told_with_the_window() -> None:
+def test_too_many_tokens_are_an_overflow_with_the_window() -> None:
     with pytest.raises(ContextOverflow) as caught:
         decoded(example("overflow.txt"))
     assert caught.value.limit == 1_048_576
 
 
-def test_a_finish_that_nobody_knows_is_kept_in_its_own_words() -> None:
+def test_an_unknown_finish_is_kept_in_its_own_words() -> None:
     message = decoded(example("unknown-finish.txt"))
     assert (message.finish, message.extra) == ("other", '{"finish_reason":"TIRED"}')
 
@@ -178,7 +178,7 @@ def test_an_error_in_one_piece_is_raised() -> None:
         (b'data: {"candidates": [{"content": {"par', "incomplete JSON"),
     ],
 )
-def test_what_is_no_stream_is_named(data: bytes, says: str) -> None:
+def test_anything_but_a_stream_is_named(data: bytes, says: str) -> None:
     with pytest.raises(BadReply) as caught:
         decoded(data)
     assert says in caught.value.what
@@ -195,7 +195,7 @@ def test_what_is_no_stream_is_named(data: bytes, says: str) -> None:
         (b'{"choices": []}', "JSON of another kind"),
     ],
 )
-def test_what_is_no_reply_is_named(data: bytes, says: str) -> None:
+def test_anything_but_a_reply_is_named(data: bytes, says: str) -> None:
     with pytest.raises(BadReply) as caught:
         GeminiWire().decode_reply(data)
     assert says in caught.value.what

@@ -1,4 +1,4 @@
-"""However a stream is cut, it is the same reply; and what is written as a reply is read as one."""
+"""Any chunking of a stream gives the same reply, and encoded replies are decoded as they were."""
 
 from __future__ import annotations
 
@@ -184,13 +184,13 @@ def test_any_end_of_line_will_do(ending: bytes) -> None:
     assert fed([data[i : i + 1] for i in range(len(data))])[0] == reply
 
 
-def test_comments_and_a_done_mark_are_no_part_of_a_reply() -> None:
+def test_comments_and_a_done_mark_are_not_part_of_a_reply() -> None:
     reply = Message(role="model", parts=(Text(text="hi"),), finish="stop")
     data = b"".join(GEMINI.encode_stream(reply))
     assert fed([b": wait\n\n", data, b"data: [DONE]\n\n"])[0] == reply
 
 
-def test_the_model_that_was_asked_stands_in_for_a_name_that_did_not_come() -> None:
+def test_the_requested_model_stands_in_for_a_missing_name() -> None:
     data = b'{"candidates": [{"content": {"parts": [{"text": "hi"}]}, "finishReason": "STOP"}]}'
     assert GeminiWire(model="asked").decode_reply(data).model == "asked"
     decoder = GeminiWire(model="asked").stream_decoder()

@@ -235,7 +235,7 @@ def test_options_instructions_and_tools_stand_before_the_messages() -> None:
         ({}, False),
     ],
 )
-def test_a_schema_that_googles_own_cannot_hold_goes_the_json_way(
+def test_a_schema_that_openapi_cannot_express_is_sent_as_json_schema(
     schema: dict[str, Any], plain: bool
 ) -> None:
     assert fits_openapi(schema) is plain
@@ -301,7 +301,7 @@ def test_half_a_surrogate_pair_becomes_a_replacement_character() -> None:
     assert [fix.kind for fix in written.fixes] == ["uncarried"]
 
 
-def test_what_gemini_does_not_take_in_a_frame_is_told() -> None:
+def test_options_that_gemini_does_not_accept_are_reported() -> None:
     generation = Generation(stop=tuple("abcdefg"), seed=2**40, temperature=float("nan"))
     options = RequestOptions(model="m", tool_choice="required", generation=generation)
     picture = Message(role="system", parts=(InlineData(mime="image/png", data=b""),))

@@ -1,4 +1,4 @@
-"""Whatever comes, only errors of ours are raised, and the cost is in proportion to the bytes."""
+"""Any input raises only our own errors, and the cost is linear in the bytes."""
 
 from __future__ import annotations
 

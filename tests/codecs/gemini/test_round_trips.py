@@ -1,4 +1,4 @@
-"""What is written is read back as it was, but for what Gemini's format cannot carry."""
+"""Encoded requests are decoded as they were, except for what Gemini's format cannot carry."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_instructions_come_back_as_one_message(messages: Messages) -> None:
 
 
 @given(turns, wires)
-def test_whatever_is_lost_of_a_message_is_told(messages: Messages, wire: GeminiWire) -> None:
+def test_every_loss_of_a_message_is_reported(messages: Messages, wire: GeminiWire) -> None:
     _, repaired, _ = request(wire, messages, RequestOptions(model=""))
     for message in repaired:
         if message.role == "system":
@@ -178,9 +178,7 @@ def _says_less(old: Part, new: Part | None) -> bool:
 
 
 @given(turns, wires)
-def test_what_is_written_and_read_again_is_written_the_same(
-    messages: Messages, wire: GeminiWire
-) -> None:
+def test_a_decoded_request_is_encoded_the_same(messages: Messages, wire: GeminiWire) -> None:
     body = request(wire, messages, RequestOptions(model=""))[0]
     again = wire.decode_request(body).messages
     assert request(wire, again, RequestOptions(model=""))[0] == body
@@ -220,7 +218,7 @@ def _32_bits(number: int | None) -> int | None:
 
 
 @given(request_options, wires)
-def test_a_prompt_comes_back_and_what_is_lost_of_it_is_told(
+def test_options_come_back_and_every_loss_is_reported(
     options: RequestOptions, wire: GeminiWire
 ) -> None:
     frame = wire.encode_options(options, ())
@@ -301,7 +299,7 @@ def test_half_a_surrogate_pair_in_a_request_is_read() -> None:
     assert GeminiWire().decode_request(body).messages == (user("\ufffd"),)
 
 
-def test_what_code_execution_made_goes_back_word_for_word() -> None:
+def test_code_execution_parts_go_back_word_for_word() -> None:
     code = Unknown(data='{"executableCode":{"language":"PYTHON","code":"print(1)"}}')
     ran = Unknown(data='{"codeExecutionResult":{"outcome":"OUTCOME_OK","output":"1\\n"}}')
     written = THIS.encode_message(model("so:", code, ran))
@@ -330,7 +328,7 @@ def test_a_plain_exchange_loses_nothing() -> None:
         (b'{"contents": ' + b"[" * 10_000 + b"]" * 10_000 + b"}", "nested deeper"),
     ],
 )
-def test_what_is_no_request_is_refused_with_the_place(body: bytes, says: str) -> None:
+def test_anything_but_a_request_is_refused_with_its_place(body: bytes, says: str) -> None:
     with pytest.raises(BadInput) as caught:
         GeminiWire().decode_request(body)
     assert says in str(caught.value)

@@ -1,4 +1,4 @@
-"""However a stream is cut, the reply is the same; and what we write we read."""
+"""Any chunking of a stream gives the same reply, and encoded replies are decoded as they were."""
 
 from __future__ import annotations
 

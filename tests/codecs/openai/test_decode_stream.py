@@ -117,13 +117,13 @@ def test_a_refusal_is_text_that_ended_for_safety() -> None:
     assert message.finish == "safety"
 
 
-def test_an_end_that_nobody_knows_is_kept_in_the_providers_word() -> None:
+def test_an_unknown_end_is_kept_in_the_providers_word() -> None:
     message = reply("unknown-finish")
     assert (message.parts, message.finish) == ((Text(text="Half an"),), "other")
     assert json.loads(message.extra) == {"finish_reason": "insufficient_system_resource"}
 
 
-def test_an_error_in_the_stream_is_raised_after_what_came_before_it() -> None:
+def test_an_error_in_the_stream_is_raised_after_the_deltas_before_it() -> None:
     decoder = wire.stream_decoder()
     assert list(decoder.feed(recorded("error-in-stream.txt"))) == [Delta("text", "Let me")]
     with pytest.raises(ProviderBusy, match="The server had an error") as raised:
@@ -133,7 +133,7 @@ def test_an_error_in_the_stream_is_raised_after_what_came_before_it() -> None:
     assert decoder.message().finish == ""
 
 
-def test_too_many_tokens_are_told_as_an_overflow_with_the_window() -> None:
+def test_too_many_tokens_are_an_overflow_with_the_window() -> None:
     with pytest.raises(ContextOverflow) as raised:
         reply("overflow-in-stream")
     assert (raised.value.limit, raised.value.status) == (8192, 400)
@@ -202,7 +202,7 @@ def test_content_null_beside_a_call_in_one_piece() -> None:
         ],
     ],
 )
-def test_two_calls_however_a_server_tells_them_apart(pieces: list[dict[str, Any]]) -> None:
+def test_two_calls_however_a_server_distinguishes_them(pieces: list[dict[str, Any]]) -> None:
     apart = streamed(events(*[delta(tool_calls=[one]) for one in pieces], delta("stop")))
     together = streamed(events(delta("stop", tool_calls=pieces)))
     assert apart == together
@@ -283,12 +283,12 @@ def test_a_server_that_does_not_stream_is_understood() -> None:
         (b"data: <html>busy</html>\n\n", BadReply, "a web page"),
     ],
 )
-def test_what_is_no_reply_is_named(data: bytes, kind: type[Exception], words: str) -> None:
+def test_anything_but_a_reply_is_named(data: bytes, kind: type[Exception], words: str) -> None:
     with pytest.raises(kind, match=words):
         streamed(data)
 
 
-def test_what_is_no_reply_in_one_piece_is_named() -> None:
+def test_anything_but_a_whole_reply_is_named() -> None:
     for body, words in ((b"<html>", "web page"), (b'{"a":', "incomplete JSON"), (b"", "nothing")):
         with pytest.raises(BadReply, match=words):
             wire.decode_reply(body)

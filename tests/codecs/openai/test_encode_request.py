@@ -1,4 +1,4 @@
-"""What is sent is what the format carries, and everything that it does not carry is told."""
+"""Requests in the OpenAI format, with a fix for everything that the format cannot carry."""
 
 from __future__ import annotations
 
@@ -277,7 +277,7 @@ def test_halves_of_surrogate_pairs_become_the_replacement_character() -> None:
     assert "1 characters" in written.fixes[0].text
 
 
-def test_what_the_frame_cannot_carry_is_told() -> None:
+def test_options_that_cannot_be_sent_are_reported() -> None:
     generation = Generation(
         temperature=float("nan"), stop=("a", "b", "c", "d", "e"), effort="none", schema="[1]"
     )

@@ -1,4 +1,4 @@
-"""Whatever comes, only our own errors are raised, in bounded time, and what is read can be kept."""
+"""Any input raises only our own errors, in bounded time, or gives messages that can be stored."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def test_a_line_of_five_megabytes(junk: bytes) -> None:
     assert time.process_time() - begin < 5
 
 
-def test_numbers_that_are_no_counts_of_tokens() -> None:
+def test_numbers_that_cannot_be_token_counts() -> None:
     usage = b'{"prompt_tokens":-1,"completion_tokens":1e999,"total_tokens":"many"}'
     message = streamed(b'data: {"choices":[],"usage":' + usage + b"}\n\n")
     assert message.usage is not None

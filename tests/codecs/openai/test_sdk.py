@@ -1,4 +1,4 @@
-"""What we write is what OpenAI's own library calls a request, a reply and a chunk."""
+"""Every encoded request, reply and chunk fits the types of OpenAI's own library."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def test_no_hostile_text_is_a_call_and_none_of_it_is_lost(unit: str) -> None:
     assert words(text) == text
 
 
-def test_a_call_behind_hostile_text_is_still_found() -> None:
+def test_a_call_after_hostile_text_is_still_found() -> None:
     for unit in ("{", "` ", '{"', "\\", "<t", "\n"):
         assert calls(unit * 50_000 + "\n" + fenced("glob", pattern="*"))
 
@@ -87,7 +87,7 @@ def test_a_broken_call_is_repaired_up_to_its_limit_and_not_beyond() -> None:
     assert scanned(damaged(MAX_REPAIRED + 1_000))[1] == ("a call is no JSON that can be read",)
 
 
-def test_deep_nesting_is_no_call_and_no_crash() -> None:
+def test_deep_nesting_is_neither_a_call_nor_a_crash() -> None:
     for depth in (200, 100_000):
         deep = "[" * depth + "]" * depth
         text = '{"tool_call": {"name": "plan", "arguments": {"steps": ' + deep + "}}}"

@@ -1,4 +1,4 @@
-"""What differs between the models behind Anthropic's API."""
+"""The differences between the models behind Anthropic's API."""
 
 from __future__ import annotations
 

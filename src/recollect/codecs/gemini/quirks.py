@@ -1,4 +1,4 @@
-"""What differs between Gemini's models; none of it is guessed from a name."""
+"""The differences between Gemini's models; none is guessed from a name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What differs between the many servers of the OpenAI chat format, and the models behind them."""
+"""The differences between servers of the OpenAI chat format, and the models behind them."""
 
 from __future__ import annotations
 

@@ -38,6 +38,15 @@ ARGUMENT_ALIASES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 }
 MAX_NUMBER = 100  # characters of a number in a string
 MAX_NESTED = 20
+_TYPES: Mapping[str, type | tuple[type, ...]] = {
+    "string": str,
+    "boolean": bool,
+    "integer": int,
+    "number": (int, float),
+    "object": dict,
+    "array": list,
+    "null": type(None),
+}
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?")
 _RELATIVE = re.compile(r"\b(?:relative|not absolute)\b")
@@ -141,22 +150,9 @@ def coerce(value: Any, schema: Any, depth: int = 0) -> Any:
 
 
 def _is(value: Any, kind: str) -> bool:
-    match kind:
-        case "string":
-            return isinstance(value, str)
-        case "boolean":
-            return isinstance(value, bool)
-        case "integer":
-            return isinstance(value, int) and not isinstance(value, bool)
-        case "number":
-            return isinstance(value, int | float) and not isinstance(value, bool)
-        case "object":
-            return isinstance(value, dict)
-        case "array":
-            return isinstance(value, list)
-        case "null":
-            return value is None
-    return True
+    if isinstance(value, bool):
+        return kind == "boolean" or kind not in _TYPES
+    return isinstance(value, _TYPES.get(kind, object))
 
 
 def _convert(value: Any, kinds: tuple[str, ...]) -> Any:

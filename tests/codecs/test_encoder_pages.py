@@ -1,4 +1,4 @@
-"""A request is handed on in few pieces, and they are what was written."""
+"""A request is sent in few pages, which together are its body."""
 
 from __future__ import annotations
 
