@@ -70,14 +70,16 @@ def is_too_deep(value: object) -> bool:
 def parse_object(text: str | bytes) -> dict[str, Any] | None:
     """The JSON object in the text; None for any other text and for one nested too deeply."""
     try:
-        data = text.encode() if isinstance(text, str) else text
-        value = msgspec.json.decode(data)
+        value = msgspec.json.decode(text)
     except JSON_ERRORS:
         return None
     if not isinstance(value, dict):
         return None
-    is_shallow = data.count(b"{") + data.count(b"[") <= MAX_DEPTH or not is_too_deep(value)
-    return value if is_shallow else None
+    if isinstance(text, str):
+        brackets = text.count("{") + text.count("[")
+    else:
+        brackets = text.count(b"{") + text.count(b"[")
+    return value if brackets <= MAX_DEPTH or not is_too_deep(value) else None
 
 
 def raw_object(text: str) -> msgspec.Raw | None:

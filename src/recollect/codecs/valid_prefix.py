@@ -99,7 +99,9 @@ def _calls_if_sendable(
 
 
 def _answer_all(parts: Sequence[Part], calls: Sequence[ToolCall]) -> bool:
-    return len(parts) >= len(calls) and all(
-        isinstance(part, ToolResult) and part.call_id == call.id and part.name == call.name
-        for part, call in zip(parts, calls, strict=False)
-    )
+    if len(parts) < len(calls):
+        return False
+    for part, call in zip(parts, calls, strict=False):
+        if not isinstance(part, ToolResult) or part.call_id != call.id or part.name != call.name:
+            return False
+    return True

@@ -131,8 +131,11 @@ def _encode_parts(
     message: Message, role: str, quirks: AnthropicQuirks, fixes: list[Fix]
 ) -> EncodedMessage:
     of_model = message.role == "model"
-    found = (_encode_part(part, quirks, fixes, of_model=of_model) for part in message.parts)
-    blocks = [block for block in found if block is not None]
+    blocks: list[RequestBlock] = []
+    for part in message.parts:
+        block = _encode_part(part, quirks, fixes, of_model=of_model)
+        if block is not None:
+            blocks.append(block)
     # a message without content is refused, and without the message roles would not alternate
     data = encode(_AnthropicMessage(role, blocks or [TextBlock(NOTHING_LEFT)]))
     return EncodedMessage(data, tuple(fixes))
