@@ -27,6 +27,7 @@ from recollect.codecs.wire_protocol import (
 )
 from recollect.entries import Elide, Elided, Entry, Message, Text, Thought
 from recollect.testing import call, model, result, user
+from recollect.transcripts.format_table import read_transcript
 from recollect.view.view import View
 from tests.view.logs import logs, name
 
@@ -183,8 +184,6 @@ def test_a_provider_can_be_changed_in_the_middle(wire: Wire) -> None:
 @pytest.mark.skipif(not os.environ.get("RECOLLECT_TRANSCRIPTS"), reason="no transcripts given")
 @each_wire
 def test_a_real_session_keeps_its_prefix_and_its_bytes(wire: Wire) -> None:
-    from recollect.transcripts.format_table import read_transcript
-
     folder = Path(os.environ["RECOLLECT_TRANSCRIPTS"])
     file = min(folder.rglob("*.jsonl"), key=lambda path: path.stat().st_size)
     log = read_transcript(file.read_bytes(), file.name).path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -192,8 +193,6 @@ def stopped(reply: Message) -> Message:
 
 @given(st.text(st.characters(exclude_categories=()), max_size=20), st.integers(0, 20))
 def test_halves_of_a_pair_in_two_events_are_one_character(text: str, place: int) -> None:
-    import json
-
     events = [
         b"data: " + json.dumps({"choices": [{"index": 0, "delta": {"content": half}}]}).encode()
         for half in (text[:place] + "\ud83d", "\ude00" + text[place:])

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from recollect.codecs.text_tools.argument_coercion import DeclaredTools
+from recollect.codecs.text_tools.call_scanner import CallScanner
 from recollect.codecs.wire_protocol import Delta
-from tests.codecs.text_tools.replies import calls, fenced, inline, pieces, scanned, words
+from tests.codecs.text_tools.replies import TOOLS, calls, fenced, inline, pieces, scanned, words
 
 ONE = [("glob", '{"pattern":"*"}')]
 CALL = inline("glob", pattern="*")
@@ -213,10 +215,6 @@ def test_a_string_that_never_ends_swallows_no_call_after_it() -> None:
 
 
 def test_text_is_given_out_as_soon_as_it_cannot_belong_to_a_call() -> None:
-    from recollect.codecs.text_tools.argument_coercion import DeclaredTools
-    from recollect.codecs.text_tools.call_scanner import CallScanner
-    from tests.codecs.text_tools.replies import TOOLS
-
     scanner = CallScanner(DeclaredTools(TOOLS))
     shown = ["".join(d.text for d in scanner.feed(p)) for p in ("Hel", "lo {", "x", "} <too", "l>")]
     assert shown == ["Hel", "lo ", "{x", "} ", "<tool>"]
