@@ -7,7 +7,8 @@ Bytes that are not a JSON object raise `UnreadableJson`, an error object the pro
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -23,6 +24,7 @@ from recollect.codecs.provider_errors import provider_error_from
 from recollect.entries import Usage, json_text
 from recollect.errors import ProviderFailed
 
+_S = TypeVar("_S", bound=msgspec.Struct)
 _TokenCount = Annotated[int, msgspec.Meta(ge=0, le=MAX_COUNT)]
 
 
@@ -129,96 +131,57 @@ def _json(value: object) -> str:
 
 
 def _salvage_chunk(value: object) -> ReplyChunk:
-    if not isinstance(value, dict):
+    chunk = _salvage(value, ReplyChunk)
+    if chunk is None or not isinstance(value, dict):
         raise UnreadableJson(f"a {type(value).__name__}, not an object")
-    choices = value.get("choices")
-    return ReplyChunk(
-        choices=[_salvage_choice(c) for c in choices if isinstance(c, dict)]
-        if isinstance(choices, list)
-        else None,
-        model=_string(value.get("model")),
-        usage=_salvage_usage(value.get("usage")),
-        error=value.get("error"),
-        object=_string(value.get("object")),
-        message=value.get("message"),
-        code=value.get("code"),
-    )
+    chunk.message = value.get("message")  # of an error; elsewhere the name means a message
+    return chunk
 
 
-def _salvage_choice(value: dict[str, Any]) -> ChunkChoice:
-    index = value.get("index")
-    return ChunkChoice(
-        delta=_salvage_delta(value.get("delta")),
-        finish_reason=_string(value.get("finish_reason")),
-        index=index if isinstance(index, int) else None,
-        message=_salvage_delta(value.get("message")),
-        usage=_salvage_usage(value.get("usage")),
-    )
-
-
-def _salvage_delta(value: object) -> MessageDelta | None:
+def _salvage(value: object, kind: type[_S]) -> _S | None:
+    """The struct with every usable field; None if the value is not an object."""
     if not isinstance(value, dict):
         return None
-    content, calls = value.get("content"), value.get("tool_calls")
-    if isinstance(calls, dict):
-        calls = [calls]
-    return MessageDelta(
-        content=content if isinstance(content, str | list) else None,
-        tool_calls=[_salvage_call(c) for c in calls if isinstance(c, dict)]
-        if isinstance(calls, list)
-        else None,
-        reasoning_content=_string(value.get("reasoning_content")),
-        reasoning=_string(value.get("reasoning")),
-        reasoning_details=_list(value.get("reasoning_details")),
-        refusal=_string(value.get("refusal")),
-        function_call=_salvage_function(value.get("function_call")),
-        images=_list(value.get("images")),
-    )
+    return kind(**{name: _CLEANERS[name](value.get(name)) for name in kind.__struct_fields__})
 
 
-def _salvage_call(value: dict[str, Any]) -> CallDelta:
-    index, id_ = value.get("index"), value.get("id")
-    return CallDelta(
-        index=index if isinstance(index, int) else None,
-        id=str(id_) if isinstance(id_, int) else _string(id_),
-        function=_salvage_function(value.get("function")),
-    )
-
-
-def _salvage_function(value: object) -> FunctionDelta | None:
-    if not isinstance(value, dict):
+def _salvage_all(values: object, kind: type[_S]) -> list[_S] | None:
+    if not isinstance(values, list):
         return None
-    arguments = value.get("arguments")
-    if arguments is not None and not isinstance(arguments, str):
-        arguments = json_text(arguments)  # an object, from servers that misread the format
-    return FunctionDelta(name=_string(value.get("name")), arguments=arguments)
+    return [found for value in values if (found := _salvage(value, kind)) is not None]
 
 
-def _salvage_usage(value: object) -> OpenAIUsage | None:
-    if not isinstance(value, dict):
-        return None
-    return OpenAIUsage(
-        prompt_tokens=clamp_count(value.get("prompt_tokens")),
-        completion_tokens=clamp_count(value.get("completion_tokens")),
-        total_tokens=clamp_count(value.get("total_tokens")),
-        prompt_tokens_details=_salvage_details(value.get("prompt_tokens_details")),
-        completion_tokens_details=_salvage_details(value.get("completion_tokens_details")),
-        prompt_cache_hit_tokens=clamp_count(value.get("prompt_cache_hit_tokens")),
-    )
+def _only(*kinds: type) -> Callable[[object], Any]:
+    return lambda value: value if isinstance(value, kinds) else None
 
 
-def _salvage_details(value: object) -> OpenAIUsageDetails | None:
-    if not isinstance(value, dict):
-        return None
-    return OpenAIUsageDetails(
-        cached_tokens=clamp_count(value.get("cached_tokens")),
-        reasoning_tokens=clamp_count(value.get("reasoning_tokens")),
-    )
+def _clean_arguments(value: object) -> str | None:
+    # an object, from servers that misread the format
+    return value if value is None or isinstance(value, str) else json_text(value)
 
 
-def _string(value: object) -> str | None:
-    return value if isinstance(value, str) else None
+def _clean_calls(value: object) -> list[CallDelta] | None:
+    return _salvage_all([value] if isinstance(value, dict) else value, CallDelta)
 
 
-def _list(value: object) -> list[Any] | None:
-    return value if isinstance(value, list) else None
+_CLEANERS: dict[str, Callable[[object], Any]] = {
+    **dict.fromkeys(("model", "object", "finish_reason", "name"), _only(str)),
+    **dict.fromkeys(("reasoning_content", "reasoning", "refusal"), _only(str)),
+    **dict.fromkeys(("reasoning_details", "images"), _only(list)),
+    **dict.fromkeys(("error", "code"), lambda value: value),
+    **dict.fromkeys(("delta", "message"), lambda value: _salvage(value, MessageDelta)),
+    **dict.fromkeys(("function", "function_call"), lambda value: _salvage(value, FunctionDelta)),
+    **dict.fromkeys(OpenAIUsage.__struct_fields__, clamp_count),
+    **dict.fromkeys(OpenAIUsageDetails.__struct_fields__, clamp_count),
+    **dict.fromkeys(
+        ("prompt_tokens_details", "completion_tokens_details"),
+        lambda value: _salvage(value, OpenAIUsageDetails),
+    ),
+    "choices": lambda value: _salvage_all(value, ChunkChoice),
+    "usage": lambda value: _salvage(value, OpenAIUsage),
+    "index": _only(int),
+    "id": lambda value: str(value) if isinstance(value, int) else _only(str)(value),
+    "content": _only(str, list),
+    "tool_calls": _clean_calls,
+    "arguments": _clean_arguments,
+}
