@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import get_args, get_type_hints
 
+import click
 import pytest
 
 from recollect import codecs
+from recollect.cli.encode import encode
 from recollect.codecs.wires import WIRES
 from recollect.profiles import ENDPOINTS, WireName, find_profile
 from recollect.settings import CustomModel
@@ -15,6 +17,7 @@ from recollect.settings import CustomModel
 ROOT = Path(__file__).parents[2]
 SOURCE = Path(codecs.__file__).parent
 SETTING = get_args(get_type_hints(CustomModel)["wire"])
+TO = next(option.type.choices for option in encode.params if isinstance(option.type, click.Choice))
 MODULES = (
     "quirks",
     "encode_options",
@@ -39,6 +42,7 @@ def missing(name: str) -> list[str]:
         "a row in codecs/wires.py": name in WIRES,
         "its name in `WireName`, profiles.py": name in get_args(WireName),
         "its name in the setting `models.NAME.wire`": name in SETTING,
+        "its name in `recollect encode --to`": name in TO,
         "an endpoint of its name in profiles.py": any(
             endpoint.name == endpoint.wire == name for endpoint in ENDPOINTS
         ),
@@ -75,6 +79,6 @@ def test_a_wire_is_built_from_a_model_and_its_profile(name: WireName) -> None:
 
 def test_everything_that_a_new_wire_needs_is_named() -> None:
     lacks = missing("morse")
-    assert len(lacks) == 8 + len(MODULES)
+    assert len(lacks) == 9 + len(MODULES)
     assert "a row in codecs/wires.py" in lacks
     assert "the module codecs/morse/encode_message.py" in lacks
