@@ -90,7 +90,7 @@ class Encoder:
         self._open: list[tuple[Message, EncodedMessage]] = []
 
     def encode(self, shown: View | Sequence[Message], options: RequestOptions) -> EncodedRequest:
-        self._take(shown)
+        self._update_shown(shown)
         step = self._repair.step(self._shown)
         self._fixes += step.fixes
         settled = [self._encode_message(message) for message in step.settled]
@@ -106,7 +106,7 @@ class Encoder:
         chunks = self._chunks(frame, [encoded.data for encoded in tail if encoded.data])
         return EncodedRequest(chunks, self._fixes, len(self._fixes), more)
 
-    def _take(self, shown: View | Sequence[Message]) -> None:
+    def _update_shown(self, shown: View | Sequence[Message]) -> None:
         """Bring `_shown` up to date; start over if a settled message is shown differently now."""
         earlier = self._view
         if isinstance(shown, View):
