@@ -75,7 +75,7 @@ def _decode(data: bytes, step: int = 7) -> Message | None:
     return None
 
 
-def _read_reply(data: bytes) -> Message | None:
+def _decode_reply(data: bytes) -> Message | None:
     try:
         return GEMINI.decode_reply(data)
     except RecollectError as error:
@@ -88,7 +88,7 @@ def _read_reply(data: bytes) -> Message | None:
 def test_random_bytes_raise_nothing_foreign(data: bytes) -> None:
     for prefix in (b"", b"data: ", b"data: {", b'{"candidates": '):
         _decode(prefix + data)
-        _read_reply(prefix + data)
+        _decode_reply(prefix + data)
         with pytest.raises(BadInput):
             GEMINI.decode_request(prefix + data + b"!")
 
@@ -96,7 +96,7 @@ def test_random_bytes_raise_nothing_foreign(data: bytes) -> None:
 @given(_responses)
 def test_a_reply_of_the_wrong_types_is_refused_or_can_be_stored(value: Any) -> None:
     data = json_text(value).encode("utf-8", "surrogatepass")
-    for message in (_read_reply(data), _decode(b"data: " + data + b"\n\n")):
+    for message in (_decode_reply(data), _decode(b"data: " + data + b"\n\n")):
         if message is not None:
             check(message)
             GEMINI.encode_message(message)
