@@ -15,7 +15,6 @@ from recollect.settings import CustomModel
 ROOT = Path(__file__).parents[2]
 SOURCE = Path(codecs.__file__).parent
 SETTING = get_args(get_type_hints(CustomModel)["wire"])
-TO = next(option.type.choices for option in encode.params if isinstance(option.type, click.Choice))
 MODULES = (
     "quirks",
     "encode_options",
