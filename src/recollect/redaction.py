@@ -1,10 +1,10 @@
-"""Takes credentials out of a text: `[redacted: github token]` stands where one was.
+"""Removes credentials from a text: `[redacted: github token]` replaces one.
 
-Known are the shapes that providers gave their keys and tokens, private keys, passwords in URLs and
-headers, and values whose name says that they are secret. A shape is taken only where it is whole
-and stands alone, so that hashes, UUIDs, images and ordinary words stay as they are. It is linear:
-every pattern begins where its run of characters begins, and what may fail to match is bounded. A
-secret that looks like nothing and has no name is not found; nobody can promise that.
+It knows the formats of providers' keys and tokens, private keys, passwords in URLs and headers, and
+values whose name says that they are secret. A credential is replaced only where it is complete and
+stands alone, so that hashes, UUIDs, images and ordinary words stay. The time is linear: every
+pattern starts where its run of characters starts, and whatever may fail to match is bounded. A
+secret without a known format or name is not found.
 """
 
 from __future__ import annotations
@@ -12,23 +12,22 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from functools import cache
 from typing import Any, NamedTuple
 
 MARK = "[redacted: "
 _WORD = "A-Za-z0-9_"
-_ALONE = rf"(?<![{_WORD}-])"  # where a run of characters begins
+_ALONE = rf"(?<![{_WORD}-])"  # the start of a run of characters
 _ENDS = rf"(?![{_WORD}-])"
 
 
 class _CredentialPattern(NamedTuple):
     name: str
-    hints: tuple[str, ...]  # in lower case: without one of them there is nothing to find
+    hints: tuple[str, ...]  # in lower case; a text without any of them has no match
     pattern: str  # the group `secret` is replaced; without one, the whole match
 
 
 def _token(name: str, prefixes: str, body: str, *, ends: str = _ENDS) -> _CredentialPattern:
-    """Tokens that say by their first characters whose they are: `prefixes` are parted by spaces."""
+    """Tokens with the prefix of their provider; `prefixes` are separated by spaces."""
     known = prefixes.split()
     begins = "|".join(map(re.escape, known))
     hints = tuple(prefix.lower() for prefix in known)
@@ -42,7 +41,7 @@ def _shape(name: str, hints: str, pattern: str) -> _CredentialPattern:
 # --- private keys ------------------------------------------------------------------------------
 
 _KEY_NAME = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?"
-# between two lines of a key: their ends, also escaped, line numbers, marks of a difference
+# between two lines of a key: line ends, also escaped, line numbers, the marks of a diff
 _BETWEEN = r"(?:[\s:|>+\d]|\\{1,4}[nrt]|-(?!-))"
 _HEADERS = r"(?:(?:\\{1,4}[nr]|\s){1,4}[A-Z][A-Za-z-]{1,30}: [^\r\n\\]{0,200}){0,6}"
 _PRIVATE_KEY = (
@@ -51,18 +50,18 @@ _PRIVATE_KEY = (
     rf"(?:{_BETWEEN}*+-----END {_KEY_NAME}-----)?)"
 )
 
-# --- values that are secret by what stands before them --------------------------------------------
+# --- values that are secret because of what precedes them -----------------------------------------
 
 _PASSWORDS = r"pass(?:word|wd|phrase|code)|pwd"
 _SECRETS = (
     r"(?:api|access|secret|private|signing|encryption|master|account|shared|auth|session)"
     r"[-_. ]?key|secret|token|credential|authkey|_auth\b"
 )
-# `token2`, `token_old` and `tokenValue` are such names; `tokens` and `tokenizer` are none
+# `token2`, `token_old` and `tokenValue` are such names; `tokens` and `tokenizer` are not
 _NAME_GOES_ON = r"(?:[0-9]{1,3}|[-_][A-Za-z0-9_-]{0,20}|(?-i:[A-Z])[A-Za-z0-9]{0,20})?"
 _IS = r"[\\\"'\]]{0,5}[ \t]{0,8}(?:=>|:=|==?|:)[ \t]{0,8}"
 _QUOTE = r"\\{0,4}[\"']"
-# references to a secret, placeholders, code that fetches one, and what was taken out before
+# references to a secret, placeholders, code that fetches one, and earlier redactions
 _NO_VALUE = r"(?!\[redacted: |[$<{*%]|x{4}|\.\.\.|(?:os|process|env|self|settings|config)\b)"
 _BARE = r"[^\s\"'\\,;&()\[\]{}<>|\x00-\x1f]"
 _DIGIT_AND_LETTER = rf"(?={_BARE}{{0,64}}?[0-9])(?={_BARE}{{0,64}}?[A-Za-z])"
@@ -115,7 +114,7 @@ _NAMED = (
     rf"(?P<secret>{_NO_VALUE}(?!{_BARE}{{0,64}}[(\[]){_DIGIT_AND_LETTER}{_BARE}{{8,}}+)"
 )
 
-# The order matters: what knows its owner comes before what only knows its name.
+# The order matters: patterns that know the provider come before those that know only a name.
 _SHAPES: tuple[_CredentialPattern, ...] = (
     _shape("private key", "private key", _PRIVATE_KEY),
     _shape("age key", "age-secret-key-1", rf"{_ALONE}AGE-SECRET-KEY-1[A-Z0-9]{{50,70}}{_ENDS}"),
@@ -251,7 +250,7 @@ _SHAPES: tuple[_CredentialPattern, ...] = (
     _shape(
         "password hash", "$", r"(?<![\w$])\$(?:2[abxy]|5|6|y|argon2id)\$[A-Za-z0-9./$=,+]{20,}+"
     ),
-    # what is secret by what stands before it
+    # secret because of what precedes it
     _shape("password", "://", _URL_PASSWORD),
     _shape("authorization", "authorization", _HEADER),
     _shape("bearer token", "bearer", _BEARER),
@@ -270,16 +269,12 @@ _SECRET_NAME = re.compile(
 
 
 def redact(text: str) -> str:
-    """The text with a mark in place of every credential."""
+    """The text with a marker in place of every credential."""
     lower = text.lower()
     for name, hints, pattern in _SHAPES:
         if any(hint in lower for hint in hints):
-            text = _compiled(pattern).sub(_Replacement(name), text)
+            text = re.sub(pattern, _Replacement(name), text)  # compiled once, by `re`
     return text
-
-
-# most are never needed, and compiling all of them takes longer than starting does
-_compiled = cache(re.compile)
 
 
 class _Replacement:
@@ -295,10 +290,9 @@ class _Replacement:
 
 
 def redact_json(data: bytes) -> bytes:
-    """A JSON document with every credential in its texts, and under names that say so, replaced.
+    """A JSON document with credentials replaced, in texts and under names such as `api_key`.
 
-    The same document comes back, byte for byte, in every line where there was none: it is written
-    as `indent=2` writes it.
+    Lines without a credential stay byte for byte as `indent=2` writes them.
     """
     value = _redacted(json.loads(data))
     text = json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
@@ -309,7 +303,7 @@ _LONE = re.compile("[\ud800-\udfff]")
 
 
 def _redacted(value: Any) -> Any:
-    """The document itself, changed in place, level by level: foreign nesting is not recursed."""
+    """Change the document in place, without recursion: it may be nested deeply."""
     outer = [value]
     todo: list[Any] = [outer]
     while todo:

@@ -15,8 +15,6 @@ import msgspec
 import pytest
 
 from recollect.agent.events import RunFinished
-from recollect.agent.exchange import Session
-from recollect.agent.fit_context import fit_context
 from recollect.cli.coding_agent import (
     INSTRUCTIONS,
     LazyCommands,
@@ -29,6 +27,7 @@ from recollect.codecs.encoder import encode
 from recollect.codecs.wire_protocol import RequestOptions
 from recollect.compaction.budget import Budget
 from recollect.entries import Compaction, Entry, Message, Text, ToolResult
+from recollect.session import Session
 from recollect.settings import load_settings
 from recollect.snapshot.snapshot_format import SECTIONS, parse_snapshot, write_snapshot
 from recollect.store.sqlite import SqliteStore, open_store
@@ -130,15 +129,15 @@ async def answered(
     model = ScriptedModel(script)
     where = folder(house)
     agent = build_agent(model, where, max_turns=50)
-    talk = Session(store, (await store.create()).id, View.fold())
-    talk = await talk.append(*await opening(house.root))
+    session = Session(store, (await store.create()).id, View.fold())
+    session = await session.append(*await opening(house.root))
     try:
-        events = [event async for event in agent.run(PROMPTS[0], talk)]
+        events = [event async for event in agent.run(PROMPTS[0], session)]
     finally:
         await where.commands.close()
     last = events[-1]
     assert isinstance(last, RunFinished)
-    return last.talk, model, await store.path(talk.session)
+    return last.session, model, await store.path(session.id)
 
 
 def results(entries: tuple[Entry, ...]) -> dict[str, ToolResult]:
@@ -247,7 +246,7 @@ def results_of(messages: tuple[Message, ...]) -> list[ToolResult]:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_text_becomes_a_message_a_role_or_a_call_of_a_request(house: House, name: str) -> None:
     text = HOSTILE[name]
-    tools = build_agent(ScriptedModel([]), folder(house)).prompt().tools
+    tools = build_agent(ScriptedModel([]), folder(house)).request_options().tools
     asked = call("read_file", id="a", absolute_path="x")
 
     def shown(text: str) -> list[Message]:
@@ -312,8 +311,8 @@ def test_memory_of_a_trusted_folder_stays_between_its_marks(house: House) -> Non
 
 async def full_of_it(store: SqliteStore, house: House) -> Session:
     """A session in which everybody but the person says hostile things, in every place there is."""
-    talk = Session(store, (await store.create()).id, View.fold())
-    talk = await talk.append(*await opening(house.root))
+    session = Session(store, (await store.create()).id, View.fold())
+    session = await session.append(*await opening(house.root))
     for number, text in enumerate([*HOSTILE.values(), ALL]):
         key = f"c{number}"
         tool = ("read_file", "run_shell_command", "search_file_content", "recall")[number % 4]
@@ -321,13 +320,13 @@ async def full_of_it(store: SqliteStore, house: House) -> Session:
         answer = ToolResult(
             call_id=key, name=tool, content=(Text(text=text),), is_error=number % 3 == 0
         )
-        talk = await talk.append(
+        session = await session.append(
             Message(role="user", parts=(Text(text=PROMPTS[number % 3]),)),
             Message(role="model", parts=(Text(text=f"It says: {text}"), asked)),
             Message(role="user", parts=(answer,)),
             Message(role="model", parts=(Text(text="I have read it. " * 20),)),
         )
-    return talk
+    return session
 
 
 WRITERS: dict[str, str | None] = {
@@ -344,15 +343,16 @@ def test_a_snapshot_has_its_sections_and_only_the_persons_directives(
 ) -> None:
     wrote = WRITERS[writer]
 
-    async def ask(messages: object, instruction: str) -> str:
+    async def summarizer(messages: object, instruction: str) -> str:
         return wrote or ""
 
     async def story(store: SqliteStore) -> Compaction:
-        talk = await full_of_it(store, house)
+        session = await full_of_it(store, house)
         given = build_agent(ScriptedModel([]), folder(house))
-        agent = msgspec.structs.replace(given, ask=ask if wrote else None)
-        made = await fit_context(talk, Budget(60_000, 3_000, 2_500, 1_500), agent)
-        (held,) = [e.body for e in made.talk.view.entries if isinstance(e.body, Compaction)]
+        agent = msgspec.structs.replace(given, summarizer=summarizer if wrote else None)
+        budget = Budget(60_000, 3_000, 2_500, 1_500)
+        session, _ = await agent.context_fitter().fit(session, budget)
+        (held,) = [e.body for e in session.view.entries if isinstance(e.body, Compaction)]
         return held
 
     held = house.play(story)

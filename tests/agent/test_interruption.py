@@ -12,7 +12,7 @@ from typing import Any, Literal
 import pytest
 
 from recollect.agent.events import AgentEvent
-from recollect.agent.exchange import ReplyFinished, Session
+from recollect.agent.exchange import ReplyFinished
 from recollect.agent.loop import Agent
 from recollect.agent.tool_calls import ToolFinished
 from recollect.codecs.anthropic import AnthropicWire
@@ -21,6 +21,7 @@ from recollect.codecs.openai import OpenAIWire
 from recollect.codecs.wire_protocol import Wire
 from recollect.entries import Entry, Message, Text, ToolCall, ToolResult
 from recollect.errors import ContextOverflow
+from recollect.session import Session
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import ScriptedModel, ScriptLine, call, fails, says
 from recollect.tools.tool import Tool, tool
@@ -93,8 +94,8 @@ class Stopped:
         return how == "close" and len(self.events) == steps
 
     async def _listen(self, agent: Agent, most: int) -> None:
-        talk = Session(self.store, self.session, View.fold())
-        async with aclosing(agent.run("go", talk)) as events:
+        session = Session(self.store, self.session, View.fold())
+        async with aclosing(agent.run("go", session)) as events:
             async for event in events:
                 self.events.append(event)
                 if len(self.events) == most:
@@ -124,7 +125,7 @@ def check(stopped: Stopped, entries: tuple[Entry, ...]) -> None:
         if isinstance(event, ToolFinished):
             assert event.result in told, "a result that somebody heard of was lost"
         if isinstance(event, ReplyFinished):
-            assert event.talk.view.head in [entry.id for entry in entries]
+            assert event.session.view.head in [entry.id for entry in entries]
     assert max(Counter(ran).values(), default=1) == 1
     assert {part.call_id for part in told} >= set(ran), "it ran and was not in the log"
 
@@ -204,10 +205,10 @@ def test_a_session_goes_on_wherever_it_was_stopped(tmp_path: Path) -> None:
                 await stopped.play("cancel", steps)
                 entries = await store.path(stopped.session)
                 before = list(ran)
-                talk = Session(store, stopped.session, View.fold(entries))
+                session = Session(store, stopped.session, View.fold(entries))
                 model = ScriptedModel(["And on."])
                 again = Agent(model=model, tools=(look, change), permission_check=everything)
-                events = [event async for event in again.run("and now?", talk)]
+                events = [event async for event in again.run("and now?", session)]
                 assert events
                 assert ran == before  # nothing is run again by itself
                 assert said(await store.path(stopped.session))[-2:] == ["and now?", "And on."]

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from recollect.agent.events import AgentEvent, RunFinished
-from recollect.agent.exchange import Session
 from recollect.agent.fit_context import ContextReduced
 from recollect.agent.loop import Agent
 from recollect.agent.tool_calls import ToolStarted
 from recollect.compaction.budget import Budget
 from recollect.entries import Compaction, Entry, Message, Text, ToolCall, ToolResult
 from recollect.errors import ModelError
+from recollect.session import Session
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import ScriptedModel, call, says
 from recollect.tokens import ESTIMATE
@@ -82,7 +82,7 @@ class CheckedSession:
     """The session with all that is checked after each turn."""
 
     def __init__(self, store: SqliteStore, session: str, root: Path, seed: int) -> None:
-        self.talk = Session(store, session, View.fold())
+        self.session = Session(store, session, View.fold())
         self.log = Log(store, session)
         self.script, self.chance = Script(seed), random.Random(seed)
         self.providers = Providers(tuple(tool.declaration for tool in TOOLS))
@@ -101,7 +101,7 @@ class CheckedSession:
             permission_check=everything,
             rules=ElisionRules(root=str(self.root)),
             budget=BUDGET,
-            ask=a_poor_writer,
+            summarizer=a_poor_writer,
         )
         last = await self._played(agent, planned)
         if last is None:
@@ -110,10 +110,10 @@ class CheckedSession:
             sent = sum(ESTIMATE.message(message) for message in asked.messages)
             assert sent <= WINDOW, f"{sent} tokens were sent in turn {number}"
         if isinstance(last, RunFinished):
-            self.talk = last.talk
+            self.session = last.session
         else:  # as whoever comes back later does it
-            view = await load_view(self.talk.store, self.talk.session)
-            self.talk = self.talk._replace(view=view)
+            view = await load_view(self.session.store, self.session.id)
+            self.session = self.session._replace(view=view)
 
     async def _played(self, agent: Agent, planned: PlannedTurn) -> AgentEvent | None:
         last: AgentEvent | None = None
@@ -121,7 +121,7 @@ class CheckedSession:
         async def listen() -> None:
             nonlocal last
             seen, called = 0, list[AgentEvent]()
-            async with aclosing(agent.run(planned.said, self.talk)) as events:
+            async with aclosing(agent.run(planned.said, self.session)) as events:
                 async for event in events:
                     last, seen = event, seen + 1
                     self.counted["made room"] += isinstance(event, ContextReduced)
@@ -157,11 +157,11 @@ class CheckedSession:
                 if isinstance(part, Text):
                     assert texts[part.text.split(":")[0]] == 1, part.text[:40]
         self.given.clear()
-        assert self.talk.view.head == self.log.entries[-1].id
-        self.providers.check(self.talk.view, types=whole)
+        assert self.session.view.head == self.log.entries[-1].id
+        self.providers.check(self.session.view, types=whole)
         if whole:
             fold = View.fold(self.log.entries)
-            assert fold.messages == self.talk.view.messages
+            assert fold.messages == self.session.view.messages
 
 
 async def played(folder: Path, seed: int, turns: int) -> CheckedSession:
@@ -171,7 +171,7 @@ async def played(folder: Path, seed: int, turns: int) -> CheckedSession:
         for number in range(turns):
             await session.turn(number)
             await session.check(number, whole=number % 25 == 24)
-        assert tuple(session.log.entries) == await store.path(session.talk.session)
+        assert tuple(session.log.entries) == await store.path(session.session.id)
         return session
 
 
@@ -199,13 +199,13 @@ def test_a_result_that_alone_is_larger_than_the_window_is_shortened(
 ) -> None:
     async def story() -> tuple[list[int], str]:
         async with open_store(tmp_path / "s.db") as store:
-            talk = Session(store, (await store.create()).id, View.fold())
+            session = Session(store, (await store.create()).id, View.fold())
             asked = says("I look.", call("print_much", id="a", size=size, key="a"))
             model = ScriptedModel([asked, "I see."])
             agent = Agent(model=model, tools=TOOLS, permission_check=everything, budget=BUDGET)
-            async for _ in agent.run("Look.", talk):
+            async for _ in agent.run("Look.", session):
                 pass
-            kept = await store.path(talk.session)
+            kept = await store.path(session.id)
             (whole,) = [
                 block.text
                 for entry in kept

@@ -21,9 +21,9 @@ def test_a_judge_is_asked_late_and_then_now_and_again(tmp_path: Path) -> None:
         return '{"why": "it looks at everything and decides nothing", "stuck": 0.95}'
 
     async def story(store: SqliteStore) -> None:
-        talk = await begun(store)
+        session = await begun(store)
         different = [says(call("look", id=f"c{n}", what=f"file {n}")) for n in range(40)]
-        events = await played(agent(*different, ask=judge, judge_after=5), talk)
+        events = await played(agent(*different, summarizer=judge, judge_after=5), session)
         loops = [event for event in events if isinstance(event, LoopFound)]
         assert [(each.loop.kind, each.stopped) for each in loops] == [
             ("judged", False),
@@ -42,7 +42,7 @@ def test_without_the_setting_nobody_judges(tmp_path: Path) -> None:
 
     async def story(store: SqliteStore) -> None:
         different = [says(call("look", id=f"c{n}", what=f"file {n}")) for n in range(40)]
-        events = await played(agent(*different, "done", ask=judge), await begun(store))
-        assert finished(events).why == "answered"
+        events = await played(agent(*different, "done", summarizer=judge), await begun(store))
+        assert finished(events).reason == "answered"
 
     in_store(tmp_path, story)

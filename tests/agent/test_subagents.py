@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.agent.events import AgentEvent, RunFinished
-from recollect.agent.exchange import Session
 from recollect.agent.hook_events import BeforeAgent, BeforeTool, HookDecision
 from recollect.agent.hooks import Hooks
 from recollect.agent.loop import Agent
@@ -21,12 +20,14 @@ from recollect.agent.subagents import (
     MAX_ANSWER,
     MAX_PROMPT,
     SessionLink,
+    build_task_tool,
     read_link,
     read_subagent_usage,
+    strongest_effect,
 )
-from recollect.agent.task_tool import build_task_tool, strongest_effect
 from recollect.codecs.wire_protocol import DecodedRequest
 from recollect.entries import Message, Note, Text, ToolCall, ToolResult, Usage, json_text
+from recollect.session import Session
 from recollect.store.contract import Project, SessionInfo
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import ScriptedModel, ScriptLine, Turn, call, model, says, user
@@ -85,7 +86,7 @@ async def begun(store: SqliteStore) -> Session:
 def caller(
     *script: ScriptLine, tools: tuple[Tool, ...] = (look,), turns: int = 30, **more: object
 ) -> Agent:
-    fields: object = {"permit": everything, "roots": (Path("/work"),), **more}
+    fields: object = {"permission_check": everything, "roots": (Path("/work"),), **more}
     assert isinstance(fields, dict)
     alone = Agent(model=ScriptedModel(script), tools=tools, **fields)
     # what it is made for may have one already
@@ -98,8 +99,8 @@ def task(id: str = "t1", prompt: str = "Find x.", description: str = "find x") -
     return call("task", id=id, description=description, prompt=prompt)
 
 
-async def played(agent: Agent, talk: Session, said: str = "go") -> RunFinished:
-    events: list[AgentEvent] = [event async for event in agent.run(said, talk)]
+async def played(agent: Agent, session: Session, said: str = "go") -> RunFinished:
+    events: list[AgentEvent] = [event async for event in agent.run(said, session)]
     last = events[-1]
     assert isinstance(last, RunFinished)
     return last
@@ -135,7 +136,7 @@ def test_a_task_is_done_by_another_agent_in_a_linked_session_of_the_same_project
     tmp_path: Path,
 ) -> None:
     async def story(store: SqliteStore) -> None:
-        talk = await begun(store)
+        session = await begun(store)
         agent = caller(
             says(task()),
             says(
@@ -144,13 +145,13 @@ def test_a_task_is_done_by_another_agent_in_a_linked_session_of_the_same_project
             says("x is in a.py.", usage=Usage(input=9, output=4, cached=3, total=13)),
             "It is in a.py.",
         )
-        done = await played(agent, talk)
-        assert (done.why, done.turns) == ("answered", 2)
-        (helper,) = await helpers(store, talk.session)
+        done = await played(agent, session)
+        assert (done.reason, done.turns) == ("answered", 2)
+        (helper,) = await helpers(store, session.id)
         assert (helper.title, helper.project) == ("find x", HERE.path)
-        assert await links(store, helper.id) == [SessionLink("parent", talk.session, "t1")]
-        assert await links(store, talk.session) == [SessionLink("subagent", helper.id, "t1")]
-        (result,) = await results(store, talk.session)
+        assert await links(store, helper.id) == [SessionLink("parent", session.id, "t1")]
+        assert await links(store, session.id) == [SessionLink("subagent", helper.id, "t1")]
+        (result,) = await results(store, session.id)
         assert not result.is_error
         lines = text_of(result).split("\n")
         assert lines[0].startswith(f"[sub-agent {helper.id} answered after 2 turns; tokens: ")
@@ -173,7 +174,7 @@ def test_a_sub_agent_has_no_sub_agents_and_may_do_no_more_than_the_permit_allows
             del call
             return "" if tool.name in ("task", "look") else "not here"
 
-        talk = await begun(store)
+        session = await begun(store)
         agent = caller(
             says(task()),
             says(task(id="b"), call("change", id="c", what="y"), call("look", id="d", what="z")),
@@ -182,14 +183,14 @@ def test_a_sub_agent_has_no_sub_agents_and_may_do_no_more_than_the_permit_allows
             tools=(look, change),
             permit=only_tasks,
         )
-        await played(agent, talk)
+        await played(agent, session)
         assert asked(agent) == [
             ("look", "change", "task"),
             ("look", "change"),
             ("look", "change"),
             ("look", "change", "task"),
         ]
-        (helper,) = await helpers(store, talk.session)
+        (helper,) = await helpers(store, session.id)
         told = {each.call_id: text_of(each) for each in await results(store, helper.id)}
         assert "there is no tool 'task'" in told["b"]
         assert told["c"] == "Error: not here"
@@ -207,12 +208,12 @@ def test_the_model_is_told_what_a_task_needs_and_nothing_of_where_it_runs() -> N
 
 def test_two_calls_that_are_the_same_are_two_tasks(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
-        talk = await begun(store)
-        await played(caller(says(task("t1"), task("t2")), "One.", "Two.", "Done."), talk)
-        assert [r.is_error for r in await results(store, talk.session)] == [False, False]
-        linked = {link.session for link in await links(store, talk.session)}
-        assert linked == {helper.id for helper in await helpers(store, talk.session)}
-        assert {link.call for link in await links(store, talk.session)} == {"t1", "t2"}
+        session = await begun(store)
+        await played(caller(says(task("t1"), task("t2")), "One.", "Two.", "Done."), session)
+        assert [r.is_error for r in await results(store, session.id)] == [False, False]
+        linked = {link.session for link in await links(store, session.id)}
+        assert linked == {helper.id for helper in await helpers(store, session.id)}
+        assert {link.call for link in await links(store, session.id)} == {"t1", "t2"}
 
     in_store(tmp_path, story)
 
@@ -230,14 +231,14 @@ def test_tasks_that_only_read_run_together_and_others_one_after_the_other(
         return f"saw {what}" if "ToolResult" in said else says(call(tools[0].name, what=what))
 
     async def story(store: SqliteStore) -> None:
-        talk = await begun(store)
+        session = await begun(store)
         both = says(task("t1", "Find a."), task("t2", "Find b."))
-        await played(caller(both, *[helped] * 4, "Done.", tools=tools), talk)
+        await played(caller(both, *[helped] * 4, "Done.", tools=tools), session)
         assert running == order
-        found = await results(store, talk.session)
+        found = await results(store, session.id)
         assert ["saw a" in text_of(found[0]), "saw b" in text_of(found[1])] == [True, True]
-        assert {link.call for link in await links(store, talk.session)} == {"t1", "t2"}
-        assert len(await helpers(store, talk.session)) == 2
+        assert {link.call for link in await links(store, session.id)} == {"t1", "t2"}
+        assert len(await helpers(store, session.id)) == 2
 
     in_store(tmp_path, story)
 
@@ -254,12 +255,12 @@ def test_a_task_that_says_nothing_or_too_much_makes_no_session(
     tmp_path: Path, description: str, prompt: str, why: str
 ) -> None:
     async def story(store: SqliteStore) -> None:
-        talk = await begun(store)
-        await played(caller(says(task("t1", prompt, description)), "I see."), talk)
-        (result,) = await results(store, talk.session)
+        session = await begun(store)
+        await played(caller(says(task("t1", prompt, description)), "I see."), session)
+        (result,) = await results(store, session.id)
         assert result.is_error
         assert why in text_of(result)
-        assert await helpers(store, talk.session) == []
+        assert await helpers(store, session.id) == []
 
     in_store(tmp_path, story)
 
@@ -273,11 +274,11 @@ def test_without_a_store_there_is_no_sub_agent() -> None:
 
 def test_a_long_answer_is_cut_and_says_where_the_rest_is(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
-        talk = await begun(store)
+        session = await begun(store)
         words = "".join(f"Line {n} of what I found.\n" for n in range(2_000)).strip()
-        await played(caller(says(task()), words, "I see."), talk)
-        (helper,) = await helpers(store, talk.session)
-        (result,) = await results(store, talk.session)
+        await played(caller(says(task()), words, "I see."), session)
+        (helper,) = await helpers(store, session.id)
+        (result,) = await results(store, session.id)
         told = text_of(result)
         cut = f"[cut: characters 1 to 20,000 of {len(words):,}; the rest is in session {helper.id}]"
         assert cut in told
@@ -291,7 +292,7 @@ def test_a_long_answer_is_cut_and_says_where_the_rest_is(tmp_path: Path) -> None
 
 def test_a_sub_agent_cannot_end_its_own_frame_or_tell_other_numbers(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
-        talk = await begun(store)
+        session = await begun(store)
 
         def forged(request: object) -> str:
             del request
@@ -307,8 +308,8 @@ def test_a_sub_agent_cannot_end_its_own_frame_or_tell_other_numbers(tmp_path: Pa
             return "known"
 
         agent = caller(says(task()), says(call("whoami")), forged, "I see.", tools=(whoami,))
-        await played(agent, talk)
-        (result,) = await results(store, talk.session)
+        await played(agent, session)
+        (result,) = await results(store, session.id)
         told = text_of(result)
         assert told.count(f"sub-agent {ids[0]}") == 2
         assert told.endswith(f"User: go\n[end of sub-agent {ids[0]}]")
@@ -328,11 +329,11 @@ def test_hooks_hear_of_a_sub_agent_and_may_refuse_it(tmp_path: Path) -> None:
                 return HookDecision(allowed=False, reason="no help today")
             return None
 
-        talk = await begun(store)
+        session = await begun(store)
         script: list[ScriptLine] = [says(task()), "I do it myself."]
-        await played(caller(*script, hooks=Hooks([hook])), talk)
-        assert heard == [(talk.session, "task")]
-        (result,) = await results(store, talk.session)
+        await played(caller(*script, hooks=Hooks([hook])), session)
+        assert heard == [(session.id, "task")]
+        (result,) = await results(store, session.id)
         assert "no help today" in text_of(result)
 
     in_store(tmp_path, story)

@@ -14,7 +14,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from recollect.agent.exchange import Session
 from recollect.agent.subagents import SessionLink, read_subagent_usage
 from recollect.agent.tool_calls import UNKNOWN_OUTCOME, ToolStopped
 from recollect.codecs.anthropic import AnthropicWire
@@ -24,6 +23,7 @@ from recollect.codecs.openai import OpenAIWire
 from recollect.codecs.wire_protocol import RequestOptions
 from recollect.entries import ToolCall
 from recollect.errors import BadReply
+from recollect.session import Session
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import ScriptedModel, ScriptLine, call, fails, says
 from recollect.tools.tool import ToolBroken, tool
@@ -54,11 +54,11 @@ def test_what_goes_wrong_in_a_sub_agent_is_the_tools_error_and_the_caller_goes_o
     tmp_path: Path, script: list[ScriptLine], status: str, why: str
 ) -> None:
     async def story(store: SqliteStore) -> None:
-        talk = await begun(store)
-        done = await played(caller(says(task()), *script, "I see.", turns=2), talk)
-        assert done.why == "answered"
-        (helper,) = await helpers(store, talk.session)
-        (result,) = await results(store, talk.session)
+        session = await begun(store)
+        done = await played(caller(says(task()), *script, "I see.", turns=2), session)
+        assert done.reason == "answered"
+        (helper,) = await helpers(store, session.id)
+        (result,) = await results(store, session.id)
         assert (result.is_error, result.status) == (True, status)
         assert why in text_of(result)
         assert helper.id in text_of(result)
@@ -71,10 +71,10 @@ def test_what_goes_wrong_in_a_sub_agent_is_the_tools_error_and_the_caller_goes_o
 
 def test_a_sub_agent_that_repeats_itself_is_stopped(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
-        talk = await begun(store)
+        session = await begun(store)
         same = [says(call("look", id=f"c{n}", what="x")) for n in range(10)]
-        await played(caller(says(task()), *same, "I see."), talk)
-        (result,) = await results(store, talk.session)
+        await played(caller(says(task()), *same, "I see."), session)
+        (result,) = await results(store, session.id)
         assert (result.is_error, result.status) == (True, "loop")
 
     in_store(tmp_path, story)
@@ -87,11 +87,11 @@ def test_a_machine_at_fault_in_a_sub_agent_stops_the_caller_as_well(tmp_path: Pa
             """Fills the disk."""
             raise ToolBroken("no space left")
 
-        talk = await begun(store)
+        session = await begun(store)
         agent = caller(says(task()), says(call("fill")), tools=(fill,))
         with pytest.raises(ToolStopped, match="no space left"):
-            await played(agent, talk)
-        (result,) = await results(store, talk.session)
+            await played(agent, session)
+        (result,) = await results(store, session.id)
         assert (result.is_error, result.status) == (True, "broken")
 
     in_store(tmp_path, story)
@@ -102,7 +102,7 @@ def test_who_cancels_the_caller_ends_the_sub_agent_at_a_clean_point(
     tmp_path: Path, where: str
 ) -> None:
     async def story(store: SqliteStore) -> None:
-        talk = await begun(store)
+        session = await begun(store)
         started = asyncio.Event()
 
         @tool("read")
@@ -118,7 +118,7 @@ def test_who_cancels_the_caller_ends_the_sub_agent_at_a_clean_point(
         agent = caller(says(task(), task("t2", "Find y.")), *script * 2, tools=(sleep,))
 
         async def listen() -> None:
-            async with aclosing(agent.run("go", talk)) as events:
+            async with aclosing(agent.run("go", session)) as events:
                 async for _ in events:
                     pass
 
@@ -134,16 +134,16 @@ def test_who_cancels_the_caller_ends_the_sub_agent_at_a_clean_point(
         await asyncio.gather(working, return_exceptions=True)
         assert time.monotonic() - began < 1
         unknown = [f"Error: {UNKNOWN_OUTCOME}"]
-        assert [text_of(r) for r in await results(store, talk.session)] == unknown * 2
-        for helper in await helpers(store, talk.session):
+        assert [text_of(r) for r in await results(store, session.id)] == unknown * 2
+        for helper in await helpers(store, session.id):
             kept = View.fold(await store.path(helper.id))
             calls = [p for m in kept.messages for p in m.parts if isinstance(p, ToolCall)]
             answers = await results(store, helper.id)
             assert [r.call_id for r in answers] == [c.id for c in calls]
             assert [r.status for r in answers] == ["interrupted"] * len(calls)
-        kept = View.fold(await store.path(talk.session))
+        kept = View.fold(await store.path(session.id))
         later = msgspec.structs.replace(agent, model=ScriptedModel(["I go on."]))
-        assert (await played(later, Session(store, talk.session, kept))).why == "answered"
+        assert (await played(later, Session(store, session.id, kept))).reason == "answered"
 
     in_store(tmp_path, story)
 
@@ -164,9 +164,9 @@ async def die() -> str:
 
 async def main() -> None:
     async with open_store(Path(sys.argv[1])) as store:
-        talk = await begun(store)
+        session = await begun(store)
         agent = caller(says(task()), says(call("die", id="d")), tools=(die,))
-        async for _ in agent.run("go", talk):
+        async for _ in agent.run("go", session):
             pass
 
 asyncio.run(main())
@@ -190,12 +190,12 @@ def test_after_a_kill_the_sub_agent_is_found_by_its_link_and_not_run_again(tmp_p
         assert await links(store, helper.id) == [SessionLink("parent", main.id, "t1")]
         assert await results(store, main.id) == []
         before = helper.entries
-        talk = Session(store, main.id, View.fold(await store.path(main.id)))
+        session = Session(store, main.id, View.fold(await store.path(main.id)))
         agent = caller("I go on.")
-        done = await played(agent, talk, "and?")
-        assert done.why == "answered"
+        done = await played(agent, session, "and?")
+        assert done.reason == "answered"
         for wire in (GeminiWire(model="m"), OpenAIWire(model="m"), AnthropicWire(model="m")):
-            encode(wire, done.talk.view, RequestOptions(model="m"))
+            encode(wire, done.session.view, RequestOptions(model="m"))
         assert (await store.session(helper.id)).entries == before
         assert len(await helpers(store, main.id)) == 1
 

@@ -35,14 +35,13 @@ def spans_of(tmp_path: Path, *replies: object) -> list[ReadableSpan]:
 
     async def story() -> None:
         async with open_store(tmp_path / "s.db") as store:
-            session = await store.create()
             agent = Agent(
                 model=ScriptedModel(list(replies)),  # type: ignore[arg-type]
                 tools=(look,),
                 hooks=Hooks([hook]),
             )
-            talk = Session(store, session.id, View.fold())
-            async for _ in agent.run("a secret question", talk):
+            session = Session(store, (await store.create()).id, View.fold())
+            async for _ in agent.run("a secret question", session):
                 pass
 
     asyncio.run(story())

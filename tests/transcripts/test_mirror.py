@@ -16,12 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.agent.events import RunFinished
-from recollect.agent.exchange import Session
 from recollect.agent.hook_events import SessionEnd
 from recollect.agent.hooks import Hooks
 from recollect.agent.loop import Agent
 from recollect.agent.mirroring import Mirror
 from recollect.entries import Entry, Message
+from recollect.session import Session
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import ScriptedModel, call, says, user
 from recollect.tools.tool import tool
@@ -94,15 +94,15 @@ def test_after_each_turn_the_file_is_the_export_and_reads_back_as_the_history(
         for prompt in ("go", "and then?", "thanks"):
             done = [event async for event in agent.run(prompt, talk)][-1]
             assert isinstance(done, RunFinished)
-            talk = done.talk
+            talk = done.session
             (name,) = files(tmp_path / "m")
-            assert (tmp_path / "m" / name).read_bytes() == await exported(store, talk.session, to)
+            assert (tmp_path / "m" / name).read_bytes() == await exported(store, talk.id, to)
         assert mirror.warnings == []
         async with open_store(tmp_path / "other.db") as other:
             back = await import_file(other, tmp_path / "m" / name)
             assert back.problems == ()
             there = await other.path(back.session)
-            assert plain(there) == plain(await store.path(talk.session))
+            assert plain(there) == plain(await store.path(talk.id))
             again = await exported(other, back.session, to)
             assert again == (tmp_path / "m" / name).read_bytes()
 

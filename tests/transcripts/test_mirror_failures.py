@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 
 from recollect.agent.events import RunFinished
-from recollect.agent.exchange import Session
 from recollect.agent.hooks import Hooks
 from recollect.agent.loop import Agent
 from recollect.agent.mirroring import Mirror
+from recollect.session import Session
 from recollect.store.ids import derived_id
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import ScriptedModel
@@ -86,11 +86,11 @@ async def fails_then_goes_on(
     talk = Session(store, session, View.fold(await store.path(session)))
     done = [event async for event in agent.run("go", talk)][-1]
     assert isinstance(done, RunFinished)
-    assert done.why == "answered"
+    assert done.reason == "answered"
     assert len(mirror.warnings) == 1
     assert f"the mirror of session {session} was not written" in mirror.warnings[0]
     mend()
-    [event async for event in agent.run("and", done.talk)]
+    [event async for event in agent.run("and", done.session)]
     assert len(mirror.warnings) == 1
     (file,) = folder.glob("session-*.json")
     assert file.read_bytes() == await exported(store, session, "gemini")

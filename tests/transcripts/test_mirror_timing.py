@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from recollect.agent.events import RunFinished
-from recollect.agent.exchange import Session
 from recollect.agent.hook_events import BeforeAgent
 from recollect.agent.hooks import Hooks
 from recollect.agent.loop import Agent
 from recollect.agent.mirroring import Mirror
 from recollect.entries import Entry
 from recollect.errors import BadInput
+from recollect.session import Session
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import ScriptedModel
 from recollect.view.view import View
@@ -68,7 +68,7 @@ def test_a_turn_does_not_wait_for_its_mirror_and_closing_does(tmp_path: Path) ->
         for prompt in ("1", "2"):
             done = [event async for event in agent.run(prompt, talk)][-1]
             assert isinstance(done, RunFinished)
-            talk = done.talk
+            talk = done.session
         assert not (tmp_path / "m").exists()
         store.hold.set()
         await mirror.close()

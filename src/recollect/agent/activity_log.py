@@ -1,7 +1,4 @@
-"""What an agent did lately: the last hundred events, first in, first out.
-
-Long texts are shortened, so that its size is bounded whatever tools print.
-"""
+"""The last hundred hook events of an agent, with long texts shortened."""
 
 from __future__ import annotations
 
@@ -13,20 +10,19 @@ from recollect.agent.hook_events import HookEvent
 from recollect.text import clip_middle
 
 MAX_EVENTS = 100
-MAX_TEXT = 2_000  # characters of a text in a kept event
+MAX_TEXT = 2_000  # characters of each text in an event
 
 
 class ActivityLog:
-    """The newest events, oldest first."""
+    def __init__(self, size: int = MAX_EVENTS) -> None:
+        self._events: deque[HookEvent] = deque(maxlen=size)
 
-    def __init__(self, kept: int = MAX_EVENTS) -> None:
-        self._events: deque[HookEvent] = deque(maxlen=kept)
-
-    def note(self, event: HookEvent) -> None:
+    def record(self, event: HookEvent) -> None:
         self._events.append(_shorten(event))
 
     @property
     def events(self) -> tuple[HookEvent, ...]:
+        """Oldest first."""
         return tuple(self._events)
 
 

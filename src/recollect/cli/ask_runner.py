@@ -9,7 +9,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import NamedTuple
 
-from recollect.agent.exchange import ReplyFinished, Session, ask, message_text, user_message
+from recollect.agent.exchange import ReplyFinished, exchange, message_text, user_message
 from recollect.cli.console import download_progress, print_json, print_note, show_status
 from recollect.cli.display_text import one_line, pluralize, sanitize
 from recollect.cli.store_access import current_project, shorten_session_id, use_store
@@ -20,6 +20,7 @@ from recollect.models.model_protocol import Retrying
 from recollect.models.open_model import open_model
 from recollect.models.resolve import ResolvedModel
 from recollect.profiles import EMBEDDED_MODEL, compute_cost
+from recollect.session import Session
 from recollect.store.contract import Store
 from recollect.store.sqlite import SqliteStore
 from recollect.tokens import counter_for
@@ -86,14 +87,14 @@ async def _ask_in_session(
     async with model:
         talk = await _open_session(store, model.name, asking)
         started = time.monotonic()
-        question = user_message(asking.question)
+        talk = await talk.append(user_message(asking.question))
         prompt = RequestOptions(model=model.name, generation=asking.generation)
-        short = await shorten_session_id(store, talk.session)
-        async with aclosing(ask(talk, question, model, prompt)) as events:
+        short = await shorten_session_id(store, talk.id)
+        async with aclosing(exchange(talk, model, prompt)) as events:
             async for event in events:
                 if isinstance(event, ReplyFinished):
                     seconds = time.monotonic() - started
-                    return AskResult(event.message, seconds, short, talk.session)
+                    return AskResult(event.message, seconds, short, talk.id)
                 if not isinstance(event, Message):
                     show.event(event)
     raise AssertionError("a model's last event is its message")

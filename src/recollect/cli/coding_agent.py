@@ -19,7 +19,7 @@ from recollect.agent.fit_context import summarizer_from
 from recollect.agent.hooks import CommandHook, Hook, Hooks
 from recollect.agent.loop import Agent
 from recollect.agent.reminders import ContextReminders
-from recollect.agent.task_tool import build_task_tool
+from recollect.agent.subagents import build_task_tool
 from recollect.agent.tool_calls import PermissionCheck, protect_config
 from recollect.entries import Message, Text, ToolCall
 from recollect.models.http_model import HttpModel
@@ -120,12 +120,12 @@ def build_agent(model: Model, where: Workspace, *, max_turns: int | None = None)
         write_guard=_write_guard(settings.agent.memory_files),
         rules=elision_rules(settings, str(root)),
         budget=budget,
-        ask=summarizer_from(model) if profile.summarises else None,
+        summarizer=summarizer_from(model) if profile.summarises else None,
         hooks=where.hooks,
         max_turns=max_turns or settings.agent.max_turns,
-        watch_loops=settings.agent.watch_loops,
+        detect_loops=settings.agent.watch_loops,
         judge_after=settings.agent.judge_after,
-        summarise=settings.context.summarise,
+        summarized_tools=settings.context.summarise,
         summary_tokens=settings.context.summary_tokens,
     )
     more = () if budget.window <= SMALL_WINDOW else (_subagent_tool(agent, where),)
@@ -135,7 +135,7 @@ def build_agent(model: Model, where: Workspace, *, max_turns: int | None = None)
         editor=Path(editor).expanduser() if editor else None,
         locale=read_environment(root).locale,
     )
-    return msgspec.structs.replace(agent, tools=(*agent.tools, *more), aside=around)
+    return msgspec.structs.replace(agent, tools=(*agent.tools, *more), reminders=around)
 
 
 def _subagent_tool(agent: Agent, where: Workspace) -> Tool:
@@ -155,12 +155,12 @@ def build_hooks(found: EffectiveSettings, *more: Hook, tell: Callable[[str], Non
         from recollect.agent.telemetry import telemetry_hook
 
         more = (telemetry_hook(), *more)
-    return Hooks((*own, *theirs, *more), trusted=found.trusted, cwd=found.root, tell=tell)
+    return Hooks((*own, *theirs, *more), trusted=found.trusted, cwd=found.root, warn=tell)
 
 
 def _command_hook(given: HookCommand, *, of_project: bool = False) -> CommandHook:
     return CommandHook(
-        command=given.words, on=(given.event,), limit=given.timeout, of_project=of_project
+        command=given.words, on=(given.event,), timeout=given.timeout, of_project=of_project
     )
 
 

@@ -187,9 +187,9 @@ async def _run(
     played = await run_prompt(store, model, wish, found, watcher)
     finished = played.finished
     document = _result_document(finished, played)
-    document["session"] = await shorten_session_id(store, finished.talk.session)
+    document["session"] = await shorten_session_id(store, finished.session.id)
     return HeadlessResult(
-        {"answered": 0, "turns": TURN_LIMIT, "loop": FAILED}[finished.why], document
+        {"answered": 0, "turns": TURN_LIMIT, "loop": FAILED}[finished.reason], document
     )
 
 
@@ -261,10 +261,10 @@ def _result_document(finished: RunFinished, played: RunResult) -> dict[str, Any]
     usage, model = add_usage(finished.usage, played.spent), played.model
     return {
         "type": "result",
-        "subtype": _SUBTYPES[finished.why],
-        "is_error": finished.why != "answered",
+        "subtype": _SUBTYPES[finished.reason],
+        "is_error": finished.reason != "answered",
         "result": played.text,
-        "session_id": finished.talk.session,
+        "session_id": finished.session.id,
         "num_turns": finished.turns,
         "duration_ms": round(finished.seconds * 1_000),
         "total_cost_usd": compute_cost(usage, model.chosen.profile.price),

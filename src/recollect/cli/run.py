@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import msgspec
 
 from recollect.agent.events import AgentEvent, RunFinished, WindowLearned
-from recollect.agent.exchange import ReplyFinished, Session, add_usage, message_text, user_message
-from recollect.agent.fit_context import reload, summarizer_from
+from recollect.agent.exchange import ReplyFinished, add_usage, message_text, user_message
+from recollect.agent.fit_context import summarizer_from
 from recollect.agent.hook_events import SessionEnd, SessionStart
 from recollect.agent.loop import RefusedByHook
-from recollect.agent.task_tool import TASK_TOOL
+from recollect.agent.subagents import TASK_TOOL
 from recollect.agent.tool_calls import ToolFinished
 from recollect.cli.coding_agent import (
     LazyCommands,
@@ -34,6 +34,7 @@ from recollect.entries import Entry, Message, ToolResult, Usage
 from recollect.errors import ModelError, NoApiKey, NotFound, UnknownModel
 from recollect.models.http_model import HttpModel
 from recollect.models.open_model import open_model
+from recollect.session import Session
 from recollect.settings import Settings
 from recollect.store.contract import Project, SessionInfo, Store
 from recollect.store.ids import now
@@ -106,7 +107,7 @@ async def run_prompt(
                     raise
                 why = one_line(str(error))[:200]
                 watcher.warn(f"{name} cannot be asked ({why}); asking another model")
-            talk, message = await reload(talk), None  # the prompt is in the log
+            talk, message = await talk.reload(), None  # the prompt is in the log
 
 
 async def _prompt_message(text: str, folders: tuple[Path, ...]) -> Message:
