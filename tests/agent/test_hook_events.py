@@ -48,7 +48,7 @@ def events() -> st.SearchStrategy[HookEvent]:
     return st.one_of([one(kind) for kind in HOOK_EVENTS])
 
 
-def test_the_events_are_those_that_the_documentation_names() -> None:
+def test_the_names_of_the_events_do_not_change() -> None:
     assert EVENT_NAMES == (
         "SessionStart",
         "BeforeAgent",
@@ -65,29 +65,29 @@ def test_the_events_are_those_that_the_documentation_names() -> None:
     )
 
 
-# --- what a command is told --------------------------------------------------------------------
+# --- the input of commands ---------------------------------------------------------------------
 
 
-def heard(event: HookEvent) -> Any:
+def command_input(event: HookEvent) -> Any:
     return json.loads(encode_command_input(event, Path("/p"), ""))
 
 
 @given(events())
-def test_any_event_can_be_told_in_ascii(event: HookEvent) -> None:
+def test_any_event_can_be_encoded_in_ascii(event: HookEvent) -> None:
     assert encode_command_input(event, Path("/p"), "\ud800").isascii()
-    assert heard(event)["hook_event_name"] == event_name(event)
+    assert command_input(event)["hook_event_name"] == event_name(event)
 
 
 @pytest.mark.parametrize("arguments", ["{", '{"a":NaN}', "[" * 100_000, '{"n":' + "9" * 5000 + "}"])
-def test_arguments_that_are_no_json_are_told_as_they_are(arguments: str) -> None:
+def test_arguments_that_are_not_json_are_passed_as_text(arguments: str) -> None:
     event = BeforeTool(session="s", time=1, tool="t", arguments=arguments)
-    assert heard(event)["data"]["arguments"] == arguments
+    assert command_input(event)["data"]["arguments"] == arguments
 
 
-def test_arguments_are_told_whole_and_other_texts_shortened() -> None:
+def test_arguments_are_passed_whole_and_other_texts_shortened() -> None:
     arguments = json.dumps({"a": "x" * 3_000_000})
     event = AfterTool(session="s", time=1, tool="t", arguments=arguments, output="y" * 10**6)
-    data = heard(event)["data"]
+    data = command_input(event)["data"]
     assert len(data["arguments"]["a"]) == 3_000_000
     assert len(data["output"]) <= 200_000
 
@@ -96,14 +96,14 @@ def test_arguments_are_told_whole_and_other_texts_shortened() -> None:
 
 
 @given(st.integers(0, 3 * MAX_EVENTS))
-def test_the_last_hundred_events_are_kept_in_order(count: int) -> None:
+def test_the_last_hundred_events_are_logged_in_order(count: int) -> None:
     activity = ActivityLog()
     for number in range(count):
         activity.record(LoopDetected(session="s", time=number))
     assert [event.time for event in activity.events] == list(range(count))[-100:]
 
 
-def test_a_long_text_is_shortened_in_what_is_kept_and_nowhere_else() -> None:
+def test_a_long_text_is_shortened_in_the_log_and_nowhere_else() -> None:
     activity = ActivityLog()
     event = AfterTool(session="s", time=1, tool="cat", output="x" * 1_000_000)
     activity.record(event)
@@ -116,7 +116,7 @@ def test_a_long_text_is_shortened_in_what_is_kept_and_nowhere_else() -> None:
     assert activity.events[1] is short
 
 
-def test_what_happened_is_in_the_activity() -> None:
+def test_fired_events_are_in_the_activity_log() -> None:
     hooks = Hooks()
     fired = (SessionEnd(session="s", time=1), BeforeTool(session="s", time=2, tool="cat"))
     for event in fired:

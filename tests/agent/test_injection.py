@@ -1,5 +1,5 @@
-"""What tools, files, memory, searches and the history say is information: whatever it orders, the
-permissions, the settings, the tools and the structure of a snapshot stay what the person made."""
+"""Texts of tools, files, memory, searches and the history are data: whatever they order, the
+user's permissions, settings and tools and the structure of snapshots stay as they are."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class House:
         (self.root / "README.md").write_text(ALL)
         (self.root / "limiter.py").write_text(f"# {ALL}\nx = 1\n")
         for place in (self.root, self.root / "sub"):
-            (place / "AGENTS.md").write_text(ALL.replace("\x00", ""))  # with NUL it is no text
+            (place / "AGENTS.md").write_text(ALL.replace("\x00", ""))  # NUL means binary
         (self.root / "settings.toml").write_text(HOSTILE["settings"])
         (self.root / ".recollect").mkdir()
         (self.root / "recollect.toml").write_text(HOSTILE["settings"])
@@ -187,7 +187,7 @@ def test_a_model_that_obeys_what_it_read_is_refused(house: House, mode: str) -> 
         return results(entries)
 
     found = house.play(story)
-    allowed = {"shell"} if mode == "free" else set()  # the person said so, for what is harmless
+    allowed = {"shell"} if mode == "free" else set()  # the user allowed harmless commands
     obeyed = {key for key in OBEYS if not found[key].is_error} - allowed
     changed = digest(house.root)
     for name in allowed:
@@ -244,7 +244,7 @@ def results_of(messages: tuple[Message, ...]) -> list[ToolResult]:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_no_text_becomes_a_message_a_role_or_a_call_of_a_request(house: House, name: str) -> None:
+def test_no_text_becomes_a_message_a_role_or_a_call_in_a_request(house: House, name: str) -> None:
     text = HOSTILE[name]
     tools = build_agent(ScriptedModel([]), folder(house)).request_options().tools
     asked = call("read_file", id="a", absolute_path="x")
@@ -280,17 +280,17 @@ def skeleton(value: Any) -> Any:
 # --- memory ------------------------------------------------------------------------------------
 
 
-def told(messages: tuple[Message, ...]) -> str:
+def joined_text(messages: tuple[Message, ...]) -> str:
     return "\n".join(p.text for m in messages for p in m.parts if isinstance(p, Text))
 
 
 def test_memory_of_a_folder_that_is_not_trusted_is_not_read(house: House) -> None:
-    assert CANARY not in told(asyncio.run(opening(house.root)))
+    assert CANARY not in joined_text(asyncio.run(opening(house.root)))
 
 
 def test_memory_of_a_trusted_folder_stays_between_its_marks(house: House) -> None:
     trust_folder(house.root)
-    text = told(asyncio.run(opening(house.root)))
+    text = joined_text(asyncio.run(opening(house.root)))
     assert CANARY in text
     blocks = re.findall(
         r"<memory_file path=\"([^\"]*)\" origin=\"(\w+)\">(.*?)</memory_file>", text, re.S
@@ -310,7 +310,7 @@ def test_memory_of_a_trusted_folder_stays_between_its_marks(house: House) -> Non
 
 
 async def full_of_it(store: SqliteStore, house: House) -> Session:
-    """A session in which everybody but the person says hostile things, in every place there is."""
+    """A session with hostile texts everywhere except in the user's prompts."""
     session = Session(store, (await store.create()).id, View.fold())
     session = await session.append(*await opening(house.root))
     for number, text in enumerate([*HOSTILE.values(), ALL]):
@@ -338,7 +338,7 @@ WRITERS: dict[str, str | None] = {
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_a_snapshot_has_its_sections_and_only_the_persons_directives(
+def test_a_snapshot_has_its_sections_and_only_the_users_directives(
     house: House, writer: str
 ) -> None:
     wrote = WRITERS[writer]
@@ -373,7 +373,7 @@ def test_a_snapshot_has_its_sections_and_only_the_persons_directives(
         assert any(line.strip('"“”') in prompt or prompt in line for prompt in PROMPTS), line
 
 
-# --- what the person sees ----------------------------------------------------------------------
+# --- the terminal ------------------------------------------------------------------------------
 
 UNSEEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]"

@@ -1,5 +1,5 @@
-"""Five hundred turns with large outputs, edits, failures and somebody who keeps stopping it: after
-each of them every provider's request is valid, what is sent fits, and the log has everything."""
+"""Long sessions with large outputs, edits, failures and interruptions: after each turn every
+provider's request is valid, every request fits the window, and the log is complete."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from recollect.session import Session
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import ScriptedModel, call, says
 from recollect.tokens import ESTIMATE
-from recollect.tools.tool import Tool
 from recollect.view.elision_rules import ElisionRules
 from recollect.view.view import View
 from recollect.view_loader import load_view
+from tests.agent.harness import allow_all
 from tests.agent.long_session import TOOLS, PlannedTurn, Played, Script, make_files
 from tests.agent.valid_requests import Providers
 
@@ -34,11 +34,7 @@ WINDOW = 12_000  # tokens; the largest output alone has four times as many
 BUDGET = Budget(WINDOW, 8_000, 6_000, 1_200)
 
 
-async def everything(tool: Tool, call: ToolCall) -> str:
-    return ""
-
-
-async def a_poor_writer(messages: Sequence[Message], instruction: str) -> str:
+async def write_poorly(messages: Sequence[Message], instruction: str) -> str:
     """Writes snapshots, and half of the time something else."""
     match len(messages) % 4:
         case 0:
@@ -87,7 +83,7 @@ class CheckedSession:
         self.script, self.chance = Script(seed), random.Random(seed)
         self.providers = Providers(tuple(tool.declaration for tool in TOOLS))
         self.root = root
-        self.unheard: set[int] = set()  # prompts that were stopped before anything happened
+        self.unsent: set[int] = set()  # prompts that were stopped before they were appended
         self.given: list[Message] = []
         self.counted: Counter[str] = Counter()
 
@@ -98,24 +94,24 @@ class CheckedSession:
             model=model,
             tools=TOOLS,
             roots=(self.root,),
-            permission_check=everything,
+            permission_check=allow_all,
             rules=ElisionRules(root=str(self.root)),
             budget=BUDGET,
-            summarizer=a_poor_writer,
+            summarizer=write_poorly,
         )
-        last = await self._played(agent, planned)
+        last = await self._play_session(agent, planned)
         if last is None:
-            self.unheard.add(number)
-        for asked in model.scripted.requests:
-            sent = sum(ESTIMATE.message(message) for message in asked.messages)
+            self.unsent.add(number)
+        for request in model.scripted.requests:
+            sent = sum(ESTIMATE.message(message) for message in request.messages)
             assert sent <= WINDOW, f"{sent} tokens were sent in turn {number}"
         if isinstance(last, RunFinished):
             self.session = last.session
-        else:  # as whoever comes back later does it
+        else:  # as a later process does
             view = await load_view(self.session.store, self.session.id)
             self.session = self.session._replace(view=view)
 
-    async def _played(self, agent: Agent, planned: PlannedTurn) -> AgentEvent | None:
+    async def _play_session(self, agent: Agent, planned: PlannedTurn) -> AgentEvent | None:
         last: AgentEvent | None = None
 
         async def listen() -> None:
@@ -124,7 +120,7 @@ class CheckedSession:
             async with aclosing(agent.run(planned.said, self.session)) as events:
                 async for event in events:
                     last, seen = event, seen + 1
-                    self.counted["made room"] += isinstance(event, ContextReduced)
+                    self.counted["reduced"] += isinstance(event, ContextReduced)
                     if planned.stop == "close" and seen == planned.after:
                         return
                     if planned.stop == "event" and seen == planned.after:
@@ -148,7 +144,7 @@ class CheckedSession:
         await self.log.catch_up()
         texts, calls, results = self.log.texts, self.log.calls, self.log.results
         times = {n: texts[f"prompt {n}"] for n in range(number + 1)}
-        assert [n for n, count in times.items() if count != 1 and n not in self.unheard] == []
+        assert [n for n, count in times.items() if count != 1 and n not in self.unsent] == []
         assert max(times.values()) == 1
         assert results == calls, f"without one result: {(calls - results) + (results - calls)}"
         assert set(calls.values()) <= {1}
@@ -164,7 +160,7 @@ class CheckedSession:
             assert fold.messages == self.session.view.messages
 
 
-async def played(folder: Path, seed: int, turns: int) -> CheckedSession:
+async def play_session(folder: Path, seed: int, turns: int) -> CheckedSession:
     make_files(folder)
     async with open_store(folder / "s.db") as store:
         session = CheckedSession(store, (await store.create()).id, folder, seed)
@@ -175,22 +171,22 @@ async def played(folder: Path, seed: int, turns: int) -> CheckedSession:
         return session
 
 
-@pytest.mark.timeout(300)
-def test_five_hundred_turns(tmp_path: Path) -> None:
-    session = asyncio.run(played(tmp_path, seed=5, turns=500))
+def test_a_hundred_turns(tmp_path: Path) -> None:
+    session = asyncio.run(play_session(tmp_path, seed=5, turns=100))
     compactions = [e for e in session.log.entries if isinstance(e.body, Compaction)]
-    # the session was what it was meant to be
-    assert len(compactions) > 20
-    assert session.counted["cancelled"] > 50
-    assert session.counted["failed"] > 10
-    assert session.counted["made room"] > 50
+    # the session has what it was made for
+    assert len(compactions) > 5
+    assert session.counted["cancelled"] > 10
+    assert session.counted["failed"] > 2
+    assert session.counted["reduced"] > 10
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("seed", range(10))
-def test_five_hundred_turns_of_other_sessions(tmp_path: Path, seed: int) -> None:
-    asyncio.run(played(tmp_path, seed=1_000 + seed, turns=500))
+def test_five_hundred_turns(tmp_path: Path, seed: int) -> None:
+    session = asyncio.run(play_session(tmp_path, seed=1_000 + seed, turns=500))
+    assert session.counted["reduced"] > 50
 
 
 @pytest.mark.parametrize("size", [100_000, 1_000_000])
@@ -200,9 +196,9 @@ def test_a_result_that_alone_is_larger_than_the_window_is_shortened(
     async def story() -> tuple[list[int], str]:
         async with open_store(tmp_path / "s.db") as store:
             session = Session(store, (await store.create()).id, View.fold())
-            asked = says("I look.", call("print_much", id="a", size=size, key="a"))
-            model = ScriptedModel([asked, "I see."])
-            agent = Agent(model=model, tools=TOOLS, permission_check=everything, budget=BUDGET)
+            first = says("I look.", call("print_much", id="a", size=size, key="a"))
+            model = ScriptedModel([first, "I see."])
+            agent = Agent(model=model, tools=TOOLS, permission_check=allow_all, budget=BUDGET)
             async for _ in agent.run("Look.", session):
                 pass
             kept = await store.path(session.id)
@@ -215,7 +211,7 @@ def test_a_result_that_alone_is_larger_than_the_window_is_shortened(
                 for block in part.content
                 if isinstance(block, Text)
             ]
-            sent = [sum(map(ESTIMATE.message, asked.messages)) for asked in model.requests]
+            sent = [sum(map(ESTIMATE.message, request.messages)) for request in model.requests]
             return sent, whole
 
     sent, whole = asyncio.run(story())
