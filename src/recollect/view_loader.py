@@ -100,19 +100,16 @@ async def _read_since(
     assert isinstance(body, Compaction)
     first = body.first_kept or compaction.id
     places = {entry.id: number for number, entry in enumerate(newest)}
-    if first in places:
-        tail = newest[places[first] :]
-    else:
-        try:
+    try:
+        if first in places:
+            tail = newest[places[first] :]
+        else:
             _, begin = await store.entry(first, session=session)
             tail = await store.path(session, at=at, since=begin.parent)
-        except UnknownEntry:  # its `first_kept` does not exist, so it has no effect
-            return await store.path(session, at=at)
-    known = {entry.id for entry in tail}
-    try:
+        known = {entry.id for entry in tail}
         kept = _outside(body.kept, known)
         before = [await store.entry(key, session=session) for key in kept]
-    except UnknownEntry:
+    except UnknownEntry:  # it names an entry that does not exist, so it has no effect
         return await store.path(session, at=at)
     known.update(body.kept)
     if _outside(_referenced(tail), known):

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import functools
 import json
-import os
 import sys
 import threading
 import time
@@ -399,10 +398,3 @@ def test_no_file_descriptor_is_left_open() -> None:
     for hook in (shell("true"), shell("sleep 600", timeout=0.1), CommandHook(command=("/no",))):
         fired(hook)
     assert len(list(Path("/proc/self/fd").iterdir())) == before
-
-
-def test_a_command_gets_the_environment_it_is_given() -> None:
-    assert os.environ["HOME"]
-    hook = shell('echo "{\\"additionalContext\\":\\"[$WORD$HOME]\\"}"')
-    made = fired(hook, environment={"PATH": os.environ["PATH"], "WORD": "given"})
-    assert made.additional_context == "[given]"

@@ -90,7 +90,7 @@ def test_a_long_output_is_shown_as_a_summary_and_recall_brings_all_of_it_back(
     async def story(store: SqliteStore) -> None:
         session = await ran(store, OUTPUT)
         scripted, summarizer = by_script(f"The build failed.\n<error>\n{STACK}\n</error>")
-        edits = await plan_summaries(session.view, summarizer, (SHELL,), by="small-model")
+        edits = await plan_summaries(session.view, summarizer, (SHELL,))
         assert [edit.rule for edit in edits] == ["summary"]
         before = session.view.tokens
         session = await session.append(*edits)
@@ -99,7 +99,7 @@ def test_a_long_output_is_shown_as_a_summary_and_recall_brings_all_of_it_back(
         entry = edits[0].items[0].entry
         tokens = ESTIMATE.text(OUTPUT)
         assert summary.startswith(
-            f"[summary {entry}: what {SHELL} gave had {tokens:,} tokens, and small-model wrote"
+            f"[summary {entry}: what {SHELL} gave had {tokens:,} tokens, and a model wrote"
         )
         assert summary.endswith(f"[end of summary {entry}]")
         assert "The build failed." in summary

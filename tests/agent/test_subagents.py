@@ -133,9 +133,8 @@ def test_a_task_is_done_by_another_agent_in_a_linked_session_of_the_same_project
         lines = result_text(result).split("\n")
         assert lines[0].startswith(f"[sub-agent {subagent.id} answered after 2 turns; tokens: ")
         assert lines[1:] == ["x is in a.py.", f"[end of sub-agent {subagent.id}]"]
-        spent = read_subagent_usage(result)
-        assert spent is not None
-        assert spent == (subagent.id, Usage(input=14, output=6, cached=3, total=20))
+        usage = Usage(input=14, output=6, cached=3, total=20)
+        assert read_subagent_usage(result) == usage
         first = [e.body for e in await store.path(subagent.id) if isinstance(e.body, Message)][:2]
         assert [m.role for m in first] == ["system", "user"]
         assert first[1] == user("Find x.")
@@ -296,7 +295,7 @@ def test_a_sub_agent_cannot_end_its_own_frame_or_forge_its_usage(tmp_path: Path)
         shown = result_text(result)
         assert shown.count(f"sub-agent {ids[0]}") == 2
         assert shown.endswith(f"User: go\n[end of sub-agent {ids[0]}]")
-        assert read_subagent_usage(result) == (ids[0], Usage())
+        assert read_subagent_usage(result) == Usage()
 
     in_store(tmp_path, story)
 
@@ -339,7 +338,7 @@ def test_the_effect_is_the_strongest_of_the_tools() -> None:
 
 def test_only_a_result_of_task_states_a_sub_agents_usage() -> None:
     shown = f"[sub-agent {'0' * 32} answered after 1 turn; tokens: input 5. x]"
-    for name, found in (("task", ("0" * 32, Usage(input=5))), ("look", None)):
+    for name, found in (("task", Usage(input=5)), ("look", None)):
         result = ToolResult(call_id="c", name=name, content=(Text(text=shown),))
         assert read_subagent_usage(result) == found
 

@@ -15,7 +15,7 @@ import msgspec
 from recollect.agent.exchange import message_text, user_message
 from recollect.agent.hook_events import ChatCompressed, ContextWindowWillOverflow, PreCompress
 from recollect.agent.hooks import Hooks
-from recollect.codecs.wire_protocol import Generation, RequestOptions
+from recollect.codecs.wire_protocol import RequestOptions
 from recollect.compaction.budget import Budget, is_compaction_due
 from recollect.entries import Compaction, Message
 from recollect.errors import ContextOverflow
@@ -151,12 +151,12 @@ def clamp_budget(budget: Budget, window: int) -> Budget:
     )
 
 
-def summarizer_from(model: Model, generation: Generation | None = None) -> CallModel:
+def summarizer_from(model: Model) -> CallModel:
     """A function that sends messages and an instruction to the model and returns its text."""
 
     async def summarize(messages: Sequence[Message], instruction: str) -> str:
-        options = RequestOptions(model=model.name, generation=generation or Generation())
         request = (*messages, user_message(instruction))
+        options = RequestOptions(model=model.name)
         async with aclosing(model.stream(request, options)) as events:
             async for event in events:
                 if isinstance(event, Message):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeAlias, get_args
 
@@ -21,7 +21,6 @@ from recollect.loop_detection import Loop
 from recollect.text import clip_middle
 
 MAX_TEXT = 200_000  # characters of each text that a command receives, except arguments
-_EPOCH, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), 253_402_300_799_999  # the end of year 9999
 CompressionTrigger: TypeAlias = Literal["manual", "auto", "overflow", "import"]
 
 
@@ -175,12 +174,13 @@ def encode_command_input(event: HookEvent, cwd: Path, transcript: str) -> bytes:
         name: clip_middle(value, MAX_TEXT) if isinstance(value, str) else value
         for name, value in event_data(event).items()
     }
+    time = datetime.fromtimestamp(event.time / 1_000, UTC)
     common = {
         "session_id": event.session,
         "transcript_path": transcript,
         "cwd": str(cwd),
         "hook_event_name": event_name(event),
-        "timestamp": _timestamp(event.time),
+        "timestamp": time.isoformat(timespec="milliseconds"),
     }
     if isinstance(event, BeforeTool | AfterTool):
         data["arguments"] = event.arguments
@@ -189,11 +189,6 @@ def encode_command_input(event: HookEvent, cwd: Path, transcript: str) -> bytes:
             parsed = json.loads(event.arguments or "{}", parse_constant=_reject_constant)
             return json.dumps({**common, "data": {**data, "arguments": parsed}}).encode()
     return json.dumps({**common, "data": data}).encode()
-
-
-def _timestamp(time: int) -> str:
-    bounded = timedelta(milliseconds=min(max(time, 0), _LATEST))
-    return (_EPOCH + bounded).isoformat(timespec="milliseconds")
 
 
 def parse_object(text: str, limit: int) -> dict[str, Any]:

@@ -18,6 +18,7 @@ import signal
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from recollect.agent.hook_events import (
@@ -28,7 +29,7 @@ from recollect.agent.hook_events import (
     parse_decision,
     parse_object,
 )
-from recollect.agent.hooks import CommandHook, Hook, HookContext, PythonHook
+from recollect.agent.hooks import CommandHook, Hook, PythonHook
 from recollect.entries import json_text
 from recollect.text import clean, clip, one_line
 
@@ -43,12 +44,12 @@ _INVALID = "returned something invalid"
 _TAG_CHARACTERS = re.compile("[\U000e0000-\U000e007f]")  # invisible, read by models
 
 
-async def run_hook(hook: Hook, event: HookEvent, context: HookContext) -> HookDecision:
+async def run_hook(hook: Hook, event: HookEvent, cwd: Path, transcript: str) -> HookDecision:
     if isinstance(hook, PythonHook):
         return _validate(await _run_callable(hook, event), event, hook)
-    stdin = encode_command_input(event, context.cwd, context.transcript)
+    stdin = encode_command_input(event, cwd, transcript)
     try:
-        decision = _interpret(await _run_command(hook, stdin, context))
+        decision = _interpret(await _run_command(hook, stdin, cwd))
     except TimeoutError:
         decision = _warning(f"was stopped after {hook.timeout:g} seconds")
     except (OSError, ValueError) as error:
@@ -256,7 +257,7 @@ class _PipeReader:
         os.close(self._end)
 
 
-async def _run_command(hook: CommandHook, data: bytes, context: HookContext) -> _CommandResult:
+async def _run_command(hook: CommandHook, data: bytes, cwd: Path) -> _CommandResult:
     out, err = _PipeReader(), _PipeReader()
     process: asyncio.subprocess.Process | None = None
     try:
@@ -268,8 +269,7 @@ async def _run_command(hook: CommandHook, data: bytes, context: HookContext) -> 
                 stdin=stdin,
                 stdout=out.write_end,
                 stderr=err.write_end,
-                cwd=context.cwd,
-                env=context.environment,
+                cwd=cwd,
                 start_new_session=True,
             )
         out.close_write_end()

@@ -9,13 +9,13 @@ folder.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import msgspec
 
-from recollect.agent.activity_log import ActivityLog
 from recollect.agent.hook_events import (
     EVENT_NAMES,
     BeforeTool,
@@ -25,40 +25,54 @@ from recollect.agent.hook_events import (
     event_name,
 )
 from recollect.errors import BadInput
+from recollect.text import clip_middle
 
 DEFAULT_TIMEOUT = 60.0
+MAX_EVENTS = 100  # in the activity log
+MAX_TEXT = 2_000  # characters of each text in it
 
 
-class PythonHook(msgspec.Struct, frozen=True, kw_only=True):
-    """A callable, sync or async. It receives the event and returns nothing, a text (added to the
-    context), a `HookDecision`, or a mapping as a command prints it. A sync one runs in a thread."""
-
-    call: Callable[[HookEvent], Any]
+class _HookOptions(msgspec.Struct, frozen=True, kw_only=True):
     on: tuple[str, ...] = ()  # names of events; empty means all
     name: str = ""
     of_project: bool = False
     timeout: float = DEFAULT_TIMEOUT  # seconds
 
 
-class CommandHook(msgspec.Struct, frozen=True, kw_only=True):
+class PythonHook(_HookOptions, frozen=True, kw_only=True):
+    """A callable, sync or async. It receives the event and returns nothing, a text (added to the
+    context), a `HookDecision`, or a mapping as a command prints it. A sync one runs in a thread."""
+
+    call: Callable[[HookEvent], Any]
+
+
+class CommandHook(_HookOptions, frozen=True, kw_only=True):
     """A program with its arguments, started without a shell."""
 
     command: tuple[str, ...]
-    on: tuple[str, ...] = ()
-    name: str = ""
-    of_project: bool = False
-    timeout: float = DEFAULT_TIMEOUT  # seconds
 
 
 Hook: TypeAlias = PythonHook | CommandHook
 
 
-class HookContext(msgspec.Struct, frozen=True):
-    """The folder, transcript and environment that commands get."""
+class ActivityLog:
+    """The last hundred events, with long texts shortened."""
 
-    cwd: Path
-    transcript: str = ""
-    environment: Mapping[str, str] | None = None  # none: this process's own
+    def __init__(self) -> None:
+        self._events: deque[HookEvent] = deque(maxlen=MAX_EVENTS)
+
+    def record(self, event: HookEvent) -> None:
+        shorter = {
+            name: clip_middle(value, MAX_TEXT)
+            for name, value in msgspec.structs.asdict(event).items()
+            if isinstance(value, str) and len(value) > MAX_TEXT
+        }
+        self._events.append(msgspec.structs.replace(event, **shorter) if shorter else event)
+
+    @property
+    def events(self) -> tuple[HookEvent, ...]:
+        """Oldest first."""
+        return tuple(self._events)
 
 
 class Hooks:
@@ -72,16 +86,13 @@ class Hooks:
         trusted: bool = False,
         cwd: Path | None = None,
         transcript: str = "",
-        environment: Mapping[str, str] | None = None,
-        activity: ActivityLog | None = None,
         warn: Callable[[str], None] = lambda _: None,
     ) -> None:
         checked = tuple(_check_hook(hook) for hook in hooks)
         self.hooks = tuple(hook for hook in checked if trusted or not hook.of_project)
         self._untrusted = len(checked) - len(self.hooks)
-        self.activity = ActivityLog() if activity is None else activity
-        self._context = HookContext(cwd or Path.cwd(), transcript, environment)
-        self._warn = warn
+        self.activity = ActivityLog()
+        self._cwd, self._transcript, self._warn = cwd or Path.cwd(), transcript, warn
 
     async def fire(self, event: HookEvent) -> HookDecision:
         self.activity.record(event)
@@ -92,7 +103,7 @@ class Hooks:
             # most sessions have no hooks
             from recollect.agent.hook_runner import merge_decisions, run_hook
 
-            answer = await run_hook(hook, event, self._context)
+            answer = await run_hook(hook, event, self._cwd, self._transcript)
             decision = merge_decisions(decision, answer)
             if not decision.allowed:
                 break

@@ -125,11 +125,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
 
     def context_fitter(self) -> ContextFitter:
         return ContextFitter(
-            self.rules,
-            self.hooks,
-            self.summarizer,
-            self.summarized_tools,
-            self.summary_tokens,
+            self.rules, self.hooks, self.summarizer, self.summarized_tools, self.summary_tokens
         )
 
 
@@ -277,15 +273,8 @@ class _AgentRun:
 
     async def run_tools(self) -> AsyncGenerator[AgentEvent, None]:
         agent = self.agent
-        runner = ToolRunner(
-            self.session,
-            self._calls(),
-            agent.tools,
-            agent.roots,
-            agent.permission_check,
-            agent.hooks,
-            agent.write_guard,
-        )
+        checks = agent.permission_check, agent.hooks, agent.write_guard
+        runner = ToolRunner(self.session, self._calls(), agent.tools, agent.roots, *checks)
         if self.reason == "loop":
             await uncancellable(runner.refuse("you repeat yourself, so it was not run"))
         async with aclosing(runner.events()) as events:

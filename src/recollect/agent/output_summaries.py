@@ -15,7 +15,6 @@ import asyncio
 import hashlib
 import re
 from collections.abc import Collection, Iterator, Sequence
-from functools import partial
 from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -50,30 +49,20 @@ _ERROR = re.compile(
 _WARNING = re.compile(
     r"(?i:warning|warn)(?:\[[^\]\s]{1,20}\])?: ?\S|npm WARN|^\s{0,20}(?:WARNING|WARN)\b"
 )
-_HINTS = (
-    "err",
-    "warn",
-    "exception",
-    "fatal",
-    "panic",
-    "fail",
-)  # one of them is in whatever both patterns match
+# each line that a pattern matches has one of them
+_HINTS = ("err", "warn", "exception", "fatal", "panic", "fail")
 _INDENTED = re.compile(r"\s")
 _CONTINUES = re.compile(r"\s|at |\||-->|\.\.\. |Caused by: ")
 _TAG = re.compile(r"<(?=\s{0,8}/?\s{0,8}(?:error|warning)\b)", re.IGNORECASE)
 
 
 class Excerpt(NamedTuple):
-    """An error or a warning, copied from the output."""
-
     kind: ExcerptKind
-    text: str
+    text: str  # copied from the output
 
 
 class LongOutput(NamedTuple):
-    """The output of a tool, and the entry that holds it."""
-
-    entry: str
+    entry: str  # that holds the output
     tool: str
     text: str
     tokens: int
@@ -106,10 +95,11 @@ def _block(lines: Sequence[str], at: int) -> tuple[ExcerptKind | None, int]:
     low = line.lower()
     if not line.startswith("E   ") and not any(hint in low for hint in _HINTS):
         return None, at + 1  # most lines; the patterns alone would take ten times as long
-    kind: ExcerptKind | None = (
-        "error" if _ERROR.search(line) else "warning" if _WARNING.search(line) else None
-    )
-    if kind is None:
+    if _ERROR.search(line):
+        kind: ExcerptKind = "error"
+    elif _WARNING.search(line):
+        kind = "warning"
+    else:
         return None, at + 1
     return kind, _skip_matching(lines, at + 1, _CONTINUES, at + _MAX_LINES)
 
@@ -232,7 +222,7 @@ def merge_excerpts(
     return tuple(dict.fromkeys((*kept, *new)))
 
 
-def frame_summary(long: LongOutput, written: str, by: str, limit: int, counter: Counter) -> str:
+def frame_summary(long: LongOutput, written: str, limit: int, counter: Counter) -> str:
     """The text that replaces the output; empty when the reply has no prose."""
     entry = long.entry
     prose, claims = parse_reply(clean(written[:_MAX_REPLY]))
@@ -241,7 +231,7 @@ def frame_summary(long: LongOutput, written: str, by: str, limit: int, counter: 
         return ""
     head = (
         f"[summary {entry}: what {one_line(long.tool, _MAX_NAME)} gave had {long.tokens:,} tokens, "
-        f"and {one_line(by, _MAX_NAME)} wrote this of it; word for word is only what stands in "
+        "and a model wrote this of it; word for word is only what stands in "
         f"<error> and <warning>. For everything: recall {entry}]"
     )
     tail = f"[end of summary {entry}]"
@@ -257,13 +247,8 @@ def _format_excerpts(
     found: Sequence[Excerpt], room: int, entry: str, counter: Counter
 ) -> tuple[str, ...]:
     """Excerpts as blocks that fit: errors first, and of each kind the outermost first."""
-    order = [
-        position
-        for kind in _KINDS
-        for position in _from_both_ends([i for i, e in enumerate(found) if e.kind == kind])
-    ]
     kept: dict[int, str] = {}
-    for position in order:
+    for position in _outermost_first(found):
         kind, text = found[position]
         # the first is always shown, as much of it as fits
         text = text if kept else clip_to_tokens(text, room - 20, counter, head=0.25)
@@ -277,13 +262,12 @@ def _format_excerpts(
     return (*(kept[position] for position in sorted(kept)), *more)
 
 
-def _from_both_ends(places: Sequence[int]) -> Iterator[int]:
-    first, last = 0, len(places) - 1
-    while first <= last:
-        yield places[first]
-        if first < last:
-            yield places[last]
-        first, last = first + 1, last - 1
+def _outermost_first(found: Sequence[Excerpt]) -> Iterator[int]:
+    for kind in _KINDS:
+        places = [place for place, each in enumerate(found) if each.kind == kind]
+        while places:
+            yield places.pop(0)
+            places.reverse()
 
 
 def _neutralize(text: str, entry: str) -> str:
@@ -305,24 +289,16 @@ async def plan_summaries(
     summarizer: CallModel,
     tools: Collection[str],
     limit: int = SUMMARY_LIMIT,
-    *,
-    by: str = "a model",
     input_limit: int = INPUT_LIMIT,
     timeout: float = SUMMARY_TIMEOUT,
 ) -> tuple[Elide, ...]:
     """The edit that shows the newest long results of these tools as summaries."""
     found = _find_candidates(view, tools, limit)[:MAX_RESULTS]
     counter = view.log.counter
-    summarize = partial(
-        summarize_result,
-        summarizer=summarizer,
-        counter=counter,
-        limit=limit,
-        by=by,
-        input_limit=input_limit,
-        timeout=timeout,
+    options = (summarizer, counter, limit, input_limit, timeout)
+    texts = await asyncio.gather(
+        *(summarize_result(each.entry, each.result, *options) for each in found)
     )
-    texts = await asyncio.gather(*(summarize(each.entry, each.result) for each in found))
     items = [
         item
         for each, text in zip(found, texts, strict=True)
@@ -351,23 +327,17 @@ def _find_candidates(view: View, tools: Collection[str], limit: int) -> list[_Su
     return found
 
 
-def _texts(result: ToolResult) -> list[str]:
-    return [item.text for item in result.content if isinstance(item, Text)]
-
-
 async def summarize_result(
     entry: str,
     result: ToolResult,
     summarizer: CallModel,
     counter: Counter,
     limit: int = SUMMARY_LIMIT,
-    *,
-    by: str = "a model",
     input_limit: int = INPUT_LIMIT,
     timeout: float = SUMMARY_TIMEOUT,
 ) -> str | None:
     """The summary of a result; none when the result is short or no good summary came."""
-    texts = _texts(result)
+    texts = [item.text for item in result.content if isinstance(item, Text)]
     tokens = sum(map(counter.text, texts))
     if tokens <= limit:
         return None
@@ -379,7 +349,7 @@ async def summarize_result(
             written = await summarizer((Message(role="user", parts=(Text(text=data),)),), wanted)
     except (RecollectError, OSError):  # TimeoutError is an OSError
         return None
-    text = await asyncio.to_thread(frame_summary, long, written, by, limit, counter)
+    text = await asyncio.to_thread(frame_summary, long, written, limit, counter)
     return text if text and counter.text(text) < tokens else None
 
 

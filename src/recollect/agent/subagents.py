@@ -14,7 +14,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
@@ -49,7 +49,7 @@ _MAX_TITLE, _MAX_REASON, _MAX_CALL = 80, 500, 200
 _OURS = "recollect"  # the key of our links in a note's `extra`
 _MAX_EXTRA = 2_000  # characters; a longer `extra` is not read
 _USAGE_FIELDS = ("input", "output", "cached", "thoughts", "tool", "total")
-_HEADER = re.compile(r"\[sub-agent ([0-9a-f]{32}) [a-z0-9, ]{1,80}; tokens: ([a-z0-9, ]{1,200})\.")
+_HEADER = re.compile(r"\[sub-agent [0-9a-f]{32} [a-z0-9, ]{1,80}; tokens: ([a-z0-9, ]{1,200})\.")
 _EFFECTS: tuple[Effect, ...] = ("read", "write", "run")
 
 # Returns the first messages of a sub-agent's session, such as instructions and environment.
@@ -249,13 +249,8 @@ def _format_usage(usage: Usage) -> str:
     return ", ".join(f"{name} {count}" for name, count in counts if count > 0) or "none told"
 
 
-class SubagentUsage(NamedTuple):
-    session: str
-    usage: Usage
-
-
-def read_subagent_usage(result: ToolResult) -> SubagentUsage | None:
-    """The session and the tokens that a result of `task` states."""
+def read_subagent_usage(result: ToolResult) -> Usage | None:
+    """The tokens that a result of `task` states."""
     first = result.content[0] if result.content else None
     if result.name != TASK_TOOL or not isinstance(first, Text):
         return None
@@ -267,8 +262,8 @@ def read_subagent_usage(result: ToolResult) -> SubagentUsage | None:
     if found is None:
         return None
     counts: dict[str, int] = {}
-    for item in found[2].split(", "):
+    for item in found[1].split(", "):
         name, _, number = item.partition(" ")
         if name in _USAGE_FIELDS and number.isascii() and number.isdigit() and len(number) < 16:
             counts[name] = int(number)
-    return SubagentUsage(found[1], msgspec.convert(counts, Usage))
+    return msgspec.convert(counts, Usage)

@@ -6,7 +6,6 @@ call. Spans carry names and numbers, never messages. Needs the extra `telemetry`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from recollect.agent.hook_events import (
@@ -27,7 +26,6 @@ except ImportError:
     trace = None  # type: ignore[assignment]
 
 SpanOperation: TypeAlias = Literal["invoke_agent", "chat", "execute_tool"]
-AttributeValue: TypeAlias = str | bool | int | float
 AGENT_NAME = "recollect"
 _EVENTS = ("BeforeAgent", "AfterModel", "AfterTool", "AfterAgent", "SessionEnd")
 _MAX_VALUE = 200
@@ -60,62 +58,47 @@ class _Spans:
     def take(self, event: HookEvent) -> None:
         match event:
             case BeforeAgent():
-                self._end(event)
-                self._prompts[event.session] = self._start(
-                    "invoke_agent", AGENT_NAME, event, 0.0, {}
-                )
+                self._end_prompt(event)
+                self._prompts[event.session] = self._start("invoke_agent", AGENT_NAME, event)
             case AfterModel():
-                self._record("chat", event.model, event, event.duration, _model_attributes(event))
+                span = self._start("chat", event.model, event, event.duration)
+                span.set_attribute("gen_ai.usage.input_tokens", event.input_tokens)
+                span.set_attribute("gen_ai.usage.output_tokens", event.output_tokens)
+                span.set_attribute("gen_ai.response.finish_reasons", event.finish[:_MAX_VALUE])
+                _end(span, event)
             case AfterTool():
-                failed = {"error.type": "tool_error"} if event.is_error else {}
-                attributes = {"gen_ai.tool.call.id": event.call[:_MAX_VALUE], **failed}
-                self._record("execute_tool", event.tool, event, event.duration, attributes)
+                span = self._start("execute_tool", event.tool, event, event.duration)
+                span.set_attribute("gen_ai.tool.call.id", event.call[:_MAX_VALUE])
+                if event.is_error:
+                    span.set_attribute("error.type", "tool_error")
+                    span.set_status(trace.StatusCode.ERROR)
+                _end(span, event)
             case AfterAgent() | SessionEnd():
-                self._end(event)
+                self._end_prompt(event)
             case _:
                 pass
 
     def _start(
-        self,
-        operation: SpanOperation,
-        target: str,
-        event: HookEvent,
-        seconds: float,
-        attributes: Mapping[str, AttributeValue],
+        self, operation: SpanOperation, target: str, event: HookEvent, seconds: float = 0.0
     ) -> Span:
-        target = target[:_MAX_VALUE]
-        known = {"gen_ai.operation.name": operation, _TARGET[operation]: target}
-        parent = self._prompts.get(event.session)
+        target, parent = target[:_MAX_VALUE], self._prompts.get(event.session)
         return self._tracer.start_span(
             f"{operation} {target}".rstrip(),
             context=trace.set_span_in_context(parent) if parent is not None else None,
             kind=trace.SpanKind.CLIENT if operation == "chat" else trace.SpanKind.INTERNAL,
-            attributes={**known, "gen_ai.conversation.id": event.session, **attributes},
+            attributes={
+                "gen_ai.operation.name": operation,
+                _TARGET[operation]: target,
+                "gen_ai.conversation.id": event.session,
+            },
             start_time=event.time * 1_000_000 - round(seconds * 1e9),
         )
 
-    def _record(
-        self,
-        operation: SpanOperation,
-        target: str,
-        event: HookEvent,
-        seconds: float,
-        attributes: Mapping[str, AttributeValue],
-    ) -> None:
-        span = self._start(operation, target, event, seconds, attributes)
-        if "error.type" in attributes:
-            span.set_status(trace.StatusCode.ERROR)
-        span.end(end_time=event.time * 1_000_000)
-
-    def _end(self, event: HookEvent) -> None:
+    def _end_prompt(self, event: HookEvent) -> None:
         span = self._prompts.pop(event.session, None)
         if span is not None:
-            span.end(end_time=event.time * 1_000_000)
+            _end(span, event)
 
 
-def _model_attributes(event: AfterModel) -> dict[str, AttributeValue]:
-    return {
-        "gen_ai.usage.input_tokens": event.input_tokens,
-        "gen_ai.usage.output_tokens": event.output_tokens,
-        "gen_ai.response.finish_reasons": event.finish[:_MAX_VALUE],
-    }
+def _end(span: Span, event: HookEvent) -> None:
+    span.end(end_time=event.time * 1_000_000)

@@ -122,7 +122,7 @@ def _add_task_usage(spent: Usage, result: ToolResult) -> Usage:
     from recollect.agent.subagents import read_subagent_usage
 
     given = read_subagent_usage(result)
-    return spent if given is None else add_usage(spent, given.usage)
+    return spent if given is None else add_usage(spent, given)
 
 
 async def _run_agent(
