@@ -353,9 +353,13 @@ def test_output_over_the_limit_is_no_answer() -> None:
 
 
 def test_the_whole_process_group_is_killed_after_the_timeout(tmp_path: Path) -> None:
-    hook = shell("sleep 600 & echo $! > child; sleep 600", timeout=2)
-    assert "stopped after 2" in fired(hook, cwd=tmp_path).warnings[0]
-    assert _gone(int((tmp_path / "child").read_text()))
+    child = tmp_path / "child"
+    for seconds in (0.5, 5, 50):  # a busy machine may need longer to start the child
+        hook = shell("sleep 600 & echo $! > started; mv started child; sleep 600", timeout=seconds)
+        assert f"stopped after {seconds:g} seconds" in fired(hook, cwd=tmp_path).warnings[0]
+        if child.exists():
+            break
+    assert _gone(int(child.read_text()))
 
 
 def test_a_cancelled_agent_leaves_no_command_behind(tmp_path: Path) -> None:
@@ -382,7 +386,7 @@ def _gone(pid: int) -> bool:
 
 def test_a_background_child_does_not_delay_the_answer() -> None:
     started = time.monotonic()
-    made = fired(shell('sleep 600 & echo \'{"additionalContext":"quick"}\''))
+    made = fired(shell('sleep 90 & echo \'{"additionalContext":"quick"}\''))
     assert made.additional_context == "quick"
     assert time.monotonic() - started < 60
 

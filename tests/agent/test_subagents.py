@@ -30,7 +30,7 @@ from recollect.session import Session
 from recollect.store.contract import Project, SessionInfo
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import ScriptedModel, ScriptLine, Turn, call, model, says, user
-from recollect.tools.tool import Tool, ToolContext, tool
+from recollect.tools.tool import Effect, Tool, ToolContext, tool
 from recollect.view.view import View
 from tests.agent.harness import allow_all, in_store, new_session, result_text, stored_results
 from tests.strategies import text as any_text
@@ -43,7 +43,7 @@ running: list[str] = []
 async def look(what: str) -> str:
     """Looks at something."""
     running.append(f"+{what}")
-    await asyncio.sleep(0.02)
+    await asyncio.sleep(0)
     running.append(f"-{what}")
     return f"saw {what}"
 
@@ -52,7 +52,7 @@ async def look(what: str) -> str:
 async def change(what: str) -> str:
     """Changes something."""
     running.append(f"+{what}")
-    await asyncio.sleep(0.02)
+    await asyncio.sleep(0)
     running.append(f"-{what}")
     return f"changed {what}"
 
@@ -196,23 +196,36 @@ def test_two_identical_calls_are_two_tasks(tmp_path: Path) -> None:
     in_store(tmp_path, story)
 
 
-@pytest.mark.parametrize(
-    ("tools", "order"),
-    [((look,), ["+a", "+b", "-a", "-b"]), ((change, look), ["+a", "-a", "+b", "-b"])],
-)
+@pytest.mark.parametrize("effect", ["read", "write"])
 def test_tasks_that_only_read_run_together_and_others_one_after_the_other(
-    tmp_path: Path, tools: tuple[Tool, ...], order: list[str]
+    tmp_path: Path, effect: Effect
 ) -> None:
+    both = asyncio.Event()
+
+    @tool(effect)
+    async def visit(what: str) -> str:
+        """Visits something; visits that only read wait for each other."""
+        running.append(f"+{what}")
+        if len(running) == 2:
+            both.set()
+        if effect == "read":
+            await asyncio.wait_for(both.wait(), 60)
+        running.append(f"-{what}")
+        return f"saw {what}"
+
     def helped(request: DecodedRequest) -> str | Turn:
         said = str(request.messages)
         what = "a" if "Find a." in said else "b"
-        return f"saw {what}" if "ToolResult" in said else says(call(tools[0].name, what=what))
+        return f"saw {what}" if "ToolResult" in said else says(call("visit", what=what))
 
     async def story(store: SqliteStore) -> None:
         session = await main_session(store)
-        both = says(task("t1", "Find a."), task("t2", "Find b."))
-        await run(caller(both, *[helped] * 4, "Done.", tools=tools), session)
-        assert running == order
+        tasks = says(task("t1", "Find a."), task("t2", "Find b."))
+        await run(caller(tasks, *[helped] * 4, "Done.", tools=(visit,)), session)
+        if effect == "read":
+            assert set(running[:2]) == {"+a", "+b"}
+        else:
+            assert running == ["+a", "-a", "+b", "-b"]
         found = await stored_results(store, session.id)
         assert ["saw a" in result_text(found[0]), "saw b" in result_text(found[1])] == [True, True]
         assert {link.call for link in await links(store, session.id)} == {"t1", "t2"}
