@@ -12,7 +12,6 @@ import msgspec
 from recollect.compaction.budget import Budget, is_compaction_due
 from recollect.compaction.cut_points import find_cut_points
 from recollect.compaction.proposal import (
-    CompactionTrigger,
     Partition,
     Proposal,
     SnapshotInput,
@@ -20,6 +19,7 @@ from recollect.compaction.proposal import (
     propose_compaction,
     propose_nothing,
 )
+from recollect.entries import CompactionTrigger
 from recollect.models.model_selection import CallModel
 from recollect.snapshot.snapshot_format import INSTRUCTION, parse_snapshot
 from recollect.view.view import View

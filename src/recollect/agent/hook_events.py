@@ -16,12 +16,20 @@ from typing import Any, Literal, NoReturn, TypeAlias, get_args
 
 import msgspec
 
-from recollect.entries import MAX_DEPTH, CompactionStatus, Message, Text, ToolCall, Usage, json_text
+from recollect.entries import (
+    MAX_DEPTH,
+    CompactionStatus,
+    CompactionTrigger,
+    Message,
+    Text,
+    ToolCall,
+    Usage,
+    json_text,
+)
 from recollect.loop_detection import Loop
 from recollect.text import clip_middle
 
 MAX_TEXT = 200_000  # characters of each text that a command receives, except arguments
-CompressionTrigger: TypeAlias = Literal["manual", "auto", "overflow", "import"]
 
 
 class _CommonFields(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,13 +83,13 @@ class AfterTool(_CommonFields, frozen=True):
 class PreCompress(_CommonFields, frozen=True):
     """Before a compaction; a hook may name text that has to be kept."""
 
-    trigger: CompressionTrigger = "auto"
+    trigger: CompactionTrigger = "auto"
     tokens: int = 0
 
 
 class ChatCompressed(_CommonFields, frozen=True):
     status: CompactionStatus = "COMPRESSED"
-    trigger: CompressionTrigger = "auto"
+    trigger: CompactionTrigger = "auto"
     tokens_before: int = 0
     tokens_after: int = 0
 
