@@ -199,7 +199,7 @@ def test_stopped_at_any_step_the_session_is_whole(tmp_path: Path, how: How) -> N
 def test_a_session_continues_wherever_it_was_stopped(tmp_path: Path) -> None:
     async def story() -> None:
         async with open_store(tmp_path / "s.db") as store:
-            for steps in range(3, 120, 4):
+            for steps in range(3, 80, 4):
                 stopped = Stopped(store, (await store.create()).id)
                 await stopped.play("cancel", steps)
                 entries = await store.path(stopped.session)

