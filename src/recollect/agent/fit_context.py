@@ -82,7 +82,7 @@ class ContextFitter(msgspec.Struct, frozen=True):
         from recollect.agent.compactor import compact
 
         tokens = session.view.tokens
-        event = PreCompress(session=session.id, time=now(), trigger="auto", tokens=tokens)
+        event = PreCompress(session=session.id, trigger="auto", tokens=tokens)
         decision = await self.hooks.fire(event)
         proposal = await compact(
             session.view,
@@ -104,7 +104,7 @@ class ContextFitter(msgspec.Struct, frozen=True):
 
         tokens = session.view.tokens
         await self.hooks.fire(
-            ContextWindowWillOverflow(session=session.id, time=now(), tokens=tokens, limit=limit)
+            ContextWindowWillOverflow(session=session.id, tokens=tokens, limit=limit)
         )
         edits = fit_view(session.view, limit, now(), self.rules, budget).edits
         if edits:
@@ -115,7 +115,6 @@ class ContextFitter(msgspec.Struct, frozen=True):
 def _compressed_event(session: Session, compaction: Compaction) -> ChatCompressed:
     return ChatCompressed(
         session=session.id,
-        time=now(),
         status=compaction.status,
         trigger=compaction.trigger,
         tokens_before=compaction.tokens_before,

@@ -27,6 +27,7 @@ from recollect.entries import (
     json_text,
 )
 from recollect.loop_detection import Loop
+from recollect.store.ids import now
 from recollect.text import clip_middle
 
 MAX_TEXT = 200_000  # characters of each text that a command receives, except arguments
@@ -34,7 +35,7 @@ MAX_TEXT = 200_000  # characters of each text that a command receives, except ar
 
 class _CommonFields(msgspec.Struct, frozen=True, kw_only=True):
     session: str
-    time: int
+    time: int = msgspec.field(default_factory=now)
 
 
 class SessionStart(_CommonFields, frozen=True):
@@ -115,11 +116,10 @@ class SessionEnd(_CommonFields, frozen=True):
     reason: str = ""
 
 
-def after_model_event(session: str, time: int, reply: Message, seconds: float) -> AfterModel:
+def after_model_event(session: str, reply: Message, seconds: float) -> AfterModel:
     usage = reply.usage or Usage()
     return AfterModel(
         session=session,
-        time=time,
         model=reply.model,
         finish=reply.finish,
         text="".join(part.text for part in reply.parts if isinstance(part, Text)),
@@ -130,11 +130,11 @@ def after_model_event(session: str, time: int, reply: Message, seconds: float) -
     )
 
 
-def loop_detected_event(session: str, time: int, loop: Loop) -> LoopDetected:
+def loop_detected_event(session: str, loop: Loop) -> LoopDetected:
     kind: Literal["calls", "text", "judged"] = "calls"
     if loop.kind in ("text", "judged"):
         kind = loop.kind
-    return LoopDetected(session=session, time=time, kind=kind, what=loop.what, times=loop.times)
+    return LoopDetected(session=session, kind=kind, what=loop.what, times=loop.times)
 
 
 HookEvent: TypeAlias = (

@@ -157,7 +157,7 @@ class _AgentRun:
         return ContextReduced(view.tokens, self.session.view.tokens)
 
     async def _fire_before_agent(self, message: Message) -> None:
-        event = BeforeAgent(session=self.session.id, time=now(), prompt=message_text(message))
+        event = BeforeAgent(session=self.session.id, prompt=message_text(message))
         decision = await self.agent.hooks.fire(event)
         if not decision.allowed:
             raise RefusedByHook(
@@ -213,7 +213,6 @@ class _AgentRun:
         hooks, view, model = self.agent.hooks, self.session.view, self.agent.model.name
         event = BeforeModel(
             session=self.session.id,
-            time=now(),
             model=model,
             messages=len(view.messages) if hooks.hooks else 0,
             tokens=view.tokens,
@@ -247,7 +246,7 @@ class _AgentRun:
             self.session = await self.session.reload()  # with the part that arrived
         else:
             self.usage = add_usage(self.usage, reply.usage)
-            await hooks.fire(after_model_event(self.session.id, now(), reply, seconds))
+            await hooks.fire(after_model_event(self.session.id, reply, seconds))
         for call in calls:
             self.loop = self.detector.call(call.name, call.arguments) or self.loop
         if calls and self.loop is None and judge_is_due(self.turns, self.agent.judge_after):
@@ -257,7 +256,7 @@ class _AgentRun:
             return None
         stopped = self.detector.verdict == "stop"
         self.reason = "loop" if stopped else "turns"
-        await hooks.fire(loop_detected_event(self.session.id, now(), self.loop))
+        await hooks.fire(loop_detected_event(self.session.id, self.loop))
         return LoopFound(self.loop, stopped)
 
     async def _call_judge(self) -> Loop | None:
@@ -288,6 +287,6 @@ class _AgentRun:
     async def finish(self) -> RunFinished:
         text = message_text(self.last_reply) if self.last_reply is not None else ""
         session, turns, reason = self.session, self.turns, self.reason
-        event = AfterAgent(session=session.id, time=now(), text=text, turns=turns, reason=reason)
+        event = AfterAgent(session=session.id, text=text, turns=turns, reason=reason)
         await self.agent.hooks.fire(event)
         return RunFinished(reason, session, turns, self.usage, time.monotonic() - self.began)

@@ -124,7 +124,6 @@ class ToolRunner:
         result = msgspec.structs.replace(_tool_result(call, output), duration=duration)
         event = AfterTool(
             session=self.session.id,
-            time=now(),
             tool=call.name,
             call=call.id,
             arguments=call.arguments,
@@ -142,7 +141,6 @@ class ToolRunner:
             return _error(f"there is no tool {call.name[:100]!r}; the tools are {known}")
         event = BeforeTool(
             session=self.session.id,
-            time=now(),
             tool=tool.name,
             call=call.id,
             arguments=call.arguments,
