@@ -1,7 +1,7 @@
 """A handle on one session of a store: where it is, and its view at the head.
 
-A `Session` is a value. `append` names the head that the view knows, so whoever appended in the
-meantime makes it raise `HeadMoved`; it returns the session as it stands afterwards.
+A `Session` is a value. `append` returns the session as it is afterwards, or raises `HeadMoved` when
+another writer appended since the view was read.
 """
 
 from __future__ import annotations

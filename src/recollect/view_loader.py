@@ -71,7 +71,7 @@ async def read_needed_entries(
         newest = await store.path(session, at=at, last=window)
         if len(newest) < window:
             return newest
-        at = newest[-1].id  # fixed, whoever appends meanwhile
+        at = newest[-1].id  # fixed, also when others append
         compaction = _effective_compaction(newest)
         if compaction is not None:
             return await _read_since(store, session, at, newest, compaction)

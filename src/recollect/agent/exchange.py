@@ -121,7 +121,7 @@ async def _store_reply(recorder: _ReplyRecorder, message: Message) -> Session:
 
 
 async def mark_calls_not_run(session: Session, reply: Message) -> None:
-    """Append a result for each call of a reply that nobody is going to run."""
+    """Append a result for each call of a reply that will not be run."""
     content = (Text(text=f"Error: {NOT_RUN}"),)
     results = [
         ToolResult(

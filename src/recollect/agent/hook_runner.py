@@ -165,12 +165,12 @@ def _decision_from(value: object) -> HookDecision:
 
 async def _call(call: Callable[[HookEvent], Any], event: HookEvent) -> _CallResult:
     try:
-        made = (
+        result = (
             _CallResult(call(event))
             if inspect.iscoroutinefunction(call)
             else await _call_in_thread(call, event)
         )
-        return _CallResult(await made.value) if inspect.isawaitable(made.value) else made
+        return _CallResult(await result.value) if inspect.isawaitable(result.value) else result
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a hook must not end the agent
         return _CallResult(error=error)
 
@@ -182,17 +182,17 @@ def _call_in_thread(
     loop = asyncio.get_running_loop()
     future: asyncio.Future[_CallResult] = loop.create_future()
 
-    def settle(made: _CallResult) -> None:
+    def settle(result: _CallResult) -> None:
         if not future.done():
-            future.set_result(made)
+            future.set_result(result)
 
     def work() -> None:
         try:
-            made = _CallResult(call(event))
+            result = _CallResult(call(event))
         except BaseException as error:  # noqa: BLE001 - a future cannot carry StopIteration
-            made = _CallResult(error=error)
+            result = _CallResult(error=error)
         with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits for it
-            loop.call_soon_threadsafe(settle, made)
+            loop.call_soon_threadsafe(settle, result)
 
     context = contextvars.copy_context()
     threading.Thread(target=context.run, args=(work,), name="hook", daemon=True).start()
