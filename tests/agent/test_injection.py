@@ -114,7 +114,7 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
 
 def folder(house: House) -> Workspace:
     found = resolve_settings(house.root)
-    hooks = build_hooks(found, tell=lambda _: None)
+    hooks = build_hooks(found, warn=lambda _: None)
     return Workspace(house.root, found, identify_project(house.root), LazyCommands(found), hooks)
 
 
