@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
+
+import psutil
 
 from recollect.entries import Message, Text, ToolCall, ToolResult
 from recollect.session import Session
@@ -45,3 +48,12 @@ async def stored_results(store: Store, session: str) -> list[ToolResult]:
 
 def result_text(result: ToolResult) -> str:
     return "".join(part.text for part in result.content if isinstance(part, Text))
+
+
+def is_gone(pid: int) -> bool:
+    """Waits up to a minute for a process to end."""
+    for _ in range(3_000):
+        if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+            return True
+        time.sleep(0.02)
+    return False

@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,6 +28,7 @@ from recollect.agent.hook_events import (
 from recollect.agent.hook_runner import MAX_CONTEXT
 from recollect.agent.hooks import CommandHook, Hook, Hooks, PythonHook
 from recollect.errors import BadInput
+from tests.agent.harness import is_gone
 
 PROMPT = BeforeAgent(session="s1", time=1_700_000_000_000, prompt="fix it")
 CALL = BeforeTool(session="s1", time=1, tool="run", call="c1", arguments='{"command":"ls"}')
@@ -359,7 +359,7 @@ def test_the_whole_process_group_is_killed_after_the_timeout(tmp_path: Path) -> 
         assert f"stopped after {seconds:g} seconds" in fired(hook, cwd=tmp_path).warnings[0]
         if child.exists():
             break
-    assert _gone(int(child.read_text()))
+    assert is_gone(int(child.read_text()))
 
 
 def test_a_cancelled_agent_leaves_no_command_behind(tmp_path: Path) -> None:
@@ -373,15 +373,7 @@ def test_a_cancelled_agent_leaves_no_command_behind(tmp_path: Path) -> None:
             await firing
 
     asyncio.run(story())
-    assert _gone(int((tmp_path / "pid").read_text()))
-
-
-def _gone(pid: int) -> bool:
-    for _ in range(3_000):
-        if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
-            return True
-        time.sleep(0.02)
-    return False
+    assert is_gone(int((tmp_path / "pid").read_text()))
 
 
 def test_a_background_child_does_not_delay_the_answer() -> None:
