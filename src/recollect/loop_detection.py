@@ -95,7 +95,7 @@ def loop_warning(loop: Loop) -> str:
         f"A loop was detected and your reply was interrupted: {fact}. Do not repeat it. Look at "
         "what you know already, say in one sentence why it did not help, and take another way. If "
         "no way is left, or you only wait for something, say so and stop. At the next loop the "
-        "person is asked."
+        "user is asked."
     )
 
 

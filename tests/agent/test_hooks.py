@@ -16,7 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.agent.hook_events import (
+from recollect.agent.hook_runner import MAX_CONTEXT
+from recollect.agent.hooks import CommandHook, Hook, Hooks, PythonHook
+from recollect.errors import BadInput
+from recollect.hook_events import (
     AfterTool,
     BeforeAgent,
     BeforeTool,
@@ -25,9 +28,6 @@ from recollect.agent.hook_events import (
     PreCompress,
     SessionStart,
 )
-from recollect.agent.hook_runner import MAX_CONTEXT
-from recollect.agent.hooks import CommandHook, Hook, Hooks, PythonHook
-from recollect.errors import BadInput
 from tests.agent.harness import is_gone
 
 PROMPT = BeforeAgent(session="s1", time=1_700_000_000_000, prompt="fix it")

@@ -11,7 +11,6 @@ import pytest
 
 from recollect.agent.events import AgentEvent, LoopFound, RunFinished
 from recollect.agent.fit_context import ContextReduced, summarizer_from
-from recollect.agent.hook_events import BeforeAgent, BeforeTool, HookDecision, event_name
 from recollect.agent.hooks import Hooks
 from recollect.agent.loop import Agent, RefusedByHook
 from recollect.agent.tool_calls import UNKNOWN_OUTCOME, ToolFinished, ToolStarted
@@ -23,6 +22,7 @@ from recollect.codecs.wire_protocol import Delta, RequestOptions
 from recollect.compaction.budget import Budget
 from recollect.entries import Compaction, Message, Text, Usage
 from recollect.errors import BadReply, ContextOverflow
+from recollect.hook_events import BeforeAgent, BeforeTool, HookDecision
 from recollect.session import Session
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import ScriptedModel, ScriptLine, breaks_after, call, fails, says
@@ -327,7 +327,7 @@ def test_hooks_can_add_context_refuse_calls_and_change_arguments(tmp_path: Path)
         assert kept[0] == ("a", "saw y", "success")
         assert kept[1][2] == "refused"
         assert "not today" in kept[1][1]
-        names = [event_name(event) for event in hooked.hooks.activity.events]
+        names = [type(event).__name__ for event in hooked.hooks.activity.events]
         assert names[0] == "BeforeAgent"
         assert names[-1] == "AfterAgent"
 

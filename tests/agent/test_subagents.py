@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.agent.events import AgentEvent, RunFinished
-from recollect.agent.hook_events import BeforeAgent, BeforeTool, HookDecision
 from recollect.agent.hooks import Hooks
 from recollect.agent.loop import Agent
 from recollect.agent.subagents import (
@@ -26,6 +25,7 @@ from recollect.agent.subagents import (
 )
 from recollect.codecs.wire_protocol import DecodedRequest
 from recollect.entries import Message, Note, Text, ToolCall, ToolResult, Usage, json_text
+from recollect.hook_events import BeforeAgent, BeforeTool, HookDecision
 from recollect.session import Session
 from recollect.store.contract import Project, SessionInfo
 from recollect.store.sqlite import SqliteStore

@@ -86,7 +86,7 @@ def test_context_added_by_a_hook_is_marked_as_the_hooks(cli: Cli, tmp_path: Path
     with server(cli, http(HELLO), more=hook("SessionStart", adds)) as on:
         cli.ok("-p", "Hi.", env=ENV)
     added = next(text for text in texts(on) if "branch is dev" in text)
-    assert "[added by a hook, not by the person]" in added
+    assert "[added by a hook, not by the user]" in added
 
 
 def test_a_projects_hook_runs_only_after_the_user_has_seen_it(cli: Cli, tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_files_that_decide_what_runs_later_stay_unchanged(cli: Cli, mode: str) -
     assert (cli.project / "plain.txt").read_text() == "# evil\n"
     told = outputs(on)
     assert [text.startswith("Error: ") for text in told] == [*[True] * 9, False] * 2
-    assert "only the person changes it" in told[0]
+    assert "only the user changes it" in told[0]
     assert "memory" in told[5]
 
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.agent.hook_events import SessionEnd
 from recollect.agent.hooks import Hooks
 from recollect.agent.mirror_hook import mirror_hook
 from recollect.entries import Entry, Message
+from recollect.hook_events import SessionEnd
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import call, says
 from recollect.transcripts.format_table import EXPORT_FORMATS

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from recollect.agent.hook_events import BeforeAgent
 from recollect.agent.hooks import Hooks
 from recollect.agent.mirror_hook import mirror_hook
 from recollect.entries import Entry
 from recollect.errors import BadInput
+from recollect.hook_events import BeforeAgent
 from recollect.store.contract import SessionInfo
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.transcripts.mirror import Mirror

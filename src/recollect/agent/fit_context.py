@@ -13,12 +13,12 @@ from contextlib import aclosing
 import msgspec
 
 from recollect.agent.exchange import message_text, user_message
-from recollect.agent.hook_events import ChatCompressed, ContextWindowWillOverflow, PreCompress
 from recollect.agent.hooks import Hooks
 from recollect.codecs.wire_protocol import RequestOptions
 from recollect.compaction.budget import Budget, is_compaction_due
 from recollect.entries import Compaction, Message
 from recollect.errors import ContextOverflow
+from recollect.hook_events import ChatCompressed, ContextWindowWillOverflow, PreCompress
 from recollect.models.model_protocol import Model
 from recollect.models.model_selection import CallModel
 from recollect.session import Session

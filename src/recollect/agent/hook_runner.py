@@ -1,9 +1,9 @@
 """Runs one hook, a callable or a command, for no longer than its timeout.
 
 Whatever a hook does wrong, prints or returns becomes a `HookDecision`: checked, cleaned, bounded,
-with its warnings under the hook's name. A refusal counts however it is worded. A command runs in a
-process group of its own, which is killed after the timeout; a callable that cannot be interrupted
-is left to its thread.
+with its warnings under the hook's name. A refusal counts however it is worded. Output is read only
+if it is valid JSON of bounded size and depth. A command runs in a process group of its own, which
+is killed after the timeout; a callable that cannot be interrupted is left to its thread.
 """
 
 from __future__ import annotations
@@ -12,27 +12,26 @@ import asyncio
 import contextlib
 import contextvars
 import inspect
+import json
 import os
 import re
 import signal
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
-from recollect.agent.hook_events import (
-    BeforeTool,
-    HookDecision,
-    HookEvent,
-    encode_command_input,
-    parse_decision,
-    parse_object,
-)
+import msgspec
+
 from recollect.agent.hooks import CommandHook, Hook, PythonHook
-from recollect.entries import json_text
-from recollect.text import clean, clip, one_line
+from recollect.codecs.foreign_json import is_too_deep
+from recollect.entries import MAX_DEPTH, json_text
+from recollect.hook_events import AfterTool, BeforeTool, HookDecision, HookEvent
+from recollect.text import clean, clip, clip_middle, one_line
 
+MAX_INPUT_TEXT = 200_000  # characters of each text that a command receives, except arguments
 MAX_CONTEXT = 20_000  # characters of all hooks together, for context and for text to keep
 MAX_REASON = 2_000
 MAX_ARGUMENTS = 8_000_000
@@ -49,7 +48,7 @@ async def run_hook(hook: Hook, event: HookEvent, cwd: Path, transcript: str) -> 
         return _validate(await _run_callable(hook, event), event, hook)
     stdin = encode_command_input(event, cwd, transcript)
     try:
-        decision = _interpret(await _run_command(hook, stdin, cwd))
+        decision = _interpret(*await _run_command(hook, stdin, cwd))
     except TimeoutError:
         decision = _warning(f"was stopped after {hook.timeout:g} seconds")
     except (OSError, ValueError) as error:
@@ -85,7 +84,7 @@ def _validate(answer: HookDecision, event: HookEvent, hook: Hook) -> HookDecisio
         arguments = answer.arguments
         if arguments is not None:
             if isinstance(event, BeforeTool):
-                arguments = json_text(parse_object(arguments, MAX_ARGUMENTS))
+                arguments = json_text(_parse_object(arguments, MAX_ARGUMENTS))
             else:
                 arguments = None
                 warnings.append("only BeforeTool can change arguments")
@@ -106,6 +105,44 @@ def _validate(answer: HookDecision, event: HookEvent, hook: Hook) -> HookDecisio
 
 def _name_warning(name: str, text: str) -> str:
     return one_line(f"hook {name}: {text}", _MAX_WARNING)
+
+
+def _parse_decision(value: Mapping[str, Any]) -> HookDecision:
+    """Parse the object that a command printed, or the mapping that a callable returned."""
+    if value.get("decision") in ("block", "deny"):
+        # first: no other field, however wrong, voids a refusal
+        return HookDecision(allowed=False, reason=value.get("reason", ""))
+    changed = value.get("arguments")
+    if changed is not None and not isinstance(changed, dict):
+        raise TypeError("arguments must be a JSON object")
+    return HookDecision(
+        additional_context=value.get("additionalContext", ""),
+        arguments=None if changed is None else json_text(changed),
+        keep=value.get("keep", ""),
+    )
+
+
+def _parse_object(text: str, limit: int) -> dict[str, Any]:
+    """Parse a JSON object of bounded length and depth, without duplicate names or NaN."""
+    if len(text) > limit:
+        raise ValueError(f"JSON of {len(text):,} characters; the limit is {limit:,}")
+    value = json.loads(text, object_pairs_hook=_reject_duplicates, parse_constant=_reject_constant)
+    if not isinstance(value, dict):
+        raise ValueError("a JSON object was expected")
+    if is_too_deep(value):
+        raise ValueError(f"JSON nested deeper than {MAX_DEPTH} levels")
+    return value
+
+
+def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a JSON object has a name twice")
+    return found
+
+
+def _reject_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not valid JSON")
 
 
 def merge_decisions(one: HookDecision, other: HookDecision) -> HookDecision:
@@ -159,7 +196,7 @@ def _decision_from(value: object) -> HookDecision:
     if isinstance(value, str):
         return HookDecision(additional_context=value)
     if isinstance(value, Mapping):
-        return parse_decision(value)
+        return _parse_decision(value)
     raise TypeError(f"a {type(value).__name__}; return nothing, a text or a HookDecision")
 
 
@@ -202,27 +239,44 @@ def _call_in_thread(
 # --- commands ----------------------------------------------------------------------------------
 
 
-class _CommandResult(NamedTuple):
-    code: int
-    out: bytes
-    err: bytes
-    truncated: bool  # stdout was longer than MAX_OUTPUT
+def encode_command_input(event: HookEvent, cwd: Path, transcript: str) -> bytes:
+    """A command's standard input: ASCII, so that any text is valid UTF-8."""
+    data = {
+        name: clip_middle(value, MAX_INPUT_TEXT) if isinstance(value, str) else value
+        for name, value in msgspec.structs.asdict(event).items()
+        if name not in ("session", "time")
+    }
+    time = datetime.fromtimestamp(event.time / 1_000, UTC)
+    common = {
+        "session_id": event.session,
+        "transcript_path": transcript,
+        "cwd": str(cwd),
+        "hook_event_name": type(event).__name__,
+        "timestamp": time.isoformat(timespec="milliseconds"),
+    }
+    if isinstance(event, BeforeTool | AfterTool):
+        data["arguments"] = event.arguments
+        # whole, and parsed as the tool parses them: the hook checks what will run
+        with contextlib.suppress(ValueError, RecursionError):
+            parsed = json.loads(event.arguments or "{}", parse_constant=_reject_constant)
+            return json.dumps({**common, "data": {**data, "arguments": parsed}}).encode()
+    return json.dumps({**common, "data": data}).encode()
 
 
-def _interpret(ended: _CommandResult) -> HookDecision:
-    stderr = ended.err.decode("utf-8", "replace")
-    if ended.code == _BLOCK_EXIT_CODE:
+def _interpret(code: int, out: _PipeReader, err: _PipeReader) -> HookDecision:
+    stderr = err.kept.decode("utf-8", "replace")
+    if code == _BLOCK_EXIT_CODE:
         return HookDecision(allowed=False, reason=stderr)
-    if ended.code:
-        how = f"exit code {ended.code}" if ended.code > 0 else f"signal {-ended.code}"
+    if code:
+        how = f"exit code {code}" if code > 0 else f"signal {-code}"
         return _warning(f"{how}: {stderr}" if stderr.strip() else how)
-    text = ended.out.decode("utf-8", "replace").strip()
+    text = out.kept.decode("utf-8", "replace").strip()
     if not text.startswith("{"):
         return HookDecision()  # plain text is ignored
     try:
-        if ended.truncated:
+        if out.truncated:
             raise ValueError(f"more than {MAX_OUTPUT:,} bytes")
-        return parse_decision(parse_object(text, MAX_OUTPUT))
+        return _parse_decision(_parse_object(text, MAX_OUTPUT))
     except (TypeError, ValueError, RecursionError) as error:
         return _warning(f"its output is invalid: {error}")
 
@@ -233,7 +287,8 @@ class _PipeReader:
     def __init__(self) -> None:
         self.ended, self.truncated, self.kept = asyncio.Event(), False, bytearray()
         self._loop = asyncio.get_running_loop()
-        self._end, self.write_end = os.pipe()
+        self._end, write_end = os.pipe()
+        self.writer = os.fdopen(write_end, "wb")
         os.set_blocking(self._end, False)
         self._loop.add_reader(self._end, self._take)
 
@@ -246,18 +301,15 @@ class _PipeReader:
             self._loop.remove_reader(self._end)
             self.ended.set()
 
-    def close_write_end(self) -> None:
-        if self.write_end >= 0:
-            os.close(self.write_end)
-            self.write_end = -1
-
     def close(self) -> None:
-        self.close_write_end()
+        self.writer.close()
         self._loop.remove_reader(self._end)
         os.close(self._end)
 
 
-async def _run_command(hook: CommandHook, data: bytes, cwd: Path) -> _CommandResult:
+async def _run_command(
+    hook: CommandHook, data: bytes, cwd: Path
+) -> tuple[int, _PipeReader, _PipeReader]:
     out, err = _PipeReader(), _PipeReader()
     process: asyncio.subprocess.Process | None = None
     try:
@@ -267,13 +319,13 @@ async def _run_command(hook: CommandHook, data: bytes, cwd: Path) -> _CommandRes
             process = await asyncio.create_subprocess_exec(
                 *hook.command,
                 stdin=stdin,
-                stdout=out.write_end,
-                stderr=err.write_end,
+                stdout=out.writer,
+                stderr=err.writer,
                 cwd=cwd,
                 start_new_session=True,
             )
-        out.close_write_end()
-        err.close_write_end()
+        out.writer.close()
+        err.writer.close()
         async with asyncio.timeout(hook.timeout):
             code = await process.wait()
         # a background child may hold the pipes open
@@ -281,7 +333,7 @@ async def _run_command(hook: CommandHook, data: bytes, cwd: Path) -> _CommandRes
             async with asyncio.timeout(_OUTPUT_GRACE):
                 await out.ended.wait()
                 await err.ended.wait()
-        return _CommandResult(code, bytes(out.kept), bytes(err.kept), out.truncated)
+        return code, out, err
     finally:
         if process is not None and process.returncode is None:
             await _kill(process)

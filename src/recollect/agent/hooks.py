@@ -16,15 +16,9 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from recollect.agent.hook_events import (
-    EVENT_NAMES,
-    BeforeTool,
-    HookDecision,
-    HookEvent,
-    SessionStart,
-    event_name,
-)
 from recollect.errors import BadInput
+from recollect.hook_events import EVENT_NAMES, BeforeTool, HookDecision, HookEvent, SessionStart
+from recollect.store.ids import now
 from recollect.text import clip_middle
 
 DEFAULT_TIMEOUT = 60.0
@@ -95,10 +89,15 @@ class Hooks:
         self._cwd, self._transcript, self._warn = cwd or Path.cwd(), transcript, warn
 
     async def fire(self, event: HookEvent) -> HookDecision:
+        if not event.time:
+            event = msgspec.structs.replace(event, time=now())
         self.activity.record(event)
-        decision = HookDecision(warnings=self._trust_warning(event))
+        decision = HookDecision()
+        if self._untrusted and isinstance(event, SessionStart):
+            why = f"{self._untrusted} hooks of this project do not run: the folder is not trusted"
+            decision = HookDecision(warnings=(why,))
         for hook in self.hooks:
-            if hook.on and event_name(event) not in hook.on:
+            if hook.on and type(event).__name__ not in hook.on:
                 continue
             # most sessions have no hooks
             from recollect.agent.hook_runner import merge_decisions, run_hook
@@ -112,11 +111,6 @@ class Hooks:
         for warning in decision.warnings:
             self._warn(warning)
         return decision
-
-    def _trust_warning(self, event: HookEvent) -> tuple[str, ...]:
-        if not self._untrusted or not isinstance(event, SessionStart):
-            return ()
-        return (f"{self._untrusted} hooks of this project do not run: the folder is not trusted",)
 
 
 def _check_hook(hook: Hook | Callable[[HookEvent], Any]) -> Hook:

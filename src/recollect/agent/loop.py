@@ -34,13 +34,6 @@ from recollect.agent.fit_context import (
     reserve_for_tools,
     shrink_budget,
 )
-from recollect.agent.hook_events import (
-    AfterAgent,
-    BeforeAgent,
-    BeforeModel,
-    after_model_event,
-    loop_detected_event,
-)
 from recollect.agent.hooks import Hooks
 from recollect.agent.tool_calls import (
     PermissionCheck,
@@ -53,13 +46,15 @@ from recollect.codecs.wire_protocol import Delta, Generation, RequestOptions
 from recollect.compaction.budget import Budget
 from recollect.entries import Message, ToolCall, Usage
 from recollect.errors import ContextOverflow, RecollectError
-from recollect.loop_detection import (
-    JUDGE_MESSAGES,
-    Loop,
-    LoopDetector,
-    judge_is_due,
-    loop_warning,
+from recollect.hook_events import (
+    AfterAgent,
+    AfterModel,
+    BeforeAgent,
+    BeforeModel,
+    HookEvent,
+    LoopDetected,
 )
+from recollect.loop_detection import JUDGE_MESSAGES, Loop, LoopDetector, judge_is_due, loop_warning
 from recollect.models.model_protocol import Model, Retrying
 from recollect.models.model_selection import CallModel, call_judge
 from recollect.session import Session, new_session
@@ -73,6 +68,19 @@ MAX_ATTEMPTS = 4  # to send a request that fits
 
 class RefusedByHook(RecollectError):
     """A hook refused a session, a prompt or a request."""
+
+
+async def fire_or_refuse(
+    hooks: Hooks, event: HookEvent, session: Session, what: str, remedy: str = ""
+) -> Session:
+    """Fire an event whose hooks may refuse to continue; what they add goes to the session."""
+    decision = await hooks.fire(event)
+    if not decision.allowed:
+        raise RefusedByHook(f"a hook refused {what}: {decision.reason}{remedy}")
+    if not decision.additional_context:
+        return session
+    added = f"[added by a hook, not by the user]\n{decision.additional_context}"
+    return await session.append(user_message(added, "aside"))
 
 
 # Returns the messages to append before a request, such as a new date or memory files.
@@ -148,24 +156,16 @@ class _AgentRun:
         """Append the prompt, which a hook may add to or refuse, and the elisions that are due."""
         if message is not None:
             self.session = await self.session.append(message)
-            await self._fire_before_agent(message)
+            event = BeforeAgent(session=self.session.id, prompt=message_text(message))
+            self.session = await fire_or_refuse(
+                self.agent.hooks, event, self.session, "the prompt", "; change it and try again"
+            )
         view = self.session.view
         edits = plan_elisions(view, now(), self.agent.rules).edits
         if not edits:
             return None
         self.session = await self.session.append(*edits)
         return ContextReduced(view.tokens, self.session.view.tokens)
-
-    async def _fire_before_agent(self, message: Message) -> None:
-        event = BeforeAgent(session=self.session.id, prompt=message_text(message))
-        decision = await self.agent.hooks.fire(event)
-        if not decision.allowed:
-            raise RefusedByHook(
-                f"a hook refused the prompt: {decision.reason}; change it and try again"
-            )
-        if decision.additional_context:
-            added = f"[added by a hook, not by the person]\n{decision.additional_context}"
-            self.session = await self.session.append(user_message(added, "aside"))
 
     async def reply(self) -> AsyncGenerator[AgentEvent, None]:
         """One reply of the model. When the provider answers that the request is too long, the
@@ -210,14 +210,11 @@ class _AgentRun:
         return reduced
 
     async def _fire_before_model(self) -> None:
-        hooks, view, model = self.agent.hooks, self.session.view, self.agent.model.name
-        event = BeforeModel(
-            session=self.session.id,
-            model=model,
-            messages=len(view.messages) if hooks.hooks else 0,
-            tokens=view.tokens,
+        hooks, (_, session, view), model = self.agent.hooks, self.session, self.agent.model.name
+        count = len(view.messages) if hooks.hooks else 0
+        decision = await hooks.fire(
+            BeforeModel(session=session, model=model, messages=count, tokens=view.tokens)
         )
-        decision = await hooks.fire(event)
         if not decision.allowed:
             raise RefusedByHook(f"a hook refused the request to {model}: {decision.reason}")
         self.detector.begin_reply()
@@ -241,23 +238,38 @@ class _AgentRun:
 
     async def _finish_reply(self, seconds: float) -> LoopFound | None:
         """Add the usage, fire `AfterModel`, look for a loop, and decide whether to go on."""
-        hooks, reply, calls = self.agent.hooks, self.last_reply, self._calls()
-        if reply is None:
+        hooks, calls = self.agent.hooks, self._calls()
+        if self.last_reply is None:
             self.session = await self.session.reload()  # with the part that arrived
         else:
-            self.usage = add_usage(self.usage, reply.usage)
-            await hooks.fire(after_model_event(self.session.id, reply, seconds))
+            self.usage = add_usage(self.usage, self.last_reply.usage)
+            await hooks.fire(self._after_model(self.last_reply, seconds))
         for call in calls:
             self.loop = self.detector.call(call.name, call.arguments) or self.loop
         if calls and self.loop is None and judge_is_due(self.turns, self.agent.judge_after):
             self.loop = await self._call_judge()
-        if self.loop is None:
+        if (loop := self.loop) is None:
             self.reason = "turns" if calls else "answered"
             return None
-        stopped = self.detector.verdict == "stop"
+        stopped = self.detector.loops > 1
         self.reason = "loop" if stopped else "turns"
-        await hooks.fire(loop_detected_event(self.session.id, self.loop))
-        return LoopFound(self.loop, stopped)
+        kind = loop.kind if loop.kind in ("text", "judged") else "calls"
+        session = self.session.id
+        await hooks.fire(LoopDetected(session=session, kind=kind, what=loop.what, times=loop.times))
+        return LoopFound(loop, stopped)
+
+    def _after_model(self, reply: Message, seconds: float) -> AfterModel:
+        usage = reply.usage or Usage()
+        return AfterModel(
+            session=self.session.id,
+            model=reply.model,
+            finish=reply.finish,
+            text=message_text(reply),
+            calls=len(self._calls()),
+            input_tokens=usage.input,
+            output_tokens=usage.output,
+            duration=seconds,
+        )
 
     async def _call_judge(self) -> Loop | None:
         judge = self.agent.summarizer

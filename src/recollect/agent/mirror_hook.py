@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from recollect.agent.hook_events import AfterAgent, HookDecision, HookEvent, SessionEnd
 from recollect.agent.hooks import PythonHook
+from recollect.hook_events import AfterAgent, HookDecision, HookEvent, SessionEnd
 from recollect.transcripts.mirror import Mirror
 
 

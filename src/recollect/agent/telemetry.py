@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from recollect.agent.hook_events import (
+from recollect.agent.hooks import PythonHook
+from recollect.errors import BadSettings
+from recollect.hook_events import (
     AfterAgent,
     AfterModel,
     AfterTool,
@@ -16,8 +18,6 @@ from recollect.agent.hook_events import (
     HookEvent,
     SessionEnd,
 )
-from recollect.agent.hooks import PythonHook
-from recollect.errors import BadSettings
 
 try:
     from opentelemetry import trace

@@ -16,10 +16,10 @@ from typing import TypeAlias
 import msgspec
 
 from recollect.agent.exchange import uncancellable
-from recollect.agent.hook_events import AfterTool, BeforeTool
 from recollect.agent.hooks import Hooks
 from recollect.entries import Body, Message, Note, Text, ToolCall, ToolResult
 from recollect.errors import RecollectError
+from recollect.hook_events import AfterTool, BeforeTool
 from recollect.permissions.command_rules import names_config
 from recollect.session import Session
 from recollect.store.ids import now
@@ -42,7 +42,7 @@ async def allow_reads_only(tool: Tool, call: ToolCall) -> str:
 async def protect_config(path: Path) -> str:
     """Settings, memory, hooks and start-up files are the user's: no tool changes them."""
     named = names_config(str(path))
-    return f"{path.name} decides what runs later; only the person changes it" if named else ""
+    return f"{path.name} decides what runs later; only the user changes it" if named else ""
 
 
 class ToolStopped(RecollectError):

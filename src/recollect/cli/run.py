@@ -18,8 +18,7 @@ import msgspec
 from recollect.agent.events import AgentEvent, RunFinished, WindowLearned
 from recollect.agent.exchange import ReplyFinished, add_usage, message_text, user_message
 from recollect.agent.fit_context import summarizer_from
-from recollect.agent.hook_events import SessionEnd, SessionStart
-from recollect.agent.loop import RefusedByHook
+from recollect.agent.loop import fire_or_refuse
 from recollect.agent.mirror_hook import mirror_hook
 from recollect.agent.subagents import TASK_TOOL, read_link, read_subagent_usage
 from recollect.agent.tool_calls import ToolFinished
@@ -33,6 +32,7 @@ from recollect.cli.coding_agent import (
 from recollect.cli.display_text import one_line
 from recollect.entries import Entry, Message, Usage
 from recollect.errors import ModelError, NoApiKey, NotFound, UnknownModel
+from recollect.hook_events import SessionEnd, SessionStart
 from recollect.models import model_selection
 from recollect.models.http_model import HttpModel
 from recollect.models.model_selection import SelectionContext, SelectionStrategy
@@ -196,14 +196,8 @@ async def _start_session(
 ) -> Session:
     view = await load_view(run.store, info.id, counter=counter_for(model))
     session = Session(run.store, info.id, view)
-    started = SessionStart(session=info.id, time=now(), source=origin)
-    decision = await workspace.hooks.fire(started)
-    if not decision.allowed:
-        raise RefusedByHook(f"a hook refused the session: {decision.reason}")
-    if decision.additional_context:
-        added = f"[added by a hook, not by the person]\n{decision.additional_context}"
-        session = await session.append(user_message(added, "aside"))
-    return session
+    started = SessionStart(session=info.id, source=origin)
+    return await fire_or_refuse(workspace.hooks, started, session, "the session")
 
 
 @asynccontextmanager

@@ -21,20 +21,6 @@ TokensOrZero: TypeAlias = Annotated[int, Meta(ge=0, le=100_000_000)]  # 0 for no
 Dollars: TypeAlias = Annotated[float, Meta(ge=0, le=1_000_000)]
 KeepCount: TypeAlias = Annotated[int, Meta(ge=1, le=10_000)]
 ShortName: TypeAlias = Annotated[str, Meta(min_length=1, max_length=200)]
-HookEventName: TypeAlias = Literal[
-    "SessionStart",
-    "BeforeAgent",
-    "BeforeModel",
-    "AfterModel",
-    "BeforeTool",
-    "AfterTool",
-    "PreCompress",
-    "ChatCompressed",
-    "ContextWindowWillOverflow",
-    "LoopDetected",
-    "AfterAgent",
-    "SessionEnd",
-]
 
 
 class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -179,7 +165,7 @@ class RoutingSettings(_Section, frozen=True):
 class HookCommand(_Section, frozen=True):
     """A command that hears of an event, `[[hooks]]`."""
 
-    event: HookEventName
+    event: str  # checked against `EVENT_NAMES`
     command: Annotated[str, Meta(min_length=1, max_length=4_000)]
     timeout: Annotated[float, Meta(gt=0, le=60)] = 60.0
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from recollect.hook_events import EVENT_NAMES
 from recollect.settings.setting_definitions import (
     SETTINGS_SECTIONS,
     CustomModel,
@@ -48,11 +49,15 @@ def _refuse_strangers(table: dict[str, Any], section: type[msgspec.Struct], befo
     known = section.__struct_fields__
     for key in table:
         if key not in known:
-            import difflib
-
-            near = difflib.get_close_matches(key[:40], known, 1, 0.5)
-            hint = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(known)}"
+            hint = _nearest(key, known)
             raise InvalidSetting(key, f"`{printable(before + key)}` is no setting ({hint})")
+
+
+def _nearest(name: str, known: tuple[str, ...]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(name[:40], known, 1, 0.5)
+    return f"did you mean `{near[0]}`?" if near else f"known are {', '.join(known)}"
 
 
 def check_settings(settings: Settings) -> None:
@@ -103,6 +108,9 @@ def _check_agent(settings: Settings) -> None:
 
 
 def _check_hook(hook: HookCommand) -> None:
+    if hook.event not in EVENT_NAMES:
+        given, hint = printable(hook.event), _nearest(hook.event, EVENT_NAMES)
+        raise InvalidSetting("event", f"`hooks.event`: invalid enum value '{given}' ({hint})")
     try:
         words = hook.words
     except ValueError:
