@@ -8,7 +8,7 @@
     │   ├── UnknownSession
     │   ├── UnknownEntry
     │   └── UnknownBlob
-    ├── Ambiguous               an id prefix that fits several
+    ├── AmbiguousId             an id prefix that fits several
     ├── HeadMoved               somebody else appended first
     ├── AlreadyExists           an id that is taken
     ├── StoreError              the place where things are kept
@@ -20,12 +20,12 @@
     ├── BadSettings             the settings cannot be read as they are
     └── ModelError              a model that could not be asked, or did not answer
         ├── UnknownModel        no profile of this name
-        ├── NoKey               the provider wants a key, and none was found
+        ├── NoApiKey            the provider wants a key, and none was found
         ├── Unreachable         no connection: the name, the network, the time
         ├── ProviderFailed      the provider said no, and why
-        │   ├── KeyRefused      the key is wrong, or may not do this
-        │   ├── Overflow        more tokens than the model's window
-        │   └── Busy            too many requests, or the provider is down, also after retries
+        │   ├── ApiKeyRefused   the key is wrong, or may not do this
+        │   ├── ContextOverflow more tokens than the model's window
+        │   └── ProviderBusy    too many requests, or the provider is down, also after retries
         └── BadReply            what came is no reply: a page, half a JSON, nothing at all
 
 A message says the fact with its values, then the remedy. The data is on attributes as well.
@@ -71,13 +71,10 @@ class UnknownSession(NotFound):
 
 class UnknownEntry(NotFound):
     def __init__(self, entry: str | None, session: str | None = None) -> None:
-        where = f"is not in session {session!r}" if session else "is in no session"
-        remedy = (
-            f"`recollect show {session}` lists its entries"
-            if session
-            else ("`recollect search WORDS` finds entries by their text")
-        )
-        super().__init__(f"entry {entry!r} {where}; {remedy}")
+        why = "is in no session; `recollect search WORDS` finds entries by their text"
+        if session:
+            why = f"is not in session {session!r}; `recollect show {session}` lists its entries"
+        super().__init__(f"entry {entry!r} {why}")
         self.entry, self.session = entry, session
 
 
@@ -192,10 +189,8 @@ class ProviderFailed(ModelError):
     """The provider told of an error, in its own words (shortened)."""
 
     def __init__(self, said: str, status: int = 0, remedy: str = "") -> None:
-        number = f" ({status})" if status else ""
-        super().__init__(
-            f"the provider refused{number}: {said}" + (f"; {remedy}" if remedy else "")
-        )
+        number, then = f" ({status})" if status else "", f"; {remedy}" if remedy else ""
+        super().__init__(f"the provider refused{number}: {said}{then}")
         self.said, self.status = said, status
 
 

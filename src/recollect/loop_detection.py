@@ -3,7 +3,7 @@
 A `LoopDetector` is fed the text and the calls of a model for one prompt. Its memory is bounded, its
 time is linear, and however a text is split into pieces, the first loop is found at the same
 character. Running one command on many files is no loop, because the arguments differ. The caller
-interrupts the reply at a `Loop` and reads `verdict`: after the first loop it sends the model
+interrupts the reply at a `Loop` and reads `loops`: after the first it sends the model
 `loop_warning`, after the second it stops. Another model may judge as well (`build_judge_message`).
 """
 
@@ -32,7 +32,6 @@ JUDGE_MESSAGES = 20
 JUDGE_SURE = 0.9
 
 LoopKind: TypeAlias = Literal["call", "cycle", "text", "judged"]
-LoopVerdict: TypeAlias = Literal["go on", "warn", "stop"]
 _MAX_QUOTE = 100  # characters of a quotation from a model
 _MAX_ANSWER = 20_000  # characters
 
@@ -66,10 +65,6 @@ class LoopDetector:
         """Count the loop that a model found; `answer` is its reply to `build_judge_message`."""
         return self._count(parse_judgement(answer) if self.on else None)
 
-    @property
-    def verdict(self) -> LoopVerdict:
-        return "go on" if self.loops == 0 else "warn" if self.loops == 1 else "stop"
-
     def _count(self, loop: Loop | None) -> Loop | None:
         if loop is not None:
             self.loops += 1
@@ -99,25 +94,21 @@ def loop_warning(loop: Loop) -> str:
     )
 
 
-# --- calls -------------------------------------------------------------------------------------
-
-
 class RepeatedCalls:
     """Finds one to five calls that come five times in a row in the same order."""
 
     def __init__(self) -> None:
-        self._last: deque[tuple[bytes, str]] = deque(maxlen=LONGEST_CYCLE)
+        self._last: deque[tuple[bytes, str]] = deque(maxlen=LONGEST_CYCLE + 1)
         # for each cycle length, how many calls in a row repeated the call that many before
         self._same = [0] * (LONGEST_CYCLE + 1)
 
     def call(self, name: str, arguments: str) -> Loop | None:
         """The loop that this call completes; then the count restarts."""
         key = call_key(name, arguments)
-        for length in range(1, LONGEST_CYCLE + 1):
-            again = len(self._last) >= length and self._last[-length][0] == key
-            self._same[length] = self._same[length] + 1 if again else 0
         self._last.append((key, _one_line(name)))
         for length in range(1, LONGEST_CYCLE + 1):
+            again = len(self._last) > length and self._last[-length - 1][0] == key
+            self._same[length] = self._same[length] + 1 if again else 0
             if self._same[length] >= (CALL_TIMES - 1) * length:
                 return self._found(length)
         return None
@@ -138,8 +129,6 @@ def call_key(name: str, arguments: str) -> bytes:
         parts = [name, "text", arguments.strip()]
     return hashlib.sha256(json.dumps(parts).encode()).digest()
 
-
-# --- text --------------------------------------------------------------------------------------
 
 _LEAD = 64  # characters of a line that show what kind it is
 _STEP = WINDOW // 20
@@ -260,8 +249,6 @@ class _ChunkWindow:
             self._older, self._newer, self._room = newer, {}, _HALF
         return ""
 
-
-# --- a model as judge --------------------------------------------------------------------------
 
 JUDGE_INSTRUCTION = (
     "The message shows the newest steps of another model's work, one per line, as JSON strings: it "

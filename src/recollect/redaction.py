@@ -11,32 +11,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 MARK = "[redacted: "
 _WORD = "A-Za-z0-9_"
 _ALONE = rf"(?<![{_WORD}-])"  # the start of a run of characters
 _ENDS = rf"(?![{_WORD}-])"
-
-
-class _CredentialPattern(NamedTuple):
-    name: str
-    hints: tuple[str, ...]  # in lower case; a text without any of them has no match
-    pattern: str  # the group `secret` is replaced; without one, the whole match
-
-
-def _token(name: str, prefixes: str, body: str, end: str = "") -> _CredentialPattern:
-    begins = "|".join(map(re.escape, prefixes.split()))
-    pattern = rf"{_ALONE}(?:{begins})(?:{body}){'' if end else _ENDS}"
-    return _CredentialPattern(name, tuple(prefixes.lower().split()), pattern)
-
-
-def _shape(name: str, hints: str, pattern: str) -> _CredentialPattern:
-    return _CredentialPattern(name, tuple(hints.split()), pattern)
-
-
-# --- private keys ------------------------------------------------------------------------------
 
 _KEY_NAME = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?"
 # between two lines of a key: line ends, also escaped, line numbers, the marks of a diff
@@ -47,8 +28,6 @@ _PRIVATE_KEY = (
     rf"(?P<secret>(?:{_BETWEEN}*+[A-Za-z0-9+/=_]{{16,}}+)++(?:{_BETWEEN}*+[A-Za-z0-9+/=]{{1,15}}+)?"
     rf"(?:{_BETWEEN}*+-----END {_KEY_NAME}-----)?)"
 )
-
-# --- values that are secret because of what precedes them -----------------------------------------
 
 _PASSWORDS = r"pass(?:word|wd|phrase|code)|pwd"
 _SECRETS = (
@@ -98,6 +77,15 @@ _PASSWORD_OPTION = (
     r"(?<![A-Za-z0-9-])(?:--pass(?:word|phrase)|sshpass -p)[ \t=]{1,2}(?:\\{0,4}[\"'])?"
     rf"(?P<secret>{_NO_VALUE}[^\s\"'\\-][^\s\"'\\]{{3,}}+)"
 )
+_AWS_SECRET = (
+    r"(?i)aws_?(?:secret_?(?:access_?)?key|session_?token)"
+    rf"{_IS}(?:{_QUOTE})?(?P<secret>[A-Za-z0-9/+=]{{30,}}+)"
+)
+_SLACK_WEBHOOK = r"(?i)hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[\w/-]{20,}+)"
+_DISCORD_WEBHOOK = r"(?i)discord(?:app)?\.com/api/webhooks/(?P<secret>\d{10,25}/[\w-]{30,}+)"
+_DISCORD_TOKEN = (
+    rf"(?<![{_WORD}.-])[MNO][A-Za-z0-9_-]{{23,27}}\.[\w-]{{6}}\.[\w-]{{27,40}}(?![{_WORD}.-])"
+)
 _NAMED_IN_QUOTES = (
     rf"(?i)(?:{_PASSWORDS}|client[-_]?secret|secret[-_]?key){_NAME_GOES_ON}{_IS}"
     rf"{_WORDS_IN_QUOTES}(?P<secret>[^\"'\\\r\n]{{4,200}})(?P=q)"
@@ -111,8 +99,6 @@ _NAMED = (
     rf"(?i)(?:{_PASSWORDS}|{_SECRETS}){_NAME_GOES_ON}{_IS}(?:{_QUOTE})?"
     rf"(?P<secret>{_NO_VALUE}(?!{_BARE}{{0,64}}[(\[]){_DIGIT_AND_LETTER}{_BARE}{{8,}}+)"
 )
-
-# --- the patterns ------------------------------------------------------------------------------
 
 # Tokens with a provider's prefix: kind, prefixes, the rest; after an open one anything may follow.
 _TOKENS = r"""
@@ -163,79 +149,60 @@ figma token | figd_ | [\w-]{30,}+
 dropbox token | sl. | (?=[A-Za-z_-]{0,64}[0-9])[\w-]{100,}+
 snyk token | snyk_uat. | [\w.-]{30,}+ | open
 """
+# Other formats: kind, what a text in lower case has to contain, the pattern. Its group `secret` is
+# replaced; without one, the whole match.
+_FORMATS = rf"""
+aws secret key | aws | {_AWS_SECRET}
+azure key | key= | (?i)account_?key=(?P<secret>[A-Za-z0-9+/]{{40,}}+={{0,2}})
+azure key | sharedaccesskey= | (?i)SharedAccessKey=(?P<secret>[A-Za-z0-9+/]{{20,}}+={{0,2}})
+azure secret | q~ | (?<![{_WORD}~.-])[\w.~-]{{3}}\dQ~[\w.~-]{{31,34}}(?![{_WORD}~.-])
+signed url | sig= | [?&]sig=(?P<secret>[A-Za-z0-9%+/]{{30,}}+={{0,2}})
+signed url | signature= | (?i)[?&]x-(?:amz|goog)-signature=(?P<secret>[0-9a-f]{{32,}}+)
+terraform token | .atlasv1. | {_ALONE}[A-Za-z0-9]{{14}}\.atlasv1\.[\w-]{{60,70}}{_ENDS}
+slack webhook | hooks.slack.com | {_SLACK_WEBHOOK}
+discord webhook | /api/webhooks/ | {_DISCORD_WEBHOOK}
+teams webhook | webhook.office.com | (?i)webhook\.office\.com/webhookb2/(?P<secret>[\w@/-]{{30,}}+)
+webhook | hooks.zapier.com | (?i)hooks\.zapier\.com/hooks/catch/(?P<secret>[\w/-]{{8,}}+)
+discord token | . | {_DISCORD_TOKEN}
+telegram token | :aa | (?<![\w:])\d{{8,10}}:AA[\w-]{{33}}(?![\w-])
+mailchimp key | -us | {_ALONE}[0-9a-f]{{32}}-us\d{{1,2}}{_ENDS}
+airtable token | pat | {_ALONE}pat[A-Za-z0-9]{{14}}\.[0-9a-f]{{64}}{_ENDS}
+password hash | $ | (?<![\w$])\$(?:2[abxy]|5|6|y|argon2id)\$[A-Za-z0-9./$=,+]{{20,}}+
+password | :// | {_URL_PASSWORD}
+authorization | authorization | {_HEADER}
+bearer token | bearer | {_BEARER}
+cookie | cookie: | {_COOKIE}
+password | password | {_NETRC}
+password | -u --user --proxy-user | {_USER_OPTION}
+password | --pass sshpass | {_PASSWORD_OPTION}
+password | pass pwd secret | {_NAMED_IN_QUOTES}
+secret | pass pwd secret token key | {_NAMED_IN_CAPITALS}
+secret | pass pwd secret token key credential auth | {_NAMED}
+"""
+_KEY_FORMATS = rf"""
+private key | private key | {_PRIVATE_KEY}
+age key | age-secret-key-1 | {_ALONE}AGE-SECRET-KEY-1[A-Z0-9]{{50,70}}{_ENDS}
+json web token | eyj | {_ALONE}eyJ[{_WORD}-]{{8,}}+\.eyJ[{_WORD}-]{{4,}}+\.[{_WORD}-]{{8,}}+
+"""
+
+
+def _rows(table: str) -> list[list[str]]:
+    return [row.split(" | ") for row in table.strip().splitlines()]
+
+
+def _token_format(name: str, prefixes: str, body: str, end: str = "") -> list[str]:
+    begins = "|".join(map(re.escape, prefixes.split()))
+    return [name, prefixes.lower(), rf"{_ALONE}(?:{begins})(?:{body}){'' if end else _ENDS}"]
+
+
 # The order matters: patterns that know the provider come before those that know only a name.
-_PATTERNS: tuple[_CredentialPattern, ...] = (
-    _shape("private key", "private key", _PRIVATE_KEY),
-    _shape("age key", "age-secret-key-1", rf"{_ALONE}AGE-SECRET-KEY-1[A-Z0-9]{{50,70}}{_ENDS}"),
-    _shape(
-        "json web token",
-        "eyj",
-        rf"{_ALONE}eyJ[{_WORD}-]{{8,}}+\.eyJ[{_WORD}-]{{4,}}+\.[{_WORD}-]{{8,}}+",
-    ),
-    *(_token(*row.split(" | ")) for row in _TOKENS.strip().splitlines()),
-    _shape(
-        "aws secret key",
-        "aws",
-        r"(?i)aws_?(?:secret_?(?:access_?)?key|session_?token)"
-        rf"{_IS}(?:{_QUOTE})?(?P<secret>[A-Za-z0-9/+=]{{30,}}+)",
-    ),
-    _shape("azure key", "key=", r"(?i)account_?key=(?P<secret>[A-Za-z0-9+/]{40,}+={0,2})"),
-    _shape(
-        "azure key",
-        "sharedaccesskey=",
-        r"(?i)SharedAccessKey=(?P<secret>[A-Za-z0-9+/]{20,}+={0,2})",
-    ),
-    _shape(
-        "azure secret", "q~", rf"(?<![{_WORD}~.-])[\w.~-]{{3}}\dQ~[\w.~-]{{31,34}}(?![{_WORD}~.-])"
-    ),
-    _shape("signed url", "sig=", r"[?&]sig=(?P<secret>[A-Za-z0-9%+/]{30,}+={0,2})"),
-    _shape(
-        "signed url", "signature=", r"(?i)[?&]x-(?:amz|goog)-signature=(?P<secret>[0-9a-f]{32,}+)"
-    ),
-    _shape(
-        "terraform token",
-        ".atlasv1.",
-        rf"{_ALONE}[A-Za-z0-9]{{14}}\.atlasv1\.[\w-]{{60,70}}{_ENDS}",
-    ),
-    _shape(
-        "slack webhook",
-        "hooks.slack.com",
-        r"(?i)hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[\w/-]{20,}+)",
-    ),
-    _shape(
-        "discord webhook",
-        "/api/webhooks/",
-        r"(?i)discord(?:app)?\.com/api/webhooks/(?P<secret>\d{10,25}/[\w-]{30,}+)",
-    ),
-    _shape(
-        "teams webhook",
-        "webhook.office.com",
-        r"(?i)webhook\.office\.com/webhookb2/(?P<secret>[\w@/-]{30,}+)",
-    ),
-    _shape(
-        "webhook", "hooks.zapier.com", r"(?i)hooks\.zapier\.com/hooks/catch/(?P<secret>[\w/-]{8,}+)"
-    ),
-    _shape(
-        "discord token",
-        ".",
-        rf"(?<![{_WORD}.-])[MNO][A-Za-z0-9_-]{{23,27}}\.[\w-]{{6}}\.[\w-]{{27,40}}(?![{_WORD}.-])",
-    ),
-    _shape("telegram token", ":aa", r"(?<![\w:])\d{8,10}:AA[\w-]{33}(?![\w-])"),
-    _shape("mailchimp key", "-us", rf"{_ALONE}[0-9a-f]{{32}}-us\d{{1,2}}{_ENDS}"),
-    _shape("airtable token", "pat", rf"{_ALONE}pat[A-Za-z0-9]{{14}}\.[0-9a-f]{{64}}{_ENDS}"),
-    _shape(
-        "password hash", "$", r"(?<![\w$])\$(?:2[abxy]|5|6|y|argon2id)\$[A-Za-z0-9./$=,+]{20,}+"
-    ),
-    _shape("password", "://", _URL_PASSWORD),
-    _shape("authorization", "authorization", _HEADER),
-    _shape("bearer token", "bearer", _BEARER),
-    _shape("cookie", "cookie:", _COOKIE),
-    _shape("password", "password", _NETRC),
-    _shape("password", "-u --user --proxy-user", _USER_OPTION),
-    _shape("password", "--pass sshpass", _PASSWORD_OPTION),
-    _shape("password", "pass pwd secret", _NAMED_IN_QUOTES),
-    _shape("secret", "pass pwd secret token key", _NAMED_IN_CAPITALS),
-    _shape("secret", "pass pwd secret token key credential auth", _NAMED),
+_PATTERNS = tuple(
+    (name, tuple(hints.split()), pattern)
+    for name, hints, pattern in (
+        *_rows(_KEY_FORMATS),
+        *(_token_format(*row) for row in _rows(_TOKENS)),
+        *_rows(_FORMATS),
+    )
 )
 
 _SECRET_NAME = re.compile(
@@ -248,20 +215,15 @@ def redact(text: str) -> str:
     lower = text.lower()
     for name, hints, pattern in _PATTERNS:
         if any(hint in lower for hint in hints):
-            text = re.sub(pattern, _Replacement(name), text)  # compiled once, by `re`
+            text = re.sub(pattern, partial(_replace, f"{MARK}{name}]"), text)  # compiled once
     return text
 
 
-class _Replacement:
-    def __init__(self, name: str) -> None:
-        self._mark = f"{MARK}{name}]"
-
-    def __call__(self, found: re.Match[str]) -> str:
-        if "secret" not in found.re.groupindex:
-            return self._mark
-        whole, begin = found[0], found.start()
-        start, end = found.start("secret") - begin, found.end("secret") - begin
-        return whole[:start] + self._mark + whole[end:]
+def _replace(mark: str, found: re.Match[str]) -> str:
+    if "secret" not in found.re.groupindex:
+        return mark
+    text, (start, end) = found.string, found.span("secret")
+    return text[found.start() : start] + mark + text[end : found.end()]
 
 
 def redact_json(data: bytes) -> bytes:
@@ -283,9 +245,7 @@ def _redacted(value: Any) -> Any:
     todo: list[Any] = [outer]
     while todo:
         holder = todo.pop()
-        places: Sequence[Any] = range(len(holder)) if isinstance(holder, list) else list(holder)
-        for place in places:
-            item = holder[place]
+        for place, item in list(enumerate(holder) if isinstance(holder, list) else holder.items()):
             if isinstance(item, str):
                 holder[place] = _text_under(place, item)
             elif isinstance(item, dict | list):

@@ -51,8 +51,6 @@ def result(of: ToolCall, output: str, *more: Content, is_error: bool = False) ->
     return Message(role="user", parts=(answer,))
 
 
-# --- the scripted model ------------------------------------------------------------------------
-
 ScriptStep: TypeAlias = Part | Retrying
 
 
@@ -190,17 +188,13 @@ def _turn(line: ScriptLine, request: DecodedRequest) -> Turn:
 def _deltas(part: Part, size: int) -> Iterator[Delta]:
     match part:
         case Text():
-            for piece in _pieces(part.text, size):
-                yield Delta("text", piece)
+            whole = Delta("text", part.text)
         case Thought():
-            for piece in _pieces(part.text, size):
-                yield Delta("thought", piece)
+            whole = Delta("thought", part.text)
         case ToolCall():
-            for number, piece in enumerate(_pieces(part.arguments, size)):
-                yield Delta("call", piece, "" if number else part.name)
+            whole = Delta("call", part.arguments, part.name)
         case _:
             return
-
-
-def _pieces(text: str, size: int) -> Iterator[str]:
-    return (text[start : start + size] for start in range(0, len(text), size))
+    for start in range(0, len(whole.text), size):
+        piece = whole.text[start : start + size]
+        yield Delta(whole.kind, piece, "" if start else whole.name)

@@ -84,13 +84,10 @@ def _effective_compaction(newest: Sequence[Entry]) -> Entry | None:
         body = entry.body
         if isinstance(body, Restore):
             undone.update(body.entries)
-        elif isinstance(body, Compaction) and entry.id not in undone and _has_effect(body):
-            return entry
+        elif isinstance(body, Compaction) and body.status == "COMPRESSED":
+            if body.snapshot.strip() and entry.id not in undone:
+                return entry
     return None
-
-
-def _has_effect(body: Compaction) -> bool:
-    return body.status == "COMPRESSED" and bool(body.snapshot.strip())
 
 
 async def _read_since(
@@ -107,29 +104,21 @@ async def _read_since(
             _, begin = await store.entry(first, session=session)
             tail = await store.path(session, at=at, since=begin.parent)
         known = {entry.id for entry in tail}
-        kept = _outside(body.kept, known)
+        kept = [key for key in body.kept if key not in known]
         before = [await store.entry(key, session=session) for key in kept]
     except UnknownEntry:  # it names an entry that does not exist, so it has no effect
         return await store.path(session, at=at)
-    known.update(body.kept)
-    if _outside(_referenced(tail), known):
+    if not _referenced(tail) <= known.union(body.kept):
         return await store.path(session, at=at)
     return (*(entry for _, entry in before), *tail)
 
 
-def _outside(names: Iterable[str], known: set[str]) -> list[str]:
-    return [name for name in names if name not in known]
-
-
-def _referenced(entries: Iterable[Entry]) -> list[str]:
+def _referenced(entries: Iterable[Entry]) -> set[str]:
     """The ids of all entries that edits refer to."""
-    found: list[str] = []
+    found: set[str] = set()
     for entry in entries:
-        match entry.body:
-            case Elide(items=items):
-                found += (what.entry for what in items)
-            case Pin(entries=names) | Restore(entries=names):
-                found += names
-            case _:
-                pass
+        if isinstance(entry.body, Elide):
+            found.update(what.entry for what in entry.body.items)
+        elif isinstance(entry.body, Pin | Restore):
+            found.update(entry.body.entries)
     return found

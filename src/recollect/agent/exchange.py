@@ -33,10 +33,11 @@ from recollect.errors import HeadMoved, ModelError
 from recollect.models.model_protocol import Model, Retrying, partial_of
 from recollect.session import Session
 from recollect.store.ids import new_id, now
+from recollect.tools.tool import ToolOutput
 from recollect.view_loader import save_counts
 
 T = TypeVar("T")
-NOT_RUN = "this call was interrupted before it was run"
+USAGE_FIELDS = ("input", "output", "cached", "thoughts", "tool", "total")
 DRAFT_INTERVAL = 0.5  # seconds between two drafts of a reply in progress
 
 
@@ -52,8 +53,22 @@ def message_text(message: Message) -> str:
 def add_usage(one: Usage, other: Usage | None) -> Usage:
     if other is None:
         return one
-    fields = ("input", "output", "cached", "thoughts", "tool", "total")
-    return Usage(**{name: getattr(one, name) + getattr(other, name) for name in fields})
+    return Usage(**{name: getattr(one, name) + getattr(other, name) for name in USAGE_FIELDS})
+
+
+def tool_result(call: ToolCall, output: ToolOutput) -> ToolResult:
+    return ToolResult(
+        call_id=call.id,
+        name=call.name,
+        content=output.content,
+        is_error=output.is_error,
+        status=output.status or ("error" if output.is_error else "success"),
+        time=now(),
+    )
+
+
+def error_output(text: str, status: str = "") -> ToolOutput:
+    return ToolOutput(content=(Text(text=f"Error: {text}"),), is_error=True, status=status)
 
 
 async def uncancellable(work: Awaitable[T]) -> T:
@@ -122,20 +137,10 @@ async def _store_reply(recorder: _ReplyRecorder, message: Message) -> Session:
 
 async def mark_calls_not_run(session: Session, reply: Message) -> None:
     """Append a result for each call of a reply that will not be run."""
-    content = (Text(text=f"Error: {NOT_RUN}"),)
-    results = [
-        ToolResult(
-            call_id=part.id,
-            name=part.name,
-            content=content,
-            is_error=True,
-            status="interrupted",
-            time=now(),
-        )
-        for part in reply.parts
-        if isinstance(part, ToolCall)
-    ]
-    if results:
+    output = error_output("this call was interrupted before it was run", "interrupted")
+    calls = [part for part in reply.parts if isinstance(part, ToolCall)]
+    if calls:
+        results = (tool_result(call, output) for call in calls)
         await session.append(*(Message(role="user", parts=(result,)) for result in results))
 
 

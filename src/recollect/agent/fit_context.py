@@ -59,7 +59,14 @@ class ContextFitter(msgspec.Struct, frozen=True):
         if compaction is None and session.view.tokens == before:
             return session, None
         if compaction is not None:
-            await self.hooks.fire(_compressed_event(session, compaction))
+            event = ChatCompressed(
+                session=session.id,
+                status=compaction.status,
+                trigger=compaction.trigger,
+                tokens_before=compaction.tokens_before,
+                tokens_after=compaction.tokens_after,
+            )
+            await self.hooks.fire(event)
         return session, ContextReduced(before, session.view.tokens, compaction)
 
     async def _summarize_outputs(self, session: Session, budget: Budget) -> Session:
@@ -81,8 +88,7 @@ class ContextFitter(msgspec.Struct, frozen=True):
         # compaction is loaded when a session first needs one
         from recollect.agent.compactor import compact
 
-        tokens = session.view.tokens
-        event = PreCompress(session=session.id, trigger="auto", tokens=tokens)
+        event = PreCompress(session=session.id, trigger="auto", tokens=session.view.tokens)
         decision = await self.hooks.fire(event)
         proposal = await compact(
             session.view,
@@ -102,24 +108,14 @@ class ContextFitter(msgspec.Struct, frozen=True):
         # compaction is loaded when a session first needs one
         from recollect.compaction.view_reduction import fit_view
 
-        tokens = session.view.tokens
+        _, session_id, view = session
         await self.hooks.fire(
-            ContextWindowWillOverflow(session=session.id, tokens=tokens, limit=limit)
+            ContextWindowWillOverflow(session=session_id, tokens=view.tokens, limit=limit)
         )
         edits = fit_view(session.view, limit, now(), self.rules, budget).edits
         if edits:
             session = await session.append(*edits)
         return session, next((edit for edit in edits if isinstance(edit, Compaction)), None)
-
-
-def _compressed_event(session: Session, compaction: Compaction) -> ChatCompressed:
-    return ChatCompressed(
-        session=session.id,
-        status=compaction.status,
-        trigger=compaction.trigger,
-        tokens_before=compaction.tokens_before,
-        tokens_after=compaction.tokens_after,
-    )
 
 
 def shrink_budget(budget: Budget, view: View, overflow: ContextOverflow) -> Budget:

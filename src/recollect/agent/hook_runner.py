@@ -64,9 +64,6 @@ def _hook_name(hook: Hook) -> str:
     return one_line(str(getattr(hook.call, "__qualname__", type(hook.call).__name__)), _MAX_NAME)
 
 
-# --- decisions ---------------------------------------------------------------------------------
-
-
 def _warning(text: str) -> HookDecision:
     return HookDecision(warnings=(text,))
 
@@ -160,9 +157,6 @@ def _join(*texts: str) -> str:
     return clip("\n\n".join(filter(None, texts)), MAX_CONTEXT)
 
 
-# --- callables ---------------------------------------------------------------------------------
-
-
 class _CallResult(NamedTuple):
     value: Any = None
     error: BaseException | None = None
@@ -234,9 +228,6 @@ def _call_in_thread(
     context = contextvars.copy_context()
     threading.Thread(target=context.run, args=(work,), name="hook", daemon=True).start()
     return future
-
-
-# --- commands ----------------------------------------------------------------------------------
 
 
 def encode_command_input(event: HookEvent, cwd: Path, transcript: str) -> bytes:

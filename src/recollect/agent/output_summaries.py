@@ -68,9 +68,6 @@ class LongOutput(NamedTuple):
     tokens: int
 
 
-# --- errors and warnings that code finds -------------------------------------------------------
-
-
 def find_excerpts(output: str) -> tuple[Excerpt, ...]:
     """Errors with their stacks, and warnings; the first and last of each when there are many."""
     found: dict[Excerpt, None] = {}
@@ -123,9 +120,6 @@ def _keep_ends(found: Sequence[Excerpt]) -> Sequence[Excerpt]:
     return found if len(found) <= MAX_EXCERPTS else (*found[:half], *found[-half:])
 
 
-# --- the request -------------------------------------------------------------------------------
-
-
 def make_marker(output: str) -> str:
     """A marker that the output does not contain and cannot predict: it is a hash of all of it."""
     mark = hashlib.sha256(output.encode("utf-8", "surrogatepass")).hexdigest()[:16]
@@ -172,43 +166,23 @@ def clip_to_tokens(text: str, tokens: int, counter: Counter, *, head: float) -> 
     return ""
 
 
-# --- the reply ---------------------------------------------------------------------------------
-
-
 def parse_reply(written: str) -> tuple[str, tuple[Excerpt, ...]]:
     """Split a reply into its prose and the excerpts that it claims to quote."""
     prose: list[str] = []
     claims: list[Excerpt] = []
     at = 0
-    for kind, start, end in _tagged(written):
-        prose.append(written[at:start])
-        text = written[start + len(kind) + 2 : end].strip()
+    last_end = {kind: written.rfind(f"</{kind}>") for kind in _KINDS}
+    for tag in re.finditer("<(?:(error)|warning)>", written):
+        kind: ExcerptKind = "error" if tag[1] else "warning"
+        if not at <= tag.start() < last_end[kind]:
+            continue  # inside another, or never closed
+        end = written.index(f"</{kind}>", tag.end())
+        prose.append(written[at : tag.start()])
+        text = written[tag.end() : end].strip()
         if text and len(claims) < MAX_EXCERPTS:
             claims.append(Excerpt(kind, text[:_MAX_EXCERPT].strip()))
-        at = end + len(kind) + 3
-    prose.append(written[at:])
-    return "".join(prose).strip(), tuple(claims)
-
-
-def _tagged(text: str) -> Iterator[tuple[ExcerptKind, int, int]]:
-    """The positions of opening and closing tags, in order; unclosed tags are ignored."""
-    at = 0
-    open_at: dict[ExcerptKind, int] = {}
-    while True:
-        for kind in _KINDS:
-            if open_at.get(kind, at - 1) < at:
-                found = text.find(f"<{kind}>", at)
-                open_at[kind] = len(text) if found < 0 else found
-        kind = min(_KINDS, key=lambda each: open_at[each])
-        start = open_at[kind]
-        if start == len(text):
-            return
-        end = text.find(f"</{kind}>", start)
-        if end < 0:
-            open_at[kind] = len(text)
-            continue
-        yield kind, start, end
-        at = end + len(kind) + 3
+        at = end + len(f"</{kind}>")
+    return "".join((*prose, written[at:])).strip(), tuple(claims)
 
 
 def merge_excerpts(
@@ -273,9 +247,6 @@ def _outermost_first(found: Sequence[Excerpt]) -> Iterator[int]:
 def _neutralize(text: str, entry: str) -> str:
     """Text that can neither open nor close a block, nor end the summary around it."""
     return _TAG.sub("&lt;", text).replace(f"summary {entry}", "summary (sic)")
-
-
-# --- the plan ----------------------------------------------------------------------------------
 
 
 class _SummaryCandidate(NamedTuple):

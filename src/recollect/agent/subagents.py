@@ -14,12 +14,12 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 import msgspec
 
 from recollect.agent.events import RunFinished
-from recollect.agent.exchange import ReplyFinished, add_usage, message_text
+from recollect.agent.exchange import USAGE_FIELDS, ReplyFinished, add_usage, message_text
 from recollect.agent.loop import Agent
 from recollect.agent.tool_calls import ToolStarted, ToolStopped
 from recollect.entries import Body, Message, Note, Text, ToolResult, Usage, json_text
@@ -48,15 +48,11 @@ MAX_PROMPT = 100_000
 _MAX_TITLE, _MAX_REASON, _MAX_CALL = 80, 500, 200
 _OURS = "recollect"  # the key of our links in a note's `extra`
 _MAX_EXTRA = 2_000  # characters; a longer `extra` is not read
-_USAGE_FIELDS = ("input", "output", "cached", "thoughts", "tool", "total")
 _HEADER = re.compile(r"\[sub-agent [0-9a-f]{32} [a-z0-9, ]{1,80}; tokens: ([a-z0-9, ]{1,200})\.")
-_EFFECTS: tuple[Effect, ...] = ("read", "write", "run")
+_COUNT = re.compile(r"(?:^|(?<=, ))([a-z]+) ([0-9]{1,15})(?=, |$)")
 
 # Returns the first messages of a sub-agent's session, such as instructions and environment.
 InitialMessages: TypeAlias = Callable[[], Awaitable[Sequence[Message]]]
-
-
-# --- the tool ----------------------------------------------------------------------------------
 
 
 async def _no_messages() -> tuple[Message, ...]:
@@ -91,7 +87,7 @@ def build_task_tool(
 
 
 def strongest_effect(tools: Iterable[Tool]) -> Effect:
-    return max((each.effect for each in tools), key=_EFFECTS.index, default="read")
+    return max((each.effect for each in tools), key=get_args(Effect).index, default="read")
 
 
 def _check_task(description: str, prompt: str) -> str:
@@ -122,9 +118,6 @@ async def _open_session(
     session = await session.append(_caller_note(context.session, call), *messages)
     await context.note(_subagent_note(created.id, title, call))
     return session
-
-
-# --- the links ---------------------------------------------------------------------------------
 
 
 class SessionLink(msgspec.Struct, frozen=True):
@@ -176,9 +169,6 @@ def _subagent_note(session: str, title: str, call: str) -> Note:
     return _link_note(text, SUBAGENT, session, call)
 
 
-# --- the run -----------------------------------------------------------------------------------
-
-
 class _SubagentProgress(msgspec.Struct, frozen=True):
     session: str
     text: str = ""  # of the last reply that had any
@@ -208,11 +198,12 @@ async def _run_subagent(
         status = BROKEN_STATUS if isinstance(error, ToolStopped) else "error"
         fact = f"the sub-agent failed: {one_line(str(error), _MAX_REASON)}"
         return _failure(progress, fact, status)
-    if reason == "turns":
-        fact = f"the sub-agent did not finish within {subagent.max_turns} turns"
-        return _failure(progress, fact, reason)
-    if reason == "loop":
-        return _failure(progress, "the sub-agent repeated itself and was stopped", reason)
+    stops = {
+        "turns": f"the sub-agent did not finish within {subagent.max_turns} turns",
+        "loop": "the sub-agent repeated itself and was stopped",
+    }
+    if reason in stops:
+        return _failure(progress, stops[reason], reason)
     if not progress.text:
         return _failure(progress, "the sub-agent ended without an answer", "empty")
     return ToolOutput(content=(Text(text=_frame_answer(progress, "answered")),))
@@ -241,11 +232,8 @@ def _frame_answer(progress: _SubagentProgress, how: Literal["answered", "ended"]
     return f"{header}\n{text[:MAX_ANSWER]}{cut}\n[end of sub-agent {session}]"
 
 
-# --- the usage ---------------------------------------------------------------------------------
-
-
 def _format_usage(usage: Usage) -> str:
-    counts = ((name, getattr(usage, name)) for name in _USAGE_FIELDS)
+    counts = ((name, getattr(usage, name)) for name in USAGE_FIELDS)
     return ", ".join(f"{name} {count}" for name, count in counts if count > 0) or "none told"
 
 
@@ -261,9 +249,6 @@ def read_subagent_usage(result: ToolResult) -> Usage | None:
     found = _HEADER.match(line)
     if found is None:
         return None
-    counts: dict[str, int] = {}
-    for item in found[1].split(", "):
-        name, _, number = item.partition(" ")
-        if name in _USAGE_FIELDS and number.isascii() and number.isdigit() and len(number) < 16:
-            counts[name] = int(number)
-    return msgspec.convert(counts, Usage)
+    counts = dict(_COUNT.findall(found[1]))
+    known = {name: int(counts[name]) for name in USAGE_FIELDS if name in counts}
+    return msgspec.convert(known, Usage)

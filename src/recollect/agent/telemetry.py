@@ -27,7 +27,6 @@ except ImportError:
 
 SpanOperation: TypeAlias = Literal["invoke_agent", "chat", "execute_tool"]
 AGENT_NAME = "recollect"
-_EVENTS = ("BeforeAgent", "AfterModel", "AfterTool", "AfterAgent", "SessionEnd")
 _MAX_VALUE = 200
 # the attribute that names the operation's subject
 _TARGET: dict[SpanOperation, str] = {
@@ -47,7 +46,8 @@ def telemetry_hook(tracer: Tracer | None = None) -> PythonHook:
     async def follow(event: HookEvent) -> None:
         spans.take(event)
 
-    return PythonHook(call=follow, on=_EVENTS, name="telemetry")
+    events = ("BeforeAgent", "AfterModel", "AfterTool", "AfterAgent", "SessionEnd")
+    return PythonHook(call=follow, on=events, name="telemetry")
 
 
 class _Spans:
@@ -75,8 +75,6 @@ class _Spans:
                 _end(span, event)
             case AfterAgent() | SessionEnd():
                 self._end_prompt(event)
-            case _:
-                pass
 
     def _start(
         self, operation: SpanOperation, target: str, event: HookEvent, seconds: float = 0.0

@@ -15,14 +15,13 @@ from typing import TypeAlias
 
 import msgspec
 
-from recollect.agent.exchange import uncancellable
+from recollect.agent.exchange import error_output, tool_result, uncancellable
 from recollect.agent.hooks import Hooks
 from recollect.entries import Body, Message, Note, Text, ToolCall, ToolResult
 from recollect.errors import RecollectError
 from recollect.hook_events import AfterTool, BeforeTool
 from recollect.permissions.command_rules import names_config
 from recollect.session import Session
-from recollect.store.ids import now
 from recollect.tools.file_backups import FileBackups
 from recollect.tools.tool import BROKEN_STATUS, Tool, ToolContext, ToolFailed, ToolOutput
 
@@ -105,7 +104,7 @@ class ToolRunner:
     async def refuse(self, reason: str) -> None:
         """Store a result for every pending call that says why it was not run."""
         for call in list(self._pending):
-            await self._store(call, _tool_result(call, _refusal(reason)))
+            await self._store(call, tool_result(call, error_output(reason, "refused")))
 
     def _next_batch(self) -> list[ToolCall]:
         """The read-only calls before the first that does more, or that one alone."""
@@ -121,7 +120,7 @@ class ToolRunner:
         began = time.monotonic()
         output = await self._call_tool(call)
         duration = round(time.monotonic() - began, 3)
-        result = msgspec.structs.replace(_tool_result(call, output), duration=duration)
+        result = msgspec.structs.replace(tool_result(call, output), duration=duration)
         event = AfterTool(
             session=self.session.id,
             tool=call.name,
@@ -138,21 +137,18 @@ class ToolRunner:
         tool = self._tools.get(call.name)
         if tool is None:
             known = ", ".join(self._tools) or "none"
-            return _error(f"there is no tool {call.name[:100]!r}; the tools are {known}")
-        event = BeforeTool(
-            session=self.session.id,
-            tool=tool.name,
-            call=call.id,
-            arguments=call.arguments,
+            return error_output(f"there is no tool {call.name[:100]!r}; the tools are {known}")
+        decision = await self._hooks.fire(
+            BeforeTool(
+                session=self.session.id, tool=tool.name, call=call.id, arguments=call.arguments
+            )
         )
-        decision = await self._hooks.fire(event)
         if not decision.allowed:
-            return _refusal(f"a hook refused it: {decision.reason}")
+            return error_output(f"a hook refused it: {decision.reason}", "refused")
         if decision.arguments is not None:
             call = msgspec.structs.replace(call, arguments=decision.arguments)
-        refusal = await self._permission_check(tool, call)
-        if refusal:
-            return _refusal(refusal)
+        if refusal := await self._permission_check(tool, call):
+            return error_output(refusal, "refused")
         context = ToolContext(
             self._roots,
             self.session.id,
@@ -165,13 +161,13 @@ class ToolRunner:
         try:
             return await tool(call.arguments, context)
         except Exception as error:  # noqa: BLE001 - a bug in a tool must not end the session
-            return _error(f"{tool.name} failed: {type(error).__name__}: {str(error)[:1_000]}")
+            return error_output(f"{tool.name} failed: {type(error).__name__}: {str(error)[:1_000]}")
 
     async def _before_change(self, path: Path) -> None:
         """Tools call this, with links resolved, before they change a file."""
         inside = (root for root in map(Path.resolve, self._roots) if path.is_relative_to(root))
-        refusal = await self._write_guard(next((path.relative_to(root) for root in inside), path))
-        if refusal:
+        named = next((path.relative_to(root) for root in inside), path)
+        if refusal := await self._write_guard(named):
             raise ToolFailed(refusal)
         await self._backups.before_change(path)
 
@@ -196,25 +192,6 @@ class ToolRunner:
             self._pending.remove(call)
 
     async def _mark_interrupted(self) -> None:
-        unknown = msgspec.structs.replace(_error(UNKNOWN_OUTCOME), status="interrupted")
+        unknown = error_output(UNKNOWN_OUTCOME, "interrupted")
         for call in list(self._pending):
-            await self._store(call, _tool_result(call, unknown))
-
-
-def _tool_result(call: ToolCall, output: ToolOutput) -> ToolResult:
-    return ToolResult(
-        call_id=call.id,
-        name=call.name,
-        content=output.content,
-        is_error=output.is_error,
-        status=output.status or ("error" if output.is_error else "success"),
-        time=now(),
-    )
-
-
-def _refusal(reason: str) -> ToolOutput:
-    return msgspec.structs.replace(_error(reason), status="refused")
-
-
-def _error(text: str) -> ToolOutput:
-    return ToolOutput(content=(Text(text=f"Error: {text}"),), is_error=True)
+            await self._store(call, tool_result(call, unknown))
