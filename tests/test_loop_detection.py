@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from recollect.entries import Message, Text
 from recollect.loop_detection import (
-    JUDGE_AFTER,
     WINDOW,
     Loop,
     LoopDetector,
@@ -345,8 +344,8 @@ def test_a_warning_is_one_short_line_whatever_the_name_of_a_tool(name: str) -> N
 
 
 def test_the_judge_is_due_after_thirty_turns_and_every_tenth_from_there() -> None:
-    due = [turn for turn in range(60) if judge_is_due(turn)]
-    assert due[0] == JUDGE_AFTER
+    due = [turn for turn in range(60) if judge_is_due(turn, 30)]
+    assert due[0] == 30
     assert due[1:] == [40, 50]
 
 

@@ -14,7 +14,7 @@ import json
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, TypeAlias, assert_never
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -26,7 +26,6 @@ WINDOW = 5_000  # characters of text in memory
 CHUNK = 50
 CHUNK_TIMES = 10
 CHUNK_DISTANCE = 5 * CHUNK  # characters, on average, from one to the next
-JUDGE_AFTER = 30  # turns of one prompt
 JUDGE_EVERY = 10
 JUDGE_MESSAGES = 20
 JUDGE_SURE = 0.9
@@ -74,23 +73,18 @@ class LoopDetector:
 def loop_warning(loop: Loop) -> str:
     """The message to the model after the first loop."""
     quoted = json.dumps(loop.what, ensure_ascii=False)
-    match loop.kind:
-        case "call":
-            same = f"the same call of {quoted} with the same arguments"
-            fact = f"{same} came {loop.times} times in a row"
-        case "cycle":
-            fact = f"the same {loop.length} calls ({quoted}) came {loop.times} times in a row"
-        case "text":
-            fact = f"the same words came at least {loop.times} times: {quoted}"
-        case "judged":
-            fact = f"the last turns made no progress: {quoted}"
-        case _:
-            assert_never(loop.kind)
+    in_a_row = f"came {loop.times} times in a row"
+    facts: dict[LoopKind, str] = {
+        "call": f"the same call of {quoted} with the same arguments {in_a_row}",
+        "cycle": f"the same {loop.length} calls ({quoted}) {in_a_row}",
+        "text": f"the same words came at least {loop.times} times: {quoted}",
+        "judged": f"the last turns made no progress: {quoted}",
+    }
     return (
-        f"A loop was detected and your reply was interrupted: {fact}. Do not repeat it. Look at "
-        "what you know already, say in one sentence why it did not help, and take another way. If "
-        "no way is left, or you only wait for something, say so and stop. At the next loop the "
-        "user is asked."
+        f"A loop was detected and your reply was interrupted: {facts[loop.kind]}. Do not repeat "
+        "it. Look at what you know already, say in one sentence why it did not help, and take "
+        "another way. If no way is left, or you only wait for something, say so and stop. At the "
+        "next loop the user is asked."
     )
 
 
@@ -261,7 +255,7 @@ JUDGE_INSTRUCTION = (
 )
 
 
-def judge_is_due(turns: int, after: int = JUDGE_AFTER) -> bool:
+def judge_is_due(turns: int, after: int) -> bool:
     """Whether it is turn `after` of a prompt, or every tenth from there; 0 is never."""
     return 0 < after <= turns and (turns - after) % JUDGE_EVERY == 0
 

@@ -16,7 +16,6 @@ from recollect.entries import Compaction, Elide, Entry, Pin, Restore
 from recollect.errors import CannotWrite, UnknownEntry
 from recollect.store.contract import Store
 from recollect.tokens import ESTIMATE, Counter
-from recollect.view.curation import CurationPolicy
 from recollect.view.view import View
 
 WINDOW = 512
@@ -28,26 +27,19 @@ async def load_view(
     *,
     at: str | None = None,
     counter: Counter = ESTIMATE,
-    policy: CurationPolicy | None = None,
     window: int = WINDOW,
 ) -> View:
     """The view at the session's head, or at an earlier entry."""
     entries = await read_needed_entries(store, session, at=at, window=window)
-    return await fold_stored(store, entries, counter=counter, policy=policy)
+    return await fold_stored(store, entries, counter)
 
 
-async def fold_stored(
-    store: Store,
-    entries: Sequence[Entry],
-    *,
-    counter: Counter = ESTIMATE,
-    policy: CurationPolicy | None = None,
-) -> View:
+async def fold_stored(store: Store, entries: Sequence[Entry], counter: Counter) -> View:
     """Fold stored entries into a view, with their tokens counted; new counts are saved."""
     if not counter.name:
-        return View.fold(entries, counter=counter, policy=policy)
+        return View.fold(entries, counter=counter)
     known = await store.counts(counter.name, [entry.id for entry in entries])
-    view = View.fold(entries, counter=counter, policy=policy, known=known)
+    view = View.fold(entries, counter=counter, known=known)
     view.log.count(view.n)
     await save_counts(store, view)
     return view
@@ -84,9 +76,10 @@ def _effective_compaction(newest: Sequence[Entry]) -> Entry | None:
         body = entry.body
         if isinstance(body, Restore):
             undone.update(body.entries)
-        elif isinstance(body, Compaction) and body.status == "COMPRESSED":
-            if body.snapshot.strip() and entry.id not in undone:
-                return entry
+        if not isinstance(body, Compaction) or entry.id in undone:
+            continue
+        if body.status == "COMPRESSED" and body.snapshot.strip():
+            return entry
     return None
 
 

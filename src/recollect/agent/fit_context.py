@@ -75,28 +75,21 @@ class ContextFitter(msgspec.Struct, frozen=True):
         # most sessions summarize nothing
         from recollect.agent.output_summaries import INPUT_LIMIT, plan_summaries
 
-        edits = await plan_summaries(
-            session.view,
-            self.summarizer,
-            self.summarized_tools,
-            self.summary_tokens,
-            input_limit=min(INPUT_LIMIT, budget.window // 2),  # a small model takes less
-        )
+        input_limit = min(INPUT_LIMIT, budget.window // 2)  # a small model takes less
+        tools, limit = self.summarized_tools, self.summary_tokens
+        edits = await plan_summaries(session.view, self.summarizer, tools, limit, input_limit)
         return await session.append(*edits) if edits else session
 
     async def _compact(self, session: Session, budget: Budget) -> tuple[Session, Compaction | None]:
         # compaction is loaded when a session first needs one
         from recollect.agent.compactor import compact
 
-        event = PreCompress(session=session.id, trigger="auto", tokens=session.view.tokens)
+        view, root = session.view, self.rules.root
+        event = PreCompress(session=session.id, trigger="auto", tokens=view.tokens)
         decision = await self.hooks.fire(event)
+        wanted = "\n".join(filter(None, (decision.keep, decision.additional_context)))
         proposal = await compact(
-            session.view,
-            budget,
-            self.summarizer,
-            trigger="auto",
-            instructions="\n".join(filter(None, (decision.keep, decision.additional_context))),
-            root=self.rules.root,
+            view, budget, self.summarizer, trigger="auto", instructions=wanted, root=root
         )
         if proposal.compaction.status == "NOOP":
             return session, None
@@ -108,10 +101,9 @@ class ContextFitter(msgspec.Struct, frozen=True):
         # compaction is loaded when a session first needs one
         from recollect.compaction.view_reduction import fit_view
 
-        _, session_id, view = session
-        await self.hooks.fire(
-            ContextWindowWillOverflow(session=session_id, tokens=view.tokens, limit=limit)
-        )
+        tokens = session.view.tokens
+        event = ContextWindowWillOverflow(session=session.id, tokens=tokens, limit=limit)
+        await self.hooks.fire(event)
         edits = fit_view(session.view, limit, now(), self.rules, budget).edits
         if edits:
             session = await session.append(*edits)

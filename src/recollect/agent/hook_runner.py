@@ -57,11 +57,11 @@ async def run_hook(hook: Hook, event: HookEvent, cwd: Path, transcript: str) -> 
 
 
 def _hook_name(hook: Hook) -> str:
-    if hook.name:
-        return one_line(hook.name, _MAX_NAME)
     if isinstance(hook, CommandHook):
-        return one_line(hook.command[0].rsplit("/", 1)[-1], _MAX_NAME)
-    return one_line(str(getattr(hook.call, "__qualname__", type(hook.call).__name__)), _MAX_NAME)
+        default = hook.command[0].rsplit("/", 1)[-1]
+    else:
+        default = str(getattr(hook.call, "__qualname__", type(hook.call).__name__))
+    return one_line(hook.name or default, _MAX_NAME)
 
 
 def _warning(text: str) -> HookDecision:

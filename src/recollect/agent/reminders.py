@@ -56,9 +56,7 @@ class ContextReminders:
         self._processed = view.n
         touched = self._read_entries(new)
         self._forget_compacted(view)
-        found = [self._date(), await self._editor_change()]
-        if touched:
-            found.append(await self._memory(touched))
+        found = self._date(), await self._editor_change(), await self._memory(touched)
         return [message for message in found if message is not None]
 
     def _read_entries(self, entries: Sequence[Entry]) -> list[str]:

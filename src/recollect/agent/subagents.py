@@ -42,7 +42,6 @@ from recollect.transcripts.subagent_links import PARENT, SUBAGENT
 from recollect.view.view import View
 
 TASK_TOOL: Final = "task"
-SUBAGENT_TURNS: Final = 30
 MAX_ANSWER = 20_000  # characters
 MAX_PROMPT = 100_000
 _MAX_TITLE, _MAX_REASON, _MAX_CALL = 80, 500, 200
@@ -55,16 +54,12 @@ _COUNT = re.compile(r"(?:^|(?<=, ))([a-z]+) ([0-9]{1,15})(?=, |$)")
 InitialMessages: TypeAlias = Callable[[], Awaitable[Sequence[Message]]]
 
 
-async def _no_messages() -> tuple[Message, ...]:
-    return ()
-
-
 def build_task_tool(
     agent: Agent,
-    initial_messages: InitialMessages = _no_messages,
+    initial_messages: InitialMessages | None = None,
     *,
     project: Project | None = None,
-    max_turns: int = SUBAGENT_TURNS,
+    max_turns: int = 30,
 ) -> Tool:
     """The tool `task` for an agent like this one: `replace(agent, tools=(*agent.tools, it))`."""
     tools = tuple(each for each in agent.tools if each.name != TASK_TOOL)
@@ -80,7 +75,8 @@ def build_task_tool(
         prompt: the whole task, with all that has to be known and what is to be answered
         """
         title = _check_task(description, prompt)
-        session = await _open_session(title, place, await initial_messages(), project)
+        messages = await initial_messages() if initial_messages is not None else ()
+        session = await _open_session(title, place, messages, project)
         return await _run_subagent(subagent, session, prompt, place)
 
     return task
@@ -115,8 +111,12 @@ async def _open_session(
     created = await store.create(project=project, title=title)
     view = View.fold(counter=above.log.counter, policy=above.policy)
     session = Session(store, created.id, view)
-    session = await session.append(_caller_note(context.session, call), *messages)
-    await context.note(_subagent_note(created.id, title, call))
+    by = f" by the call {one_line(call, _MAX_TITLE)}" if call else ""
+    text = f"This is a subagent's conversation. It was started{by} in session {context.session}."
+    session = await session.append(_link_note(text, PARENT, context.session, call), *messages)
+    started = f", started{by}" if by else ""
+    text = f"The subagent “{title}”{started}, has a session of its own: {created.id}."
+    await context.note(_link_note(text, SUBAGENT, created.id, call))
     return session
 
 
@@ -155,18 +155,6 @@ def _valid_id(value: object) -> str:
 def _link_note(text: str, end: str, session: str, call: str) -> Note:
     link = {end: session} | ({"call": call[:_MAX_CALL]} if call else {})
     return Note(text=text, extra=json_text({_OURS: link}))
-
-
-def _caller_note(parent: str, call: str) -> Note:
-    by = f" by the call {one_line(call, _MAX_TITLE)}" if call else ""
-    text = f"This is a subagent's conversation. It was started{by} in session {parent}."
-    return _link_note(text, PARENT, parent, call)
-
-
-def _subagent_note(session: str, title: str, call: str) -> Note:
-    by = f", started by the call {one_line(call, _MAX_TITLE)}" if call else ""
-    text = f"The subagent “{title}”{by}, has a session of its own: {session}."
-    return _link_note(text, SUBAGENT, session, call)
 
 
 class _SubagentProgress(msgspec.Struct, frozen=True):

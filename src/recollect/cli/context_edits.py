@@ -68,7 +68,7 @@ async def edit_context(
         session = await store.session(prefix)
         path = await store.path(session.id) if session.head else ()
         model = latest_model(path) if named is None else named
-        view = await fold_stored(store, path, counter=counter_for(model))
+        view = await fold_stored(store, path, counter_for(model))
         found = [await _find_entries(store, session, some) for some in requested]
         bodies, after = _check(view, *found)
         written = await store.append(session.id, bodies, parent=session.head)

@@ -72,7 +72,7 @@ async def load_report(
     entry = None if at is None else (await store.entry(at, session=session.id))[1]
     entries = await _read_entries(store, session, entry)
     model = latest_model(entries) if named is None else named
-    view = await fold_stored(store, entries, counter=counter_for(model))
+    view = await fold_stored(store, entries, counter_for(model))
     short = await shorten_session_id(store, session.id)
     return ContextReport(session, short, view, model, entry)
 
