@@ -42,7 +42,7 @@ def test_how_the_output_is_cut_into_pieces_makes_no_difference(
     together.feed(b"".join(pieces))
     for piece in pieces:
         apart.feed(piece)
-    assert together.shown() == apart.shown()
+    assert together.excerpt() == apart.excerpt()
 
 
 @given(st.text(max_size=80), st.integers(0, 40), st.integers(0, 40))
@@ -50,13 +50,13 @@ def test_a_cut_falls_between_characters(text: str, head: int, tail: int) -> None
     data = text.encode("utf-8", "replace")
     capture = OutputCapture(head=head, tail=tail)
     capture.feed(data)
-    shown = capture.shown()
+    shown = capture.excerpt()
     clean = sanitize(data.decode())
-    if shown.left_out and "�" not in text and clean == data.decode():
+    if shown.omitted and "�" not in text and clean == data.decode():
         assert clean.startswith(shown.head)
         assert clean.endswith(shown.tail)
         encoded = len(shown.head.encode()) + len(shown.tail.encode())
-        assert encoded + shown.left_out == len(data)
+        assert encoded + shown.omitted == len(data)
 
 
 @given(st.lists(st.binary(min_size=1, max_size=60), min_size=1, max_size=20), st.integers(0, 200))
@@ -69,7 +69,7 @@ def test_the_file_has_the_first_bytes_up_to_the_cap(
         capture.feed(piece)
     capture.close()
     whole = b"".join(pieces)
-    if capture.shown().left_out:
+    if capture.excerpt().omitted:
         assert path.read_bytes() == whole[:cap]
     assert capture.bytes_on_disk <= cap
 
@@ -119,12 +119,12 @@ def test_a_disk_that_is_full_ends_the_file_and_not_the_capture(tmp_path: Path) -
     script = """
 import resource, sys
 from pathlib import Path
-from recollect.tools.output import Capture
+from recollect.execution.command_output import OutputCapture
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-capture = Capture(Path(sys.argv[1]), head=5, tail=5)
+capture = OutputCapture(Path(sys.argv[1]), head=5, tail=5)
 for _ in range(100):
     capture.feed(b"y" * 100)
-print(capture.total, capture.spilled)
+print(capture.total, capture.bytes_on_disk)
 print(capture.text())
 """
     path = tmp_path / "output"

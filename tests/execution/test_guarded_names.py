@@ -11,10 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from recollect.execution.sandbox import (
-    GUARDED_NAMES,
-    Isolation,
-)
+from recollect.execution.guarded_names import GUARDED_NAMES
+from recollect.execution.sandbox import Isolation
 from tests.execution.workbench import BARE, Bench, isolation_of, on_bench, said, words
 
 

@@ -22,7 +22,6 @@ from recollect.tools.file_backups import (
     FileBackups,
     FileState,
     RestorePlan,
-    append_note,
     change_note,
     changes_since,
     plan_restore,
@@ -37,18 +36,21 @@ class World:
 
     def __init__(self, root: Path, store: SqliteStore, session: str) -> None:
         self.root, self.store, self.session = root, store, session
-        self.keeper = FileBackups(store, session, (root,))
+        self.backups = FileBackups(store, (root,), self.append)
         self.start: str | None = None
 
     async def begin(self) -> None:
         (entry,) = await self.store.append(self.session, [user("go")], parent=None)
         self.start = entry.id
 
+    async def append(self, note: Note) -> None:
+        await self.store.append(self.session, [note], parent=await self.head())
+
     async def write(self, path: str, content: str) -> None:
-        place = ToolContext((self.root,), before_change=self.keeper.before_change)
+        place = ToolContext((self.root,), before_change=self.backups.before_change)
         said = json_text({"file_path": path, "content": content})
         assert not (await write_file(said, place)).is_error
-        await self.keeper.settle()
+        await self.backups.settle()
 
     async def entries(self) -> tuple[Entry, ...]:
         return await self.store.path(self.session, since=self.start)
@@ -152,12 +154,12 @@ def test_what_the_person_changed_between_two_tools_is_a_conflict(tmp_path: Path)
 def test_a_change_whose_outcome_is_unknown_is_never_restored_over(tmp_path: Path) -> None:
     async def story(world: World) -> None:
         (world.root / "f").write_text("old")
-        await world.keeper.before_change(world.root / "f")
+        await world.backups.before_change(world.root / "f")
         plan = await world.plan()
         assert plan.unchanged == (str(world.root / "f"),)  # it did not happen
         (world.root / "f").write_text("half")
         plan = await world.plan()
-        assert plan.restorings == ()
+        assert plan.restores == ()
         assert "not known" in plan.conflicts[0].why
 
     play(tmp_path, story)
@@ -180,9 +182,9 @@ def test_tools_and_restores_can_follow_each_other(tmp_path: Path) -> None:
 def test_a_tool_that_failed_left_nothing_to_restore(tmp_path: Path) -> None:
     async def story(world: World) -> None:
         (world.root / "f").write_text("old")
-        await world.keeper.before_change(world.root / "f")
-        await world.keeper.settle()
-        place = ToolContext((world.root,), before_change=world.keeper.before_change)
+        await world.backups.before_change(world.root / "f")
+        await world.backups.settle()
+        place = ToolContext((world.root,), before_change=world.backups.before_change)
         said = json_text({"file_path": "f", "old_string": "absent", "new_string": "x"})
         assert (await replace(said, place)).is_error
         changes = changes_since(await world.entries())
@@ -198,7 +200,7 @@ def test_what_cannot_be_kept_is_not_changed(tmp_path: Path) -> None:
         outside = world.root.parent / "outside"
         outside.write_text("outside")
         with pytest.raises(ToolFailed):
-            await world.keeper.before_change(outside)
+            await world.backups.before_change(outside)
 
     play(tmp_path, story)
 
@@ -221,8 +223,8 @@ def test_a_forged_note_restores_nothing_outside_and_nothing_false(tmp_path: Path
             ("nul\0", FileState(), old),
             ("half \ud800", FileState(), old),
         ):
-            await append_note(world.store, world.session, change_note(path, "before", before))
-            await append_note(world.store, world.session, change_note(path, "after", after))
+            await world.append(change_note(path, "before", before))
+            await world.append(change_note(path, "after", after))
         done = await world.rewind(beside=True)
         assert (done.done, len(done.conflicts), done.unchanged) == (0, 7, ())
         assert outside.read_text() == "mine"
@@ -257,7 +259,7 @@ def test_notes_survive_the_store(tmp_path: Path) -> None:
     async def story(world: World) -> None:
         state = FileState("ab", "cd", 0o644)
         for name in ("plain", "grüße 你好", "odd \udcff", 'quote"\n'):
-            await append_note(world.store, world.session, change_note(name, "before", state))
+            await world.append(change_note(name, "before", state))
         assert [change.path for change in changes_since(await world.entries())] == [
             "plain",
             "grüße 你好",
@@ -299,7 +301,7 @@ def test_a_plan_leads_back_or_leaves_alone_and_loses_nothing_of_the_persons(
     disturbed |= {path for path, content in left.items() if files[path] != content}
     changes = changes_since(entries)
     plan = plan_restore(changes, {path: state(content) for path, content in files.items()})
-    restored = {item.path: item for item in plan.restorings}
+    restored = {item.path: item for item in plan.restores}
     conflicts = {conflict.path for conflict in plan.conflicts}
     for path, content in found.items():
         if files[path] == content:
@@ -343,12 +345,12 @@ def test_any_entry_is_reached_from_anywhere_also_after_crashes_on_the_way(
             changes = changes_since(entries, str(place))
             plan = plan_restore(changes, {path: state(files[path]) for path in files})
             assert plan.conflicts == ()
-            for one in plan.restorings:
+            for one in plan.restores:
                 tell(change_note(one.path, "before", one.now, one.target))
-            for one in plan.restorings:
+            for one in plan.restores:
                 if what in (None, one.path):  # else the crash came before this file
                     files[one.path] = one.target.hash[1:] or None
             if what is None:
                 assert files == seen[place]
-                for one in plan.restorings:
+                for one in plan.restores:
                     tell(change_note(one.path, "restored", one.target))

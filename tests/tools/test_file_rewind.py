@@ -11,7 +11,6 @@ import pytest
 from recollect import Note
 from recollect.errors import HeadMoved, UnknownEntry
 from recollect.store.sqlite import SqliteStore
-from recollect.tools.file_backups import append_note
 from recollect.tools.file_rewind import rewind_files
 from tests.tools.test_file_backups import World, names, play
 
@@ -57,7 +56,7 @@ def test_a_session_that_goes_on_meanwhile_is_told_and_no_file_changes(
         await world.write("f", "new")
 
         async def deed() -> None:
-            await append_note(world.store, world.session, Note(text="somebody else's"))
+            await world.append(Note(text="somebody else's"))
 
         store: Any = Meddling(world.store, moment, deed)
         with pytest.raises(HeadMoved):

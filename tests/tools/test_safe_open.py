@@ -22,7 +22,6 @@ from recollect.tools.safe_open import (
     open_folder,
     open_resolved,
     read_content,
-    real_path,
     remove_file,
     write_content,
 )
@@ -202,13 +201,13 @@ def test_a_folder_swapped_for_a_link_out_is_never_written_into(world: World) -> 
 
 def test_a_folder_that_was_moved_out_meanwhile_is_noticed(world: World) -> None:
     (world.root / "sub" / "f").write_bytes(b"was inside")
-    with resolve_path((world.root,), "sub/f") as spot:
-        with open_resolved(spot, (world.root,), "sub/f") as opened:
+    with resolve_path((world.root,), "sub/f") as resolved:
+        with open_resolved(resolved, (world.root,), "sub/f") as opened:
             assert os.read(opened.descriptor, 99) == b"was inside"
         (world.root / "sub").rename(world.outside / "sub")
         with (
             pytest.raises(ToolFailed, match="moved out"),
-            open_resolved(spot, (world.root,), "sub/f"),
+            open_resolved(resolved, (world.root,), "sub/f"),
         ):
             pass
 
@@ -230,7 +229,8 @@ def test_a_folder_that_was_moved_out_meanwhile_is_noticed(world: World) -> None:
 def test_a_file_inside_is_read_however_it_is_spelled(path: str, world: World) -> None:
     assert read_content((world.root,), path).data == b"inside"
     assert read_content((world.root,), f"{world.root}/{path}").data == b"inside"
-    assert real_path((world.root,), path) == world.root.resolve() / "inside.txt"
+    with resolve_path((world.root,), path) as resolved:
+        assert resolved.path == world.root.resolve() / "inside.txt"
 
 
 def test_links_that_stay_inside_are_followed_for_reading_and_never_for_writing(
@@ -339,7 +339,7 @@ def test_no_descriptor_stays_open(world: World) -> None:
         other = world.base / str(number)
         other.mkdir()
         path = way(World(other))
-        for act in (read_content, real_path, remove_file):
+        for act in (read_content, remove_file):
             with suppress(ToolFailed):
                 act((other / "root",), path)
         with suppress(ToolFailed):
@@ -365,9 +365,9 @@ def test_whatever_a_path_says_it_leads_inside_or_nowhere(
     root = base / "root"
     given_path = f"{root}/{path}" if rooted else path
     try:
-        with resolve_path((root,), given_path) as spot:
-            assert spot.path.is_relative_to(root.resolve())
+        with resolve_path((root,), given_path) as resolved:
+            assert resolved.path.is_relative_to(root.resolve())
             # as the system sees it: the same file, unless it goes through what is not there
-            assert Path(os.path.realpath(root / given_path)) == spot.path
+            assert Path(os.path.realpath(root / given_path)) == resolved.path
     except ToolFailed:
         pass

@@ -38,7 +38,7 @@ async def allow_reads_only(tool: Tool, call: ToolCall) -> str:
 
 async def protect_config(path: Path) -> str:
     """Settings, memory, hooks and start-up files are the person's: no tool changes them."""
-    from recollect.permissions.command_rules import names_config
+    from recollect.permissions.protected_paths import names_config
 
     named = names_config(str(path))
     return f"{path.name} decides what runs later; only the person changes it" if named else ""
@@ -84,7 +84,7 @@ class ToolRunner:
         self._tools = {tool.name: tool for tool in tools}
         self._roots, self._permit, self._hooks, self._guard = roots, permit, hooks, guard
         self._appending, self._keeping = asyncio.Lock(), asyncio.Lock()
-        self._keeper = FileBackups(talk.store, talk.session, roots, self._note)
+        self._keeper = FileBackups(talk.store, roots, self._note)
 
     async def events(self) -> AsyncGenerator[ToolStarted | ToolFinished, None]:
         try:

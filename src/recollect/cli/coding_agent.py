@@ -28,21 +28,7 @@ from recollect.profiles import Profile, find_profile
 from recollect.settings import HookCommand, data_directory
 from recollect.store.contract import Project
 from recollect.toolkinds import parse_arguments
-from recollect.tools.builtin import (
-    glob,
-    list_directory,
-    note,
-    read_file,
-    recall,
-    replace,
-    save_memory_tool,
-    search_file_content,
-    search_history,
-    shell_tools,
-    todo,
-    write_file,
-)
-from recollect.tools.monitoring import system_monitor
+from recollect.tools.builtin import builtin_tools
 from recollect.tools.tool import Tool
 from recollect.workspace.effective_settings import EffectiveSettings, budget_for, elision_rules
 from recollect.workspace.initial_context import initial_message, read_environment
@@ -87,7 +73,7 @@ class LazyCommands:
 
 def _make_commands(found: EffectiveSettings) -> CommandRunner:
     from recollect.execution.command_runner import CommandRunner
-    from recollect.execution.sandbox import GUARDED_NAMES, GuardedName
+    from recollect.execution.guarded_names import GUARDED_NAMES, GuardedName
 
     named = found.settings.agent.memory_files
     more = tuple(
@@ -114,7 +100,7 @@ def build_agent(model: Model, where: Workspace, *, max_turns: int | None = None)
     budget = budget_for(profile, settings.context, learned_window(model.name))
     agent = Agent(
         model=model,
-        tools=build_tools(where.commands, small=budget.window <= SMALL_WINDOW),
+        tools=builtin_tools(where.commands, _save_memory, small=budget.window <= SMALL_WINDOW),
         roots=(root,),
         permission_check=build_permission_check(where.found),
         write_guard=_write_guard(settings.agent.memory_files),
@@ -162,16 +148,6 @@ def _command_hook(given: HookCommand, *, of_project: bool = False) -> CommandHoo
     return CommandHook(
         command=given.words, on=(given.event,), limit=given.timeout, of_project=of_project
     )
-
-
-def build_tools(commands: Callable[[], CommandRunner], *, small: bool = False) -> tuple[Tool, ...]:
-    """All tools, or those that a small window has room for beside a conversation."""
-    files = (read_file, write_file, replace, list_directory, search_file_content)
-    first = (*files, *shell_tools(commands), recall)
-    if small:
-        return first
-    more = (glob, search_history, note, todo, save_memory_tool(_save_memory), system_monitor)
-    return (*first, *more)
 
 
 async def _save_memory(fact: str) -> str:
