@@ -1,10 +1,10 @@
-"""What decides later what runs cannot be changed by a command in the sandbox."""
+"""A command in the sandbox cannot change the files that decide what runs later."""
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
-import shutil
 import stat
 import subprocess
 from pathlib import Path
@@ -13,7 +13,7 @@ import pytest
 
 from recollect.execution.guarded_names import GUARDED_NAMES
 from recollect.execution.sandbox import Isolation
-from tests.execution.workbench import BARE, Bench, isolation_of, on_bench, said, words
+from tests.execution.workbench import PATIENCE, Bench, isolation_of, on_bench, said, words
 
 
 @pytest.fixture(params=["bubblewrap", "landlock"])
@@ -27,8 +27,7 @@ def make_workspace(root: Path, kind: str) -> Path:
     (work / "sub" / "evil" / "hooks").mkdir()
     (work / "sub" / "evil.sh").write_text("evil")
     if kind != "empty":
-        subprocess.run(["git", "init", "-q", str(work)], check=True)
-        shutil.rmtree(work / ".git" / "hooks")
+        subprocess.run(["git", "init", "-q", "--template=", str(work)], check=True)
     if kind == "full":
         (work / ".git" / "hooks").mkdir()
         (work / ".git" / "hooks" / "pre-commit").write_text("mine")
@@ -87,12 +86,12 @@ def test_guarded_names_cannot_be_written_replaced_or_made(
 ) -> None:
     work = make_workspace(tmp_path / "bare", kind)
     before = guarded_state(work)
-    said(tmp_path / "bare", BARE, attack)
+    subprocess.run(["bash", "-c", attack], cwd=work, capture_output=True, check=False)
     assert guarded_state(work) != before, "the attack does nothing even without a sandbox"
     work = make_workspace(tmp_path / "boxed", kind)
     before = guarded_state(work)
-    told = said(tmp_path / "boxed", isolation, attack)
-    assert guarded_state(work) == before, told
+    output = said(tmp_path / "boxed", isolation, attack)
+    assert guarded_state(work) == before, output
 
 
 @pytest.mark.parametrize(
@@ -135,10 +134,14 @@ def test_a_guard_holds_until_the_last_command_that_needs_it(tmp_path: Path) -> N
 
     async def steps(bench: Bench) -> None:
         other = Bench(bench.root, isolation)  # another session in the same folder
-        late = asyncio.create_task(other.run("sleep 0.6; echo x > AGENTS.md"))
-        await asyncio.sleep(0.1)
-        await bench.run("sleep 0.1")
+        wait = "until [ -e sub/now ]; do sleep 0.02; done"
+        late = asyncio.create_task(other.run(f"echo begun; {wait}; echo x > AGENTS.md"))
+        async with asyncio.timeout(PATIENCE):
+            while not other.heard:
+                await asyncio.sleep(0.02)
+        await bench.run("true")
         assert (work / "AGENTS.md").is_socket()
+        (work / "sub" / "now").touch()
         assert "Read-only file system" in words(await late)
         await other.commands.close()
         assert not (work / "AGENTS.md").exists()
@@ -158,13 +161,13 @@ def test_placeholders_that_a_crash_left_are_taken_away_by_the_next_command(tmp_p
     assert not (work / ".git" / "commondir").exists()
 
 
-def test_a_link_among_the_guarded_is_put_back_and_told(tmp_path: Path) -> None:
+def test_a_guarded_link_is_put_back_and_the_result_says_so(tmp_path: Path) -> None:
     isolation = isolation_of("bubblewrap")
     work = make_workspace(tmp_path, "full")
     (work / "CLAUDE.md").unlink()
     (work / "CLAUDE.md").symlink_to("AGENTS.md")
-    told = said(tmp_path, isolation, "rm CLAUDE.md; echo evil > CLAUDE.md; cat CLAUDE.md")
-    assert "CLAUDE.md was replaced and is a link to AGENTS.md again" in told
+    output = said(tmp_path, isolation, "rm CLAUDE.md; echo evil > CLAUDE.md; cat CLAUDE.md")
+    assert "CLAUDE.md was replaced and is a link to AGENTS.md again" in output
     assert (work / "CLAUDE.md").readlink() == Path("AGENTS.md")
     assert (work / "AGENTS.md").read_text() == "mine"
 
@@ -172,8 +175,9 @@ def test_a_link_among_the_guarded_is_put_back_and_told(tmp_path: Path) -> None:
 def test_a_lock_that_somebody_holds_on_the_workspace_makes_nobody_wait(tmp_path: Path) -> None:
     isolation = isolation_of("bubblewrap")
     work = make_workspace(tmp_path, "git")
-    with subprocess.Popen(["flock", "-x", str(work), "sleep", "20"]) as holder:
-        try:
-            assert "Read-only" in said(tmp_path, isolation, "sleep 0.2; echo x > AGENTS.md")
-        finally:
-            holder.kill()
+    folder = os.open(work, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        assert "Read-only" in said(tmp_path, isolation, "echo x > AGENTS.md")
+    finally:
+        os.close(folder)

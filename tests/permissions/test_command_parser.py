@@ -227,6 +227,7 @@ def test_nothing_raises(text: str) -> None:
     ],
 )
 def test_nesting_and_repetition_take_little_time(unit: str) -> None:
-    start = time.perf_counter()
-    judge_line((unit * MAX_CHARACTERS)[:MAX_CHARACTERS], ANYTHING)
-    assert time.perf_counter() - start < 5
+    start = time.process_time()
+    verdict = judge_line((unit * MAX_CHARACTERS)[:MAX_CHARACTERS], ANYTHING)
+    assert time.process_time() - start < 5
+    assert verdict.decision in ("allow", "ask")

@@ -143,18 +143,16 @@ def test_what_is_no_expression_is_an_error_for_the_model(pattern: str, tmp_path:
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)+$", "(?:a?){60}a{60}$"])
 def test_an_expression_that_never_ends_is_stopped(pattern: str) -> None:
-    began = time.monotonic()
     text = "a" * 5_000 + "c"
     with pytest.raises(content_search.SearchTimeout):
-        list(find_matches(text, regex.compile(pattern), SearchDeadline(0.3)))
-    assert time.monotonic() - began < 10
+        list(find_matches(text, regex.compile(pattern), SearchDeadline(0.1)))
 
 
 def test_the_event_loop_goes_on_and_a_cancelled_search_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    for number in range(50):
+    for number in range(500):
         make(tmp_path, f"f{number}", "a" * 5_000 + "c\n")
 
     async def story() -> None:
@@ -168,7 +166,7 @@ def test_the_event_loop_goes_on_and_a_cancelled_search_ends(
 
     began = time.monotonic()
     asyncio.run(story())
-    assert time.monotonic() - began < 10  # `run` waits for the thread: it has ended, too
+    assert time.monotonic() - began < 60  # `run` waits for the thread: it has ended, too
 
 
 def test_a_program_in_the_roots_is_not_taken_for_ripgrep(

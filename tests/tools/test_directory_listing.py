@@ -45,7 +45,7 @@ def test_a_folder_is_listed_folders_first_with_sizes_and_links(tmp_path: Path) -
         "a/",
         "b.txt (5 bytes)",
         "link -> /etc/passwd",
-        "pipe (no regular file)",
+        "pipe (not a regular file)",
     ]
 
 

@@ -174,7 +174,7 @@ def test_replacements_that_make_no_sense_are_refused(old: str, new: str, expecte
 def test_files_that_are_no_text_are_not_edited(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"caf\xe9")
     outcome = use(replace, tmp_path, file_path="f", old_string="caf", new_string="x")
-    assert "no UTF-8" in said(outcome)
+    assert "not UTF-8" in said(outcome)
     assert "does not exist" in said(
         use(replace, tmp_path, file_path="g", old_string="a", new_string="x")
     )

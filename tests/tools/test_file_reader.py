@@ -209,7 +209,7 @@ def test_text_in_several_encodings_is_read(encoding: str) -> None:
 def test_bytes_that_are_no_text_are_shown_and_told(tmp_path: Path) -> None:
     (tmp_path / "l").write_bytes(b"caf\xe9\r\n")
     shown = text(read(tmp_path, "l"))
-    assert "no UTF-8" in shown
+    assert "not UTF-8" in shown
     assert "CRLF" in shown
     assert "1→caf�" in shown
 

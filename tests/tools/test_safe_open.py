@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -35,10 +36,10 @@ def world(tmp_path: Path) -> World:
 
 
 @contextmanager
-def quickly(seconds: float = 20.0) -> Iterator[None]:
+def without_waiting() -> Iterator[None]:
     began = time.monotonic()
     yield
-    assert time.monotonic() - began < seconds
+    assert time.monotonic() - began < 60
 
 
 def test_there_are_more_than_forty_ways() -> None:
@@ -55,7 +56,7 @@ def test_each_way_out_works_for_a_plain_open(way: str, world: World) -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_no_way_out_is_read(way: str, world: World) -> None:
     path = WAYS[way](world)
-    with quickly(), pytest.raises(ToolFailed) as failed:
+    with without_waiting(), pytest.raises(ToolFailed) as failed:
         read_content((world.root,), path)
     assert SECRET.decode() not in str(failed.value)
     assert str(failed.value).isprintable()
@@ -66,7 +67,7 @@ def test_no_way_out_is_written(way: str, world: World) -> None:
     path = WAYS[way](world)
     before = world.foreign()
     inside = (world.root / "inside.txt").read_bytes()
-    with quickly(), suppress(ToolFailed):
+    with without_waiting(), suppress(ToolFailed):
         written = write_content((world.root,), path, b"overwritten")
         assert written.is_relative_to(world.root.resolve())
         assert written.read_bytes() == b"overwritten"
@@ -78,9 +79,9 @@ def test_no_way_out_is_written(way: str, world: World) -> None:
 def test_no_way_out_is_removed_or_listed(way: str, world: World) -> None:
     path = WAYS[way](world)
     before = world.foreign()
-    with quickly(), suppress(ToolFailed):
+    with without_waiting(), suppress(ToolFailed):
         remove_file((world.root,), path)
-    with quickly(), suppress(ToolFailed), open_folder((world.root,), path) as folder:
+    with without_waiting(), suppress(ToolFailed), open_folder((world.root,), path) as folder:
         assert folder.path.is_relative_to(world.root.resolve())
     assert world.foreign() == before
 
@@ -88,7 +89,7 @@ def test_no_way_out_is_removed_or_listed(way: str, world: World) -> None:
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="no /proc here")
 def test_the_systems_own_files_are_refused_even_under_the_root_of_everything() -> None:
     for path in ("/proc/self/environ", "/proc/1/cmdline", "proc/self/status", "/dev/zero"):
-        with quickly(), pytest.raises(ToolFailed):
+        with without_waiting(), pytest.raises(ToolFailed):
             read_content((Path("/"),), path)
 
 
@@ -146,11 +147,13 @@ def exchange(root: Path, first: str, second: str) -> Callable[[], None]:
     return step
 
 
-def outcomes(act: Callable[[], bytes], seconds: float = 0.7) -> tuple[set[bytes], int]:
+def outcomes(act: Callable[[], bytes], tries: int = 1_000) -> tuple[set[bytes], int]:
+    """What it gave, and how often it was refused: so often that both happened."""
     seen: set[bytes] = set()
     refused = 0
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    end = time.monotonic() + 60
+    while time.monotonic() < end and (tries > 0 or not (seen and refused)):
+        tries -= 1
         try:
             seen.add(act())
         except ToolFailed:
@@ -176,7 +179,7 @@ def test_a_file_swapped_for_a_fifo_never_hangs(world: World) -> None:
     file = put(world.root, "f", lambda fresh: void(fresh.write_bytes(b"inside")))
     pipe = put(world.root, "f", os.mkfifo)
     file()
-    with swapping(pipe, file), quickly():
+    with swapping(pipe, file), without_waiting():
         seen, refused = outcomes(lambda: read_content((world.root,), "f").data)
     assert seen <= {b"inside"}
     assert refused
@@ -195,7 +198,9 @@ def test_a_folder_swapped_for_a_link_out_is_never_written_into(world: World) -> 
     world.link("trap", world.outside)
     before = world.foreign()
     with swapping(exchange(world.root, "sub", "trap")):
-        outcomes(lambda: os.fsencode(write_content((world.root,), "sub/secret", b"bad")))
+        write = partial(write_content, (world.root,), "sub/secret", b"bad")
+        _, refused = outcomes(lambda: os.fsencode(write()), tries=200)
+    assert refused
     assert world.foreign() == before
 
 
@@ -313,9 +318,9 @@ def test_a_write_that_does_not_fit_leaves_the_old_file_and_nothing_else(world: W
     script = (
         "import resource, sys; from pathlib import Path\n"
         "from recollect.tools.tool import ToolFailed\n"
-        "from recollect.tools.safe_open import write_whole\n"
+        "from recollect.tools.safe_open import write_content\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
-        "try: write_whole((Path(sys.argv[1]),), 'inside.txt', b'x' * 5000)\n"
+        "try: write_content((Path(sys.argv[1]),), 'inside.txt', b'x' * 5000)\n"
         "except ToolFailed as failed: print(failed)\n"
     )
     command = [sys.executable, "-c", script, str(world.root)]

@@ -40,7 +40,6 @@ from recollect.settings import data_directory
 
 MAX_COMMAND_BYTES = 100_000  # the system takes 131,071 in one word
 KEPT_OUTPUTS = 10  # files of long outputs
-_FIRST_LOOK = 0.3  # seconds after which a new job is reported, so that one that fails is told
 
 
 class CommandRefused(RecollectError):
@@ -52,6 +51,7 @@ class CommandLimits(msgspec.Struct, frozen=True, kw_only=True):
     max_timeout: float = 3_600.0
     max_job_timeout: float = 86_400.0
     jobs: int = 8  # that run at the same time
+    first_look: float = 0.3  # seconds after which a new job is reported: some fail at once
 
 
 class CommandRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,7 +151,7 @@ class CommandRunner:
         name = f"job-{self._count}"
         task = asyncio.create_task(self._execute(command), name=name)
         self._jobs[name] = _Job(name, request.command, time.monotonic(), command, task)
-        await asyncio.wait((task,), timeout=_FIRST_LOOK)
+        await asyncio.wait((task,), timeout=self._limits.first_look)
         return self.read_job(name)
 
     def read_job(self, name: str) -> CommandResult:
