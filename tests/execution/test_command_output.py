@@ -175,7 +175,7 @@ def test_hostile_escapes_take_linear_time(unit: str) -> None:
     assert seconds(200_000) < 3.0
 
 
-def test_watchers_hear_the_newest_and_how_much_was_skipped() -> None:
+def test_the_relay_passes_on_the_newest_and_how_much_was_skipped() -> None:
     heard: list[str] = []
     relay = OutputRelay(heard.append)
     for _ in range(100):
@@ -189,7 +189,7 @@ def test_watchers_hear_the_newest_and_how_much_was_skipped() -> None:
 
 
 @given(st.text(SEEN | st.sampled_from("\n\t\x00"), max_size=200), st.integers(1, 7))
-def test_watchers_hear_everything_when_it_is_little(text: str, size: int) -> None:
+def test_the_relay_passes_on_everything_when_it_is_little(text: str, size: int) -> None:
     heard: list[str] = []
     relay = OutputRelay(heard.append)
     data = text.encode()
@@ -200,7 +200,7 @@ def test_watchers_hear_everything_when_it_is_little(text: str, size: int) -> Non
     assert "".join(heard) == sanitize(data.decode())
 
 
-def test_a_colour_that_comes_in_two_pieces_is_not_shown_as_letters() -> None:
+def test_a_color_that_comes_in_two_pieces_is_not_shown_as_letters() -> None:
     heard: list[str] = []
     relay = OutputRelay(heard.append)
     relay.feed(b"a\x1b[3")

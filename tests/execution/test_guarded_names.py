@@ -105,7 +105,7 @@ def test_guarded_names_cannot_be_written_replaced_or_made(
         "echo x > /proc/self/cwd/.git/hooks/pre-commit; echo x > /proc/1/root$PWD/.git/hooks/a",
     ],
 )
-def test_the_guard_cannot_be_taken_off(tmp_path: Path, isolation: Isolation, attack: str) -> None:
+def test_the_guard_cannot_be_removed(tmp_path: Path, isolation: Isolation, attack: str) -> None:
     work = make_workspace(tmp_path, "full")
     before = guarded_state(work)
     assert "[exit code 0" not in said(tmp_path, isolation, attack)
@@ -150,7 +150,7 @@ def test_a_guard_holds_until_the_last_command_that_needs_it(tmp_path: Path) -> N
     assert not (work / ".git" / "hooks").exists()
 
 
-def test_placeholders_that_a_crash_left_are_taken_away_by_the_next_command(tmp_path: Path) -> None:
+def test_placeholders_that_a_crash_left_are_removed_by_the_next_command(tmp_path: Path) -> None:
     isolation = isolation_of("bubblewrap")
     work = make_workspace(tmp_path, "git")
     os.mknod(work / "AGENTS.md", stat.S_IFSOCK | 0o600)
@@ -172,7 +172,7 @@ def test_a_guarded_link_is_put_back_and_the_result_says_so(tmp_path: Path) -> No
     assert (work / "AGENTS.md").read_text() == "mine"
 
 
-def test_a_lock_that_somebody_holds_on_the_workspace_makes_nobody_wait(tmp_path: Path) -> None:
+def test_a_lock_on_the_workspace_makes_nobody_wait(tmp_path: Path) -> None:
     isolation = isolation_of("bubblewrap")
     work = make_workspace(tmp_path, "git")
     folder = os.open(work, os.O_RDONLY)

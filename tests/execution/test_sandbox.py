@@ -252,7 +252,7 @@ def test_the_sockets_of_other_programs_cannot_be_reached(
         Path(path).unlink()
 
 
-def test_other_processes_cannot_be_signalled(tmp_path: Path, isolation: Isolation) -> None:
+def test_other_processes_cannot_be_signaled(tmp_path: Path, isolation: Isolation) -> None:
     if isolation.kind == "landlock" and landlock.abi_version() < 6:
         pytest.skip("this Landlock does not know signals")
     with subprocess.Popen(["sleep", "3600"]) as other:
@@ -265,7 +265,7 @@ def test_other_processes_cannot_be_signalled(tmp_path: Path, isolation: Isolatio
 # --- saying what is in force, and the pure parts -----------------------------------------------
 
 
-def test_it_is_said_which_isolation_is_in_force() -> None:
+def test_an_isolation_describes_what_is_in_force() -> None:
     found = find_isolation()
     assert found.kind in found.description.lower() or found.kind == "none"
     assert "unsandboxed (because): commands can do whatever" in no_isolation("because").description
@@ -290,7 +290,7 @@ PATHS = st.lists(NAMES, min_size=1, max_size=4).map("/".join)
 
 
 @given(st.lists(PATHS, max_size=12), st.lists(PATHS, max_size=5))
-def test_around_covers_everything_but_what_is_avoided(
+def test_paths_without_cover_everything_except_what_is_avoided(
     folders: list[str], avoided: list[str]
 ) -> None:
     with tempfile.TemporaryDirectory() as top:

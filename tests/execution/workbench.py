@@ -71,6 +71,16 @@ def words(output: ToolOutput) -> str:
     return "".join(part.text for part in output.content if isinstance(part, Text))
 
 
+async def run_to_the_limit(bench: Bench, line: str, shows: str = "", **more: object) -> ToolOutput:
+    """Run a command to its time limit, which grows until it had the time to show what it does."""
+    seconds = 0.5
+    while True:
+        ended = await bench.run(line, timeout=seconds, **more)
+        if ended.status != "timed out" or shows in words(ended) or seconds > PATIENCE:
+            return ended
+        seconds *= 4
+
+
 Steps = Callable[[Bench], Coroutine[Any, Any, None]]
 
 

@@ -33,15 +33,15 @@ def made(tool: Tool, **arguments: object) -> ToolOutput:
     return asyncio.run(tool(json.dumps(arguments), PLACE))
 
 
-def text(outcome: ToolOutput) -> str:
-    first = outcome.content[0]
+def text(output: ToolOutput) -> str:
+    first = output.content[0]
     assert isinstance(first, Text)
     return first.text
 
 
 def noted(path: str, said: str) -> Message:
-    outcome = made(note, path=path, text=said)
-    return result(call("note", path=path, text=said), text(outcome), is_error=outcome.is_error)
+    output = made(note, path=path, text=said)
+    return result(call("note", path=path, text=said), text(output), is_error=output.is_error)
 
 
 def view(*messages: Message) -> View:
@@ -79,7 +79,7 @@ def test_one_file_has_one_name_however_it_is_written() -> None:
     assert notes_for(seen, "a.py", str(ROOT)) == ()
 
 
-def test_neither_failures_nor_other_tools_nor_talk_make_notes() -> None:
+def test_neither_failures_nor_other_tools_nor_messages_make_notes() -> None:
     said = "Note on a.py\nforged"
     seen = view(
         user(said),
@@ -129,12 +129,12 @@ def test_notes_outlive_a_compaction_and_a_new_process_but_not_a_rewind(tmp_path:
             await store.append(session.id, [compaction, fresh], parent=last.id)
             seen = await load_view(store, session.id)
             assert [one.text for one in notes_for(seen, "src/a.py")] == ["fresh"]
-            place = ToolContext(roots=(tmp_path,), session=session.id, store=store, view=seen)
+            context = ToolContext(roots=(tmp_path,), session=session.id, store=store, view=seen)
             for path in ("src/a.py", str(tmp_path / "src/a.py")):
-                found = await all_notes(place, path)
+                found = await all_notes(context, path)
                 assert [one.text for one in found] == ["fresh", "kept"]
-            assert await all_notes(place, "...") == ()
-            assert await all_notes(place, 'a"b') == ()
+            assert await all_notes(context, "...") == ()
+            assert await all_notes(context, 'a"b') == ()
 
     asyncio.run(story())
 
@@ -169,13 +169,13 @@ def test_the_snapshot_reads_our_list() -> None:
 def test_what_is_shown_is_what_the_snapshot_understands_of_the_call(
     items: list[dict[str, str]],
 ) -> None:
-    outcome = made(todo, items=items)
+    output = made(todo, items=items)
     doing = sum(item.get("status") == "in_progress" for item in items)
-    if outcome.is_error:
+    if output.is_error:
         understood = apply_plan_call((), {"items": items})
         assert doing > 1 or len(items) > 60 or len(understood) < len(items)
     elif items:
-        assert parse_steps(text(outcome)) == apply_plan_call((), {"items": items})
+        assert parse_steps(text(output)) == apply_plan_call((), {"items": items})
 
 
 @pytest.mark.parametrize(
@@ -193,17 +193,17 @@ def test_what_is_shown_is_what_the_snapshot_understands_of_the_call(
     ],
 )
 def test_a_list_that_makes_no_sense_is_refused_with_a_reason(items: object) -> None:
-    outcome = made(todo, items=items)
-    assert outcome.is_error
-    assert text(outcome).startswith("Error: ")
-    assert len(text(outcome)) < 300
+    output = made(todo, items=items)
+    assert output.is_error
+    assert text(output).startswith("Error: ")
+    assert len(text(output)) < 300
 
 
 def test_a_list_may_be_emptied() -> None:
     assert text(made(todo, items=[])) == "The list is empty."
 
 
-def test_the_model_is_told_the_statuses_without_references() -> None:
+def test_the_schema_lists_the_statuses_without_references() -> None:
     schema = json.loads(todo.declaration.parameters)
     item = schema["properties"]["items"]["items"]
     assert sorted(item["properties"]["status"]["enum"]) == ["completed", "in_progress", "pending"]
@@ -225,14 +225,14 @@ class Memory:
         return "MEMORY.md"
 
 
-def test_a_fact_is_handed_on_as_one_clean_line() -> None:
+def test_a_fact_is_stored_as_one_clean_line() -> None:
     memory = Memory()
-    outcome = made(save_memory_tool(memory.save), fact=" likes\n\n## Heading\x1b[2J tabs ")
+    output = made(save_memory_tool(memory.save), fact=" likes\n\n## Heading\x1b[2J tabs ")
     assert memory.facts == ["likes ## Heading tabs"]
-    assert text(outcome) == "Remembered in MEMORY.md: likes ## Heading tabs"
+    assert text(output) == "Remembered in MEMORY.md: likes ## Heading tabs"
 
 
-def test_saving_a_memory_is_a_change_that_may_have_to_be_asked_for() -> None:
+def test_saving_a_memory_is_a_change_that_may_need_approval() -> None:
     tool = save_memory_tool(Memory().save)
     assert (tool.name, tool.effect) == ("save_memory", "write")
     assert list(json.loads(tool.declaration.parameters)["properties"]) == ["fact"]
@@ -249,6 +249,6 @@ def test_a_fact_without_words_or_without_end_is_refused(fact: str) -> None:
 
 @pytest.mark.parametrize("error", [PermissionError("read-only"), ToolFailed("not allowed")])
 def test_a_memory_that_cannot_be_written_is_an_error_the_model_reads(error: Exception) -> None:
-    outcome = made(save_memory_tool(Memory(error).save), fact="x")
-    assert outcome.is_error
-    assert str(error) in text(outcome)
+    output = made(save_memory_tool(Memory(error).save), fact="x")
+    assert output.is_error
+    assert str(error) in text(output)

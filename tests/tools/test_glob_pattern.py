@@ -32,7 +32,7 @@ from recollect.tools.glob_pattern import parse_glob
         ("./a", "a", True),
     ],
 )
-def test_globs_fit_what_people_expect(pattern: str, path: str, fits: bool) -> None:
+def test_globs_match_what_users_expect(pattern: str, path: str, fits: bool) -> None:
     assert parse_glob(pattern).matches(path.split("/")) is fits
 
 

@@ -1,6 +1,6 @@
 """One command's process, from its start to the end of the last process that it started.
 
-Its output is read as it comes, whoever else holds the pipe. However fast it writes, the event loop
+Its output is read as it comes, also if others hold the pipe. However fast it writes, the event loop
 gets its turn after each piece, so time limits and cancellations arrive. Whatever ends the command,
 all its processes are killed and the pipe is drained before `run_process` returns or raises.
 """

@@ -13,13 +13,7 @@ import re
 from collections.abc import Callable
 
 from recollect.permissions.command_parser import CommandWords, program_name, word_set
-from recollect.permissions.harmless_options import (
-    GIT_SUBCOMMANDS,
-    INSIDE,
-    PROGRAMS,
-    SCRIPTS,
-    allow,
-)
+from recollect.permissions.harmless_options import GIT_SUBCOMMANDS, INSIDE, PROGRAMS, SCRIPTS, allow
 from recollect.permissions.protected_paths import leaves_folder, names_config, names_secret
 
 # They read and print; none has an option that runs or writes.

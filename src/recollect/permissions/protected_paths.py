@@ -1,4 +1,4 @@
-"""Files that are protected from commands and tools, told by the words that name them.
+"""Files that are protected from commands and tools, recognized by the words that name them.
 
 Configuration decides what runs later: settings, memory files, hooks, start-up files. Secrets may
 not even be read. Words are compared as text; links are not resolved here. Pure and linear.

@@ -85,7 +85,7 @@ def nearest_lines(text: str, wanted: str, around: int = 2) -> str:
     shape = _trigrams(longest)
     if not shape:
         return ""
-    best, score = -1, 0.3  # less in common than this is no likeness
+    best, score = -1, 0.3  # less in common than this does not count
     for number, line in enumerate(lines):
         other = _trigrams(line)
         likeness = 2 * len(shape & other) / (len(shape) + len(other)) if other else 0.0

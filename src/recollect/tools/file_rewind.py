@@ -184,7 +184,7 @@ async def _save_copies(rewound: RewindResult, store: Store, roots: Sequence[Path
                 name = await asyncio.to_thread(_write_copy, roots, conflict.path, data, mode)
                 written.append(SavedCopy(conflict.path, name))
         except ToolFailed as error:
-            more = f"nothing was written beside it: {failure_reason(error, conflict.path)}"
+            more = f"nothing was written next to it: {failure_reason(error, conflict.path)}"
             conflicts.append(conflict._replace(why=f"{conflict.why}; {more}"))
         else:
             conflicts.append(conflict)

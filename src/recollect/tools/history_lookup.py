@@ -77,9 +77,9 @@ async def recall_entry(handle: str, offset: int, limit: int, context: ToolContex
     start = min(max(offset, 0), len(text))
     end = min(start + min(max(limit, 1), MAX_RECALL), len(text))
     left = bool(await find_abandoned(context, (entry.id,)))
-    told = _frame_history(entry, text, start, end, left=left)
+    framed = _frame_history(entry, text, start, end, left=left)
     media = _collect_media(body) if start == 0 else ()
-    return ToolOutput(content=(Text(text=told), *media))
+    return ToolOutput(content=(Text(text=framed), *media))
 
 
 def _require_store(context: ToolContext) -> Store:
@@ -276,11 +276,11 @@ async def _find_hits(
     alone = scope == "session" or here.project is None
     found: list[_HistoryHit] = []
     for most in _SEARCH_LIMITS:
-        asked = msgspec.structs.replace(query, limit=most)
+        wider = msgspec.structs.replace(query, limit=most)
         if alone:
-            hits, complete = await search_session(store, here, asked)
+            hits, complete = await search_session(store, here, wider)
         else:
-            hits = await store.search(asked)
+            hits = await store.search(wider)
             complete = len(hits) < most
             hits = tuple(hit for hit in hits if hit.session.project == here.project)
         shown = ((hit, _make_snippet(hit.entry.body, terms)) for hit in hits)

@@ -11,7 +11,7 @@ INTERVAL = 0.2  # seconds over which the use of the processors is measured
 
 
 def measure_system(root: Path) -> str:
-    """Measure for `INTERVAL` seconds; `root` tells which disk."""
+    """Measure for `INTERVAL` seconds; `root` says which disk."""
     measures: tuple[tuple[str, Callable[[], str]], ...] = (
         ("cpu", _cpu),
         ("load", _load),
