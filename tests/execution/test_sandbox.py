@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from recollect.execution import landlock
 from recollect.execution.sandbox import (
     ALLOWED_VARIABLES,
     FIXED_VARIABLES,
+    PRIVATE_FOLDERS,
     SECRET_PATHS,
     Isolation,
     SandboxPolicy,
@@ -40,11 +41,12 @@ def isolation(request: pytest.FixtureRequest) -> Isolation:
 @pytest.fixture
 def elsewhere() -> Iterator[Path]:
     """A folder that is not among the temporary ones, which a sandbox hides anyway."""
-    if Path(sys.prefix).resolve().is_relative_to("/tmp"):
-        pytest.skip("this checkout is itself among the temporary folders")
-    try:
-        made = tempfile.mkdtemp(dir=sys.prefix, prefix="elsewhere-")
-    except OSError:
+    for base in (Path(sys.prefix).resolve(), Path.home().resolve()):
+        if not any(base.is_relative_to(hidden) for hidden in PRIVATE_FOLDERS):
+            with suppress(OSError):
+                made = tempfile.mkdtemp(dir=base, prefix="recollect-test-")
+                break
+    else:
         pytest.skip("no folder outside the temporary ones can be written")
     yield Path(made)
     shutil.rmtree(made)
