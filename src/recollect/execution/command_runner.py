@@ -54,16 +54,6 @@ class CommandLimits(msgspec.Struct, frozen=True, kw_only=True):
     first_look: float = 0.3  # seconds after which a new job is reported: some fail at once
 
 
-class CommandRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A command line as the model wrote it, and where it is to run."""
-
-    command: str
-    roots: tuple[Path, ...]
-    directory: str = ""  # inside the roots; empty: the first root
-    timeout: float = 0.0  # seconds; 0: the default
-    relay: Callable[[str], None] = lambda _: None  # gets the output while the command runs
-
-
 class CommandResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a command has written so far, and in brackets how it ended or that it runs."""
 
@@ -132,16 +122,32 @@ class CommandRunner:
         await asyncio.gather(*running, return_exceptions=True)
         self._remove()
 
-    async def run(self, request: CommandRequest) -> CommandResult:
-        """Run a command to its end."""
+    async def run(
+        self,
+        line: str,
+        roots: tuple[Path, ...],
+        directory: str,
+        seconds: float,
+        relay: Callable[[str], None],
+        *,
+        background: bool,
+    ) -> CommandResult:
+        """Run a command line, to its end or in the background, in a directory inside the roots
+        (empty: the first root). It may take so many seconds (0: the default); `relay` gets its
+        output while it runs."""
         limits = self._limits
-        command = self._prepare(request, limits.timeout, limits.max_timeout)
+        longest = limits.max_job_timeout if background else limits.max_timeout
+        default = longest if background else limits.timeout
+        limit = min(_check_timeout(seconds) or default, longest)
+        words, policy = _command_words(line), self._policy(roots)
+        directory = _resolve_directory(policy, directory)
+        capture = OutputCapture(self._output_path())
+        command = _Command(words, policy, directory, limit, capture, OutputRelay(relay))
+        if background:
+            return await self._start_job(line, command)
         return self._report(command, await self._execute(command))
 
-    async def start_job(self, request: CommandRequest) -> CommandResult:
-        """Start a command in the background; the result says under which name."""
-        longest = self._limits.max_job_timeout
-        command = self._prepare(request, longest, longest)
+    async def _start_job(self, line: str, command: _Command) -> CommandResult:
         running = [job.name for job in self._jobs.values() if not job.task.done()]
         if len(running) >= self._limits.jobs:
             names = ", ".join(running)
@@ -150,7 +156,7 @@ class CommandRunner:
         self._count += 1
         name = f"job-{self._count}"
         task = asyncio.create_task(self._execute(command), name=name)
-        self._jobs[name] = _Job(name, request.command, time.monotonic(), command, task)
+        self._jobs[name] = _Job(name, line, time.monotonic(), command, task)
         await asyncio.wait((task,), timeout=self._limits.first_look)
         return self.read_job(name)
 
@@ -191,18 +197,15 @@ class CommandRunner:
         for name in done[: max(0, len(done) - self._limits.jobs)]:
             del self._jobs[name]
 
-    def _prepare(self, request: CommandRequest, default: float, longest: float) -> _Command:
-        limit = min(_check_timeout(request.timeout) or default, longest)
-        words, policy = _command_words(request.command), self._policy(request.roots)
-        directory = _resolve_directory(policy, request.directory)
+    def _output_path(self) -> Path:
+        """A file for a long output, and the folders that a command uses."""
         for name in ("tmp", "output"):  # each time: an unsandboxed command may have removed them
             (self._folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self._folder / "output" / f"{secrets.token_hex(4)}.txt"
         self._outputs.append(path)
         while len(self._outputs) > KEPT_OUTPUTS + self._limits.jobs:
             self._outputs.pop(0).unlink(missing_ok=True)
-        capture, relay = OutputCapture(path), OutputRelay(request.relay)
-        return _Command(words, policy, directory, limit, capture, relay)
+        return path
 
     def _policy(self, given: tuple[Path, ...]) -> SandboxPolicy:
         roots = tuple(dict.fromkeys(os.path.realpath(root) for root in given))

@@ -11,15 +11,18 @@ module that carries a tool out is imported by the tool's first call.
 import asyncio
 import importlib
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import msgspec
 
-from recollect.tools.tool import Tool, ToolContext, ToolReturn, tool
+from recollect.entries import Text
+from recollect.errors import RecollectError
+from recollect.tools.tool import Tool, ToolContext, ToolFailed, ToolOutput, ToolReturn, tool
 
 if TYPE_CHECKING:  # the seam below: a session that runs no command loads no sandbox
-    from recollect.execution.command_runner import CommandRunner
+    from recollect.execution.command_runner import CommandResult, CommandRunner
 
 
 async def _call(function: str, *arguments: object) -> ToolReturn:
@@ -154,7 +157,7 @@ async def search_file_content(
 
 
 def shell_tools(commands: "Callable[[], CommandRunner]") -> tuple[Tool, ...]:
-    """The tools that run commands; `commands` is called with the first of them."""
+    """The tools that run commands; `commands` makes the runner when the first of them is called."""
 
     @tool("run")
     async def run_shell_command(
@@ -173,10 +176,9 @@ def shell_tools(commands: "Callable[[], CommandRunner]") -> tuple[Tool, ...]:
         timeout: seconds after which it is ended; 120 when not given
         background: true to go on at once and read the output later with read_job
         """
-        return await _call(
-            "recollect.tools.shell:run_command",
-            *(commands(), command, directory, timeout, background, context),
-        )
+        where = (context.roots, directory, timeout, context.tell)
+        with _refusals_as_failures():
+            return _shell_output(await commands().run(command, *where, background=background))
 
     @tool("read")
     async def read_job(job: str = "") -> ToolReturn:
@@ -184,7 +186,10 @@ def shell_tools(commands: "Callable[[], CommandRunner]") -> tuple[Tool, ...]:
 
         job: its name, as run_shell_command reported it; all jobs are listed when empty
         """
-        return await _call("recollect.tools.shell:read_job", commands(), job)
+        if not job:
+            return commands().list_jobs()
+        with _refusals_as_failures():
+            return _shell_output(commands().read_job(job))
 
     @tool("write")
     async def end_job(job: str) -> ToolReturn:
@@ -192,9 +197,23 @@ def shell_tools(commands: "Callable[[], CommandRunner]") -> tuple[Tool, ...]:
 
         job: its name, as run_shell_command reported it
         """
-        return await _call("recollect.tools.shell:end_job", commands(), job)
+        with _refusals_as_failures():
+            return _shell_output(await commands().end_job(job))
 
     return run_shell_command, read_job, end_job
+
+
+def _shell_output(result: "CommandResult") -> ToolOutput:
+    content = (Text(text=result.text),)
+    return ToolOutput(content=content, is_error=result.is_error, status=result.status)
+
+
+@contextmanager
+def _refusals_as_failures() -> Iterator[None]:
+    try:
+        yield
+    except RecollectError as refused:
+        raise ToolFailed(str(refused)) from None
 
 
 # --- history -----------------------------------------------------------------------------------
