@@ -7,6 +7,8 @@ from pathlib import Path
 
 import psutil
 
+from recollect.text import format_size
+
 INTERVAL = 0.2  # seconds over which the use of the processors is measured
 
 
@@ -18,7 +20,7 @@ def measure_system(root: Path) -> str:
         ("memory", _memory),
         ("swap", _swap),
         ("disk", lambda: _disk(root)),
-        ("this process", lambda: f"{_size(psutil.Process().memory_info().rss)} of memory"),
+        ("this process", lambda: f"{format_size(psutil.Process().memory_info().rss)} of memory"),
     )
     return "\n".join(f"{name}: {_try(measure)}" for name, measure in measures)
 
@@ -43,23 +45,19 @@ def _load() -> str:
 
 def _memory() -> str:
     found = psutil.virtual_memory()
-    sizes = f"{_size(found.available)} of {_size(found.total)}"
+    sizes = f"{format_size(found.available)} of {format_size(found.total)}"
     return f"{sizes} available ({found.percent:.0f} % used)"
 
 
 def _swap() -> str:
     found = psutil.swap_memory()
-    return f"{_size(found.used)} of {_size(found.total)} used" if found.total else "none"
+    return (
+        f"{format_size(found.used)} of {format_size(found.total)} used" if found.total else "none"
+    )
 
 
 def _disk(root: Path) -> str:
     found = psutil.disk_usage(str(root))
-    return f"{_size(found.free)} of {_size(found.total)} free ({found.percent:.0f} % used)"
-
-
-def _size(count: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1_000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1_000
-    return f"{count:.1f} TB"
+    return (
+        f"{format_size(found.free)} of {format_size(found.total)} free ({found.percent:.0f} % used)"
+    )
