@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from recollect.entries import Entry, Message, Text, Thought
 from recollect.errors import UnknownEntry
 from recollect.testing import call, model, result, user
-from recollect.view.projections import MAX_PAGE_SIZE, HistoryPage, full, routing_window, take_page
+from recollect.view.projections import MAX_PAGE_SIZE, HistoryPage, routing_window, take_page
 from recollect.view.view import View
 from tests.view.logs import logs, name
 
@@ -36,7 +36,7 @@ def test_pages_joined_give_the_whole_in_its_order(log: list[Entry], limit: int) 
 
 
 @given(histories, histories, st.integers(1, 5))
-def test_what_is_appended_meanwhile_moves_no_page(
+def test_entries_appended_meanwhile_move_no_page(
     log: list[Entry], more: list[Entry], limit: int
 ) -> None:
     newest = take_page(log, limit=limit)
@@ -53,12 +53,6 @@ def test_a_page_is_bounded_and_an_unknown_cursor_is_an_error() -> None:
     assert take_page(log, before=name(0)) == HistoryPage(())
     with pytest.raises(UnknownEntry):
         take_page(log, before="gone")
-
-
-@given(SMALL)
-def test_the_full_history_is_every_message_in_its_order(log: tuple[Entry, ...]) -> None:
-    messages = full(log)
-    assert list(messages) == [e.body for e in log if isinstance(e.body, Message)]
 
 
 @given(SMALL, st.integers(0, 30), st.integers(0, 6))

@@ -7,10 +7,13 @@ the two. What cannot be said by a type alone is checked in `recollect.settings.s
 # Without `from __future__ import annotations`: msgspec reads them for every settings file, and
 # texts it would have to compile one by one.
 
-from typing import Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
+
+from recollect.stale_rules import STALE_RULES, StaleRule
 
 Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=86_400)]
 Tokens: TypeAlias = Annotated[int, Meta(ge=1, le=100_000_000)]
@@ -116,16 +119,12 @@ class AgentSettings(_Section, frozen=True):
     telemetry: bool = False
 
 
-class ContextSettings(_Section, frozen=True):
-    """What the model sees of a long session, `[context]`."""
+class _ContextBase(_Section, frozen=True):
+    """`[context]` without the settings that `STALE_RULES` adds."""
 
     keep_reads: KeepCount = 5  # newest of each file
-    keep_read_tokens: TokensOrZero = 0  # and of these only as many as fit; 0 for all of them
-    keep_shell: KeepCount = 5
-    shell_age: Seconds = 900.0
-    keep_search: KeepCount = 5
-    search_age: Seconds = 600.0
-    # below these figures what is left would say nothing any more
+    keep_read_tokens: TokensOrZero = 0  # of these only as many as fit; 0 for all of them
+    # shorter results than these would no longer say anything
     max_characters: Annotated[int, Meta(ge=1_000, le=100_000_000)] = 4_000_000
     max_lines: Annotated[int, Meta(ge=10, le=10_000_000)] = 1_000
     min_saving: TokensOrZero = 2_000
@@ -133,6 +132,38 @@ class ContextSettings(_Section, frozen=True):
     target: TokensOrZero = 0  # what it has to reach; 0: four fifths of the threshold
     summarise: Annotated[tuple[ShortName, ...], Meta(max_length=100)] = ()
     summary_tokens: Annotated[int, Meta(ge=100, le=1_000_000)] = 2_000
+
+    @property
+    def stale_rules(self) -> tuple[StaleRule, ...]:
+        """The rules with the keep counts and ages that are set here."""
+        return tuple(
+            replace(
+                rule, keep=getattr(self, rule.keep_setting), age=getattr(self, rule.age_setting)
+            )
+            for rule in STALE_RULES
+        )
+
+
+if TYPE_CHECKING:  # mypy cannot read generated fields; `stale_rules` is their typed access
+    ContextSettings: TypeAlias = _ContextBase
+else:
+    ContextSettings = msgspec.defstruct(
+        "ContextSettings",
+        [
+            field
+            for rule in STALE_RULES
+            for field in (
+                (rule.keep_setting, KeepCount, rule.keep),
+                (rule.age_setting, Seconds, rule.age),
+            )
+        ],
+        bases=(_ContextBase,),
+        namespace={"__doc__": "What the model sees of a long session, `[context]`."},
+        module=__name__,
+        frozen=True,
+        kw_only=True,
+        forbid_unknown_fields=True,
+    )
 
 
 class RoutingSettings(_Section, frozen=True):

@@ -57,7 +57,7 @@ def _refuse_strangers(table: dict[str, Any], section: type[msgspec.Struct], befo
 
 def check_settings(settings: Settings) -> None:
     if settings.transport.proxy:
-        _check_url("transport.proxy", settings.transport.proxy, ("http", "https"))
+        _check_url("transport.proxy", settings.transport.proxy, _PROXY_SCHEMES)
     _check_headers("transport.headers", settings.transport.headers)
     for name, model in settings.models.items():
         _check_model(name, model)
@@ -113,6 +113,7 @@ def _check_hook(hook: HookCommand) -> None:
 
 # Keys have small letters or dashes, or are long runs of letters and digits; variables are neither.
 _VARIABLE = r"(?=[^0-9]*[0-9]?[^0-9]*[0-9]?[^0-9]*[0-9]?[^0-9]*\Z)[A-Z_][A-Z0-9_]{0,63}"
+_PROXY_SCHEMES = ("http", "https", "socks5", "socks5h")
 _HEADER_NAME = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}"
 _HEADER_VALUE = r"[\t -~]{0,8000}"
 

@@ -1,4 +1,4 @@
-"""The agent's turn as a person has it: a store on disk, rules, view, budget, the request's bytes.
+"""The agent's turn as a user has it: a store on disk, rules, view, budget, the request's bytes.
 
 The model takes no time and answers from a script, but everything up to the bytes of the request is
 done by `HttpModel` itself: the prompt, the wire, the encoder that remembers, and every piece of the
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import conversation
-from bench.turning_script import Script, Watch
+from bench.turns_script import Script, Watch
 from recollect import open_store
 from recollect.agent.events import RunFinished
 from recollect.agent.exchange import Session
@@ -24,7 +24,6 @@ from recollect.codecs.wire_protocol import Delta, RequestOptions
 from recollect.compaction.proposal import Budget
 from recollect.entries import Message, Text, ToolCall
 from recollect.models.http_model import HttpModel
-from recollect.models.http_request import RequestBody
 from recollect.models.model_protocol import ModelEvent, RequestMessages
 from recollect.models.resolve import look_up_model
 from recollect.settings import Settings
@@ -64,9 +63,9 @@ class _Encoding:
     async def stream(
         self, messages: RequestMessages, prompt: RequestOptions
     ) -> AsyncGenerator[ModelEvent, None]:
-        prompt = self._http.prompt(prompt)
-        body = RequestBody(self._http.encoded(self._http.wire(prompt), messages, prompt))
-        self.pages = list(body)
+        prompt = self._http.options(prompt)
+        body = self._http.encoded(self._http.wire(prompt), messages, prompt)
+        self.pages = list(body.pages())
         reply = next(self._replies)
         for part in reply.parts:
             if isinstance(part, Text):
