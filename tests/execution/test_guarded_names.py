@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from recollect.entries import json_text
 from recollect.execution.guarded_names import GUARDED_NAMES
 from recollect.execution.sandbox import Isolation
+from recollect.tools.tool import ToolContext
 from tests.execution.workbench import PATIENCE, Bench, isolation_of, on_bench, said, words
 
 
@@ -80,18 +82,27 @@ ATTACKS = [
 
 
 @pytest.mark.parametrize("kind", ["empty", "git", "full"])
-@pytest.mark.parametrize("attack", ATTACKS)
-def test_guarded_names_cannot_be_written_replaced_or_made(
-    tmp_path: Path, isolation: Isolation, kind: str, attack: str
+def test_guarded_names_cannot_be_written_replaced_or_created(
+    tmp_path: Path, isolation: Isolation, kind: str
 ) -> None:
-    work = make_workspace(tmp_path / "bare", kind)
-    before = guarded_state(work)
-    subprocess.run(["bash", "-c", attack], cwd=work, capture_output=True, check=False)
-    assert guarded_state(work) != before, "the attack does nothing even without a sandbox"
-    work = make_workspace(tmp_path / "boxed", kind)
-    before = guarded_state(work)
-    output = said(tmp_path / "boxed", isolation, attack)
-    assert guarded_state(work) == before, output
+    for number, attack in enumerate(ATTACKS):
+        work = make_workspace(tmp_path / f"bare{number}", kind)
+        before = guarded_state(work)
+        subprocess.run(["bash", "-c", attack], cwd=work, capture_output=True, check=False)
+        assert guarded_state(work) != before, f"without a sandbox this does nothing: {attack}"
+    # one sandbox for all: each attack has a workspace of its own
+    works = [make_workspace(tmp_path / f"boxed{number}", kind) for number in range(len(ATTACKS))]
+    states = [guarded_state(work) for work in works]
+    line = "; ".join(f"(cd {work}; {attack})" for work, attack in zip(works, ATTACKS, strict=True))
+
+    async def steps(bench: Bench) -> None:
+        context = ToolContext(roots=tuple(works))
+        await bench.run_tool(json_text({"command": line}), context)
+
+    on_bench(tmp_path, isolation, steps)
+    after = [guarded_state(work) for work in works]
+    pairs = zip(ATTACKS, states, after, strict=True)
+    assert [attack for attack, before, now in pairs if now != before] == []
 
 
 @pytest.mark.parametrize(

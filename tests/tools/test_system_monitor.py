@@ -30,8 +30,9 @@ def test_processors_memory_and_disk_take_a_few_lines(tmp_path: Path) -> None:
         "this process",
     ]
     assert re.search(r"^cpu: \d+ % of \d+ processors", text, re.M)
-    assert re.search(r"^memory: [\d.]+ ([kMGT]B|bytes) of [\d.]+ ([kMGT]B|bytes) available", text, re.M)
-    assert re.search(r"^disk: [\d.]+ ([kMGT]B|bytes) of [\d.]+ ([kMGT]B|bytes) free", text, re.M)
+    size = r"[\d.]+ ([kMGT]B|bytes)"
+    assert re.search(rf"^memory: {size} of {size} available", text, re.M)
+    assert re.search(rf"^disk: {size} of {size} free", text, re.M)
     assert len(text) < 500
 
 
