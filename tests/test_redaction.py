@@ -15,8 +15,8 @@ from recollect.codecs.openai import OpenAIWire
 from recollect.entries import Body, Compaction, Message, Note, Thought, Title, ToolCall
 from recollect.redaction import MARK, redact, redact_json
 from recollect.testing import call, model, result, user
+from tests.cli.model_server import ENV, server
 from tests.cli.runner import Cli
-from tests.cli.test_ask import ENV, server
 from tests.credentials import CREDENTIALS, LOOK_ALIKES, SENTENCES, left_of, made, pem
 from tests.models.server import HELLO, http
 
