@@ -138,7 +138,7 @@ def test_a_text_is_replaced_and_the_diff_shown(tmp_path: Path) -> None:
 def test_a_text_that_is_not_unique_is_refused_with_its_lines(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("x\ny\nx\n")
     output = use(replace, tmp_path, file_path="f", old_string="x", new_string="z")
-    assert "stands 2 times" in said(output)
+    assert "occurs 2 times" in said(output)
     assert "(lines 1, 3)" in said(output)
     assert (tmp_path / "f").read_text() == "x\ny\nx\n"
     use(replace, tmp_path, file_path="f", old_string="x", new_string="z", expected_replacements=2)

@@ -125,7 +125,7 @@ def landlock_isolation(why: str = "") -> Isolation:
             limitations.append("the network is open")
     return Isolation(
         kind="landlock",
-        description=f"sandboxed with Landlock {version} ({why or 'as asked'}): "
+        description=f"sandboxed with Landlock {version} ({why or 'as requested'}): "
         "only folders in the workspace are writable, secrets cannot be read",
         limitations=tuple(limitations),
     )

@@ -73,8 +73,8 @@ def parse_rule(text: str) -> CommandRule:
     """Parse a rule of the settings. `*` stands for further words only as the last word."""
     try:
         tokens = tokenize(text)
-    except UnsupportedSyntax as trouble:
-        raise BadInput(f"the rule {text[:80]!r} cannot be read: {trouble}; quote it") from None
+    except UnsupportedSyntax as problem:
+        raise BadInput(f"the rule {text[:80]!r} cannot be read: {problem}; quote it") from None
     words = [token for token in tokens if isinstance(token, Word)]
     if len(words) < len(tokens):
         raise BadInput(f"the rule {text[:80]!r} has an operator; write one rule for each command")

@@ -187,7 +187,7 @@ def _find_obstacle(chain: Sequence[FileChange], now: FileState) -> str:
     if now.hash and not now.mode & 0o222:
         return "it is read-only"
     target = chain[0].before
-    return "its content was not kept" if target.hash and not target.blob else ""
+    return "its content was not backed up" if target.hash and not target.blob else ""
 
 
 def _with_mode(target: FileState, chain: Sequence[FileChange], now: FileState) -> FileState:

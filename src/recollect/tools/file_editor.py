@@ -78,7 +78,7 @@ def substitute(text: str, old: str, new: str, expected: int, path: str) -> str:
         where = ", ".join(str(number) for number in _line_numbers(text, old))
         more = " …" if count > 10 else ""
         raise ToolFailed(
-            f"old_string stands {count} times in {path}, not {expected} (lines {where}{more}); "
+            f"old_string occurs {count} times in {path}, not {expected} (lines {where}{more}); "
             f"add lines around it that make it unique, or say expected_replacements={count}"
         )
     return text.replace(old, new)

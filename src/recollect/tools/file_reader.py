@@ -182,7 +182,9 @@ def _format_file(text: str, file: PathRange, path: str, left: int) -> str:
         return f"{quote(path)} is empty"
     first = file.start or 1
     if file.end is not None and file.end < first:
-        raise ToolFailed(f"lines {first} to {file.end} are none; the end comes before the start")
+        raise ToolFailed(
+            f"there are no lines {first} to {file.end}; the end comes before the start"
+        )
     lines = select_lines(text, first, file.end, left)
     if not lines.shown:
         raise ToolFailed(f"{quote(path)} has {lines.total:,} lines; line {first} is past its end")

@@ -119,9 +119,9 @@ async def _read_backup(state: FileState, store: Store) -> bytes | None:
     try:
         data = await store.blob(state.blob)
     except (NotFound, Damaged) as error:
-        raise ToolFailed(f"what was kept of it cannot be read: {error}") from None
+        raise ToolFailed(f"its backup cannot be read: {error}") from None
     if content_hash(data) != state.hash:
-        raise ToolFailed("what was kept is not what the note says")
+        raise ToolFailed("its backup is not what the note says")
     return data
 
 
