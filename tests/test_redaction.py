@@ -256,7 +256,7 @@ def test_no_credential_in_what_tools_print_is_told_on_stderr(cli: Cli) -> None:
         calls += [call("read_file", id=f"r{number}", absolute_path=file)]
         calls += [call("replace", id=f"e{number}", **edit)]
     message = Message(role="model", parts=tuple(calls), finish="calls")
-    answers = (http(b"".join(OpenAIWire(model="m").write_stream(message))), http(HELLO))
+    answers = (http(b"".join(OpenAIWire(model="m").encode_stream(message))), http(HELLO))
     with server(cli, *answers, more='[permissions]\nmode = "edit"\n') as asked:
         done = cli.ok("-p", "Look.", env=ENV)
     sent = "".join(request.body.decode() for request in asked.asked)

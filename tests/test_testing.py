@@ -73,7 +73,7 @@ def test_the_turns_come_in_order_and_the_requests_are_kept() -> None:
         (user("a"),),
         (user("a"), user("b")),
     ]
-    assert scripted.requests[0].prompt == PROMPT
+    assert scripted.requests[0].options == PROMPT
     assert scripted.left == 0
 
 

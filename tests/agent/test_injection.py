@@ -220,7 +220,7 @@ def test_reading_changes_neither_tools_nor_instructions_nor_settings(house: Hous
 
     model = house.play(story)
     first, second = model.requests
-    assert first.prompt == second.prompt
+    assert first.options == second.options
     assert CANARY in str(results_of(second.messages))
     system = [m for m in second.messages if m.role == "system"]
     assert system == [m for m in first.messages if m.role == "system"]

@@ -108,7 +108,7 @@ async def played(agent: Agent, talk: Session, said: str = "go") -> RunFinished:
 def asked(agent: Agent) -> list[tuple[str, ...]]:
     """For each request the tools that were offered."""
     assert isinstance(agent.model, ScriptedModel)
-    return [tuple(t.name for t in request.prompt.tools) for request in agent.model.requests]
+    return [tuple(t.name for t in request.options.tools) for request in agent.model.requests]
 
 
 async def results(store: SqliteStore, session: str) -> list[ToolResult]:

@@ -88,7 +88,7 @@ ODD_END = http(
 BROKEN: list[tuple[str, Answer, str]] = [
     ("a page", HTML, "what came is no reply but a web page"),
     ("a wrong key", REFUSED, "check the key in MY_KEY"),
-    ("half a JSON", HALF, "half a JSON"),
+    ("half a JSON", HALF, "incomplete JSON"),
     ("nothing", http(b""), "an empty reply"),
     (
         "busy",

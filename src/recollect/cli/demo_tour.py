@@ -20,7 +20,8 @@ from recollect.store.recovery.store_doctor import DoctorReport, examine_store
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import model, user
 from recollect.text import format_size
-from recollect.transcripts.session_import import export_session, import_file
+from recollect.transcripts.session_export import export_session
+from recollect.transcripts.session_import import import_file
 
 
 class TourStep(NamedTuple):

@@ -23,7 +23,9 @@ from recollect.redaction import redact_json
 from recollect.store.open_file import sync_directory
 from recollect.store.sqlite import SqliteStore
 from recollect.text import format_size
-from recollect.transcripts.session_import import export_session
+from recollect.transcripts.format_table import EXPORT_FORMATS
+from recollect.transcripts.mirror_file import publish_file, write_durably
+from recollect.transcripts.session_export import export_session
 
 ExportStatus = Literal["wrote", "unchanged"]
 
@@ -37,9 +39,7 @@ ExportStatus = Literal["wrote", "unchanged"]
     )
 )
 @click.argument("prefix", metavar="ID")
-@click.option(
-    "--to", type=click.Choice(["gemini", "history-server"]), required=True, help="The file format."
-)
+@click.option("--to", type=click.Choice(EXPORT_FORMATS), required=True, help="The file format.")
 @click.option(
     "-o", "--output", metavar="FILE|DIR|-", help="Where to write it.  [default: this directory]"
 )
@@ -49,7 +49,7 @@ ExportStatus = Literal["wrote", "unchanged"]
 def export(
     *,
     prefix: str,
-    to: Literal["gemini", "history-server"],
+    to: str,
     output: str | None,
     force: bool,
     redact: bool,
@@ -103,35 +103,13 @@ def write_export(path: Path, data: bytes, *, force: bool) -> ExportStatus:
         return "unchanged"
     temporary = path.with_name(f".{path.name[:200]}.{os.getpid()}.tmp")
     try:
-        _write_durably(temporary, data)
+        write_durably(temporary, data)
         if force:
             temporary.replace(path)
-        else:
-            _publish(temporary, path)
-    except FileExistsError as error:
-        raise AlreadyExists("another file (--force replaces it)", str(path)) from error
+        elif not publish_file(temporary, path):
+            raise AlreadyExists("another file (--force replaces it)", str(path))
     finally:
         temporary.unlink(missing_ok=True)
     with contextlib.suppress(OSError):  # some filesystems cannot
         sync_directory(path.parent)
     return "wrote"
-
-
-def _publish(temporary: Path, path: Path) -> None:
-    """Give a file its name unless it is taken: a link fails where a rename would replace."""
-    try:
-        path.hardlink_to(temporary)
-    except FileExistsError:
-        raise
-    except OSError:  # a filesystem without links
-        if path.exists():
-            raise FileExistsError(path) from None
-        temporary.replace(path)
-
-
-def _write_durably(path: Path, data: bytes) -> None:
-    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())

@@ -20,7 +20,7 @@ from recollect.agent.exchange import ReplyFinished, Session, add_usage, message_
 from recollect.agent.fit_context import reload, summarizer_from
 from recollect.agent.hook_events import SessionEnd, SessionStart
 from recollect.agent.loop import RefusedByHook
-from recollect.agent.mirroring import Mirror
+from recollect.agent.mirror_hook import mirror_hook
 from recollect.agent.subagents import read_link, read_subagent_usage
 from recollect.agent.task_tool import TASK_TOOL
 from recollect.agent.tool_calls import ToolFinished
@@ -42,6 +42,7 @@ from recollect.settings import Settings
 from recollect.store.contract import Project, SessionInfo, Store
 from recollect.store.ids import now
 from recollect.tokens import counter_for
+from recollect.transcripts.mirror import Mirror
 from recollect.view.view import View
 from recollect.view_loader import load_view
 from recollect.workspace.effective_settings import EffectiveSettings
@@ -214,7 +215,7 @@ async def session_scope(run: _Run, session: SessionInfo) -> AsyncIterator[Worksp
     if settings.mirror:
         mirror = Mirror(run.store, settings.mirror, autosave_seconds=settings.autosave_seconds)
         mirror.start()
-    more = (mirror.hook(),) if mirror is not None else ()
+    more = (mirror_hook(mirror),) if mirror is not None else ()
     hooks = build_hooks(run.effective, *more, tell=warn)
     commands = LazyCommands(run.effective)
     reason = "done"
