@@ -253,7 +253,7 @@ def test_a_disk_that_is_full_has_its_exit_code_and_every_call_a_result(cli: Cli)
         assert failed.code == 54, failed
         told = failed.json
         assert told["is_error"] is True
-        assert "File too large; put that right" in told["result"]
+        assert "File too large; fix that" in told["result"]
         assert len(on.asked) == 1
         assert (cli.project / "a.txt").read_text() == "a" * 100_000
         assert not (cli.project / "later.txt").exists()

@@ -19,7 +19,7 @@ from recollect.agent.fit_context import summarizer_from
 from recollect.agent.hooks import CommandHook, Hook, Hooks
 from recollect.agent.loop import Agent
 from recollect.agent.reminders import ContextReminders
-from recollect.agent.task_tool import build_task_tool
+from recollect.agent.subagents import build_task_tool
 from recollect.agent.tool_calls import PermissionCheck, protect_config
 from recollect.compaction.budget import Budget
 from recollect.entries import Message, Text, ToolCall
@@ -104,12 +104,12 @@ def build_agent(model: Model, workspace: Workspace, *, max_turns: int | None = N
         write_guard=_write_guard(settings.agent.memory_files),
         rules=ElisionRules.from_settings(settings, str(root)),
         budget=budget,
-        ask=summarizer_from(model) if profile.summarises else None,
+        summarizer=summarizer_from(model) if profile.summarises else None,
         hooks=workspace.hooks,
         max_turns=max_turns or settings.agent.max_turns,
-        watch_loops=settings.agent.watch_loops,
+        detect_loops=settings.agent.watch_loops,
         judge_after=settings.agent.judge_after,
-        summarise=settings.context.summarise,
+        summarized_tools=settings.context.summarise,
         summary_tokens=settings.context.summary_tokens,
     )
     more = () if budget.window <= SMALL_WINDOW else (_subagent_tool(agent, workspace),)
@@ -119,7 +119,7 @@ def build_agent(model: Model, workspace: Workspace, *, max_turns: int | None = N
         editor=Path(editor).expanduser() if editor else None,
         locale=read_environment(root).locale,
     )
-    return msgspec.structs.replace(agent, tools=(*agent.tools, *more), aside=reminders)
+    return msgspec.structs.replace(agent, tools=(*agent.tools, *more), reminders=reminders)
 
 
 def _subagent_tool(agent: Agent, workspace: Workspace) -> Tool:
@@ -132,7 +132,7 @@ def _profile_of(model: Model) -> Profile:
     return model.chosen.profile if isinstance(model, HttpModel) else find_profile(model.name)
 
 
-def build_hooks(effective: EffectiveSettings, *more: Hook, tell: Callable[[str], None]) -> Hooks:
+def build_hooks(effective: EffectiveSettings, *more: Hook, warn: Callable[[str], None]) -> Hooks:
     own = [_command_hook(each) for each in effective.settings.hooks]
     theirs = [_command_hook(each, of_project=True) for each in effective.project_hooks]
     if effective.settings.agent.telemetry:
@@ -140,12 +140,12 @@ def build_hooks(effective: EffectiveSettings, *more: Hook, tell: Callable[[str],
         from recollect.agent.telemetry import telemetry_hook
 
         more = (telemetry_hook(), *more)
-    return Hooks((*own, *theirs, *more), trusted=effective.trusted, cwd=effective.root, tell=tell)
+    return Hooks((*own, *theirs, *more), trusted=effective.trusted, cwd=effective.root, warn=warn)
 
 
 def _command_hook(given: HookCommand, *, of_project: bool = False) -> CommandHook:
     return CommandHook(
-        command=given.words, on=(given.event,), limit=given.timeout, of_project=of_project
+        command=given.words, on=(given.event,), timeout=given.timeout, of_project=of_project
     )
 
 
