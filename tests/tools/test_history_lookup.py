@@ -1,3 +1,5 @@
+"""The model looks into the session's history: bounded, marked as history, without echo."""
+
 from __future__ import annotations
 
 import asyncio
@@ -20,7 +22,6 @@ from recollect.entries import (
     InlineData,
     Message,
     Note,
-    Text,
     ToolResult,
 )
 from recollect.store.contract import Store
@@ -30,6 +31,7 @@ from recollect.tools.history_lookup import MAX_RECALL, format_time, returns_hist
 from recollect.tools.tool import ToolContext, ToolOutput
 from recollect.view.placeholders import write_placeholder
 from recollect.view_loader import load_view
+from tests.tools.calls import text
 
 
 class Recorded:
@@ -60,12 +62,6 @@ def play(tmp_path: Path, story: Callable[[Recorded], Awaitable[Any]], project: s
             return await story(Recorded(store, tmp_path, created.id))
 
     return asyncio.run(run())
-
-
-def text(output: ToolOutput) -> str:
-    first = output.content[0]
-    assert isinstance(first, Text)
-    return first.text
 
 
 def body(output: ToolOutput) -> str:
