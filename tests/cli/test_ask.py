@@ -167,14 +167,14 @@ ODD_END = http(
     b"data: [DONE]\n\n"
 )
 BROKEN: list[tuple[str, Answer, str]] = [
-    ("a page", HTML, "what came is no reply but a web page"),
+    ("a page", HTML, "got a web page instead of a reply"),
     ("a wrong key", REFUSED, "check the key in MY_KEY"),
     ("half a JSON", HALF, "half a JSON"),
     ("nothing", http(b""), "an empty reply"),
     (
         "busy",
         http(b"{}", status="503 Service Unavailable", kind="application/json"),
-        "asked 2 times",
+        "tried 2 times",
     ),
 ]
 

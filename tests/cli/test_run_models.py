@@ -99,8 +99,8 @@ def test_a_spare_without_a_key_or_that_nobody_knows_is_passed_over(cli: Cli) -> 
         with server(cli, BUSY, more=own_model("spare", spare.url) + spares):
             done = cli.ok("-p", "Hi.", env=ENV)
     assert done.out == "hello\n"
-    assert "gpt-5-mini cannot be asked (gpt-5-mini wants a key and none was found" in done.err
-    assert "no-such-model cannot be asked (no model 'no-such-model' is known" in done.err
+    assert "gpt-5-mini cannot be asked (no API key for gpt-5-mini" in done.err
+    assert "no-such-model cannot be asked (unknown model 'no-such-model'" in done.err
     readable(done)
 
 
@@ -138,7 +138,7 @@ def test_a_classifier_chooses_and_a_named_model_overrides_it(cli: Cli) -> None:
         (http(HELLO), "judge", "a text that chooses none of the models"),
         (refused("400 Bad Request", "no"), "judge", "the provider refused (400): no"),
         (http(HELLO), "gpt-5-mini", "set OPENAI_API_KEY"),
-        (http(HELLO), "no-such-model", "no model 'no-such-model' is known"),
+        (http(HELLO), "no-such-model", "unknown model 'no-such-model'"),
     ],
 )
 def test_a_classifier_that_fails_passes_on_and_is_told(
