@@ -202,7 +202,8 @@ class ApiKeyRefused(ProviderFailed):
 
 
 class ContextOverflow(ProviderFailed):
-    """`limit` is the context window and `asked` the request's tokens, where the provider gave them."""
+    """`limit` is the context window, `asked` the request's tokens; none where the provider did not
+    say."""
 
     def __init__(
         self, said: str, status: int = 0, limit: int | None = None, asked: int | None = None

@@ -167,7 +167,7 @@ ODD_END = http(
     b"data: [DONE]\n\n"
 )
 BROKEN: list[tuple[str, Answer, str]] = [
-    ("a page", HTML, "got a web page instead of a reply"),
+    ("a page", HTML, "got a web page ("),
     ("a wrong key", REFUSED, "check the key in MY_KEY"),
     ("half a JSON", HALF, "half a JSON"),
     ("nothing", http(b""), "an empty reply"),

@@ -47,7 +47,7 @@ def doctor(*, repair: bool, as_json: bool, file: Path | None) -> int:
     if as_json:
         import msgspec
 
-        print_json(msgspec.to_builtins(report) | {"healthy": not wrong})
+        print_json(msgspec.to_builtins(report) | {"healthy": report.healthy})
     else:
         print_lines(_lines(report, wrong))
     return 1 if wrong else 0

@@ -131,9 +131,6 @@ def _in_words(error: str) -> tuple[str, str]:
     return key.rsplit(".", 1)[-1], f"`{printable(key)}`: {said[:1].lower()}{said[1:300]}"
 
 
-# --- lines -------------------------------------------------------------------------------------
-
-
 def _at_line(text: str, key: str) -> str:
     """Which line sets the key, when only one does."""
     found = [number for place, number in _places(text) if place.rsplit(".", 1)[-1] == key]

@@ -339,7 +339,7 @@ def _has_all_terms(text: str, terms: tuple[searching.SearchTerm, ...]) -> bool:
     from recollect.store import search_tokenizer as searching
 
     folded = " ".join(searching.fold_text(text).split())
-    return all(term.literal in folded for term in terms if not term.out)
+    return all(term.literal in folded for term in terms if not term.excluded)
 
 
 def _format_hit(one: _HistoryHit, place: ToolContext, *, left: bool) -> str:

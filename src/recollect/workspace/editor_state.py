@@ -113,9 +113,6 @@ def _number(value: Any) -> int | None:
     return value if whole and 0 <= value < 1_000_000_000 else None
 
 
-# --- what is told ------------------------------------------------------------------------------
-
-
 def editor_context(before: EditorState | None, now: EditorState) -> str:
     """What the model is told of the editor now, when it knows what was before."""
     if before is None:

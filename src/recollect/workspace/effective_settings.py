@@ -93,9 +93,6 @@ def project_root(folder: Path) -> Path:
     return place.resolve()
 
 
-# --- the project's file ------------------------------------------------------------------------
-
-
 def _is_there(found: EffectiveSettings) -> bool:
     try:
         found.project_file.lstat()
@@ -116,9 +113,6 @@ def _is_own(found: EffectiveSettings) -> bool:
         return found.user_file.samefile(found.project_file)
     except OSError:
         return False
-
-
-# --- sections as the values that the code uses --------------------------------------------------
 
 
 def elision_rules(settings: Settings, root: str = "") -> ElisionRules:

@@ -216,8 +216,6 @@ def _name(path: Path, sources: MemorySources) -> str:
     return one_line(str(path))
 
 
-# --- what the model is told --------------------------------------------------------------------
-
 _MARK = r"(?i:<(?=\s*/?\s*memory_file\b))"
 _SEEN = "memory_files"
 

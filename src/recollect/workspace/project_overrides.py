@@ -46,8 +46,6 @@ def read_project_settings(found: EffectiveSettings) -> ParsedSettings:
     return given
 
 
-# --- what a project may do ---------------------------------------------------------------------
-
 _MODES = ("plan", "ask", "edit", "free")  # from strict to lax
 
 
