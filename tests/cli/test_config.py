@@ -61,7 +61,7 @@ def test_only_what_a_file_sets_is_shown_when_asked(cli: Cli) -> None:
     [
         ("model", "gpt-5\n"),
         ("context.keep_reads", "5\n"),
-        ("agent.watch_loops", "true\n"),
+        ("agent.detect_loops", "true\n"),
         ("generation.seed", "\n"),
         ("agent.memory_files", '["AGENTS.md", "GEMINI.md", "CLAUDE.md"]\n'),
         ("models.a.window", "5\n"),

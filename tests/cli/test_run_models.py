@@ -294,7 +294,7 @@ def test_long_output_of_a_command_is_summed_up_when_that_is_asked_for(cli: Cli) 
     summary = reply(Text(text="Numbers that count up, nothing unusual."))
     more = (
         '[permissions]\nallow = ["seq *"]\n'
-        '[context]\nsummarise = ["run_shell_command"]\nsummary_tokens = 500\n'
+        '[context]\nsummarize_tools = ["run_shell_command"]\nsummary_tokens = 500\n'
     )
     with server(cli, run, summary, http(HELLO), more=more) as on:
         cli.ok("-p", "Count.", env=ENV)

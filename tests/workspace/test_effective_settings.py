@@ -79,9 +79,9 @@ WIDENING = [
     ("[permissions]\nnetwork = true", "", "only be switched off"),
     ("[agent]\nmax_turns = 101", "", "only be lowered from 100"),
     ("[agent]\nmax_turns = 5", "[agent]\nmax_turns = 4", "only be lowered from 4"),
-    ("[agent]\nwatch_loops = false", "", "only be switched on"),
-    ("[agent]\njudge_after = 0", "[agent]\njudge_after = 30", "only come sooner than 30"),
-    ("[agent]\njudge_after = 31", "[agent]\njudge_after = 30", "only come sooner than 30"),
+    ("[agent]\ndetect_loops = false", "", "only be switched on"),
+    ("[agent]\nloop_check_after = 0", "[agent]\nloop_check_after = 30", "only come sooner than 30"),
+    ("[agent]\nloop_check_after = 31", "[agent]\nloop_check_after = 30", "only come sooner than 30"),
     ('[agent]\nmemory_files = ["settings.toml"]', "", "only name .md and .txt files"),
     ('[agent]\nmemory_files = [".env"]', "", "only name .md and .txt files"),
 ]
@@ -112,12 +112,12 @@ def test_what_would_loosen_is_ignored_and_told(
         ),
         ("[permissions]\nnetwork = false", "[permissions]\nnetwork = true", None, False),
         ("[agent]\nmax_turns = 5", "", "agent.max_turns", 5),
-        ("[agent]\nwatch_loops = true", "[agent]\nwatch_loops = false", "agent.watch_loops", True),
-        ("[agent]\njudge_after = 30", "", "agent.judge_after", 30),
-        ("[agent]\njudge_after = 9", "[agent]\njudge_after = 30", "agent.judge_after", 9),
+        ("[agent]\ndetect_loops = true", "[agent]\ndetect_loops = false", "agent.detect_loops", True),
+        ("[agent]\nloop_check_after = 30", "", "agent.loop_check_after", 30),
+        ("[agent]\nloop_check_after = 9", "[agent]\nloop_check_after = 30", "agent.loop_check_after", 9),
         ('language = "zh"', "", "language", "zh"),
         ("[context]\nkeep_reads = 9", "[context]\nkeep_reads = 3", "context.keep_reads", 9),
-        ('[context]\nsummarise = ["run_shell_command"]', "", None, ["run_shell_command"]),
+        ('[context]\nsummarize_tools = ["run_shell_command"]', "", None, ["run_shell_command"]),
     ],
 )
 def test_what_tightens_or_widens_nothing_counts_instead(
@@ -226,7 +226,7 @@ MAY = {
     "language",
     "hooks",
     *(f"permissions.{name}" for name in ("mode", "allow", "ask", "deny", "network")),
-    *(f"agent.{name}" for name in ("max_turns", "watch_loops", "judge_after", "memory_files")),
+    *(f"agent.{name}" for name in ("max_turns", "detect_loops", "loop_check_after", "memory_files")),
     *(f"context.{name}" for name in ContextSettings.__struct_fields__),
 }
 _TABLES: dict[str, type[msgspec.Struct]] = {
@@ -294,8 +294,8 @@ _agent = st.fixed_dictionaries(
     {},
     optional={
         "max_turns": st.integers(1, 200),
-        "watch_loops": st.booleans(),
-        "judge_after": st.integers(0, 50),
+        "detect_loops": st.booleans(),
+        "loop_check_after": st.integers(0, 50),
     },
 )
 _files = st.tuples(_permissions, _agent)
@@ -324,8 +324,8 @@ def test_nothing_that_a_project_says_loosens_anything(
     assert set(both.permissions.deny) >= set(mine.permissions.deny)
     assert both.permissions.network <= mine.permissions.network
     assert both.agent.max_turns <= mine.agent.max_turns
-    assert both.agent.watch_loops >= mine.agent.watch_loops
-    assert (both.agent.judge_after or 1_000) <= (mine.agent.judge_after or 1_000)
+    assert both.agent.detect_loops >= mine.agent.detect_loops
+    assert (both.agent.loop_check_after or 1_000) <= (mine.agent.loop_check_after or 1_000)
     rest = {"permissions": mine.permissions, "agent": mine.agent}
     assert msgspec.structs.replace(both, **rest) == mine
 

@@ -123,9 +123,9 @@ def build_agent(model: Model, where: Workspace, *, max_turns: int | None = None)
         ask=summarizer_from(model) if profile.summarises else None,
         hooks=where.hooks,
         max_turns=max_turns or settings.agent.max_turns,
-        watch_loops=settings.agent.watch_loops,
-        judge_after=settings.agent.judge_after,
-        summarise=settings.context.summarise,
+        watch_loops=settings.agent.detect_loops,
+        judge_after=settings.agent.loop_check_after,
+        summarise=settings.context.summarize_tools,
         summary_tokens=settings.context.summary_tokens,
     )
     more = () if budget.window <= SMALL_WINDOW else (_subagent_tool(agent, where),)
