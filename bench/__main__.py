@@ -13,40 +13,40 @@ from pathlib import Path
 
 from bench import (
     appends,
-    coding,
+    codecs,
+    index_upkeep,
+    loads,
     machine,
     peers,
     processes,
-    reading,
     report,
-    searching,
+    search,
     sizes,
     startup,
-    turning,
-    viewing,
+    turns,
+    views,
 )
-from bench import upkeep as indexing
 from bench.measure import QUICK, RESULTS, Failed, Scale, Setting, once, progress
 
 BENCHMARKS: dict[str, Callable[[Setting], report.Table]] = {
     "singles": appends.singles,
     "growth": appends.growth,
     "batches": appends.batches,
-    "loads": reading.loads,
-    "windows": reading.windows,
-    "opening": reading.opening,
-    "search": searching.search,
+    "loads": loads.loads,
+    "windows": loads.windows,
+    "opening": loads.opening,
+    "search": search.search,
     "sizes": sizes.sizes,
     "startup": startup.startup,
-    "upkeep": indexing.upkeep,
+    "upkeep": index_upkeep.upkeep,
     "processes": processes.processes,
-    "view": viewing.view,
-    "resume": viewing.resume,
-    "rules": viewing.rules,
-    "retention": viewing.retention,
-    "encode": coding.encode,
-    "decode": coding.decode,
-    "turns": turning.turning,
+    "view": views.view,
+    "resume": views.resume,
+    "rules": views.rules,
+    "retention": views.retention,
+    "encode": codecs.encode,
+    "decode": codecs.decode,
+    "turns": turns.turns,
 }
 _EXAMPLES = """examples:
   uv run python -m bench                       everything of ours

@@ -1,6 +1,7 @@
-"""How long `recollect --version` takes, and from a command to the first byte that a model gets.
+"""How long `recollect --version` takes, and from a command to the first byte of its request.
 
-Everything is held against a bare interpreter, in one run, the commands in turn.
+Everything runs in turn in one run, beside a bare interpreter and, where it is installed, beside
+`llm`, whose command does the least of what ours does: it sends one prompt and logs it.
 """
 
 from __future__ import annotations
@@ -26,9 +27,13 @@ from bench.report import Row, Table, seconds
 
 _BARE = "python -c pass"
 _NEW = "recollect -p, a new session, to the first byte"
-_TARGETS = {"recollect --version": 2.5, _NEW: 6.0}
+_LLM = "llm, to the first byte"
+_TARGETS = {"recollect --version": 2.5}
+_SHARE_OF_LLM = 0.45
 _ANSWER = (
-    b'{"choices":[{"message":{"role":"assistant","content":"Hello."},"finish_reason":"stop"}]}'
+    b'{"id":"1","object":"chat.completion","created":0,"model":"bench","choices":[{"index":0,'
+    b'"message":{"role":"assistant","content":"Hello."},"finish_reason":"stop"}],'
+    b'"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}'
 )
 _SETTINGS = """model = "bench"
 
@@ -36,25 +41,17 @@ _SETTINGS = """model = "bench"
 url = "http://127.0.0.1:{port}/v1"
 window = 100_000_000
 """
-# what anybody pays who sends a request from Python's event loop, without a program around it
-_TWO_BYTES = """
-async def ask():
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(sys.argv[1]))
-    writer.write(b"POST / HTTP/1.1\\r\\nContent-Length: 2\\r\\n\\r\\n{}")
-    await reader.read()
-    writer.close()
-asyncio.run(ask())
-print("Hello.")
+_LLM_MODELS = """- model_id: bench
+  model_name: bench
+  api_base: "http://127.0.0.1:{port}/v1"
+  api_key_name: bench
 """
+# the least that a program pays which sends two bytes with the library that carries our requests
 _LEAST = {
-    "asyncio alone, to the first byte": f"import asyncio, sys{_TWO_BYTES}",
-    "asyncio, click, msgspec, apsw and tomllib alone, to the first byte": (
-        f"import asyncio, apsw, click, msgspec, sys, tomllib{_TWO_BYTES}"
-    ),
-    "httpx alone, to the first byte": """
-import asyncio, httpx, sys
+    "httpx2 alone, to the first byte": """
+import asyncio, httpx2, sys
 async def ask():
-    async with httpx.AsyncClient() as client:
+    async with httpx2.AsyncClient() as client:
         await client.post(f"http://127.0.0.1:{sys.argv[1]}/", content=b"{}")
 asyncio.run(ask())
 print("Hello.")
@@ -94,9 +91,9 @@ def startup(setting: Setting) -> Table:
         "bench, on this machine, receives, over plain HTTP; CPU is what the command's own threads "
         "had used by then. A new session looks at its folder and tells what it sees; with -c the "
         "whole session is read, and where it is over the budget the first request is the one for "
-        "its summary. Each run finds the session as it was. Beside them the least that a program "
-        "pays which sends two bytes from an event loop: with nothing else, with the libraries that "
-        "we load by then, and, where it is there, with httpx."
+        "its summary. Each run finds the session as it was. `llm` is the package of that name with "
+        "a model on the same server (RECOLLECT_LLM names its command); httpx2 alone is the least "
+        "that a program pays which sends two bytes with it."
     )
     return Table("startup", "Start-up", note, tuple(rows))
 
@@ -112,6 +109,9 @@ def _rows(took: dict[str, list[Took]]) -> list[Row]:
         rows.append(Row(f"{name}, CPU", ratio["cpu"], None, seconds(base["cpu"])))
         beside, target = seconds(base["wall"]), _TARGETS.get(name)
         rows.append(Row(f"{name}, wall", ratio["wall"], target, beside, rounds=runs))
+    if _LLM in took and _NEW in took:
+        llm, ours = (_median(took[name], "wall") for name in (_LLM, _NEW))
+        rows.append(Row(f"{_NEW}, wall : llm", ours / llm, _SHARE_OF_LLM, seconds(llm)))
     return rows
 
 
@@ -151,10 +151,16 @@ def _sending(place: Path, n: int) -> dict[str, Callable[[], Took]]:
         (folder / f"file_{number}.py").write_text(f"number = {number}\n")
     found = {}
     for name, code in _LEAST.items():
-        if "httpx" in code and importlib.util.find_spec("httpx") is None:
+        if importlib.util.find_spec("httpx2") is None:
             continue
         command = [sys.executable, "-c", code, str(server.port)]
         found[name] = _until_first_byte(command, place, folder, server)
+    if llm := _find_llm():
+        (place / "extra-openai-models.yaml").write_text(_LLM_MODELS.format(port=server.port))
+        (place / "keys.json").write_text('{"bench": "none"}')
+        found[_LLM] = _until_first_byte(
+            [llm, "-m", "bench", "--no-stream", "hi"], place, folder, server
+        )
     program = str(Path(sys.executable).parent / "recollect")
     for name, options, filled in (
         (_NEW, ["-p", "hi"], 0),
@@ -169,6 +175,11 @@ def _sending(place: Path, n: int) -> dict[str, Callable[[], Took]]:
             asyncio.run(_filled(home, folder, filled))
         found[name] = _until_first_byte([program, *options], home, folder, server, again=filled > 0)
     return found
+
+
+def _find_llm() -> str | None:
+    beside = Path(sys.executable).parent / "llm"
+    return os.environ.get("RECOLLECT_LLM") or (str(beside) if beside.exists() else None)
 
 
 async def _filled(home: Path, folder: Path, n: int) -> None:
@@ -190,7 +201,7 @@ def _until_first_byte(
     """`again`: each run finds the home as it is now, whatever the one before made of it."""
     # an installed program has its bytecode; a variable that keeps Python from writing it lies
     given = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    environment = {**given, "RECOLLECT_HOME": str(home)}
+    environment = {**given, "RECOLLECT_HOME": str(home), "LLM_USER_PATH": str(home)}
     kept = home.with_name(f"{home.name}-kept")
     if again:
         shutil.copytree(home, kept)

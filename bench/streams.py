@@ -34,8 +34,8 @@ def openai_stream(size: int) -> Stream:
     pieces = [arguments[at : at + 6] for at in range(0, len(arguments), 6)]
     named = {"index": 0, "id": _CALL, "type": "function"}
     first = named | {"function": {"name": "write_file", "arguments": ""}}
-    told = [first, *[{"index": 0, "function": {"arguments": piece}} for piece in pieces]]
-    events = [_event({"tool_calls": [call]}) for call in told]
+    calls = [first, *[{"index": 0, "function": {"arguments": piece}} for piece in pieces]]
+    events = [_event({"tool_calls": [call]}) for call in calls]
     events += [_event({}, "tool_calls"), _usage(), b"data: [DONE]\n\n"]
     begun = [_event({"role": "assistant", "content": "", "refusal": None})]
     left, said = size - sum(map(len, [*begun, *events])), list[str]()
@@ -81,12 +81,12 @@ def _words() -> Iterator[str]:
         number += 400
 
 
-class Told(NamedTuple):
+class ToolText(NamedTuple):
     text: str
     calls: int
 
 
-def told(size: int) -> Told:
+def tool_text(size: int) -> ToolText:
     """What a model without native calls says, of about so many characters: prose, code that is no
     call, and calls in a fence and in tags, in turn."""
     words, found, calls = _words(), list[str](), 0
@@ -95,13 +95,13 @@ def told(size: int) -> Told:
         code = "\n".join(f"    self.{word.strip()} = {{}}" for word in islice(words, 12))
         arguments = {"file_path": f"/src/{calls}.py", "content": code}
         call = json.dumps({"name": "write_file", "arguments": arguments})
-        asked = f'```json\n{{"tool_call": {call}}}\n```'
+        written = f'```json\n{{"tool_call": {call}}}\n```'
         if calls % 2:
-            asked = f"<tool_call>\n{call}\n</tool_call>"
-        found.append(f"{prose}\n\n```python\n{code}\n```\n\n{asked}\n\n")
+            written = f"<tool_call>\n{call}\n</tool_call>"
+        found.append(f"{prose}\n\n```python\n{code}\n```\n\n{written}\n\n")
         size -= len(found[-1])
         calls += 1
-    return Told("".join(found), calls)
+    return ToolText("".join(found), calls)
 
 
 def cut(data: bytes, piece: int) -> list[bytes]:
@@ -150,10 +150,10 @@ def _openai(pieces: list[bytes]) -> Reader:
             return answer()
 
     client = OpenAI(api_key="none", http_client=http.Client(transport=Ready()))
-    asked: Any = [{"role": "user", "content": "?"}]
+    prompt: Any = [{"role": "user", "content": "?"}]
 
     def read() -> str:
-        chunks = client.chat.completions.create(model="gpt-4o", messages=asked, stream=True)
+        chunks = client.chat.completions.create(model="gpt-4o", messages=prompt, stream=True)
         return "".join([one.choices[0].delta.content or "" for one in chunks if one.choices])
 
     return read

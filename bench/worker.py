@@ -16,20 +16,20 @@ _MODULES = {
     "bare": "bare",
     "ours": "ours",
     "sqlite3": "stdlib",
-    "view": "view_ours",
-    "codec": "coding_ours",
+    "view": "views_ours",
+    "codec": "codecs_ours",
     "reader": "streams",
-    "turns": "turning_ours",
+    "turns": "turns_ours",
 }
 
 
 def _find(contender: str, task: str) -> Task:
-    from bench import coding_peers, peers, turning_peers, view_peers
+    from bench import codecs_peers, peers, turns_peers, views_peers
 
     # the same peer is measured with other tasks there
     if (peer := contender.removeprefix("turns of ")) != contender:
-        return turning_peers.task(peer, task)
-    for others in (peers, view_peers, coding_peers):
+        return turns_peers.task(peer, task)
+    for others in (peers, views_peers, codecs_peers):
         if contender in others.PEERS:
             return others.task(contender, task)
     found: Task = getattr(importlib.import_module(f"bench.{_MODULES[contender]}"), task)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections import Counter
 
 import pytest
@@ -13,6 +14,11 @@ from hypothesis import settings
 _more = int(os.environ.get("HYPOTHESIS_EXAMPLES", "0"))
 settings.register_profile("suite", deadline=None, derandomize=not _more, max_examples=_more or 25)
 settings.load_profile("suite")
+
+# A shell starts background jobs with Ctrl-C ignored, and their children inherit that; the commands
+# that tests interrupt must hear it nevertheless.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -143,7 +143,7 @@ def trials(
 
 
 def told(outcomes: list[tuple[Wound, Outcome]]) -> dict[str, object]:
-    """The figures for docs/reliability.md."""
+    """The figures for docs/internals/reliability.md."""
     worst = max(outcomes, key=lambda pair: pair[1].collateral)
     return {
         "noticed": dict(Counter(outcome.noticed for _, outcome in outcomes)),

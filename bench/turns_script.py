@@ -1,6 +1,6 @@
 """What is said in the turns that are measured, the same for all, and the watch that times them.
 
-A turn is: the person says something, the model calls `read_file`, the tool answers, the model
+A turn is: the user says something, the model calls `read_file`, the tool answers, the model
 answers. The texts go on where the conversation of the session ended.
 """
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-from bench import coding_peers
-from bench.coding_ours import MODELS
+from bench import codecs_peers
+from bench.codecs_ours import MODELS
 from bench.measure import Failed, Result, Setting, once, progress
 from bench.report import Row, Table, seconds
 from bench.streams import READERS
@@ -36,7 +36,7 @@ def encode(setting: Setting) -> Table:
 
 def _wire(setting: Setting, wire: str, names: list[str]) -> list[Row]:
     few, many = setting.scale.views
-    names = [name for name in names if wire in coding_peers.PEERS[name].wires]
+    names = [name for name in names if wire in codecs_peers.PEERS[name].wires]
     next_, found = _in_turn(setting, wire, names)
     objects, _ = found[_OURS]
     size = f"{next_[0]['bytes'] / 1e6:.1f} MB"
@@ -116,7 +116,7 @@ def _in_turn(
 
 def _one(setting: Setting, name: str, options: dict[str, Any]) -> Result:
     try:
-        return once(name, "whole", setting.memory, python=coding_peers.python(name), **options)
+        return once(name, "whole", setting.memory, python=codecs_peers.python(name), **options)
     except Failed as failure:
         if name == _OURS:
             raise
@@ -127,11 +127,11 @@ def _peers(setting: Setting) -> list[str]:
     if not setting.with_peers:
         setting.notes.append("encode: its peers need --peers and their packages")
         return []
-    versions = {name: coding_peers.version(name) for name in coding_peers.PEERS}
+    versions = {name: codecs_peers.version(name) for name in codecs_peers.PEERS}
     for name, version in versions.items():
-        does = coding_peers.PEERS[name].does
-        told = f"{name} {version}: {does}" if version else f"{name}: not installed"
-        setting.notes.append(told)
+        does = codecs_peers.PEERS[name].does
+        note = f"{name} {version}: {does}" if version else f"{name}: not installed"
+        setting.notes.append(note)
     return [name for name, version in versions.items() if version]
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from bench import clock, peers, view_ours
+from bench import clock, peers, views_ours
 from bench.peers import Task, pieces
 from recollect.entries import Message
 
@@ -75,8 +75,8 @@ class GoogleAdk:
             answer = {"id": result.call_id, "name": result.name, "response": {"output": text}}
             parts = [types.Part(function_response=types.FunctionResponse(**answer))]
         if call:
-            asked = {"id": call.id, "name": call.name, "args": json.loads(call.arguments)}
-            parts.append(types.Part(function_call=types.FunctionCall(**asked)))
+            fields = {"id": call.id, "name": call.name, "args": json.loads(call.arguments)}
+            parts.append(types.Part(function_call=types.FunctionCall(**fields)))
         author = _AGENT if role == "assistant" else "user"
         content = types.Content(role=author, parts=parts)
         return Event(author=author, invocation_id=f"turn {number // 4}", content=content)
@@ -94,7 +94,7 @@ def installed(name: str) -> bool:
 
 def task(name: str, what: str) -> Task:
     async def ready(_: Path, n: int, working: bool, repeats: int = 5) -> dict[str, Any]:
-        work = PEERS[name]().prepare(view_ours.messages(n, working=working))
+        work = PEERS[name]().prepare(views_ours.messages(n, working=working))
 
         async def once() -> int:
             return int(work())

@@ -143,7 +143,7 @@ async def saving(_: Path, path: str) -> dict[str, Any]:
     """Of all tokens on the path to the leaf, those that each rule leaves out: at the end, and when
     it is asked at each of the user's turns. Whatever it leaves out is brought back and compared."""
     file = Path(path)
-    entries = _told(file)
+    entries = _whole_transcript(file)
     whole = View.fold(entries)
     now = entries[-1].time
     proposed = plan_elisions(whole, now, ElisionRules(min_saving=1))
@@ -169,7 +169,7 @@ async def saving(_: Path, path: str) -> dict[str, Any]:
     }
 
 
-def _told(file: Path) -> list[Entry]:
+def _whole_transcript(file: Path) -> list[Entry]:
     """The path to the leaf as if nothing had ever been compacted."""
     foreign = read_transcript(file.read_bytes(), file.name)
     return [entry for entry in foreign.path if not isinstance(entry.body, Compaction)]

@@ -12,9 +12,9 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from bench import conversation, peers, view_peers
+from bench import conversation, peers, views_peers
 from bench.peers import SESSION, Task, pieces
-from bench.turning_script import Script, Watch
+from bench.turns_script import Script, Watch
 from recollect.entries import Message
 
 _AGENT = "model"
@@ -34,7 +34,7 @@ class Peer(Protocol):
     async def turn(self, question: str) -> str:
         """Until the model has answered; the answer."""
 
-    def told(self) -> int:
+    def messages_sent(self) -> int:
         """How many messages, calls and results the model was given the last time."""
 
 
@@ -59,11 +59,11 @@ class OpenAIAgents:
                 for one in script.replies
             ]
         )
-        outputs, given = iter(script.outputs), self
+        outputs, peer = iter(script.outputs), self
 
         class Scripted(Model):
-            async def get_response(self, *_: Any, **asked: Any) -> Any:
-                given.last = len(asked["input"])
+            async def get_response(self, *_: Any, **request: Any) -> Any:
+                peer.last = len(request["input"])
                 return next(replies)
 
             def stream_response(self, *_: Any, **__: Any) -> Any:
@@ -82,7 +82,7 @@ class OpenAIAgents:
 
         return str((await Runner.run(self.agent, question, **self.run)).final_output)
 
-    def told(self) -> int:
+    def messages_sent(self) -> int:
         return self.last
 
 
@@ -125,7 +125,7 @@ class AdkSqlite:
         await self.fill(self.service(place), n)
 
     async def fill(self, service: Any, n: int) -> None:
-        session, made = await service.create_session(**_NAMED), view_peers.GoogleAdk()
+        session, made = await service.create_session(**_NAMED), views_peers.GoogleAdk()
         for number, message in enumerate(conversation.messages(n)):
             event = made._event(number, message)
             event.timestamp = session.last_update_time + 0.001
@@ -142,7 +142,7 @@ class AdkSqlite:
         from google.adk.runners import Runner
         from google.genai import types
 
-        made, given = view_peers.GoogleAdk(), self
+        made, peer = views_peers.GoogleAdk(), self
         said = [made._event(0, one).content for one in script.replies]
         # without usage it would write a line to its log for each reply
         used = types.GenerateContentResponseUsageMetadata(prompt_token_count=1, total_token_count=1)
@@ -154,7 +154,7 @@ class AdkSqlite:
                 self, llm_request: Any, stream: bool = False
             ) -> AsyncGenerator[Any, None]:
                 del stream
-                given.last = len(llm_request.contents)
+                peer.last = len(llm_request.contents)
                 yield next(replies)
 
         tool = _reader(iter(script.outputs))
@@ -174,7 +174,7 @@ class AdkSqlite:
                 text = "".join(part.text or "" for part in event.content.parts)
         return text
 
-    def told(self) -> int:
+    def messages_sent(self) -> int:
         return self.last
 
 
@@ -223,7 +223,9 @@ def task(name: str, what: str) -> Task:
                 answered.append(await peer.turn(question))
         assert answered == [pieces(one)[1] for one in script.replies[1::2]], "other answers"
         least = n + 4 * len(script.questions) - 1
-        assert peer.told() >= least, f"{peer.told()} of {least} messages were sent"
-        return watch.found() | {"told": peer.told()}
+        assert peer.messages_sent() >= least, (
+            f"{peer.messages_sent()} of {least} messages were sent"
+        )
+        return watch.found() | {"messages_sent": peer.messages_sent()}
 
     return {"prepare": prepare, "turns": turns}[what]

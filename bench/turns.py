@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bench import turning_peers
+from bench import turns_peers
 from bench.measure import ROOT, Failed, Result, Setting, fresh, progress
 from bench.report import Row, Table, figure, seconds
 
@@ -24,7 +24,7 @@ _STREAMED = "streamed"
 _CLOCKS = {"wall": "wall on disk", "cpu": "CPU"}
 
 
-def turning(setting: Setting) -> Table:
+def turns(setting: Setting) -> Table:
     few, many = setting.scale.views
     names = _peers(setting)
     with fresh(setting.memory) as ready:
@@ -35,7 +35,7 @@ def turning(setting: Setting) -> Table:
         found = _rounds(setting, ready, names)
     rows = [row for clock in _CLOCKS for row in _rows(setting, found, names, clock)]
     note = (
-        "A turn: the person says something, the model calls a tool that only reads, gets its "
+        "A turn: the user says something, the model calls a tool that only reads, gets its "
         "result and answers; model and tool answer at once, from the same script for all, with "
         "whole replies. Ours: `Agent.run` with a store on disk that syncs every append, rules, "
         "view, budget, hooks, loop watch, exact counts, and the bytes of both requests, in the "
@@ -54,8 +54,8 @@ def _peers(setting: Setting) -> list[str]:
         setting.notes.append("turns: the peers need --peers and their packages")
         return []
     found = []
-    for name, peer in turning_peers.PEERS.items():
-        known = turning_peers.installed(name)
+    for name, peer in turns_peers.PEERS.items():
+        known = turns_peers.installed(name)
         setting.notes.append(f"{name}, turns: {peer.does if known else 'not installed'}")
         found += [name] if known else []
     return found
@@ -103,8 +103,8 @@ def _peer(setting: Setting, ready: Path, name: str, slow: set[str]) -> Result:
         try:
             found[str(n)] = _measured(setting, prepared, name, **counted)
         except Failed as failure:  # the others are worth having all the same
-            told = str(failure).strip().splitlines()[-1]
-            setting.notes.append(f"{name} with {n:,} messages failed: {told}")
+            reason = str(failure).strip().splitlines()[-1]
+            setting.notes.append(f"{name} with {n:,} messages failed: {reason}")
     return found
 
 
@@ -146,8 +146,8 @@ def _rows(
     title = f"{what}, {shown[many]} messages : {shown[few]}{_spread(growth)}"
     rows = [Row(title, statistics.median(growth), target, _median(ours[few]), rounds=found)]
     rows += [
-        Row(f"{what}, {shown[n]} messages{told}", statistics.median(took) * 1e3, unit=" ms")
-        for told, times in (("", ours), (f", in pieces of {_PIECE} characters", streamed))
+        Row(f"{what}, {shown[n]} messages{pieces}", statistics.median(took) * 1e3, unit=" ms")
+        for pieces, times in (("", ours), (f", in pieces of {_PIECE} characters", streamed))
         for n, took in times.items()
     ]
     for name in names:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bench import view_peers
+from bench import views_peers
 from bench.measure import ROOT, Failed, Result, Setting, fresh, once, progress, run
 from bench.report import Row, Table, seconds
 
@@ -115,10 +115,10 @@ def _peers(setting: Setting) -> list[str]:
     if not setting.peers:
         setting.notes.append("view: its peers need --peers and their packages")
         return []
-    for name, peer in view_peers.PEERS.items():
-        known = view_peers.installed(name)
+    for name, peer in views_peers.PEERS.items():
+        known = views_peers.installed(name)
         setting.notes.append(f"{name}: {peer.does if known else 'not installed'}")
-    return [name for name in view_peers.PEERS if view_peers.installed(name)]
+    return [name for name in views_peers.PEERS if views_peers.installed(name)]
 
 
 def resume(setting: Setting) -> Table:
@@ -170,11 +170,11 @@ def rules(setting: Setting) -> Table:
         end = _share(one["end"]["all"], one["tokens"])
         by_turn = _share(one["by_turn"]["all"], one["tokens"])
         rows.append(Row(f"{name}, at the end", *end, unit=" %", rounds=one))
-        rows.append(Row(f"{name}, asked at each of {one['turns']} turns", *by_turn, unit=" %"))
+        rows.append(Row(f"{name}, planned at each of {one['turns']} turns", *by_turn, unit=" %"))
     note = (
         "Tokens that the rules leave out of long transcripts, before any compaction, as a share of "
         "all (estimated). At the end: one plan at the time of the last entry, however little it "
-        "saves. Asked at each turn: plans when the user speaks, applied when worth 2,000 tokens. "
+        "saves. Planned at each turn: plans when the user speaks, applied when worth 2,000 tokens. "
         "The run fails unless each thing left out comes back exactly as it was."
     )
     return Table("rules", "What rules alone save", note, tuple(rows))
@@ -215,8 +215,8 @@ def retention(setting: Setting) -> Table:
     note = (
         "Of what the 30 tool calls after a compaction use and the past had, the shares that the "
         f"snapshot still names, mean of {len(files)} transcripts and each: `recollect {_COMPACT}`, "
-        "no model asked. Beside it the summary that the agent's own model wrote there. The weights "
-        "of the choice were fitted to three long sessions; on those this is no forecast."
+        "no model called. Beside it the summary that the agent's own model wrote there. The "
+        "weights of the choice were fitted to three long sessions; on those this is no forecast."
     )
     return Table("retention", "What a snapshot keeps", note, tuple(rows))
 

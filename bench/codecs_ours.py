@@ -59,8 +59,8 @@ async def whole(_: Path, n: int, wire: str, joined: bool, repeats: int = 5) -> d
 
     found = await clock.repeat(work, repeats)
     body = json.loads(encode(codec, view, prompt).body)
-    told = body["contents" if wire == "gemini" else "messages"]
-    assert len(told) == n, f"{len(told)} of {n} messages were written"
+    written = body["contents" if wire == "gemini" else "messages"]
+    assert len(written) == n, f"{len(written)} of {n} messages were written"
     return found
 
 
@@ -147,7 +147,7 @@ async def scanned(_: Path, size: int, piece: int, repeats: int = 5) -> dict[str,
     from recollect.codecs.text_tools.argument_coercion import DeclaredTools
     from recollect.codecs.text_tools.call_scanner import CallScanner
 
-    text, calls = streams.told(size)
+    text, calls = streams.tool_text(size)
     pieces = [text[at : at + piece] for at in range(0, len(text), piece)]
     tools = DeclaredTools((Declaration(name="write_file"),))
 

@@ -1,4 +1,4 @@
-"""The agent's turn as a person has it: a store on disk, rules, view, budget, the request's bytes.
+"""The agent's turn as a user has it: a store on disk, rules, view, budget, the request's bytes.
 
 The model takes no time and answers from a script, but everything up to the bytes of the request is
 done by `HttpModel` itself: the prompt, the wire, the encoder that remembers, and every piece of the
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import conversation
-from bench.turning_script import Script, Watch
+from bench.turns_script import Script, Watch
 from recollect import open_store
 from recollect.agent.events import RunFinished
 from recollect.agent.exchange import Session

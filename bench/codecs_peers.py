@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from bench import clock, conversation
-from bench.coding_ours import MODELS
+from bench.codecs_ours import MODELS
 from bench.peers import Task, pieces
 from recollect.entries import Message
 
@@ -43,19 +43,19 @@ class PydanticAI:
     def prepare(self, wire: str, messages: list[Message]) -> Mapping:
         from pydantic_ai.models import ModelRequestParameters
 
-        history, asked = [self._message(one) for one in messages], ModelRequestParameters()
+        history, parameters = [self._message(one) for one in messages], ModelRequestParameters()
         model = self._model(wire)
 
         async def openai() -> list[Any]:
-            found: list[Any] = await model._map_messages(history, asked)
+            found: list[Any] = await model._map_messages(history, parameters)
             return found
 
         async def anthropic() -> list[Any]:
-            _, found = await model._map_message(history, asked, {})
+            _, found = await model._map_message(history, parameters, {})
             return list(found)
 
         async def gemini() -> list[Any]:
-            _, found = await model._map_messages(history, asked)
+            _, found = await model._map_messages(history, parameters)
             return list(found)
 
         return {"openai": openai, "anthropic": anthropic, "gemini": gemini}[wire]
@@ -88,8 +88,8 @@ class PydanticAI:
             return theirs.ModelRequest(parts=[theirs.UserPromptPart(content=text)])
         parts: list[Any] = [theirs.TextPart(content=text)]
         if call:
-            asked = {"tool_name": call.name, "args": call.arguments, "tool_call_id": call.id}
-            parts.append(theirs.ToolCallPart(**asked))
+            arguments = {"tool_name": call.name, "args": call.arguments, "tool_call_id": call.id}
+            parts.append(theirs.ToolCallPart(**arguments))
         return theirs.ModelResponse(parts=parts, model_name=message.model)
 
 
@@ -126,13 +126,13 @@ class LiteLLM:
 
     def _message(self, message: Message) -> dict[str, Any]:
         role, text, call, result = pieces(message)
-        told: dict[str, Any] = {"role": role, "content": text}
+        mapped: dict[str, Any] = {"role": role, "content": text}
         if result:
-            told |= {"tool_call_id": result.call_id, "name": result.name}
+            mapped |= {"tool_call_id": result.call_id, "name": result.name}
         if call:
             function = {"name": call.name, "arguments": call.arguments}
-            told["tool_calls"] = [{"id": call.id, "type": "function", "function": function}]
-        return told
+            mapped["tool_calls"] = [{"id": call.id, "type": "function", "function": function}]
+        return mapped
 
 
 PEERS: dict[str, Any] = {"pydantic-ai": PydanticAI, "litellm": LiteLLM}  # a Peer each
