@@ -23,7 +23,7 @@ ToolKind: TypeAlias = Literal[
 ]
 
 # Names as `_plain_name` leaves them: lower case, without separators.
-_NAMES: dict[ToolKind, str] = {
+TOOL_NAMES: dict[ToolKind, str] = {
     "read": "read readfile readfiles readmanyfiles filesystemread view viewfile openfile cat "
     "notebookread readtextfile readmultiplefiles readmediafile getfilecontents fsread",
     "write": "write writefile writetofile create createfile filesystemcreate filesystemwrite "
@@ -44,7 +44,7 @@ _NAMES: dict[ToolKind, str] = {
     "taskupdate managetodolist plan todoread updatetodolist",
 }
 _KIND: dict[str, ToolKind] = {
-    name: kind for kind, names in _NAMES.items() for name in names.split()
+    name: kind for kind, names in TOOL_NAMES.items() for name in names.split()
 }
 
 # Where a call says which file it means, in the order in which they are believed.

@@ -328,7 +328,7 @@ def test_edits_that_would_do_nothing_are_refused_with_the_reason_and_nothing_is_
         ("--restore", note.id, "a note leaves nothing out"),
         ("--restore", entries[3].id, "nothing is left out of it; --pin keeps it that way"),
         ("--drop", empty.id, "it belongs to an invalid reply"),
-        ("--drop", entries[0].id, "what is left out already"),
+        ("--drop", entries[0].id, "which is left out already"),
     ):
         refused = cli("context", session.id, "--pin", entries[3].id, option, entry)
         assert (refused.code, refused.out) == (1, ""), option

@@ -25,11 +25,18 @@ from recollect.entries import (
     Unknown,
     json_text,
 )
+from recollect.stale_rules import STALE_RULES
+from recollect.toolkinds import TOOL_NAMES
 
 _WORDS = st.sampled_from(["", " ", "ok", "def f(): pass", "请看", "x" * 200, "a\nb\nc"])
 _PATHS = st.sampled_from(["a.py", "./a.py", "src/b.py", "src/../a.py"])
 _CALLS = st.sampled_from(["c1", "c2", "c3", ""])
-_TOOLS = st.sampled_from(["read_file", "run_shell_command", "grep", "replace", "other"])
+STALE_TOOLS = {
+    rule.name: [name for kind in rule.tool_kinds for name in TOOL_NAMES[kind].split()]  # type: ignore[index]
+    for rule in STALE_RULES
+}
+TOOLS = ["read_file", "replace", *(names[0] for names in STALE_TOOLS.values())]
+_TOOLS = st.sampled_from([*TOOLS, "other"])
 
 
 def name(number: int) -> str:

@@ -1,67 +1,33 @@
 from __future__ import annotations
 
+import msgspec
 from hypothesis import given
 
-from recollect.entries import (
-    Elide,
-    Entry,
-    Message,
-    Pin,
-    Restore,
-    Text,
-    ToolCall,
-    ToolResult,
-    json_text,
-)
+from recollect.entries import Elide, Entry, Message, Pin, Restore, Text, ToolResult
+from recollect.settings import ContextSettings, Settings, parse_settings
 from recollect.view.elision_rules import ElisionRules, drop_message, head_and_tail, plan_elisions
 from recollect.view.placeholders import write_placeholder
 from recollect.view.view import View
+from tests.view.growing_log import EAGER, NOW, GrowingLog
 from tests.view.logs import logs, name
-
-NOW = 100_000_000
-EAGER = ElisionRules(min_saving=1)
-
-
-class Session:
-    """A log that grows by whole exchanges."""
-
-    def __init__(self) -> None:
-        self.entries: list[Entry] = []
-        self.time = 0
-
-    def add(self, body: object) -> str:
-        key = name(len(self.entries))
-        self.entries.append(Entry(key, None, self.time, body))  # type: ignore[arg-type]
-        return key
-
-    def use(self, tool: str, arguments: object, *texts: str, is_error: bool = False) -> str:
-        """A call and its result; the id of the message with the result."""
-        call = ToolCall(id=f"c{len(self.entries)}", name=tool, arguments=json_text(arguments))
-        self.add(Message(role="model", parts=(call,)))
-        content = tuple(Text(text=text) for text in texts or ("line of text\n" * 50,))
-        answer = ToolResult(call_id=call.id, name=tool, content=content, is_error=is_error)
-        return self.add(Message(role="user", parts=(answer,)))
-
-    def elided(self, rules: ElisionRules = EAGER, now: int = NOW) -> list[str]:
-        return [s.elided.entry for s in plan_elisions(View.fold(self.entries), now, rules).savings]
 
 
 def test_the_newest_five_reads_of_a_file_stay_and_older_ones_go() -> None:
-    session = Session()
+    session = GrowingLog()
     reads = [session.use("read_file", {"path": "a.py"}) for _ in range(8)]
     session.use("read_file", {"path": "b.py"})
     assert sorted(session.elided()) == reads[:3]
 
 
 def test_all_forms_of_a_path_are_one_file() -> None:
-    session = Session()
+    session = GrowingLog()
     forms = ["a.py", "./a.py", "src/../a.py", "/work/a.py", "a.py", "./x/../a.py"]
     reads = [session.use("Read", {"file_path": path}) for path in forms]
-    assert session.elided(ElisionRules(min_saving=1, root="/work")) == reads[:1]
+    assert session.elided(rules=ElisionRules(min_saving=1, root="/work")) == reads[:1]
 
 
 def test_a_failed_read_survives_however_old_and_is_not_counted() -> None:
-    session = Session()
+    session = GrowingLog()
     failures = [
         session.use("read_file", {"path": "a.py"}, is_error=True),
         session.use("read_file", {"path": "a.py"}, "Error: " + "x" * 400),
@@ -72,7 +38,7 @@ def test_a_failed_read_survives_however_old_and_is_not_counted() -> None:
 
 
 def test_a_batch_goes_as_a_whole_only_when_every_file_in_it_is_superseded() -> None:
-    session = Session()
+    session = GrowingLog()
     both = session.use("read_file", {"path": ["a.py", "b.py"]})
     for _ in range(5):
         session.use("read_file", {"path": "a.py"})
@@ -83,27 +49,25 @@ def test_a_batch_goes_as_a_whole_only_when_every_file_in_it_is_superseded() -> N
 
 
 def test_of_a_structured_batch_the_superseded_files_blocks_go() -> None:
-    session = Session()
+    session = GrowingLog()
     paths = [{"path": "a.py"}, {"path": "b.py"}]
     both = session.use("filesystem-read", {"files": paths}, "A " * 300, "B " * 300)
     for _ in range(5):
         session.use("read_file", {"path": "a.py"})
-    (saving,) = plan_elisions(View.fold(session.entries), NOW, EAGER).savings
+    (saving,) = session.plan().savings
     assert (saving.elided.entry, saving.elided.blocks) == (both, (0,))
-    view = View.fold(
-        [*session.entries, Entry(name(99), None, NOW, Elide(rule="r", items=(saving.elided,)))]
-    )
-    result = view.items[1].message.parts[0]
+    session.add(Elide(rule="r", items=(saving.elided,)))
+    result = session.view.items[1].message.parts[0]
     assert isinstance(result, ToolResult)
     first, second = result.content
     assert isinstance(first, Text)
     assert "recall" in first.text
     assert second == Text(text="B " * 300)
-    assert plan_elisions(view, NOW, EAGER).savings == ()  # decided once
+    assert session.plan().savings == ()  # decided once
 
 
-def test_lines_that_no_newer_read_shows_are_not_taken_away() -> None:
-    session = Session()
+def test_lines_that_no_newer_read_shows_stay() -> None:
+    session = GrowingLog()
     only = session.use("read_file", {"path": "a.py", "startLine": 1, "endLine": 50})
     for start in range(100, 700, 100):
         session.use("read_file", {"path": "a.py", "startLine": start, "endLine": start + 9})
@@ -113,7 +77,7 @@ def test_lines_that_no_newer_read_shows_are_not_taken_away() -> None:
 
 
 def test_a_read_of_a_file_that_changed_since_is_superseded_whatever_its_lines() -> None:
-    session = Session()
+    session = GrowingLog()
     old = session.use("read_file", {"path": "a.py", "startLine": 1, "endLine": 50})
     session.use("replace", {"file_path": "a.py", "old": "x", "new": "y"})
     for start in range(100, 700, 100):
@@ -122,17 +86,17 @@ def test_a_read_of_a_file_that_changed_since_is_superseded_whatever_its_lines() 
 
 
 def test_reads_that_name_no_file_are_left_alone_and_counted() -> None:
-    session = Session()
+    session = GrowingLog()
     shapes: list[object] = [{"path": ""}, {"path": None}, {"paths": []}, "nonsense"]
     for arguments in shapes * 3:
         session.use("read_file", arguments)
-    found = plan_elisions(View.fold(session.entries), NOW, EAGER)
+    found = session.plan()
     assert [s for s in found.savings if s.rule == "superseded-read"] == []
     assert found.unidentified >= 12
 
 
-def test_a_list_as_text_is_a_list() -> None:
-    session = Session()
+def test_a_list_written_as_text_is_a_list() -> None:
+    session = GrowingLog()
     first = session.use("read_file", {"path": '["a.py"]'})
     for _ in range(5):
         session.use("read_file", {"path": "a.py"})
@@ -140,7 +104,7 @@ def test_a_list_as_text_is_a_list() -> None:
 
 
 def test_terminal_and_search_output_goes_stale_with_time_but_the_newest_five_stay() -> None:
-    session = Session()
+    session = GrowingLog()
     shell = [session.use("run_shell_command", {"command": f"make {i}"}) for i in range(7)]
     search = [session.use("grep", {"pattern": f"p{i}"}) for i in range(6)]
     assert session.elided(now=9 * 60_000) == []
@@ -148,30 +112,32 @@ def test_terminal_and_search_output_goes_stale_with_time_but_the_newest_five_sta
     assert sorted(session.elided(now=16 * 60_000)) == sorted([*shell[:2], *search[:1]])
 
 
+def test_old_listings_of_files_go_whichever_tool_made_them() -> None:
+    session = GrowingLog()
+    tools = ["list_directory", "ls", "glob", "LS", "Glob", "mcp__files__list_directory"]
+    listings = [session.use(tool, {"path": "src"}) for tool in tools]
+    assert session.elided(now=9 * 60_000) == []
+    assert session.elided(now=11 * 60_000) == listings[:1]
+    (saving,) = session.plan().savings
+    assert saving.rule == "stale-listing"
+    assert saving.elided.placeholder.startswith("[An earlier listing of files (list_directory)")
+
+
 def test_a_command_that_failed_stays() -> None:
-    session = Session()
-    failed = [
-        session.use("bash", {"command": "make"}, "Exit code: 2\n" + "x " * 200),
-        session.use("bash", {"command": "make"}, "x " * 200 + "\nexit code: 1"),
-    ]
+    session = GrowingLog()
+    session.use("bash", {"command": "make"}, "Exit code: 2\n" + "x " * 200)
+    session.use("bash", {"command": "make"}, "x " * 200 + "\nexit code: 1")
     shell = [
         session.use("bash", {"command": "make"}, "exit code: 0\n" + "x " * 200) for _ in range(6)
     ]
     assert session.elided() == shell[:1]
-    assert failed
 
 
 def test_oversized_output_keeps_a_fifth_at_its_head_and_four_fifths_at_its_tail() -> None:
-    session = Session()
+    session = GrowingLog()
     key = session.use("other_tool", {}, "".join(f"line {i}\n" for i in range(3_000)))
-    (saving,) = plan_elisions(View.fold(session.entries), NOW, EAGER).savings
-    view = View.fold(
-        [
-            *session.entries,
-            Entry(name(9), None, NOW, Elide(rule="oversized", items=(saving.elided,))),
-        ]
-    )
-    text = view.items[1].message.parts[0].content[0].text  # type: ignore[union-attr]
+    session.add(*session.plan().edits)
+    text = session.view.items[1].message.parts[0].content[0].text  # type: ignore[union-attr]
     assert text.startswith("line 0\n")
     assert "line 199\n" in text
     assert "line 200\n" not in text
@@ -186,37 +152,35 @@ def test_one_endless_line_is_cut_too() -> None:
     assert (head, tail) == (200, 800)
 
 
-def test_what_is_not_worth_it_waits() -> None:
-    session = Session()
+def test_a_plan_that_saves_too_little_waits() -> None:
+    session = GrowingLog()
     for _ in range(6):
         session.use("read_file", {"path": "a.py"}, "short text of a file\n" * 20)
-    view = View.fold(session.entries)
+    view = session.view
     assert plan_elisions(view, NOW).savings == ()
     assert len(plan_elisions(view, NOW, over_budget=True).savings) == 1
 
 
-def test_pins_and_what_a_person_brought_back_are_safe_from_rules() -> None:
-    session = Session()
+def test_rules_leave_pinned_and_restored_messages_alone() -> None:
+    session = GrowingLog()
     reads = [session.use("read_file", {"path": "a.py"}) for _ in range(8)]
     session.add(Pin(entries=(reads[0],)))
-    (edit,) = plan_elisions(View.fold(session.entries), NOW, EAGER).edits
+    (edit,) = session.plan().edits
     elide = session.add(edit)
     assert [what.entry for what in edit.items] == [reads[2], reads[1]]
     session.add(Restore(entries=(reads[1],)))
     assert session.elided() == []
-    view = View.fold(session.entries)
+    view = session.view
     assert [item.entry.id for item in view.items if item.cuts] == [reads[2]]
     session.add(Restore(entries=(elide,)))
-    assert not any(item.cuts for item in View.fold(session.entries).items)
+    assert not any(item.cuts for item in session.view.items)
 
 
 def test_the_seeds_wording_is_there_in_chinese() -> None:
-    session = Session()
+    session = GrowingLog()
     for _ in range(6):
         session.use("read_file", {"path": "a.py"})
-    (saving,) = plan_elisions(
-        View.fold(session.entries), NOW, ElisionRules(min_saving=1, language="zh")
-    ).savings
+    (saving,) = session.plan(rules=ElisionRules(min_saving=1, language="zh")).savings
     assert saving.elided.placeholder.startswith("[该文件的历史读取内容已压缩,请参看最新读取结果]")
     assert write_placeholder("stale-shell", "", 1, "x", "zh").startswith("此命令返回内容已过时")
     assert write_placeholder("stale-search", "", 1, "x", "zh").startswith(
@@ -225,13 +189,13 @@ def test_the_seeds_wording_is_there_in_chinese() -> None:
 
 
 def test_a_dropped_message_is_gone_and_a_dropped_result_still_answers() -> None:
-    session = Session()
+    session = GrowingLog()
     said = session.add(Message(role="user", parts=(Text(text="secret"),)))
     result = session.use("read_file", {"path": "a.py"})
-    view = View.fold(session.entries)
+    view = session.view
     session.add(drop_message(view, said))
     session.add(drop_message(view, result))
-    shown = View.fold(session.entries)
+    shown = session.view
     assert [item.entry.id for item in shown.items] == [name(1), result]
     assert shown.tokens < view.tokens
 
@@ -247,3 +211,17 @@ def test_a_plan_saves_what_it_says_and_is_made_once(log: tuple[Entry, ...]) -> N
     assert smaller.problems == view.problems
     assert plan_elisions(smaller, NOW, EAGER).savings == ()
     assert view.entries == before
+
+
+def test_the_default_settings_give_the_default_rules() -> None:
+    assert ElisionRules.from_settings(Settings()) == ElisionRules()
+
+
+def test_every_number_of_the_rules_is_a_setting_and_takes_effect() -> None:
+    numbers = [f.name for f in msgspec.structs.fields(ElisionRules) if isinstance(f.default, int)]
+    assert set(numbers) <= set(ContextSettings.__struct_fields__)
+    for number in numbers:
+        rules = ElisionRules.from_settings(parse_settings(f"[context]\n{number} = 1234").settings)
+        assert getattr(rules, number) == 1_234
+    chinese = ElisionRules.from_settings(parse_settings("language = 'zh'").settings, "/root")
+    assert (chinese.language, chinese.root) == ("zh", "/root")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from recollect.entries import Entry, Message, Text, Thought
 from recollect.errors import UnknownEntry
 from recollect.testing import call, model, result, user
-from recollect.view.projections import MAX_PAGE_SIZE, HistoryPage, full, routing_window, take_page
+from recollect.view.projections import MAX_PAGE_SIZE, HistoryPage, routing_window, take_page
 from recollect.view.view import View
 from tests.view.logs import logs, name
 
@@ -53,12 +53,6 @@ def test_a_page_is_bounded_and_an_unknown_cursor_is_an_error() -> None:
     assert take_page(log, before=name(0)) == HistoryPage(())
     with pytest.raises(UnknownEntry):
         take_page(log, before="gone")
-
-
-@given(SMALL)
-def test_the_full_history_is_every_message_in_its_order(log: tuple[Entry, ...]) -> None:
-    messages = full(log)
-    assert list(messages) == [e.body for e in log if isinstance(e.body, Message)]
 
 
 @given(SMALL, st.integers(0, 30), st.integers(0, 6))

@@ -8,18 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.compaction.budget import Budget
 from recollect.errors import BadSettings
 from recollect.permissions.command_rules import judge_line, tighten
 from recollect.permissions.command_rules import parse_rules as command_rules
-from recollect.profiles import find_profile
 from recollect.settings import ContextSettings, HookCommand, Settings, parse
 from recollect.settings.setting_definitions import SETTINGS_SECTIONS, CustomModel
-from recollect.view.elision_rules import ElisionRules
 from recollect.workspace.effective_settings import (
     PROJECT_FOLDER,
-    budget_for,
-    elision_rules,
     project_root,
     resolve_settings,
 )
@@ -328,37 +323,3 @@ def test_nothing_that_a_project_says_loosens_anything(
     assert (both.agent.loop_check_after or 1_000) <= (mine.agent.loop_check_after or 1_000)
     rest = {"permissions": mine.permissions, "agent": mine.agent}
     assert msgspec.structs.replace(both, **rest) == mine
-
-
-# --- sections as the values that the code uses --------------------------------------------------
-
-
-def test_the_default_context_is_the_default_of_the_rules_and_of_the_budget() -> None:
-    assert elision_rules(Settings()) == ElisionRules()
-    for model in ("", "gpt-5", "gemini-2.5-pro", "claude-sonnet-5"):
-        assert budget_for(find_profile(model), ContextSettings()) == Budget.of(model)
-
-
-def test_every_number_of_the_rules_is_a_setting_and_takes_effect() -> None:
-    numbers = [f.name for f in msgspec.structs.fields(ElisionRules) if isinstance(f.default, int)]
-    assert set(numbers) <= set(ContextSettings.__struct_fields__)
-    for name in numbers:
-        text = f"[context]\n{name} = 1234"
-        expected = 1_234_000 if name.endswith("_age") else 1_234
-        assert getattr(elision_rules(parse(text)), name) == expected
-    assert elision_rules(parse("language = 'zh'"), "/root").root == "/root"
-    assert elision_rules(parse("language = 'zh'")).language == "zh"
-
-
-@given(st.integers(0, 100_000_000), st.integers(0, 100_000_000), st.sampled_from(["", "gpt-5"]))
-def test_a_budget_never_exceeds_the_window_and_its_parts_are_in_order(
-    threshold: int, target: int, model: str
-) -> None:
-    given = ContextSettings(threshold=threshold, target=target)
-    budget = budget_for(find_profile(model), given)
-    assert 0 <= budget.target <= budget.threshold < budget.window
-    assert budget.window == Budget.of(model).window
-    if threshold and threshold < budget.window * 9 // 10:
-        assert budget.threshold == threshold
-    smaller = budget_for(find_profile(model), given, learnt=4_096)
-    assert (smaller.window, smaller.threshold < 4_096) == (4_096, True)

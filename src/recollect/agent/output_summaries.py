@@ -320,9 +320,9 @@ def _find_candidates(view: View, tools: Collection[str], limit: int) -> list[_Su
     """Long results since the model's last reply, of these tools, that nothing was done to."""
     state, log = view.state, view.log
     found: list[_SummaryCandidate] = []
-    for position in range(max(state.base, state.spoke + 1), view.n):
+    for position in range(max(state.base, state.last_reply + 1), view.n):
         entry, message = log.entries[position].id, log.message(position)
-        held = entry in state.pins or entry in state.untouchable or entry in state.changed
+        held = entry in state.pins or entry in state.restored or entry in state.changed
         if message is None or held or position in state.dropped:
             continue
         sizes = log.part_tokens(position)

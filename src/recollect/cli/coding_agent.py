@@ -21,6 +21,7 @@ from recollect.agent.loop import Agent
 from recollect.agent.reminders import ContextReminders
 from recollect.agent.task_tool import build_task_tool
 from recollect.agent.tool_calls import PermissionCheck, protect_config
+from recollect.compaction.budget import Budget
 from recollect.entries import Message, Text, ToolCall
 from recollect.models.http_model import HttpModel
 from recollect.models.model_protocol import Model
@@ -44,7 +45,8 @@ from recollect.tools.builtin import (
 )
 from recollect.tools.monitoring import system_monitor
 from recollect.tools.tool import Tool
-from recollect.workspace.effective_settings import EffectiveSettings, budget_for, elision_rules
+from recollect.view.elision_rules import ElisionRules
+from recollect.workspace.effective_settings import EffectiveSettings
 from recollect.workspace.initial_context import initial_message, read_environment
 from recollect.workspace.learned_windows import learned_window
 from recollect.workspace.memory_files import MemorySources, read_memory
@@ -111,14 +113,14 @@ class Workspace(msgspec.Struct, frozen=True):
 def build_agent(model: Model, where: Workspace, *, max_turns: int | None = None) -> Agent:
     settings, root = where.found.settings, where.found.root
     profile = _profile_of(model)
-    budget = budget_for(profile, settings.context, learned_window(model.name))
+    budget = Budget.from_settings(profile, settings.context, learned_window(model.name))
     agent = Agent(
         model=model,
         tools=build_tools(where.commands, small=budget.window <= SMALL_WINDOW),
         roots=(root,),
         permission_check=build_permission_check(where.found),
         write_guard=_write_guard(settings.agent.memory_files),
-        rules=elision_rules(settings, str(root)),
+        rules=ElisionRules.from_settings(settings, str(root)),
         budget=budget,
         ask=summarizer_from(model) if profile.summarises else None,
         hooks=where.hooks,

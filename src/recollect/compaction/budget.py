@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from recollect.profiles import find_profile
+from recollect.profiles import Profile, find_profile
+from recollect.settings import ContextSettings
 from recollect.view.view import View
 
 MIN_SNAPSHOT, MAX_SNAPSHOT = 300, 8_000  # tokens
@@ -20,14 +21,23 @@ class Budget(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(model: str = "", *, target: int | None = None) -> Budget:
-        profile = find_profile(model)
-        goal = target if target is not None else profile.threshold * 8 // 10
-        return Budget(
-            profile.window,
-            profile.threshold if target is None else target,
-            goal,
-            min(MAX_SNAPSHOT, max(1_000, goal // 5)),
-        )
+        """The budget of a model by default, or one that compacts to `target`."""
+        budget = Budget.from_settings(find_profile(model), ContextSettings())
+        if target is None:
+            return budget
+        return Budget(budget.window, target, target, min(MAX_SNAPSHOT, max(1_000, target // 5)))
+
+    @staticmethod
+    def from_settings(
+        profile: Profile, context: ContextSettings, learned_window: int | None = None
+    ) -> Budget:
+        """A model's budget with the user's figures, within the window an error message named."""
+        window = min(profile.window, learned_window or profile.window)
+        by_model = min(profile.threshold, window * 7 // 10)
+        threshold = min(context.threshold or by_model, window * 9 // 10)
+        target = min(context.target or threshold * 8 // 10, threshold)
+        snapshot = max(MIN_SNAPSHOT, min(1_000, window // 8), min(MAX_SNAPSHOT, target // 5))
+        return Budget(window, threshold, target, snapshot)
 
 
 def is_compaction_due(view: View, budget: Budget) -> bool:

@@ -8,10 +8,13 @@ default, and a test compares the two. Rules that a type cannot express are in `s
 # file, and would have to compile them one by one if they were strings.
 
 import shlex
-from typing import Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
+
+from recollect.stale_rules import STALE_RULES, StaleRule
 
 Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=86_400)]
 Tokens: TypeAlias = Annotated[int, Meta(ge=1, le=100_000_000)]
@@ -69,21 +72,13 @@ class AgentSettings(_Section, frozen=True):
     """emit OpenTelemetry spans, if the extra is installed"""
 
 
-class ContextSettings(_Section, frozen=True):
-    """`[context]`: what the model sees of a long session."""
+class _ContextBase(_Section, frozen=True):
+    """`[context]` without the settings that `STALE_RULES` adds."""
 
     keep_reads: KeepCount = 5
     """keep this many of the newest reads of each file"""
     keep_read_tokens: TokensOrZero = 0
     """of these, keep only as many as fit into this many tokens; `0`: all"""
-    keep_shell: KeepCount = 5
-    """keep this many of the newest command results, whatever their age"""
-    shell_age: Seconds = 900.0
-    """seconds after which other command results are stale"""
-    keep_search: KeepCount = 5
-    """keep this many of the newest search results, whatever their age"""
-    search_age: Seconds = 600.0
-    """seconds after which other search results are stale"""
     # with smaller limits, the part that is left would be useless
     max_characters: Annotated[int, Meta(ge=1_000, le=100_000_000)] = 4_000_000
     """the middle of a result with more characters is left out"""
@@ -100,6 +95,38 @@ class ContextSettings(_Section, frozen=True):
     """names of tools whose long output a model summarizes"""
     summary_tokens: Annotated[int, Meta(ge=100, le=1_000_000)] = 2_000
     """output of these tools is long above this many tokens"""
+
+    @property
+    def stale_rules(self) -> tuple[StaleRule, ...]:
+        """The rules with the keep counts and ages that are set here."""
+        return tuple(
+            replace(
+                rule, keep=getattr(self, rule.keep_setting), age=getattr(self, rule.age_setting)
+            )
+            for rule in STALE_RULES
+        )
+
+
+if TYPE_CHECKING:  # mypy cannot read generated fields; `stale_rules` is their typed access
+    ContextSettings: TypeAlias = _ContextBase
+else:
+    ContextSettings = msgspec.defstruct(
+        "ContextSettings",
+        [
+            field
+            for rule in STALE_RULES
+            for field in (
+                (rule.keep_setting, KeepCount, rule.keep),
+                (rule.age_setting, Seconds, rule.age),
+            )
+        ],
+        bases=(_ContextBase,),
+        namespace={"__doc__": "`[context]`: what the model sees of a long session."},
+        module=__name__,
+        frozen=True,
+        kw_only=True,
+        forbid_unknown_fields=True,
+    )
 
 
 class PermissionSettings(_Section, frozen=True):

@@ -1,1 +1,1 @@
-"""What a reader sees of a session: folds over its log, what was left out of them and why."""
+"""What a reader sees of a session: folds over its log, what they leave out and why. Pure."""

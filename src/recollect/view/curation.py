@@ -1,8 +1,8 @@
-"""Curation: what a provider may be sent of a history.
+"""Curation: which messages of a history may be sent to a provider.
 
-User messages are always kept. A *run* of consecutive model messages is kept whole or dropped whole:
-dropped if any message in it is invalid. Two tests of validity and two policies exist, because the
-programs we come from disagree.
+User messages are always kept. A *run* of consecutive model messages is kept or dropped as a whole:
+dropped if any message in it is invalid. There are two validity checks and two drop policies because
+the programs we come from disagree.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ DropPolicy: TypeAlias = Literal["keep_user", "drop_pair"]
 
 
 class CurationPolicy(msgspec.Struct, frozen=True):
-    validity: ValidityCheck = "strict"  # every part says something; or: any part does
-    dropping: DropPolicy = "keep_user"  # or: a dropped run takes the user's message before it along
+    validity: ValidityCheck = "strict"  # strict: every part has content; any_part: one does
+    dropping: DropPolicy = "keep_user"  # drop_pair: a dropped run takes its prompt with it
 
 
 def is_valid(message: Message, validity: ValidityCheck = "strict") -> bool:
@@ -48,11 +48,11 @@ def is_tool_result(message: Message) -> bool:
 
 
 def is_initial(message: Message) -> bool:
-    """Instructions, and what the program put in front: it stays, whatever is compacted. Its asides
-    go with what they were said to."""
+    """Instructions and the initial context, which survive every compaction. Asides do not: they go
+    with the message they belong to."""
     return message.role == "system" or message.context in ("initial", "memory")
 
 
 def is_spoken(message: Message) -> bool:
-    """Whether a person said this: the place where a history may be cut."""
+    """Whether the user said this; a history may be cut before such a message."""
     return message.role == "user" and not message.context and not is_tool_result(message)

@@ -1,8 +1,8 @@
-"""A message as it is shown: some of its parts replaced by placeholders.
+"""A message as the view shows it: some of its parts replaced by placeholders.
 
-`show` never changes the message and never breaks its shape: a result stays a result and answers its
-call, so whatever is cut, every call keeps its answer. A cut that names what is not there has no
-effect. Positions always mean the message as it was said.
+`apply_elisions` returns a new message of the same shape: a result stays a result, so every call
+keeps its answer. An elision that names a missing part has no effect. Positions always refer to the
+stored message.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DEFAULT_PLACEHOLDER = "[left out]"
 
 
 class ActiveElision(msgspec.Struct, frozen=True):
-    """One elision in force, and the edit that made it."""
+    """An elision in force, and the edit that made it."""
 
     what: Elided
     rule: str
@@ -36,7 +36,7 @@ class ActiveElision(msgspec.Struct, frozen=True):
 
 
 def apply_elisions(message: Message, cuts: Iterable[ActiveElision]) -> Message:
-    """The message with the cuts applied; earlier cuts win where two want the same."""
+    """The message with the elisions applied; the earlier of two for the same part wins."""
     chosen: dict[int, list[Elided]] = {}
     for cut in cuts:
         for position in _target_positions(message, cut.what):
@@ -53,12 +53,12 @@ def apply_elisions(message: Message, cuts: Iterable[ActiveElision]) -> Message:
 def _target_positions(message: Message, what: Elided) -> Iterable[int]:
     if what.parts:
         return [position for position in what.parts if 0 <= position < len(message.parts)]
-    # a call goes only when it is named: without it, its result would answer nothing
+    # a call is left out only when named: without it, its result would answer nothing
     return [i for i, part in enumerate(message.parts) if not isinstance(part, ToolCall)]
 
 
 def has_target(message: Message, what: Elided) -> bool:
-    """Whether there is anything in the message that this would leave out."""
+    """Whether the message holds anything that this would leave out."""
     positions = list(_target_positions(message, what))
     if not what.blocks:
         return bool(positions)
@@ -75,7 +75,7 @@ def _elide_part(part: Part, cuts: list[Elided]) -> Part | None:
             left_out = json_text({"left_out": cuts[0].placeholder or DEFAULT_PLACEHOLDER})
             return msgspec.structs.replace(part, arguments=left_out)
         case Thought():
-            return None  # a thought that was changed is worse than none: its signature is broken
+            return None  # a changed thought is worse than none: its signature no longer fits
         case Text():
             return _elide_text(part, cuts[0])
         case _:
@@ -113,10 +113,10 @@ def _keep_ends(text: str, cut: Elided) -> str:
 
 
 def results_as_text(message: Message) -> Message:
-    """Results whose calls are out of sight, told as text, so that nobody drops them as orphans."""
+    """Results whose calls are not shown become text, or repair would drop them as orphans."""
     names = dict.fromkeys(part.name for part in message.parts if isinstance(part, ToolResult))
-    told = ", ".join(filter(None, names))[:200] or "a tool"
-    parts: list[Part] = [Text(text=f"[result of {told}, called before this]")]
+    tools = ", ".join(filter(None, names))[:200] or "a tool"
+    parts: list[Part] = [Text(text=f"[result of {tools}, called before this]")]
     for part in message.parts:
         if isinstance(part, ToolResult):
             parts += part.content

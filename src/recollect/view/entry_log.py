@@ -1,9 +1,9 @@
 """The entries behind a view, in columns that only grow.
 
-Views that extend each other share one log: each reads its own first n entries and nothing more, so
-a longer view never shows in a shorter one. Whoever appends where another already did gets a copy.
-Token counts are made once for each entry, when somebody first asks, or taken from what was counted
-before; `fresh` has those that are new, for whoever keeps them.
+Views that extend each other share one log: each reads only its own first n entries, so a longer
+view never shows in a shorter one. A view that appends where another already did gets a copy. Each
+entry's tokens are counted once, on first use, or taken from `known`, the counts that the store
+kept; `fresh` collects the new ones for the store.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from recollect.entries import Compaction, Entry, Message, ToolResult
 from recollect.tokens import Counter
 
 ACKNOWLEDGEMENT = "Got it. Thanks for the additional context!"
-
-
 NO_COUNTS: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType({})
 
 
@@ -31,28 +29,28 @@ class EntryLog:
         "entries",
         "fresh",
         "known",
-        "rich",
+        "multi_part",
         "sums",
         "uses",
     )
 
     def __init__(self, counter: Counter, known: Mapping[str, tuple[int, ...]] = NO_COUNTS) -> None:
         self.counter, self.known = counter, known
-        self.fresh: dict[str, tuple[int, ...]] = {}  # by entry: what was not known before
+        self.fresh: dict[str, tuple[int, ...]] = {}  # by entry: counts not known before
         self.entries: list[Entry] = []
-        self.at: dict[str, int] = {}  # where an entry stands
-        self.rich: list[int] = []  # where messages are that hold more than one text
+        self.at: dict[str, int] = {}  # an entry's position
+        self.multi_part: list[int] = []  # positions of messages that are not just one text
         self.counts: dict[int, tuple[int, ...]] = {}  # tokens of each part of a message
-        self.blocks: dict[int, dict[int, tuple[int, ...]]] = {}  # by part: of each of its blocks
+        self.blocks: dict[int, dict[int, tuple[int, ...]]] = {}  # by part: tokens of its blocks
         self.sums: list[int] = [0]  # tokens of all messages before a position
-        self.uses: dict[object, object] = {}  # what rules have read from it so far; see `uses`
+        self.uses: dict[object, object] = {}  # a cache of `tool_uses`
 
     def first(self, n: int) -> EntryLog:
-        """A log with the first n entries, to go on from there in another way."""
+        """A log with the first n entries, to continue from there differently."""
         copy = EntryLog(self.counter, self.known)
         copy.entries = self.entries[:n]
         copy.at = {entry.id: i for i, entry in enumerate(copy.entries)}
-        copy.rich = self.rich[: bisect_left(self.rich, n)]
+        copy.multi_part = self.multi_part[: bisect_left(self.multi_part, n)]
         copy.counts = {at: counts for at, counts in self.counts.items() if at < n}
         copy.blocks = {at: blocks for at, blocks in self.blocks.items() if at < n}
         copy.sums = self.sums[: n + 1]
@@ -71,18 +69,18 @@ class EntryLog:
         return self.sums[end] - self.sums[start]
 
     def tokens(self, position: int) -> int:
-        """Of a message; what stands before it need not be counted for it."""
+        """Tokens of a message, without counting what precedes it."""
         return sum(self.part_tokens(position)) if self.message(position) is not None else 0
 
     def part_tokens(self, position: int) -> tuple[int, ...]:
-        """Of a message, its parts; of a compaction, its snapshot and the acknowledgement."""
+        """Tokens of a message's parts; of a compaction, its snapshot and the acknowledgement."""
         found = self.counts.get(position)
         if found is None:
-            found = self.counts[position] = self._counted(position)
+            found = self.counts[position] = self._count_entry(position)
         return found
 
     def block_tokens(self, position: int, part: int) -> tuple[int, ...]:
-        """Of each block of a tool's result."""
+        """Tokens of each block of a tool result."""
         tokens = self.part_tokens(position)
         message = self.entries[position].body
         result = message.parts[part] if isinstance(message, Message) else None
@@ -93,17 +91,17 @@ class EntryLog:
         return self.blocks[position][part]
 
     def count(self, n: int) -> None:
-        """The first n entries, now and not when somebody first asks."""
+        """Count the first n entries now instead of on first use."""
         for position in range(n):
             self.part_tokens(position)
 
-    def _counted(self, position: int) -> tuple[int, ...]:
+    def _count_entry(self, position: int) -> tuple[int, ...]:
         entry, count = self.entries[position], self.counter
         body, known = entry.body, self.known.get(entry.id, ())
         if type(body) is Message:
             for part in body.parts:
                 if type(part) is ToolResult and len(part.content) > 1:
-                    return self._counted_blocks(position, body, known)
+                    return self._count_with_blocks(position, body, known)
             if len(known) == len(body.parts):
                 return known
             found = count.parts(body)
@@ -117,10 +115,10 @@ class EntryLog:
             self.fresh[entry.id] = found
         return found
 
-    def _counted_blocks(
+    def _count_with_blocks(
         self, position: int, message: Message, known: tuple[int, ...]
     ) -> tuple[int, ...]:
-        """Results of several blocks: what is known has the parts first, then their blocks."""
+        """For results of several blocks; `known` has the parts first, then their blocks."""
         several = {
             number: part
             for number, part in enumerate(message.parts)
@@ -152,6 +150,6 @@ class EntryLog:
             if type(entries[position].body) is Message:
                 found = counts.get(position)
                 if found is None:
-                    found = counts[position] = self._counted(position)
+                    found = counts[position] = self._count_entry(position)
                 total += sum(found)
             sums.append(total)

@@ -1,4 +1,4 @@
-"""Which lines of a file are in sight. Ranges count from 1 and include both ends; None is open."""
+"""Sets of line ranges. Lines count from 1, ranges include both ends, None leaves an end open."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LAST_LINE = 1 << 60
 
 
 class LineRanges(NamedTuple):
-    spans: tuple[tuple[int, int], ...] = ()  # in order, apart from each other
+    spans: tuple[tuple[int, int], ...] = ()  # sorted, neither overlapping nor adjacent
 
     def with_ranges(self, ranges: Iterable[LineRange]) -> LineRanges:
         joined: list[tuple[int, int]] = []

@@ -1,9 +1,9 @@
 """What a view shows and what it leaves out, in numbers that add up.
 
-`count_by_category` shares out every token of a view. `cleared_call_ids` names each thing that is not shown: by
-which rule, how many tokens it would add, since when, and the handle that brings it back. Without a
-compaction, what is shown and what is left out are together exactly what was said. `compare_views`
-tells two views apart; its tokens are exactly the difference of theirs.
+`count_by_category` assigns every token of a view to a category. `find_omissions` lists everything
+that is not shown: by which rule, how many tokens it would add, since when, and the handle that
+brings it back. Without a compaction, the tokens shown and the tokens omitted add up to the whole
+log. `compare_views` lists the differences of two views; its tokens are the difference of theirs.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def _item_shares(view: View, item: ViewItem) -> Iterable[tuple[TokenCategory, in
     kinds = {_part_category(part) for part in parts}
     if len(kinds) == 1:  # counted already, however large it is
         return [(kinds.pop(), item.tokens)]
-    said = item.entry.body.parts if isinstance(item.entry.body, Message) else ()
+    stored = item.entry.body.parts if isinstance(item.entry.body, Message) else ()
     counts = view.log.part_tokens(view.log.at[item.entry.id])
-    known = {id(part): count for part, count in zip(said, counts, strict=False)}
-    count = view.log.counter.part  # only what is shown otherwise than it was said
+    known = {id(part): count for part, count in zip(stored, counts, strict=False)}
+    count = view.log.counter.part  # for parts that are shown differently from how they were stored
     return [(_part_category(p), known[id(p)] if id(p) in known else count(p)) for p in parts]
 
 
@@ -70,19 +70,17 @@ def _part_category(part: Part) -> TokenCategory:
             return "messages"
 
 
-# --- what is not shown ---------------------------------------------------------------------------
+# --- omissions ---------------------------------------------------------------------------
 
 
 class Omission(msgspec.Struct, frozen=True):
-    rule: (
-        str  # the elision's, or `build_compaction`, or `invalid` for a reply that no provider takes
-    )
+    rule: str  # the elision's; or `compaction`; or `invalid` for a reply no provider accepts
     entry: str  # the message; of a compaction, its own entry
-    tokens: int  # that bringing it back would add
+    tokens: int  # that restoring it would add
     since: int
-    parts: tuple[int, ...] = ()  # positions in the message; none means all of it
-    by: str = ""  # the edit that did it
-    handle: str = ""  # what to restore; none when nothing can bring it back
+    parts: tuple[int, ...] = ()  # positions in the message; empty means all of it
+    by: str = ""  # the edit that made it
+    handle: str = ""  # what to restore; empty when nothing brings it back
 
 
 def find_omissions(view: View) -> tuple[Omission, ...]:
@@ -132,7 +130,7 @@ def total_by_rule(found: Iterable[Omission]) -> dict[str, OmissionTotal]:
 
 
 def items_replaced(before: View, now: View) -> tuple[ViewItem, ...]:
-    """What a compaction took away: shown in the view before it and not in the one after."""
+    """What a compaction replaced: shown in the view before it and not in the one after."""
     shown = {item.entry.id for item in now.items}
     return tuple(item for item in before.items if item.entry.id not in shown)
 
@@ -142,7 +140,7 @@ def items_replaced(before: View, now: View) -> tuple[ViewItem, ...]:
 
 class RemovedItem(NamedTuple):
     item: ViewItem
-    why: str  # a rule, `build_compaction`, `invalid`, `undone`, or `elsewhere`: not on this path
+    why: str  # a rule, `compaction`, `invalid`, `undone`, or `elsewhere`: not on this path
 
 
 class ChangedItem(NamedTuple):
@@ -180,12 +178,12 @@ def compare_views(old: View, new: View) -> ViewDifference:
 
 
 def _item_key(item: ViewItem) -> tuple[str, str]:
-    """A snapshot is two messages of one entry."""
+    """The role tells apart the two messages of a snapshot, which share one entry."""
     return item.entry.id, item.message.role if item.place == "snapshot" else ""
 
 
 def explain_removal(view: View, item: ViewItem) -> str:
-    """Why a view does not show what another one did."""
+    """Why a view does not show an item that another one showed."""
     position = view.log.position(item.entry.id, view.n)
     if position is None or position < view.state.base:
         return COMPACTION if view.compaction is not None else ELSEWHERE

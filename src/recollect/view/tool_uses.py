@@ -1,8 +1,8 @@
-"""Which tool was used for what, read from the log once and kept up with it.
+"""Which tools were used for what: read from the log once, then kept up to date with it.
 
-A use is a result together with the call it answers, found through the call's id: the newest call of
-that id before the result. What a tool does is told by its name, never by what its output looks
-like. A result whose call is missing, or whose call names no file, is no use of a file.
+A use is a result with the call it answers: the newest call with that id before the result. The
+tool's name says what it does, never the look of its output. A result without its call, or whose
+call names no file, is not a use of a file.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from recollect.entries import Text, ToolCall, ToolResult
+from recollect.stale_rules import STALE_RULES
 from recollect.toolkinds import (
     PathRange,
     ToolKind,
@@ -25,9 +26,8 @@ from recollect.toolkinds import (
 )
 from recollect.view.entry_log import EntryLog
 
-LARGE_RESULT = 1_000  # characters; what is shorter has not enough lines to be cut
+LARGE_RESULT = 1_000  # characters; shorter results have too few lines to be cut
 _CHANGING_KINDS = frozenset({"write", "edit", "delete"})
-_OF_TIME = frozenset({"shell", "search"})
 
 
 class ToolUse(msgspec.Struct, frozen=True, gc=False):
@@ -45,9 +45,9 @@ class LargeResult(NamedTuple):
 
 
 class ToolUses:
-    """Grows with its log. Positions beyond a view's end are not that view's business.
+    """Grows with its log; a view ignores positions beyond its own end.
 
-    Which lines a read asked for is worked out only when its file was read often.
+    The lines that a read asked for are parsed only when its file was read often.
     """
 
     def __init__(self, log: EntryLog, root: str, names: Mapping[str, ToolKind]) -> None:
@@ -55,23 +55,24 @@ class ToolUses:
         self._calls: dict[str, ToolCall] = {}
         self._kinds: dict[str, ToolKind] = dict(names)
         self._done = 0
-        self._once: dict[str, ToolUse] = {}  # the first read of each file
-        self.often: dict[
-            str, list[ToolUse]
-        ] = {}  # of files read more than once, failed ones as well
+        self._first_reads: dict[str, ToolUse] = {}  # by file
+        self.often: dict[str, list[ToolUse]] = {}  # all reads of files read more than once
         self.rank: dict[str, int] = {}  # how many files were read twice before this one was
-        self.changes: dict[str, list[int]] = {}  # where a file was changed
-        self.shell: list[ToolUse] = []  # commands that did not fail
-        self.search: list[ToolUse] = []
+        self.changes: dict[str, list[int]] = {}  # positions at which a file was changed
+        # by stale rule: the successful uses it looks at
+        self.aging: dict[str, list[ToolUse]] = {rule.name: [] for rule in STALE_RULES}
+        self._aging_kinds: dict[str, list[ToolUse]] = {
+            kind: self.aging[rule.name] for rule in STALE_RULES for kind in rule.tool_kinds
+        }
         self.large: list[LargeResult] = []
-        self.unidentified: list[int] = []  # where reads are that name no file
-        self.memory: object = None  # what rules have worked out so far; see `rules`
-        self._touches: list[int] = []  # where files were read and changed, in order
-        self._touched: list[str] = []  # which
+        self.unidentified: list[int] = []  # positions of reads that name no file
+        self.memory: object = None  # intermediate results of `elision_rules`
+        self._touches: list[int] = []  # positions at which files were read or changed, in order
+        self._touched: list[str] = []  # and which files
 
     def advance(self, end: int) -> None:
         log, calls = self._log, self._calls
-        places = log.rich[self._done : bisect_left(log.rich, end)]
+        places = log.multi_part[self._done : bisect_left(log.multi_part, end)]
         for position in places:
             entry = log.entries[position]
             for number, part in enumerate(entry.body.parts):  # type: ignore[union-attr]
@@ -79,10 +80,10 @@ class ToolUses:
                 if kind is ToolCall:
                     calls[part.id] = part
                 elif kind is ToolResult:
-                    self._use(position, number, part, entry.time)
+                    self._add(position, number, part, entry.time)
         self._done += len(places)
 
-    def _use(self, position: int, number: int, part: ToolResult, time: int) -> None:
+    def _add(self, position: int, number: int, part: ToolResult, time: int) -> None:
         if part.time is not None:
             time = part.time
         call = self._calls.get(part.call_id)
@@ -97,23 +98,23 @@ class ToolUses:
             or type(content[0]) is not Text
             or len(content[0].text) >= LARGE_RESULT
         ):
-            self._measure(part, use)  # most are one short text
-        kind = self._kinds.get(name) or self._kind(name)
+            self._measure(part, use)  # most results are one short text
+        kind = self._kinds.get(name) or self._classify(name)
         if kind == "read":
             usual = parse_usual_path(call.arguments, self._root)
             for path in (usual,) if usual else self._paths(use):
                 self._touches.append(position)
                 self._touched.append(path)
-                first = self._once.setdefault(path, use)
+                first = self._first_reads.setdefault(path, use)
                 if first is not use:
-                    self._again(path, first, use)
-        elif kind in _OF_TIME:
+                    self._read_again(path, first, use)
+        elif (aging := self._aging_kinds.get(kind)) is not None:
             if not has_failed(part):
-                (self.shell if kind == "shell" else self.search).append(use)
+                aging.append(use)
         elif kind in _CHANGING_KINDS and not has_failed(part):
-            self._changed(use)
+            self._change(use)
 
-    def _changed(self, use: ToolUse) -> None:
+    def _change(self, use: ToolUse) -> None:
         for path in {file.path for file in self.files(use)}:
             self.changes.setdefault(path, []).append(use.position)
             self._touches.append(use.position)
@@ -135,7 +136,7 @@ class ToolUses:
             self.unidentified.append(use.position)
         return paths
 
-    def _again(self, path: str, first: ToolUse, use: ToolUse) -> None:
+    def _read_again(self, path: str, first: ToolUse, use: ToolUse) -> None:
         reads = self.often.get(path)
         if reads is None:
             self.rank[path] = len(self.rank)
@@ -144,15 +145,15 @@ class ToolUses:
             reads.append(use)
 
     def _measure(self, part: ToolResult, use: ToolUse) -> None:
-        characters = sum([len(item.text) for item in part.content if type(item) is Text])
+        texts = [item.text for item in part.content if type(item) is Text]
+        characters = sum([len(text) for text in texts])
         if characters >= LARGE_RESULT:
-            texts = [item.text for item in part.content if type(item) is Text]
             lines = sum([text.count("\n") + 1 for text in texts])
             self.large.append(LargeResult(use, characters, lines))
 
-    def _kind(self, name: str) -> ToolKind:
-        found = self._kinds[name] = classify_tool(name)
-        return found
+    def _classify(self, name: str) -> ToolKind:
+        kind = self._kinds[name] = classify_tool(name)
+        return kind
 
     def files(self, use: ToolUse) -> tuple[PathRange, ...]:
         found = parse_paths(use.arguments)

@@ -1,10 +1,10 @@
 """The view: what the model sees of a session, and what was left out.
 
 An immutable value, made by folding entries. `append` costs the same however long the session is,
-and appending one by one gives what folding everything at once gives. A view shares nothing with
-the store that could be changed through it, and viewing writes nothing.
+and appending one by one gives what folding everything at once gives. Nothing in the store can be
+changed through a view, and viewing writes nothing.
 
-What is shown, in order: initial context, the snapshot of the newest compaction as a user's message
+A view shows, in order: the initial context, the snapshot of the newest compaction as a user message
 with the model's acknowledgement, pins from before it, and the messages since, with placeholders
 where something was elided. Notes and edits are never shown.
 """
@@ -27,7 +27,7 @@ ItemPlace: TypeAlias = Literal["kept", "snapshot", "tail"]
 
 
 class ViewItem(msgspec.Struct, frozen=True, gc=False):
-    """One message as it is shown, and the entry it comes from."""
+    """One message as the view shows it, and the entry it comes from."""
 
     entry: Entry
     message: Message
@@ -59,22 +59,22 @@ class View:
         policy: CurationPolicy | None = None,
         known: Mapping[str, tuple[int, ...]] = NO_COUNTS,
     ) -> View:
-        """`known` has the tokens of entries that were counted before."""
+        """`known` holds token counts of entries that were counted before."""
         return View(EntryLog(counter, known), 0, policy or CurationPolicy(), ViewState()).append(
             *entries
         )
 
     def append(self, *entries: Entry) -> View:
         log = self.log if len(self.log.entries) == self.n else self.log.first(self.n)
-        draft = StateBuilder(log, self.policy, self.state)
-        draft.take(entries)
-        return View(log, len(log.entries), self.policy, draft.freeze())
+        builder = StateBuilder(log, self.policy, self.state)
+        builder.append(entries)
+        return View(log, len(log.entries), self.policy, builder.freeze())
 
     # --- what it holds -------------------------------------------------------------------------
 
     @property
     def tokens(self) -> int:
-        """Of everything that is shown."""
+        """Of everything the view shows."""
         state = self.state
         tail = self.log.tokens_between(state.base, self.n) - state.hidden
         kept = sum(item.tokens for item in self._kept())
@@ -92,7 +92,7 @@ class View:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """What a provider may be sent, before repair and encoding. Counts nothing."""
+        """The messages to send, before repair and encoding. Counts no tokens."""
         if self._items is not None or self.state.compactions:
             return tuple([item.message for item in self.items])
         changed, dropped = self.state.changed, self.state.dropped
@@ -111,8 +111,8 @@ class View:
         return tuple(found)
 
     def messages_after(self, earlier: View) -> list[Message] | None:
-        """What this view shows beyond an earlier one. None when it shows something else as well:
-        what an edit or curation has changed in between, or another branch."""
+        """The messages this view shows after an earlier view's; None if anything else differs too:
+        an edit or curation changed something in between, or the views are of different branches."""
         now, then = self.state, earlier.state
         if (
             self.log is not earlier.log
@@ -153,11 +153,6 @@ class View:
     def request(self) -> Entry | None:
         return self.log.entries[self.state.request] if self.state.request >= 0 else None
 
-    @property
-    def newest(self) -> Entry | None:
-        """The newest message."""
-        return self.log.entries[self.state.last] if self.state.last >= 0 else None
-
     # --- how it is shown -----------------------------------------------------------------------
 
     def _kept(self) -> list[ViewItem]:
@@ -167,12 +162,12 @@ class View:
         entry = self.compaction
         if entry is None or not isinstance(entry.body, Compaction):
             return []
-        told = Message(role="user", parts=(Text(text=entry.body.snapshot),))
-        heard = Message(role="model", parts=(Text(text=ACKNOWLEDGEMENT),))
+        snapshot = Message(role="user", parts=(Text(text=entry.body.snapshot),))
+        reply = Message(role="model", parts=(Text(text=ACKNOWLEDGEMENT),))
         counts = self.log.part_tokens(self.state.compactions[-1])
         return [
             ViewItem(entry, message, tokens, "snapshot")
-            for message, tokens in zip((told, heard), counts, strict=True)
+            for message, tokens in zip((snapshot, reply), counts, strict=True)
         ]
 
     def _tail(self) -> list[ViewItem]:

@@ -1,9 +1,9 @@
-"""What edits have made of a log so far, and how one more entry changes it.
+"""The effect of a log's edits so far, and how one more entry changes it.
 
-A `ViewState` is frozen and belongs to a view; a `MessageDraft` is the same while it is being changed. A usual
-message changes next to nothing; edits are rare, and what they change is copied first. An edit that
-makes no sense (it names what does not exist, or leaves out what is out already) has no effect and
-is told in `write_failures`.
+A `ViewState` is frozen and belongs to a view; a `StateBuilder` is the same while it changes. An
+ordinary message changes next to nothing; edits are rare and copy what they change. An invalid edit
+(it names an entry that does not exist, or leaves out what is left out already) is ignored and
+listed in `problems`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MAX_PROBLEMS = 200
 
 
 class ChangedMessage(NamedTuple):
-    """A message that is not shown as it was said."""
+    """A message that is shown differently from how it was stored."""
 
     cuts: tuple[ActiveElision, ...]
     message: Message
@@ -42,20 +42,20 @@ class ChangedMessage(NamedTuple):
 class ViewState(NamedTuple):
     changed: Mapping[str, ChangedMessage] = {}  # by entry
     pins: Mapping[str, str] = {}  # entry: the pin that holds it
-    untouchable: frozenset[str] = frozenset()  # what a person brought back: rules leave it alone
+    restored: frozenset[str] = frozenset()  # by the user: rules leave these alone
     dropped: frozenset[int] = frozenset()  # positions of invalid runs
-    run: int = -1  # where the run of model messages at the end began
+    run: int = -1  # where the last run of model messages began
     bad_run: bool = False
     before_run: int = -1  # the user's message before it
     compactions: tuple[int, ...] = ()  # positions of those in force, oldest first
-    base: int = 0  # where the messages begin that are shown one by one
-    kept: tuple[int, ...] = ()  # what is shown of those before
-    lead: frozenset[str] = frozenset()  # answers right after the base to calls from before it
-    hidden: int = 0  # tokens of what is after the base and not shown
+    base: int = 0  # from here on messages are shown one by one
+    kept: tuple[int, ...] = ()  # what is shown of those before the base
+    lead: frozenset[str] = frozenset()  # results right after the base whose calls precede it
+    hidden: int = 0  # tokens after the base that are not shown
     attempt: int = -1  # the newest compaction of any status
     request: int = -1
     last: int = -1  # the newest message
-    spoke: int = -1  # the newest one of the model
+    last_reply: int = -1  # the newest message of the model
     problems: tuple[str, ...] = ()
 
 
@@ -63,23 +63,21 @@ class StateBuilder:
     def __init__(self, log: EntryLog, policy: CurationPolicy, state: ViewState) -> None:
         self.log, self.policy = log, policy
         self.changed, self.pins = state.changed, state.pins
-        self._ours: dict[str, ChangedMessage] | None = (
-            None  # a copy of `changed`, once it is written to
-        )
-        self.untouchable, self.dropped = state.untouchable, state.dropped
+        self._copy: dict[str, ChangedMessage] | None = None  # of `changed`, once written to
+        self.restored, self.dropped = state.restored, state.dropped
         self.run, self.bad_run, self.before_run = state.run, state.bad_run, state.before_run
         self.compactions, self.base, self.kept = state.compactions, state.base, state.kept
         self.lead, self.hidden = state.lead, state.hidden
         self.attempt, self.request = state.attempt, state.request
-        self.last, self.spoke = state.last, state.spoke
+        self.last, self.last_reply = state.last, state.last_reply
         self.problems = state.problems
-        self._left: int | None = None  # tokens that the elision at hand leaves, where known
+        self._left: int | None = None  # tokens that the current elision leaves, where known
 
     def freeze(self) -> ViewState:
         return ViewState(
             changed=self.changed,
             pins=self.pins,
-            untouchable=self.untouchable,
+            restored=self.restored,
             dropped=self.dropped,
             run=self.run,
             bad_run=self.bad_run,
@@ -92,12 +90,12 @@ class StateBuilder:
             attempt=self.attempt,
             request=self.request,
             last=self.last,
-            spoke=self.spoke,
+            last_reply=self.last_reply,
             problems=self.problems,
         )
 
     def edit(self, position: int, entry: Entry) -> None:
-        """Whatever is no message."""
+        """Apply an entry that is not a message."""
         body = entry.body
         match body:
             case Elide():
@@ -112,25 +110,25 @@ class StateBuilder:
             case Request():
                 self.request = position
             case _:
-                pass  # for people, or for other readers
+                pass  # for users, or for other readers
 
-    def tell(self, position: int, problem: str) -> None:
+    def report(self, position: int, problem: str) -> None:
         if len(self.problems) < MAX_PROBLEMS:
             at = self.log.entries[position].id
             self.problems = (*self.problems, f"{at}: {problem}")
 
     # --- facts ---------------------------------------------------------------------------------
 
-    def take(self, entries: Iterable[Entry]) -> None:
-        """One after the other. Most messages are one text and need no second look; this loop is
-        most of what folding a long session costs."""
-        at, column, rich = self.log.at, self.log.entries, self.log.rich
+    def append(self, entries: Iterable[Entry]) -> None:
+        """Most messages are one text and need no second look; this loop is most of what folding a
+        long session costs."""
+        at, column, multi_part = self.log.at, self.log.entries, self.log.multi_part
         validity = self.policy.validity
         strict = validity == "strict"
         position = len(column)
         for entry in entries:
             if at.setdefault(entry.id, position) != position:
-                self.tell(at[entry.id], "is in the log twice; only the first counts")
+                self.report(at[entry.id], "is in the log twice; only the first counts")
                 continue
             column.append(entry)
             body = entry.body
@@ -138,29 +136,29 @@ class StateBuilder:
                 parts = body.parts
                 only = parts[0] if len(parts) == 1 else None
                 if type(only) is not Text:
-                    rich.append(position)
+                    multi_part.append(position)
                 if body.role != "model":
                     self.run = -1
                     if self.compactions or self.bad_run:
-                        self._heard(position, body)
+                        self._end_run(position, body)
                 else:
                     if self.run < 0:
                         self.run, self.before_run = position, self.last
-                    self.spoke = position
+                    self.last_reply = position
                     says = strict and type(only) is Text and only.text
                     if self.bad_run or not (says or is_valid(body, validity)):
-                        self._invalid(position)
+                        self._add_invalid(position)
                 self.last = position
             else:
                 self.edit(position, entry)
             position += 1
 
-    def _heard(self, position: int, message: Message) -> None:
+    def _end_run(self, position: int, message: Message) -> None:
         self.bad_run = False
-        if self.compactions and self.spoke < self.base and is_tool_result(message):
+        if self.compactions and self.last_reply < self.base and is_tool_result(message):
             self._recompute(position)  # it may answer a call from before the base
 
-    def _invalid(self, position: int) -> None:
+    def _add_invalid(self, position: int) -> None:
         if self.bad_run:
             self._drop((position,))
         else:
@@ -169,12 +167,12 @@ class StateBuilder:
 
     def _drop_run(self, end: int) -> None:
         run = [p for p in range(self.run, end + 1) if self.log.message(p) is not None]
-        asked = self.log.message(self.before_run) if self.before_run >= 0 else None
+        prompt = self.log.message(self.before_run) if self.before_run >= 0 else None
         if (
             self.policy.dropping == "drop_pair"
-            and asked is not None
-            and asked.role == "user"
-            and not is_tool_result(asked)
+            and prompt is not None
+            and prompt.role == "user"
+            and not is_tool_result(prompt)
         ):
             run.insert(0, self.before_run)
         self._drop(tuple(run))
@@ -185,14 +183,14 @@ class StateBuilder:
         self.dropped = self.dropped.union(new)
 
     def _tokens(self, position: int) -> int:
-        """Of a message as it is shown, whether or not its run was dropped."""
+        """Tokens of a message as it is shown, even if its run was dropped."""
         shown = self.changed.get(self.log.entries[position].id)
         return shown.tokens if shown is not None else self.log.tokens(position)
 
     # --- edits ---------------------------------------------------------------------------------
 
     def _elide_all(self, position: int, entry: Entry, body: Elide) -> None:
-        """With what is known of how many tokens are left of each message."""
+        """The counts kept for an elide entry are the tokens left of each message."""
         known = self.log.known.get(entry.id, ())
         left: list[int] = []
         for number, what in enumerate(body.items):
@@ -208,26 +206,26 @@ class StateBuilder:
         found = self.log.position(cut.what.entry, position)
         message = self.log.message(found) if found is not None else None
         if found is None or message is None:
-            self.tell(position, f"elides {cut.what.entry}, which is no message before it")
+            self.report(position, f"elides {cut.what.entry}, which is not a message before it")
         elif cut.what.entry in self.pins:
-            self.tell(position, f"elides {cut.what.entry}, which is pinned")
+            self.report(position, f"elides {cut.what.entry}, which is pinned")
         elif not has_target(message, cut.what):
-            self.tell(position, f"elides parts of {cut.what.entry} that are not there")
+            self.report(position, f"elides parts of {cut.what.entry} that are not there")
         else:
             before = self.changed.get(cut.what.entry)
             cuts = before.cuts if before is not None else ()
             if any(_covers(earlier.what, cut.what) for earlier in cuts):
-                self.tell(position, f"elides of {cut.what.entry} what is left out already")
+                self.report(position, f"elides {cut.what.entry}, which is left out already")
             else:
                 self._change(found, message, (*cuts, cut))
 
     def _change(self, position: int, message: Message, cuts: tuple[ActiveElision, ...]) -> None:
-        """Show a message with these cuts; as it was said, when there are none."""
+        """Show a message with these cuts; without any, as it was stored."""
         entry = self.log.entries[position].id
         before = self._tokens(position)
-        if self._ours is None:
-            self._ours = dict(self.changed)
-        changed = self._ours
+        if self._copy is None:
+            self._copy = dict(self.changed)
+        changed = self._copy
         if cuts or entry in self.lead:
             shown = apply_elisions(message, cuts) if cuts else message
             shown = results_as_text(shown) if entry in self.lead else shown
@@ -244,9 +242,9 @@ class StateBuilder:
             found = self.log.position(entry, position)
             message = self.log.message(found) if found is not None else None
             if found is None or message is None:
-                self.tell(position, f"pins {entry}, which is no message before it")
+                self.report(position, f"pins {entry}, which is not a message before it")
                 continue
-            if entry in self.changed:  # word for word, whatever was left out of it
+            if entry in self.changed:  # a pinned message is shown word for word
                 self._change(found, message, ())
             self.pins = {**self.pins, entry: pin}
         self._recompute(position)
@@ -257,9 +255,9 @@ class StateBuilder:
         match body:
             case Message() if name in self.changed and found is not None:
                 self._change(found, body, ())
-                self.untouchable |= {name}
+                self.restored |= {name}
             case Message():
-                self.untouchable |= {name}
+                self.restored |= {name}
             case Elide():
                 for what in body.items:
                     self._undo_elide(name, what.entry)
@@ -270,7 +268,7 @@ class StateBuilder:
                 self.compactions = tuple(p for p in self.compactions if p != found)
                 self._recompute(position)
             case _:
-                self.tell(position, f"restores {name}, which is no edit in force")
+                self.report(position, f"restores {name}, which is not an edit in force")
 
     def _undo_elide(self, by: str, entry: str) -> None:
         shown = self.changed.get(entry)
@@ -278,7 +276,7 @@ class StateBuilder:
         message = self.log.message(found) if found is not None else None
         if shown is not None and found is not None and message is not None:
             self._change(found, message, tuple(cut for cut in shown.cuts if cut.by != by))
-        self.untouchable |= {entry}
+        self.restored |= {entry}
 
     def _compaction(self, position: int, body: Compaction) -> None:
         self.attempt = position
@@ -286,15 +284,17 @@ class StateBuilder:
             return
         first = 0 if body.first_kept is None else self.log.position(body.first_kept, position)
         if first is None:
-            self.tell(position, f"keeps from {body.first_kept} on, which is no entry before it")
+            self.report(
+                position, f"keeps from {body.first_kept} on, which is not an entry before it"
+            )
         elif not body.snapshot.strip():
-            self.tell(position, "has no snapshot")
+            self.report(position, "has no snapshot")
         else:
             self.compactions = (*self.compactions, position)
             self._recompute(position)
 
     def _recompute(self, position: int) -> None:
-        """After a compaction, a pin or the undoing of one: what is shown before the base."""
+        """Work out what is shown before the base, after a compaction or pin was made or undone."""
         log, n = self.log, position + 1
         self.base, self.kept, lead = 0, (), frozenset[str]()
         if self.compactions:
@@ -309,8 +309,8 @@ class StateBuilder:
             visible = dict.fromkeys((*named, *sorted(pins)))
             self.kept = tuple(p for p in visible if p < self.base)
             lead = self._leading(n)
-        told, self.lead = self.lead ^ lead, lead
-        for entry in told:
+        changed, self.lead = self.lead ^ lead, lead
+        for entry in changed:
             message = log.message(log.at[entry])
             shown = self.changed.get(entry)
             if message is not None:
@@ -322,7 +322,7 @@ class StateBuilder:
                 self.hidden += log.tokens(where) - shown.tokens
 
     def _leading(self, n: int) -> frozenset[str]:
-        """The first messages after the base that answer calls from before it."""
+        """The first messages after the base that answer calls before it."""
         found: set[str] = set()
         calls = {c for p in self.kept for c in _call_ids(self.log.message(p))}
         for position in range(self.base, n):
@@ -349,7 +349,7 @@ def _call_ids(message: Message | None) -> list[str]:
 
 
 def with_partners(log: EntryLog, positions: set[int]) -> set[int]:
-    """With each call that is kept its results, and with each result its call."""
+    """The positions, plus the results of each call and the call of each result among them."""
     found = set(positions)
     for position in positions:
         message = log.message(position)

@@ -12,19 +12,15 @@ from pathlib import Path
 
 import msgspec
 
-from recollect.compaction.budget import MAX_SNAPSHOT, MIN_SNAPSHOT, Budget
 from recollect.errors import BadSettings
-from recollect.profiles import Profile
 from recollect.settings import (
     SETTINGS_FILE,
-    ContextSettings,
     HookCommand,
     ParsedSettings,
     Settings,
     read_settings,
 )
 from recollect.settings import data_directory as home_directory
-from recollect.view.elision_rules import ElisionRules
 from recollect.workspace.trusted_folders import load_trust
 from recollect.workspace.untrusted_text import one_line
 
@@ -113,31 +109,3 @@ def _is_own(found: EffectiveSettings) -> bool:
         return found.user_file.samefile(found.project_file)
     except OSError:
         return False
-
-
-def elision_rules(settings: Settings, root: str = "") -> ElisionRules:
-    """`[context]` as the rules that leave things out."""
-    context = settings.context
-    return ElisionRules(
-        keep_reads=context.keep_reads,
-        keep_read_tokens=context.keep_read_tokens,
-        keep_shell=context.keep_shell,
-        shell_age=round(context.shell_age * 1_000),
-        keep_search=context.keep_search,
-        search_age=round(context.search_age * 1_000),
-        max_characters=context.max_characters,
-        max_lines=context.max_lines,
-        min_saving=context.min_saving,
-        language=settings.language,
-        root=root,
-    )
-
-
-def budget_for(profile: Profile, context: ContextSettings, learnt: int | None = None) -> Budget:
-    """A model's budget with the person's figures, within a window that an error once named."""
-    window = min(profile.window, learnt or profile.window)
-    by_model = min(profile.threshold, window * 7 // 10)
-    threshold = min(context.threshold or by_model, window * 9 // 10)
-    target = min(context.target or threshold * 8 // 10, threshold)
-    snapshot = max(MIN_SNAPSHOT, min(1_000, window // 8), min(MAX_SNAPSHOT, target // 5))
-    return Budget(window, threshold, target, snapshot)
