@@ -126,7 +126,7 @@ def test_a_pipe_in_place_of_a_file_makes_nobody_wait(cli: Cli) -> None:
     os.mkfifo(cli.home / "settings.toml")
     result = cli("config")
     assert result.code == 52
-    assert "no regular file" in result.err
+    assert "not a regular file" in result.err
 
 
 def test_no_secret_is_shown_in_any_form(cli: Cli) -> None:
@@ -194,7 +194,7 @@ def test_a_hook_that_came_later_runs_after_it_was_shown(cli: Cli) -> None:
 
 def test_trusting_a_project_whose_file_is_wrong_says_so(cli: Cli) -> None:
     of_project(cli, 'model = "elsewhere"')
-    assert "`model` is not a project's to set" in cli.ok("trust").err
+    assert "a project may not set `model`" in cli.ok("trust").err
     assert cli("config").code == 52
 
 

@@ -69,7 +69,7 @@ def test_what_could_not_be_read_is_said(tmp_path: Path) -> None:
         "@none.py: there is no such file",
         "@../secret: it is outside the folders that may be read",
         "@link: it is outside the folders that may be read",
-        "@a.bin: it is no text, but 10 bytes of another kind",
+        "@a.bin: it is not text, but 10 bytes of another kind",
         "@large.txt: it has 20,000,001 bytes, the limit is 20,000,000",
     ]
 

@@ -179,7 +179,7 @@ def test_ignored_folders_are_not_searched_and_the_search_is_bounded(tmp_path: Pa
     project(tmp_path, **{f"f{n:03}__AGENTS": str(n) for n in range(60)})
     found = read_memory(sources(root))
     assert len(found.files) == memory_files.MAX_FILES
-    assert "more memory files" in found.problems[-1]
+    assert "too many memory files" in found.problems[-1]
     assert len(read_memory(sources(root), below=3).files) == 3
 
 

@@ -94,8 +94,8 @@ def test_a_plan_writes_nothing_and_is_void_when_the_file_changed(tmp_path: Path)
     path = tmp_path / "AGENTS.md"
     planned = plan_fact(path, "one")
     assert not path.exists()
-    path.write_text("somebody else was faster", encoding="utf-8")
-    with pytest.raises(CannotWrite, match="somebody else"):
+    path.write_text("another program was faster", encoding="utf-8")
+    with pytest.raises(CannotWrite, match="another program"):
         write_fact(planned)
     assert path.read_text(encoding="utf-8") == "somebody else was faster"
 

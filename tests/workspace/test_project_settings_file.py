@@ -109,7 +109,7 @@ def test_a_file_that_cannot_be_used_stops_the_work_in_a_trusted_folder_only(
     distrust_folder(place.project, place.home)
     found = place.found()
     assert found.settings == Settings()
-    assert len(found.told) == 1
+    assert len(found.warnings) == 1
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may read everything")
@@ -136,7 +136,7 @@ def test_the_persons_own_file_is_never_taken_for_a_projects(place: ProjectFolder
     trust_folder(place.project, place.file.parent)
     found = resolve_settings(place.project, place.file.parent)
     assert found.settings.model == "gpt-5"
-    assert found.told == ()
+    assert found.warnings == ()
 
 
 def test_the_persons_file_is_strict_whatever_the_project_says(place: ProjectFolder) -> None:

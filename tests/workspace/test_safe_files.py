@@ -54,7 +54,7 @@ def test_what_is_no_regular_file_is_refused_without_waiting(tmp_path: Path) -> N
     for name in ("pipe", "loop", "dangling", "zero", ".", "none", "a\0b", "x" * 5_000, "\udcff"):
         assert isinstance(read_inside(tmp_path / name, (tmp_path,), 9), ReadRefused), name
     assert read_inside(Path("/dev/zero"), (Path("/dev"),), 9) == ReadRefused(
-        "it is no regular file"
+        "it is not a regular file"
     )
 
 

@@ -61,7 +61,7 @@ def test_the_file_is_the_persons_alone(tmp_path: Path) -> None:
     assert [path.name for path in file.parent.iterdir()] == [TRUST_FILE]
     file.chmod(0o666)
     assert not is_trusted(tmp_path, tmp_path / "home")
-    with pytest.raises(BadSettings, match="other people can write"):
+    with pytest.raises(BadSettings, match="other users can write"):
         trust_folder(tmp_path, tmp_path / "home")
 
 

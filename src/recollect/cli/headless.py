@@ -111,7 +111,7 @@ def run_headless(wish: RunOptions, file: Path | None) -> int:
     before = signal(SIGTERM, _raise_interrupt)
     try:
         found = resolve_settings(Path.cwd())
-        for told in found.told:
+        for told in found.warnings:
             print_warning(told)
         model = open_model(wish.model, found.settings, progress=download_progress())
         if model.chosen.wire_name == EMBEDDED_MODEL and wish.format == "text" and not wish.latest:
