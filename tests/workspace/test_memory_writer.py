@@ -97,7 +97,7 @@ def test_a_plan_writes_nothing_and_is_void_when_the_file_changed(tmp_path: Path)
     path.write_text("another program was faster", encoding="utf-8")
     with pytest.raises(CannotWrite, match="another program"):
         write_fact(planned)
-    assert path.read_text(encoding="utf-8") == "somebody else was faster"
+    assert path.read_text(encoding="utf-8") == "another program was faster"
 
 
 def test_a_link_is_followed_in_its_own_folder_only(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def rename_old_keys(value: dict[str, Any]) -> tuple[str, ...]:
                 old_name, f"`{old}` is the old name of `{new}`; remove one of them"
             )
         table[new_name] = table.pop(old_name)
-        hints.append(f"`{old}` is now called `{new}`; please rename it")
+        hints.append(f"rename `{old}` to `{new}`; the old name still works")
     return tuple(hints)
 
 
