@@ -226,7 +226,7 @@ def test_wrong_settings_are_named_with_their_line(cli: Cli) -> None:
     (cli.home / "settings.toml").write_text('modle = "x"\n')
     failed = cli("ask", "hi")
     assert failed.code == 1
-    assert "line 1, `modle` is no setting (did you mean `model`?)" in failed.err
+    assert "line 1, `modle` is not a setting (did you mean `model`?)" in failed.err
 
 
 @pytest.mark.parametrize("arguments", [(), ("",), ("hi", "--session", "x", "--no-session")])

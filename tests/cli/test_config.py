@@ -117,7 +117,7 @@ def test_a_file_that_cannot_be_used_is_exit_code_52_and_one_sentence(cli: Cli) -
     own(cli, "modle = 1")
     result = cli("config")
     assert (result.code, result.out) == (52, "")
-    assert "line 1, `modle` is no setting (did you mean `model`?)" in result.err
+    assert "line 1, `modle` is not a setting (did you mean `model`?)" in result.err
     assert "Traceback" not in result.err
 
 

@@ -143,7 +143,7 @@ def test_a_projects_hook_runs_only_when_the_person_was_shown_it(cli: Cli, tmp_pa
     with server(cli, http(HELLO)):
         done = cli.ok("-p", "Hi.", env=ENV)
         assert not heard.exists()
-        assert "settings.toml is not used, because the folder is not trusted" in done.err
+        assert "settings.toml is ignored, because the folder is not trusted" in done.err
         trust_folder(cli.project.parent, cli.home)
         done = cli.ok("-p", "Hi.", env=ENV)
         assert not heard.exists()

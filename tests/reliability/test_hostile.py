@@ -147,6 +147,7 @@ def test_ten_megabytes_of_one_character_in_a_field_are_stored_once(tmp_path: Pat
     assert (tmp_path / "s.db").stat().st_size < 1_000_000
 
 
+@pytest.mark.long
 def test_a_text_of_a_hundred_megabytes_comes_back(tmp_path: Path) -> None:
     text = "0123456789abcde\u00e9" * 6_250_000
     (found,) = stored(tmp_path / "s.db", [user(text)])

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.reliability.children import new_session
 from tests.reliability.tracing import Call, needs_strace, traced
 
-APPENDS = 200
+APPENDS = 80
 _BYTES = re.compile(r'"((?:\\x[0-9a-f]{2})*)"')
 _FRAME_HEADER = 24
 

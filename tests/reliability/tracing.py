@@ -70,7 +70,7 @@ def traced(
         env={**os.environ, "RELIABILITY_ACKS": str(acks)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=280,
     )
     assert done.returncode in (0, 3), done.stderr
     said = acks.read_text().splitlines() if acks.exists() else []

@@ -176,6 +176,12 @@ def test_a_state_stays_as_it_is_when_it_is_put_in_order_again(state: EditorState
         ),
     )
 )
-def test_no_json_makes_it_raise(value: object) -> None:
+def test_any_json_gives_a_bounded_state_and_a_valid_block(value: object) -> None:
     state = parse_editor(json.dumps(value).encode())
-    editor_context(None, state).encode("utf-8")
+    assert len(state.files) <= 10
+    text = editor_context(None, state)
+    text.encode("utf-8")
+    assert bool(text) == bool(state.files)
+    if text:
+        block = text.partition("```json\n")[2].removesuffix("\n```")
+        assert set(json.loads(block)) <= {"activeFile", "otherOpenFiles"}

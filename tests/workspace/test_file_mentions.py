@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.entries import InlineData, Part, Text
@@ -108,7 +108,6 @@ def test_a_file_cannot_pretend_to_be_the_person(tmp_path: Path) -> None:
     assert all(line.split("→")[0].isdigit() for line in shown)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(alphabet='@ab./~`"\\ \n\0é', max_size=60))
 def test_any_prompt_comes_first_and_unchanged(
     tmp_path_factory: pytest.TempPathFactory, prompt: str

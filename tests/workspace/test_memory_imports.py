@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.workspace import memory_imports
@@ -150,7 +150,6 @@ TEXT = st.lists(
 ).map(" ".join)
 
 
-@settings(max_examples=100, deadline=None)
 @given(TEXT, TEXT, TEXT, st.sampled_from(WAYS))
 def test_any_files_are_imported_without_a_crash(
     tmp_path_factory: pytest.TempPathFactory, a: str, b: str, c: str, way: ImportStyle
