@@ -1,4 +1,4 @@
-"""Starts worker processes, hears what they acknowledge, and looks at what is left afterwards."""
+"""Starts worker processes, reads their acknowledgements, and checks the store afterwards."""
 
 from __future__ import annotations
 

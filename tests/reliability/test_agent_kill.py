@@ -180,19 +180,19 @@ def check_stream(facts: list[Fact], entries: tuple[Entry, ...], killed: float) -
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("store", range(2))
-def test_an_agent_killed_at_any_moment_goes_on(tmp_path: Path, store: int) -> None:
+def test_an_agent_killed_at_any_moment_can_continue(tmp_path: Path, store: int) -> None:
     random_trials(tmp_path / "a", KILLS_PER_STORE)
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("stage", STAGES)
-def test_an_agent_killed_at_a_stage_goes_on(tmp_path: Path, stage: str) -> None:
+def test_an_agent_killed_at_a_stage_can_continue(tmp_path: Path, stage: str) -> None:
     trials = Trials(tmp_path / "a")
     for _ in range(2):
         staged_trial(trials, stage)
 
 
-def test_a_call_that_a_kill_cut_off_is_told_to_the_model_as_interrupted(tmp_path: Path) -> None:
+def test_the_model_sees_a_call_cut_off_by_a_kill_as_interrupted(tmp_path: Path) -> None:
     trials = Trials(tmp_path / "a")
     child = trials.start("staged", "tool-running")
     child.wait_for("stage")

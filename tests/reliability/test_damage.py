@@ -1,4 +1,4 @@
-"""Bits flipped and ends cut off: damage is noticed, no entry reads wrong, the rest stays."""
+"""Flipped bits and truncated files: damage is detected, no entry reads wrong, the rest stays."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def told(outcomes: list[tuple[Wound, Outcome]]) -> dict[str, object]:
 
 @pytest.mark.parametrize("name", IMAGES)
 @pytest.mark.parametrize("kind", ["flips", "cuts"])
-def test_damage_is_noticed_and_contained(
+def test_damage_is_detected_and_contained(
     images: dict[str, Image],
     tmp_path: Path,
     name: str,
@@ -189,7 +189,7 @@ def test_a_flip_in_the_key_of_an_entry_is_not_a_gap_of_millions(
 
 
 @pytest.mark.parametrize("offset", [47, 60, 63, 70])
-def test_a_flip_in_what_names_the_file_ours_is_told_and_repaired(
+def test_a_flip_in_the_header_that_names_the_file_ours_is_reported_and_repaired(
     images: dict[str, Image], tmp_path: Path, offset: int
 ) -> None:
     outcome = suffer(images["closed"], Wound("", offset, 0), tmp_path / "room")

@@ -1,4 +1,4 @@
-"""kill -9 at any moment: nothing acknowledged is lost, nothing is half there, writing goes on."""
+"""kill -9 at any moment: nothing acknowledged is lost or half written, and writing continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Full disks and failing ones: every error is seen, nothing acknowledged is lost, writing goes on.
+"""Full and failing disks: every error is raised, nothing acknowledged is lost, writing continues.
 
 The errors are injected into real system calls with strace; a small filesystem of our own and the
 limit on the size of files make the disk really full.
@@ -156,7 +156,7 @@ def test_a_session_whose_first_append_failed_still_gets_its_title(tmp_path: Path
 
 
 @needs_strace
-def test_a_store_that_cannot_be_made_says_so_and_can_be_made_later(tmp_path: Path) -> None:
+def test_a_store_that_cannot_be_created_raises_and_can_be_created_later(tmp_path: Path) -> None:
     for when in (1, 14, 27, 39):
         path = tmp_path / f"{when}.db"
         fault = f"pwrite64:error=ENOSPC:when={when}+"
@@ -167,7 +167,7 @@ def test_a_store_that_cannot_be_made_says_so_and_can_be_made_later(tmp_path: Pat
         assert_goes_on(path, new_session(path))
 
 
-def test_a_limit_on_file_sizes_is_told_and_lifting_it_lets_writing_go_on(tmp_path: Path) -> None:
+def test_a_file_size_limit_is_reported_and_writing_continues_without_it(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     session = new_session(path)
     facts = Child("limited", path, session, str(600_000)).finish()
@@ -193,7 +193,7 @@ def small_filesystem(directory: Path, size: str) -> Iterator[Path]:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a filesystem")
-def test_a_full_disk_is_told_and_more_room_lets_writing_go_on(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_writing_continues_with_more_space(tmp_path: Path) -> None:
     with small_filesystem(tmp_path / "small", "600k") as small:
         path = small / "s.db"
         session = new_session(path)

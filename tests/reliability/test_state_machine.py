@@ -1,4 +1,4 @@
-"""The store against a model of plain lists and dictionaries, through crashes and reopenings."""
+"""The store compared with plain lists and dictionaries, through crashes and reopenings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An append that returned is on disk before anybody hears of it: seen in the system calls."""
+"""An append is on disk before it is acknowledged: seen in the system calls."""
 
 from __future__ import annotations
 

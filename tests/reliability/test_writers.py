@@ -1,4 +1,4 @@
-"""One session has one line of writing, however many processes and tasks want to write."""
+"""A session's entries form one chain, however many processes and tasks write to it."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_writer_stopped_in_mid_commit_only_delays_the_others(tmp_path: Path) -
     stopped_anywhere_trials(tmp_path / "s.db", 6)
 
 
-def test_tasks_of_one_process_racing_for_a_session_are_told_at_once(tmp_path: Path) -> None:
+def test_of_racing_tasks_in_one_process_all_but_one_get_head_moved(tmp_path: Path) -> None:
     async def run() -> None:
         async with open_store(tmp_path / "s.db") as store:
             session = (await store.create()).id

@@ -1,4 +1,4 @@
-"""Runs a worker under strace: to see its system calls in order, and to make some of them fail."""
+"""Runs a worker under strace, to read its system calls in order and to make some of them fail."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def test_a_file_that_does_not_fit_any_more_is_left_out_whole(
     assert "\nC\n" in made.text
 
 
-def test_what_is_no_text_is_said(tmp_path: Path) -> None:
+def test_a_file_that_is_not_text_is_reported(tmp_path: Path) -> None:
     files(tmp_path, main="@a.bin @sub/ @none.md")
     (tmp_path / "a.bin").write_bytes(b"\x00\x01")
     (tmp_path / "sub").mkdir()

@@ -63,7 +63,7 @@ def is_the_addition(between: bytes, added: bytes) -> bool:
     return added in between and left.strip(b"\r\n") == b""
 
 
-def test_a_letter_with_the_byte_of_another_line_end_is_no_line_end() -> None:
+def test_a_letter_with_the_byte_of_another_line_end_is_not_a_line_end() -> None:
     data = f"Å{HEADING}\nÅ \n".encode()  # Å ends with the byte 0x85
     assert with_fact(data, "x") == data + f"\n{HEADING}\n\n- x\n".encode()
     there = f"{HEADING}\n\n- Å  \n".encode()
@@ -78,7 +78,7 @@ def test_a_second_fact_stands_right_behind_the_first(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("fact", ["", " \n\t", "- ", "\u202e", "x" * 2_001])
-def test_what_is_no_fact_is_refused(tmp_path: Path, fact: str) -> None:
+def test_a_text_that_is_not_a_fact_is_refused(tmp_path: Path, fact: str) -> None:
     with pytest.raises(BadInput):
         save_fact(tmp_path / "AGENTS.md", fact)
     assert list(tmp_path.iterdir()) == []

@@ -46,7 +46,7 @@ def test_a_link_is_followed_inside_and_refused_outside(tmp_path: Path) -> None:
         assert isinstance(read_inside(root / name, (root,), 9), ReadRefused), name
 
 
-def test_what_is_no_regular_file_is_refused_without_waiting(tmp_path: Path) -> None:
+def test_only_regular_files_are_read_and_nothing_blocks(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "dangling").symlink_to("nothing")
@@ -82,7 +82,7 @@ def test_a_folder_swapped_for_a_link_never_gives_what_is_outside(tmp_path: Path)
     assert {found.data for found in seen if isinstance(found, FileContent)} <= {b"harmless"}
 
 
-def test_text_is_told_from_other_bytes() -> None:
+def test_text_is_distinguished_from_other_bytes() -> None:
     assert decode_text(b"\xef\xbb\xbfa\r\nb\xff") == "a\nb\ufffd"
     assert isinstance(decode_text(b"\x7fELF\x00\x01"), ReadRefused)
 

@@ -76,11 +76,11 @@ def test_a_foreign_name_becomes_one_printable_line_of_valid_text(text: str) -> N
     strip_invisible(text).encode("utf-8")
 
 
-def test_a_name_that_is_no_utf_8_shows_its_bytes() -> None:
+def test_a_name_that_is_not_utf_8_shows_its_bytes() -> None:
     assert one_line(b"a\xff\nb".decode("utf-8", "surrogateescape")) == "a\\xff\\nb"
 
 
-def test_hidden_characters_are_taken_away_and_line_ends_stay() -> None:
+def test_invisible_characters_are_removed_and_line_ends_stay() -> None:
     assert strip_invisible("a\u202eb\U000e0041\x1b[0m\tc\r\n") == "ab[0m\tc\r\n"
 
 
