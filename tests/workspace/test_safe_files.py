@@ -26,9 +26,11 @@ def outside(tmp_path: Path) -> tuple[Path, Path]:
     return root, secret
 
 
-def test_a_file_is_read_up_to_the_limit_and_its_size_is_known(tmp_path: Path) -> None:
+def test_a_file_beyond_the_limit_is_refused_or_read_in_part(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"0123456789")
-    found = read_inside(tmp_path / "a", (tmp_path,), 4)
+    refused = read_inside(tmp_path / "a", (tmp_path,), 4)
+    assert refused == ReadRefused("it has 10 bytes, the limit is 4")
+    found = read_inside(tmp_path / "a", (tmp_path,), 4, partial=True)
     assert isinstance(found, FileContent)
     assert (found.data, found.size) == (b"0123", 10)
 

@@ -189,8 +189,8 @@ class TransportSettings(_Section, frozen=True):
     longest_wait: Seconds = 60.0
     """the most seconds between two attempts, whatever the provider asks for"""
     proxy: str = ""
-    """`http://host:port`, or `socks5://host:port` with `pip install 'recollect[socks]'`; not used for
-    this machine itself. Empty: from the environment (`HTTPS_PROXY`, `NO_PROXY` …)"""
+    """`http://host:port`, or `socks5://host:port` with `pip install 'recollect[socks]'`; not used
+    for this machine itself. Empty: from the environment (`HTTPS_PROXY`, `NO_PROXY` …)"""
     headers: dict[str, str] = {}
     """sent with every request"""
 

@@ -65,12 +65,13 @@ def _bytes(path: Path) -> bytes:
     with os.fdopen(os.open(path, flags), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise BadSettings(str(path), "it is not a regular file")
-        return file.read(MAX_FILE + 1)
+        data = file.read(MAX_FILE + 1)
+    if len(data) > MAX_FILE:
+        raise BadSettings(str(path), f"it has more than {MAX_FILE:,} bytes")
+    return data
 
 
-def decode_settings(data: bytes, path: str, limit: int = MAX_FILE) -> str:
-    if len(data) > limit:
-        raise BadSettings(path, f"it has more than {limit:,} bytes")
+def decode_settings(data: bytes, path: str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -64,10 +64,8 @@ def newest_files(files: Iterable[OpenFile]) -> EditorState:
 
 def read_editor(path: Path) -> EditorState:
     """The state that an editor has written; no files if it cannot be read."""
-    found = read_inside(path, (path.parent,), MAX_FILE + 1)
-    if isinstance(found, ReadRefused) or found.size > MAX_FILE:
-        return EditorState()
-    return parse_editor(found.data)
+    found = read_inside(path, (path.parent,), MAX_FILE)
+    return EditorState() if isinstance(found, ReadRefused) else parse_editor(found.data)
 
 
 def parse_editor(data: bytes) -> EditorState:

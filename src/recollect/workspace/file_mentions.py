@@ -91,11 +91,9 @@ def _read(
 def _file(
     named: str, path: Path, roots: tuple[Path, ...], room: RemainingRoom
 ) -> tuple[Part, ...] | ReadRefused:
-    found = read_inside(path, roots, MAX_BYTES + 1)
+    found = read_inside(path, roots, MAX_BYTES)
     if isinstance(found, ReadRefused):
         return found
-    if found.size > MAX_BYTES:
-        return ReadRefused(f"it has {found.size:,} bytes, the limit is {MAX_BYTES:,}")
     kind = _media_type(found.data)
     if kind:
         if len(found.data) > room.bytes:

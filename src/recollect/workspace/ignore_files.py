@@ -67,7 +67,7 @@ class IgnoreRules(msgspec.Struct, frozen=True):
             for path in paths:
                 if not os.path.lexists(path):  # the common case, and far cheaper than resolving it
                     continue
-                read = read_inside(path, (self.top,), MAX_BYTES)
+                read = read_inside(path, (self.top,), MAX_BYTES, partial=True)
                 if isinstance(read, FileContent):
                     found.extend(parse_ignore_file(read.data.decode("utf-8-sig", "replace")))
         if not found or room <= 0:

@@ -39,8 +39,8 @@ def _file(home: Path | None) -> Path:
 
 
 def _load(file: Path) -> dict[str, int]:
-    found = read_inside(file, (file.parent,), MAX_FILE + 1)
-    if isinstance(found, ReadRefused) or found.size > MAX_FILE:
+    found = read_inside(file, (file.parent,), MAX_FILE)
+    if isinstance(found, ReadRefused):
         return {}
     try:
         known = msgspec.json.decode(found.data, type=dict[str, int])

@@ -23,7 +23,12 @@ from recollect.entries import Message, Text, json_text
 from recollect.settings import AgentSettings
 from recollect.workspace.ignore_files import IGNORE_FILES, read_ignore_rules
 from recollect.workspace.memory_imports import ImportStyle, expand_imports
-from recollect.workspace.safe_files import ReadRefused, decode_text, read_inside
+from recollect.workspace.safe_files import (
+    ReadRefused,
+    decode_text,
+    read_inside,
+    resolve_or_keep,
+)
 from recollect.workspace.untrusted_text import one_line, strip_invisible
 
 MEMORY_NAMES = AgentSettings().memory_files
@@ -179,7 +184,7 @@ def _read(
         return ReadRefused("not read, because the folder is not trusted")
     roots = (path.parent if own else sources.root, sources.home)
     # a link is followed if it is the user's own: many users keep such files in one folder
-    found = read_inside(path, (*roots, _target(path).parent) if own else roots, MAX_BYTES + 1)
+    found = read_inside(path, (*roots, resolve_or_keep(path).parent) if own else roots, MAX_BYTES)
     if isinstance(found, ReadRefused):
         return found
     if str(found.path) in known:
@@ -187,8 +192,8 @@ def _read(
     elsewhere = not own and not found.path.is_relative_to(sources.home.resolve())
     if elsewhere and not sources.trusted(found.path.parent):
         return ReadRefused("not read, because the folder it links to is not trusted")
-    if found.size > min(MAX_BYTES, room):
-        return ReadRefused(f"not read: it has {found.size:,} bytes, too many for memory")
+    if found.size > room:
+        return ReadRefused(f"not read: with its {found.size:,} bytes, memory would be too long")
     text = decode_text(found.data)
     if isinstance(text, ReadRefused):
         return text
@@ -200,13 +205,6 @@ def _read(
     name = _name(path, sources)
     file = MemoryFile(str(found.path), name, origin, text)
     return file, tuple(f"{name}: {problem}" for problem in failed)
-
-
-def _target(path: Path) -> Path:
-    try:
-        return path.resolve()
-    except (OSError, RuntimeError):
-        return path
 
 
 def _name(path: Path, sources: MemorySources) -> str:

@@ -19,6 +19,7 @@ from recollect.workspace.safe_files import (
     path_exists,
     read_inside,
     resolve_named,
+    resolve_or_keep,
 )
 from recollect.workspace.untrusted_text import (
     Mention,
@@ -67,7 +68,7 @@ class _Importer:
         self.problems: list[str] = []
 
     def tree(self, text: str, path: Path) -> ExpandedText:
-        made = self._expand(text, path, (_real(path),))
+        made = self._expand(text, path, (resolve_or_keep(path),))
         return ExpandedText(made, tuple(self.problems))
 
     def _expand(self, text: str, path: Path, chain: tuple[Path, ...]) -> str:
@@ -89,12 +90,14 @@ class _Importer:
         return "".join(parts)
 
     def flat(self, text: str, path: Path) -> ExpandedText:
-        parts, known = [text.rstrip()], {_real(path)}
-        pending: deque[tuple[str, Path, tuple[Path, ...]]] = deque([(text, path, (_real(path),))])
+        parts, known = [text.rstrip()], {resolve_or_keep(path)}
+        pending: deque[tuple[str, Path, tuple[Path, ...]]] = deque(
+            [(text, path, (resolve_or_keep(path),))]
+        )
         while pending:
             text, path, chain = pending.popleft()
             for mention in _file_mentions(text, path):
-                real = _real(resolve_named(path.parent, mention.path))
+                real = resolve_or_keep(resolve_named(path.parent, mention.path))
                 if real in known and real not in chain:
                     continue
                 read = self._read(mention.path, path, chain)
@@ -122,16 +125,14 @@ class _Importer:
                 f"more than {MAX_IMPORTS} imports; this one and the rest are left out"
             )
         path = resolve_named(importer.parent, named)
-        if (real := _real(path)) in chain:
+        if (real := resolve_or_keep(path)) in chain:
             cycle = " → ".join(step.name for step in (*chain[chain.index(real) :], real))
             return ReadRefused(f"it imports itself ({_comment_path(cycle)})")
         if len(chain) > MAX_DEPTH:
             return ReadRefused(f"imports are nested more than {MAX_DEPTH} deep")
-        found = read_inside(path, self.roots, min(MAX_BYTES, self.room) + 1)
+        found = read_inside(path, self.roots, MAX_BYTES)
         if isinstance(found, ReadRefused):
             return found
-        if found.size > MAX_BYTES:
-            return ReadRefused(f"it has {found.size:,} bytes, the limit is {MAX_BYTES:,}")
         if found.size > self.room:
             return ReadRefused("the imports together would be too long")
         text = decode_text(found.data)
@@ -158,10 +159,3 @@ def _file_mentions(text: str, path: Path) -> tuple[Mention, ...]:
 def _comment_path(path: str) -> str:
     """A path inside a comment, which it must not close."""
     return one_line(path).replace("--", "-\u2010").replace(">", "\u203a")
-
-
-def _real(path: Path) -> Path:
-    try:
-        return path.resolve()
-    except (OSError, RuntimeError, ValueError):
-        return path

@@ -105,11 +105,9 @@ def _fact_line(fact: str) -> str:
 def _read_current(path: Path) -> tuple[Path, bytes | None]:
     if not path.is_symlink() and not path.exists():
         return path, None
-    found = read_inside(path, (path.parent,), MAX_FILE + 1)
+    found = read_inside(path, (path.parent,), MAX_FILE)
     if not isinstance(found, FileContent):
         raise CannotWrite(str(path), found.why)
-    if found.size > MAX_FILE:
-        raise CannotWrite(str(path), f"it has more than {MAX_FILE:,} bytes")
     return found.path, found.data
 
 

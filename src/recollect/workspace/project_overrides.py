@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from hashlib import sha256
+from operator import and_, or_
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,14 +39,14 @@ class AppliedOverrides(NamedTuple):
 
 
 def read_project_settings(path: Path, root: Path, user_file: Path) -> ParsedSettings:
-    file = read_inside(path, (root,), MAX_PROJECT_FILE + 1)
+    file = read_inside(path, (root,), MAX_PROJECT_FILE)
     if isinstance(file, ReadRefused):
         raise BadSettings(str(path), file.why)
     if file.path != path:
         raise BadSettings(
             str(path), "it is a link, and project settings are not read through links"
         )
-    project = parse_settings(decode_settings(file.data, str(path), MAX_PROJECT_FILE), str(path))
+    project = parse_settings(decode_settings(file.data, str(path)), str(path))
     for key, line in project.lines.items():
         if key not in _MERGE_RULES:
             where = f"line {line}, " if line else ""
@@ -62,91 +63,67 @@ def read_project_settings(path: Path, root: Path, user_file: Path) -> ParsedSett
 _MODES = ("plan", "ask", "edit", "free")  # from strict to lax
 
 
-class _Merged(NamedTuple):
-    value: Any
-    ignored: str = ""  # why the project's value is ignored, or part of it
+class _MergeRule(NamedTuple):
+    merge: Callable[[Any, Any], Any]  # of the user's value and the project's
+    limit: str = ""  # why the project's value is ignored, or part of it; {} is the user's value
 
 
-_MergeRule = Callable[[Any, Any], _Merged]
+def _set(user: Any, project: Any) -> Any:  # noqa: ARG001 - all merges have one signature
+    return project
 
 
-def _set(user: Any, project: Any) -> _Merged:  # noqa: ARG001 - all rules have one signature
-    return _Merged(project)
+def _keep(user: Any, project: Any) -> Any:  # noqa: ARG001
+    return user
 
 
-def _keep_apart(user: Any, project: Any) -> _Merged:  # noqa: ARG001
-    return _Merged(user)
+def _add(user: tuple[str, ...], project: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*user, *project)))
 
 
-def _add(user: tuple[str, ...], project: tuple[str, ...]) -> _Merged:
-    return _Merged(tuple(dict.fromkeys((*user, *project))))
-
-
-def _never(user: Any, project: Any) -> _Merged:
-    return _Merged(user, "a project cannot allow anything" if project else "")
-
-
-def _lower(user: int, project: int) -> _Merged:
-    why = f"it may only be lowered from {user}" if project > user else ""
-    return _Merged(min(user, project), why)
-
-
-def _lower_or_on(user: int, project: int) -> _Merged:
-    """As lower, but 0 is never."""
-    if project and (not user or project <= user):
-        return _Merged(project)
-    return _Merged(user, f"it may only come sooner than {user}" if project != user else "")
-
-
-def _only_on(user: bool, project: bool) -> _Merged:  # noqa: FBT001
-    return _Merged(user or project, "it may only be switched on" if user and not project else "")
-
-
-def _only_off(user: bool, project: bool) -> _Merged:  # noqa: FBT001
-    return _Merged(user and project, "it may only be switched off" if project and not user else "")
-
-
-def _stricter(user: str, project: str) -> _Merged:
-    if _MODES.index(project) <= _MODES.index(user):
-        return _Merged(project)
-    return _Merged(user, f'it may only be stricter than "{user}"')
-
-
-def _add_texts(user: tuple[str, ...], project: tuple[str, ...]) -> _Merged:
+def _add_texts(user: tuple[str, ...], project: tuple[str, ...]) -> tuple[str, ...]:
     """Memory files are looked for in the home directory too, which has files of other kinds."""
-    texts = tuple(name for name in project if name.lower().endswith((".md", ".txt")))
-    why = "a project may only name .md and .txt files" if len(texts) < len(project) else ""
-    return _Merged(_add(user, texts).value, why)
+    return _add(user, tuple(n for n in project if n.lower().endswith((".md", ".txt"))))
 
 
-_MERGE_RULES: dict[str, _MergeRule] = {
-    "language": _set,
-    **{f"context.{field.name}": _set for field in msgspec.structs.fields(ContextSettings)},
-    "agent.max_turns": _lower,
-    "agent.detect_loops": _only_on,
-    "agent.loop_check_after": _lower_or_on,
-    "agent.memory_files": _add_texts,
-    "permissions.mode": _stricter,
-    "permissions.allow": _never,
-    "permissions.ask": _keep_apart,
-    "permissions.deny": _add,
-    "permissions.network": _only_off,
-    "hooks": _keep_apart,
+def _sooner(user: int, project: int) -> int:
+    """The smaller number, where 0 means never."""
+    return min(user, project) or max(user, project)
+
+
+def _stricter(user: str, project: str) -> str:
+    return min(user, project, key=_MODES.index)
+
+
+_MERGE_RULES = {
+    "language": _MergeRule(_set),
+    **{f"context.{f.name}": _MergeRule(_set) for f in msgspec.structs.fields(ContextSettings)},
+    "agent.max_turns": _MergeRule(min, "it may only be lowered from {}"),
+    "agent.detect_loops": _MergeRule(or_, "it may only be switched on"),
+    "agent.loop_check_after": _MergeRule(_sooner, "it may only come sooner than {}"),
+    "agent.memory_files": _MergeRule(_add_texts, "a project may only name .md and .txt files"),
+    "permissions.mode": _MergeRule(_stricter, 'it may only be stricter than "{}"'),
+    "permissions.allow": _MergeRule(_keep, "a project cannot allow anything"),
+    "permissions.ask": _MergeRule(_keep),  # kept apart from the user's
+    "permissions.deny": _MergeRule(_add),
+    "permissions.network": _MergeRule(and_, "it may only be switched off"),
+    "hooks": _MergeRule(_keep),  # kept apart from the user's
 }
 
 
 def apply_project_settings(user: Settings, project: ParsedSettings) -> AppliedOverrides:
     settings, warnings, keys = user, [], set()
     for key, line in project.lines.items():
-        merge = _MERGE_RULES[key]
+        merge, limit = _MERGE_RULES[key]
         own, theirs = _value(settings, key), _value(project.settings, key)
-        value, ignored = merge(own, theirs)
-        if value != own or (merge is _keep_apart and theirs):
+        value = merge(own, theirs)
+        kept_apart = merge is _keep and not limit and theirs
+        if value != own or kept_apart:
             settings = _replace(settings, key, value)
             keys.add(key)
-        if ignored:
+        in_force = set(theirs) <= set(value) if isinstance(value, tuple) else value == theirs
+        if limit and not in_force:
             where = f", line {line}" if line else ""
-            warnings.append(f"{where}: `{key}`: {ignored}")
+            warnings.append(f"{where}: `{key}`: {limit.format(own)}")
     return AppliedOverrides(settings, frozenset(keys), tuple(warnings))
 
 

@@ -2,7 +2,7 @@
 
 `read_inside` resolves links first, refuses paths that end outside the folders, and then opens the
 resolved path component by component without following links, so that a link swapped in meanwhile
-cannot lead elsewhere. It reads only regular files, at most up to the limit, and never blocks.
+cannot lead elsewhere. It reads only regular files up to a limit, and never blocks.
 `replace_file` writes all or nothing; a new file gets mode 0600.
 """
 
@@ -22,8 +22,8 @@ from recollect.errors import CannotWrite
 
 class FileContent(msgspec.Struct, frozen=True):
     path: Path  # with all links resolved
-    data: bytes  # at most up to the limit
-    size: int  # of the whole file
+    data: bytes
+    size: int  # of the whole file; `data` may be its beginning
     writable_by_others: bool = False  # another user may write to it
 
 
@@ -55,8 +55,11 @@ def resolve_inside(path: Path, roots: Iterable[Path]) -> tuple[Path, Path] | Rea
     return ReadRefused("it is outside the folders that may be read")
 
 
-def read_inside(path: Path, roots: Iterable[Path], limit: int) -> FileContent | ReadRefused:
-    """The first `limit` bytes of a regular file in one of the folders."""
+def read_inside(
+    path: Path, roots: Iterable[Path], limit: int, *, partial: bool = False
+) -> FileContent | ReadRefused:
+    """A regular file in one of the folders, of at most `limit` bytes; if `partial`, the first ones
+    of a larger file."""
     place = resolve_inside(path, roots)
     if isinstance(place, ReadRefused):
         return place
@@ -71,6 +74,8 @@ def read_inside(path: Path, roots: Iterable[Path], limit: int) -> FileContent | 
             return ReadRefused("it is a folder")
         if not stat.S_ISREG(status.st_mode):
             return ReadRefused("it is not a regular file")
+        if status.st_size > limit and not partial:
+            return ReadRefused(f"it has {status.st_size:,} bytes, the limit is {limit:,}")
         return FileContent(real, _read(descriptor, limit), status.st_size, _is_shared(status))
     except OSError as error:
         return ReadRefused(_why(error))
@@ -120,6 +125,14 @@ def resolve_named(folder: Path, named: str) -> Path:
         with suppress(RuntimeError):
             return Path.home() / named[2:]
     return folder / named
+
+
+def resolve_or_keep(path: Path) -> Path:
+    """The path with links resolved; as it is if that fails."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError, ValueError):
+        return path
 
 
 def path_exists(path: Path) -> bool:

@@ -89,11 +89,9 @@ def _file(home: Path | None) -> Path:
 def _load(file: Path) -> FolderTrust:
     if not os.path.lexists(file):
         return FolderTrust()
-    found = read_inside(file, (file.parent,), MAX_FILE + 1)
+    found = read_inside(file, (file.parent,), MAX_FILE)
     if isinstance(found, ReadRefused):
         raise BadSettings(str(file), found.why)
-    if found.size > MAX_FILE:
-        raise BadSettings(str(file), f"it has more than {MAX_FILE:,} bytes")
     if found.writable_by_others:
         raise BadSettings(str(file), "other users can write to it")
     try:
