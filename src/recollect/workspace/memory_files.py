@@ -23,12 +23,7 @@ from recollect.entries import Message, Text, json_text
 from recollect.settings import AgentSettings
 from recollect.workspace.ignore_files import IGNORE_FILES, read_ignore_rules
 from recollect.workspace.memory_imports import ImportStyle, expand_imports
-from recollect.workspace.safe_files import (
-    ReadRefused,
-    decode_text,
-    read_inside,
-    resolve_or_keep,
-)
+from recollect.workspace.safe_files import ReadRefused, decode_text, read_inside, resolve_or_keep
 from recollect.workspace.untrusted_text import one_line, strip_invisible
 
 MEMORY_NAMES = AgentSettings().memory_files
