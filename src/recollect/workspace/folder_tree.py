@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from recollect.workspace.ignore_files import IGNORE_FILES, IgnoreRules, read_ignore_rules
+from recollect.workspace.ignore_files import IgnoreRules, read_ignore_rules
 from recollect.workspace.untrusted_text import one_line
 
 MAX_ITEMS = 200
@@ -40,13 +40,11 @@ class _Item(msgspec.Struct, frozen=True):
     link: bool
 
 
-def render_folder_tree(
-    folder: Path, *, limit: int = MAX_ITEMS, ignore_files: tuple[str, ...] = IGNORE_FILES
-) -> str:
+def render_folder_tree(folder: Path, *, limit: int = MAX_ITEMS) -> str:
     """The tree of a folder; its own path is the first line."""
     shown = one_line(str(folder), 4_000)
     try:
-        rules, names = read_ignore_rules(folder, ignore_files)
+        rules, names = read_ignore_rules(folder)
     except (OSError, RuntimeError, ValueError):
         return f"{shown}/ (cannot be read)"
     root = _Node(shown)

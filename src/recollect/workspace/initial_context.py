@@ -22,7 +22,6 @@ import msgspec
 from recollect.entries import Message, Text
 from recollect.settings import data_directory
 from recollect.workspace.folder_tree import MAX_ITEMS, render_folder_tree
-from recollect.workspace.ignore_files import IGNORE_FILES
 from recollect.workspace.memory_files import MemoryFile, memory_text, remember_seen
 from recollect.workspace.untrusted_text import one_line
 
@@ -89,23 +88,17 @@ def long_date(day: date, locale: str = DEFAULT_LOCALE) -> str:
     return babel.dates.format_date(day, format="full", locale=known)
 
 
-async def directory_context(
-    folders: Sequence[Path], *, limit: int = MAX_ITEMS, ignore_files: tuple[str, ...] = IGNORE_FILES
-) -> str:
+async def directory_context(folders: Sequence[Path]) -> str:
     """The working directories and their trees."""
-    trees = await asyncio.gather(
-        *(
-            asyncio.to_thread(render_folder_tree, folder, limit=limit, ignore_files=ignore_files)
-            for folder in folders
-        )
-    )
+    reads = (asyncio.to_thread(render_folder_tree, folder) for folder in folders)
+    trees = await asyncio.gather(*reads)
     if len(folders) == 1:
         where = f"I'm currently working in the directory: {one_line(str(folders[0]), 4_000)}"
     else:
         named = "".join(f"\n  - {one_line(str(folder), 4_000)}" for folder in folders)
         where = f"I'm currently working in the following directories:{named}"
     return (
-        f"{where}\nHere is the folder structure (at most {limit} items for each; where `...` "
+        f"{where}\nHere is the folder structure (at most {MAX_ITEMS} items for each; where `...` "
         "stands there is more that is ignored or not shown):\n\n" + "\n\n".join(trees)
     )
 
@@ -118,12 +111,7 @@ async def directory_message(folders: Sequence[Path]) -> Message:
 
 
 async def initial_message(
-    folders: Sequence[Path],
-    environment: SessionEnvironment,
-    memory: Iterable[MemoryFile] = (),
-    *,
-    limit: int = MAX_ITEMS,
-    ignore_files: tuple[str, ...] = IGNORE_FILES,
+    folders: Sequence[Path], environment: SessionEnvironment, memory: Iterable[MemoryFile] = ()
 ) -> Message:
     """The message that every session starts with."""
     memory = tuple(memory)
@@ -133,7 +121,7 @@ async def initial_message(
         "(formatted according to the user's locale).\n"
         f"My operating system is: {one_line(environment.system)}\n"
         f"The project's temporary directory is: {one_line(str(environment.temporary), 4_000)}\n"
-        f"{await directory_context(folders, limit=limit, ignore_files=ignore_files)}"
+        f"{await directory_context(folders)}"
     )
     text = "\n\n".join(filter(None, (block, memory_text(memory), REMINDER, READY)))
     return Message(

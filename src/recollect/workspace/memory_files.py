@@ -21,7 +21,7 @@ import msgspec
 
 from recollect.entries import Message, Text, json_text
 from recollect.settings import AgentSettings
-from recollect.workspace.ignore_files import IGNORE_FILES, read_ignore_rules
+from recollect.workspace.ignore_files import read_ignore_rules
 from recollect.workspace.memory_imports import ImportStyle, expand_imports
 from recollect.workspace.safe_files import ReadRefused, decode_text, read_inside, resolve_or_keep
 from recollect.workspace.untrusted_text import one_line, strip_invisible
@@ -57,7 +57,6 @@ class MemorySources(msgspec.Struct, frozen=True, kw_only=True):
     names: tuple[str, ...] = MEMORY_NAMES
     extensions: tuple[Path, ...] = ()
     import_style: ImportStyle = "tree"
-    ignore_files: tuple[str, ...] = IGNORE_FILES
 
 
 def read_memory(sources: MemorySources, *, below: int = MAX_FOLDERS) -> MemoryFiles:
@@ -117,7 +116,7 @@ def _folders_below(sources: MemorySources, limit: int) -> Iterator[Path]:
     if limit <= 0 or not sources.trusted(sources.cwd):
         return
     try:
-        ignoring, names = read_ignore_rules(sources.cwd, sources.ignore_files)
+        ignoring, names = read_ignore_rules(sources.cwd)
     except (OSError, RuntimeError, ValueError):
         return
     waiting = deque([(tuple(names), sources.cwd, ignoring)])
