@@ -24,7 +24,6 @@ from recollect.codecs.wire_protocol import Delta, RequestOptions
 from recollect.compaction.proposal import Budget
 from recollect.entries import Message, Text, ToolCall
 from recollect.models.http_model import HttpModel
-from recollect.models.http_request import RequestBody
 from recollect.models.model_protocol import ModelEvent, RequestMessages
 from recollect.models.resolve import look_up_model
 from recollect.settings import Settings
@@ -64,9 +63,9 @@ class _Encoding:
     async def stream(
         self, messages: RequestMessages, prompt: RequestOptions
     ) -> AsyncGenerator[ModelEvent, None]:
-        prompt = self._http.prompt(prompt)
-        body = RequestBody(self._http.encoded(self._http.wire(prompt), messages, prompt))
-        self.pages = list(body)
+        prompt = self._http.options(prompt)
+        body = self._http.encoded(self._http.wire(prompt), messages, prompt)
+        self.pages = list(body.pages())
         reply = next(self._replies)
         for part in reply.parts:
             if isinstance(part, Text):

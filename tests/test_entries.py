@@ -106,7 +106,7 @@ def test_another_role_is_refused_with_its_name_and_position(role: Any) -> None:
         Note(text="x", level="loud"),  # type: ignore[arg-type]
     ],
 )
-def test_what_is_no_body_is_refused_before_it_is_stored(wrong: Any) -> None:
+def test_an_invalid_body_is_refused_before_it_is_stored(wrong: Any) -> None:
     with pytest.raises(BadInput):
         check(wrong)
 

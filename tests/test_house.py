@@ -23,7 +23,7 @@ WIRES = {Path("recollect/codecs") / name for name in ("anthropic", "gemini", "op
 WITHOUT_CALLER = {
     "recollect/codecs/text_tools/text_tools_wire.py:feedback": "to come: tells a model what was wrong",
     "recollect/tokens.py:Calibration": "to come: counts learn from what providers report",
-    "recollect/view/projections.py:page": "to come: a server's paged history",
+    "recollect/view/projections.py:take_page": "to come: a server's paged history",
     "recollect/workspace/initial_context.py:directory_message": "to come: added folders",
     "recollect/workspace/initial_context.py:with_initial": "to come: resumed and imported sessions",
     "recollect/testing.py:result": "public, for tests of people's own agents",

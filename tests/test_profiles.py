@@ -25,7 +25,7 @@ from recollect.settings import ModelPrice
 PAGE = Path(__file__).parent.parent / "docs" / "settings.md"
 
 
-def test_a_profile_holds_for_every_name_that_begins_like_it() -> None:
+def test_a_profile_applies_to_every_name_with_its_prefix() -> None:
     assert find_profile("gpt-4o-mini-2024-07-18").output == 16_384
     assert find_profile("o3-mini").system_role == "developer"
     assert find_profile("claude-opus-5-5").window == 1_000_000
@@ -36,7 +36,7 @@ def test_a_profile_holds_for_every_name_that_begins_like_it() -> None:
 
 def test_the_embedded_model_writes_at_a_temperature_at_which_it_does_not_repeat_itself() -> None:
     profile = find_profile(EMBEDDED_MODEL)
-    assert (profile.endpoint, profile.tools, profile.wishes.temperature) == (
+    assert (profile.endpoint, profile.tools, profile.generation.temperature) == (
         "embedded",
         "text",
         0.2,

@@ -16,17 +16,11 @@ from recollect.view.placeholders import write_placeholder
 from tests.view.growing_log import GrowingLog
 from tests.view.logs import STALE_TOOLS
 
-PAGE = Path(__file__).parent.parent / "docs" / "settings.md"
+ROOT = Path(__file__).parent.parent
 for_each_rule = pytest.mark.parametrize("rule", STALE_RULES, ids=lambda rule: rule.name)
 
 
-def missing(rule: StaleRule) -> Iterator[str]:
-    """What a rule lacks, each with the place where it belongs."""
-    page = PAGE.read_text(encoding="utf-8")
-    if "{what}" not in rule.english:
-        yield "{what} in the English placeholder"
-    if not re.search(r"[\u4e00-\u9fff]", rule.chinese):
-        yield "a Chinese placeholder"
+def wrong_kinds(rule: StaleRule) -> Iterator[str]:
     for kind in rule.tool_kinds:
         if kind not in TOOL_NAMES:
             yield f"the tool kind {kind!r} in src/recollect/toolkinds.py"
@@ -34,11 +28,24 @@ def missing(rule: StaleRule) -> Iterator[str]:
             yield f"another tool kind: uses of {kind!r} are judged by file, not by age"
         if sum(kind in other.tool_kinds for other in STALE_RULES) > 1:
             yield f"a tool kind of its own: {kind!r} is in two rules"
+
+
+def missing(rule: StaleRule) -> Iterator[str]:
+    """What a rule lacks, each with the place where it belongs."""
+    page = (ROOT / "docs/settings.md").read_text(encoding="utf-8")
+    tests = (ROOT / "tests/view/test_elision_rules.py").read_text(encoding="utf-8")
+    if "{what}" not in rule.english:
+        yield "{what} in the English placeholder"
+    if not re.search(r"[\u4e00-\u9fff]", rule.chinese):
+        yield "a Chinese placeholder"
+    yield from wrong_kinds(rule)
     if not re.search(rf"^\| `{rule.name}` \|", page, re.M):
         yield f"a row `{rule.name}` in the table of rules in docs/settings.md"
     for key in (rule.keep_setting, rule.age_setting):
         if not re.search(rf"^\| `context.{key}` \|", page, re.M):
             yield f"a row `context.{key}` in docs/settings.md"
+    if f'"{rule.name}"' not in tests:
+        yield "an example in tests/view/test_elision_rules.py"
 
 
 @for_each_rule

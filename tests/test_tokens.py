@@ -4,18 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect import tokens
 from recollect.entries import FileRef, InlineData, Message, Text, Thought, ToolCall, ToolResult
+from recollect.profiles import PROFILES, find_profile, is_known_model
 from recollect.tokens import (
     ESTIMATE,
+    MAX_CACHED_CHARACTERS,
     PDF_TOKENS,
-    PROFILES,
     Calibration,
+    CountCache,
     counter_for,
     estimate_tokens,
-    find_profile,
+    find_requested_tokens,
     find_token_limit,
-    is_known_model,
 )
 
 
@@ -85,19 +85,19 @@ def test_calls_and_results_count_by_name_and_content() -> None:
 
 @given(st.lists(st.tuples(st.integers(-5, 10_000), st.integers(-5, 10_000)), max_size=60))
 def test_calibration_moves_slowly_and_stays_within_bounds(replies: list[tuple[int, int]]) -> None:
-    learnt = Calibration()
+    calibration = Calibration()
     for estimated, reported in replies:
-        before, learnt = learnt, learnt.learn(estimated, reported)
-        assert abs(learnt.factor - before.factor) <= 0.15 + 1e-9
-        assert 0.5 <= learnt.factor <= 2.0
+        before, calibration = calibration, calibration.learn(estimated, reported)
+        assert abs(calibration.factor - before.factor) <= 0.15 + 1e-9
+        assert 0.5 <= calibration.factor <= 2.0
 
 
 def test_calibration_learns_the_truth_and_shows_its_error() -> None:
-    learnt = Calibration()
+    calibration = Calibration()
     for _ in range(40):
-        learnt = learnt.learn(1_000, 1_300)
-    assert learnt.apply(1_000) == pytest.approx(1_300, rel=0.01)
-    assert learnt.error < 0.05
+        calibration = calibration.learn(1_000, 1_300)
+    assert calibration.apply(1_000) == pytest.approx(1_300, rel=0.01)
+    assert calibration.error < 0.05
     assert Calibration().learn(0, 5) == Calibration()
 
 
@@ -130,24 +130,24 @@ def test_no_text_is_counted_twice_in_a_process() -> None:
         counted.append(text)
         return len(text)
 
-    remembered = tokens.CountCache(count)
-    assert [remembered(text) for text in ("one", "three", "one", "", "")] == [3, 5, 3, 0, 0]
+    cached = CountCache(count)
+    assert [cached(text) for text in ("one", "three", "one", "", "")] == [3, 5, 3, 0, 0]
     assert counted == ["one", "three", ""]
 
 
-def test_what_is_remembered_of_texts_is_bounded() -> None:
-    remembered = tokens.CountCache(len)
-    large = "x" * (tokens.MAX_CACHED_CHARACTERS // 4)
+def test_the_cache_of_counts_is_bounded() -> None:
+    cached = CountCache(len)
+    large = "x" * (MAX_CACHED_CHARACTERS // 4)
     for number in range(20):
-        assert remembered(f"{number}{large}") > len(large)
-    assert remembered.size <= tokens.MAX_CACHED_CHARACTERS
-    assert remembered("y" * (tokens.MAX_CACHED_CHARACTERS * 2)) == tokens.MAX_CACHED_CHARACTERS * 2
-    assert remembered("z") == 1
-    assert remembered.size < 1_000
+        assert cached(f"{number}{large}") > len(large)
+    assert cached.size <= MAX_CACHED_CHARACTERS
+    assert cached("y" * (MAX_CACHED_CHARACTERS * 2)) == MAX_CACHED_CHARACTERS * 2
+    assert cached("z") == 1
+    assert cached.size < 1_000
 
 
 @pytest.mark.parametrize(
-    ("said", "limit", "asked"),
+    ("error", "limit", "requested"),
     [
         ("request (11412 tokens) exceeds the available context size (8192 tokens)", 8_192, 11_412),
         (
@@ -159,8 +159,8 @@ def test_what_is_remembered_of_texts_is_bounded() -> None:
         ("exceeds the model's maximum context length of 8,192 tokens", 8_192, None),
     ],
 )
-def test_what_was_asked_for_is_read_from_the_error_too(
-    said: str, limit: int, asked: int | None
+def test_the_requested_tokens_are_read_from_the_error_too(
+    error: str, limit: int, requested: int | None
 ) -> None:
-    assert tokens.find_token_limit(said) == limit
-    assert tokens.find_requested_tokens(said, limit) == asked
+    assert find_token_limit(error) == limit
+    assert find_requested_tokens(error, limit) == requested

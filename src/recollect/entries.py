@@ -1,15 +1,17 @@
-"""What a session's log is made of: facts (what happened) and edits (how facts are to be shown).
+"""The entries of a session's log: facts (what happened) and edits (how to show the facts).
 
 An `Entry` is an envelope — id, parent, time — around one `Body`. Bodies and parts are frozen
 values without identity. `encode` and `decode` are exact inverses, also for text that UTF-8 cannot
-carry (lone surrogates) and for fields, parts and kinds that a newer version wrote: what is not
-known here rides along in `extra` or `Unknown` and is written out again where it stood.
+encode (lone surrogates) and for fields, parts and kinds that a newer version wrote: unknown data is
+kept in `extra` or `Unknown` and written back where it was.
 
 Times are whole milliseconds since 1970 in UTC. Ids are 32 hexadecimal digits.
+
+The docstrings of the classes are part of the published schema.
 """
 
-# Without `from __future__ import annotations`: msgspec reads them when this module is loaded, and
-# texts it would have to compile one by one.
+# Without `from __future__ import annotations`: msgspec evaluates annotations on import, and would
+# have to compile them one by one if they were strings.
 
 import json
 from functools import cache
@@ -20,7 +22,7 @@ import msgspec
 from recollect.errors import BadInput, BadRole
 
 SCHEMA_VERSION = 1
-MAX_DEPTH = 100  # levels of nesting in foreign JSON that rides along
+MAX_DEPTH = 100  # levels of nesting in foreign JSON that is kept
 Role: TypeAlias = Literal["user", "model", "system"]
 Context: TypeAlias = Literal["", "initial", "memory", "aside"]
 CompactionStatus: TypeAlias = Literal[
@@ -30,6 +32,7 @@ CompactionStatus: TypeAlias = Literal[
     "COMPRESSION_FAILED_EMPTY_SUMMARY",
     "NOOP",
 ]
+CompactionTrigger: TypeAlias = Literal["manual", "auto", "overflow", "import"]
 
 
 class _Record(
@@ -41,11 +44,8 @@ class _Record(
     gc=False,  # values hold no cycles; untracked they load a third faster
 ):
     # A JSON object, as text so that the value stays immutable: the fields this version does not
-    # know, and what an importer keeps of a foreign record. Written out beside the known fields.
+    # know, and what an importer keeps of a foreign record. Encoded next to the known fields.
     extra: str = msgspec.field(default="", name="$extra")
-
-
-# --- parts -------------------------------------------------------------------------------------
 
 
 class Text(_Record, frozen=True, tag_field="type", tag="text"):
@@ -56,7 +56,7 @@ class Thought(_Record, frozen=True, tag_field="type", tag="thought"):
     text: str
     subject: str = ""
     time: int | None = None
-    signature: str = ""  # opaque; only the provider that made it gets it back
+    signature: str = ""  # opaque; sent back only to the provider that made it
 
 
 class ToolCall(_Record, frozen=True, tag_field="type", tag="call"):
@@ -98,9 +98,6 @@ class ToolResult(_Record, frozen=True, tag_field="type", tag="result"):
 Part: TypeAlias = Text | Thought | ToolCall | ToolResult | InlineData | FileRef | Unknown
 
 
-# --- facts -------------------------------------------------------------------------------------
-
-
 class Usage(_Record, frozen=True):
     """Tokens, as the provider counted them."""
 
@@ -115,9 +112,9 @@ class Usage(_Record, frozen=True):
 class Message(_Record, frozen=True, tag_field="kind", tag="message"):
     role: Role
     parts: tuple[Part, ...] = ()
-    context: Context = ""  # what the program put there, and nobody said
+    context: Context = ""  # set when the program added the message, not the user or the model
     model: str = ""
-    finish: str = ""  # stop, length, calls, safety, interrupted, error … ; empty when not known
+    finish: str = ""  # stop, length, calls, safety, interrupted, error … ; empty when unknown
     usage: Usage | None = None
 
 
@@ -144,11 +141,8 @@ class Source(_Record, frozen=True, tag_field="kind", tag="source"):
     format: str
     name: str
     size: int
-    offset: int = 0  # where in the file these bytes began
+    offset: int = 0  # of these bytes in the file
     blobs: tuple[str, ...] = ()
-
-
-# --- edits -------------------------------------------------------------------------------------
 
 
 class Elided(_Record, frozen=True):
@@ -157,9 +151,9 @@ class Elided(_Record, frozen=True):
     placeholder."""
 
     entry: str
-    placeholder: str  # what stands there instead; nothing at all when it is empty
-    parts: tuple[int, ...] = ()  # positions; none means every part
-    blocks: tuple[int, ...] = ()  # positions in the result's content; none means all of it
+    placeholder: str  # shown instead; nothing at all if empty
+    parts: tuple[int, ...] = ()  # positions; empty means every part
+    blocks: tuple[int, ...] = ()  # positions in the result's content; empty means all
     head: int = 0
     tail: int = 0
     tokens: int = 0  # how many this saves
@@ -183,11 +177,11 @@ class Restore(_Record, frozen=True, tag_field="kind", tag="restore"):
 class Compaction(_Record, frozen=True, tag_field="kind", tag="compaction"):
     status: CompactionStatus
     snapshot: str = ""
-    first_kept: str | None = None  # none: everything before this entry is replaced
-    kept: tuple[str, ...] = ()  # what stays of the entries before that: initial context and pins
+    first_kept: str | None = None  # None: everything before this entry is replaced
+    kept: tuple[str, ...] = ()  # of the entries before that: initial context and pins
     tokens_before: int = 0
     tokens_after: int = 0
-    trigger: Literal["manual", "auto", "overflow", "import"] = "manual"
+    trigger: CompactionTrigger = "manual"
     reason: str = ""
 
 
@@ -205,19 +199,9 @@ class UnknownBody(msgspec.Struct, frozen=True, gc=False, tag_field="kind", tag="
     data: str
 
 
-Body: TypeAlias = (
-    Message
-    | Note
-    | Request
-    | Source
-    | Elide
-    | Pin
-    | Restore
-    | Compaction
-    | Title
-    | SettingsEdit
-    | UnknownBody
-)
+_Fact: TypeAlias = Message | Note | Request | Source
+_Edit: TypeAlias = Elide | Pin | Restore | Compaction | Title | SettingsEdit
+Body: TypeAlias = _Fact | _Edit | UnknownBody
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
@@ -229,8 +213,6 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     body: Body
 
 
-# --- JSON in and out ---------------------------------------------------------------------------
-
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Body] = msgspec.json.Decoder(Body)
 _ROLES, _PARTS, _BODIES = get_args(Role), get_args(Part), get_args(Body)
@@ -239,7 +221,7 @@ _PART_TAGS: dict[str, type[msgspec.Struct]] = {str(t.__struct_config__.tag): t f
 
 
 def encode(body: Body) -> bytes:
-    """A body as JSON in UTF-8; lone surrogates become bytes that `decode` reads back exactly."""
+    """A body as JSON in UTF-8; lone surrogates become bytes that `decode` restores exactly."""
     try:
         data = _encoder.encode(body)
     except UnicodeEncodeError:
@@ -257,7 +239,7 @@ def decode(data: bytes) -> Body:
 
 
 def check(body: object, position: int = 0) -> bytes:
-    """The JSON of a body from outside, or a `BadInput` that says what is wrong with it."""
+    """The JSON of a body from a caller, or a `BadInput` that says what is wrong with it."""
     if not isinstance(body, _BODIES):
         raise BadInput(f"item {position} is a {type(body).__name__}, not an entry's body")
     if isinstance(body, Message):
@@ -273,14 +255,14 @@ def check(body: object, position: int = 0) -> bytes:
         raise BadInput(f"item {position} cannot be stored: {error}") from error
     if not same:
         raise BadInput(
-            f"item {position} would not be read back as it is: use tuples, finite numbers, and "
+            f"item {position} would be read back differently: use tuples, finite numbers, and "
             "compact JSON (`json_text`) without our own field names for extra and unknown data"
         )
     return data
 
 
 def entry_to_json(entry: Entry) -> dict[str, Any]:
-    """An entry as plain JSON values, with the schema version, for export and for people."""
+    """An entry as plain JSON values, with the schema version, for export and display."""
     return {
         "v": SCHEMA_VERSION,
         "id": entry.id,
@@ -307,7 +289,7 @@ def _decode_carefully(data: bytes) -> Body:
 
 
 def json_text(value: object) -> str:
-    """Compact JSON, the form in which `extra`, `arguments` and unknown objects are kept."""
+    """Compact JSON, the form of `extra`, `arguments` and unknown objects."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
@@ -320,7 +302,7 @@ def _load(data: bytes) -> Any:
 
 
 def _lower(value: Any) -> Any:
-    """What `msgspec.to_builtins` gave, with `extra` and unknown objects put where they stood."""
+    """The output of `msgspec.to_builtins` with `extra` and unknown objects put back in place."""
     if isinstance(value, list | tuple):
         return [_lower(item) for item in value]
     if not isinstance(value, dict):
@@ -338,7 +320,7 @@ def _lower(value: Any) -> Any:
 
 
 def _shallow(value: Any) -> Any:
-    """The value itself, unless it is nested so deeply that other readers would stumble."""
+    """The value itself, unless it is nested too deeply for other readers."""
     level, depth = [value], 0
     while level:
         depth += 1
@@ -383,7 +365,7 @@ def _lift_fields(cls: type[msgspec.Struct], value: dict[str, Any]) -> dict[str, 
 
 @cache
 def _nested(cls: type[msgspec.Struct]) -> dict[str, Any]:
-    """Each field's name, with what it holds: parts, another record, or None for plain values."""
+    """Each field's name and content: parts, another record, or None for plain values."""
     found: dict[str, Any] = {}
     for field in msgspec.structs.fields(cls):
         if field.encode_name == "$extra":

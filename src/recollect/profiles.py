@@ -1,9 +1,9 @@
-"""What is known of models and of the places where they are asked: data, and nothing else.
+"""What is known of models and of the endpoints that serve them: data, and nothing else.
 
-A `Profile` holds for every model whose name begins with its prefix; the longest prefix wins, and an
-unknown model gets a stated default. An `Endpoint` is a place with an address, a wire format and the
-variables that may hold its key. Prices hold for a name exactly, or with a date behind it: a newer
-sibling with a similar name may cost anything.
+A `Profile` applies to every model whose name begins with its prefix; the longest prefix wins, and
+unknown models get a stated default. An `Endpoint` has an address, a wire format and the environment
+variables that may hold its key. A price applies to exactly one name, with or without a date at its
+end: a newer sibling with a similar name may cost anything.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import msgspec
 from recollect.entries import Usage
 from recollect.settings import GenerationDefaults, ModelPrice
 
-OTHER_WEIGHT = 1.5  # tokens for a character beyond ASCII, when nothing better is known
+OTHER_WEIGHT = 1.5  # tokens per character beyond ASCII, when nothing better is known
 IMAGE_TOKENS = 3_000
 LARGE_WINDOW = 1_000_000
-UNKNOWN_WINDOW = 32_768  # safe for what people run at home; a setting names another
-# How thinking is switched off: a field of the request, or words in the user's messages.
+UNKNOWN_WINDOW = 32_768  # safe for models that people run at home; a setting overrides it
+# How to switch thinking off: with a field of the request, or with words in the user's messages.
 ThinkSwitch: TypeAlias = Literal[
     "", "enable_thinking", "reasoning_effort", "no_think_tag", "slash_no_think"
 ]
@@ -35,28 +35,28 @@ EMBEDDED_MODEL = "smollm2-135m"
 
 
 class Profile(msgspec.Struct, frozen=True):
-    """What is known of the models whose names begin like this."""
+    """What is known of the models whose names begin with `prefix`."""
 
     prefix: str
     window: int
-    vocabulary: str = ""  # splintr's name for it; none when it is not public
-    other: float = OTHER_WEIGHT  # tokens for a character beyond ASCII, when estimated
+    vocabulary: str = ""  # splintr's name for it; empty when it is not public
+    other: float = OTHER_WEIGHT  # tokens per character beyond ASCII, when estimated
     image: int = IMAGE_TOKENS
-    endpoint: str = ""  # where a bare name is asked; none: only as `endpoint/name`
-    output: int = 8_192  # tokens that a reply may have
+    endpoint: str = ""  # for a bare model name; empty: needs `endpoint/name`
+    output: int = 8_192  # tokens of a reply at most
     tools: Literal["native", "text"] = "native"
-    thinks: Literal["", "field", "text"] = ""  # how its thoughts come
-    reasoning: str = ""  # the OpenAI format's field in which it takes its thoughts back
+    thinks: Literal["", "field", "text"] = ""  # where its thoughts are
+    reasoning: str = ""  # the OpenAI format's field for sending its thoughts back
     think_switch: ThinkSwitch = ""
     system_role: str = "system"
     max_tokens_field: str = "max_tokens"
     sampling: bool = True  # whether temperature and top_p are accepted
-    media: tuple[str, ...] = ()  # beginnings of the MIME types it takes
-    effort: Literal["budget", "level"] = "budget"  # how long to think is told in tokens or words
-    signed_calls: bool = False  # Gemini 3: calls are signed, and results take media
-    summarises: bool = True  # whether it is worth asking for a snapshot
+    media: tuple[str, ...] = ()  # prefixes of the MIME types it accepts
+    effort: Literal["budget", "level"] = "budget"  # in tokens, or in words
+    signed_calls: bool = False  # Gemini 3: calls are signed, and results may hold media
+    summarises: bool = True  # whether its snapshots are worth a request
     price: ModelPrice | None = None
-    wishes: GenerationDefaults = GenerationDefaults()
+    generation: GenerationDefaults = GenerationDefaults()
 
     @property
     def threshold(self) -> int:
@@ -65,14 +65,14 @@ class Profile(msgspec.Struct, frozen=True):
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """A place where models are asked."""
+    """A server that models are called at."""
 
     name: str
     wire: WireName
-    url: str  # empty: known only once it runs, as with the embedded model
-    keys: tuple[str, ...] = ()  # variables, the first that is set wins; none: no key is wanted
+    url: str  # empty: known only once it runs, like the embedded model's
+    keys: tuple[str, ...] = ()  # variables, the first that is set wins; empty: needs no key
+    default: str = ""  # the model to call when none is named
     headers: tuple[tuple[str, str], ...] = ()
-    default: str = ""  # the model that is asked when nobody names one
     think_switch: ThinkSwitch = ""  # instead of the profile's, for models that have one
     aliases: tuple[str, ...] = ()  # other names for it
 
@@ -107,7 +107,7 @@ def _gpt(prefix: str, window: int, output: int, *, vocabulary: str = "o200k_base
 
 
 def _thinking_gpt(prefix: str, window: int, output: int) -> Profile:
-    """Takes instructions from a developer, and neither temperature nor top_p."""
+    """Wants instructions in the developer role, and rejects temperature and top_p."""
     return msgspec.structs.replace(
         _gpt(prefix, window, output),
         system_role="developer",
@@ -131,15 +131,15 @@ def _claude(prefix: str, output: int, window: int = 200_000, *, sampling: bool =
 
 
 def _claude_5(prefix: str, output: int = 128_000, window: int = 1_000_000) -> Profile:
-    # From Claude Opus 4.7 on, a budget of tokens for thinking is refused, and so is a temperature
+    # From Claude Opus 4.7 on, a token budget for thinking is rejected, and so is a temperature
     # other than the default (platform.claude.com, models/sonnet-5/overview).
     profile = _claude(prefix, output, window, sampling=False)
     return msgspec.structs.replace(profile, effort="level")
 
 
 def _qwen(prefix: str, window: int, vocabulary: str, *, thinks: bool = False) -> Profile:
-    # Servers that take the thoughts out of the text send them in a field; others leave them there.
-    # Reading both costs nothing, so they are said to come in the text.
+    # Some servers move the thoughts from the text to a field, others leave them there. Reading both
+    # costs nothing, so the profile says "text".
     return Profile(
         prefix,
         window,
@@ -193,7 +193,7 @@ PROFILES = (
     _qwen("qwen", 32_768, "qwen2.5"),
     _qwen("qwen-plus", 131_072, "qwen3", thinks=True),
     _qwen("qwq", 131_072, "qwen2.5", thinks=True),
-    # it wants the thoughts of an exchange with tools back (api-docs.deepseek.com, thinking mode)
+    # wants the thoughts of an exchange with tools sent back (api-docs.deepseek.com, thinking mode)
     Profile(
         "deepseek",
         131_072,
@@ -202,7 +202,7 @@ PROFILES = (
         thinks="field",
         reasoning="reasoning_content",
     ),
-    # R1 and what was distilled from it, as people run it themselves
+    # R1 and its distilled versions, as people run them locally
     Profile("deepseek-r1", 131_072, "deepseek_v3", tools="text", thinks="text"),
     Profile("glm-4.6", 200_000, "glm4", endpoint="zhipu", output=131_072, thinks="field"),
     Profile("glm", 131_072, "glm4", endpoint="zhipu", thinks="field"),
@@ -234,11 +234,19 @@ PROFILES = (
         output=2_048,
         tools="text",
         summarises=False,
-        wishes=GenerationDefaults(temperature=0.2),
+        generation=GenerationDefaults(temperature=0.2),
     ),
 )
 
-# In the order in which they are looked at for a key when no model is named.
+
+def _openai(name: str, url: str, key: str, default: str, *aliases: str) -> Endpoint:
+    """A server that speaks the OpenAI format."""
+    return Endpoint(
+        name=name, wire="openai", url=url, keys=(key,), default=default, aliases=aliases
+    )
+
+
+# When no model is named, the first one with a key is used.
 ENDPOINTS = (
     Endpoint(
         name="gemini",
@@ -248,28 +256,16 @@ ENDPOINTS = (
         default="gemini-flash-latest",
         aliases=("google",),
     ),
-    Endpoint(
-        name="openai",
-        wire="openai",
-        url="https://api.openai.com/v1",
-        keys=("OPENAI_API_KEY",),
-        default="gpt-5-mini",
-    ),
+    _openai("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5-mini"),
     Endpoint(
         name="anthropic",
         wire="anthropic",
         url="https://api.anthropic.com",
         keys=("ANTHROPIC_API_KEY",),
-        headers=(("anthropic-version", "2023-06-01"),),
         default="claude-sonnet-5",
+        headers=(("anthropic-version", "2023-06-01"),),
     ),
-    Endpoint(
-        name="deepseek",
-        wire="openai",
-        url="https://api.deepseek.com/v1",
-        keys=("DEEPSEEK_API_KEY",),
-        default="deepseek-chat",
-    ),
+    _openai("deepseek", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "deepseek-chat"),
     Endpoint(
         name="dashscope",
         wire="openai",
@@ -286,54 +282,35 @@ ENDPOINTS = (
         keys=("ZHIPUAI_API_KEY", "ZHIPU_API_KEY"),
         default="glm-4.6",
     ),
-    Endpoint(
-        name="zai",
-        wire="openai",
-        url="https://api.z.ai/api/paas/v4",
-        keys=("ZAI_API_KEY",),
-        default="glm-4.6",
-        aliases=("z-ai",),
-    ),
-    Endpoint(
-        name="moonshot",
-        wire="openai",
-        url="https://api.moonshot.ai/v1",
-        keys=("MOONSHOT_API_KEY",),
-        default="kimi-k2-turbo-preview",
-    ),
-    Endpoint(
-        name="mistral",
-        wire="openai",
-        url="https://api.mistral.ai/v1",
-        keys=("MISTRAL_API_KEY",),
-        default="mistral-medium-latest",
-    ),
+    _openai("zai", "https://api.z.ai/api/paas/v4", "ZAI_API_KEY", "glm-4.6", "z-ai"),
+    _openai("moonshot", "https://api.moonshot.ai/v1", "MOONSHOT_API_KEY", "kimi-k2-turbo-preview"),
+    _openai("mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY", "mistral-medium-latest"),
     Endpoint(
         name="openrouter",
         wire="openai",
         url="https://openrouter.ai/api/v1",
         keys=("OPENROUTER_API_KEY",),
-        headers=(("X-Title", "recollect"),),
         default="openrouter/auto",
+        headers=(("X-Title", "recollect"),),
     ),
     Endpoint(name="ollama", wire="openai", url="http://localhost:11434/v1"),
     Endpoint(name="lmstudio", wire="openai", url="http://localhost:1234/v1"),
     Endpoint(
         name="vllm", wire="openai", url="http://localhost:8000/v1", think_switch="enable_thinking"
     ),
-    # llama.cpp's server promises to keep a connection after a streamed reply and often closes it
+    # llama.cpp's server promises to keep connections after a streamed reply and often does not
     Endpoint(
         name="embedded",
         wire="openai",
         url="",
-        headers=(("connection", "close"),),
         default=EMBEDDED_MODEL,
+        headers=(("connection", "close"),),
     ),
 )
 
-# US dollars for a million tokens: input, output, cached input. Claude: the provider's list as of
+# US dollars per million tokens: input, output, cached input. Claude: the provider's list as of
 # November 2026. GPT and Gemini: their lists as of late 2025. Models with peak hours or with a
-# dearer price for long prompts are left out.
+# higher price for long prompts are not listed.
 PRICES = {
     "claude-opus-5": ModelPrice(5.0, 25.0, 0.5),
     "claude-opus-4-8": ModelPrice(5.0, 25.0, 0.5),
@@ -357,16 +334,16 @@ PRICES = {
     "gemini-2.5-flash": ModelPrice(0.3, 2.5, 0.03),
     "gemini-2.5-flash-lite": ModelPrice(0.1, 0.4, 0.01),
 }
-_DATED = r"-20\d\d-?\d\d-?\d\d$"
+_DATE = re.compile(r"-20\d\d-?\d\d-?\d\d$")
 
 
 @lru_cache(256)
 def find_profile(model: str) -> Profile:
-    """By the longest prefix; `openai/gpt-4o` and `models/gemini-2.5-pro` are looked through."""
+    """By the longest prefix; `openai/` and `models/` in front of a name are ignored."""
     name = model.lower().rsplit("/", 1)[-1].strip()
     fitting = [profile for profile in PROFILES if name.startswith(profile.prefix)]
     profile = max(fitting, key=lambda profile: len(profile.prefix), default=UNKNOWN_PROFILE)
-    price = PRICES.get(re.sub(_DATED, "", name) if "-20" in name else name)
+    price = PRICES.get(_DATE.sub("", name))
     return msgspec.structs.replace(profile, price=price) if price else profile
 
 
@@ -375,7 +352,7 @@ def is_known_model(model: str) -> bool:
 
 
 def compute_cost(usage: Usage, price: ModelPrice | None) -> float | None:
-    """US dollars for what a reply reports; what was written to a cache is taken for plain input."""
+    """US dollars for the usage that a reply reports; cache writes count as plain input."""
     if price is None:
         return None
     cached = min(usage.cached, usage.input) if price.cached is not None else 0
@@ -387,6 +364,6 @@ def compute_cost(usage: Usage, price: ModelPrice | None) -> float | None:
 
 
 def find_endpoint(name: str) -> Endpoint | None:
-    """The endpoint of this name, however it is spelt."""
+    """The endpoint of this name or alias, in any case."""
     low = name.lower()
     return next((e for e in ENDPOINTS if low == e.name or low in e.aliases), None)

@@ -1,4 +1,4 @@
-"""The published JSON Schema of an entry; `recollect schema` prints it."""
+"""The published JSON Schema of an entry, as `recollect schema` prints it."""
 
 from __future__ import annotations
 

@@ -1,27 +1,27 @@
-"""Text that can be shown: cleaned of what no reader should get, and cut to a length, saying so.
+"""Text that is safe to show: cleaned, and cut to a length in a way that says so.
 
 `clean` removes terminal codes and control characters and replaces lone surrogates, so that its
-result can be encoded and shown anywhere. Cutting never makes a text longer than asked.
+result can be encoded and shown anywhere. A cut text is never longer than the length asked for.
 """
 
 from __future__ import annotations
 
 import re
-from functools import cache
 
-_TERMINAL = r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|\][^\x07\x1b]{0,2000}+(?:\x07|\x1b\\)|[@-_])"
-_CONTROL = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]"
-_SURROGATE = "[\ud800-\udfff]"
-_compiled = cache(re.compile)
+_TERMINAL = re.compile(r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|\][^\x07\x1b]{0,2000}+(?:\x07|\x1b\\)|[@-_])")
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]"
+)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def clean(text: str) -> str:
-    if text.isprintable():  # nothing that is removed is
+    if text.isprintable():  # none of the characters to remove is
         return text
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if "\x1b" in text:
-        text = _compiled(_TERMINAL).sub("", text)
-    return _compiled(_SURROGATE).sub("\ufffd", _compiled(_CONTROL).sub("", text))
+        text = _TERMINAL.sub("", text)
+    return _SURROGATE.sub("\ufffd", _CONTROL.sub("", text))
 
 
 def one_line(text: str, most: int) -> str:
@@ -36,7 +36,7 @@ def clip(text: str, most: int) -> str:
 
 
 def clip_middle(text: str, most: int) -> str:
-    """The beginning and the end of a text, with the number of characters that were left out."""
+    """The beginning and the end of a text, with the number of characters left out between them."""
     if len(text) <= most:
         return text
     mark = f" [… {len(text) - most:,} characters left out …] "

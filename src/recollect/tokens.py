@@ -1,9 +1,8 @@
-"""Tokens: exact where a model's vocabulary is public, estimated otherwise, and how many fit.
+"""Token counts: exact where a model's vocabulary is public, estimated otherwise.
 
-A `Counter` says how many tokens a text has. Exact counters come from `splintr`, whose wheel carries
-the vocabularies; one is loaded when it is first asked (20 to 300 ms). Estimates are instant, and a
-`Calibration` learns from what each reply reports how far off they are. What is known of a model is
-data, in `profiles.py`.
+A `Counter` counts the tokens of texts and parts. Exact counters come from `splintr`, whose wheel
+carries the vocabularies; each is loaded on first use (20 to 300 ms). Estimates are instant, and a
+`Calibration` learns from the usage that replies report how far off they are.
 
 Images and documents are counted by what they are, never by the length of their base64.
 """
@@ -17,6 +16,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 import msgspec
+from splintr import Tokenizer
 
 from recollect.entries import (
     Content,
@@ -29,37 +29,14 @@ from recollect.entries import (
     ToolCall,
     ToolResult,
 )
-from recollect.profiles import (
-    IMAGE_TOKENS,
-    OTHER_WEIGHT,
-    PROFILES,
-    Profile,
-    find_profile,
-    is_known_model,
-)
+from recollect.profiles import IMAGE_TOKENS, OTHER_WEIGHT, find_profile
 
-__all__ = [
-    "ESTIMATE",
-    "PROFILES",
-    "Calibration",
-    "CountText",
-    "Counter",
-    "Profile",
-    "counter_for",
-    "estimate_tokens",
-    "find_profile",
-    "find_requested_tokens",
-    "find_token_limit",
-    "is_known_model",
-]
 CountText: TypeAlias = Callable[[str], int]
 ASCII_WEIGHT = 0.25  # tokens for a character
 PDF_TOKENS = 25_800
-COUNTING_VERSION = (
-    1  # raised when the same message is counted otherwise, so that kept counts are void
-)
-MAX_CACHED_CHARACTERS = 16_000_000  # characters of texts whose count is remembered
-CACHE_ENTRY_COST = 100  # what remembering one costs beside its characters
+COUNTING_VERSION = 1  # raise it when counting changes: stored counts become void
+MAX_CACHED_CHARACTERS = 16_000_000  # of texts whose counts are cached
+CACHE_ENTRY_COST = 100  # of one text, in addition to its characters
 
 
 class Counter(msgspec.Struct, frozen=True):
@@ -68,7 +45,7 @@ class Counter(msgspec.Struct, frozen=True):
     count: CountText
     exact: bool = False
     image: int = IMAGE_TOKENS
-    name: str = ""  # under which counts are kept; none where counting costs less than reading
+    name: str = ""  # stored counts carry it; empty where counting is cheaper than storing
 
     def text(self, text: str) -> int:
         return self.count(text)
@@ -116,7 +93,7 @@ ESTIMATE = Counter(estimate_tokens)
 
 @lru_cache(64)
 def counter_for(model: str) -> Counter:
-    """Exact where the vocabulary is public, else the estimate that suits the model."""
+    """Exact where the vocabulary is public, else the estimate for the model."""
     profile = find_profile(model)
     if profile.vocabulary:
         name = f"{profile.vocabulary}/{profile.image}/{COUNTING_VERSION}"
@@ -128,24 +105,24 @@ def counter_for(model: str) -> Counter:
 
 @lru_cache(8)
 def _exact_count(vocabulary: str) -> CountText:
-    loaded: list[Callable[[str], list[int]]] = []
-
-    def counted(text: str) -> int:
-        if not loaded:
-            from splintr import Tokenizer
-
-            # `ordinary`: a text that spells a control token out is still only a text
-            loaded.append(Tokenizer.from_pretrained(vocabulary).encode_ordinary)
+    def count(text: str) -> int:
+        encode = _load_vocabulary(vocabulary)
         try:
-            return len(loaded[0](text))
+            return len(encode(text))
         except UnicodeEncodeError:  # lone surrogates
-            return len(loaded[0](text.encode("utf-8", "replace").decode()))
+            return len(encode(text.encode("utf-8", "replace").decode()))
 
-    return CountCache(counted)
+    return CountCache(count)
+
+
+@lru_cache(8)
+def _load_vocabulary(name: str) -> Callable[[str], list[int]]:
+    # `ordinary`: a text that spells out a control token is still only text
+    return Tokenizer.from_pretrained(name).encode_ordinary
 
 
 class CountCache:
-    """Counts no text twice, as long as the newest are within a bound; the oldest go first."""
+    """Caches counts of the newest texts within a bound; the oldest are evicted first."""
 
     def __init__(self, count: CountText) -> None:
         self._count, self._known, self.size = count, dict[str, int](), 0
@@ -162,21 +139,18 @@ class CountCache:
         return found
 
 
-# --- learning --------------------------------------------------------------------------------
-
-
 class Calibration(msgspec.Struct, frozen=True):
-    """How much larger the truth is than the estimate, learnt from replies."""
+    """The ratio of real counts to estimates, learned from replies."""
 
     factor: float = 1.0
-    error: float = 0.0  # of the newest calibrated estimates, as a share of the truth
+    error: float = 0.0  # moving average of the calibrated estimates' relative error
     samples: int = 0
 
     def apply(self, estimated: int) -> int:
         return math.ceil(estimated * self.factor)
 
     def learn(self, estimated: int, reported: int) -> Calibration:
-        """One reply's usage: a fifth of the way, at most 0.15, within 0.5 and 2."""
+        """Take in one reply's usage: a fifth of the way, at most 0.15, within 0.5 and 2."""
         if estimated <= 0 or reported <= 0:
             return self
         step = 0.2 * (reported / estimated - self.factor)
@@ -186,20 +160,21 @@ class Calibration(msgspec.Struct, frozen=True):
         return Calibration(factor, error, self.samples + 1)
 
 
-_LIMIT = (
-    r"(?i:(?:maximum|max|limit|up to|at most|window|exceeds?)[^\d\n]{0,60}|> ?)(\d[\d,_]{2,11}\d)"
+_LIMIT = re.compile(
+    r"(?:(?:maximum|max|limit|up to|at most|window|exceeds?)[^\d\n]{0,60}|> ?)(\d[\d,_]{2,11}\d)",
+    re.I,
 )
-_NUMBER = r"(?<![\w.])\d[\d,_]{2,11}\d(?![\w.]?\d)"
+_NUMBER = re.compile(r"(?<![\w.])\d[\d,_]{2,11}\d(?![\w.]?\d)")
 
 
 def find_token_limit(error: str) -> int | None:
-    """The window that a provider's error message names, when it names one."""
-    return min(_plausible(re.findall(_LIMIT, error[:10_000])), default=None)
+    """The window that a provider's error message names, if it does."""
+    return min(_plausible(_LIMIT.findall(error[:10_000])), default=None)
 
 
 def find_requested_tokens(error: str, limit: int) -> int | None:
-    """How many tokens were asked for, when the message that names the limit says that too."""
-    found = _plausible(re.findall(_NUMBER, error[:10_000]))
+    """How many tokens were requested, if the message that names the limit says so."""
+    found = _plausible(_NUMBER.findall(error[:10_000]))
     return min((number for number in found if number > limit), default=None)
 
 

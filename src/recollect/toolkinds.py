@@ -1,9 +1,9 @@
-"""What a tool does, told by its name, and which files a call names, told by its arguments.
+"""What a tool does, judged by its name, and which files a call names in its arguments.
 
 Agents name the same tool differently; the names are data here, in one place, for the ledger and for
-the rules that elide. `classify_tool` never fails: a name that nobody knows is "other". `parse_paths` takes
-the arguments as they were received and gives nothing when they are empty, malformed or of a shape
-that names no file; it never guesses. Both are linear in the size of the arguments.
+the elision rules. `classify_tool` never fails: an unknown name is "other". `parse_paths` takes the
+arguments as they were received and returns nothing when they are empty, malformed or name no file
+in a known shape; it never guesses. Both are linear in the size of the arguments.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -22,7 +22,7 @@ ToolKind: TypeAlias = Literal[
     "read", "write", "edit", "delete", "shell", "search", "list", "plan", "other"
 ]
 
-# Names as `_plain_name` leaves them: lower case, without separators.
+# Tool names as `_plain_name` returns them: lower case, without separators.
 TOOL_NAMES: dict[ToolKind, str] = {
     "read": "read readfile readfiles readmanyfiles filesystemread view viewfile openfile cat "
     "notebookread readtextfile readmultiplefiles readmediafile getfilecontents fsread",
@@ -47,7 +47,7 @@ _KIND: dict[str, ToolKind] = {
     name: kind for kind, names in TOOL_NAMES.items() for name in names.split()
 }
 
-# Where a call says which file it means, in the order in which they are believed.
+# The arguments that name a file, in order of precedence.
 _KEYS = """
 file_path filePath filepath path paths absolute_path absolutePath file files file_paths filePaths
 filename fileName target_file targetFile notebook_path notebookPath dir_path dirPath directory
@@ -56,7 +56,7 @@ relative_path relativePath relative_workspace_path
 _PATH_KEYS = tuple(_KEYS.split())
 _STARTS = ("startLine", "start_line", "start", "offset", "line_start", "startingLine")
 _ENDS = ("endLine", "end_line", "end", "line_end", "endingLine")
-_PATCHED = r"(?m:^\*\*\* (?:Add|Update|Delete|Move to) ?(?:File)?: (.{1,1000})$)"
+_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete|Move to) ?(?:File)?: (.{1,1000})$", re.M)
 _COMMANDS = ("command", "cmd", "script", "commandLine", "shell_command")
 _VERBS: dict[str, ToolKind] = {
     "view": "read",
@@ -69,7 +69,7 @@ _VERBS: dict[str, ToolKind] = {
 
 
 class PathRange(NamedTuple):
-    """A file that a call names, with the lines it asks for: from 1, both ends included."""
+    """A file that a call names, and the lines it asks for: from 1, both ends included."""
 
     path: str
     start: int | None = None
@@ -78,7 +78,7 @@ class PathRange(NamedTuple):
 
 @lru_cache(maxsize=512)
 def classify_tool(name: str) -> ToolKind:
-    """What the tool of this name does, behind a server's prefix (`mcp__files__read`) as well."""
+    """What the tool of this name does, also with a server's prefix (`mcp__files__read`)."""
     plain = _plain_name(name)
     if plain in _KIND:
         return _KIND[plain]
@@ -94,7 +94,7 @@ def _plain_name(name: str) -> str:
 
 
 def classify_call(name: str, value: Mapping[str, Any]) -> ToolKind:
-    """As `classify_tool`, for tools that do several things and say which in an argument."""
+    """Like `classify_tool`, for tools that do several things and name which in an argument."""
     verb = value.get("command")
     if isinstance(verb, str) and verb in _VERBS and "path" in value:
         return _VERBS[verb]
@@ -105,7 +105,7 @@ def parse_arguments(arguments: str) -> Mapping[str, Any] | None:
     """The arguments as a JSON object, or None when they are anything else."""
     try:
         value = _decode(arguments)
-    except (ValueError, RecursionError):  # json takes a little more, and more slowly
+    except (ValueError, RecursionError):  # json accepts a little more, and is slower
         try:
             value = json.loads(arguments)
         except (ValueError, RecursionError):
@@ -114,7 +114,7 @@ def parse_arguments(arguments: str) -> Mapping[str, Any] | None:
 
 
 class _UsualArguments(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """The arguments of most reads: decoding into this takes a tenth of the general road."""
+    """The arguments of most reads; decoding into this takes a tenth of the time."""
 
     file_path: str = ""
     path: str = ""
@@ -128,14 +128,13 @@ _decode_usual = msgspec.json.Decoder(_UsualArguments).decode
 
 
 def parse_usual_path(arguments: str, root: str) -> str:
-    """The one file that most reads name, as `normalize_path` has it; nothing where it takes more to
-    tell."""
+    """The normalized path of a read that names one file in the usual way; else empty."""
     try:
         given = _decode_usual(arguments)
     except ValueError:
         return ""
     path = given.file_path or given.path or given.absolute_path
-    if "\\" in arguments or len(path) > 4096:  # only an escape brings a control character
+    if "\\" in arguments or len(path) > 4096:  # control characters need an escape
         return ""
     path = path.strip()
     return normalize_path(path, root) if path and path[0] != "[" else ""
@@ -185,7 +184,7 @@ def _ranges(given: object, around: Mapping[str, Any]) -> tuple[PathRange, ...]:
         named = (around[key] for key in _PATH_KEYS if isinstance(around.get(key), str))
         name = next(named, "").strip()
         if not _is_path(name):
-            return ()  # one that cannot be told makes the whole list unknown
+            return ()  # one unclear item makes the whole list unclear
         found.append(PathRange(name, *_line_range(around)))
     return tuple(dict.fromkeys(found))
 
@@ -211,7 +210,7 @@ def _line_range(around: Mapping[str, Any]) -> tuple[int | None, int | None]:
         first, last = _parse_number(view[0]), _parse_number(view[1])
         return first, last if last is not None and last >= 1 else None
     start = next((n for key in _STARTS if (n := _parse_number(around.get(key))) is not None), None)
-    start = max(1, start) if start is not None else None  # some tools count the first line as 0
+    start = max(1, start) if start is not None else None  # some tools call the first line 0
     end = next((n for key in _ENDS if (n := _parse_number(around.get(key))) is not None), None)
     limit = _parse_number(around.get("limit"))
     if end is None and limit is not None and limit > 0:
@@ -232,12 +231,12 @@ def _parse_number(value: object) -> int | None:
 def find_patched_paths(value: Mapping[str, Any]) -> tuple[str, ...]:
     """The files that a patch in the arguments adds, updates, moves or deletes."""
     texts = (*(value.get(key) for key in ("patch", "input", "diff")), find_command(value))
-    found = [m for text in texts if isinstance(text, str) for m in re.findall(_PATCHED, text)]
+    found = [m for text in texts if isinstance(text, str) for m in _PATCHED.findall(text)]
     return tuple(dict.fromkeys(path.strip() for path in found if _is_path(path.strip())))
 
 
 def find_command(value: Mapping[str, Any]) -> str:
-    """The command line that a call runs, or nothing."""
+    """The command line that a call runs; may be empty."""
     for key in _COMMANDS:
         given = value.get(key)
         if isinstance(given, str):
@@ -250,7 +249,7 @@ def find_command(value: Mapping[str, Any]) -> str:
 
 
 def normalize_path(path: str, root: str = "") -> str:
-    """One name for one file: relative to the root, with `/`, without `.` and `..` if possible."""
+    """One name for each file: relative to the root, with `/`, without `.` and `..` if possible."""
     whole = path or "."
     if "/." in path or "//" in path or "\\" in path or whole[0] == "." or whole[-1] == "/":
         whole = _fold_path(path.replace("\\", "/").removeprefix("file://"))
@@ -284,8 +283,9 @@ def _fold_path(path: str) -> str:
 
 
 _FAILED_STATUSES = frozenset({"error", "failed", "failure", "cancelled", "interrupted", "timeout"})
-_EXIT = r"(?i:\s*(?:\(?exit(?:ed)?[ _](?:with )?(?:code|status)\)?|exit code)[:= ]+(-?\d+))"
-_compiled = cache(re.compile)
+_EXIT = re.compile(
+    r"\s*(?:\(?exit(?:ed)?[ _](?:with )?(?:code|status)\)?|exit code)[:= ]+(-?\d+)", re.I
+)
 
 
 def has_failed(part: ToolResult) -> bool:
@@ -300,9 +300,8 @@ def has_failed(part: ToolResult) -> bool:
         return True
     if "exit" not in text[:200].lower() and "exit" not in text[-200:].lower():
         return False
-    exited = _compiled(_EXIT)
-    begins = exited.match(text, 0, 200)
-    if begins is None:
+    code = _EXIT.match(text, 0, 200)
+    if code is None:
         end = text[-200:].rstrip()
-        begins = exited.match(end[end.rfind("\n") + 1 :])
-    return begins is not None and int(begins[1][:9]) != 0
+        code = _EXIT.match(end[end.rfind("\n") + 1 :])
+    return code is not None and int(code[1][:9]) != 0

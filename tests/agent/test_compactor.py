@@ -9,7 +9,7 @@ from recollect.compaction.proposal import propose_compaction
 from recollect.compaction.view_reduction import with_edits
 from recollect.entries import Compaction, Entry, Message
 from recollect.view.view import View
-from tests.compaction.test_proposal import SMALL, entries, turns
+from tests.compaction.sessions import SMALL, entries, turns
 
 GOAL = "<state_snapshot><overall_goal>Port the zebra module</overall_goal></state_snapshot>"
 

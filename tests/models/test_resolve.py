@@ -53,7 +53,7 @@ OWN = parse_settings("""
 
 
 @pytest.mark.parametrize(
-    ("name", "endpoint", "asked_as", "canonical"),
+    ("name", "endpoint", "wire_name", "canonical"),
     [
         ("gpt-4o", "openai", "gpt-4o", "gpt-4o"),
         ("openai/gpt-4o", "openai", "gpt-4o", "gpt-4o"),
@@ -70,11 +70,11 @@ OWN = parse_settings("""
         (" deepseek-chat ", "deepseek", "deepseek-chat", "deepseek-chat"),
     ],
 )  # fmt: skip
-def test_a_name_says_where_and_as_what_a_model_is_asked(
-    name: str, endpoint: str, asked_as: str, canonical: str
+def test_a_name_gives_the_endpoint_and_the_wire_name(
+    name: str, endpoint: str, wire_name: str, canonical: str
 ) -> None:
     chosen = resolve_model(name, Settings(), EVERY)
-    assert (chosen.endpoint.name, chosen.wire_name, chosen.name) == (endpoint, asked_as, canonical)
+    assert (chosen.endpoint.name, chosen.wire_name, chosen.name) == (endpoint, wire_name, canonical)
 
 
 def test_a_model_of_the_settings_is_what_they_say_and_otherwise_what_is_known() -> None:
@@ -164,7 +164,7 @@ def test_opening_a_model_of_the_settings_needs_no_network() -> None:
 
 # --- how to write ------------------------------------------------------------------------------
 
-wishes = st.builds(
+defaults = st.builds(
     GenerationDefaults,
     temperature=st.none() | st.floats(0, 2),
     top_p=st.none() | st.floats(0, 1),
@@ -175,8 +175,8 @@ wishes = st.builds(
 )
 
 
-@given(wishes, wishes, wishes)
-def test_the_later_wish_wins_and_the_order_of_merging_does_not_matter(
+@given(defaults, defaults, defaults)
+def test_the_later_default_wins_and_merging_is_associative(
     one: GenerationDefaults, two: GenerationDefaults, three: GenerationDefaults
 ) -> None:
     assert merge(merge(one, two), three) == merge(one, merge(two, three))
@@ -186,7 +186,7 @@ def test_the_later_wish_wins_and_the_order_of_merging_does_not_matter(
         assert getattr(merged, field) == (lower if upper in (None, "", ()) else upper)
 
 
-def test_a_temperature_of_nothing_is_a_wish() -> None:
+def test_a_temperature_of_zero_counts_as_set() -> None:
     assert (
         merge(GenerationDefaults(temperature=0.2), GenerationDefaults(temperature=0.0)).temperature
         == 0.0
@@ -204,7 +204,7 @@ def test_profile_then_settings_then_call() -> None:
     assert temperature(warm, 0.0) == 0.0
 
 
-def test_every_wish_is_a_field_of_a_request() -> None:
+def test_every_default_is_a_field_of_a_request() -> None:
     assert set(GenerationDefaults.__struct_fields__) == set(Generation.__struct_fields__) - {
         "schema"
     }

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from recollect.entries import Body, Entry, Message, ToolCall
 from recollect.snapshot.ledger import FileFacts, Ledger
 from recollect.snapshot.ledger_builder import build_ledger
@@ -48,3 +52,12 @@ def ran(
 
 def file_of(ledger: Ledger, path: str) -> FileFacts:
     return next(file for file in ledger.files if file.path == path)
+
+
+@contextmanager
+def in_linear_time() -> Iterator[None]:
+    """CPU time, so that a busy machine does not matter. The inputs take well under a second; more
+    than linear work on millions of characters would take hours."""
+    started = time.process_time()
+    yield
+    assert time.process_time() - started < 30

@@ -83,7 +83,7 @@ def test_plan_failures_questions_quotations_and_reports_outlive_a_round() -> Non
     assert "together: a.py b.py:" in second.file_system_state
 
 
-def test_a_failure_of_an_earlier_round_is_mended_by_a_later_success() -> None:
+def test_a_later_success_resolves_a_failure_of_an_earlier_round() -> None:
     first = compacted([user("Go."), *ran("make all", "Error: boom", fails=True)], None)
     assert "FAILED" in first.open_questions
     assert compacted([*ran("make all", "ok")], first).open_questions == ""
@@ -114,7 +114,7 @@ def test_another_programs_snapshot_is_kept_as_prose() -> None:
     assert [file.path for file in ledger.files] == ["lib/a.py"]
 
 
-def test_the_goal_stays_and_the_latest_directive_is_told_beside_it() -> None:
+def test_the_goal_stays_and_the_latest_directive_is_added() -> None:
     first = compacted(
         [user("Build a parser for rows."), user("Now write the documentation.")], None
     )

@@ -34,7 +34,7 @@ def test_a_failed_edit_changes_no_file() -> None:
     called = call("Edit", file_path="a.py", old_string="x", new_string="y")
     ledger = ledger_of(*did(called, "String to replace not found", is_error=True))
     assert file_of(ledger, "a.py").edits == 0
-    assert [p.subject for p in ledger.problems] == ["edit a.py"]
+    assert [p.subject for p in ledger.failures] == ["edit a.py"]
 
 
 def test_absolute_and_relative_names_are_one_file() -> None:
@@ -66,7 +66,7 @@ def test_a_batch_read_ties_names_to_each_of_its_files() -> None:
         assert [t.name for t in file_of(ledger, path).names] == ["load_rows"]
 
 
-def test_what_a_file_defines_is_told_apart_from_what_it_uses() -> None:
+def test_names_a_file_defines_are_kept_apart_from_names_it_uses() -> None:
     ledger = ledger_of(*read("a.py", "class RowStore:\n    def find_row(self): return use_it()"))
     assert file_of(ledger, "a.py").defines == ("RowStore", "find_row")
 
@@ -79,21 +79,21 @@ def test_a_search_result_ties_names_to_the_files_it_lists() -> None:
 
 def test_a_command_that_failed_is_open_until_it_succeeds() -> None:
     failed = ran("pytest -q tests", "3 passed, 2 failed", 1)
-    assert [p.subject for p in ledger_of(*failed).problems] == ["$ pytest -q tests"]
+    assert [p.subject for p in ledger_of(*failed).failures] == ["$ pytest -q tests"]
     mended = ran("cd /p && pytest tests 2>&1 | tail -5", "5 passed", 2)
-    assert ledger_of(*failed, *mended).problems == ()
+    assert ledger_of(*failed, *mended).failures == ()
 
 
-def test_a_failure_is_told_by_flag_exit_code_text_or_count() -> None:
+def test_a_failure_is_recognised_by_flag_exit_code_text_or_count() -> None:
     for output, fails in (
         ("anything", True),
         ("Exit code 2\nboom", False),
         ("Error: no such file", False),
         ("14 tests, 1 failure", False),
     ):
-        assert len(ledger_of(*ran("make all", output, fails=fails)).problems) == 1, output
+        assert len(ledger_of(*ran("make all", output, fails=fails)).failures) == 1, output
     for output in ("14 tests, 0 failures", "exit code 0", "no errors", ""):
-        assert ledger_of(*ran("make all", output)).problems == (), output
+        assert ledger_of(*ran("make all", output)).failures == (), output
 
 
 def test_a_command_knows_how_often_it_ran_and_how_it_ended() -> None:
@@ -103,7 +103,7 @@ def test_a_command_knows_how_often_it_ran_and_how_it_ended() -> None:
     assert command.line == "3 tests, 0 failures"
 
 
-def test_a_question_is_open_until_the_person_speaks() -> None:
+def test_a_question_is_open_until_the_user_answers() -> None:
     asked = (user("Go."), model("I see two ways.\nShall I delete the table?"))
     assert ledger_of(*asked).question == "Shall I delete the table?"
     assert ledger_of(*asked, user("No.")).question == ""
@@ -162,14 +162,14 @@ def test_other_kinds_of_messages_do_no_harm() -> None:
     assert ledger_of(Message(role="system"), Message(role="user"), Message(role="model")).now == 0
 
 
-def test_a_refused_call_is_no_failure_to_mend() -> None:
+def test_a_refused_call_is_not_an_open_failure() -> None:
     refusal = "The user doesn't want to proceed with this tool use."
     ledger = ledger_of(*ran("rm -rf build", refusal, fails=True))
-    assert ledger.problems == ()
-    assert ledger.actions[-1].note == "refused by the person"
+    assert ledger.failures == ()
+    assert ledger.actions[-1].note == "refused by the user"
 
 
-def test_what_a_command_writes_about_is_no_file_it_writes() -> None:
+def test_a_file_named_in_a_commands_text_is_not_written() -> None:
     described = 'task new --text="needs ~> 1.4 and > 2.1 | tee x.log\nrm old.py" > out/task.txt'
     ledger = ledger_of(*ran(described, "ok"))
     assert {f.path for f in ledger.files if f.touched} == {"out/task.txt"}

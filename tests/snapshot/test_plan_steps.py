@@ -46,7 +46,7 @@ def test_check_marks_tell_the_status() -> None:
     )
 
 
-def test_a_single_numbered_line_is_no_plan() -> None:
+def test_a_single_numbered_line_is_not_a_plan() -> None:
     assert find_steps("1. only this") == ()
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +13,7 @@ from recollect.snapshot.snapshot_format import (
     parse_snapshot,
     write_snapshot,
 )
+from tests.snapshot.session_paths import in_linear_time
 from tests.strategies import text
 
 tags = st.sampled_from(
@@ -41,7 +40,7 @@ snapshots = st.builds(
 
 
 @given(snapshots)
-def test_what_is_written_is_read_back_exactly(snapshot: Snapshot) -> None:
+def test_a_written_snapshot_is_parsed_back_exactly(snapshot: Snapshot) -> None:
     assert parse_snapshot(write_snapshot(snapshot)) == (
         snapshot if snapshot != Snapshot() else None
     )
@@ -78,7 +77,7 @@ def test_any_text_can_be_parsed(reply: str) -> None:
         "<scratchpad>I will write <overall_goal>x</overall_goal></scratchpad><state_snapshot>",
     ],
 )
-def test_a_reply_without_a_section_that_says_something_is_no_snapshot(reply: str) -> None:
+def test_a_reply_with_blank_sections_only_is_not_a_snapshot(reply: str) -> None:
     assert parse_snapshot(reply) is None
 
 
@@ -126,11 +125,10 @@ def test_a_quotation_of_a_snapshot_does_not_replace_the_snapshot() -> None:
         "< / ",
     ],
 )
-def test_ten_million_characters_of_tags_are_parsed_in_linear_time(piece: str) -> None:
-    reply = piece * (10_000_000 // len(piece))
-    started = time.process_time()
-    parse_snapshot(reply)
-    assert time.process_time() - started < 5
+def test_two_million_characters_of_tags_are_parsed_in_linear_time(piece: str) -> None:
+    reply = piece * (2_000_000 // len(piece))
+    with in_linear_time():
+        parse_snapshot(reply)
 
 
 def test_the_instruction_asks_for_a_scratchpad_and_every_section() -> None:

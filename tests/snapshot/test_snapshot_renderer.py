@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.entries import Body, Compaction, Entry
-from recollect.snapshot.ledger_builder import build_ledger
-from recollect.snapshot.model_prose import add_model_prose
+from recollect.snapshot.ledger_builder import add_model_prose, build_ledger
 from recollect.snapshot.snapshot_format import Snapshot, parse_snapshot
 from recollect.snapshot.snapshot_renderer import render_snapshot
 from recollect.testing import call, model, user
@@ -32,7 +31,6 @@ def busy_session(files: int = 60) -> tuple[Body, ...]:
 
 
 @given(paths, st.integers(200, 6_000))
-@settings(max_examples=150, deadline=None)
 def test_every_budget_is_kept(entries: tuple[Entry, ...], budget: int) -> None:
     text = render_snapshot(build_ledger(entries), budget)
     assert len(text) <= budget
@@ -49,7 +47,6 @@ def test_a_long_session_fits_every_budget(budget: int) -> None:
 
 
 @given(paths, st.integers(200, 2_000))
-@settings(max_examples=60, deadline=None)
 def test_a_budget_in_another_measure_is_kept_too(entries: tuple[Entry, ...], budget: int) -> None:
     def octets(text: str) -> int:
         return len(text.encode())
@@ -64,7 +61,6 @@ def test_a_measure_finer_than_characters_fills_its_budget() -> None:
 
 
 @given(paths)
-@settings(max_examples=60, deadline=None)
 def test_the_same_ledger_gives_the_same_snapshot(entries: tuple[Entry, ...]) -> None:
     assert render_snapshot(build_ledger(entries), 3_000) == render_snapshot(
         build_ledger(entries), 3_000

@@ -94,7 +94,7 @@ def test_a_plan_for_a_view_that_has_grown_is_the_one_made_from_scratch(
 
 
 @given(logs())
-def test_it_is_so_too_where_edits_are_invalid(log: tuple[Entry, ...]) -> None:
+def test_it_is_the_same_with_invalid_edits(log: tuple[Entry, ...]) -> None:
     view = View.fold()
     for entry in log:
         view = view.append(entry)

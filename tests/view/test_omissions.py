@@ -50,7 +50,7 @@ def test_the_categories_share_out_every_token(log: tuple[Entry, ...]) -> None:
 
 
 @given(LOGS)
-def test_what_is_shown_and_what_is_left_out_are_together_what_was_said(
+def test_shown_and_omitted_tokens_add_up_to_the_whole_log(
     log: tuple[Entry, ...],
 ) -> None:
     view = View.fold([e for e in log if not isinstance(e.body, Compaction)])
@@ -119,7 +119,7 @@ def test_a_thing_left_out_says_which_part_by_which_rule_since_when_and_how_it_co
     assert one.tokens == 148
 
 
-def test_a_message_that_is_out_of_sight_altogether_is_still_told() -> None:
+def test_a_message_that_is_omitted_altogether_is_still_listed() -> None:
     log = numbered(user("secret " * 20), model("ok"), elide(0, text=""))
     view = View.fold(log)
     assert [item.entry.id for item in view.items] == [name(1)]
@@ -146,12 +146,12 @@ def test_two_cuts_of_one_message_each_tell_what_they_save() -> None:
     }
 
 
-def test_an_invalid_reply_is_told_and_has_no_handle() -> None:
+def test_an_invalid_reply_is_listed_and_has_no_handle() -> None:
     (one,) = find_omissions(View.fold(numbered(user("a"), Message(role="model"), user("b"))))
     assert (one.rule, one.entry, one.handle) == ("invalid", name(1), "")
 
 
-def test_what_a_compaction_replaced_is_what_the_view_before_it_showed() -> None:
+def test_a_compaction_replaced_what_the_view_before_it_showed() -> None:
     log = numbered(
         user("old question"),
         model("old answer"),

@@ -36,7 +36,7 @@ def test_pages_joined_give_the_whole_in_its_order(log: list[Entry], limit: int) 
 
 
 @given(histories, histories, st.integers(1, 5))
-def test_what_is_appended_meanwhile_moves_no_page(
+def test_entries_appended_meanwhile_move_no_page(
     log: list[Entry], more: list[Entry], limit: int
 ) -> None:
     newest = take_page(log, limit=limit)

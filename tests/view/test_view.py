@@ -63,7 +63,7 @@ def test_a_view_never_sees_what_others_append_to_it(
 
 
 @given(logs(edits=False))
-def test_without_edits_everything_valid_is_shown_as_it_was_said(log: tuple[Entry, ...]) -> None:
+def test_without_edits_every_valid_message_is_shown_as_stored(log: tuple[Entry, ...]) -> None:
     view = View.fold(log)
     shown = [item.entry for item in view.items]
     assert all(item.message is item.entry.body for item in view.items)
@@ -143,7 +143,7 @@ def test_a_pinned_message_is_shown_word_for_word_whatever_is_elided() -> None:
     assert "pinned" in pinned.problems[0]
 
 
-def test_a_result_whose_call_was_compacted_away_is_told_as_text() -> None:
+def test_a_result_whose_call_was_compacted_away_becomes_text() -> None:
     c = call("read_file", path="a.py")
     boundary = Compaction(status="COMPRESSED", snapshot="the state", first_kept=name(2))
     log = numbered(user("read"), model("reading", c), result(c, "contents"), boundary)
@@ -155,7 +155,7 @@ def test_a_result_whose_call_was_compacted_away_is_told_as_text() -> None:
     assert said(View.fold(late))[-1].startswith("[result of read_file")
 
 
-def test_nonsense_edits_have_no_effect_and_are_told() -> None:
+def test_invalid_edits_are_ignored_and_listed() -> None:
     log = numbered(
         user("hello"),
         Compaction(status="COMPRESSED", snapshot="s", first_kept=name(77)),
@@ -170,7 +170,7 @@ def test_nonsense_edits_have_no_effect_and_are_told() -> None:
     assert len(view.problems) == 6
 
 
-def test_what_is_left_out_already_cannot_be_left_out_again() -> None:
+def test_an_elided_part_cannot_be_elided_again() -> None:
     once = Elide(rule="drop", items=(Elided(entry=name(0), placeholder="", parts=(0,)),))
     view = View.fold(numbered(user("one", Text(text="two")), once, once))
     assert said(view) == ["two"]

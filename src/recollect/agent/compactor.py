@@ -15,7 +15,6 @@ import msgspec
 from recollect.compaction.budget import Budget, is_compaction_due
 from recollect.compaction.cut_points import find_cut_points
 from recollect.compaction.proposal import (
-    CompactionTrigger,
     Partition,
     Proposal,
     SnapshotInput,
@@ -23,7 +22,7 @@ from recollect.compaction.proposal import (
     propose_compaction,
     propose_nothing,
 )
-from recollect.entries import Message
+from recollect.entries import CompactionTrigger, Message
 from recollect.view.view import View
 
 Summarizer: TypeAlias = Callable[[Sequence[Message], str], Awaitable[str]]

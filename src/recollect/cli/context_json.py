@@ -11,7 +11,7 @@ import msgspec
 
 from recollect.cli.context_text import item_label, list_omissions, planned_files, planned_sums
 from recollect.cli.entry_display import summarize
-from recollect.tokens import is_known_model
+from recollect.profiles import is_known_model
 from recollect.view.omissions import count_by_category, items_replaced
 from recollect.view.view import ViewItem
 

@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 from recollect.cli.store_access import ENTRY_DIGITS, shorten_ids, shorten_session_id
 from recollect.entries import Entry, Message, Request, Usage
+from recollect.profiles import Profile, find_profile, is_known_model
 from recollect.store.contract import SessionInfo, Store
 from recollect.store.sqlite import SqliteStore
-from recollect.tokens import Profile, counter_for, find_profile, is_known_model
+from recollect.tokens import counter_for
 from recollect.view.view import View
 from recollect.view_loader import fold_stored, load_view, read_needed_entries
 

@@ -16,7 +16,7 @@ from recollect.cli.dates import format_age, format_time
 from recollect.cli.display_text import GAP, align_table, one_line, pluralize
 from recollect.cli.entry_display import summarize
 from recollect.entries import Compaction, Message, Request
-from recollect.tokens import is_known_model
+from recollect.profiles import is_known_model
 from recollect.view.curation import is_tool_result
 from recollect.view.omissions import (
     COMPACTION,

@@ -112,7 +112,7 @@ def _resolve_model(model: str, to: WireName, *, named: bool) -> ResolvedModel:
         wire_name=model,
         profile=find_profile(model),
         endpoint=usual,
-        wishes=settings.generation,
+        generation=settings.generation,
     )
 
 

@@ -110,7 +110,7 @@ def _model_document(chosen: ResolvedModel, default: ResolvedModel) -> dict[str, 
     import msgspec
 
     profile, endpoint = chosen.profile, chosen.endpoint
-    wishes = msgspec.to_builtins(chosen.wishes)
+    wishes = msgspec.to_builtins(chosen.generation)
     return {
         "name": chosen.name,
         "asked_as": chosen.wire_name,

@@ -286,7 +286,7 @@ async def _choose_model(
     if given.classifier and message is not None:
         view = view.append(Entry("prompt", view.head, now(), message))
         chain.append(_classifier_strategy(settings))
-    situation = model_selection.SelectionContext("", view, first.name, named, frozenset(down))
+    situation = model_selection.SelectionContext(view, first.name, named, frozenset(down))
     choice = await model_selection.select_model(chain, situation)
     for failure in choice.failures:
         watcher.warn(f"no model was chosen ({failure}); {choice.model} is asked")

@@ -1,1 +1,1 @@
-"""Making a view smaller: where to cut, what the snapshot keeps, whether it fits. Pure."""
+"""Making a view smaller: where to cut it, what the snapshot keeps, whether it fits. Pure."""

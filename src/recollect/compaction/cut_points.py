@@ -1,6 +1,6 @@
 """Where a history may be cut in two: the older part becomes a snapshot, the newer part stays.
 
-A cut falls only before something a person said, and never between a call and its result. When there
+A cut is only made before a message from the user, and never between a call and its result. If there
 is no such place, everything up to the last complete exchange may be cut.
 """
 
@@ -15,19 +15,19 @@ from recollect.entries import ToolCall, ToolResult
 from recollect.view.curation import is_spoken
 from recollect.view.view import ViewItem
 
-KEEP_SHARE = 0.3  # the share of the newest, by size
+KEEP_SHARE = 0.3  # of the newest messages, by size
 
 
 class CutPoint(msgspec.Struct, frozen=True):
-    """Items before `at` go, the others stay; `at` may be the number of items."""
+    """Items before `at` are replaced, the others stay; `at` may be the number of items."""
 
     at: int
     kept_tokens: int
 
 
 def find_cut_points(items: Sequence[ViewItem], keep: float = KEEP_SHARE) -> tuple[CutPoint, ...]:
-    """Every place where the history may be cut, the best first: the one that keeps the newest
-    30 % or a little less, then those that keep less still, then those that keep more."""
+    """Every place where the history may be cut, best first: the one that keeps the newest 30 % or a
+    little less, then those that keep even less, then those that keep more."""
     if len(items) < 2:
         return ()
     sums = [0, *accumulate(item.tokens for item in items)]
@@ -42,7 +42,7 @@ def find_cut_points(items: Sequence[ViewItem], keep: float = KEEP_SHARE) -> tupl
 
 
 def _open_exchanges(items: Sequence[ViewItem]) -> list[bool]:
-    """For each place, whether a call lies before it whose result lies after it, or is missing."""
+    """For each place, whether a call before it has its result after it, or none."""
     waiting: dict[str, int] = {}
     depth = [0] * (len(items) + 2)
     for number, item in enumerate(items):

@@ -1,30 +1,38 @@
-"""A compaction, proposed: what would be replaced by which snapshot, and what it would save.
+"""A proposed compaction: what would be replaced by which snapshot, and what it would save.
 
-Nothing here asks a model or writes anything. What a model wrote may be handed in; without it, or
-when it is of no use, the snapshot is built by code alone, so a proposal can always be made. Success
-means that the view ends below its target, not merely that it became smaller.
+Nothing here calls a model or writes anything. A model's snapshot may be passed in; without one, or
+when it is useless, code alone builds the snapshot, so a proposal can always be made. Success means
+that the view ends below its target, not merely that it became smaller.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import msgspec
 
 from recollect.compaction.budget import MIN_SNAPSHOT, Budget
 from recollect.compaction.cut_points import CutPoint, find_cut_points
-from recollect.entries import Compaction, CompactionStatus, Entry, Message, Text, ToolCall
+from recollect.entries import (
+    Compaction,
+    CompactionStatus,
+    CompactionTrigger,
+    Entry,
+    Message,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from recollect.snapshot.snapshot_format import parse_snapshot
 from recollect.view.entry_log import ACKNOWLEDGEMENT
 from recollect.view.view import View, ViewItem
 from recollect.view.view_state import with_partners
 
-CompactionTrigger: TypeAlias = Literal["manual", "auto", "overflow", "import"]
-
 
 class CompactionReport(msgspec.Struct, frozen=True):
-    """What a compaction took away, and what stays."""
+    """What a compaction replaces, and what stays."""
 
     messages: int = 0
     calls: int = 0
@@ -45,7 +53,7 @@ class Proposal(msgspec.Struct, frozen=True):
 
 
 def may_retry_model(view: View) -> bool:
-    """After an attempt that failed, a model is not asked again until something was said."""
+    """After a failed attempt, call no model again until there is a new message."""
     attempt = view.attempt
     if attempt is None or not isinstance(attempt.body, Compaction):
         return True
@@ -54,9 +62,9 @@ def may_retry_model(view: View) -> bool:
 
 
 class Partition(msgspec.Struct, frozen=True):
-    """A view taken apart: what always stays, and what may be cut."""
+    """A view in two: what always stays, and what may be cut."""
 
-    fixed: tuple[ViewItem, ...]  # initial context and pins, wherever they are
+    fixed: tuple[ViewItem, ...]  # initial context and pins from before the last compaction
     items: tuple[ViewItem, ...]  # the messages since the last compaction, in order
 
     @staticmethod
@@ -67,7 +75,7 @@ class Partition(msgspec.Struct, frozen=True):
 
 
 class SnapshotInput(msgspec.Struct, frozen=True):
-    """What goes into a snapshot besides the log: a model's reply, and what a person asked for."""
+    """What goes into a snapshot besides the log: a model's reply and the user's instructions."""
 
     written: str = ""
     instructions: str = ""
@@ -75,9 +83,9 @@ class SnapshotInput(msgspec.Struct, frozen=True):
 
 
 class _ChosenCut(NamedTuple):
-    cut: CutPoint
+    point: CutPoint
     stays: list[ViewItem]
-    fixed: int  # tokens of all but the snapshot
+    fixed: int  # tokens of everything but the snapshot
 
 
 def propose_compaction(
@@ -88,39 +96,39 @@ def propose_compaction(
     words: SnapshotInput | None = None,
 ) -> Proposal:
     """The best compaction of this view, or why there is none."""
-    words, pieces, before = words or SnapshotInput(), Partition.of(view), view.tokens
-    places = find_cut_points(pieces.items)
-    if before <= 0 or not places:
+    words, partition, before = words or SnapshotInput(), Partition.of(view), view.tokens
+    points = find_cut_points(partition.items)
+    if before <= 0 or not points:
         return propose_nothing(view, trigger, "there is nothing that could be cut")
-    choice = _choose_cut(view, pieces, places, budget)
+    choice = _choose_cut(view, partition, points, budget)
     if choice is None:
-        least = min(places, key=lambda cut: cut.kept_tokens)
-        after = _weigh_cut(view, pieces, least).fixed
+        least = min(points, key=lambda cut: cut.kept_tokens)
+        after = _weigh_cut(view, partition, least).fixed
         why = f"what has to stay takes {after:,} of {budget.target:,} tokens"
         return _propose_failure(
             "COMPRESSION_FAILED_INFLATED_TOKEN_COUNT", before, after, trigger, why
         )
-    return _build_proposal(view, pieces, choice, budget, trigger, words)
+    return _build_proposal(view, partition, choice, budget, trigger, words)
 
 
 def _choose_cut(
-    view: View, pieces: Partition, places: Sequence[CutPoint], budget: Budget
+    view: View, partition: Partition, points: Sequence[CutPoint], budget: Budget
 ) -> _ChosenCut | None:
-    """The first cut that leaves the snapshot a fair share; else any that leaves it enough."""
-    staying = [item.tokens if item.stays else 0 for item in pieces.items]
-    sums = [sum(item.tokens for item in pieces.fixed), *staying]
+    """The first cut that leaves the snapshot a fair share; else one that leaves it enough."""
+    staying = [item.tokens if item.stays else 0 for item in partition.items]
+    sums = [sum(item.tokens for item in partition.fixed), *staying]
     at_least = list(accumulate(sums))
     for fair in (budget.snapshot // 2, MIN_SNAPSHOT):
-        for cut in places:
+        for cut in points:
             if at_least[cut.at] + cut.kept_tokens + fair <= budget.target:
-                choice = _weigh_cut(view, pieces, cut)
+                choice = _weigh_cut(view, partition, cut)
                 if choice.fixed + fair <= budget.target:
                     return choice
     return None
 
 
-def _weigh_cut(view: View, pieces: Partition, cut: CutPoint) -> _ChosenCut:
-    stays = _kept_items(view, pieces, cut.at)
+def _weigh_cut(view: View, partition: Partition, cut: CutPoint) -> _ChosenCut:
+    stays = _kept_items(view, partition, cut.at)
     acknowledged = view.log.counter.text(ACKNOWLEDGEMENT)
     fixed = sum(item.tokens for item in stays) + acknowledged + cut.kept_tokens
     return _ChosenCut(cut, stays, fixed)
@@ -128,15 +136,15 @@ def _weigh_cut(view: View, pieces: Partition, cut: CutPoint) -> _ChosenCut:
 
 def _build_proposal(
     view: View,
-    pieces: Partition,
+    partition: Partition,
     choice: _ChosenCut,
     budget: Budget,
     trigger: CompactionTrigger,
     words: SnapshotInput,
 ) -> Proposal:
-    (cut, stays, fixed), before, items = choice, view.tokens, pieces.items
+    (cut, stays, fixed), before, items = choice, view.tokens, partition.items
     room = min(budget.snapshot, budget.target - fixed)
-    snapshot = build_snapshot(view, replaced_entries(view, pieces, cut.at), room, words)
+    snapshot = build_snapshot(view, replaced_entries(view, partition, cut.at), room, words)
     after = fixed + view.log.counter.text(snapshot)
     status = judge_size(before, after, budget.target, snapshot)
     if status != "COMPRESSED":
@@ -172,12 +180,10 @@ def judge_size(before: int, after: int, target: int, snapshot: str) -> Compactio
     return "COMPRESSED"
 
 
-def replaced_entries(view: View, pieces: Partition, at: int) -> list[Entry]:
-    """The entries that the snapshot has to stand for: the snapshot before it, and the cut. A
-    foreign summary is prose; where the log still has what it stands for, that is used as well."""
-    from recollect.snapshot.snapshot_format import parse_snapshot
-
-    log, items, held = view.log, pieces.items, view.compaction
+def replaced_entries(view: View, partition: Partition, at: int) -> list[Entry]:
+    """The entries that the snapshot stands for: the snapshot before it, and what is cut. Another
+    program's summary is prose, so the entries it stands for are used too if the log has them."""
+    log, items, held = view.log, partition.items, view.compaction
     end = log.at[items[at].entry.id] if at < len(items) else view.n
     body = held.body if held is not None else None
     prose = isinstance(body, Compaction) and parse_snapshot(body.snapshot) is None
@@ -187,29 +193,25 @@ def replaced_entries(view: View, pieces: Partition, at: int) -> list[Entry]:
 
 
 def build_snapshot(view: View, gone: Sequence[Entry], room: int, words: SnapshotInput) -> str:
-    """Within `room` tokens, from the log and from what a model wrote, if anything."""
-    from recollect.snapshot.ledger_builder import build_ledger
-    from recollect.snapshot.model_prose import add_model_prose
-    from recollect.snapshot.snapshot_format import parse_snapshot
+    """Within `room` tokens, from the log and a model's snapshot, if there is one."""
+    # imported here: most commands compact nothing, and the snapshot package takes 30 ms to load
+    from recollect.snapshot.ledger_builder import add_model_prose, build_ledger
     from recollect.snapshot.snapshot_renderer import render_snapshot
 
     if words.instructions:
-        asked = Text(text=f"Keep when compacting: {words.instructions}")
-        gone = [*gone, Entry("", None, 0, Message(role="user", parts=(asked,)))]
-    ledger = build_ledger(gone, root=words.root)
-    reply = parse_snapshot(words.written) if words.written else None
-    if reply is not None:
-        ledger = add_model_prose(ledger, reply)
+        directive = Text(text=f"Keep when compacting: {words.instructions}")
+        gone = [*gone, Entry("", None, 0, Message(role="user", parts=(directive,)))]
+    written = parse_snapshot(words.written) if words.written else None
+    ledger = add_model_prose(build_ledger(gone, root=words.root), written)
     return render_snapshot(ledger, room, view.log.counter.text)
 
 
-def _kept_items(view: View, pieces: Partition, at: int) -> list[ViewItem]:
-    """Initial context and pins before the cut, with the partners of calls and results."""
-    gone = pieces.items[:at]
-    wanted = {view.log.at[item.entry.id] for item in gone if item.stays}
-    wanted = with_partners(view.log, wanted)
-    also = [item for item in gone if view.log.at[item.entry.id] in wanted]
-    return [*pieces.fixed, *also]
+def _kept_items(view: View, partition: Partition, at: int) -> list[ViewItem]:
+    """Initial context and pins before the cut, with their calls and results."""
+    gone = partition.items[:at]
+    stay = {view.log.at[item.entry.id] for item in gone if item.stays}
+    stay = with_partners(view.log, stay)
+    return [*partition.fixed, *(item for item in gone if view.log.at[item.entry.id] in stay)]
 
 
 def _build_report(
@@ -218,11 +220,10 @@ def _build_report(
     staying = {item.entry.id for item in stays}
     replaced = [item for item in gone if item.entry.id not in staying]
     parts = [part for item in replaced for part in item.message.parts]
-    calls = sum(isinstance(part, ToolCall) for part in parts)
     return CompactionReport(
         messages=len(replaced),
-        calls=calls,
-        results=sum(type(part).__name__ == "ToolResult" for part in parts),
+        calls=sum(isinstance(part, ToolCall) for part in parts),
+        results=sum(isinstance(part, ToolResult) for part in parts),
         tokens=sum(item.tokens for item in replaced),
         kept_messages=kept,
         pins=sum(item.pinned for item in stays),

@@ -1,10 +1,10 @@
-"""A view that fits, always: a dead end is impossible.
+"""Reducing a view until it fits; there is always a view that does.
 
-First the rules leave out what they may, then a compaction, and if that is not enough either, all
-but the newest message becomes a snapshot, with as much of the initial context and the pins as there
-is room for. What had to go is in the compaction's reason, so a person can be told. System messages
-and the newest message always stay; beyond them 1,000 tokens are enough. A newest message that is
-itself too large keeps its ends.
+First the rules leave out what they may, then a compaction follows, and if that is not enough,
+everything but the newest message becomes a snapshot, with as much of the initial context and the
+pins as there is room for. The compaction's reason names what did not fit, so that the user can be
+informed. System messages and the newest message always stay; beyond them 1,000 tokens are enough.
+A newest message that is itself too large keeps its ends.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ def fit_view(
     rules = rules or ElisionRules()
     budget = budget or Budget.of(target=limit)
     goal = msgspec.structs.replace(budget, target=min(limit, budget.target))
-    # a result that alone is too much is shortened to what there is room for
+    # a result that is too large by itself is shortened to the room there is
     shortest = max(_MIN_RESULT, limit // 2)
-    tight = msgspec.structs.replace(rules, max_characters=min(rules.max_characters, shortest))
-    for milder in (rules, tight):
-        edits: tuple[Body, ...] = plan_elisions(view, now, milder, over_budget=True).edits
+    strict = msgspec.structs.replace(rules, max_characters=min(rules.max_characters, shortest))
+    for tried in (rules, strict):
+        edits: tuple[Body, ...] = plan_elisions(view, now, tried, over_budget=True).edits
         smaller = with_edits(view, edits, now)
         if smaller.tokens <= limit:
             return FittedView(edits, smaller)
@@ -73,8 +73,8 @@ def fit_view(
 
 
 def _shorten_newest(before: View, view: View, limit: int) -> tuple[Body, ...]:
-    """When even the newest message alone is too much: its ends stay, the middle goes. One that was
-    cut before, and not enough, is cut anew."""
+    """If the newest message is too large by itself, keep only its ends. If it was shortened before
+    and not enough, shorten it again."""
     over, newest = view.tokens - limit, view.items[-1] if view.items else None
     body = newest.entry.body if newest is not None else None
     texts = [p for p in body.parts if isinstance(p, Text)] if isinstance(body, Message) else []
@@ -82,15 +82,15 @@ def _shorten_newest(before: View, view: View, limit: int) -> tuple[Body, ...]:
         return ()
     earlier = tuple(dict.fromkeys(cut.by for cut in newest.cuts))
     if any(before.log.position(edit, before.n) is None for edit in earlier):
-        return ()  # it was cut just now
+        return ()  # it was shortened just now
     longest = max(texts, key=lambda part: len(part.text))
     others = before.log.counter.message(body) - before.log.counter.text(longest.text)
-    told = write_placeholder("oversized", "", over, newest.entry.id, "en")
-    room = newest.tokens - over - others - before.log.counter.text(told)
+    placeholder = write_placeholder("oversized", "", over, newest.entry.id, "en")
+    room = newest.tokens - over - others - before.log.counter.text(placeholder)
     kept = _fitting_length(longest.text, room, before.log.counter)
     ends = Elided(
         entry=newest.entry.id,
-        placeholder=told,
+        placeholder=placeholder,
         parts=(body.parts.index(longest),),
         head=kept // 2,
         tail=kept - kept // 2,
@@ -101,7 +101,7 @@ def _shorten_newest(before: View, view: View, limit: int) -> tuple[Body, ...]:
 
 
 def _fitting_length(text: str, room: int, counter: Counter) -> int:
-    """How many characters of a text's ends have at most so many tokens."""
+    """How many characters of a text's ends have at most `room` tokens."""
     whole = counter.text(text)
     kept = len(text) * max(0, room) // max(1, whole)
     while kept and counter.text(_join_ends(text, kept)) > room:
@@ -123,8 +123,8 @@ def with_edits(view: View, edits: tuple[Body, ...], now: int) -> View:
 
 def last_resort(view: View, limit: int, root: str = "") -> Proposal:
     """Everything but system messages and the newest message becomes a snapshot."""
-    pieces = Partition.of(view)
-    newest, older = pieces.items[-1:], [*pieces.fixed, *pieces.items[:-1]]
+    partition = Partition.of(view)
+    newest, older = partition.items[-1:], [*partition.fixed, *partition.items[:-1]]
     count = view.log.counter
     system = [item for item in older if item.message.role == "system"]
     spent = sum(item.tokens for item in (*system, *newest)) + count.text(ACKNOWLEDGEMENT) + 50
@@ -132,9 +132,9 @@ def last_resort(view: View, limit: int, root: str = "") -> Proposal:
     kept, lost = _split_by_room(wanted, (limit - spent) // 2)
     spent += sum(item.tokens for item in kept)
     room = max(MIN_SNAPSHOT, min(MAX_SNAPSHOT, limit - spent))
-    at = len(pieces.items) - len(newest)
+    at = len(partition.items) - len(newest)
     snapshot = build_snapshot(
-        view, replaced_entries(view, pieces, at), room, SnapshotInput(root=root)
+        view, replaced_entries(view, partition, at), room, SnapshotInput(root=root)
     )
     order = {item.entry.id: view.log.at[item.entry.id] for item in (*system, *kept)}
     names = ", ".join(item.entry.id for item in lost[:20])

@@ -1,6 +1,6 @@
-"""The state of a session as a text: a ledger that code builds from the log, rendered as a snapshot.
+"""The state of a session as text: code builds a ledger from the log and renders it as a snapshot.
 
-`build_ledger` folds the entries of one path, `render_snapshot` writes a `<state_snapshot>` within a budget,
-`parse` reads one back (ours or what a model wrote), `merge` joins what a model wrote with the
-ledger. All of it is pure: the same entries and the same budget give the same text.
+`build_ledger` folds the entries of one path, `add_model_prose` adds what a model wrote,
+`render_snapshot` writes a `<state_snapshot>` within a budget, and `parse_snapshot` reads one back,
+ours or a model's. All of it is pure: the same entries and budget give the same text.
 """

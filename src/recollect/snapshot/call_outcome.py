@@ -1,8 +1,8 @@
-"""How a tool call ended, told from its result: failed or not, and the one line that says it best.
+"""How a tool call ended: whether it failed, and the one line of its result that says most.
 
-A failure is: the result's own flag or status, a text that begins with `Error:`, an exit code other
-than zero, or a test runner's count of failures in the last lines (pipes hide exit codes). Looks at
-the first and the last few thousand characters only.
+These are failures: the result's own flag or status, a text that begins with `Error:`, a non-zero
+exit code, or a test runner's count of failures in the last lines (pipes hide exit codes). Only the
+first and last few thousand characters are read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from recollect.entries import Text, ToolResult
 from recollect.text import clean, one_line
 from recollect.toolkinds import has_failed
 
-_LOOKED_AT = 6_000
+_MAX_READ = 6_000
 _EXIT = re.compile(r"\bexit(?:ed)?(?: with)?(?: code| status)?[:= ]{1,3}(-?\d{1,5})\b", re.I)
 _COUNTED = re.compile(r"\b(\d{1,7}) (?:failures?|failed|errors?|failing)\b", re.I)
 _TELLING = re.compile(
@@ -27,15 +27,13 @@ _COUNTS = re.compile(
     r"issues?|files? changed|insertions?|modules?)\b",
     re.I,
 )
-
-
 _REFUSED = ("The user doesn't want to", "User rejected", "User denied", "[Request interrupted")
-REFUSED_BY_USER = "refused by the person"
+REFUSED_BY_USER = "refused by the user"
 
 
 class CallOutcome(NamedTuple):
     failed: bool
-    line: str  # the line that tells most, or nothing
+    line: str  # the most telling one; may be empty
 
 
 def result_text(result: ToolResult) -> str:
@@ -43,10 +41,10 @@ def result_text(result: ToolResult) -> str:
 
 
 def judge_result(result: ToolResult, text: str, *, ran: bool = False) -> CallOutcome:
-    """`ran` says that the tool ran a command, whose output may count failures."""
+    """`ran`: the tool ran a command, whose output may count failures."""
     if result.is_error and text.startswith(_REFUSED):
         return CallOutcome(failed=True, line=REFUSED_BY_USER)
-    head, tail = clean(text[:_LOOKED_AT]), clean(text[-_LOOKED_AT:])
+    head, tail = clean(text[:_MAX_READ]), clean(text[-_MAX_READ:])
     failed = (
         has_failed(result)
         or (ran and _exit_code(head[:400] + "\n" + tail[-400:]) != 0)

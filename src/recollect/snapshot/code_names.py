@@ -1,9 +1,9 @@
-"""Which names a text holds: identifiers, dotted names, and files it mentions.
+"""Names in a text: identifiers, dotted names, and mentioned files.
 
-An identifier is a word that only code would write (`snake_case`, `CamelCase`, five characters and
-more). A dotted name is a chain such as `Map.get` or `el.classList.add`. A file is what has a known
-ending, or a path with an ending. Text is hostile: at most `MAX_SCANNED` characters of it are looked at
-(its beginning and its end), tokens are bounded, and every expression is linear.
+An identifier is a word that only code would use (`snake_case`, `CamelCase`, at least five
+characters). A dotted name is a chain such as `Map.get` or `el.classList.add`. A file has a known
+extension. Text may be hostile: at most `MAX_SCANNED` characters of it are read (its beginning and
+its end), tokens are bounded, and every expression is linear.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def find_names(text: str) -> FoundNames:
     words: set[str] = set()
     chains: set[str] = set()
     files: set[str] = set()
-    # in quoted text a line's end is written as two characters, and the second is no name's first
+    # quoted text has line ends as two characters, of which the second begins no name
     for token in set(_TOKEN.findall(take_ends(text).replace("\\n", " "))):
         found = _classify_token(token) if len(token) <= _LONGEST_TOKEN else _NO_NAMES
         words |= found.words
@@ -62,14 +62,14 @@ def find_names(text: str) -> FoundNames:
 
 
 def take_ends(text: str, most: int = MAX_SCANNED) -> str:
-    """The beginning and the end of a text, at most so many characters of it."""
+    """The beginning and the end of a text, at most `most` characters."""
     if len(text) <= most:
         return text
     return text[: most * 2 // 3] + "\n" + text[-(most // 3) :]
 
 
 def find_definitions(text: str) -> tuple[str, ...]:
-    """The names that a piece of source code defines, in the order in which they stand."""
+    """The names that a piece of source code defines, in order of appearance."""
     found = _DEFINED.findall(take_ends(text))
     return tuple(dict.fromkeys(name.rstrip(".") for name in found))
 
@@ -94,14 +94,14 @@ def is_identifier(word: str) -> bool:
         return True
     if inner.isupper() or inner[1:] == inner[1:].lower():
         return False
-    # people name things so that they can be spoken; keys and tokens cannot be
-    spoken = sum(letter in "aeiouAEIOU" for letter in inner)
-    return spoken > 0 and (len(inner) < 12 or spoken / len(inner) > 0.14)
+    # people choose names that can be spoken; keys and tokens cannot be
+    vowels = sum(letter in "aeiouAEIOU" for letter in inner)
+    return vowels > 0 and (len(inner) < 12 or vowels / len(inner) > 0.14)
 
 
 def _as_file(token: str) -> str:
     if token.startswith("//") or not _FILE.fullmatch(token):
-        return ""  # what follows a scheme is an address, not a file
+        return ""  # after a scheme it is an address, not a file
     name = token.rsplit("/", 1)[-1]
     ending = name.rsplit(".", 1)[-1].lower()
     known = ending in FILE_EXTENSIONS and (
@@ -111,7 +111,7 @@ def _as_file(token: str) -> str:
 
 
 def _as_chains(token: str) -> list[str]:
-    """A chain and its beginnings: whoever needs `a.b` is served by `a.b.c` as well."""
+    """A chain and its beginnings: `a.b.c` also serves readers who need `a.b`."""
     match = _CHAIN.fullmatch(token)
     if match is None or not _SHORTEST_CHAIN <= len(token) <= _LONGEST_NAME:
         return []

@@ -1,7 +1,7 @@
-"""Which files a shell command reads, changes or deletes, as far as its words tell.
+"""Which files a shell command reads, changes or deletes, guessed from its words.
 
-This is a hint for the ledger, not a judgement of safety: it looks at the first word of each simple
-command and takes its other words for files. What it does not know it leaves out. Linear.
+A hint for the ledger, not a judgement of safety: it looks at the first word of each simple command
+and takes the other words for files. Unknown commands give nothing. Linear.
 """
 
 from __future__ import annotations
@@ -10,23 +10,17 @@ import re
 from typing import Literal, NamedTuple, TypeAlias
 
 FileAccess: TypeAlias = Literal["read", "edit", "write", "delete"]
-_LOOKED_AT = 8_000
+_MAX_READ = 8_000
 _APART = re.compile(r"&&|\|\||[;|\n]")
 _QUOTED = re.compile(r"'[^']*+'|\"[^\"]*+\"")
 _REDIRECT = re.compile(r"(?<![0-9&>])>{1,2}\s{0,4}([\w./~@+-]{2,400})", re.A)
 _PATH = re.compile(r"[\w.~@+-]*(?:/[\w.@+-]+)*\.[A-Za-z]\w{0,9}|(?:[\w.~@+-]*/)+[\w.@+-]+", re.A)
-_VERBS: dict[str, FileAccess] = {
-    "cat": "read",
-    "head": "read",
-    "tail": "read",
-    "less": "read",
-    "bat": "read",
-    "wc": "read",
-    "rm": "delete",
-    "unlink": "delete",
-    "touch": "write",
-    "tee": "write",
+_COMMANDS: dict[FileAccess, str] = {
+    "read": "cat head tail less bat wc",
+    "delete": "rm unlink",
+    "write": "touch tee",
 }
+_VERBS = {verb: how for how, verbs in _COMMANDS.items() for verb in verbs.split()}
 
 
 class TouchedFile(NamedTuple):
@@ -35,7 +29,7 @@ class TouchedFile(NamedTuple):
 
 
 def find_touched_files(command: str) -> tuple[TouchedFile, ...]:
-    text = command[:_LOOKED_AT].split("<<", 1)[0]  # what a here-document holds is no command
+    text = command[:_MAX_READ].split("<<", 1)[0]  # a here-document holds no commands
     text = _QUOTED.sub(_unquoted, text)
     found: list[TouchedFile] = []
     for piece in _APART.split(text):
@@ -47,7 +41,7 @@ def find_touched_files(command: str) -> tuple[TouchedFile, ...]:
 
 
 def _unquoted(match: re.Match[str]) -> str:
-    """A quoted path is a path; any other quoted text is no part of the command's own words."""
+    """A quoted path is a path; other quoted text is ignored."""
     inner = match[0][1:-1]
     return inner if _PATH.fullmatch(inner[:500]) else " "
 

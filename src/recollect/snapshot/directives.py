@@ -1,8 +1,8 @@
-"""What the person said, apart from what programs say in the person's name.
+"""What the user typed, apart from what programs add to user messages.
 
-Harnesses put notices, reminders, command echoes and whole files into user messages. `find_user_text`
-gives only the words that a person typed, unchanged but for characters nobody can see. Tags are
-found by plain searching, so hostile text costs linear time.
+Harnesses put notices, reminders, command echoes and whole files into user messages.
+`find_user_text` returns only what the user typed, unchanged except for invisible characters. Tags
+are found by plain searching, so hostile text costs linear time.
 """
 
 from __future__ import annotations
@@ -13,29 +13,14 @@ import re
 from recollect.entries import Message, Text, ToolResult
 from recollect.text import clean
 
-# Elements that harnesses add to a message; what they hold was not typed.
-_ADDED = (
-    "system-reminder",
-    "local-command-stdout",
-    "local-command-stderr",
-    "local-command-caveat",
-    "command-name",
-    "command-message",
-    "command-contents",
-    "bash-stdout",
-    "bash-stderr",
-    "bash-input",
-    "task-notification",
-    "user-prompt-submit-hook",
-    "environment_context",
-    "environment_details",
-    "user_instructions",
-    "ide_opened_file",
-    "ide_selection",
-    "ide_diagnostics",
-    "session_context",
-)
-_ADDED_TAG = re.compile(rf"<(/?)({'|'.join(_ADDED)})(?:\s[^<>]{{0,200}})?>", re.I | re.A)
+# Elements that harnesses add to a message; the user did not type their content.
+_ADDED = """
+system-reminder local-command-stdout local-command-stderr local-command-caveat command-name
+command-message command-contents bash-stdout bash-stderr bash-input task-notification
+user-prompt-submit-hook environment_context environment_details user_instructions ide_opened_file
+ide_selection ide_diagnostics session_context
+"""
+_ADDED_TAG = re.compile(rf"<(/?)({'|'.join(_ADDED.split())})(?:\s[^<>]{{0,200}})?>", re.I | re.A)
 _ARGUMENTS = re.compile(r"<command-args>([^<]{0,20000})</command-args>")
 _COMMAND = re.compile(r"<command-name>\s*([^<\s]{1,80})\s*</command-name>")
 _NOTICES = (
@@ -49,24 +34,26 @@ _NOTICES = (
     "[System:",
     "System: Please continue.",
     "<task-notification>",
-    "<state_snapshot>",  # some programs hand a summary over as a message
+    "<state_snapshot>",  # some programs put a summary into a message
 )
 _REPLIES = ("the user said:\n", "the user provided the following reason for the rejection:")
+_LEFT_OUT = re.compile(r"\[\d{1,9} earlier messages left out\]")
+_CUT = re.compile(r" \[… [\d,]{1,14} characters left out …\] ")
 _QUESTION_TOOLS = ("AskUserQuestion", "ask_user", "ask_user_question", "ask_followup_question")
 
 
 def find_user_text(message: Message) -> str:
-    """The words of the person in a user message, or nothing."""
+    """The text that the user typed in a user message; may be empty."""
     if message.role != "user" or message.context or _is_meta(message.extra):
         return ""
     texts = [part.text for part in message.parts if isinstance(part, Text)]
-    said = strip_added_text("\n".join(texts))
+    typed = strip_added_text("\n".join(texts))
     answers = [_find_answer(part) for part in message.parts if isinstance(part, ToolResult)]
-    return "\n".join(text for text in (said, *answers) if text)
+    return "\n".join(text for text in (typed, *answers) if text)
 
 
 def strip_added_text(text: str) -> str:
-    """A user message's text without what a harness added to it."""
+    """A user message's text without a harness's additions."""
     if text.lstrip().startswith(_NOTICES):
         return ""
     if command := _COMMAND.search(text[:2000]):
@@ -103,28 +90,21 @@ def _is_meta(extra: str) -> bool:
 
 
 def _find_answer(result: ToolResult) -> str:
-    """What the person wrote when refusing a call, or answered to a question that a tool asked."""
+    """The user's reason for refusing a call, or answer to a question that a tool asked."""
     text = "\n".join(part.text for part in result.content if isinstance(part, Text))[:20_000]
     if result.name in _QUESTION_TOOLS and not result.is_error:
         return clean(text).strip()
     if not result.is_error:
         return ""
-    for opening in _REPLIES:
-        _, found, said = text.partition(opening)
+    for prefix in _REPLIES:
+        _, found, reason = text.partition(prefix)
         if found and text.startswith("The user doesn't want to"):
-            return clean(said).strip()
+            return clean(reason).strip()
     return ""
 
 
-_LEFT_OUT = re.compile(r"\[\d{1,9} earlier messages left out\]")
-_CUT = re.compile(r" \[… [\d,]{1,14} characters left out …\] ")
-
-
-# --- as lines of a section ---------------------------------------------------------------------
-
-
 def format_directives(directives: tuple[str, ...]) -> str:
-    """One item for each, continued lines indented: `parse_directives` gives exactly the same back."""
+    """One item each, with further lines indented; `parse_directives` is the exact inverse."""
     return "\n".join("- " + text.replace("\n", "\n  ") for text in directives)
 
 
@@ -133,7 +113,7 @@ def format_gap(count: int) -> str:
 
 
 def parse_directives(text: str) -> tuple[str, ...]:
-    """The directives of a section that `format_directives` wrote; of other text, what stands in its items."""
+    """The inverse of `format_directives`; of other text, its list items."""
     items: list[list[str]] = []
     for line in text.split("\n"):
         if line.startswith("- "):
@@ -142,11 +122,11 @@ def parse_directives(text: str) -> tuple[str, ...]:
             items[-1].append(line[2:] if line.startswith("  ") else line)
         elif line.strip():
             items.append([line])
-    said = dict.fromkeys("\n".join(lines) for lines in items)
-    return tuple(text for text in said if not _LEFT_OUT.fullmatch(text))
+    texts = dict.fromkeys("\n".join(lines) for lines in items)
+    return tuple(text for text in texts if not _LEFT_OUT.fullmatch(text))
 
 
 def is_shortened(cut: str, whole: str) -> bool:
-    """Whether one is the other with its middle left out."""
+    """Whether one is the other without its middle."""
     pieces = _CUT.split(cut)
     return len(pieces) == 2 and whole.startswith(pieces[0]) and whole.endswith(pieces[1])

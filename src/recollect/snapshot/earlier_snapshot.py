@@ -1,8 +1,8 @@
-"""Taking an earlier snapshot into a fold: its directives word for word, its facts as older ones.
+"""Adding an earlier snapshot to a ledger: its directives word for word, its facts as older ones.
 
-What a snapshot says counts as met before anything that follows, so facts that nobody meets again
-lose against new ones when room is short. Directives never do. Lines that code wrote are read
-back as the facts they were made from; everything else is prose and is kept as prose.
+A snapshot's facts count as seen before anything that follows, so when room is short they lose to
+newer ones unless they are seen again. Directives never do. Lines that code wrote are parsed into
+the facts they were made from; everything else is kept as prose.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from recollect.snapshot.plan_steps import parse_steps
 from recollect.snapshot.snapshot_format import Snapshot
 from recollect.text import clean, clip, one_line
 
-SNAPSHOT_AGE = 10  # calls by which what a snapshot says is taken to be older than the snapshot
-_SNAPSHOT_WEIGHT = 0.5
+SNAPSHOT_AGE = 10  # calls by which a snapshot's facts count as older than the snapshot
+_WEIGHT = 0.5
 _MAX_PROSE = 12_000  # characters of one snapshot's prose
 
 
 def find_root(earlier: Snapshot) -> str:
-    """The root that a snapshot's paths are relative to, if it says so."""
+    """The root that a snapshot's paths are relative to, if it names one."""
     lines = earlier.key_knowledge[:2_000].split("\n")
     return next((line[len(ROOT) :] for line in lines if line.startswith(ROOT)), "")
 
 
 def absorb_snapshot(fold: LedgerFold, earlier: Snapshot) -> None:
     if earlier.key_knowledge.strip():
-        fold.knowledge.clear()  # a snapshot carries on what the one before knew
+        fold.knowledge.clear()  # a snapshot repeats what the one before it knew
     goal = clean(earlier.overall_goal).partition(f"\n{LATEST}")[0]
     fold.goal = fold.goal or clip(goal.strip(), 2_000)
-    said, known = parse_directives(clean(earlier.user_directives)), tuple(fold.directives)
-    older = (text for text in said if not any(is_shortened(text, whole) for whole in known))
+    written, known = parse_directives(clean(earlier.user_directives)), tuple(fold.directives)
+    older = (text for text in written if not any(is_shortened(text, whole) for whole in known))
     fold.directives = dict.fromkeys((*older, *known))
     _absorb_files(fold, clean(earlier.file_system_state))
     if not fold.steps:
@@ -57,49 +57,45 @@ def absorb_snapshot(fold: LedgerFold, earlier: Snapshot) -> None:
 
 
 def absorb_prose(fold: LedgerFold, text: str) -> None:
-    """Another program's summary: kept as it reads, its names counted."""
-    _, told, summary = text.partition("\nSummary:\n")  # some think aloud before they summarise
-    prose = clean((summary if told else text)[:_MAX_PROSE]).strip()
+    """Another program's summary is kept as it is, and its names are counted."""
+    _, found, summary = text.partition("\nSummary:\n")  # some models think aloud before it
+    prose = clean((summary if found else text)[:_MAX_PROSE]).strip()
     if prose:
         fold.knowledge.append(prose)
         _count_names(fold, prose)
 
 
 def _count_names(fold: LedgerFold, text: str) -> None:
-    lines = find_names_by_line(text)
-    fold.tallies.see(merge_names(lines), _SNAPSHOT_WEIGHT, fold.now - SNAPSHOT_AGE)
+    lines, then = find_names_by_line(text), fold.now - SNAPSHOT_AGE
+    fold.tallies.count(merge_names(lines), _WEIGHT, then)
     for file, names in find_mentions(lines):
-        fold.tallies.mentions.add((file,), _SNAPSHOT_WEIGHT, fold.now - SNAPSHOT_AGE)
-        fold.tallies.tie(
-            file, names.words | names.chains, _SNAPSHOT_WEIGHT, fold.now - SNAPSHOT_AGE
-        )
+        fold.tallies.mentions.add((file,), _WEIGHT, then)
+        fold.tallies.link(file, names.words | names.chains, _WEIGHT, then)
 
 
 def _absorb_file(fold: LedgerFold, facts: FileFacts) -> None:
-    """Counts are those of the snapshot or of the entries before it, whichever is more."""
+    """Counts are those of the snapshot or of the entries before it, whichever are higher."""
     then, file = fold.now - SNAPSHOT_AGE, facts.path
-    fold.tallies.mentions.add((file,), _SNAPSHOT_WEIGHT, then)
+    fold.tallies.mentions.add((file,), _WEIGHT, then)
     for place, name in enumerate(facts.defines):
-        # the best come first in a line
-        fold.tallies.see(find_names(name), _SNAPSHOT_WEIGHT, then - place // 8, (file,))
+        # a line has the most useful names first
+        fold.tallies.count(find_names(name), _WEIGHT, then - place // 8, (file,))
     if facts.touched:
-        notes = fold.files.setdefault(file, FileHistory())
-        notes.created, notes.deleted = notes.created or facts.created, facts.deleted
-        notes.edits, notes.reads = max(notes.edits, facts.edits), max(notes.reads, facts.reads)
+        history = fold.files.setdefault(file, FileHistory())
+        history.created, history.deleted = history.created or facts.created, facts.deleted
+        history.edits = max(history.edits, facts.edits)
+        history.reads = max(history.reads, facts.reads)
 
 
 def _absorb_files(fold: LedgerFold, text: str) -> None:
-    back = parse_section(text)
-    for facts in back.files:
+    parsed, then = parse_section(text), fold.now - SNAPSHOT_AGE
+    for facts in parsed.files:
         _absorb_file(fold, facts)
-    for passage in reversed(back.passages):
-        fold.passages.setdefault(
-            tuple(sorted(passage.files)), Passage(*passage, last=fold.now - SNAPSHOT_AGE)
-        )
-        fold.tallies.mentions.add(passage.files, _SNAPSHOT_WEIGHT, fold.now - SNAPSHOT_AGE)
-        names = find_names(" ".join(passage.names))
-        fold.tallies.see(names, _SNAPSHOT_WEIGHT, fold.now - SNAPSHOT_AGE)
-    absorb_prose(fold, back.notes)
+    for group in reversed(parsed.groups):
+        fold.passages.setdefault(tuple(sorted(group.files)), Passage(*group, last=then))
+        fold.tallies.mentions.add(group.files, _WEIGHT, then)
+        fold.tallies.count(find_names(" ".join(group.names)), _WEIGHT, then)
+    absorb_prose(fold, parsed.notes)
 
 
 def _absorb_knowledge(fold: LedgerFold, text: str) -> None:
@@ -112,9 +108,8 @@ def _absorb_knowledge(fold: LedgerFold, text: str) -> None:
         elif source and line.startswith("> "):
             quoted.setdefault(source, []).append(line[2:])
         elif line.startswith(NAMES):
-            fold.tallies.see(
-                find_names(line[len(NAMES) :]), _SNAPSHOT_WEIGHT, fold.now - SNAPSHOT_AGE
-            )
+            names = find_names(line[len(NAMES) :])
+            fold.tallies.count(names, _WEIGHT, fold.now - SNAPSHOT_AGE)
         elif line.startswith(REPORT):
             fold.report = fold.report or line[len(REPORT) :]
         elif not line.startswith((ROOT, COMMANDS)):
@@ -127,8 +122,8 @@ def _absorb_knowledge(fold: LedgerFold, text: str) -> None:
 def _absorb_questions(fold: LedgerFold, text: str) -> None:
     for line in text.split("\n"):
         if match := FAILED.fullmatch(line):
-            problem = OpenFailure(match[1], match[2], fold.now - SNAPSHOT_AGE)
-            fold.problems.setdefault(failure_subject(match[1]), problem)
+            failure = OpenFailure(match[1], match[2], fold.now - SNAPSHOT_AGE)
+            fold.failures.setdefault(failure_subject(match[1]), failure)
         elif line.startswith(QUESTION):
             fold.question = fold.question or line[len(QUESTION) :]
         elif line.strip():

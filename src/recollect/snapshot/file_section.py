@@ -5,8 +5,9 @@
     session_live.ex (more): toggle_debug expanded_tool_groups
     seen: router.ex endpoint.ex
 
-A name stands within `NEAR` characters of its file's name: a long line is broken, and the next
-begins with the file's name again. `parse_section` reads what `format_section` wrote; other text is notes.
+Every name is within `NEAR` characters of its file's name: long lines are wrapped, and the next one
+begins with the file's name again. `parse_section` reads what `format_section` wrote; any other text
+is notes.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def directory_name(path: str) -> str:
 
 
 def describe_changes(facts: FileFacts) -> str:
-    """What was done to a file: `created, edited ×3`; nothing if it was only mentioned."""
+    """What was done to a file, like `created, edited ×3`; empty if it was only mentioned."""
     if facts.deleted:
         return "deleted"
     counted = (("edited", facts.edits), ("read", 0 if facts.created else facts.reads))
@@ -73,7 +74,7 @@ def format_file(line: FileLine) -> Iterator[str]:
 
 
 def wrap_words(first: str, next_: str, words: Iterable[str]) -> Iterator[str]:
-    """Words after an opening, in lines so short that each stands near an opening."""
+    """Words after a heading, in lines so short that each word is near a heading."""
     text = first
     for word in words:
         if len(text) + len(word) + 1 > NEAR:
@@ -84,7 +85,7 @@ def wrap_words(first: str, next_: str, words: Iterable[str]) -> Iterator[str]:
 
 
 class FileGroup(NamedTuple):
-    """Files that a text names together, with the names chosen from that text."""
+    """Files that one text names, with the names chosen from that text."""
 
     files: tuple[str, ...]
     names: tuple[str, ...]
@@ -94,17 +95,17 @@ def group_heading(files: tuple[str, ...]) -> str:
     return " ".join((TOGETHER, *dict.fromkeys(map(file_name, files)))) + ":"
 
 
-def format_group(passage: FileGroup) -> Iterator[str]:
-    first = group_heading(passage.files)
-    return wrap_words(first, first, passage.names)
+def format_group(group: FileGroup) -> Iterator[str]:
+    heading = group_heading(group.files)
+    return wrap_words(heading, heading, group.names)
 
 
-def format_section(lines: list[FileLine], passages: list[FileGroup], notes: str = "") -> str:
-    """The lines by directory, in the order in which directories and files come."""
+def format_section(lines: list[FileLine], groups: list[FileGroup], notes: str = "") -> str:
+    """The lines by directory, in the order of their first appearance."""
     directories: dict[str, list[FileLine]] = {}
     for line in lines:
         directories.setdefault(directory_name(line.facts.path), []).append(line)
-    written = [LEGEND] if lines or passages else []
+    written = [LEGEND] if lines or groups else []
     for directory, members in directories.items():
         written.append(directory)
         bare = [m for m in members if not (m.defines or m.names or m.facts.touched)]
@@ -113,24 +114,24 @@ def format_section(lines: list[FileLine], passages: list[FileGroup], notes: str 
                 written += format_file(member)
         if bare:
             written.append(" ".join((SEEN, *(file_name(member.facts.path) for member in bare))))
-    for passage in passages:
-        written += format_group(passage)
+    for group in groups:
+        written += format_group(group)
     return "\n".join((*written, *((NOTES, notes) if notes else ())))
 
 
 class ParsedFiles(NamedTuple):
     files: tuple[FileFacts, ...] = ()  # with all their names as `defines`
-    passages: tuple[FileGroup, ...] = ()
+    groups: tuple[FileGroup, ...] = ()
     notes: str = ""
 
 
 def parse_section(text: str) -> ParsedFiles:
-    """What `format_section` wrote; a text by somebody else is notes as a whole."""
+    """The inverse of `format_section`; a text from elsewhere is notes as a whole."""
     if not text.startswith(LEGEND):
         return ParsedFiles(notes=text.removeprefix(NOTES + "\n"))
     lines, _, notes = text.partition(f"\n{NOTES}\n")
     found: dict[str, FileFacts] = {}
-    passages: list[FileGroup] = []
+    groups: list[FileGroup] = []
     directory = ""
     for line in lines.split("\n")[1:]:
         if line.endswith("/"):
@@ -140,12 +141,12 @@ def parse_section(text: str) -> ParsedFiles:
                 found.setdefault(directory + name, FileFacts(path=directory + name))
         elif line.startswith(TOGETHER):
             files, _, names = line[len(TOGETHER) :].partition(":")
-            passages.append(FileGroup(tuple(files.split()), tuple(names.split())))
+            groups.append(FileGroup(tuple(files.split()), tuple(names.split())))
         elif match := _LINE.fullmatch(line):
             facts = _parse_facts(directory + match[1], match[2] or "", match[3] or "")
             before = found.get(facts.path)
             found[facts.path] = _join_facts(before, facts) if before else facts
-    return ParsedFiles(tuple(found.values()), tuple(passages), notes)
+    return ParsedFiles(tuple(found.values()), tuple(groups), notes)
 
 
 def _parse_facts(path: str, done: str, names: str) -> FileFacts:

@@ -1,7 +1,7 @@
 """The ledger: what code alone can say about the state of a session. Values only.
 
-Every fact carries how often it was met and when last, counted in tool calls, so that whoever writes
-a snapshot can choose by recency and frequency. All texts are clean and bounded.
+Every fact says how often it was seen and when last, counted in tool calls, so that a snapshot can
+choose by recency and frequency. All texts are clean and bounded.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from recollect.snapshot.snapshot_format import Snapshot
 
 
 class Tally(NamedTuple):
-    """A name with how much it was met, and at which call last."""
+    """A name, how much it was seen, and at which call last."""
 
     name: str
     weight: float
@@ -23,7 +23,7 @@ class Tally(NamedTuple):
 
 
 class FileFacts(msgspec.Struct, frozen=True, kw_only=True):
-    path: str  # relative to the ledger's root where it lies below it
+    path: str  # relative to the ledger's root if it is below it
     created: bool = False
     deleted: bool = False
     edits: int = 0
@@ -47,7 +47,7 @@ class Passage(NamedTuple):
 
 
 class Quotation(NamedTuple):
-    """The beginning of a text for people that a tool brought, such as a task's description."""
+    """The beginning of a text for people that a tool returned, such as a task's description."""
 
     source: str
     text: str
@@ -58,12 +58,12 @@ class CommandRun(NamedTuple):
     text: str
     times: int
     failed: bool
-    line: str  # of its output, the one that tells most
+    line: str  # the most telling line of its output
     last: int
 
 
 class OpenFailure(NamedTuple):
-    """A failure that nothing later has shown to be mended."""
+    """A failure that nothing later has shown to be fixed."""
 
     subject: str
     line: str
@@ -89,9 +89,9 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
     names: tuple[Tally, ...] = ()
     chains: tuple[Tally, ...] = ()
     commands: tuple[CommandRun, ...] = ()
-    problems: tuple[OpenFailure, ...] = ()
+    failures: tuple[OpenFailure, ...] = ()
     actions: tuple[AgentAction, ...] = ()
     steps: tuple[PlanStep, ...] = ()
-    report: str = ""  # the agent's last words without a call
-    question: str = ""  # what the agent asked and nobody has answered
+    report: str = ""  # the agent's last message without a call
+    question: str = ""  # asked by the agent, not answered yet
     written: Snapshot | None = None  # what a model wrote

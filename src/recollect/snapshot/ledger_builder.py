@@ -1,8 +1,11 @@
 """`build_ledger`: a session's state from the entries on one path, oldest first.
 
-Messages are folded; a compaction's snapshot and a previous snapshot are taken in as older
-knowledge, whether we wrote them or another program did. Entries of other kinds say nothing.
-The same entries give the same ledger.
+Messages are folded; snapshots of compactions and a previous snapshot are added as older knowledge,
+whether we or another program wrote them. Entries of other kinds add nothing. The same entries give
+the same ledger.
+
+`add_model_prose` adds what a model wrote, in its own share of the room. The user's directives come
+from the log and from earlier snapshots alone: a model can neither remove nor forge one.
 """
 
 from __future__ import annotations
@@ -20,26 +23,28 @@ from recollect.snapshot.ledger import FileFacts, Ledger
 from recollect.snapshot.ledger_fold import FileHistory, LedgerFold
 from recollect.snapshot.name_tallies import NameCounter
 from recollect.snapshot.snapshot_format import Snapshot, parse_snapshot
+from recollect.text import clean, clip_middle
 
 _ABSOLUTE_PATH = re.compile(
     r'"(?:file_path|filePath|path|absolute_path|cwd|workdir)"\s{0,2}:\s{0,2}"(/[^"\\]{1,500})"'
 )
-_MOST_PROBLEMS, _MOST_COMMANDS, _MOST_PASSAGES = 40, 200, 40
+_MAX_FAILURES, _MAX_COMMANDS, _MAX_PASSAGES = 40, 200, 40
+_MAX_SECTION = 60_000  # characters of a section that a model wrote
 
 
 def build_ledger(
     entries: Iterable[Entry], *, root: str = "", previous: Snapshot | None = None
 ) -> Ledger:
-    """`root` is the project's directory; without one it is the directory most files lie in."""
+    """`root` is the project's directory; by default the one that holds most files."""
     path = tuple(entries)
     earlier = {e.id: s for e in path if (s := _find_snapshot(e)) is not None}
-    told = [find_root(s) for s in (*([previous] if previous else ()), *earlier.values())]
-    fold = LedgerFold(root or next(filter(None, reversed(told)), "") or _guess_root(path))
+    roots = [find_root(s) for s in (*([previous] if previous else ()), *earlier.values())]
+    fold = LedgerFold(root or next(filter(None, reversed(roots)), "") or _guess_root(path))
     if previous is not None:
         absorb_snapshot(fold, previous)
     for entry in path:
         if isinstance(entry.body, Message):
-            fold.message(entry.body)
+            fold.add_message(entry.body)
         if entry.id in earlier:
             absorb_snapshot(fold, earlier[entry.id])
         elif isinstance(entry.body, Compaction) and entry.body.status == "COMPRESSED":
@@ -48,7 +53,7 @@ def build_ledger(
 
 
 def _find_snapshot(entry: Entry) -> Snapshot | None:
-    """The snapshot of a compaction, or one that a program handed over as the person's message."""
+    """The snapshot of a compaction, or one that a program put into a user message."""
     body = entry.body
     if isinstance(body, Compaction):
         found = parse_snapshot(body.snapshot) if body.status == "COMPRESSED" else None
@@ -61,12 +66,12 @@ def _find_snapshot(entry: Entry) -> Snapshot | None:
         ours = False
     else:
         return None
-    # whoever else wrote it had no rule against inventing what the person said
+    # other programs have no rule against inventing what the user said
     return found if found is None or ours else msgspec.structs.replace(found, user_directives="")
 
 
 def _guess_root(entries: Sequence[Entry]) -> str:
-    """The deepest directory that holds most of the absolute paths which calls name."""
+    """The deepest directory that holds most of the absolute paths in calls."""
     found: set[str] = set()
     for entry in entries:
         for part in entry.body.parts if isinstance(entry.body, Message) else ():
@@ -76,15 +81,15 @@ def _guess_root(entries: Sequence[Entry]) -> str:
     for path in found:
         pieces = path.split("/")[1:-1]
         within.update("/" + "/".join(pieces[:n]) for n in range(1, len(pieces) + 1))
-    # below two files, and above directories that every project shares, a root says nothing
+    # a root must hold two files at least, and not be a directory that every project shares
     most = [d for d, n in within.items() if n >= max(2, 0.6 * len(found)) and d.count("/") > 1]
     return max(most, key=lambda d: (d.count("/"), d)) if most else ""
 
 
 def _make_ledger(fold: LedgerFold) -> Ledger:
-    passages = sorted(fold.passages.values(), key=lambda p: (-p.last, p.files))[:_MOST_PASSAGES]
-    problems = sorted(fold.problems.values(), key=lambda p: -p.last)[:_MOST_PROBLEMS]
-    commands = sorted(fold.commands.values(), key=lambda c: -c.last)[:_MOST_COMMANDS]
+    passages = sorted(fold.passages.values(), key=lambda p: (-p.last, p.files))[:_MAX_PASSAGES]
+    failures = sorted(fold.failures.values(), key=lambda f: -f.last)[:_MAX_FAILURES]
+    commands = sorted(fold.commands.values(), key=lambda c: -c.last)[:_MAX_COMMANDS]
     one = _resolve_mentions(fold)
     return Ledger(
         root=fold.root,
@@ -100,7 +105,7 @@ def _make_ledger(fold: LedgerFold) -> Ledger:
         names=fold.tallies.words.tallies(),
         chains=fold.tallies.chains.tallies(),
         commands=tuple(commands),
-        problems=tuple(problems),
+        failures=tuple(failures),
         actions=tuple(fold.actions),
         steps=fold.steps,
         report=fold.report,
@@ -137,7 +142,7 @@ def _file_facts(fold: LedgerFold, one: Mapping[str, str]) -> tuple[FileFacts, ..
 
 
 def _resolve_mentions(fold: LedgerFold) -> dict[str, str]:
-    """What was mentioned by a shorter name, or by git's `a/` and `b/`, is the file it means."""
+    """Mentions by a shorter name, or with git's `a/` and `b/`, mapped to the file they mean."""
     by_name: dict[str, list[str]] = {}
     for path in sorted(fold.files):
         by_name.setdefault(file_name(path), []).append(path)
@@ -150,3 +155,21 @@ def _resolve_mentions(fold: LedgerFold) -> dict[str, str]:
         if len(fits) == 1:
             one[path] = fits[0]
     return one
+
+
+def add_model_prose(ledger: Ledger, written: Snapshot | None) -> Ledger:
+    """The ledger with a model's prose; the ledger itself when the model gave none."""
+    if written is None:
+        return ledger
+
+    def bound(text: str) -> str:
+        return clip_middle(clean(text).strip(), _MAX_SECTION)
+
+    prose = Snapshot(
+        overall_goal=bound(written.overall_goal),
+        key_knowledge=bound(written.key_knowledge),
+        file_system_state=bound(written.file_system_state),
+        current_plan=bound(written.current_plan),
+        open_questions=bound(written.open_questions),
+    )
+    return msgspec.structs.replace(ledger, written=prose)

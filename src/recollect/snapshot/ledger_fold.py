@@ -1,8 +1,8 @@
 """Folding messages into a ledger, one after the other, oldest first.
 
-`LedgerFold` is the only mutable thing of this package and lives for one call of `build_ledger`. A call is
-known by its id, so a result is never judged by what it looks like. Whatever a tool printed is
-data: it is counted and quoted, never obeyed, and of one record only a bounded part is looked at.
+`LedgerFold` is the only mutable object of this package and lives for one call of `build_ledger`. A
+result is matched to its call by id, never by what it looks like. Tool output is data: it is counted
+and quoted, never obeyed, and only a bounded part of each record is read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from recollect.snapshot.command_files import FileAccess, find_touched_files
 from recollect.snapshot.directives import find_user_text
 from recollect.snapshot.ledger import AgentAction, CommandRun, OpenFailure, Passage, Quotation
 from recollect.snapshot.name_tallies import (
-    TIED,
+    LINKED,
     NameTallies,
     find_mentions,
     find_names_by_line,
@@ -38,18 +38,20 @@ from recollect.toolkinds import (
     parse_arguments,
 )
 
-# How much one sighting of a name counts, by where it was seen.
-_PERSON, _AGENT, _CHANGE, _CALL, _OUTPUT, _NOTICE = 2.0, 1.0, 1.5, 0.8, 0.5, 0.3
-_MOST_ACTIONS = 60
-_LONGEST_PATH, _LONGEST_DIRECTIVE = 300, 100_000
-_WORTH_QUOTING, _LONGEST_QUOTATION, _MOST_QUOTATIONS = 400, 4_000, 3
-_WORTH_SAYING = 70  # characters; shorter remarks only announce the call that follows
-_SHORT_COMMAND = 300  # longer ones carry messages and scripts about other things
-_MOST_TOGETHER, _FEWEST_NAMES, _MOST_HELD, _MOST_PASSAGES = 16, 3, 200, 100
-_MOST_WAITING = 5_000  # calls without a result
-_MOST_TEXT = 40_000  # characters of a report or a question that are kept
-_LISTING = ("grep ", "rg ", "ls ", "find ", "git ", "cat ", "sed ", "head ", "tail ")
-_STEERING = re.compile(r"\s{0,4}(?:2>&1|\|\s{0,4}(?:tail|head)(?:\s{1,4}-[\w ]{1,12})?(?=\s|$))")
+# The weight of one occurrence of a name, by where it was seen.
+_USER, _AGENT, _CHANGE, _CALL, _OUTPUT, _NOTICE = 2.0, 1.0, 1.5, 0.8, 0.5, 0.3
+_MAX_ACTIONS = 60
+_MAX_PATH, _MAX_DIRECTIVE = 300, 100_000
+_MIN_QUOTATION, _MAX_QUOTATION, _MAX_QUOTATIONS = 400, 4_000, 3
+_MIN_REMARK = 70  # characters; shorter remarks only announce the call that follows
+_SHORT_COMMAND = 300  # characters; longer ones hold messages and scripts about other things
+_MAX_PASSAGE_FILES, _MIN_PASSAGE_NAMES, _MAX_PASSAGE_NAMES, _MAX_PASSAGES = 16, 3, 200, 100
+_MAX_PENDING = 5_000  # calls without a result
+_MAX_TEXT = 40_000  # characters of a report or a question
+_LISTING_COMMANDS = ("grep ", "rg ", "ls ", "find ", "git ", "cat ", "sed ", "head ", "tail ")
+_OUTPUT_FILTER = re.compile(
+    r"\s{0,4}(?:2>&1|\|\s{0,4}(?:tail|head)(?:\s{1,4}-[\w ]{1,12})?(?=\s|$))"
+)
 _NEW_TEXT = ("new_string", "new_str", "newString", "newText", "content", "file_text", "new_source")
 _VERBS: dict[ToolKind, str] = {
     "read": "read",
@@ -62,7 +64,7 @@ _VERBS: dict[ToolKind, str] = {
     "plan": "planned",
     "other": "called",
 }
-_DOES: dict[ToolKind, FileAccess] = {
+_ACCESS: dict[ToolKind, FileAccess] = {
     "read": "read",
     "write": "write",
     "edit": "edit",
@@ -73,10 +75,10 @@ _DOES: dict[ToolKind, FileAccess] = {
 class PendingToolCall(NamedTuple):
     kind: ToolKind
     paths: tuple[str, ...]
-    what: str  # the command, the pattern, the tool's name
+    what: str  # the command, the pattern, or the tool's name
     note: str
     touches: tuple[tuple[FileAccess, str], ...]
-    ran: bool = False  # a command, not the reading of an earlier one's output
+    ran: bool = False  # ran a command, did not just read the output of one
 
 
 class FileHistory:
@@ -87,11 +89,11 @@ class FileHistory:
         self.edits = self.reads = 0
         self.defines: dict[str, None] = {}
 
-    def touch(self, how: FileAccess, *, knew: bool) -> None:
+    def add_access(self, how: FileAccess, *, known: bool) -> None:
         self.deleted = how == "delete"
         if how == "read":
             self.reads += 1
-        elif how == "edit" or (how == "write" and knew):
+        elif how == "edit" or (how == "write" and known):
             self.edits += 1
         elif how == "write":
             self.created = True
@@ -106,47 +108,47 @@ class LedgerFold:
         self.tallies = NameTallies()
         self.files: dict[str, FileHistory] = {}
         self.commands: dict[str, CommandRun] = {}
-        self.problems: dict[str, OpenFailure] = {}
-        self.actions: deque[AgentAction] = deque(maxlen=_MOST_ACTIONS)
+        self.failures: dict[str, OpenFailure] = {}
+        self.actions: deque[AgentAction] = deque(maxlen=_MAX_ACTIONS)
         self.steps: tuple[PlanStep, ...] = ()
         self.passages: dict[tuple[str, ...], Passage] = {}
         self.quotations: dict[str, Quotation] = {}
-        self.waiting: dict[str, PendingToolCall] = {}
+        self.pending: dict[str, PendingToolCall] = {}
 
-    def message(self, message: Message) -> None:
+    def add_message(self, message: Message) -> None:
         if message.role == "user":
-            self._person(message)
+            self._add_user_text(message)
         if message.role == "model":
-            self._report(message)
+            self._add_report(message)
         for part in message.parts:
             if message.role == "model":
-                self._agent(part)
+                self._add_reply_part(part)
             if isinstance(part, ToolResult):
-                self._result(part)
+                self._add_result(part)
 
-    def _person(self, message: Message) -> None:
-        said = clip_middle(find_user_text(message), _LONGEST_DIRECTIVE)
-        if said:
-            self.directives.pop(said, None)  # said again: it counts as the newest
-            self.directives[said] = None
+    def _add_user_text(self, message: Message) -> None:
+        text = clip_middle(find_user_text(message), _MAX_DIRECTIVE)
+        if text:
+            self.directives.pop(text, None)  # a repeated one counts as the newest
+            self.directives[text] = None
             self.question = ""
-            self._see_prose(said, _PERSON)
+            self._count_prose(text, _USER)
             return
         for part in message.parts:
             if isinstance(part, Text):
-                self._see_prose(part.text, _NOTICE)
+                self._count_prose(part.text, _NOTICE)
 
-    def _agent(self, part: Part) -> None:
+    def _add_reply_part(self, part: Part) -> None:
         if isinstance(part, Text | Thought):
-            self._see_prose(part.text, _AGENT)
+            self._count_prose(part.text, _AGENT)
         elif isinstance(part, ToolCall):
-            self._call(part)
+            self._add_call(part)
 
-    def _report(self, message: Message) -> None:
+    def _add_report(self, message: Message) -> None:
         text = "\n".join(part.text for part in message.parts if isinstance(part, Text))
-        text = clean(take_ends(text, _MOST_TEXT)).strip()
+        text = clean(take_ends(text, _MAX_TEXT)).strip()
         if any(isinstance(part, ToolCall) for part in message.parts):
-            if len(text) >= _WORTH_SAYING:
+            if len(text) >= _MIN_REMARK:
                 self.actions.append(AgentAction("said:", one_line(text, 200), "", self.now))
             return
         if not text:
@@ -157,111 +159,111 @@ class LedgerFold:
         if not self.steps and (steps := find_steps(text)):
             self.steps = steps
 
-    def _see_prose(self, text: str, weight: float) -> None:
+    def _count_prose(self, text: str, weight: float) -> None:
         found = find_names(text)
-        self.tallies.see(found, weight, self.now)
+        self.tallies.count(found, weight, self.now)
         if found.files:
             lines = find_names_by_line(text)
-            self._see_mentions(lines, weight)
-            self._see_passages(lines)
+            self._count_mentions(lines, weight)
+            self._add_passages(lines)
 
-    def _see_mentions(self, lines: list[FoundNames], weight: float) -> None:
+    def _count_mentions(self, lines: list[FoundNames], weight: float) -> None:
         for file, names in find_mentions(lines):
             path = self._path(file)
-            self.tallies.mentions.add((path,), weight * TIED, self.now)
-            self.tallies.tie(path, names.words | names.chains, weight * TIED, self.now)
+            self.tallies.mentions.add((path,), weight * LINKED, self.now)
+            self.tallies.link(path, names.words | names.chains, weight * LINKED, self.now)
 
-    def _see_passages(self, lines: list[FoundNames]) -> None:
+    def _add_passages(self, lines: list[FoundNames]) -> None:
         for names in find_passages(lines):
             paths = tuple(sorted({self._path(file) for file in names.files}))
             held = names.words | names.chains
             if len(paths) == 1:
-                self.tallies.tie(paths[0], held, TIED, self.now)
-            elif paths and len(paths) <= _MOST_TOGETHER and len(held) >= _FEWEST_NAMES:
-                self.passages.pop(paths, None)  # read again: it counts as the newest
-                self.passages[paths] = Passage(paths, tuple(sorted(held)[:_MOST_HELD]), self.now)
-                if len(self.passages) > _MOST_PASSAGES:
+                self.tallies.link(paths[0], held, LINKED, self.now)
+            elif paths and len(paths) <= _MAX_PASSAGE_FILES and len(held) >= _MIN_PASSAGE_NAMES:
+                self.passages.pop(paths, None)  # one that is read again counts as the newest
+                self.passages[paths] = Passage(
+                    paths, tuple(sorted(held)[:_MAX_PASSAGE_NAMES]), self.now
+                )
+                if len(self.passages) > _MAX_PASSAGES:
                     del self.passages[next(iter(self.passages))]
 
     def _path(self, path: str) -> str:
-        return clean(normalize_path(path, self.root))[:_LONGEST_PATH]
+        return clean(normalize_path(path, self.root))[:_MAX_PATH]
 
-    # --- calls ----------------------------------------------------------------------------------
-
-    def _call(self, call: ToolCall) -> None:
+    def _add_call(self, call: ToolCall) -> None:
         self.now += 1
         value = parse_arguments(call.arguments)
         if value is None:
-            self.tallies.see(find_names(call.arguments), _NOTICE, self.now)
+            self.tallies.count(find_names(call.arguments), _NOTICE, self.now)
             value = {}
         kind = classify_call(call.name, value)
         paths = tuple(self._path(path) for path in _paths_of_call(kind, value))
         if kind == "plan":
             self.steps = apply_plan_call(self.steps, value)
-        what = self._see_call(kind, value, paths) or one_line(call.name, 80)
-        touches: list[tuple[FileAccess, str]] = [(_DOES[kind], p) for p in paths if kind in _DOES]
+        what = self._count_call(kind, value, paths) or one_line(call.name, 80)
+        touches: list[tuple[FileAccess, str]] = [
+            (_ACCESS[kind], p) for p in paths if kind in _ACCESS
+        ]
         if kind == "shell":
             found = find_touched_files(find_command(value))
             touches += ((how, self._path(path)) for how, path in found)
             touches += (("edit", self._path(path)) for path in find_patched_paths(value))
-        if len(self.waiting) < _MOST_WAITING:
+        if len(self.pending) < _MAX_PENDING:
             note = first_line(_find_new_text(value), 90) if kind in ("edit", "write") else ""
             ran = kind == "shell" and bool(find_command(value))
-            self.waiting[call.id] = PendingToolCall(kind, paths, what, note, tuple(touches), ran)
+            self.pending[call.id] = PendingToolCall(kind, paths, what, note, tuple(touches), ran)
 
-    def _see_call(self, kind: ToolKind, value: Mapping[str, Any], paths: tuple[str, ...]) -> str:
-        """Count the names of a call; gives what it was about, in one line."""
+    def _count_call(self, kind: ToolKind, value: Mapping[str, Any], paths: tuple[str, ...]) -> str:
+        """Count the names of a call; returns what it was about, in one line."""
         for path in paths:
-            self.tallies.see(find_names(path), _CALL, self.now, (path,))
+            self.tallies.count(find_names(path), _CALL, self.now, (path,))
             self.tallies.mentions.add((path,), _CALL, self.now)
         if kind in ("edit", "write"):
-            self.tallies.see(find_names(collect_strings(value)), _CHANGE, self.now, paths)
+            self.tallies.count(find_names(collect_strings(value)), _CHANGE, self.now, paths)
             for path in paths:
-                notes = self.files.setdefault(path, FileHistory())
-                notes.defines.update(dict.fromkeys(find_definitions(_find_new_text(value))))
+                history = self.files.setdefault(path, FileHistory())
+                history.defines.update(dict.fromkeys(find_definitions(_find_new_text(value))))
             return ", ".join(paths[:4])
         command = find_command(value)
         if command:
-            self._see_command(command)
+            self._count_command(command)
             return one_line(shorten_command(command, self.root), 200)
-        said = collect_strings(value)
-        self.tallies.see(find_names(said), _CALL, self.now, paths)
+        text = collect_strings(value)
+        self.tallies.count(find_names(text), _CALL, self.now, paths)
         if kind == "other":
-            self._see_mentions(find_names_by_line(said), _CALL)
+            self._count_mentions(find_names_by_line(text), _CALL)
         about = (value.get(key) for key in ("pattern", "query", "description", "url", "skill"))
         shown = [text for text in about if isinstance(text, str)][:1]
         return one_line(" in ".join((*shown, *paths[:3])), 160)
 
-    def _see_command(self, command: str) -> None:
+    def _count_command(self, command: str) -> None:
         found = find_names(command)
-        self.tallies.see(found, _CALL, self.now)
+        self.tallies.count(found, _CALL, self.now)
         names = found.words | found.chains
         for file in sorted(found.files)[:20]:
             path = self._path(file)
             self.tallies.mentions.add((path,), _CALL, self.now)
             if len(command) <= _SHORT_COMMAND:
-                self.tallies.tie(path, names, _CALL * TIED, self.now)
+                self.tallies.link(path, names, _CALL * LINKED, self.now)
 
-    # --- results --------------------------------------------------------------------------------
-
-    def _result(self, result: ToolResult) -> None:
+    def _add_result(self, result: ToolResult) -> None:
         text = result_text(result)
-        call = self.waiting.pop(result.call_id, None)
+        call = self.pending.pop(result.call_id, None)
         if call is None:
             call = PendingToolCall("other", (), one_line(result.name, 80), "", ())
         outcome = judge_result(result, text, ran=call.kind == "shell")
         own = call.paths if call.kind == "read" and not outcome.failed else ()
         found = find_names(text)
-        self.tallies.see(found, _OUTPUT, self.now, own)
+        self.tallies.count(found, _OUTPUT, self.now, own)
         if call.kind != "read" and found.files:
             lines = find_names_by_line(text)
-            self._see_mentions(lines, _OUTPUT)
+            self._count_mentions(lines, _OUTPUT)
             if is_prose(text):
-                self._see_passages(lines)
+                self._add_passages(lines)
                 self._quote(call, text)
         if not outcome.failed:
             self._touch(call, text)
-        self._judge(call, outcome)
+        self._record_outcome(call, outcome)
         if call.kind != "plan":
             note = outcome.line if call.kind in ("shell", "other") or outcome.failed else call.note
             verb = _VERBS[call.kind] + (" (failed)" if outcome.failed else "")
@@ -269,32 +271,32 @@ class LedgerFold:
 
     def _touch(self, call: PendingToolCall, text: str) -> None:
         for how, path in call.touches:
-            knew = path in self.files and self.files[path].reads + self.files[path].edits > 0
-            notes = self.files.setdefault(path, FileHistory())
-            notes.touch(how, knew=knew or notes.created)
+            history = self.files.setdefault(path, FileHistory())
+            known = history.created or history.reads + history.edits > 0
+            history.add_access(how, known=known)
             self.tallies.mentions.add((path,), _CHANGE if how == "edit" else _CALL, self.now)
             if how == "read":
-                notes.defines.update(dict.fromkeys(find_definitions(text)))
+                history.defines.update(dict.fromkeys(find_definitions(text)))
                 if call.kind == "shell":
-                    self.tallies.tie(path, find_names(text).words, _OUTPUT, self.now)
+                    self.tallies.link(path, find_names(text).words, _OUTPUT, self.now)
 
     def _quote(self, call: PendingToolCall, text: str) -> None:
-        if len(text) >= _WORTH_QUOTING and not call.what.startswith(_LISTING):
+        if len(text) >= _MIN_QUOTATION and not call.what.startswith(_LISTING_COMMANDS):
             self.quotations.pop(call.what, None)
             self.quotations[call.what] = Quotation(
-                call.what, clean(text[:_LONGEST_QUOTATION]).strip(), self.now
+                call.what, clean(text[:_MAX_QUOTATION]).strip(), self.now
             )
-            if len(self.quotations) > _MOST_QUOTATIONS:
+            if len(self.quotations) > _MAX_QUOTATIONS:
                 del self.quotations[next(iter(self.quotations))]
 
-    def _judge(self, call: PendingToolCall, outcome: CallOutcome) -> None:
+    def _record_outcome(self, call: PendingToolCall, outcome: CallOutcome) -> None:
         shown = describe_call(call)
         if outcome.line == REFUSED_BY_USER:
             return
         if outcome.failed:
-            self.problems[failure_subject(shown)] = OpenFailure(shown, outcome.line, self.now)
+            self.failures[failure_subject(shown)] = OpenFailure(shown, outcome.line, self.now)
         else:
-            self.problems.pop(failure_subject(shown), None)
+            self.failures.pop(failure_subject(shown), None)
         if call.ran:
             before = self.commands.get(call.what)
             times = before.times + 1 if before else 1
@@ -304,9 +306,9 @@ class LedgerFold:
 
 
 def shorten_command(command: str, root: str) -> str:
-    """A command without what only steers its output, and with paths relative to the root."""
+    """A command without filters of its output, and with paths relative to the root."""
     text = command[:2000].replace(root + "/", "") if root else command[:2000]
-    text = _STEERING.sub("", text.strip())
+    text = _OUTPUT_FILTER.sub("", text.strip())
     _, entered, rest = text.partition(" && ")
     return rest if entered and text.startswith("cd ") else text
 
@@ -318,7 +320,7 @@ def describe_call(call: PendingToolCall) -> str:
 
 
 def failure_subject(shown: str) -> str:
-    """What a success must be about to mend a failure: the same program and verb, or file."""
+    """What a success must be about to resolve a failure: the same program and verb, or file."""
     if not shown.startswith("$ "):
         return shown
     words = [w for w in shown[2:].split() if not w.startswith("-") and "=" not in w]
@@ -326,7 +328,7 @@ def failure_subject(shown: str) -> str:
 
 
 def collect_strings(value: object) -> str:
-    """All strings in a JSON value, without walking deeper than anybody means to."""
+    """All strings in a JSON value, down to twelve levels."""
     found: list[str] = []
     level: list[object] = [value]
     for _ in range(12):
@@ -350,7 +352,7 @@ def _find_new_text(value: Mapping[str, Any]) -> str:
 
 
 def _paths_of_call(kind: ToolKind, value: Mapping[str, Any]) -> tuple[str, ...]:
-    if kind in _DOES:
+    if kind in _ACCESS:
         return tuple(r.path for r in find_paths(value)) or find_patched_paths(value)
-    # a search may name a directory; only what looks like a file is one
+    # a search may name a directory; count only what looks like a file
     return tuple(r.path for r in find_paths(value) if find_names(r.path).files) if value else ()

@@ -1,6 +1,6 @@
-"""How lines that code writes into a snapshot begin, so that code can know them again.
+"""Prefixes of the lines that code writes into a snapshot, so that code can recognise them.
 
-A line with one of these beginnings is read back as the fact it was made from; all others are prose.
+A line with one of these prefixes is parsed into the fact it was made from; other lines are prose.
 """
 
 from __future__ import annotations

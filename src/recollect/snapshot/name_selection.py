@@ -1,9 +1,9 @@
 """Which files and names go into a snapshot when there is room for only some of them.
 
-How likely a name is needed next grows with how often it was met and falls with its age. A name
-under a file serves twice: whoever needs the name, and whoever needs it in that file. The choice is
-greedy by value per character, and what already stands in the text is worth nothing a second time.
-Deterministic; at most `MAX_RECALL` candidates are weighed.
+The more often a name was seen, and the more recently, the likelier it is needed next. A name under
+a file serves twice: readers who need the name, and readers who need it in that file. The selection
+is greedy by value per character, and a name that is already in the text is worth nothing a second
+time. Deterministic; at most `MAX_CANDIDATES` candidates are weighed.
 """
 
 from __future__ import annotations
@@ -24,51 +24,51 @@ from recollect.snapshot.file_section import (
 from recollect.snapshot.ledger import FileFacts, Ledger
 
 MAX_CANDIDATES = 6_000
-# What each kind of need is worth beside an identifier, which is worth 1: a file, a dotted name, an
-# identifier with its file, a dotted name with its file.
+# The value of a file, a dotted name, an identifier with its file and a dotted name with its file,
+# when an identifier by itself is worth 1.
 _FILE, _CHAIN, _PAIR, _DOTTED_PAIR = 1.8, 1.8, 1.6, 0.1
-# How need grows with use and falls with age in calls. A task's description ages more slowly. All
-# weights were set by hand on 41 overlapping places in three sessions of one project, against the 30
-# calls that followed each; on a session they were not set on, expect a few hundredths less.
+# Exponents of use and of age in calls. A task's description ages more slowly. All weights were
+# tuned by hand at 41 overlapping points of three sessions of one project, against the 30 calls
+# after each; on other sessions expect a few hundredths less.
 _OFTEN, _OLD, _SLOWLY, _DESCRIBED = 0.5, 0.8, 0.5, 0.45
-_DEFINED = 1.8  # a name that the file defines, beside one that it uses
-_TOUCHED = 0.2  # what a passage tells about a file whose own names are known
-_MOST_FILES = 6  # of a passage
-_SAME_NAME = 0.2  # a file that was only listed, when another of its name is there
-_LINE = 1.05  # what a name costs of its own length: lines are broken now and then
+_DEFINED = 1.8  # a name that the file defines, compared with one it uses
+_TOUCHED = 0.2  # a passage, for a file whose own names are known
+_MAX_FILES = 6  # of a passage
+_SAME_NAME = 0.2  # a file that was only listed, when another of that name is in the text
+_LINE = 1.05  # cost of a name per character: lines are wrapped now and then
 
 
 class NameSelection(NamedTuple):
     files: list[FileLine]
-    passages: list[FileGroup]
-    loose: list[str]  # names that stand with no file
+    groups: list[FileGroup]
+    loose: list[str]  # names without a file
 
 
 class _NameSlot(NamedTuple):
-    """Where names can stand: with a file, with the files of a passage, or with none."""
+    """A place for names: with a file, with the files of a passage, or with none."""
 
     files: tuple[str, ...] = ()
-    opening: str = ""
+    heading: str = ""
     directory: str = ""
     facts: FileFacts | None = None
 
 
 class _NameCandidate(NamedTuple):
-    place: int
-    name: str  # empty: the place itself
-    alone: float  # what the place is worth without any name
+    slot: int
+    name: str  # empty: the slot itself
+    alone: float  # the value of the slot without any name
 
 
 def estimate_need(weight: float, last: int, now: int) -> float:
-    """Not a probability, but in proportion to one."""
+    """Proportional to a probability."""
     return float(max(weight, 0.01) ** _OFTEN / (1 + max(0, now - last)) ** _OLD)
 
 
 def select_names(ledger: Ledger, room: int, standing: FoundNames) -> NameSelection:
     """`standing` are the names that the rest of the snapshot holds anyway."""
-    choosing = _NameSelector(ledger, standing)
-    choosing.fill(room)
-    return choosing.choice()
+    selector = _NameSelector(ledger, standing)
+    selector.fill(room)
+    return selector.selection()
 
 
 class _NameSelector:
@@ -79,7 +79,7 @@ class _NameSelector:
         self.covered: set[str] = {*standing.words, *standing.chains}
         self.paired: set[tuple[str, str]] = set()
         self.pairs: dict[tuple[str, str], float] = {}
-        self.places = [_NameSlot()]
+        self.slots = [_NameSlot()]
         self.candidates: list[_NameCandidate] = []
         self.taken: dict[int, list[str]] = {}
         self.directories: set[str] = set()
@@ -93,28 +93,28 @@ class _NameSelector:
         now = self.ledger.now
         for file in self.ledger.files:
             value = estimate_need(file.weight, file.last, now)
-            place = _NameSlot((file.path,), file_heading(file), directory_name(file.path), file)
-            self.places.append(place)
-            self.candidates.append(_NameCandidate(len(self.places) - 1, "", _FILE * value))
+            slot = _NameSlot((file.path,), file_heading(file), directory_name(file.path), file)
+            self.slots.append(slot)
+            self.candidates.append(_NameCandidate(len(self.slots) - 1, "", _FILE * value))
             defines = set(file.defines)
             for tally in file.names:
                 worth = estimate_need(tally.weight, tally.last, now) * _pair_value(tally.name)
                 worth *= _DEFINED if tally.name in defines else 1.0
                 self.pairs[file.path, tally.name] = worth
-                self.candidates.append(_NameCandidate(len(self.places) - 1, tally.name, 0.0))
+                self.candidates.append(_NameCandidate(len(self.slots) - 1, tally.name, 0.0))
 
     def _list_passages(self) -> None:
         touched = {file.path: file.touched for file in self.ledger.files}
         for passage in self.ledger.passages:
-            # a file that was read or changed has names of its own; others have only these
-            files = sorted(passage.files, key=lambda path: touched.get(path, False))[:_MOST_FILES]
+            # files that were read or changed have names of their own; others have only these
+            files = sorted(passage.files, key=lambda path: touched.get(path, False))[:_MAX_FILES]
             value = estimate_need(1.0, passage.last, self.ledger.now) ** _SLOWLY * _DESCRIBED
-            self.places.append(_NameSlot(tuple(files), group_heading(tuple(files))))
+            self.slots.append(_NameSlot(tuple(files), group_heading(tuple(files))))
             for name in passage.names:
                 for path in files:
                     worth = value * _pair_value(name) * (_TOUCHED if touched.get(path) else 1.0)
                     self.pairs[path, name] = max(worth, self.pairs.get((path, name), 0.0))
-                self.candidates.append(_NameCandidate(len(self.places) - 1, name, 0.0))
+                self.candidates.append(_NameCandidate(len(self.slots) - 1, name, 0.0))
 
     def fill(self, room: int) -> None:
         candidates = self.candidates
@@ -129,7 +129,7 @@ class _NameSelector:
             density = self._density(candidate)
             if density <= 0:
                 continue
-            # what was chosen meanwhile may have made this one less worthy
+            # candidates chosen meanwhile may have lowered this one's value
             if heap and density < -before * 0.999 and density < -heap[0][0]:
                 heapq.heappush(heap, (-density, number, candidate))
             elif (cost := self._cost(candidate)) <= room:
@@ -140,7 +140,7 @@ class _NameSelector:
         if not candidate.name:
             return self._alone(candidate)
         value = candidate.alone
-        files = self.places[candidate.place].files
+        files = self.slots[candidate.slot].files
         for part in _names_served(candidate.name):
             if part not in self.covered:
                 value += self.worth.get(part, 0.0)
@@ -150,48 +150,48 @@ class _NameSelector:
         return value
 
     def _alone(self, candidate: _NameCandidate) -> float:
-        facts = self.places[candidate.place].facts
-        if candidate.place in self.taken or facts is None:
+        facts = self.slots[candidate.slot].facts
+        if candidate.slot in self.taken or facts is None:
             return 0.0
         again = not facts.touched and file_name(facts.path) in self.named
         return candidate.alone * (_SAME_NAME if again else 1.0)
 
     def _cost(self, candidate: _NameCandidate) -> int:
         cost = int((len(candidate.name) + 1) * _LINE + 0.5) if candidate.name else 0
-        if candidate.place == 0 or candidate.place in self.taken:
+        if candidate.slot == 0 or candidate.slot in self.taken:
             return cost
-        place = self.places[candidate.place]
-        new = place.directory and place.directory not in self.directories
-        return cost + len(place.opening) + 2 + (len(place.directory) + 1 if new else 0)
+        slot = self.slots[candidate.slot]
+        new = slot.directory and slot.directory not in self.directories
+        return cost + len(slot.heading) + 2 + (len(slot.directory) + 1 if new else 0)
 
     def _density(self, candidate: _NameCandidate) -> float:
         return self._value(candidate) / max(1, self._cost(candidate))
 
     def _take(self, candidate: _NameCandidate) -> None:
-        place = self.places[candidate.place]
-        self.directories.add(place.directory)
-        self.named.update(map(file_name, place.files))
-        names = self.taken.setdefault(candidate.place, [])
+        slot = self.slots[candidate.slot]
+        self.directories.add(slot.directory)
+        self.named.update(map(file_name, slot.files))
+        names = self.taken.setdefault(candidate.slot, [])
         if not candidate.name:
             return
         names.append(candidate.name)
         for part in _names_served(candidate.name):
             self.covered.add(part)
-            self.paired.update((path, part) for path in place.files)
+            self.paired.update((path, part) for path in slot.files)
 
-    def choice(self) -> NameSelection:
+    def selection(self) -> NameSelection:
         files: list[FileLine] = []
-        passages: list[FileGroup] = []
-        for at in sorted(self.taken):  # as in the ledger: the newest first
-            place, names = self.places[at], self.taken[at]
-            if place.facts is not None:
-                defines = set(place.facts.defines)
+        groups: list[FileGroup] = []
+        for at in sorted(self.taken):  # newest first, as in the ledger
+            slot, names = self.slots[at], self.taken[at]
+            if slot.facts is not None:
+                defines = set(slot.facts.defines)
                 inside = tuple(name for name in names if name in defines)
                 others = tuple(name for name in names if name not in defines)
-                files.append(FileLine(place.facts, inside, others))
+                files.append(FileLine(slot.facts, inside, others))
             elif at:
-                passages.append(FileGroup(place.files, tuple(names)))
-        return NameSelection(files, passages, self.taken.get(0, []))
+                groups.append(FileGroup(slot.files, tuple(names)))
+        return NameSelection(files, groups, self.taken.get(0, []))
 
 
 def _pair_value(name: str) -> float:
@@ -200,7 +200,7 @@ def _pair_value(name: str) -> float:
 
 @lru_cache(maxsize=50_000)
 def _names_served(name: str) -> tuple[str, ...]:
-    """What a name serves: itself, the words in it, and the shorter chains it begins with."""
+    """The names that a name serves: itself, its words, and the shorter chains it begins with."""
     if "." not in name:
         return (name,)
     pieces = name.split(".")

@@ -1,24 +1,24 @@
-"""Counting names while a log is folded: each on its own, and each with the files it stands with.
+"""Counting names while a log is folded: each by itself, and each with the files near it.
 
 A name that appears many times in one record counts once. What an agent does and says weighs more
-than what a tool prints. The number of names and of lines that are looked at in one record is
-bounded, so a hostile record cannot crowd out or slow down the rest.
+than what a tool prints. The names and lines read of one record are bounded, so a hostile record can
+neither crowd out nor slow down the rest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import islice, pairwise
+from itertools import pairwise
 
 from recollect.snapshot.code_names import FoundNames, find_names, take_ends
 from recollect.snapshot.ledger import Tally
 
-_MOST_NAMES = 3_000  # of one record
-_MOST_LINES = 1_500  # of one record, in which mentions of files are looked for
-_MOST_FILES, _MOST_NEAR, _MOST_MENTIONS = 20, 150, 400  # of a line, of its names, of a record
-_GAP = 8  # lines without a file after which another passage begins
-_AROUND = 2  # lines before and after a mention of a file whose names go with it
-TIED = 0.2  # of a name's weight, when it only stands near a file's name
+_MAX_NAMES = 3_000  # of one record
+_MAX_LINES = 1_500  # of one record that are searched for mentions of files
+_MAX_FILES, _MAX_NEAR, _MAX_MENTIONS = 20, 150, 400  # of a line, of its names, of a record
+_GAP = 8  # after so many lines without a file another passage begins
+_AROUND = 2  # names so many lines before and after a mention of a file belong to it
+LINKED = 0.2  # share of a name's weight when it is only near a file's name
 
 
 class NameCounter:
@@ -38,7 +38,7 @@ class NameCounter:
                 tally[1] = max(tally[1], now)
 
     def tallies(self) -> tuple[Tally, ...]:
-        """Newest first; of equals the more frequent, then by name: an order without chance."""
+        """Newest first, then the most frequent, then by name, so that the order is fixed."""
         found = (Tally(name, round(c, 3), int(last)) for name, (c, last) in self.of.items())
         return tuple(sorted(found, key=lambda t: (-t.last, -t.weight, t.name)))
 
@@ -50,16 +50,18 @@ class NameTallies:
         self.by_file: dict[str, NameCounter] = {}
         self.mentions = NameCounter()
 
-    def see(self, found: FoundNames, weight: float, now: int, files: tuple[str, ...] = ()) -> None:
-        """Count the names of one text, and tie them to the files it belongs to."""
+    def count(
+        self, found: FoundNames, weight: float, now: int, files: tuple[str, ...] = ()
+    ) -> None:
+        """Count the names of one text, and link them to the files it belongs to."""
         words, chains = _capped(found.words), _capped(found.chains)
         self.words.add(words, weight, now)
         self.chains.add(chains, weight, now)
         for file in files:
-            self.tie(file, words, weight, now)
-            self.tie(file, chains, weight, now)
+            self.link(file, words, weight, now)
+            self.link(file, chains, weight, now)
 
-    def tie(self, file: str, names: Iterable[str], weight: float, now: int) -> None:
+    def link(self, file: str, names: Iterable[str], weight: float, now: int) -> None:
         counter = self.by_file.get(file)
         if counter is None:
             counter = self.by_file[file] = NameCounter()
@@ -67,7 +69,7 @@ class NameTallies:
 
 
 def _capped(names: frozenset[str]) -> list[str]:
-    return sorted(names) if len(names) <= _MOST_NAMES else list(islice(sorted(names), _MOST_NAMES))
+    return sorted(names)[:_MAX_NAMES]
 
 
 def find_mentions(found: list[FoundNames]) -> list[tuple[str, FoundNames]]:
@@ -76,21 +78,21 @@ def find_mentions(found: list[FoundNames]) -> list[tuple[str, FoundNames]]:
     for number, names in enumerate(found):
         if names.files:
             around = found[max(0, number - _AROUND) : number + _AROUND + 1]
-            # the names on a line that mentions another file belong to that one
+            # names on a line that mentions another file belong to that file
             near = merge_names([n for n in around if n is names or not n.files])
             near = FoundNames(_cap_near(near.words), _cap_near(near.chains), near.files)
-            mentions += ((file, near) for file in sorted(names.files)[:_MOST_FILES])
-    return mentions[:_MOST_MENTIONS]
+            mentions += ((file, near) for file in sorted(names.files)[:_MAX_FILES])
+    return mentions[:_MAX_MENTIONS]
 
 
 def _cap_near(names: frozenset[str]) -> frozenset[str]:
-    return names if len(names) <= _MOST_NEAR else frozenset(sorted(names)[:_MOST_NEAR])
+    return names if len(names) <= _MAX_NEAR else frozenset(sorted(names)[:_MAX_NEAR])
 
 
 def find_passages(found: list[FoundNames]) -> list[FoundNames]:
     """Runs of lines that name files together, with the names before, among and after them.
 
-    Such runs are how tasks are described: the files to change, and then what to do in them.
+    Tasks are described like that: the files to change, and then what to do in them.
     """
     at = [number for number, names in enumerate(found) if names.files]
     starts = [n for before, n in zip([-_GAP - 1, *at], at, strict=False) if n - before > _GAP]
@@ -101,7 +103,7 @@ def find_passages(found: list[FoundNames]) -> list[FoundNames]:
 
 
 def find_names_by_line(text: str) -> list[FoundNames]:
-    return [find_names(line) for line in take_ends(text, 60_000).split("\n")[:_MOST_LINES]]
+    return [find_names(line) for line in take_ends(text, 60_000).split("\n")[:_MAX_LINES]]
 
 
 def merge_names(found: list[FoundNames]) -> FoundNames:
@@ -109,7 +111,7 @@ def merge_names(found: list[FoundNames]) -> FoundNames:
 
 
 def is_prose(text: str) -> bool:
-    """A text written for people, such as a task's description, and no log or listing."""
+    """Whether a text is written for people, like a task's description, and not a log or listing."""
     lines = [line.strip() for line in text[:20_000].split("\n") if line.strip()]
     if any(line.startswith("@@ ") for line in lines):
         return False  # a patch is full of dashes

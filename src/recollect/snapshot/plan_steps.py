@@ -1,8 +1,8 @@
-"""The steps of a plan with their status, from todo-like tools and from lists in the agent's text.
+"""The steps of a plan with their status, from todo tools and from lists in the agent's text.
 
-A tool's whole list replaces the one before; a tool that adds or changes single tasks changes it. A
-list in a text counts as a plan when it has at least two numbered or checkable lines. Steps are
-bounded in number and length.
+A tool call with a whole list replaces the plan; one that adds or changes a single task changes it.
+A list in a text is a plan if it has at least two numbered or checkbox lines. Steps are bounded in
+number and length.
 """
 
 from __future__ import annotations
@@ -18,19 +18,11 @@ MAX_STEPS = 60
 _MAX_STEP = 240
 _LISTS = ("todos", "plan", "items", "tasks", "steps", "newTodos")
 _TEXTS = ("content", "step", "description", "title", "subject", "task", "text", "activeForm")
-_STATUS: dict[str, StepStatus] = {
-    "completed": "done",
-    "complete": "done",
-    "done": "done",
-    "cancelled": "done",
-    "x": "done",
-    "in_progress": "doing",
-    "inprogress": "doing",
-    "in-progress": "doing",
-    "doing": "doing",
-    "active": "doing",
-    ">": "doing",
+_NAMES: dict[StepStatus, str] = {
+    "done": "completed complete done cancelled x",
+    "doing": "in_progress inprogress in-progress doing active >",
 }
+_STATUS = {name: status for status, names in _NAMES.items() for name in names.split()}
 _NUMBERED = re.compile(r"^\s{0,8}(?:\d{1,3}[.)]|[-*] \[([ xX>~])\])\s+(\S.{2,})$")
 _MARKS: dict[StepStatus, str] = {"done": "[x]", "doing": "[>]", "open": "[ ]"}
 _WRITTEN = re.compile(r"^\[([ x>])\] (.+)$")
@@ -81,7 +73,7 @@ def _change_step(
 
 
 def find_steps(text: str) -> tuple[PlanStep, ...]:
-    """The longest run of numbered or checkable lines in a text, if there are two at least."""
+    """The longest run of numbered or checkbox lines in a text, if it has at least two."""
     best: list[PlanStep] = []
     run: list[PlanStep] = []
     for line in text[:60_000].split("\n"):
@@ -101,7 +93,7 @@ def format_steps(steps: tuple[PlanStep, ...]) -> tuple[str, ...]:
 
 
 def parse_steps(text: str) -> tuple[PlanStep, ...]:
-    """The steps of a `current_plan` that we wrote, or the list in one that a model wrote."""
+    """The steps of a `current_plan` section that we wrote, or the list in one a model wrote."""
     found = [m for line in text.split("\n")[: 4 * MAX_STEPS] if (m := _WRITTEN.match(line[:400]))]
     if found:
         return tuple(PlanStep(m[2], _STATUS.get(m[1], "open")) for m in found)

@@ -1,7 +1,8 @@
-"""The sections of a snapshot that are sentences, each within a number of characters.
+"""The prose sections of a snapshot, each within a number of characters.
 
-Directives are cut last and least: short ones stay whole, only the longest are cut, in the middle,
-and say so. Of plans, open steps outlive done ones; of actions and failures the newest stay.
+Directives are cut last and least: short ones stay whole, and the longest are cut in the middle and
+say so. Of a plan, open steps stay longer than finished ones; of actions and failures the newest
+stay.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from recollect.snapshot.line_prefixes import (
 from recollect.snapshot.plan_steps import format_steps
 from recollect.text import clip, clip_middle, one_line
 
-_TELLING = 20  # characters; shorter directives are "continue" and "yes"
-_SHORTEST = 60  # to which directives are cut before whole ones are left out
+_MIN_GOAL = 20  # characters; shorter directives are "continue" and "yes"
+_MIN_DIRECTIVE = 60  # directives are cut to this before whole ones are left out
 
 
 def write_directives(ledger: Ledger, room: int) -> str:
     kept = list(ledger.directives)
     left_out = 0
-    while len(kept) > 2 and len(kept) * (_SHORTEST + 3) > room:
-        # the first says what all is about, the newest what holds now
+    while len(kept) > 2 and len(kept) * (_MIN_DIRECTIVE + 3) > room:
+        # the first says what the session is about, the newest what holds now
         del kept[1]
         left_out += 1
     if not kept:
@@ -44,7 +45,7 @@ def write_directives(ledger: Ledger, room: int) -> str:
 
 
 def _cut_level(sizes: list[int], room: int) -> int:
-    """The size to which the longest are cut so that all fit; short ones stay whole."""
+    """The size to cut the longest to so that all fit; short ones stay whole."""
     rest, count = room, len(sizes)
     for size in sorted(sizes):
         if size * count <= rest:
@@ -56,13 +57,13 @@ def _cut_level(sizes: list[int], room: int) -> int:
 
 
 def write_goal(ledger: Ledger, room: int) -> str:
-    """What a model or an earlier snapshot called the goal, else the first directive; and the latest
-    directive that says something, because it may have changed the goal."""
-    if ledger.written and (said := ledger.written.overall_goal.strip()):
-        return clip(said, room)
+    """The goal as a model or an earlier snapshot put it, else the first directive; and the latest
+    directive of some length, because it may have changed the goal."""
+    if ledger.written and (goal := ledger.written.overall_goal.strip()):
+        return clip(goal, room)
     first = one_line(ledger.goal, max(1, room))
-    telling = [text for text in ledger.directives if len(text) >= _TELLING]
-    latest = one_line(telling[-1], 200) if telling else ""
+    long = [text for text in ledger.directives if len(text) >= _MIN_GOAL]
+    latest = one_line(long[-1], 200) if long else ""
     changed = latest and latest[:100] not in first and len(first) + 40 < room
     return clip(f"{first}\n{LATEST}{latest}" if changed else first, room)
 
@@ -79,7 +80,7 @@ def write_knowledge(ledger: Ledger, room: int, written_room: int) -> list[str]:
 
 
 def write_commands(ledger: Ledger, room: int) -> str:
-    """Commands that were run again and again: how this project is built and checked."""
+    """Commands that were run repeatedly: how this project is built and checked."""
     often = sorted(
         (c for c in ledger.commands if c.times > 1 and len(c.text) <= 90),
         key=lambda c: (-c.times, -c.last),
@@ -90,7 +91,7 @@ def write_commands(ledger: Ledger, room: int) -> str:
 
 
 def write_quotations(ledger: Ledger, room: int) -> list[str]:
-    """The newest task descriptions and the like, marked as quoted: they are data, not orders."""
+    """The newest task descriptions and the like, marked as quotations: data, not instructions."""
     lines: list[str] = []
     for quotation in ledger.quotations[:2]:
         source = clip(quotation.source.replace("`", "'"), 80)
@@ -102,9 +103,9 @@ def write_quotations(ledger: Ledger, room: int) -> list[str]:
 
 def write_failures(ledger: Ledger, room: int) -> str:
     lines = [QUESTION + ledger.question] if ledger.question else []
-    lines += (failure_line(p.subject, p.line) for p in ledger.problems)
-    if ledger.written and (said := ledger.written.open_questions.strip()):
-        lines += said.split("\n")
+    lines += (failure_line(p.subject, p.line) for p in ledger.failures)
+    if ledger.written and (questions := ledger.written.open_questions.strip()):
+        lines += questions.split("\n")
     return "\n".join(_take_fitting(lines, room))
 
 
@@ -115,22 +116,22 @@ def write_plan(ledger: Ledger, room: int) -> str:
         if excess > 0:
             lines.remove(line)
             excess -= len(line) + 1
-    said = ledger.written.current_plan.strip() if ledger.written else ""
-    return "\n".join(_take_fitting([*lines, *(said.split("\n") if said else ())], room))
+    prose = ledger.written.current_plan.strip() if ledger.written else ""
+    return "\n".join(_take_fitting([*lines, *(prose.split("\n") if prose else ())], room))
 
 
 def write_actions(ledger: Ledger, room: int) -> str:
-    """The newest that fit, told oldest first."""
-    told = _action_lines(ledger.actions)
-    return "\n".join(reversed(_take_fitting(list(reversed(told)), room)))
+    """The newest that fit, oldest first."""
+    newest_first = _action_lines(ledger.actions)[::-1]
+    return "\n".join(reversed(_take_fitting(newest_first, room)))
 
 
-def _action_lines(actions_: Iterable[AgentAction]) -> list[str]:
+def _action_lines(actions: Iterable[AgentAction]) -> list[str]:
     lines: list[str] = []
     before = ""
-    for action in actions_:
-        quiet = action.verb in ("read", "listed", "searched", "edited") and bool(lines)
-        if quiet and action.verb == before:
+    for action in actions:
+        brief = action.verb in ("read", "listed", "searched", "edited") and bool(lines)
+        if brief and action.verb == before:
             if action.what not in lines[-1]:
                 lines[-1] = f"{lines[-1]}, {action.what}"
             continue

@@ -1,11 +1,11 @@
-"""`<state_snapshot>`: seven sections of plain text, written and read back exactly.
+"""`<state_snapshot>`: seven sections of plain text, written and parsed back exactly.
 
-No text inside a section can open or close a tag: a backslash is put after the `<` of anything that
-looks like one of our tags, and taken away again when it is read, so `parse(write(s)) == s` for
-sections that are not blank. All other text stands as it is. `parse` is linear in its input, looks
-at the first `MAX_REPLY` characters, and takes a model's reply as models write them: with a
-scratchpad, fences, text around it, a missing end. What it gives is data; only `merge` decides what
-of it is believed.
+No text inside a section can open or close a tag: `write_snapshot` puts a backslash after the `<` of
+anything that looks like one of our tags, and `parse_snapshot` removes it, so parsing what was
+written gives the same sections, unless they are blank. All other text is unchanged. Parsing is
+linear, reads the first `MAX_REPLY` characters, and accepts replies as models write them: with a
+scratchpad, fences, text around the snapshot, a missing end. The result is data; `add_model_prose`
+decides how much of it to believe.
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ def write_snapshot(snapshot: Snapshot) -> str:
 
 
 def parse_snapshot(text: str) -> Snapshot | None:
-    """The snapshot in a text; None when there is none, or none of its sections says anything."""
+    """The snapshot in a text; None if there is none or all its sections are blank."""
     best: dict[str, str] = {}
     for sections in _snapshots(text[:MAX_REPLY]):
-        # a draft or a quotation has fewer sections than the snapshot itself; of equals the first
+        # a draft or quotation has fewer sections than the snapshot; the first of equals wins
         if len(sections) > len(best):
             best = sections
     return Snapshot(**best) if best else None
@@ -88,8 +88,8 @@ def _snapshots(text: str) -> Iterator[dict[str, str]]:
         if name == _OUTER:
             yield sections
             sections = {}
-        elif (said := unescape(_inner(body))).strip():
-            sections.setdefault(name, said)
+        elif (content := unescape(_inner(body))).strip():
+            sections.setdefault(name, content)
     yield sections
 
 
@@ -110,7 +110,7 @@ def _elements(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _between(text: str, start: int, end: int) -> str:
-    """What a section holds, without the scratchpads in it."""
+    """The content of a section without the scratchpads in it."""
     body = text[start:end]
     if "scratchpad" not in body.lower():
         return body
@@ -125,8 +125,8 @@ def _between(text: str, start: int, end: int) -> str:
 
 
 def _without_scratchpads(text: str) -> Iterable[re.Match[str]]:
-    """The tags that stand outside every scratchpad. One that is never closed ends where the
-    snapshot begins."""
+    """The tags outside all scratchpads. A scratchpad that is never closed ends where the snapshot
+    begins."""
     tags = list(_TAG.finditer(text))
     is_scratch = [tag[2].lower() == _SCRATCH for tag in tags]
     ends = [i for i, tag in enumerate(tags) if is_scratch[i] and tag[1] == "/"]
@@ -140,6 +140,6 @@ def _without_scratchpads(text: str) -> Iterable[re.Match[str]]:
 
 
 def _inner(body: str) -> str:
-    """Exactly the line ends that `write` puts around a section are taken away."""
+    """Remove exactly the line ends that `write_snapshot` puts around a section."""
     body = body[1:] if body.startswith("\n") else body
     return body[:-1] if body.endswith("\n") else body

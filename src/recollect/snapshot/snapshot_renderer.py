@@ -1,8 +1,8 @@
-"""`render_snapshot`: a ledger as a `<state_snapshot>` that keeps to its budget, whatever the ledger holds.
+"""`render_snapshot`: a ledger as a `<state_snapshot>` within a budget, whatever the ledger holds.
 
-The person's directives come first, word for word as long as they fit into their share; then the
-goal, what a model wrote, open failures, the plan, recent actions; what is left goes to files and
-names by value. A larger budget keeps more. Every budget from 200 on is kept.
+The user's directives come first, word for word as long as they fit their share; then the goal, a
+model's prose, open failures, the plan and recent actions; the rest goes to files and names by
+value. A larger budget keeps more. Every budget of at least 200 is kept.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from recollect.snapshot.name_selection import select_names
 from recollect.snapshot.snapshot_format import Snapshot, write_snapshot
 from recollect.text import clip_middle
 
-# Of the budget, the most that directives may take; of the rest, the most that the others may.
-# What they all leave goes to files and names.
+# The largest share of the budget for directives; and of the rest for each of the others. Files and
+# names get what these leave.
 _DIRECTIVES = 0.6
-_GOAL, _KNOWLEDGE, _PROBLEMS, _PLAN, _ACTIONS = 0.02, 0.08, 0.05, 0.06, 0.10
+_GOAL, _KNOWLEDGE, _FAILURES, _PLAN, _ACTIONS = 0.02, 0.08, 0.05, 0.06, 0.10
 _COMMANDS, _QUOTED = 0.03, 0.08
-_WRITTEN = 0.25  # for what a model wrote
+_WRITTEN = 0.25  # for a model's prose
 _TAGS = 320  # characters of all tags together
-_SMALL = 1_200  # characters below which there are no shares
+_SMALL = 1_200  # characters; below this there are no shares
 _SECTION_PRIORITY: tuple[tuple[str, Callable[[Ledger, int], str]], ...] = (
     ("user_directives", section_texts.write_directives),
     ("overall_goal", section_texts.write_goal),
@@ -35,11 +35,11 @@ _SECTION_PRIORITY: tuple[tuple[str, Callable[[Ledger, int], str]], ...] = (
     ("open_questions", section_texts.write_failures),
     ("recent_actions", section_texts.write_actions),
 )
-_WORTH_IT = 40  # characters below which no room is given to a section
+_MIN_SECTION = 40  # characters; a section gets no less room than this
 
 
 def render_snapshot(ledger: Ledger, budget: int, measure: Callable[[str], int] = len) -> str:
-    """A whole `<state_snapshot>` of which `measure` says at most `budget`."""
+    """A whole `<state_snapshot>` that measures at most `budget`."""
     if measure is len:
         return _render_within(ledger, budget)
     size, best = budget, ""
@@ -57,13 +57,13 @@ def render_snapshot(ledger: Ledger, budget: int, measure: Callable[[str], int] =
 
 
 def _render_within(ledger: Ledger, size: int) -> str:
-    """As `render_snapshot`, counted in characters."""
+    """Like `render_snapshot`, measured in characters."""
     if size < _SMALL:
         return _render_small(ledger, size)
     fixed = _render_sentences(ledger, size)
     room = size - len(write_snapshot(fixed)) - 60
     for _ in range(6):
-        if room < _WORTH_IT:
+        if room < _MIN_SECTION:
             break
         text = write_snapshot(_add_names(ledger, fixed, room))
         if len(text) <= size:
@@ -74,12 +74,12 @@ def _render_within(ledger: Ledger, size: int) -> str:
 
 
 def _render_sentences(ledger: Ledger, size: int) -> Snapshot:
-    said = section_texts.write_directives(ledger, int((size - _TAGS) * _DIRECTIVES))
-    room = size - _TAGS - len(said)
+    directives = section_texts.write_directives(ledger, int((size - _TAGS) * _DIRECTIVES))
+    room = size - _TAGS - len(directives)
 
     def share(part: float) -> int:
         given = int(room * part)
-        return given if given >= _WORTH_IT else 0
+        return given if given >= _MIN_SECTION else 0
 
     written = share(_WRITTEN) if ledger.written else 0
     more = written // 4
@@ -91,13 +91,13 @@ def _render_sentences(ledger: Ledger, size: int) -> Snapshot:
     lines += section_texts.write_quotations(ledger, share(_QUOTED)) if share(_QUOTED) else []
     return Snapshot(
         overall_goal=section_texts.write_goal(ledger, max(share(_GOAL), 160) + more),
-        user_directives=said,
+        user_directives=directives,
         key_knowledge="\n".join(
             (*lines, section_texts.write_commands(ledger, share(_COMMANDS)))
         ).strip("\n"),
         recent_actions=section_texts.write_actions(ledger, share(_ACTIONS)),
         current_plan=section_texts.write_plan(ledger, share(_PLAN) + more),
-        open_questions=section_texts.write_failures(ledger, share(_PROBLEMS) + more),
+        open_questions=section_texts.write_failures(ledger, share(_FAILURES) + more),
     )
 
 
@@ -105,25 +105,25 @@ def _add_names(ledger: Ledger, fixed: Snapshot, room: int) -> Snapshot:
     notes = ledger.written.file_system_state.strip() if ledger.written else ""
     notes = clip_middle(notes, room // 5)
     standing = find_names("\n".join((write_snapshot(fixed), notes)))
-    choice = select_names(ledger, room - len(notes) - len(NAMES) - 2, standing)
-    loose = NAMES + " ".join(choice.loose) if choice.loose else ""
+    selected = select_names(ledger, room - len(notes) - len(NAMES) - 2, standing)
+    loose = NAMES + " ".join(selected.loose) if selected.loose else ""
     return msgspec.structs.replace(
         fixed,
         key_knowledge="\n".join(text for text in (fixed.key_knowledge, loose) if text),
-        file_system_state=format_section(choice.files, choice.passages, notes),
+        file_system_state=format_section(selected.files, selected.groups, notes),
     )
 
 
 def _render_small(ledger: Ledger, size: int) -> str:
-    """Where there is no room for shares: one section after the other, the directives first."""
+    """Without room for shares: one section after the other, the directives first."""
     kept = Snapshot()
-    for name, told in _SECTION_PRIORITY:
+    for name, write in _SECTION_PRIORITY:
         room = size - len(write_snapshot(kept)) - 2 * len(name) - 8
-        while room >= _WORTH_IT:
-            more = msgspec.structs.replace(kept, **{name: told(ledger, room)})
+        while room >= _MIN_SECTION:
+            more = msgspec.structs.replace(kept, **{name: write(ledger, room)})
             excess = len(write_snapshot(more)) - size
             if excess <= 0:
                 kept = more
                 break
-            room -= max(8, excess)  # escaping made it longer than it was told
+            room -= max(8, excess)  # escaping made it longer
     return write_snapshot(kept)

@@ -70,9 +70,6 @@ def _part_category(part: Part) -> TokenCategory:
             return "messages"
 
 
-# --- omissions ---------------------------------------------------------------------------
-
-
 class Omission(msgspec.Struct, frozen=True):
     rule: str  # the elision's; or `compaction`; or `invalid` for a reply no provider accepts
     entry: str  # the message; of a compaction, its own entry
@@ -133,9 +130,6 @@ def items_replaced(before: View, now: View) -> tuple[ViewItem, ...]:
     """What a compaction replaced: shown in the view before it and not in the one after."""
     shown = {item.entry.id for item in now.items}
     return tuple(item for item in before.items if item.entry.id not in shown)
-
-
-# --- two views ---------------------------------------------------------------------------------
 
 
 class RemovedItem(NamedTuple):

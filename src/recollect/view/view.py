@@ -70,8 +70,6 @@ class View:
         builder.append(entries)
         return View(log, len(log.entries), self.policy, builder.freeze())
 
-    # --- what it holds -------------------------------------------------------------------------
-
     @property
     def tokens(self) -> int:
         """Of everything the view shows."""
@@ -152,8 +150,6 @@ class View:
     @property
     def request(self) -> Entry | None:
         return self.log.entries[self.state.request] if self.state.request >= 0 else None
-
-    # --- how it is shown -----------------------------------------------------------------------
 
     def _kept(self) -> list[ViewItem]:
         return [item for p in self.state.kept if (item := self._item(p, "kept")) is not None]

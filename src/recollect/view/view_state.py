@@ -9,6 +9,7 @@ listed in `problems`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import NamedTuple
 
 from recollect.entries import (
@@ -59,6 +60,9 @@ class ViewState(NamedTuple):
     problems: tuple[str, ...] = ()
 
 
+_read_fields = attrgetter(*ViewState._fields)
+
+
 class StateBuilder:
     def __init__(self, log: EntryLog, policy: CurationPolicy, state: ViewState) -> None:
         self.log, self.policy = log, policy
@@ -74,25 +78,7 @@ class StateBuilder:
         self._left: int | None = None  # tokens that the current elision leaves, where known
 
     def freeze(self) -> ViewState:
-        return ViewState(
-            changed=self.changed,
-            pins=self.pins,
-            restored=self.restored,
-            dropped=self.dropped,
-            run=self.run,
-            bad_run=self.bad_run,
-            before_run=self.before_run,
-            compactions=self.compactions,
-            base=self.base,
-            kept=self.kept,
-            lead=self.lead,
-            hidden=self.hidden,
-            attempt=self.attempt,
-            request=self.request,
-            last=self.last,
-            last_reply=self.last_reply,
-            problems=self.problems,
-        )
+        return ViewState(*_read_fields(self))
 
     def edit(self, position: int, entry: Entry) -> None:
         """Apply an entry that is not a message."""
@@ -116,8 +102,6 @@ class StateBuilder:
         if len(self.problems) < MAX_PROBLEMS:
             at = self.log.entries[position].id
             self.problems = (*self.problems, f"{at}: {problem}")
-
-    # --- facts ---------------------------------------------------------------------------------
 
     def append(self, entries: Iterable[Entry]) -> None:
         """Most messages are one text and need no second look; this loop is most of what folding a
@@ -186,8 +170,6 @@ class StateBuilder:
         """Tokens of a message as it is shown, even if its run was dropped."""
         shown = self.changed.get(self.log.entries[position].id)
         return shown.tokens if shown is not None else self.log.tokens(position)
-
-    # --- edits ---------------------------------------------------------------------------------
 
     def _elide_all(self, position: int, entry: Entry, body: Elide) -> None:
         """The counts kept for an elide entry are the tokens left of each message."""

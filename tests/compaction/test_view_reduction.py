@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.compaction.view_reduction import fit_view
+from recollect.entries import (
+    Body,
+    Compaction,
+    Entry,
+    InlineData,
+    Message,
+    Pin,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from recollect.testing import call, model, result, user
+from recollect.tokens import counter_for
+from recollect.view.view import View
+from tests.compaction.sessions import entries, is_prompt, turns
+from tests.view.logs import logs, name
+
+
+@given(logs(max_size=30), st.integers(1_000, 3_000), st.sampled_from(["", "gpt-4o"]))
+def test_a_dead_end_is_impossible(log: tuple[Entry, ...], room: int, model_name: str) -> None:
+    view = View.fold(log, counter=counter_for(model_name))
+    system = sum(i.tokens for i in view.items if i.message.role == "system")
+    newest = view.items[-1].tokens if view.items else 0
+    fitted = fit_view(view, system + newest + room, now=10**9)
+    assert fitted.view.tokens <= system + newest + room
+    if view.items and view.items[-1].message.role != "model":  # somebody waits for an answer
+        assert fitted.view.items[-1].entry == view.items[-1].entry
+
+
+@pytest.mark.parametrize("what", ["pins", "initial", "results", "one result", "calls", "images"])
+def test_a_dead_end_is_impossible_for_logs_that_are_all_one_thing(what: str) -> None:
+    big = "word " * 50_000
+    c = call("read_file", path="a.py")
+    logs_by_name: dict[str, list[Body]] = {
+        "pins": [user(big), user("next"), Pin(entries=(name(0),)), user("newest")],
+        "initial": [
+            Message(role="user", parts=(Text(text=big),), context="initial"),
+            user("newest"),
+        ],
+        "results": [user("go"), *[body for body in turns(200) if not is_prompt(body)]],
+        "one result": [
+            user("go"),
+            model("", c),
+            result(c, big * 20),
+            model("done"),
+            user("newest"),
+        ],
+        "calls": [
+            Message(
+                role="model",
+                parts=tuple(ToolCall(id=f"{i}", name="t" * 60, arguments=big) for i in range(300)),
+            ),
+            Message(role="user", parts=(ToolResult(call_id="7", name="t", content=()),)),
+        ],
+        "images": [
+            Message(role="user", parts=(InlineData(mime="image/png", data=b"x" * 100_000),) * 50),
+            user("newest"),
+        ],
+    }
+    view = View.fold(entries(*logs_by_name[what]))
+    newest = view.items[-1].tokens
+    fitted = fit_view(view, newest + 1_000, now=10**9)
+    assert fitted.view.tokens <= newest + 1_000
+    assert fitted.view.items[-1].entry == view.items[-1].entry
+    compaction = fitted.view.compaction
+    if what in ("pins", "initial"):
+        assert compaction is not None
+        assert isinstance(compaction.body, Compaction)
+        assert name(0) in compaction.body.reason
+
+
+@pytest.mark.parametrize("said", ["word " * 60_000, "字" * 40_000, "x" * 200_000, "🙂 " * 30_000])
+@pytest.mark.parametrize("model_name", ["", "gpt-5"])
+def test_a_prompt_that_alone_is_too_large_keeps_its_ends(said: str, model_name: str) -> None:
+    counter = counter_for(model_name) if model_name else counter_for("unknown")
+    prompt = f"Please read: {said} and tell me the end."
+    view = View.fold(entries(*turns(3), user(prompt)), counter=counter)
+    fitted = fit_view(view, 4_000, now=10**9)
+    assert fitted.view.tokens <= 4_000
+    last = fitted.view.items[-1]
+    text = "".join(part.text for part in last.message.parts if isinstance(part, Text))
+    assert text.startswith("Please read:")
+    assert text.endswith("tell me the end.")
+    assert "[CONTENT TRUNCATED]" in text
+    assert fitted.view.tokens > 2_000  # no more is cut than needed
+    assert view.items[-1].message == user(prompt)
+
+
+def test_a_result_that_alone_is_too_large_is_shortened() -> None:
+    c = call("read_file", id="c", path="large.log")
+    view = View.fold(entries(user("Look."), model("I look.", c), result(c, "line\n" * 50_000)))
+    fitted = fit_view(view, 4_000, now=10**9)
+    assert fitted.view.tokens <= 4_000
+    assert "[CONTENT TRUNCATED]" in str(fitted.view.items[-1].message)

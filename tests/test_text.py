@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.text import clean, clip, clip_middle, first_line, one_line
+from tests.strategies import text
+
+lengths = st.integers(0, 300)
+
+
+@given(text)
+def test_clean_text_can_be_encoded_and_stays_as_it_is(given_text: str) -> None:
+    cleaned = clean(given_text)
+    cleaned.encode()
+    assert clean(cleaned) == cleaned
+    assert all(char in "\n\t" or char.isprintable() or ord(char) > 0x9F for char in cleaned)
+
+
+def test_terminal_codes_are_removed_and_line_ends_become_one_character() -> None:
+    assert clean("\x1b[1;31mred\x1b[0m\r\n\x1b]0;title\x07two\rthree") == "red\ntwo\nthree"
+
+
+@given(text.map(lambda piece: piece * 20), lengths)
+def test_a_cut_text_is_never_longer_than_asked(long: str, most: int) -> None:
+    for cut in (clip(long, most), clip_middle(long, most), one_line(long, most)):
+        assert len(cut) <= max(most, 0)
+    assert "\n" not in one_line(long, most)
+    assert "\n" not in first_line(long, most)
+
+
+def test_a_text_without_its_middle_says_how_much_is_missing() -> None:
+    cut = clip_middle("x" * 500 + "y" * 500, 200)
+    kept = cut.count("x") + cut.count("y")
+    mark = f" [… {1000 - kept} characters left out …] "
+    assert cut == "x" * cut.count("x") + mark + "y" * cut.count("y")
