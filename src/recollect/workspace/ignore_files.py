@@ -102,10 +102,10 @@ def read_ignore_rules(
     folder = folder.resolve()
     top = next((f for f in (folder, *folder.parents) if (f / ".git").exists()), folder)
     names = list(folder.relative_to(top).parts)
-    ignoring = IgnoreRules(top, files)
+    rules = IgnoreRules(top, files)
     for depth in range(len(names) + 1):
-        ignoring = ignoring.enter_folder(names[:depth])
-    return ignoring, names
+        rules = rules.enter_folder(names[:depth])
+    return rules, names
 
 
 def parse_ignore_file(text: str) -> tuple[IgnoreRule, ...]:

@@ -116,18 +116,18 @@ def _folders_below(sources: MemorySources, limit: int) -> Iterator[Path]:
     if limit <= 0 or not sources.trusted(sources.cwd):
         return
     try:
-        ignoring, names = read_ignore_rules(sources.cwd)
+        top_rules, names = read_ignore_rules(sources.cwd)
     except (OSError, RuntimeError, ValueError):
         return
-    waiting = deque([(tuple(names), sources.cwd, ignoring)])
-    while waiting and limit > 0:
-        names_here, folder, rules = waiting.popleft()
+    pending = deque([(tuple(names), sources.cwd, top_rules)])
+    while pending and limit > 0:
+        names_here, folder, rules = pending.popleft()
         for name in _subfolders(folder):
             below = (*names_here, name)
             if limit > 0 and not rules.ignores(below, folder=True):
                 limit -= 1
                 yield folder / name
-                waiting.append((below, folder / name, rules.enter_folder(below)))
+                pending.append((below, folder / name, rules.enter_folder(below)))
 
 
 def _subfolders(folder: Path) -> list[str]:
