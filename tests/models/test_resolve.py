@@ -216,7 +216,9 @@ def test_models_that_refuse_a_temperature_are_sent_none_and_the_trace_says_so() 
     for name in ("gpt-5-mini", "claude-sonnet-5"):
         chosen = resolve_model(name, warm, EVERY)
         generation = fill_generation(chosen, Generation(temperature=1.0))
-        frame = build_wire(chosen).frame(RequestOptions(model=name, generation=generation), ())
+        frame = build_wire(chosen).encode_options(
+            RequestOptions(model=name, generation=generation), ()
+        )
         assert b"temperature" not in frame.before
         assert b"top_p" not in frame.before
         assert any("temperature" in fix.text for fix in frame.fixes)
@@ -243,7 +245,7 @@ def test_each_endpoint_has_its_format(name: str, wire: str) -> None:
     chosen = resolve_model(name, Settings(), EVERY)
     found = build_wire(chosen)
     assert found.name == wire
-    assert found.shape.model == chosen.name
+    assert found.rules.model == chosen.name
 
 
 def test_a_model_without_native_tools_gets_them_as_text() -> None:
@@ -251,7 +253,7 @@ def test_a_model_without_native_tools_gets_them_as_text() -> None:
     wire = build_wire(chosen, TOOLS)
     assert isinstance(wire, TextToolsWire)
     assert wire.tools == TOOLS
-    assert wire.shape.model == chosen.name
+    assert wire.rules.model == chosen.name
 
 
 def test_a_model_with_native_tools_gets_them_as_text_when_it_refused_them() -> None:

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from recollect.agent.events import RunFinished
-from recollect.agent.exchange import Session
 from recollect.codecs.encoder import encode
 from recollect.codecs.openai import OpenAIWire
 from recollect.codecs.wire_protocol import RequestOptions
 from recollect.entries import Entry, Message, Part, ToolCall, ToolResult
+from recollect.session import Session
 from recollect.store.recovery import store_doctor
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import ScriptedModel
@@ -100,8 +100,8 @@ class Trials:
         events = [event async for event in agent_for(model, self.root).run(said, talk)]
         last = events[-1]
         assert isinstance(last, RunFinished)
-        assert last.why == "answered"
-        providers.check(last.talk.view, types=False)
+        assert last.reason == "answered"
+        providers.check(last.session.view, types=False)
         entries = await store.path(self.session, last=1)
         assert text_of(entries[0]).startswith("reply after")
 
