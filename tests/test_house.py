@@ -21,7 +21,7 @@ WIRES = {Path("recollect/codecs") / name for name in ("anthropic", "gemini", "op
 
 # Defined, and used by nothing in the package yet; each with the reason why it stays.
 WITHOUT_CALLER = {
-    "recollect/codecs/text_tools/text_tools_wire.py:feedback": "to come: tells a model what was wrong",
+    "recollect/codecs/text_tools/text_tools_wire.py:call_problem_feedback": "to come: for models",
     "recollect/tokens.py:Calibration": "to come: counts learn from what providers report",
     "recollect/view/projections.py:take_page": "to come: a server's paged history",
     "recollect/workspace/initial_context.py:directory_message": "to come: added folders",
@@ -31,7 +31,7 @@ WITHOUT_CALLER = {
     "recollect/testing.py:ScriptedModel": "public, for tests of people's own agents",
 }
 # Called by a library that we subclass.
-OVERRIDES = {"list_commands", "get_command"}
+OVERRIDES = {"list_commands", "get_command", "format_commands"}
 
 
 def test_a_class_name_has_one_home() -> None:

@@ -107,9 +107,9 @@ def build_agent(model: Model, workspace: Workspace, *, max_turns: int | None = N
         summarizer=summarizer_from(model) if profile.summarises else None,
         hooks=workspace.hooks,
         max_turns=max_turns or settings.agent.max_turns,
-        detect_loops=settings.agent.watch_loops,
-        judge_after=settings.agent.judge_after,
-        summarized_tools=settings.context.summarise,
+        detect_loops=settings.agent.detect_loops,
+        judge_after=settings.agent.loop_check_after,
+        summarized_tools=settings.context.summarize_tools,
         summary_tokens=settings.context.summary_tokens,
     )
     more = () if budget.window <= SMALL_WINDOW else (_subagent_tool(agent, workspace),)

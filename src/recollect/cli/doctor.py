@@ -46,7 +46,7 @@ def doctor(*, repair: bool, as_json: bool, file: Path | None) -> int:
         show_status("")
     wrong = [finding for finding in report.findings if not finding.repaired]
     if as_json:
-        print_json(msgspec.to_builtins(report) | {"healthy": not wrong})
+        print_json(msgspec.to_builtins(report) | {"healthy": report.healthy})
     else:
         print_lines(_lines(report, wrong))
     return 1 if wrong else 0

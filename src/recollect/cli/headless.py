@@ -124,7 +124,7 @@ def _run_in_store(
 ) -> tuple[int, dict[str, Any]]:
     """The exit code and the result document."""
     effective = resolve_settings(Path.cwd())
-    for warning in effective.told:
+    for warning in effective.warnings:
         print_warning(warning)
     model = open_model(options.model, effective.settings, progress=download_progress())
     is_embedded = model.chosen.wire_name == EMBEDDED_MODEL

@@ -333,7 +333,7 @@ def _returns_history(part: Part) -> bool:
 
 def _has_all_terms(text: str, terms: tuple[SearchTerm, ...]) -> bool:
     folded = " ".join(fold_text(text).split())
-    return all(term.literal in folded for term in terms if not term.out)
+    return all(term.literal in folded for term in terms if not term.excluded)
 
 
 def _format_hit(one: _HistoryHit, context: ToolContext, *, left: bool) -> str:
