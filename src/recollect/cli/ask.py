@@ -26,7 +26,7 @@ from recollect.cli.console import (
     show_status,
 )
 from recollect.cli.display_text import format_cost, one_line, pluralize, sanitize
-from recollect.cli.options import examples, json_option, read_prompt, store_option
+from recollect.cli.options import command, json_and_store_options, read_prompt
 from recollect.cli.short_ids import shorten_session_id
 from recollect.cli.store_access import current_project, use_store
 from recollect.codecs.wire_protocol import Delta, Generation, RequestOptions
@@ -71,13 +71,11 @@ class AskResult(NamedTuple):
     short_id: str = ""
 
 
-@click.command(
-    epilog=examples(
-        ('recollect ask "What is a WAL?"', "the default model; with no API key the embedded one"),
-        ('recollect ask "And a checkpoint?" --session 019a8b1c', "continue a session"),
-        ("git diff | recollect ask 'Review this.' --model gpt-5", "with piped input"),
-        ('recollect ask "hi" --model ollama/qwen3:8b --json', "for programs"),
-    )
+@command(
+    ('recollect ask "What is a WAL?"', "the default model; with no API key the embedded one"),
+    ('recollect ask "And a checkpoint?" --session 019a8b1c', "continue a session"),
+    ("git diff | recollect ask 'Review this.' --model gpt-5", "with piped input"),
+    ('recollect ask "hi" --model ollama/qwen3:8b --json', "for programs"),
 )
 @click.argument("words", metavar="QUESTION", nargs=-1)
 @click.option("--model", "named", metavar="NAME", default="", help="The model to use.")
@@ -97,8 +95,7 @@ class AskResult(NamedTuple):
 )
 @click.option("--session", "prefix", metavar="ID", help="Continue this session.")
 @click.option("--no-session", is_flag=True, help="Store nothing.")
-@json_option
-@store_option
+@json_and_store_options
 def ask(
     *,
     words: tuple[str, ...],

@@ -30,7 +30,7 @@ from recollect.cli.console import (
     print_problems,
 )
 from recollect.cli.display_text import pluralize, sanitize
-from recollect.cli.options import examples, json_option, store_option
+from recollect.cli.options import command, json_and_store_options
 from recollect.cli.store_access import use_store
 from recollect.errors import CannotImport
 from recollect.snapshot.ledger_builder import build_ledger
@@ -44,17 +44,15 @@ DEFAULT_CHARACTERS = 14_600
 MAX_PROBLEMS = 3
 
 
-@click.command(
-    epilog=examples(
-        ("recollect compact 019a8b1c --preview", "what would be replaced and what kept"),
-        ("recollect compact 019a8b1c --budget 20000", "down to 20,000 tokens"),
-        ("recollect compact 019a8b1c --instructions 'keep the API decisions'", ""),
-        ("recollect compact --undo 019a8b1c", "undo it"),
-        (
-            "recollect compact --file chat.jsonl --no-model --budget-chars 14600 --print",
-            "a snapshot of a file",
-        ),
-    )
+@command(
+    ("recollect compact 019a8b1c --preview", "what would be replaced and what kept"),
+    ("recollect compact 019a8b1c --budget 20000", "down to 20,000 tokens"),
+    ("recollect compact 019a8b1c --instructions 'keep the API decisions'", ""),
+    ("recollect compact --undo 019a8b1c", "undo it"),
+    (
+        "recollect compact --file chat.jsonl --no-model --budget-chars 14600 --print",
+        "a snapshot of a file",
+    ),
 )
 @click.argument("prefix", metavar="[ID]", required=False)
 @click.option("--preview", is_flag=True, help="Show the result and write nothing.")
@@ -86,8 +84,7 @@ MAX_PROBLEMS = 3
     help=f"With --file: maximum characters to print.  [default: {DEFAULT_CHARACTERS}]",
 )
 @click.option("--print", "bare", is_flag=True, help="Print only the snapshot and write nothing.")
-@json_option
-@store_option
+@json_and_store_options
 def compact(
     *,
     prefix: str | None,

@@ -24,7 +24,7 @@ from recollect.cli.console import (
     terminal_width,
 )
 from recollect.cli.display_text import GAP, align_table, one_line
-from recollect.cli.options import examples, json_option
+from recollect.cli.options import command, json_option
 from recollect.errors import BadSettings
 from recollect.settings import SETTINGS_FILE, data_directory
 from recollect.workspace.effective_settings import EffectiveSettings, resolve_settings
@@ -33,15 +33,13 @@ from recollect.workspace.setting_sources import EffectiveSetting, list_effective
 BAD_SETTINGS = 52
 
 
-@click.command(
-    epilog=examples(
-        ("recollect config", "every setting, and which file sets it"),
-        ("recollect config --changed", "only those set in a file"),
-        ("recollect config context.keep_reads", "one value"),
-        ("recollect config permissions", "one section"),
-        ("recollect config --json", "for programs"),
-        ('"$EDITOR" "$(recollect config --path)"', "change your settings"),
-    )
+@command(
+    ("recollect config", "every setting, and which file sets it"),
+    ("recollect config --changed", "only those set in a file"),
+    ("recollect config context.keep_reads", "one value"),
+    ("recollect config permissions", "one section"),
+    ("recollect config --json", "for programs"),
+    ('"$EDITOR" "$(recollect config --path)"', "change your settings"),
 )
 @click.argument("key", metavar="[KEY]", required=False)
 @click.option("--changed", is_flag=True, help="Only settings that a file sets.")

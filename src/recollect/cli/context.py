@@ -18,7 +18,7 @@ from recollect.cli.context_edits import RequestedEdits, edit_context, edit_docum
 from recollect.cli.context_json import context_document, diff_document
 from recollect.cli.context_report import ContextReport, add_history, load_report
 from recollect.cli.context_text import ListingStyle, context_lines
-from recollect.cli.options import examples, json_option, store_option
+from recollect.cli.options import command, json_and_store_options
 from recollect.cli.store_access import use_store
 from recollect.store.ids import now
 from recollect.store.sqlite import SqliteStore
@@ -27,15 +27,13 @@ from recollect.view.elision_rules import ElisionRules, plan_elisions
 DEFAULT_LAST = 30
 
 
-@click.command(
-    epilog=examples(
-        ("recollect context 019a8b1c", "what the model sees now"),
-        ("recollect context 019a8b1c --at 019a8b1c77f0", "what it saw then"),
-        ("recollect context 019a8b1c --diff 019a8b1c77f0", "what has changed since"),
-        ("recollect context 019a8b1c --diff 019a8b1c77f0 019a8b1d02aa", "between two entries"),
-        ("recollect context 019a8b1c --drop 019a8b1c77f0", "hide it from the model"),
-        ("recollect context 019a8b1c --restore 019a8b1c77f0", "show it again"),
-    )
+@command(
+    ("recollect context 019a8b1c", "what the model sees now"),
+    ("recollect context 019a8b1c --at 019a8b1c77f0", "what it saw then"),
+    ("recollect context 019a8b1c --diff 019a8b1c77f0", "what has changed since"),
+    ("recollect context 019a8b1c --diff 019a8b1c77f0 019a8b1d02aa", "between two entries"),
+    ("recollect context 019a8b1c --drop 019a8b1c77f0", "hide it from the model"),
+    ("recollect context 019a8b1c --restore 019a8b1c77f0", "show it again"),
 )
 @click.argument("prefix", metavar="ID")
 @click.argument("other", metavar="[ENTRY]", required=False)
@@ -61,8 +59,7 @@ DEFAULT_LAST = 30
     help="List the newest N of each kind.",
 )
 @click.option("--all", "everything", is_flag=True, help="List everything.")
-@json_option
-@store_option
+@json_and_store_options
 def context(
     *,
     prefix: str,

@@ -22,7 +22,7 @@ from recollect.cli.context_text import ListingStyle, context_lines
 from recollect.cli.demo_tour import TourStep, tour_search, tour_transfer, tour_writing
 from recollect.cli.display_text import sanitize
 from recollect.cli.headless import run_headless
-from recollect.cli.options import examples
+from recollect.cli.options import command
 from recollect.cli.run import RunOptions
 from recollect.cli.store_access import use_store
 from recollect.errors import AlreadyExists
@@ -36,13 +36,11 @@ FILES = {
 }
 
 
-@click.command(
-    epilog=examples(
-        ("recollect demo", "one real exchange, in a temporary folder"),
-        ("recollect demo -m gpt-5-mini", "with another model"),
-        ("recollect demo --tour", "the log: append, fork, rewind, search, export"),
-        ("recollect demo --tour --keep tour", "keep the store and explore it"),
-    )
+@command(
+    ("recollect demo", "one real exchange, in a temporary folder"),
+    ("recollect demo -m gpt-5-mini", "with another model"),
+    ("recollect demo --tour", "the log: append, fork, rewind, search, export"),
+    ("recollect demo --tour --keep tour", "keep the store and explore it"),
 )
 @click.option("--tour", is_flag=True, help="Show what the log can do instead.")
 @click.option("-m", "--model", metavar="NAME", default="", help="The model to use.")

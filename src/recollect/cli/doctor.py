@@ -17,7 +17,7 @@ from recollect.cli.display_text import (
     pad,
     pluralize,
 )
-from recollect.cli.options import examples, json_option, store_option
+from recollect.cli.options import command, json_and_store_options
 from recollect.errors import CannotOpen
 from recollect.settings import store_path
 from recollect.store.recovery.integrity_checks import Finding
@@ -26,15 +26,12 @@ from recollect.store.recovery.store_doctor import DoctorReport, examine_store, r
 MAX_ENTRY_IDS = 8
 
 
-@click.command(
-    epilog=examples(
-        ("recollect doctor", "check, change nothing"),
-        ("recollect doctor --repair", "repair what can be repaired, quarantine the rest"),
-    )
+@command(
+    ("recollect doctor", "check, change nothing"),
+    ("recollect doctor --repair", "repair what can be repaired, quarantine the rest"),
 )
 @click.option("--repair", is_flag=True, help="Repair what can be repaired; nothing is deleted.")
-@json_option
-@store_option
+@json_and_store_options
 def doctor(*, repair: bool, as_json: bool, file: Path | None) -> int:
     """Check the store; exit code 1 if something is wrong."""
     path = file or store_path()

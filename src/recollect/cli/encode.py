@@ -14,7 +14,7 @@ import click
 from recollect.cli.console import print_note
 from recollect.cli.context_report import ContextReport, load_report
 from recollect.cli.display_text import format_size
-from recollect.cli.options import examples, store_option
+from recollect.cli.options import command, store_option
 from recollect.cli.store_access import use_store
 from recollect.codecs.encoder import EncodedRequest
 from recollect.codecs.encoder import encode as encode_view
@@ -29,13 +29,11 @@ from recollect.store.sqlite import SqliteStore
 MAX_TOOLS_FILE = 5_000_000  # bytes
 
 
-@click.command(
-    epilog=examples(
-        ("recollect encode 019a8b1c --to gemini", "what Gemini would be sent now"),
-        ("recollect encode 019a8b1c --to openai --text-tools", "with tools as text"),
-        ("recollect encode 019a8b1c --to anthropic --at 019a8b1c77f0 | jq .", "an earlier request"),
-        ("recollect encode 019a8b1c --to openai --tools tools.json --trace", "what was repaired"),
-    )
+@command(
+    ("recollect encode 019a8b1c --to gemini", "what Gemini would be sent now"),
+    ("recollect encode 019a8b1c --to openai --text-tools", "with tools as text"),
+    ("recollect encode 019a8b1c --to anthropic --at 019a8b1c77f0 | jq .", "an earlier request"),
+    ("recollect encode 019a8b1c --to openai --tools tools.json --trace", "what was repaired"),
 )
 @click.argument("prefix", metavar="ID")
 @click.option(

@@ -17,7 +17,7 @@ import click
 
 from recollect.cli.console import print_note
 from recollect.cli.display_text import format_size
-from recollect.cli.options import examples, store_option
+from recollect.cli.options import command, store_option
 from recollect.cli.store_access import use_store
 from recollect.errors import AlreadyExists
 from recollect.redaction import redact_json
@@ -28,13 +28,11 @@ from recollect.transcripts.session_import import export_session
 ExportStatus = Literal["wrote", "unchanged"]
 
 
-@click.command(
-    epilog=examples(
-        ("recollect export 019a8b1c --to gemini", "into this directory"),
-        ("recollect export 019a8b1c --to gemini -o ~/chats", "into another"),
-        ("recollect export 019a8b1c --to history-server -o - | jq .", "to stdout"),
-        ("recollect export 019a8b1c --to gemini --redact", "to share it"),
-    )
+@command(
+    ("recollect export 019a8b1c --to gemini", "into this directory"),
+    ("recollect export 019a8b1c --to gemini -o ~/chats", "into another"),
+    ("recollect export 019a8b1c --to history-server -o - | jq .", "to stdout"),
+    ("recollect export 019a8b1c --to gemini --redact", "to share it"),
 )
 @click.argument("prefix", metavar="ID")
 @click.option(

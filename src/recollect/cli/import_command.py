@@ -16,7 +16,7 @@ from recollect.cli.console import (
     show_status,
 )
 from recollect.cli.display_text import one_line, pluralize, sanitize
-from recollect.cli.options import examples, json_option, store_option
+from recollect.cli.options import command, json_and_store_options
 from recollect.cli.short_ids import shorten_session_id
 from recollect.cli.store_access import current_project, use_store
 from recollect.errors import RecollectError, StoreError
@@ -36,22 +36,16 @@ class ImportOutcome(NamedTuple):
     error: str = ""
 
 
-@click.command(
-    "import",
-    epilog=examples(
-        ("recollect import session-2026-11-01T14-30-0f3a9c21.json", "into this project"),
-        (
-            "recollect import ~/.gemini/tmp/*/chats/*.json",
-            "many at once; later only new entries are added",
-        ),
-        ("recollect import 258c7280-ae70-4798-800f-63464d01a85d.jsonl", "with its subagents"),
-    ),
+@command(
+    ("recollect import session-2026-11-01T14-30-0f3a9c21.json", "into this project"),
+    ("recollect import ~/.gemini/tmp/*/chats/*.json", "many at once; later adds only new entries"),
+    ("recollect import 258c7280-ae70-4798-800f-63464d01a85d.jsonl", "with its subagents"),
+    name="import",
 )
 @click.argument(
     "files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path)
 )
-@json_option
-@store_option
+@json_and_store_options
 def import_(*, files: tuple[Path, ...], as_json: bool, file: Path | None) -> int:
     """Import other programs' session files without loss."""
     project = current_project()

@@ -16,7 +16,7 @@ import msgspec
 
 from recollect.cli.console import print_json, print_warning
 from recollect.cli.display_text import pluralize, sanitize
-from recollect.cli.options import examples, json_option, store_option
+from recollect.cli.options import command, json_and_store_options
 from recollect.cli.short_ids import find_entry, shorten_entry_id, shorten_session_id
 from recollect.cli.store_access import use_store
 from recollect.errors import Damaged
@@ -45,14 +45,12 @@ class RewindReport(NamedTuple):
     root: Path
 
 
-@click.command(
-    epilog=examples(
-        ("recollect rewind 019a8b1c 019a8b1c77f0", "continue after this entry"),
-        ("recollect rewind 019a8b1c start", "before its first entry"),
-        ("recollect rewind 019a8b1c 019a8b1c77f0 --preview", "what --files would do"),
-        ("recollect rewind 019a8b1c 019a8b1c77f0 --files", "restore the files too"),
-        ("recollect show 019a8b1c --tree", "every branch, old ones included"),
-    )
+@command(
+    ("recollect rewind 019a8b1c 019a8b1c77f0", "continue after this entry"),
+    ("recollect rewind 019a8b1c start", "before its first entry"),
+    ("recollect rewind 019a8b1c 019a8b1c77f0 --preview", "what --files would do"),
+    ("recollect rewind 019a8b1c 019a8b1c77f0 --files", "restore the files too"),
+    ("recollect show 019a8b1c --tree", "every branch, old ones included"),
 )
 @click.argument("session", metavar="ID")
 @click.argument("entry")
@@ -63,8 +61,7 @@ class RewindReport(NamedTuple):
     is_flag=True,
     help="With --files: write the old content of conflicting files to NAME.recollect-old.",
 )
-@json_option
-@store_option
+@json_and_store_options
 @click.pass_context
 def rewind(ctx: click.Context, /, *, as_json: bool, file: Path | None, **given: Any) -> None:
     """Move a session's head; nothing is deleted.
