@@ -13,10 +13,14 @@ from typing import Any
 import click
 
 from recollect.cli.console import make_styler, print_json, print_lines, terminal_width
-from recollect.cli.context_diff import diff_context, diff_lines
+from recollect.cli.context_diff import diff_context, diff_document, diff_lines
 from recollect.cli.context_edits import RequestedEdits, edit_context, edit_document, edit_lines
-from recollect.cli.context_json import context_document, diff_document
-from recollect.cli.context_report import ContextReport, add_history, load_report
+from recollect.cli.context_report import (
+    ContextReport,
+    add_history,
+    context_document,
+    load_report,
+)
 from recollect.cli.context_text import ListingStyle, context_lines
 from recollect.cli.options import command, json_and_store_options
 from recollect.cli.store_access import use_store
@@ -66,14 +70,12 @@ def context(
     other: str | None,
     at: str | None,
     diff: str | None,
-    drop: tuple[str, ...],
-    pin: tuple[str, ...],
-    restore: tuple[str, ...],
     named: str | None,
     last: int,
     everything: bool,
     as_json: bool,
     file: Path | None,
+    **given: tuple[str, ...],
 ) -> None:
     """Show what the model sees of a session, or change it.
 
@@ -83,10 +85,10 @@ def context(
         raise click.UsageError("A second ENTRY needs --diff.")
     style = ListingStyle(make_styler(), terminal_width(), None if everything else last)
     document: Callable[[], dict[str, Any]]
-    if drop or pin or restore:
+    edits = RequestedEdits(**given)
+    if any(edits):
         if at is not None or diff is not None:
             raise click.UsageError("Edits are made at the head; --at and --diff only look.")
-        edits = RequestedEdits(drop, pin, restore)
         edited = use_store(file, lambda store: edit_context(store, prefix, edits, named))
         document, lines = partial(edit_document, edited), edit_lines(edited)
     elif diff is not None:

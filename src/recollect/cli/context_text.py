@@ -6,17 +6,21 @@ newest items and say how many more there are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from recollect.cli.console import Styler
-from recollect.cli.context_report import ContextReport
+from recollect.cli.context_report import (
+    ContextReport,
+    PlannedElisions,
+    item_label,
+    planned_by_rule,
+)
 from recollect.cli.dates import format_age, format_time
 from recollect.cli.display_text import GAP, align_table, one_line, pluralize
 from recollect.cli.entry_display import summarize
 from recollect.entries import Compaction, Message, Request
 from recollect.profiles import is_known_model
-from recollect.view.curation import is_tool_result
 from recollect.view.elision_rules import ElisionPlan
 from recollect.view.omissions import (
     INVALID,
@@ -134,24 +138,9 @@ def _last_request(report: ContextReport, paint: Styler) -> Iterator[str]:
 # --- what the model sees -------------------------------------------------------------------------
 
 
-def item_label(item: ViewItem) -> str:
-    if item.place == "snapshot":
-        return "snapshot"
-    if item.message.context:
-        return item.message.context
-    return "result" if is_tool_result(item.message) else item.message.role
-
-
 def _item_marks(item: ViewItem) -> str:
     marks = ["pinned" if item.pinned else "kept" if item.place == "kept" else ""]
     return ", ".join(filter(None, [*marks, "shortened" if item.cuts else ""]))
-
-
-def item_rows(items: Sequence[ViewItem], short: dict[str, str]) -> list[list[str]]:
-    return [
-        [short[i.entry.id], item_label(i), f"{i.tokens:,}", _item_marks(i), summarize(i.message)]
-        for i in items
-    ]
 
 
 def _items(view: View, short: dict[str, str], style: ListingStyle) -> Iterator[str]:
@@ -163,11 +152,11 @@ def _items(view: View, short: dict[str, str], style: ListingStyle) -> Iterator[s
         yield "nothing: the session has no messages"
         yield ""
         return
-    head = ["ENTRY", "WHO", "TOKENS", "MARK", "WHAT THE MODEL SEES"]
-    rows = [head, *item_rows([*fixed, *newest], short)]
-    if not any(row[3] for row in rows[1:]):
-        rows = [[*row[:3], row[4]] for row in rows]
-    shown = table_lines(rows, style, numbers=(2,))
+    rows = [["ENTRY", "WHO", "TOKENS", "MARK", "WHAT THE MODEL SEES"]]
+    for item in (*fixed, *newest):
+        cells = [short[item.entry.id], item_label(item), f"{item.tokens:,}", _item_marks(item)]
+        rows.append([*cells, summarize(item.message)])
+    shown = table_lines(rows, style)
     yield from shown[: 1 + len(fixed)]
     if hidden:
         tokens = sum(item.tokens for item in hidden)
@@ -177,10 +166,13 @@ def _items(view: View, short: dict[str, str], style: ListingStyle) -> Iterator[s
     yield ""
 
 
-def table_lines(rows: list[list[str]], style: ListingStyle, numbers: Sequence[int]) -> list[str]:
-    """A table with a heading, entry ids in its first column and free text in its last."""
+def table_lines(rows: list[list[str]], style: ListingStyle) -> list[str]:
+    """A table of five columns with a heading: an entry's id, a word, tokens, a remark that is left
+    out if no row has one, and free text."""
     width, paint = style.width or DEFAULT_WIDTH, style.paint
-    head, *body = align_table(rows, width=width, stretch=len(rows[0]) - 1, numbers=numbers)
+    if not any(row[3] for row in rows[1:]):
+        rows = [[*row[:3], row[4]] for row in rows]
+    head, *body = align_table(rows, width=width, stretch=len(rows[0]) - 1, numbers=(2,))
     lines = [paint.dim(GAP.join(head).rstrip())]
     return lines + [GAP.join([paint(row[0], fg="yellow"), *row[1:]]).rstrip() for row in body]
 
@@ -198,8 +190,10 @@ def _omissions(report: ContextReport, short: dict[str, str], style: ListingStyle
     yield paint.bold("left out: ") + sums
     shown = found if style.last is None else found[:1] + found[1:][-style.last :]
     rows = [["ENTRY", "RULE", "TOKENS", "SINCE", "WHAT WAS LEFT OUT"]]
-    rows += [_omission_row(report, one, short) for one in shown]
-    yield from table_lines(rows, style, numbers=(2,))
+    for one in shown:
+        cells = [short[one.entry], one_line(one.rule), f"{one.tokens:,}", format_age(one.since)]
+        rows.append([*cells, _describe_omission(report, one)])
+    yield from table_lines(rows, style)
     if len(shown) < len(found):
         yield paint.dim(f"… {len(found) - len(shown):,} more; --all shows them")
     handle = next((one.handle for one in reversed(shown) if one.handle), "")
@@ -208,13 +202,8 @@ def _omissions(report: ContextReport, short: dict[str, str], style: ListingStyle
         yield paint.dim(f"`{command}` brings the last of them back")
 
 
-def _format_total(total: OmissionTotal) -> str:
+def _format_total(total: OmissionTotal | PlannedElisions) -> str:
     return f"{total.tokens:,} tokens" + (f" in {total.things:,}" if total.things > 1 else "")
-
-
-def _omission_row(report: ContextReport, one: Omission, short: dict[str, str]) -> list[str]:
-    cells = [short[one.entry], one_line(one.rule), f"{one.tokens:,}", format_age(one.since)]
-    return [*cells, _describe_omission(report, one)]
 
 
 def _describe_omission(report: ContextReport, one: Omission) -> str:
@@ -229,29 +218,12 @@ def _describe_omission(report: ContextReport, one: Omission) -> str:
     return f"no provider accepts it: {text}" if one.rule == INVALID else text
 
 
-def total_planned(plan: ElisionPlan) -> dict[str, OmissionTotal]:
-    totals: dict[str, OmissionTotal] = {}
-    for saving in plan.savings:
-        things, tokens = totals.get(saving.rule, OmissionTotal(0, 0))
-        totals[saving.rule] = OmissionTotal(things + 1, tokens + saving.elided.tokens)
-    return totals
-
-
-def plan_by_file(plan: ElisionPlan, rule: str) -> dict[str, int]:
-    """Tokens by file, or by tool where the rule is not about files; the largest first."""
-    sums: dict[str, int] = {}
-    for saving in plan.savings:
-        if saving.rule == rule:
-            sums[saving.what] = sums.get(saving.what, 0) + saving.elided.tokens
-    return dict(sorted(sums.items(), key=lambda one: -one[1]))
-
-
 def _planned(plan: ElisionPlan, paint: Styler) -> Iterator[str]:
-    if totals := total_planned(plan):
+    if totals := planned_by_rule(plan):
         sums = ", ".join(f"{rule} {_format_total(total)}" for rule, total in totals.items())
         yield paint.bold("the next request would leave out: ") + sums
-    for rule in totals:
-        files = list(plan_by_file(plan, rule).items())
+    for rule, total in totals.items():
+        files = list(total.of.items())
         for what, tokens in files[:FILES_SHOWN]:
             yield f"  {tokens:>7,}  {rule}  {one_line(what)}"
         if len(files) > FILES_SHOWN:
