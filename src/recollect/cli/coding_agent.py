@@ -72,28 +72,25 @@ class LazyCommands:
     """A session's command runner, made for the first command; closing it ends what it started."""
 
     def __init__(self, effective: EffectiveSettings) -> None:
-        self._effective = effective
+        self._settings = effective.settings
         self._runner: CommandRunner | None = None
 
     def __call__(self) -> CommandRunner:
+        # late: a tool's work is loaded by its first call
+        from recollect.execution.command_runner import CommandRunner
+        from recollect.execution.sandbox import GUARDED_NAMES, GuardedName
+
         if self._runner is None:
-            self._runner = _make_runner(self._effective)
+            guarded = {name.path: name for name in GUARDED_NAMES}
+            for name in self._settings.agent.memory_files:
+                guarded.setdefault(name, GuardedName(name, "socket"))
+            network = self._settings.permissions.network
+            self._runner = CommandRunner(network=network, guarded=tuple(guarded.values()))
         return self._runner
 
     async def close(self) -> None:
         if self._runner is not None:
             await self._runner.close()
-
-
-def _make_runner(effective: EffectiveSettings) -> CommandRunner:
-    # late: a tool's work is loaded by its first call
-    from recollect.execution.command_runner import CommandRunner
-    from recollect.execution.sandbox import GUARDED_NAMES, GuardedName
-
-    settings, guarded = effective.settings, {each.path for each in GUARDED_NAMES}
-    memory = (name for name in settings.agent.memory_files if name not in guarded)
-    more = (GuardedName(name, "socket") for name in memory)
-    return CommandRunner(network=settings.permissions.network, guarded=(*GUARDED_NAMES, *more))
 
 
 class Workspace(msgspec.Struct, frozen=True):

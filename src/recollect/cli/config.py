@@ -24,13 +24,12 @@ from recollect.cli.console import (
     terminal_width,
 )
 from recollect.cli.display_text import GAP, align_table, one_line
+from recollect.cli.main import BAD_SETTINGS
 from recollect.cli.options import command, json_option
 from recollect.errors import BadSettings
 from recollect.settings import SETTINGS_FILE, data_directory
 from recollect.workspace.effective_settings import EffectiveSettings, resolve_settings
 from recollect.workspace.setting_sources import EffectiveSetting, list_effective_settings
-
-BAD_SETTINGS = 52
 
 
 @command(
@@ -45,10 +44,7 @@ BAD_SETTINGS = 52
 @click.option("--changed", is_flag=True, help="Only settings that a file sets.")
 @click.option("--path", "only_path", is_flag=True, help="Print the path of your settings file.")
 @json_option
-@click.pass_context
-def config(
-    ctx: click.Context, *, key: str | None, changed: bool, only_path: bool, as_json: bool
-) -> None:
+def config(*, key: str | None, changed: bool, only_path: bool, as_json: bool) -> int:
     """Show the settings in force and where each comes from.
 
     docs/settings.md explains every setting. A project may have its own in .recollect/settings.toml;
@@ -57,12 +53,12 @@ def config(
     if only_path:
         path = str(data_directory() / SETTINGS_FILE)
         print_json({"path": path}) if as_json else print_lines([path])
-        return
+        return 0
     try:
         found = resolve_settings(Path.cwd())
     except BadSettings as error:
         print_error(str(error))
-        ctx.exit(BAD_SETTINGS)
+        return BAD_SETTINGS
     selected = _select(list_effective_settings(found), key)
     shown = [row for row in selected if row.origins or not changed]
     single = len(selected) == 1 and selected[0].key == key
@@ -74,6 +70,7 @@ def config(
         print_lines([*_table(shown, found), *_files(found)])
     for line in found.told:
         print_note(line)
+    return 0
 
 
 def _select(rows: Sequence[EffectiveSetting], key: str | None) -> list[EffectiveSetting]:
@@ -120,10 +117,8 @@ def _origin_label(row: EffectiveSetting, found: EffectiveSettings) -> str:
 
 
 def _files(found: EffectiveSettings) -> list[str]:
-    if found.project is not None:
-        note = ""
-    else:
-        note = " (not used: the folder is not trusted)" if found.told else " (not there)"
+    note = " (not used: the folder is not trusted)" if found.told else " (not there)"
+    note = "" if found.project is not None else note
     mine = "" if found.user_file.exists() else " (not there)"
     return [
         f"yours    {one_line(str(found.user_file))}{mine}",

@@ -25,7 +25,7 @@ from recollect.store.sqlite import SqliteStore
 from recollect.tools.file_rewind import RewindResult, rewind_files
 from recollect.tools.resolve_path import quote
 
-FAILED = 1
+_OUTCOMES = ("restored", "removed", "brought_back", "unchanged")  # of files, without conflicts
 
 
 class RewindOptions(NamedTuple):
@@ -62,8 +62,7 @@ class RewindReport(NamedTuple):
     help="With --files: write the old content of conflicting files to NAME.recollect-old.",
 )
 @json_and_store_options
-@click.pass_context
-def rewind(ctx: click.Context, /, *, as_json: bool, file: Path | None, **given: Any) -> None:
+def rewind(*, as_json: bool, file: Path | None, **given: Any) -> int:
     """Move a session's head; nothing is deleted.
 
     ENTRY is the entry to continue after, or `start`. With --files, the files that the session's
@@ -78,13 +77,13 @@ def rewind(ctx: click.Context, /, *, as_json: bool, file: Path | None, **given: 
         print_json(_report_document(report))
     else:
         click.echo(sanitize("\n".join(_lines(report))))
-    if options.files and not options.preview and report.rewound.conflicts:
-        ctx.exit(FAILED)
+    return int(options.files and not options.preview and bool(report.rewound.conflicts))
 
 
 async def _rewind(store: SqliteStore, options: RewindOptions) -> RewindReport:
     found = await store.session(options.session)
-    to = None if options.entry == "start" else await find_entry(store, options.entry, found)
+    entry = None if options.entry == "start" else options.entry
+    to = await find_entry(store, entry, found)
     root = Path(found.project) if found.project else Path.cwd()
     if options.files or options.preview:
         rewound = await rewind_files(
@@ -148,17 +147,14 @@ def _head_line(report: RewindReport) -> str:
 
 def _file_lines(report: RewindReport) -> Iterator[str]:
     found = report.rewound
-    kinds = (
-        ("restored", found.restored),
-        ("removed", found.removed),
-        ("brought back", found.brought_back),
-        ("unchanged", found.unchanged),
-    )
-    if not any(paths for _, paths in kinds) and not found.conflicts:
+    lines = [
+        f"  {outcome.replace('_', ' '):<12}  {_display_path(path, report.root)}"
+        for outcome in _OUTCOMES
+        for path in getattr(found, outcome)
+    ]
+    yield from lines
+    if not lines and not found.conflicts:
         yield "tools have changed no file since then"
-    for kind, paths in kinds:
-        for path in paths:
-            yield f"  {kind:<12}  {_display_path(path, report.root)}"
     written = {one.path: one.written for one in found.beside}
     for conflict in found.conflicts:
         yield f"  {'conflict':<12}  {_display_path(conflict.path, report.root)}: {conflict.why}"
@@ -181,10 +177,7 @@ def _report_document(report: RewindReport) -> dict[str, Any]:
         "preview": report.options.preview,
         "files": {
             "asked": report.options.files,
-            "restored": list(found.restored),
-            "removed": list(found.removed),
-            "brought_back": list(found.brought_back),
-            "unchanged": list(found.unchanged),
+            **{outcome: getattr(found, outcome) for outcome in _OUTCOMES},
             "conflicts": [
                 {
                     "path": one.path,
