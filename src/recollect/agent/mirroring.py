@@ -294,7 +294,7 @@ def _keep(work: _MirrorJob, names: Iterable[str], data: bytes) -> _MirrorResult:
             _write_claim(held, msgspec.structs.replace(claim, as_of=work.as_of))
             return _MirrorResult(claim.file)
         try:
-            _write_durably(beside, data)
+            write_durably(beside, data)
             if there is not None and there in claim.wrote:
                 _write_claim(held, _FileClaim(claim.file, work.as_of, (there, new)))
                 beside.replace(folder / claim.file)
@@ -318,12 +318,12 @@ def _appear(held: int, beside: Path, claims: Iterable[_FileClaim]) -> str:
         if os.path.lexists(path):
             continue
         _write_claim(held, claim)
-        if _linked(beside, path):
+        if link_unless_taken(beside, path):
             return claim.file
     raise FileExistsError(errno.EEXIST, "every name that it could have is taken")
 
 
-def _linked(beside: Path, path: Path) -> bool:
+def link_unless_taken(beside: Path, path: Path) -> bool:
     """Whether the file got its name: a link fails where a rename would replace."""
     try:
         path.hardlink_to(beside)
@@ -398,7 +398,7 @@ def _digest(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
-def _write_durably(path: Path, data: bytes) -> None:
+def write_durably(path: Path, data: bytes) -> None:
     handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     with os.fdopen(handle, "wb") as stream:
         stream.write(data)

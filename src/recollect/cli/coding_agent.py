@@ -26,7 +26,7 @@ from recollect.entries import Message, Text, ToolCall
 from recollect.models.http_model import HttpModel
 from recollect.models.model_protocol import Model
 from recollect.profiles import Profile, find_profile
-from recollect.settings import HookCommand, data_directory
+from recollect.settings import data_directory
 from recollect.store.contract import Project
 from recollect.toolkinds import parse_arguments
 from recollect.tools.builtin import (
@@ -123,19 +123,16 @@ def build_agent(model: Model, workspace: Workspace, *, max_turns: int | None = N
         summarise=settings.context.summarise,
         summary_tokens=settings.context.summary_tokens,
     )
-    more = () if budget.window <= SMALL_WINDOW else (_subagent_tool(agent, workspace),)
-    editor = settings.agent.editor
+    tools, editor = agent.tools, settings.agent.editor
+    if budget.window > SMALL_WINDOW:
+        opening = partial(initial_messages, workspace.cwd, workspace.effective)
+        tools = (*tools, build_task_tool(agent, opening, project=workspace.project))
     reminders = ContextReminders(
         memory_sources(workspace.cwd, workspace.effective),
         editor=Path(editor).expanduser() if editor else None,
         locale=read_environment(root).locale,
     )
-    return msgspec.structs.replace(agent, tools=(*agent.tools, *more), aside=reminders)
-
-
-def _subagent_tool(agent: Agent, workspace: Workspace) -> Tool:
-    opening = partial(initial_messages, workspace.cwd, workspace.effective)
-    return build_task_tool(agent, opening, project=workspace.project)
+    return msgspec.structs.replace(agent, tools=tools, aside=reminders)
 
 
 def _profile_of(model: Model) -> Profile:
@@ -144,20 +141,17 @@ def _profile_of(model: Model) -> Profile:
 
 
 def build_hooks(effective: EffectiveSettings, *more: Hook, tell: Callable[[str], None]) -> Hooks:
-    own = [_command_hook(each) for each in effective.settings.hooks]
-    theirs = [_command_hook(each, of_project=True) for each in effective.project_hooks]
+    commands = [
+        CommandHook(command=hook.words, on=(hook.event,), limit=hook.timeout, of_project=theirs)
+        for hooks, theirs in ((effective.settings.hooks, False), (effective.project_hooks, True))
+        for hook in hooks
+    ]
     if effective.settings.agent.telemetry:
         # late: OpenTelemetry is an extra
         from recollect.agent.telemetry import telemetry_hook
 
         more = (telemetry_hook(), *more)
-    return Hooks((*own, *theirs, *more), trusted=effective.trusted, cwd=effective.root, tell=tell)
-
-
-def _command_hook(given: HookCommand, *, of_project: bool = False) -> CommandHook:
-    return CommandHook(
-        command=given.words, on=(given.event,), limit=given.timeout, of_project=of_project
-    )
+    return Hooks((*commands, *more), trusted=effective.trusted, cwd=effective.root, tell=tell)
 
 
 def build_tools(commands: Callable[[], CommandRunner], *, small: bool = False) -> tuple[Tool, ...]:

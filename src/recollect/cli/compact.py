@@ -167,7 +167,7 @@ def _compact_session(options: CompactOptions, file: Path | None) -> int:
 
 async def _propose(store: SqliteStore, options: CompactOptions) -> CompactResult:
     async def attempt() -> CompactResult:
-        report = await _load_report(store, options)
+        report = await load_report(store, options.prefix or "", named=options.named)
         budget = Budget.of(report.model, target=options.budget)
         words = SnapshotInput(instructions=options.instructions)
         proposal = propose_compaction(report.view, budget, words=words)
@@ -180,19 +180,15 @@ async def _propose(store: SqliteStore, options: CompactOptions) -> CompactResult
     return await retry_on_head_moved(attempt)
 
 
-async def _load_report(store: SqliteStore, options: CompactOptions) -> ContextReport:
-    return await load_report(store, await store.session(options.prefix or ""), named=options.named)
-
-
 def _undo(options: CompactOptions, file: Path | None) -> int:
     async def undo(store: SqliteStore) -> tuple[dict[str, Any], str]:
-        report = await _load_report(store, options)
+        report = await load_report(store, options.prefix or "", named=options.named)
         compaction = report.view.compaction
         if compaction is None:
             raise NothingToUndo(report.session_id)
         body = Restore(entries=(compaction.id,))
         (edit,) = await store.append(report.session.id, [body], parent=report.view.head)
-        after = await load_report(store, report.session, named=report.model)
+        after = await load_report(store, report.session.id, named=report.model)
         document = {
             "session": report.session_id,
             "undid": entry_to_json(compaction),

@@ -15,17 +15,11 @@ import click
 from recollect.cli.console import make_styler, print_json, print_lines, terminal_width
 from recollect.cli.context_diff import diff_context, diff_document, diff_lines
 from recollect.cli.context_edits import RequestedEdits, edit_context, edit_document, edit_lines
-from recollect.cli.context_report import (
-    ContextReport,
-    add_history,
-    context_document,
-    load_report,
-)
+from recollect.cli.context_report import context_document, load_full_report
 from recollect.cli.context_text import ListingStyle, context_lines
 from recollect.cli.options import command, json_and_store_options
 from recollect.cli.store_access import use_store
 from recollect.store.ids import now
-from recollect.store.sqlite import SqliteStore
 from recollect.view.elision_rules import ElisionRules, plan_elisions
 
 DEFAULT_LAST = 30
@@ -98,7 +92,7 @@ def context(
         found = use_store(file, lambda store: diff_context(store, prefix, *ends, named))
         document, lines = partial(diff_document, found), diff_lines(found, style)
     else:
-        report = use_store(file, lambda store: _load_report(store, prefix, at, named))
+        report = use_store(file, lambda store: load_full_report(store, prefix, at, named))
         rules = ElisionRules(root=report.session.project or "")
         plan = plan_elisions(report.view, now(), rules) if at is None else None
         document = partial(context_document, report, plan)
@@ -107,10 +101,3 @@ def context(
         print_json(document())
     else:
         print_lines(lines)
-
-
-async def _load_report(
-    store: SqliteStore, prefix: str, at: str | None, named: str | None
-) -> ContextReport:
-    report = await load_report(store, await store.session(prefix), at, named)
-    return await add_history(store, report)

@@ -45,9 +45,8 @@ class ContextDiff(NamedTuple):
 async def diff_context(
     store: SqliteStore, prefix: str, old: str, new: str | None, named: str | None
 ) -> ContextDiff:
-    session = await store.session(prefix)
-    after = await load_report(store, session, new, named)
-    before = await load_report(store, session, old, after.model)
+    after = await load_report(store, prefix, new, named)
+    before = await load_report(store, prefix, old, after.model)
     return ContextDiff(before, after, compare_views(before.view, after.view))
 
 

@@ -81,9 +81,10 @@ class ContextReport(NamedTuple):
 
 
 async def load_report(
-    store: SqliteStore, session: SessionInfo, at: str | None = None, named: str | None = None
+    store: SqliteStore, prefix: str, at: str | None = None, named: str | None = None
 ) -> ContextReport:
-    """The report for the head, or for the entry whose id begins with `at`."""
+    """The report for a session's head, or for the entry whose id begins with `at`."""
+    session = await store.session(prefix)
     entry = None if at is None else (await store.entry(at, session=session.id))[1]
     entries = await _read_entries(store, session, entry)
     model = latest_model(entries) if named is None else named
@@ -107,8 +108,11 @@ def latest_model(entries: Iterable[Entry]) -> str:
     return next((name for name in names if is_known_model(name)), names[0] if names else "")
 
 
-async def add_history(store: Store, report: ContextReport) -> ContextReport:
+async def load_full_report(
+    store: SqliteStore, prefix: str, at: str | None = None, named: str | None = None
+) -> ContextReport:
     """The report with the cost of the last request and the view before the compaction in force."""
+    report = await load_report(store, prefix, at, named)
     compaction, before = report.view.compaction, None
     if compaction is not None and compaction.parent is not None:
         before = await _view_at(store, report, compaction.parent)

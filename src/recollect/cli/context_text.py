@@ -26,7 +26,6 @@ from recollect.view.omissions import (
     INVALID,
     Omission,
     OmissionTotal,
-    TokenCategory,
     count_by_category,
     total_by_rule,
 )
@@ -37,7 +36,6 @@ BAR_WIDTH = 30
 FILES_SHOWN = 5  # of each rule
 PROBLEMS_SHOWN = 5
 _EIGHTHS = " ▏▎▍▌▋▊▉"
-CATEGORY_LABELS: dict[TokenCategory, str] = {"initial": "initial context"}
 
 
 class ListingStyle(NamedTuple):
@@ -116,9 +114,8 @@ def format_percent(share: float) -> str:
 def _categories(report: ContextReport, paint: Styler) -> Iterator[str]:
     shares = count_by_category(report.view)
     most = max(shares.values())
-    names = max(len(CATEGORY_LABELS.get(category, category)) for category in shares)
     for category, tokens in shares.items():
-        name = CATEGORY_LABELS.get(category, category).ljust(names)
+        name = f"{'initial context' if category == 'initial' else category:<15}"
         share = format_percent(tokens / report.profile.window) if tokens else ""
         line = f"{name}  {tokens:>10,}  {share:>8}  {paint(draw_bar(tokens, most), fg='blue')}"
         yield line.rstrip() if tokens else paint.dim(line.rstrip())

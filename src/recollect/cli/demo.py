@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 
 from recollect.cli.console import make_styler, terminal_width
-from recollect.cli.context_report import ContextReport, add_history, load_report
+from recollect.cli.context_report import ContextReport, load_full_report
 from recollect.cli.context_text import ListingStyle, context_lines
 from recollect.cli.display_text import one_line, pad, sanitize
 from recollect.cli.entry_display import role_of, summarize
@@ -114,7 +114,7 @@ def _next_prompt() -> str:
 def _show_context(store: Path) -> None:
     async def work(opened: SqliteStore) -> ContextReport:
         newest, *_ = await opened.sessions()
-        return await add_history(opened, await load_report(opened, newest))
+        return await load_full_report(opened, newest.id)
 
     click.echo("\nWhat the model saw, and how much of its window that took:\n")
     style = ListingStyle(make_styler(), terminal_width(), None)

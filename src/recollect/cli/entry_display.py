@@ -15,7 +15,6 @@ from recollect.cli.display_text import format_size, one_line, pluralize, sanitiz
 from recollect.entries import (
     Body,
     Compaction,
-    Content,
     Elide,
     Entry,
     FileRef,
@@ -86,16 +85,18 @@ def _body_lines(body: Body, style: TranscriptStyle) -> Iterator[str]:
         if not body.parts:
             yield style.paint.dim("  (empty)")
     elif isinstance(body, Note):
-        yield from _block(body.text, "  ", style, lines=60, characters=6_000)
+        yield from _block(body.text, "  ", style, long=True)
     else:
-        yield from _block(describe_edit(body), "  ", style, lines=12, characters=1_000, dim=True)
+        yield from _block(describe_edit(body), "  ", style, dim=True)
 
 
 def describe_edit(body: Body) -> str:  # noqa: C901 - one case per kind
-    """Any entry but a message or a note, in a sentence."""
+    """Any entry but a message, in a sentence."""
     match body:
-        case Message() | Note():
+        case Message():
             return ""
+        case Note(text=text):
+            return text
         case Title(title=title):
             return f"the title is now {title!r}"
         case Elide(rule=rule, items=items):
@@ -128,10 +129,10 @@ def _describe_compaction(body: Compaction) -> str:
 def part_lines(part: Part, style: TranscriptStyle) -> Iterator[str]:
     match part:
         case Text(text=text):
-            yield from _block(text, "  ", style, lines=60, characters=6_000)
+            yield from _block(text, "  ", style, long=True)
         case Thought(text=text, subject=subject):
             thought = f"thought: {subject}: {text}" if subject else f"thought: {text}"
-            yield from _block(thought, "  ", style, lines=12, characters=1_000, dim=True)
+            yield from _block(thought, "  ", style, dim=True)
         case ToolCall():
             yield from _call_lines(part, style)
         case ToolResult():
@@ -143,15 +144,10 @@ def part_lines(part: Part, style: TranscriptStyle) -> Iterator[str]:
 
 
 def _call_lines(call: ToolCall, style: TranscriptStyle) -> Iterator[str]:
-    first, *rest = _block(_format_arguments(call.arguments), "", style, lines=12, characters=1_000)
-    name = style.paint(one_line(call.name), fg="cyan")
-    if not rest:
-        yield f"  {name}({first})"
-        return
-    yield f"  {name}({first}"
-    for line in rest[:-1]:
-        yield f"  {line}"
-    yield f"  {rest[-1]})"
+    lines = list(_block(_format_arguments(call.arguments), "", style))
+    lines[0] = f"{style.paint(one_line(call.name), fg='cyan')}({lines[0]}"
+    lines[-1] += ")"
+    yield from (f"  {line}" for line in lines)
 
 
 def _format_arguments(text: str) -> str:
@@ -174,12 +170,12 @@ def _result_lines(result: ToolResult, style: TranscriptStyle) -> Iterator[str]:
     yield f"  {style.paint.dim('→')} {name}{f' ({about})' if about else ''}"
     for item in result.content:
         if isinstance(item, Text):
-            yield from _block(item.text, "    ", style, lines=12, characters=1_000)
+            yield from _block(item.text, "    ", style)
         else:
             yield "    " + style.paint.dim(_describe_attachment(item))
 
 
-def _describe_attachment(part: Content) -> str:
+def _describe_attachment(part: InlineData | FileRef | Unknown) -> str:
     match part:
         case InlineData(mime=mime, data=data):
             return f"[{one_line(mime)}, {format_size(len(data))}]"
@@ -187,22 +183,15 @@ def _describe_attachment(part: Content) -> str:
             return f"[{one_line(mime)} {one_line(uri)}]"
         case Unknown(data=data):
             return f"[a part unknown to this version: {one_line(data[:200])}]"
-        case Text(text=text):
-            return one_line(text)
         case _:
             assert_never(part)
 
 
 def _block(
-    text: str,
-    indent: str,
-    style: TranscriptStyle,
-    *,
-    lines: int,
-    characters: int,
-    dim: bool = False,
+    text: str, indent: str, style: TranscriptStyle, *, long: bool = False, dim: bool = False
 ) -> Iterator[str]:
     """A sanitized, indented text; if it is shortened, a last line says how to see all of it."""
+    lines, characters = (60, 6_000) if long else (12, 1_000)
     kept, left = (text, "") if style.full else shorten(text, lines=lines, characters=characters)
     for line in sanitize(kept).split("\n"):
         yield (indent + (style.paint.dim(line) if dim else line)).rstrip(" ")
@@ -213,7 +202,7 @@ def _block(
 def summarize(body: Body) -> str:
     """An entry in one line."""
     if not isinstance(body, Message):
-        return one_line(body.text if isinstance(body, Note) else describe_edit(body))
+        return one_line(describe_edit(body))
     return one_line(" ".join(_summarize_part(part) for part in body.parts)[:2_000]) or "(empty)"
 
 

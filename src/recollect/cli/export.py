@@ -15,6 +15,7 @@ from typing import Literal
 
 import click
 
+from recollect.agent.mirroring import link_unless_taken, write_durably
 from recollect.cli.console import print_note
 from recollect.cli.display_text import format_size
 from recollect.cli.options import command, store_option
@@ -24,8 +25,6 @@ from recollect.redaction import redact_json
 from recollect.store.open_file import sync_directory
 from recollect.store.sqlite import SqliteStore
 from recollect.transcripts.session_import import export_session
-
-ExportStatus = Literal["wrote", "unchanged"]
 
 
 @command(
@@ -75,11 +74,11 @@ def export(
         sys.stdout.buffer.write(data)
         return
     target = target / name if into_folder else target
-    if write_export(target, data, force=force) == "unchanged":
-        print_note(f"{target} already has this content")
-    else:
+    if _write_export(target, data, force=force):
         click.echo(target)
         print_note(f"{format_size(len(data))} written")
+    else:
+        print_note(f"{target} already has this content")
 
 
 def _holds_another_session(path: Path, session: str) -> bool:
@@ -92,44 +91,23 @@ def _holds_another_session(path: Path, session: str) -> bool:
         return True
 
 
-def write_export(path: Path, data: bytes, *, force: bool) -> ExportStatus:
+def _write_export(path: Path, data: bytes, *, force: bool) -> bool:
+    """Whether it was written; a file that already has this content is left alone."""
     path = path.resolve()
     if path.exists() and not path.is_file():  # a device or a pipe: written, never replaced
         path.write_bytes(data)
-        return "wrote"
+        return True
     if path.exists() and path.read_bytes() == data:
-        return "unchanged"
+        return False
     temporary = path.with_name(f".{path.name[:200]}.{os.getpid()}.tmp")
     try:
-        _write_durably(temporary, data)
+        write_durably(temporary, data)
         if force:
             temporary.replace(path)
-        else:
-            _publish(temporary, path)
-    except FileExistsError as error:
-        raise AlreadyExists("another file (--force replaces it)", str(path)) from error
+        elif not link_unless_taken(temporary, path):
+            raise AlreadyExists("another file (--force replaces it)", str(path))
     finally:
         temporary.unlink(missing_ok=True)
     with contextlib.suppress(OSError):  # some filesystems cannot
         sync_directory(path.parent)
-    return "wrote"
-
-
-def _publish(temporary: Path, path: Path) -> None:
-    """Give a file its name unless it is taken: a link fails where a rename would replace."""
-    try:
-        path.hardlink_to(temporary)
-    except FileExistsError:
-        raise
-    except OSError:  # a filesystem without links
-        if path.exists():
-            raise FileExistsError(path) from None
-        temporary.replace(path)
-
-
-def _write_durably(path: Path, data: bytes) -> None:
-    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
+    return True

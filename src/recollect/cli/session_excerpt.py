@@ -88,7 +88,7 @@ async def _read_curated(
     store: SqliteStore, session: SessionInfo, at: str | None, last: int | None
 ) -> EntryWindow:
     """Messages as the model sees them, placeholders included, in the shape of entries."""
-    report = await load_report(store, session, at)
+    report = await load_report(store, session.id, at)
     sent = tuple(
         Entry(item.entry.id, item.entry.parent, item.entry.time, item.message)
         for item in report.view.items
@@ -100,9 +100,9 @@ async def _read_curated(
 async def _read_initial(store: SqliteStore, session: SessionInfo, at: str | None) -> EntryWindow:
     """The initial context, or the first message where there is none."""
     path = await store.path(session.id, at=at, damaged="mark") if session.head else ()
-    messages = [entry for entry in path if isinstance(entry.body, Message)]
-    initial = [e for e in messages if isinstance(e.body, Message) and e.body.context == "initial"]
-    return EntryWindow(tuple((initial or messages)[:1]))
+    messages = [(entry, entry.body) for entry in path if isinstance(entry.body, Message)]
+    initial = [entry for entry, message in messages if message.context == "initial"]
+    return EntryWindow(tuple((initial or [entry for entry, _ in messages])[:1]))
 
 
 async def _read_path(
