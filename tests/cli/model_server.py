@@ -52,7 +52,7 @@ def server(cli: Cli, *answers: Answer, url: str = "", more: str = "") -> Iterato
 
 def reply(*parts: object, usage: Usage | None = None) -> bytes:
     made = Message(role="model", parts=parts, finish="stop", usage=usage)  # type: ignore[arg-type]
-    return http(b"".join(WIRE.write_stream(made)))
+    return http(b"".join(WIRE.encode_stream(made)))
 
 
 async def stall(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

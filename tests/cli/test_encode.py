@@ -108,9 +108,9 @@ def test_an_earlier_request_can_be_shown_again(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("[", "the tools are no JSON"),
-        ("7", "the tools must be a JSON list"),
-        ("[{}]", "item 1 is no tool: it needs at least a name"),
+        ("[", "the tools are not JSON"),
+        ("7", "the tools are not a JSON list"),
+        ("[{}]", "item 1 is not a tool; give it at least a name"),
         ('[{"name":"a"},{"name":"a"}]', "two tools have the name 'a'"),
     ],
 )

@@ -57,7 +57,7 @@ def test_each_format_has_its_path_and_its_header_for_the_key(
         finish="calls",
         usage=Usage(input=7, output=3, total=10),
     )
-    stream = b"".join(build_wire(chosen("", wire, name)).write_stream(answer))
+    stream = b"".join(build_wire(chosen("", wire, name)).encode_stream(answer))
     events, server = call_model(http(stream), wire=wire, model=name)
     message = final(events)
     assert message.parts[0] == Text(text="I look.")
@@ -110,7 +110,7 @@ def test_pieces_arrive_while_the_server_still_writes() -> None:
 
 def test_a_server_that_does_not_stream_is_understood() -> None:
     answer = Message(role="model", parts=(Text(text="at once"),), finish="stop")
-    body = build_wire(chosen("")).write_reply(answer)
+    body = build_wire(chosen("")).encode_reply(answer)
     events, _ = call_model(http(body, kind="application/json; charset=utf-8"))
     assert final(events).parts == (Text(text="at once"),)
     assert text_of(events) == "at once"

@@ -18,8 +18,7 @@ from typing import Any, Literal, NamedTuple
 import click
 import msgspec
 
-from recollect.agent.exchange import ReplyFinished, Session, message_text, user_message
-from recollect.agent.exchange import ask as send_question
+from recollect.agent.exchange import ReplyFinished, exchange, message_text, user_message
 from recollect.cli.console import (
     EMBEDDED_NOTICE,
     download_progress,
@@ -38,6 +37,7 @@ from recollect.models.model_protocol import Retrying
 from recollect.models.open_model import open_model
 from recollect.models.resolve import ResolvedModel
 from recollect.profiles import EMBEDDED_MODEL, compute_cost
+from recollect.session import Session
 from recollect.store.contract import Store
 from recollect.store.sqlite import SqliteStore
 from recollect.tokens import counter_for
@@ -137,8 +137,9 @@ async def _ask(
             events = model.stream((_instructions(options), question), request)
         else:
             session = await _open_session(store, model.name, options)
-            session_id, short = session.session, await shorten_session_id(store, session.session)
-            events = send_question(session, question, model, request)
+            session = await session.append(question)
+            session_id, short = session.id, await shorten_session_id(store, session.id)
+            events = exchange(session, model, request)
         started = time.monotonic()
         async with aclosing(events):
             async for event in events:

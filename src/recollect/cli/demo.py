@@ -30,7 +30,8 @@ from recollect.store.contract import SearchQuery
 from recollect.store.recovery.store_doctor import examine_store
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import model, user
-from recollect.transcripts.session_import import export_session, import_file
+from recollect.transcripts.session_export import export_session
+from recollect.transcripts.session_import import import_file
 
 STORE = "recollect.db"
 QUESTION = "What is a write-ahead log? Answer in one sentence."

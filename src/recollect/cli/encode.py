@@ -14,17 +14,18 @@ import click
 
 from recollect.cli.console import print_note
 from recollect.cli.context_report import load_report
-from recollect.cli.display_text import format_size
 from recollect.cli.options import command, store_option
 from recollect.cli.store_access import use_store
 from recollect.codecs.encoder import EncodedRequest
 from recollect.codecs.encoder import encode as encode_view
 from recollect.codecs.tool_declarations import read_tools
 from recollect.codecs.wire_protocol import Declaration, RequestOptions
+from recollect.codecs.wires import WIRES
 from recollect.errors import BadInput, UnknownModel
 from recollect.models.resolve import ResolvedModel, build_wire, fill_options, look_up_model
 from recollect.profiles import WireName, find_endpoint, find_profile
 from recollect.settings import load_settings
+from recollect.text import format_size
 
 MAX_TOOLS_FILE = 5_000_000  # bytes
 
@@ -38,7 +39,7 @@ MAX_TOOLS_FILE = 5_000_000  # bytes
 @click.argument("prefix", metavar="ID")
 @click.option(
     "--to",
-    type=click.Choice(["gemini", "openai", "anthropic"]),
+    type=click.Choice(list(WIRES)),
     required=True,
     help="The wire format.",
 )

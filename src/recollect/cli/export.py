@@ -11,20 +11,20 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Literal
 
 import click
 
-from recollect.agent.mirroring import link_unless_taken, write_durably
 from recollect.cli.console import print_note
-from recollect.cli.display_text import format_size
 from recollect.cli.options import command, store_option
 from recollect.cli.store_access import use_store
 from recollect.errors import AlreadyExists
 from recollect.redaction import redact_json
 from recollect.store.open_file import sync_directory
 from recollect.store.sqlite import SqliteStore
-from recollect.transcripts.session_import import export_session
+from recollect.text import format_size
+from recollect.transcripts.format_table import EXPORT_FORMATS
+from recollect.transcripts.mirror_file import publish_file, write_durably
+from recollect.transcripts.session_export import export_session
 
 
 @command(
@@ -34,9 +34,7 @@ from recollect.transcripts.session_import import export_session
     ("recollect export 019a8b1c --to gemini --redact", "to share it"),
 )
 @click.argument("prefix", metavar="ID")
-@click.option(
-    "--to", type=click.Choice(["gemini", "history-server"]), required=True, help="The file format."
-)
+@click.option("--to", type=click.Choice(EXPORT_FORMATS), required=True, help="The file format.")
 @click.option(
     "-o", "--output", metavar="FILE|DIR|-", help="Where to write it.  [default: this directory]"
 )
@@ -46,7 +44,7 @@ from recollect.transcripts.session_import import export_session
 def export(
     *,
     prefix: str,
-    to: Literal["gemini", "history-server"],
+    to: str,
     output: str | None,
     force: bool,
     redact: bool,
@@ -104,7 +102,7 @@ def _write_export(path: Path, data: bytes, *, force: bool) -> bool:
         write_durably(temporary, data)
         if force:
             temporary.replace(path)
-        elif not link_unless_taken(temporary, path):
+        elif not publish_file(temporary, path):
             raise AlreadyExists("another file (--force replaces it)", str(path))
     finally:
         temporary.unlink(missing_ok=True)

@@ -17,8 +17,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from recollect.codecs.call_pairing import Fix
 from recollect.codecs.encoder import EncodedRequest, Encoder
+from recollect.codecs.fixes import Fix
 from recollect.codecs.provider_errors import bad_reply_from
 from recollect.codecs.sse import MAX_EVENT
 from recollect.codecs.wire_protocol import Decoder, Delta, RequestOptions, Wire
@@ -241,9 +241,11 @@ class _Attempt:
         elif "html" in kind:
             raise bad_reply_from(await _read_body(response, _MAX_PAGE))
         elif "application/json" in kind:  # from a server that ignores `stream`
-            return self._finish(wire.read_reply(await _read_body(response, MAX_EVENT)), whole=True)
+            return self._finish(
+                wire.decode_reply(await _read_body(response, MAX_EVENT)), whole=True
+            )
         else:
-            self._decoder = wire.decoder()
+            self._decoder = wire.stream_decoder()
         return ()
 
     async def _read(self) -> Sequence[ModelEvent]:

@@ -9,26 +9,17 @@ from collections.abc import Iterator
 from urllib.parse import quote, unquote, urlsplit
 from urllib.request import getproxies
 
+from recollect.codecs.wires import WIRES
 from recollect.models.api_keys import ApiKey
 from recollect.profiles import Endpoint
 from recollect.settings import TransportSettings
 
-_PATHS = {
-    "openai": "/chat/completions",
-    "anthropic": "/v1/messages",
-    "gemini": "/v1beta/models/{model}:streamGenerateContent?alt=sse",
-}
-_KEY_HEADERS = {
-    "openai": ("authorization", "Bearer "),
-    "anthropic": ("x-api-key", ""),
-    "gemini": ("x-goog-api-key", ""),
-}
 _SECRET_HEADERS = ("auth", "key", "token", "cookie", "secret")
 
 
 def build_url(endpoint: Endpoint, base: str, model: str) -> str:
     """The address of one request; a model's name cannot lead out of its place in the path."""
-    return base.rstrip("/") + _PATHS[endpoint.wire].format(
+    return base.rstrip("/") + WIRES[endpoint.wire].path.format(
         model=quote(model, safe="", errors="replace")
     )
 
@@ -44,8 +35,8 @@ def build_headers(
         "user-agent": "recollect",
     }
     if key is not None:
-        name, prefix = _KEY_HEADERS[endpoint.wire]
-        found[name] = prefix + key.reveal()
+        wire = WIRES[endpoint.wire]
+        found[wire.key_header] = wire.key_prefix + key.reveal()
     for name, value in (*endpoint.headers, *transport.headers.items()):
         found[name.lower()] = value
     return found

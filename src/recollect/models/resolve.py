@@ -14,13 +14,10 @@ from typing import TypeAlias
 
 import msgspec
 
-from recollect.codecs.anthropic import AnthropicWire
-from recollect.codecs.anthropic.encode_options import AnthropicThinking
-from recollect.codecs.gemini.wire import RESULT_MEDIA, GeminiWire
-from recollect.codecs.openai import OpenAIWire
 from recollect.codecs.text_tools import TextToolsWire
 from recollect.codecs.think_tags import ThinkTagsWire
 from recollect.codecs.wire_protocol import Declaration, Generation, RequestOptions, Wire
+from recollect.codecs.wires import WIRES
 from recollect.errors import NoApiKey, UnknownModel
 from recollect.models.api_keys import ApiKey, find_api_key
 from recollect.profiles import (
@@ -29,7 +26,6 @@ from recollect.profiles import (
     PRICES,
     Endpoint,
     Profile,
-    WireName,
     find_endpoint,
     find_profile,
 )
@@ -229,7 +225,7 @@ def build_wire(
 ) -> Wire:
     """The wire format of this model; `text_tools` if it refused native ones."""
     profile = chosen.profile
-    wire = build_plain_wire(chosen.endpoint.wire, chosen.name, profile)
+    wire = WIRES[chosen.endpoint.wire].build(chosen.name, profile)
     given = profile.think_switch
     switch = given if given == "no_think_tag" or given == "slash_no_think" else ""
     if profile.thinks == "text" or (switch and thinking_off):
@@ -240,32 +236,3 @@ def build_wire(
 def wrap_in_text_tools(wire: Wire, tools: Sequence[Declaration]) -> Wire:
     """The same, with tools described in text; needed for earlier calls even without tools."""
     return TextToolsWire(wire=wire, tools=tuple(tools))
-
-
-def build_plain_wire(kind: WireName, model: str, profile: Profile) -> Wire:
-    """One of the three wire formats, set up from the model's profile."""
-    if kind == "gemini":
-        if not profile.signed_calls:
-            return GeminiWire(model=model, media=profile.media, result_media=())
-        return GeminiWire(
-            model=model,
-            media=profile.media,
-            result_media=RESULT_MEDIA,
-            thinking=profile.effort,
-            stand_in_signature="skip_thought_signature_validator",
-        )
-    if kind == "anthropic":
-        thinking: AnthropicThinking = "adaptive" if profile.effort == "level" else "budget"
-        return AnthropicWire(
-            model=model, media=profile.media, sampling=profile.sampling, thinking=thinking
-        )
-    switch = profile.think_switch
-    return OpenAIWire(
-        model=model,
-        reasoning=profile.reasoning,
-        system_role=profile.system_role,
-        max_tokens_field=profile.max_tokens_field,
-        sampling=profile.sampling,
-        thinking_switch="" if switch == "no_think_tag" or switch == "slash_no_think" else switch,
-        media=profile.media,
-    )

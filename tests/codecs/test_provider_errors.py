@@ -1,4 +1,4 @@
-"""What providers say when they refuse, and what it means. The sentences are theirs."""
+"""Errors in the providers' own sentences, and which error of ours each of them is."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_the_key_is_refused(said: str, status: int, kind: str) -> None:
     assert error.variable == ""
 
 
-def test_anything_else_is_what_the_provider_said() -> None:
+def test_any_other_error_keeps_the_providers_words() -> None:
     error = provider_error_from("no such model", 404, "model_not_found")
     assert type(error) is ProviderFailed
     assert (error.said, error.status) == ("no such model", 404)
@@ -101,14 +101,16 @@ def test_anything_else_is_what_the_provider_said() -> None:
 
 
 @given(strategies.text | st.text(min_size=400, max_size=2_000), st.integers(), strategies.text)
-def test_words_are_short_and_printable_whatever_was_said(said: str, status: int, kind: str) -> None:
+def test_a_providers_words_are_short_and_printable_in_an_error(
+    said: str, status: int, kind: str
+) -> None:
     error = provider_error_from(said, status, kind)
     assert 0 < len(error.said) <= MAX_SAID
     assert error.said.isprintable()
 
 
 @given(st.binary(max_size=300))
-def test_what_is_no_reply_is_named_in_one_short_line(data: bytes) -> None:
+def test_anything_but_a_reply_is_named_in_one_short_line(data: bytes) -> None:
     error = bad_reply_from(data)
     assert error.what.isprintable()
     assert len(error.what) < 120

@@ -1,4 +1,4 @@
-"""A request is handed on in few pieces, and they are what was written."""
+"""A request is sent in few pages, which together are its body."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ def conversation(sizes: Sequence[int]) -> tuple[Message, ...]:
 @pytest.mark.parametrize("wire", WIRES, ids=lambda wire: type(wire).__name__)
 def test_a_request_of_megabytes_is_the_same_however_it_grew(wire: Wire) -> None:
     said = conversation([40_000] * 60 + [900_000, 10, 2_000_000] + [70_000] * 20)
-    grown, prompt = Encoder(wire), RequestOptions(model="m")
+    grown, options = Encoder(wire), RequestOptions(model="m")
     for end in (1, 2, 25, 26, 59, 61, 62, 63, len(said)):
-        request = grown.encode(said[:end], prompt)
-        assert b"".join(request.pages()) == request.body == encode(wire, said[:end], prompt).body
+        request = grown.encode(said[:end], options)
+        assert b"".join(request.pages()) == request.body == encode(wire, said[:end], options).body
 
 
 @pytest.mark.parametrize("wire", WIRES, ids=lambda wire: type(wire).__name__)
 def test_a_long_request_has_few_pages_and_none_is_written_again(wire: Wire) -> None:
-    said, prompt = conversation([4_000] * 1_500), RequestOptions(model="m")
+    said, options = conversation([4_000] * 1_500), RequestOptions(model="m")
     grown = Encoder(wire)
-    before = list(grown.encode(said[:-2], prompt).pages())
-    after = list(grown.encode(said, prompt).pages())
+    before = list(grown.encode(said[:-2], options).pages())
+    after = list(grown.encode(said, options).pages())
     assert len(after) <= 2 * (6_000_000 // PAGE) + 2
     assert sum(one is other for one, other in zip(before, after, strict=False)) >= 4
 
