@@ -126,9 +126,7 @@ async def _ask(
 ) -> AskResult:
     question, session_id, short = user_message(options.question), "", ""
     generation = Generation(
-        temperature=options.temperature,
-        max_output=options.max_output,
-        effort=options.effort or "",
+        temperature=options.temperature, max_output=options.max_output, effort=options.effort or ""
     )
     request = RequestOptions(model=model.name, generation=generation)
     events: AsyncGenerator[Delta | Retrying | Message | ReplyFinished, None]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from difflib import get_close_matches
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -95,14 +96,10 @@ def _table(rows: Sequence[EffectiveSetting], found: EffectiveSettings) -> list[s
     paint = make_styler()
     head, *body = align_table(cells, width=terminal_width(), stretch=1)
     lines = [paint.dim(GAP.join(head).rstrip())]
-    section = _section(rows[0])
-    for row, line in zip(rows, body, strict=True):
-        if _section(row) != section:
-            section = _section(row)
-            lines.append("")
-        text = GAP.join(line).rstrip()
-        lines.append(text if row.sources else paint.dim(text))
-    return [*lines, ""]
+    for _, section in groupby(zip(rows, body, strict=True), lambda pair: _section(pair[0])):
+        texts = ((row, GAP.join(line).rstrip()) for row, line in section)
+        lines += [*(text if row.sources else paint.dim(text) for row, text in texts), ""]
+    return lines
 
 
 def _section(row: EffectiveSetting) -> str:

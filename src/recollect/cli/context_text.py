@@ -10,12 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from recollect.cli.console import Styler
-from recollect.cli.context_report import (
-    ContextReport,
-    PlannedElisions,
-    item_label,
-    planned_by_rule,
-)
+from recollect.cli.context_report import ContextReport, PlannedElisions, item_label, planned_by_rule
 from recollect.cli.dates import format_age, format_time
 from recollect.cli.display_text import GAP, align_table, one_line, pluralize
 from recollect.cli.entry_display import summarize

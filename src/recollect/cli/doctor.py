@@ -9,13 +9,7 @@ import click
 import msgspec
 
 from recollect.cli.console import Styler, make_styler, print_json, print_lines, show_status
-from recollect.cli.display_text import (
-    display_width,
-    format_value,
-    one_line,
-    pad,
-    pluralize,
-)
+from recollect.cli.display_text import display_width, format_value, one_line, pad, pluralize
 from recollect.cli.options import command, json_and_store_options
 from recollect.errors import CannotOpen
 from recollect.settings import store_path

@@ -37,12 +37,7 @@ MAX_TOOLS_FILE = 5_000_000  # bytes
     ("recollect encode 019a8b1c --to openai --tools tools.json --trace", "what was repaired"),
 )
 @click.argument("prefix", metavar="ID")
-@click.option(
-    "--to",
-    type=click.Choice(list(WIRES)),
-    required=True,
-    help="The wire format.",
-)
+@click.option("--to", type=click.Choice(list(WIRES)), required=True, help="The wire format.")
 @click.option("--text-tools", is_flag=True, help="Send calls, results and tools as plain text.")
 @click.option("--model", "named", metavar="NAME", help="The model; its own thoughts are included.")
 @click.option("--at", metavar="ENTRY", help="As of this entry: a request or a message.")

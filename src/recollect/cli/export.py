@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 import click
@@ -20,7 +21,6 @@ from recollect.cli.store_access import use_store
 from recollect.errors import AlreadyExists
 from recollect.redaction import redact_json
 from recollect.store.open_file import sync_directory
-from recollect.store.sqlite import SqliteStore
 from recollect.text import format_size
 from recollect.transcripts.format_table import EXPORT_FORMATS
 from recollect.transcripts.mirror_file import publish_file, write_durably
@@ -42,13 +42,7 @@ from recollect.transcripts.session_export import export_session
 @click.option("--redact", is_flag=True, help="Replace credentials with [redacted: …].")
 @store_option
 def export(
-    *,
-    prefix: str,
-    to: str,
-    output: str | None,
-    force: bool,
-    redact: bool,
-    file: Path | None,
+    *, prefix: str, to: str, output: str | None, force: bool, redact: bool, file: Path | None
 ) -> None:
     """Write a session as another program's file, without loss.
 
@@ -57,15 +51,8 @@ def export(
     """
     target = Path(output or ".").expanduser()
     into_folder = target.is_dir() or (output or "").endswith(os.sep)
-
-    async def work(store: SqliteStore) -> tuple[str, bytes]:
-        session = await store.session(prefix)
-        taken = (
-            (lambda name, own: _holds_another_session(target / name, own)) if into_folder else None
-        )
-        return await export_session(store, session.id, to, taken)
-
-    name, data = use_store(file, work)
+    taken = partial(_holds_another_session, target) if into_folder else None
+    name, data = use_store(file, lambda store: export_session(store, prefix, to, taken))
     if redact:
         data = redact_json(data)
     if output == "-":
@@ -79,10 +66,10 @@ def export(
         print_note(f"{target} already has this content")
 
 
-def _holds_another_session(path: Path, session: str) -> bool:
+def _holds_another_session(folder: Path, name: str, session: str) -> bool:
     """Whether the file exists and holds another session with the same short name."""
     try:
-        return bool(json.loads(path.read_bytes()).get("sessionId") != session)
+        return bool(json.loads((folder / name).read_bytes()).get("sessionId") != session)
     except FileNotFoundError:
         return False
     except (OSError, ValueError, AttributeError, RecursionError):
