@@ -17,7 +17,7 @@ import click
 import msgspec
 
 from recollect.cli.console import (
-    make_styler,
+    paint,
     print_error,
     print_json,
     print_lines,
@@ -210,7 +210,7 @@ def _undo(options: CompactOptions, file: Path | None) -> int:
 
 def _lines(result: CompactResult) -> Iterator[str]:
     body, report = result.proposal.compaction, result.proposal.report
-    session, paint = result.report.session_id, make_styler()
+    session = result.report.session_id
     verb = "would compact" if result.entry is None else "compacted"
     change = f"{body.tokens_before:,} → {body.tokens_after:,} tokens"
     yield paint.bold(f"{verb} session {session}: {change}")

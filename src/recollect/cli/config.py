@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from recollect.cli.console import (
-    make_styler,
+    paint,
     print_error,
     print_json,
     print_lines,
@@ -93,7 +93,6 @@ def _table(rows: Sequence[EffectiveSetting], found: EffectiveSettings) -> list[s
     for row in rows:
         value = one_line(_format_value(row.value))
         cells.append([one_line(row.key), value, _origin_label(row, found)])
-    paint = make_styler()
     head, *body = align_table(cells, width=terminal_width(), stretch=1)
     lines = [paint.dim(GAP.join(head).rstrip())]
     for _, section in groupby(zip(rows, body, strict=True), lambda pair: _section(pair[0])):

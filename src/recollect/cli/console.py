@@ -30,14 +30,11 @@ EMBEDDED_NOTICE = (
 )
 
 
-class Styler:
-    """Styles text, or returns it unchanged where colours are not wanted."""
-
-    def __init__(self, *, on: bool) -> None:
-        self.on = on
+class Painter:
+    """Styles text for stdout, or returns it unchanged where colours are not wanted."""
 
     def __call__(self, text: str, **style: Any) -> str:
-        return click.style(text, **style) if self.on and text else text
+        return click.style(text, **style) if text and _wants_colours() else text
 
     def dim(self, text: str) -> str:
         return self(text, dim=True)
@@ -46,13 +43,15 @@ class Styler:
         return self(text, bold=True)
 
 
-def make_styler() -> Styler:
-    """For stdout."""
+paint = Painter()
+
+
+def _wants_colours() -> bool:
     if os.environ.get("NO_COLOR"):
-        return Styler(on=False)
+        return False
     if os.environ.get("FORCE_COLOR", "0") != "0":
-        return Styler(on=True)
-    return Styler(on=sys.stdout.isatty() and os.environ.get("TERM") != "dumb")
+        return True
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def terminal_width() -> int | None:

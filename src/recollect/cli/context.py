@@ -12,11 +12,11 @@ from typing import Any
 
 import click
 
-from recollect.cli.console import make_styler, print_json, print_lines, terminal_width
+from recollect.cli.console import print_json, print_lines
 from recollect.cli.context_diff import diff_context, diff_document, diff_lines
 from recollect.cli.context_edits import RequestedEdits, edit_context, edit_document, edit_lines
 from recollect.cli.context_report import context_document, load_full_report
-from recollect.cli.context_text import ListingStyle, context_lines
+from recollect.cli.context_text import context_lines
 from recollect.cli.options import command, json_and_store_options
 from recollect.cli.store_access import use_store
 from recollect.store.ids import now
@@ -77,7 +77,7 @@ def context(
     """
     if other is not None and diff is None:
         raise click.UsageError("A second ENTRY needs --diff.")
-    style = ListingStyle(make_styler(), terminal_width(), None if everything else last)
+    shown = None if everything else last
     document: Callable[[], dict[str, Any]]
     edits = RequestedEdits(**given)
     if any(edits):
@@ -90,13 +90,13 @@ def context(
             raise click.UsageError("--diff takes a second ENTRY or --at, not both.")
         ends = diff, other or at
         found = use_store(file, lambda store: diff_context(store, prefix, *ends, named))
-        document, lines = partial(diff_document, found), diff_lines(found, style)
+        document, lines = partial(diff_document, found), diff_lines(found, shown)
     else:
         report = use_store(file, lambda store: load_full_report(store, prefix, at, named))
         rules = ElisionRules(root=report.session.project or "")
         plan = plan_elisions(report.view, now(), rules) if at is None else None
         document = partial(context_document, report, plan)
-        lines = context_lines(report, plan, style)
+        lines = context_lines(report, plan, shown)
     if as_json:
         print_json(document())
     else:

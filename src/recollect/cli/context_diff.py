@@ -1,6 +1,6 @@
 """The difference between two contexts: what appeared, went or changed for the model, and why.
 
-Pure except for `diff_context`, which loads both reports. Both are counted for the same model.
+Both are counted for the same model.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from recollect.cli.console import paint
 from recollect.cli.context_report import ContextReport, item_document, item_label, load_report
-from recollect.cli.context_text import ListingStyle, table_lines
+from recollect.cli.context_text import table_lines
 from recollect.cli.dates import format_time
 from recollect.cli.display_text import one_line, pluralize
 from recollect.cli.entry_display import summarize
@@ -50,9 +51,8 @@ async def diff_context(
     return ContextDiff(before, after, compare_views(before.view, after.view))
 
 
-def diff_lines(diff: ContextDiff, style: ListingStyle) -> Iterator[str]:
+def diff_lines(diff: ContextDiff, last: int | None) -> Iterator[str]:
     old, new, found = diff
-    paint = style.paint
     yield paint.bold(one_line(new.session.title) or "(no title)")
     yield paint.dim(f"session {new.session_id} · {one_line(new.model) or 'an unknown model'}")
     yield ""
@@ -64,7 +64,7 @@ def diff_lines(diff: ContextDiff, style: ListingStyle) -> Iterator[str]:
     sections = _sections(found)
     for name, lines in sections.items():
         if lines:
-            yield from _section(name, lines, short, style)
+            yield from _section(name, lines, short, last)
     if not any(sections.values()):
         yield "the model sees the same"
 
@@ -93,17 +93,16 @@ def _change_reason(change: ChangedItem) -> str:
 
 
 def _section(
-    name: str, lines: list[_DiffRow], short: dict[str, str], style: ListingStyle
+    name: str, lines: list[_DiffRow], short: dict[str, str], last: int | None
 ) -> Iterator[str]:
-    paint = style.paint
     total = format_signed(sum(line.tokens for line in lines))
     yield paint.bold(f"{pluralize(len(lines), 'item')} {name}") + f", {total} tokens"
-    shown = lines if style.last is None else lines[-style.last :]
+    shown = lines if last is None else lines[-last:]
     rows = [["ENTRY", "WHO", "TOKENS", "WHY", "WHAT"]]
     for item, tokens, why in shown:
         cells = [short[item.entry.id], item_label(item), format_signed(tokens), one_line(why)]
         rows.append([*cells, summarize(item.message)])
-    head, *body = table_lines(rows, style)
+    head, *body = table_lines(rows)
     yield head
     if len(shown) < len(lines):
         yield paint.dim(f"… {len(lines) - len(shown):,} before these; --all shows them")

@@ -1,15 +1,14 @@
 """A context report as text: how full the window is, with what, and what was left out.
 
-Pure: from a `ContextReport` to lines. Stored text is sanitized on the way. Long lists show their
-newest items and say how many more there are.
+Stored text is sanitized on the way. Of a long list only the `last` items are shown, all if that is
+None, and a line says how many more there are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
-from recollect.cli.console import Styler
+from recollect.cli.console import paint, terminal_width
 from recollect.cli.context_report import ContextReport, PlannedElisions, item_label, planned_by_rule
 from recollect.cli.dates import format_age, format_time
 from recollect.cli.display_text import GAP, align_table, one_line, pluralize
@@ -33,14 +32,6 @@ PROBLEMS_SHOWN = 5
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
-class ListingStyle(NamedTuple):
-    """Colours, columns, and how many items of each list to show."""
-
-    paint: Styler
-    width: int | None = None
-    last: int | None = None  # None: all
-
-
 def draw_bar(part: int, whole: int, width: int = BAR_WIDTH) -> str:
     """A bar in eighths of a column; anything above zero is visible."""
     if part <= 0 or whole <= 0:
@@ -50,23 +41,23 @@ def draw_bar(part: int, whole: int, width: int = BAR_WIDTH) -> str:
 
 
 def context_lines(
-    report: ContextReport, plan: ElisionPlan | None, style: ListingStyle
+    report: ContextReport, plan: ElisionPlan | None, last: int | None
 ) -> Iterator[str]:
     short = report.short
-    yield from _heading(report, style.paint, short)
-    yield from _window(report, style.paint)
-    yield from _categories(report, style.paint)
-    yield from _last_request(report, style.paint)
+    yield from _heading(report, short)
+    yield from _window(report)
+    yield from _categories(report)
+    yield from _last_request(report)
     yield ""
-    yield from _items(report.view, short, style)
-    yield from _omissions(report, short, style)
+    yield from _items(report.view, short, last)
+    yield from _omissions(report, short, last)
     if plan is not None:
-        yield from _planned(plan, style.paint)
-    yield from _failed_attempt(report.view, style.paint)
-    yield from _problems(report.view, style.paint)
+        yield from _planned(plan)
+    yield from _failed_attempt(report.view)
+    yield from _problems(report.view)
 
 
-def _heading(report: ContextReport, paint: Styler, short: dict[str, str]) -> Iterator[str]:
+def _heading(report: ContextReport, short: dict[str, str]) -> Iterator[str]:
     yield paint.bold(one_line(report.session.title) or "(no title)")
     at, head = report.at, report.view.head
     if at is None:
@@ -79,7 +70,7 @@ def _heading(report: ContextReport, paint: Styler, short: dict[str, str]) -> Ite
     yield ""
 
 
-def _window(report: ContextReport, paint: Styler) -> Iterator[str]:
+def _window(report: ContextReport) -> Iterator[str]:
     tokens, profile = report.view.tokens, report.profile
     share = tokens / profile.window
     colour = "green" if tokens <= profile.threshold else "yellow" if share <= 1 else "red"
@@ -106,7 +97,7 @@ def format_percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def _categories(report: ContextReport, paint: Styler) -> Iterator[str]:
+def _categories(report: ContextReport) -> Iterator[str]:
     shares = count_by_category(report.view)
     most = max(shares.values())
     for category, tokens in shares.items():
@@ -117,7 +108,7 @@ def _categories(report: ContextReport, paint: Styler) -> Iterator[str]:
     yield ""
 
 
-def _last_request(report: ContextReport, paint: Styler) -> Iterator[str]:
+def _last_request(report: ContextReport) -> Iterator[str]:
     if report.last_request is None:
         return
     reply, usage, our_count = report.last_request
@@ -135,10 +126,10 @@ def _item_marks(item: ViewItem) -> str:
     return ", ".join(filter(None, [*marks, "shortened" if item.cuts else ""]))
 
 
-def _items(view: View, short: dict[str, str], style: ListingStyle) -> Iterator[str]:
+def _items(view: View, short: dict[str, str], last: int | None) -> Iterator[str]:
     fixed = [item for item in view.items if item.place != "tail"]
     tail = view.items[len(fixed) :]
-    newest = tail if style.last is None else tail[-style.last :]
+    newest = tail if last is None else tail[-last:]
     hidden = tail[: len(tail) - len(newest)]
     if not view.items:
         yield "nothing: the session has no messages"
@@ -148,20 +139,20 @@ def _items(view: View, short: dict[str, str], style: ListingStyle) -> Iterator[s
     for item in (*fixed, *newest):
         cells = [short[item.entry.id], item_label(item), f"{item.tokens:,}", _item_marks(item)]
         rows.append([*cells, summarize(item.message)])
-    shown = table_lines(rows, style)
+    shown = table_lines(rows)
     yield from shown[: 1 + len(fixed)]
     if hidden:
         tokens = sum(item.tokens for item in hidden)
         count = pluralize(len(hidden), "item")
-        yield style.paint.dim(f"… {count}, {tokens:,} tokens; --all shows them")
+        yield paint.dim(f"… {count}, {tokens:,} tokens; --all shows them")
     yield from shown[1 + len(fixed) :]
     yield ""
 
 
-def table_lines(rows: list[list[str]], style: ListingStyle) -> list[str]:
+def table_lines(rows: list[list[str]]) -> list[str]:
     """A table of five columns with a heading: an entry's id, a word, tokens, a remark that is left
     out if no row has one, and free text."""
-    width, paint = style.width or DEFAULT_WIDTH, style.paint
+    width = terminal_width() or DEFAULT_WIDTH
     if not any(row[3] for row in rows[1:]):
         rows = [[*row[:3], row[4]] for row in rows]
     head, *body = align_table(rows, width=width, stretch=len(rows[0]) - 1, numbers=(2,))
@@ -172,20 +163,20 @@ def table_lines(rows: list[list[str]], style: ListingStyle) -> list[str]:
 # --- what was left out ---------------------------------------------------------------------------
 
 
-def _omissions(report: ContextReport, short: dict[str, str], style: ListingStyle) -> Iterator[str]:
-    found, paint = report.omissions, style.paint
+def _omissions(report: ContextReport, short: dict[str, str], last: int | None) -> Iterator[str]:
+    found = report.omissions
     if not found:
         yield "nothing was left out"
         return
     totals = total_by_rule(found).items()
     sums = ", ".join(f"{one_line(rule)} {_format_total(total)}" for rule, total in totals)
     yield paint.bold("left out: ") + sums
-    shown = found if style.last is None else found[:1] + found[1:][-style.last :]
+    shown = found if last is None else found[:1] + found[1:][-last:]
     rows = [["ENTRY", "RULE", "TOKENS", "SINCE", "WHAT WAS LEFT OUT"]]
     for one in shown:
         cells = [short[one.entry], one_line(one.rule), f"{one.tokens:,}", format_age(one.since)]
         rows.append([*cells, _describe_omission(report, one)])
-    yield from table_lines(rows, style)
+    yield from table_lines(rows)
     if len(shown) < len(found):
         yield paint.dim(f"… {len(found) - len(shown):,} more; --all shows them")
     handle = next((one.handle for one in reversed(shown) if one.handle), "")
@@ -210,7 +201,7 @@ def _describe_omission(report: ContextReport, one: Omission) -> str:
     return f"no provider accepts it: {text}" if one.rule == INVALID else text
 
 
-def _planned(plan: ElisionPlan, paint: Styler) -> Iterator[str]:
+def _planned(plan: ElisionPlan) -> Iterator[str]:
     if totals := planned_by_rule(plan):
         sums = ", ".join(f"{rule} {_format_total(total)}" for rule, total in totals.items())
         yield paint.bold("the next request would leave out: ") + sums
@@ -225,7 +216,7 @@ def _planned(plan: ElisionPlan, paint: Styler) -> Iterator[str]:
         yield paint.dim(f"{pluralize(plan.unidentified, 'read')} that name no file would stay")
 
 
-def _failed_attempt(view: View, paint: Styler) -> Iterator[str]:
+def _failed_attempt(view: View) -> Iterator[str]:
     attempt = view.attempt
     body = attempt.body if attempt is not None else None
     if attempt is not None and isinstance(body, Compaction) and body.status != "COMPRESSED":
@@ -233,7 +224,7 @@ def _failed_attempt(view: View, paint: Styler) -> Iterator[str]:
         yield paint(f"the last compaction, {age}, failed: {reason}", fg="yellow")
 
 
-def _problems(view: View, paint: Styler) -> Iterator[str]:
+def _problems(view: View) -> Iterator[str]:
     if not view.problems:
         return
     yield paint(f"{pluralize(len(view.problems), 'edit')} without effect:", fg="yellow")

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import click
 
-from recollect.cli.console import make_styler, terminal_width
+from recollect.cli.console import paint, terminal_width
 from recollect.cli.context_report import ContextReport, load_full_report
-from recollect.cli.context_text import ListingStyle, context_lines
+from recollect.cli.context_text import context_lines
 from recollect.cli.display_text import one_line, pad, sanitize
 from recollect.cli.entry_display import role_of, summarize
 from recollect.cli.headless import run_headless
@@ -118,8 +118,7 @@ def _show_context(store: Path) -> None:
         return await load_full_report(opened, newest.id)
 
     click.echo("\nWhat the model saw, and how much of its window that took:\n")
-    style = ListingStyle(make_styler(), terminal_width(), None)
-    for line in context_lines(use_store(store, work), None, style):
+    for line in context_lines(use_store(store, work), None, None):
         click.echo(line)
     click.echo()
 
@@ -147,7 +146,6 @@ def _step_sources(source: str) -> list[str]:
 
 
 def _print_step(title: str, code: str, lines: list[str]) -> None:
-    paint = make_styler()
     click.echo(paint.bold(title))
     for line in code.splitlines():
         click.echo("   " + paint(line, fg="cyan"))

@@ -1,6 +1,6 @@
 """Entries as text: role and time, then messages, thoughts, tool calls and results.
 
-Pure: from entries to lines. This is where stored text is sanitized.
+This is where stored text is sanitized.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 from typing import NamedTuple, assert_never
 
-from recollect.cli.console import Styler
+from recollect.cli.console import paint
 from recollect.cli.dates import format_time
 from recollect.cli.display_text import one_line, pluralize, sanitize, shorten
 from recollect.entries import (
@@ -42,7 +42,6 @@ _NOTE_COLOURS = {"info": "cyan", "warning": "yellow", "error": "red"}
 
 
 class TranscriptStyle(NamedTuple):
-    paint: Styler
     full: bool = False
     marked: str | None = None
     damaged: frozenset[str] = frozenset()
@@ -50,7 +49,6 @@ class TranscriptStyle(NamedTuple):
 
 def entry_lines(entry: Entry, short: str, style: TranscriptStyle) -> Iterator[str]:
     """One entry: a line with role and time, then its parts, indented."""
-    paint = style.paint
     name, colour = _role_and_colour(entry.body)
     if entry.id in style.damaged:
         name, colour = "damaged", "red"
@@ -84,7 +82,7 @@ def _body_lines(body: Body, style: TranscriptStyle) -> Iterator[str]:
         for part in body.parts:
             yield from part_lines(part, style)
         if not body.parts:
-            yield style.paint.dim("  (empty)")
+            yield paint.dim("  (empty)")
     elif isinstance(body, Note):
         yield from _block(body.text, "  ", style, long=True)
     else:
@@ -139,14 +137,14 @@ def part_lines(part: Part, style: TranscriptStyle) -> Iterator[str]:
         case ToolResult():
             yield from _result_lines(part, style)
         case InlineData() | FileRef() | Unknown():
-            yield "  " + style.paint.dim(_describe_attachment(part))
+            yield "  " + paint.dim(_describe_attachment(part))
         case _:
             assert_never(part)
 
 
 def _call_lines(call: ToolCall, style: TranscriptStyle) -> Iterator[str]:
     lines = list(_block(_format_arguments(call.arguments), "", style))
-    lines[0] = f"{style.paint(one_line(call.name), fg='cyan')}({lines[0]}"
+    lines[0] = f"{paint(one_line(call.name), fg='cyan')}({lines[0]}"
     lines[-1] += ")"
     yield from (f"  {line}" for line in lines)
 
@@ -165,15 +163,15 @@ def _format_arguments(text: str) -> str:
 
 def _result_lines(result: ToolResult, style: TranscriptStyle) -> Iterator[str]:
     took = "" if result.duration is None else f"{result.duration:.1f} s"
-    failed = style.paint("failed", fg="red") if result.is_error else ""
+    failed = paint("failed", fg="red") if result.is_error else ""
     about = ", ".join(filter(None, [failed, one_line(result.status), took]))
-    name = style.paint(one_line(result.name or result.call_id), fg="cyan")
-    yield f"  {style.paint.dim('→')} {name}{f' ({about})' if about else ''}"
+    name = paint(one_line(result.name or result.call_id), fg="cyan")
+    yield f"  {paint.dim('→')} {name}{f' ({about})' if about else ''}"
     for item in result.content:
         if isinstance(item, Text):
             yield from _block(item.text, "    ", style)
         else:
-            yield "    " + style.paint.dim(_describe_attachment(item))
+            yield "    " + paint.dim(_describe_attachment(item))
 
 
 def _describe_attachment(part: InlineData | FileRef | Unknown) -> str:
@@ -195,9 +193,9 @@ def _block(
     lines, characters = (60, 6_000) if long else (12, 1_000)
     kept, left = (text, "") if style.full else shorten(text, lines=lines, characters=characters)
     for line in sanitize(kept).split("\n"):
-        yield (indent + (style.paint.dim(line) if dim else line)).rstrip(" ")
+        yield (indent + (paint.dim(line) if dim else line)).rstrip(" ")
     if left:
-        yield indent + style.paint(f"… {left}; --full shows them", fg="yellow")
+        yield indent + paint(f"… {left}; --full shows them", fg="yellow")
 
 
 def summarize(body: Body) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import msgspec
 
-from recollect.cli.console import make_styler, print_json, print_lines, print_note, terminal_width
+from recollect.cli.console import paint, print_json, print_lines, print_note, terminal_width
 from recollect.cli.dates import format_age, parse_date
 from recollect.cli.display_text import one_line, sanitize, truncate
 from recollect.cli.entry_display import role_of
@@ -93,7 +93,7 @@ def _hit_document(hit: SearchHit) -> dict[str, object]:
 
 
 def _lines(hits: tuple[SearchHit, ...], short: dict[str, str]) -> Iterator[str]:
-    paint, columns = make_styler(), terminal_width()
+    columns = terminal_width()
     for hit in hits:
         entry, session = short[hit.entry.id], hit.session
         about = f"{role_of(hit.entry.body)}, {format_age(hit.entry.time)}"
@@ -107,7 +107,7 @@ def _lines(hits: tuple[SearchHit, ...], short: dict[str, str]) -> Iterator[str]:
 
 
 def _highlight(hit: SearchHit) -> str:
-    paint, shown, end = make_styler(), [], 0
+    shown, end = [], 0
     for start, stop in sorted(hit.marks):
         if start < end:
             continue

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from recollect.cli.console import make_styler, print_json, print_lines, print_note, terminal_width
+from recollect.cli.console import paint, print_json, print_lines, print_note, terminal_width
 from recollect.cli.dates import format_age
 from recollect.cli.display_text import GAP, align_table, one_line
 from recollect.cli.options import command, json_and_store_options
@@ -75,7 +75,6 @@ def _lines(found: tuple[SessionInfo, ...], short: dict[str, str], *, everywhere:
     if not everywhere:
         rows = [row[:4] for row in rows]
     head, *body = align_table(rows, width=terminal_width(), stretch=1, numbers=(2,))
-    paint = make_styler()
     return [paint.dim(GAP.join(head).rstrip())] + [
         GAP.join([paint(row[0], fg="yellow"), *row[1:3], *map(paint.dim, row[3:])]).rstrip()
         for row in body

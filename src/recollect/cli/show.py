@@ -13,13 +13,7 @@ from typing import Any
 import click
 import msgspec
 
-from recollect.cli.console import (
-    make_styler,
-    print_json,
-    print_lines,
-    print_warning,
-    terminal_width,
-)
+from recollect.cli.console import paint, print_json, print_lines, print_warning, terminal_width
 from recollect.cli.dates import format_age
 from recollect.cli.display_text import one_line, pad, pluralize, truncate
 from recollect.cli.entry_display import TranscriptStyle, entry_lines, role_of, summarize
@@ -76,8 +70,8 @@ def _document(excerpt: SessionExcerpt) -> dict[str, object]:
 
 
 def _transcript(excerpt: SessionExcerpt, options: ShowOptions) -> Iterator[str]:
-    paint, window, session = make_styler(), excerpt.window, excerpt.session_id
-    style = TranscriptStyle(paint, options.full, excerpt.marked, excerpt.damaged)
+    window, session = excerpt.window, excerpt.session_id
+    style = TranscriptStyle(options.full, excerpt.marked, excerpt.damaged)
     option = " --curated" if options.curated else ""
     show_all = f"`recollect show {session}{option}` shows all"
     yield from _heading(excerpt)
@@ -105,7 +99,7 @@ def _transcript(excerpt: SessionExcerpt, options: ShowOptions) -> Iterator[str]:
 
 
 def _heading(excerpt: SessionExcerpt) -> Iterator[str]:
-    paint, session = make_styler(), excerpt.session
+    session = excerpt.session
     yield paint.bold(one_line(session.title) or "(no title)")
     facts = [
         f"session {excerpt.session_id}",
@@ -122,7 +116,7 @@ def _heading(excerpt: SessionExcerpt) -> Iterator[str]:
 def _tree(excerpt: SessionExcerpt) -> Iterator[str]:
     """One line per entry: the path to the head straight down, other branches beside it."""
     yield from _heading(excerpt)
-    paint, width, short = make_styler(), terminal_width(), excerpt.entry_ids
+    width, short = terminal_width(), excerpt.entry_ids
     path = {entry.id for entry in excerpt.window.entries}
     head = excerpt.window.entries[-1].id if path else None
     digits = max(map(len, short.values()), default=0)
