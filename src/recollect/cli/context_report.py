@@ -94,9 +94,10 @@ async def load_report(
 
 
 async def _read_entries(store: Store, session: SessionInfo, at: Entry | None) -> tuple[Entry, ...]:
-    head = session.head if at is None else at.id
-    if at is not None and isinstance(at.body, Request):
-        head = at.body.head  # the head that it was sent for
+    if at is None:
+        return await read_needed_entries(store, session.id) if session.head else ()
+    # a request records the head it was sent for
+    head = at.body.head if isinstance(at.body, Request) else at.id
     return await read_needed_entries(store, session.id, at=head) if head else ()
 
 
