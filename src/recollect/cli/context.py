@@ -97,7 +97,4 @@ def context(
         plan = plan_elisions(report.view, now(), rules) if at is None else None
         document = partial(context_document, report, plan)
         lines = context_lines(report, plan, shown)
-    if as_json:
-        print_json(document())
-    else:
-        print_lines(lines)
+    print_json(document()) if as_json else print_lines(lines)
