@@ -147,10 +147,6 @@ class View:
         """The newest compaction of any status."""
         return self.log.entries[self.state.attempt] if self.state.attempt >= 0 else None
 
-    @property
-    def request(self) -> Entry | None:
-        return self.log.entries[self.state.request] if self.state.request >= 0 else None
-
     def _kept(self) -> list[ViewItem]:
         return [item for p in self.state.kept if (item := self._item(p, "kept")) is not None]
 
