@@ -10,14 +10,16 @@ earlier one mostly looks at new entries; the plan is the one that would be made 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
 
 import msgspec
 
 from recollect.entries import Elide, Elided, Message, Text, ToolResult
 from recollect.settings import Settings
 from recollect.stale_rules import STALE_RULES, StaleRule
-from recollect.toolkinds import ToolKind, has_failed
+from recollect.toolkinds import has_failed
+from recollect.view.curation import is_tool_result
 from recollect.view.line_ranges import LineRanges
 from recollect.view.placeholders import Language, write_placeholder
 from recollect.view.tool_uses import LargeResult, ToolUse, ToolUses, find_tool_uses
@@ -35,7 +37,6 @@ class ElisionRules(msgspec.Struct, frozen=True):
     min_saving: int = 2_000  # tokens
     language: Language = "en"
     root: str = ""  # the project's folder, so that absolute and relative paths are one file
-    tools: tuple[tuple[str, ToolKind], ...] = ()  # kinds of tools that `toolkinds` does not know
 
     @staticmethod
     def from_settings(settings: Settings, root: str = "") -> ElisionRules:
@@ -81,24 +82,18 @@ def plan_elisions(
 ) -> ElisionPlan:
     """What the rules would leave out now; nothing if it does not save enough."""
     rules = rules or ElisionRules()
-    uses = find_tool_uses(view.log, view.n, rules.root, rules.tools)
+    uses = find_tool_uses(view.log, view.n, rules.root)
     planner = _Planner(view, uses, rules)
     savings = [*planner.oversized(), *planner.superseded_reads()]
     for rule in rules.stale:
         savings += planner.stale(rule, now)
-    first, last = (bisect_left(uses.unidentified, at) for at in (view.state.base, view.n))
-    unidentified = max(0, last - first)
-    plan = ElisionPlan(_last_per_result(savings), unidentified)
+    begin, end = (bisect_left(uses.unidentified, at) for at in (view.state.base, view.n))
+    unidentified = max(0, end - begin)
+    # a result that a later rule leaves out whole need not be shortened first
+    last = {(saving.elided.entry, saving.elided.parts): saving for saving in savings}
+    plan = ElisionPlan(tuple(last.values()), unidentified)
     worth_it = over_budget or plan.tokens >= rules.min_saving
     return plan if worth_it else ElisionPlan((), unidentified)
-
-
-def _last_per_result(savings: Iterable[PlannedElision]) -> tuple[PlannedElision, ...]:
-    """A result that a later rule leaves out whole need not be shortened first."""
-    found: dict[tuple[str, tuple[int, ...]], PlannedElision] = {}
-    for saving in savings:
-        found[saving.elided.entry, saving.elided.parts] = saving
-    return tuple(found.values())
 
 
 class _SupersededReads:
@@ -219,7 +214,7 @@ class _Planner:
         name, keep, oldest = rule.name, rule.keep, now - round(rule.age * 1_000)
         uses = self._uses.aging[name]
         kept, begin = 0, self._memory.settled.get(name, 0)
-        settled = end = bisect_left(uses, self._view.n, key=_position)
+        settled = end = bisect_left(uses, self._view.n, key=attrgetter("position"))
         for number in range(end - 1, begin - 1, -1):
             use = uses[number]
             if not self._is_shown(use):
@@ -234,7 +229,7 @@ class _Planner:
 
     def oversized(self) -> Iterator[PlannedElision]:
         uses, begin = self._uses.large, self._memory.settled.get("oversized", 0)
-        end = bisect_left(uses, self._view.n, key=_position_of_large)
+        end = bisect_left(uses, self._view.n, key=attrgetter("use.position"))
         found = [at for at in range(begin, end) if self._is_oversized(uses[at])]
         self._memory.settled["oversized"] = found[0] if found else end
         for at in found:
@@ -248,12 +243,13 @@ class _Planner:
 
     def _shorten(self, use: ToolUse) -> tuple[PlannedElision, ...]:
         result, rules = self._result(use), self._rules
-        longest = max([item.text for item in result.content if isinstance(item, Text)], key=len)
-        block = next(i for i, item in enumerate(result.content) if item == Text(text=longest))
+        texts = {n: item.text for n, item in enumerate(result.content) if isinstance(item, Text)}
+        block, longest = max(texts.items(), key=lambda numbered: len(numbered[1]))
         head, tail = head_and_tail(longest, rules.max_characters, rules.max_lines)
         if head + tail >= len(longest):
             return ()
-        return self._saving("oversized", result.name or use.name, use, (block,), head, tail)
+        ends = longest[:head], longest[len(longest) - tail :]
+        return self._saving("oversized", result.name or use.name, use, (block,), ends)
 
     def _is_shown(self, use: ToolUse, blocks: Sequence[int] = (), *, whole: bool = False) -> bool:
         """Whether the view shows a result: at all, or some of these blocks, or the whole of it."""
@@ -289,19 +285,14 @@ class _Planner:
         what: str,
         use: ToolUse,
         blocks: tuple[int, ...] = (),
-        head: int = 0,
-        tail: int = 0,
+        ends: tuple[str, str] = ("", ""),
     ) -> tuple[PlannedElision, ...]:
         """Nothing when the placeholder would be as long as what it replaces."""
         log = self._view.log
         count, entry = log.counter, log.entries[use.position].id
         tokens = log.block_tokens(use.position, use.part)
         whole = sum(tokens[i] for i in blocks) if blocks else sum(tokens)
-        if head or tail:
-            first = self._result(use).content[blocks[0]] if blocks else None
-            text = first.text if isinstance(first, Text) else ""
-            kept = count.text(text[:head]) + count.text(text[len(text) - tail :])
-            whole = max(0, whole - kept)
+        whole = max(0, whole - sum(map(count.text, ends)))
         placeholder = write_placeholder(rule, what, whole, entry, self._rules.language)
         saved = whole - count.text(placeholder) * max(1, len(blocks))
         if saved <= 0:
@@ -311,19 +302,11 @@ class _Planner:
             placeholder=placeholder,
             parts=(use.part,),
             blocks=blocks,
-            head=head,
-            tail=tail,
+            head=len(ends[0]),
+            tail=len(ends[1]),
             tokens=saved,
         )
         return (PlannedElision(rule, what, elided),)
-
-
-def _position(use: ToolUse) -> int:
-    return use.position
-
-
-def _position_of_large(large: LargeResult) -> int:
-    return large.use.position
 
 
 def head_and_tail(text: str, characters: int, lines: int) -> tuple[int, int]:
@@ -350,12 +333,9 @@ def drop_message(
     view: View, entry: str, parts: tuple[int, ...] = (), language: Language = "en"
 ) -> Elide:
     """The edit that hides a message, or parts of it, because the user asked for it."""
-    position = view.log.position(entry, view.n)
-    message = view.log.message(position) if position is not None else None
-    tokens = view.log.tokens(position) if position is not None and message is not None else 0
-    spoken = message is not None and not any(isinstance(p, ToolResult) for p in message.parts)
+    message = view.log.find_message(entry, view.n)
+    tokens = view.log.tokens(view.log.at[entry]) if message is not None else 0
+    spoken = message is not None and not is_tool_result(message)
     text = "" if spoken else write_placeholder("drop", "", tokens, entry, language)
-    return Elide(
-        rule="drop",
-        items=(Elided(entry=entry, placeholder=text, parts=parts, tokens=tokens),),
-    )
+    elided = Elided(entry=entry, placeholder=text, parts=parts, tokens=tokens)
+    return Elide(rule="drop", items=(elided,))

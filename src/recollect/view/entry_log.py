@@ -30,7 +30,7 @@ class EntryLog:
         self.counts: dict[int, tuple[int, ...]] = {}  # tokens of each part of a message
         self.blocks: dict[int, dict[int, tuple[int, ...]]] = {}  # by part: tokens of its blocks
         self.sums: list[int] = [0]  # tokens of all messages before a position
-        self.uses: dict[object, object] = {}  # a cache of `tool_uses`
+        self.uses: dict[str, object] = {}  # a cache of `tool_uses`, by the project's folder
 
     def first(self, n: int) -> EntryLog:
         """A log with the first n entries, to continue from there differently."""

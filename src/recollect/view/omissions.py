@@ -21,6 +21,11 @@ TokenCategory: TypeAlias = Literal[
     "initial", "memory", "messages", "calls", "results", "thoughts", "snapshot"
 ]
 CATEGORIES: tuple[TokenCategory, ...] = get_args(TokenCategory)
+_OF_PARTS: dict[type, TokenCategory] = {
+    ToolCall: "calls",
+    ToolResult: "results",
+    Thought: "thoughts",
+}
 COMPACTION, INVALID, UNDONE, ELSEWHERE = "compaction", "invalid", "undone", "elsewhere"
 
 
@@ -43,7 +48,7 @@ def _item_shares(view: View, item: ViewItem) -> Iterable[tuple[TokenCategory, in
         return [(kinds.pop(), item.tokens)]
     stored = item.entry.body.parts if isinstance(item.entry.body, Message) else ()
     counts = view.log.part_tokens(view.log.at[item.entry.id])
-    known = {id(part): count for part, count in zip(stored, counts, strict=False)}
+    known = dict(zip(map(id, stored), counts, strict=False))
     count = view.log.counter.part  # for parts that are shown differently from how they were stored
     return [(_part_category(p), known[id(p)] if id(p) in known else count(p)) for p in parts]
 
@@ -59,15 +64,7 @@ def _item_category(item: ViewItem) -> TokenCategory | None:
 
 
 def _part_category(part: Part) -> TokenCategory:
-    match part:
-        case ToolCall():
-            return "calls"
-        case ToolResult():
-            return "results"
-        case Thought():
-            return "thoughts"
-        case _:
-            return "messages"
+    return _OF_PARTS.get(type(part), "messages")
 
 
 class Omission(msgspec.Struct, frozen=True):
@@ -104,9 +101,9 @@ def _message_omissions(view: View, position: int) -> Iterator[Omission]:
     tokens = view.log.tokens(position)
     if shown is not None and message is not None:
         for number, cut in enumerate(cuts, 1):
-            is_last = number == len(cuts)
-            smaller = None if is_last else apply_elisions(message, cuts[:number])
-            left = shown.tokens if smaller is None else view.log.counter.message(smaller)
+            left = shown.tokens
+            if number < len(cuts):
+                left = view.log.counter.message(apply_elisions(message, cuts[:number]))
             saved, tokens = tokens - left, left
             yield Omission(cut.rule, entry.id, saved, cut.since, cut.what.parts, cut.by, entry.id)
     if position in view.state.dropped:
