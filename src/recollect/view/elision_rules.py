@@ -249,7 +249,7 @@ class _Planner:
         if head + tail >= len(longest):
             return ()
         ends = longest[:head], longest[len(longest) - tail :]
-        return self._saving("oversized", result.name or use.name, use, (block,), ends)
+        return self._saving("oversized", result.name or use.name, use, (block,), *ends)
 
     def _is_shown(self, use: ToolUse, blocks: Sequence[int] = (), *, whole: bool = False) -> bool:
         """Whether the view shows a result: at all, or some of these blocks, or the whole of it."""
@@ -285,14 +285,16 @@ class _Planner:
         what: str,
         use: ToolUse,
         blocks: tuple[int, ...] = (),
-        ends: tuple[str, str] = ("", ""),
+        head: str = "",
+        tail: str = "",
     ) -> tuple[PlannedElision, ...]:
         """Nothing when the placeholder would be as long as what it replaces."""
         log = self._view.log
         count, entry = log.counter, log.entries[use.position].id
         tokens = log.block_tokens(use.position, use.part)
         whole = sum(tokens[i] for i in blocks) if blocks else sum(tokens)
-        whole = max(0, whole - sum(map(count.text, ends)))
+        if head or tail:
+            whole = max(0, whole - count.text(head) - count.text(tail))
         placeholder = write_placeholder(rule, what, whole, entry, self._rules.language)
         saved = whole - count.text(placeholder) * max(1, len(blocks))
         if saved <= 0:
@@ -302,8 +304,8 @@ class _Planner:
             placeholder=placeholder,
             parts=(use.part,),
             blocks=blocks,
-            head=len(ends[0]),
-            tail=len(ends[1]),
+            head=len(head),
+            tail=len(tail),
             tokens=saved,
         )
         return (PlannedElision(rule, what, elided),)
