@@ -22,7 +22,7 @@ from recollect.snapshot.file_section import file_name
 from recollect.snapshot.ledger import FileFacts, Ledger
 from recollect.snapshot.ledger_fold import FileHistory, LedgerFold
 from recollect.snapshot.name_tallies import NameCounter
-from recollect.snapshot.snapshot_format import Snapshot, parse_snapshot
+from recollect.snapshot.snapshot_format import SECTIONS, Snapshot, parse_snapshot
 from recollect.text import clean, clip_middle
 
 _ABSOLUTE_PATH = re.compile(
@@ -161,15 +161,9 @@ def add_model_prose(ledger: Ledger, written: Snapshot | None) -> Ledger:
     """The ledger with a model's prose; the ledger itself when the model gave none."""
     if written is None:
         return ledger
-
-    def bound(text: str) -> str:
-        return clip_middle(clean(text).strip(), _MAX_SECTION)
-
-    prose = Snapshot(
-        overall_goal=bound(written.overall_goal),
-        key_knowledge=bound(written.key_knowledge),
-        file_system_state=bound(written.file_system_state),
-        current_plan=bound(written.current_plan),
-        open_questions=bound(written.open_questions),
-    )
-    return msgspec.structs.replace(ledger, written=prose)
+    prose = {
+        name: clip_middle(clean(written.section(name)).strip(), _MAX_SECTION)
+        for name in SECTIONS
+        if name not in ("user_directives", "recent_actions")
+    }
+    return msgspec.structs.replace(ledger, written=Snapshot(**prose))
