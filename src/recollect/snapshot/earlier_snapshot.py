@@ -7,12 +7,16 @@ the facts they were made from; everything else is kept as prose.
 
 from __future__ import annotations
 
+import msgspec
+
 from recollect.snapshot.code_names import find_names
 from recollect.snapshot.directives import is_shortened, parse_directives
 from recollect.snapshot.file_section import parse_section
 from recollect.snapshot.ledger import AgentAction, FileFacts, OpenFailure, Passage, Quotation
-from recollect.snapshot.ledger_fold import FileHistory, LedgerFold, failure_subject
-from recollect.snapshot.line_prefixes import (
+from recollect.snapshot.ledger_fold import LedgerFold, failure_subject
+from recollect.snapshot.name_tallies import find_mentions, find_names_by_line, merge_names
+from recollect.snapshot.plan_steps import parse_steps
+from recollect.snapshot.section_texts import (
     COMMANDS,
     FAILED,
     LATEST,
@@ -22,8 +26,6 @@ from recollect.snapshot.line_prefixes import (
     REPORT,
     ROOT,
 )
-from recollect.snapshot.name_tallies import find_mentions, find_names_by_line, merge_names
-from recollect.snapshot.plan_steps import parse_steps
 from recollect.snapshot.snapshot_format import Snapshot
 from recollect.text import clean, clip, one_line
 
@@ -81,10 +83,14 @@ def _absorb_file(fold: LedgerFold, facts: FileFacts) -> None:
         # a line has the most useful names first
         fold.tallies.count(find_names(name), _WEIGHT, then - place // 8, (file,))
     if facts.touched:
-        history = fold.files.setdefault(file, FileHistory())
-        history.created, history.deleted = history.created or facts.created, facts.deleted
-        history.edits = max(history.edits, facts.edits)
-        history.reads = max(history.reads, facts.reads)
+        known = fold.file(file)
+        fold.files[file] = msgspec.structs.replace(
+            known,
+            created=known.created or facts.created,
+            deleted=facts.deleted,
+            edits=max(known.edits, facts.edits),
+            reads=max(known.reads, facts.reads),
+        )
 
 
 def _absorb_files(fold: LedgerFold, text: str) -> None:

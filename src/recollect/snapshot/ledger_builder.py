@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter as Multiset
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -20,7 +21,7 @@ from recollect.entries import Compaction, Entry, Message, Text, ToolCall
 from recollect.snapshot.earlier_snapshot import absorb_prose, absorb_snapshot, find_root
 from recollect.snapshot.file_section import file_name
 from recollect.snapshot.ledger import FileFacts, Ledger
-from recollect.snapshot.ledger_fold import FileHistory, LedgerFold
+from recollect.snapshot.ledger_fold import LedgerFold
 from recollect.snapshot.name_tallies import NameCounter
 from recollect.snapshot.snapshot_format import SECTIONS, Snapshot, parse_snapshot
 from recollect.text import clean, clip_middle
@@ -114,31 +115,23 @@ def _make_ledger(fold: LedgerFold) -> Ledger:
 
 
 def _file_facts(fold: LedgerFold, one: Mapping[str, str]) -> tuple[FileFacts, ...]:
-    names: dict[str, NameCounter] = {}
+    names: defaultdict[str, NameCounter] = defaultdict(NameCounter)
     for path, counter in fold.tallies.by_file.items():
-        mine = names.setdefault(one.get(path, path), NameCounter())
         for name, (count, last) in counter.of.items():
-            mine.add((name,), count, int(last))
+            names[one.get(path, path)].add((name,), count, int(last))
     mentions = NameCounter()
     for path, (count, last) in fold.tallies.mentions.of.items():
         mentions.add((one.get(path, path),), count, int(last))
-    files = []
-    for path, (count, last) in mentions.of.items():
-        notes = fold.files.get(path) or FileHistory()
-        files.append(
-            FileFacts(
-                path=path,
-                created=notes.created,
-                deleted=notes.deleted,
-                edits=notes.edits,
-                reads=notes.reads,
-                weight=round(count, 3),
-                last=int(last),
-                defines=tuple(notes.defines),
-                names=names[path].tallies() if path in names else (),
-            )
+    files = [
+        msgspec.structs.replace(
+            fold.file(tally.name),
+            weight=tally.weight,
+            last=tally.last,
+            names=names[tally.name].tallies(),
         )
-    return tuple(sorted(files, key=lambda f: (-f.last, -f.weight, f.path)))
+        for tally in mentions.tallies()
+    ]
+    return tuple(files)
 
 
 def _resolve_mentions(fold: LedgerFold) -> dict[str, str]:

@@ -12,12 +12,21 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import msgspec
+
 from recollect.entries import Message, Part, Text, Thought, ToolCall, ToolResult
 from recollect.snapshot.call_outcome import REFUSED_BY_USER, CallOutcome, judge_result, result_text
 from recollect.snapshot.code_names import FoundNames, find_definitions, find_names, take_ends
 from recollect.snapshot.command_files import FileAccess, find_touched_files
 from recollect.snapshot.directives import find_user_text
-from recollect.snapshot.ledger import AgentAction, CommandRun, OpenFailure, Passage, Quotation
+from recollect.snapshot.ledger import (
+    AgentAction,
+    CommandRun,
+    FileFacts,
+    OpenFailure,
+    Passage,
+    Quotation,
+)
 from recollect.snapshot.name_tallies import (
     LINKED,
     NameTallies,
@@ -81,24 +90,6 @@ class PendingToolCall(NamedTuple):
     ran: bool = False  # ran a command, did not just read the output of one
 
 
-class FileHistory:
-    """What was done to one file."""
-
-    def __init__(self) -> None:
-        self.created = self.deleted = False
-        self.edits = self.reads = 0
-        self.defines: dict[str, None] = {}
-
-    def add_access(self, how: FileAccess, *, known: bool) -> None:
-        self.deleted = how == "delete"
-        if how == "read":
-            self.reads += 1
-        elif how == "edit" or (how == "write" and known):
-            self.edits += 1
-        elif how == "write":
-            self.created = True
-
-
 class LedgerFold:
     def __init__(self, root: str) -> None:
         self.root, self.now = root, 0
@@ -106,7 +97,7 @@ class LedgerFold:
         self.directives: dict[str, None] = {}
         self.knowledge: list[str] = []
         self.tallies = NameTallies()
-        self.files: dict[str, FileHistory] = {}
+        self.files: dict[str, FileFacts] = {}  # of files that calls named
         self.commands: dict[str, CommandRun] = {}
         self.failures: dict[str, OpenFailure] = {}
         self.actions: deque[AgentAction] = deque(maxlen=_MAX_ACTIONS)
@@ -187,6 +178,15 @@ class LedgerFold:
                 if len(self.passages) > _MAX_PASSAGES:
                     del self.passages[next(iter(self.passages))]
 
+    def file(self, path: str) -> FileFacts:
+        return self.files.get(path) or FileFacts(path=path)
+
+    def _define(self, path: str, text: str) -> FileFacts:
+        """What is known of a file, with what this source code defines."""
+        known = self.file(path)
+        defines = dict.fromkeys((*known.defines, *find_definitions(text)))
+        return msgspec.structs.replace(known, defines=tuple(defines))
+
     def _path(self, path: str) -> str:
         return clean(normalize_path(path, self.root))[:_MAX_PATH]
 
@@ -221,8 +221,7 @@ class LedgerFold:
         if kind in ("edit", "write"):
             self.tallies.count(find_names(collect_strings(value)), _CHANGE, self.now, paths)
             for path in paths:
-                history = self.files.setdefault(path, FileHistory())
-                history.defines.update(dict.fromkeys(find_definitions(_find_new_text(value))))
+                self.files[path] = self._define(path, _find_new_text(value))
             return ", ".join(paths[:4])
         command = find_command(value)
         if command:
@@ -271,14 +270,18 @@ class LedgerFold:
 
     def _touch(self, call: PendingToolCall, text: str) -> None:
         for how, path in call.touches:
-            history = self.files.setdefault(path, FileHistory())
-            known = history.created or history.reads + history.edits > 0
-            history.add_access(how, known=known)
+            before = self._define(path, text if how == "read" else "")
+            is_new = not (before.created or before.reads or before.edits)
+            self.files[path] = msgspec.structs.replace(
+                before,
+                created=before.created or (how == "write" and is_new),
+                deleted=how == "delete",
+                edits=before.edits + (how == "edit" or (how == "write" and not is_new)),
+                reads=before.reads + (how == "read"),
+            )
             self.tallies.mentions.add((path,), _CHANGE if how == "edit" else _CALL, self.now)
-            if how == "read":
-                history.defines.update(dict.fromkeys(find_definitions(text)))
-                if call.kind == "shell":
-                    self.tallies.link(path, find_names(text).words, _OUTPUT, self.now)
+            if how == "read" and call.kind == "shell":
+                self.tallies.link(path, find_names(text).words, _OUTPUT, self.now)
 
     def _quote(self, call: PendingToolCall, text: str) -> None:
         if len(text) >= _MIN_QUOTATION and not call.what.startswith(_LISTING_COMMANDS):

@@ -7,6 +7,7 @@ neither crowd out nor slow down the rest.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from itertools import pairwise
 
@@ -47,14 +48,14 @@ class NameTallies:
     def __init__(self) -> None:
         self.words = NameCounter()
         self.chains = NameCounter()
-        self.by_file: dict[str, NameCounter] = {}
+        self.by_file: defaultdict[str, NameCounter] = defaultdict(NameCounter)
         self.mentions = NameCounter()
 
     def count(
         self, found: FoundNames, weight: float, now: int, files: tuple[str, ...] = ()
     ) -> None:
         """Count the names of one text, and link them to the files it belongs to."""
-        words, chains = _capped(found.words), _capped(found.chains)
+        words, chains = (sorted(names)[:_MAX_NAMES] for names in (found.words, found.chains))
         self.words.add(words, weight, now)
         self.chains.add(chains, weight, now)
         for file in files:
@@ -62,14 +63,7 @@ class NameTallies:
             self.link(file, chains, weight, now)
 
     def link(self, file: str, names: Iterable[str], weight: float, now: int) -> None:
-        counter = self.by_file.get(file)
-        if counter is None:
-            counter = self.by_file[file] = NameCounter()
-        counter.add(names, weight, now)
-
-
-def _capped(names: frozenset[str]) -> list[str]:
-    return sorted(names)[:_MAX_NAMES]
+        self.by_file[file].add(names, weight, now)
 
 
 def find_mentions(found: list[FoundNames]) -> list[tuple[str, FoundNames]]:

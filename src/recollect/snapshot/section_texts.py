@@ -3,25 +3,29 @@
 Directives are cut last and least: short ones stay whole, and the longest are cut in the middle and
 say so. Of a plan, open steps stay longer than finished ones; of actions and failures the newest
 stay.
+
+Lines with one of the prefixes below are parsed back into the facts they were made from
+(`earlier_snapshot.py`); other lines are prose.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from recollect.snapshot.directives import format_directives, format_gap
 from recollect.snapshot.ledger import AgentAction, Ledger
-from recollect.snapshot.line_prefixes import (
-    COMMANDS,
-    LATEST,
-    QUESTION,
-    REPORT,
-    ROOT,
-    failure_line,
-    quotation_heading,
-)
 from recollect.snapshot.plan_steps import format_steps
 from recollect.text import clip, clip_middle, one_line
+
+ROOT = "Root: "
+NAMES = "Names in use: "
+REPORT = "Last report: "
+COMMANDS = "Commands: "
+LATEST = "Latest: "
+QUESTION = "Asked, not answered: "
+QUOTED = re.compile(r"Quoted from `([^`\n]{1,120})`:")
+FAILED = re.compile(r"FAILED (.{1,200}?) → (.{0,400})")
 
 _MIN_GOAL = 20  # characters; shorter directives are "continue" and "yes"
 _MIN_DIRECTIVE = 60  # directives are cut to this before whole ones are left out
@@ -95,7 +99,7 @@ def write_quotations(ledger: Ledger, room: int) -> list[str]:
     lines: list[str] = []
     for quotation in ledger.quotations[:2]:
         source = clip(quotation.source.replace("`", "'"), 80)
-        head = quotation_heading(source)
+        head = f"Quoted from `{source}`:"
         text = clip(quotation.text, room // 2 - len(head))
         lines += (head, *("> " + clip(line, 300) for line in text.split("\n") if line.strip()))
     return lines
@@ -103,7 +107,7 @@ def write_quotations(ledger: Ledger, room: int) -> list[str]:
 
 def write_failures(ledger: Ledger, room: int) -> str:
     lines = [QUESTION + ledger.question] if ledger.question else []
-    lines += (failure_line(p.subject, p.line) for p in ledger.failures)
+    lines += (f"FAILED {p.subject} → {p.line}" for p in ledger.failures)
     if ledger.written and (questions := ledger.written.open_questions.strip()):
         lines += questions.split("\n")
     return "\n".join(_take_fitting(lines, room))

@@ -15,7 +15,6 @@ from recollect.snapshot import section_texts
 from recollect.snapshot.code_names import find_names
 from recollect.snapshot.file_section import format_section
 from recollect.snapshot.ledger import Ledger
-from recollect.snapshot.line_prefixes import NAMES
 from recollect.snapshot.name_selection import select_names
 from recollect.snapshot.snapshot_format import Snapshot, write_snapshot
 from recollect.text import clip_middle
@@ -105,8 +104,8 @@ def _add_names(ledger: Ledger, fixed: Snapshot, room: int) -> Snapshot:
     notes = ledger.written.file_system_state.strip() if ledger.written else ""
     notes = clip_middle(notes, room // 5)
     standing = find_names("\n".join((write_snapshot(fixed), notes)))
-    selected = select_names(ledger, room - len(notes) - len(NAMES) - 2, standing)
-    loose = NAMES + " ".join(selected.loose) if selected.loose else ""
+    selected = select_names(ledger, room - len(notes) - len(section_texts.NAMES) - 2, standing)
+    loose = section_texts.NAMES + " ".join(selected.loose) if selected.loose else ""
     return msgspec.structs.replace(
         fixed,
         key_knowledge="\n".join(text for text in (fixed.key_knowledge, loose) if text),
