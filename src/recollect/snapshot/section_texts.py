@@ -11,7 +11,9 @@ Lines with one of the prefixes below are parsed back into the facts they were ma
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
+from itertools import accumulate
 
 from recollect.snapshot.directives import format_directives, format_gap
 from recollect.snapshot.ledger import AgentAction, Ledger
@@ -32,14 +34,12 @@ _MIN_DIRECTIVE = 60  # directives are cut to this before whole ones are left out
 
 
 def write_directives(ledger: Ledger, room: int) -> str:
-    kept = list(ledger.directives)
-    left_out = 0
-    while len(kept) > 2 and len(kept) * (_MIN_DIRECTIVE + 3) > room:
-        # the first says what the session is about, the newest what holds now
-        del kept[1]
-        left_out += 1
-    if not kept:
+    if not ledger.directives:
         return ""
+    # the first says what the session is about, the newest what holds now
+    first, *newer = ledger.directives
+    left_out = max(0, min(len(newer) - 1, len(newer) + 1 - room // (_MIN_DIRECTIVE + 3)))
+    kept = [first, *newer[left_out:]]
     gap = format_gap(left_out) if left_out else ""
     level = _cut_level([len(text) + 3 + 2 * text.count("\n") for text in kept], room - len(gap) - 1)
     cut = [clip_middle(text, max(1, level - 3 - 2 * text.count("\n"))) for text in kept]
@@ -120,14 +120,14 @@ def write_plan(ledger: Ledger, room: int) -> str:
         if excess > 0:
             lines.remove(line)
             excess -= len(line) + 1
-    prose = ledger.written.current_plan.strip() if ledger.written else ""
-    return "\n".join(_take_fitting([*lines, *(prose.split("\n") if prose else ())], room))
+    if ledger.written and (prose := ledger.written.current_plan.strip()):
+        lines += prose.split("\n")
+    return "\n".join(_take_fitting(lines, room))
 
 
 def write_actions(ledger: Ledger, room: int) -> str:
     """The newest that fit, oldest first."""
-    newest_first = _action_lines(ledger.actions)[::-1]
-    return "\n".join(reversed(_take_fitting(newest_first, room)))
+    return "\n".join(_take_fitting(_action_lines(ledger.actions)[::-1], room)[::-1])
 
 
 def _action_lines(actions: Iterable[AgentAction]) -> list[str]:
@@ -146,10 +146,5 @@ def _action_lines(actions: Iterable[AgentAction]) -> list[str]:
 
 
 def _take_fitting(lines: list[str], room: int, between: int = 1) -> list[str]:
-    kept: list[str] = []
-    for line in lines:
-        if len(line) + between > room:
-            break
-        room -= len(line) + between
-        kept.append(line)
-    return kept
+    ends = accumulate(len(line) + between for line in lines)
+    return lines[: bisect_right(list(ends), room)]
