@@ -53,7 +53,7 @@ def absorb_snapshot(fold: LedgerFold, earlier: Snapshot) -> None:
         fold.steps = parse_steps(clean(earlier.current_plan))
     for line in clean(earlier.recent_actions).split("\n")[-20:]:
         if line.strip() and not fold.now:
-            fold.actions.append(AgentAction("", one_line(line, 300), "", -SNAPSHOT_AGE))
+            fold.actions.append(AgentAction("", one_line(line, 300)))
     _absorb_knowledge(fold, clean(earlier.key_knowledge))
     _absorb_questions(fold, clean(earlier.open_questions))
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, get_args
 
 import msgspec
 
-from recollect.entries import Message, Part, Text, Thought, ToolCall, ToolResult
+from recollect.entries import Message, Text, Thought, ToolCall, ToolResult
 from recollect.snapshot.call_outcome import REFUSED_BY_USER, CallOutcome, judge_result, result_text
 from recollect.snapshot.code_names import FoundNames, find_definitions, find_names, take_ends
 from recollect.snapshot.command_files import FileAccess, find_touched_files
@@ -73,12 +73,11 @@ _VERBS: dict[ToolKind, str] = {
     "plan": "planned",
     "other": "called",
 }
-_ACCESS: dict[ToolKind, FileAccess] = {
-    "read": "read",
-    "write": "write",
-    "edit": "edit",
-    "delete": "delete",
-}
+_ACCESS: dict[ToolKind, FileAccess] = {how: how for how in get_args(FileAccess)}
+
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 
 class PendingToolCall(NamedTuple):
@@ -109,13 +108,16 @@ class LedgerFold:
     def add_message(self, message: Message) -> None:
         if message.role == "user":
             self._add_user_text(message)
-        if message.role == "model":
+        by_model = message.role == "model"
+        if by_model:
             self._add_report(message)
         for part in message.parts:
-            if message.role == "model":
-                self._add_reply_part(part)
             if isinstance(part, ToolResult):
                 self._add_result(part)
+            elif by_model and isinstance(part, Text | Thought):
+                self._count_prose(part.text, _AGENT)
+            elif by_model and isinstance(part, ToolCall):
+                self._add_call(part)
 
     def _add_user_text(self, message: Message) -> None:
         text = clip_middle(find_user_text(message), _MAX_DIRECTIVE)
@@ -129,18 +131,12 @@ class LedgerFold:
             if isinstance(part, Text):
                 self._count_prose(part.text, _NOTICE)
 
-    def _add_reply_part(self, part: Part) -> None:
-        if isinstance(part, Text | Thought):
-            self._count_prose(part.text, _AGENT)
-        elif isinstance(part, ToolCall):
-            self._add_call(part)
-
     def _add_report(self, message: Message) -> None:
         text = "\n".join(part.text for part in message.parts if isinstance(part, Text))
         text = clean(take_ends(text, _MAX_TEXT)).strip()
         if any(isinstance(part, ToolCall) for part in message.parts):
             if len(text) >= _MIN_REMARK:
-                self.actions.append(AgentAction("said:", one_line(text, 200), "", self.now))
+                self.actions.append(AgentAction("said:", one_line(text, 200)))
             return
         if not text:
             return
@@ -171,12 +167,8 @@ class LedgerFold:
             if len(paths) == 1:
                 self.tallies.link(paths[0], held, LINKED, self.now)
             elif paths and len(paths) <= _MAX_PASSAGE_FILES and len(held) >= _MIN_PASSAGE_NAMES:
-                self.passages.pop(paths, None)  # one that is read again counts as the newest
-                self.passages[paths] = Passage(
-                    paths, tuple(sorted(held)[:_MAX_PASSAGE_NAMES]), self.now
-                )
-                if len(self.passages) > _MAX_PASSAGES:
-                    del self.passages[next(iter(self.passages))]
+                passage = Passage(paths, tuple(sorted(held)[:_MAX_PASSAGE_NAMES]), self.now)
+                _put_newest(self.passages, paths, passage, _MAX_PASSAGES)
 
     def file(self, path: str) -> FileFacts:
         return self.files.get(path) or FileFacts(path=path)
@@ -266,7 +258,7 @@ class LedgerFold:
         if call.kind != "plan":
             note = outcome.line if call.kind in ("shell", "other") or outcome.failed else call.note
             verb = _VERBS[call.kind] + (" (failed)" if outcome.failed else "")
-            self.actions.append(AgentAction(verb, call.what, note, self.now))
+            self.actions.append(AgentAction(verb, call.what, note))
 
     def _touch(self, call: PendingToolCall, text: str) -> None:
         for how, path in call.touches:
@@ -285,12 +277,8 @@ class LedgerFold:
 
     def _quote(self, call: PendingToolCall, text: str) -> None:
         if len(text) >= _MIN_QUOTATION and not call.what.startswith(_LISTING_COMMANDS):
-            self.quotations.pop(call.what, None)
-            self.quotations[call.what] = Quotation(
-                call.what, clean(text[:_MAX_QUOTATION]).strip(), self.now
-            )
-            if len(self.quotations) > _MAX_QUOTATIONS:
-                del self.quotations[next(iter(self.quotations))]
+            quotation = Quotation(call.what, clean(text[:_MAX_QUOTATION]).strip(), self.now)
+            _put_newest(self.quotations, call.what, quotation, _MAX_QUOTATIONS)
 
     def _record_outcome(self, call: PendingToolCall, outcome: CallOutcome) -> None:
         shown = describe_call(call)
@@ -301,11 +289,16 @@ class LedgerFold:
         else:
             self.failures.pop(failure_subject(shown), None)
         if call.ran:
-            before = self.commands.get(call.what)
-            times = before.times + 1 if before else 1
-            self.commands[call.what] = CommandRun(
-                call.what, times, outcome.failed, outcome.line, self.now
-            )
+            times = self.commands[call.what].times + 1 if call.what in self.commands else 1
+            self.commands[call.what] = CommandRun(call.what, times, outcome.failed, self.now)
+
+
+def _put_newest(values: dict[_Key, _Value], key: _Key, value: _Value, most: int) -> None:
+    """A value that was there before counts as the newest; the oldest goes when there are more."""
+    values.pop(key, None)
+    values[key] = value
+    if len(values) > most:
+        del values[next(iter(values))]
 
 
 def shorten_command(command: str, root: str) -> str:

@@ -37,9 +37,9 @@ def write_directives(ledger: Ledger, room: int) -> str:
     if not ledger.directives:
         return ""
     # the first says what the session is about, the newest what holds now
-    first, *newer = ledger.directives
-    left_out = max(0, min(len(newer) - 1, len(newer) + 1 - room // (_MIN_DIRECTIVE + 3)))
-    kept = [first, *newer[left_out:]]
+    count = len(ledger.directives)
+    left_out = max(0, min(count - 2, count - room // (_MIN_DIRECTIVE + 3)))
+    kept = [ledger.directives[0], *ledger.directives[1 + left_out :]]
     gap = format_gap(left_out) if left_out else ""
     level = _cut_level([len(text) + 3 + 2 * text.count("\n") for text in kept], room - len(gap) - 1)
     cut = [clip_middle(text, max(1, level - 3 - 2 * text.count("\n"))) for text in kept]
