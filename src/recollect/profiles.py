@@ -28,9 +28,7 @@ ThinkSwitch: TypeAlias = Literal[
 WireName: TypeAlias = Literal["gemini", "openai", "anthropic"]
 
 _IMAGES = ("image/",)
-_CLAUDE = ("image/", "application/pdf", "text/plain")
 _GEMINI = ("image/", "audio/", "video/", "application/pdf", "text/")
-_OPENAI = ("image/", "application/pdf")
 EMBEDDED_MODEL = "smollm2-135m"
 
 
@@ -86,7 +84,7 @@ _gpt = partial(
     endpoint="openai",
     output=16_384,
     max_tokens_field="max_completion_tokens",
-    media=_OPENAI,
+    media=("image/", "application/pdf"),
 )
 # Wants instructions in the developer role, and rejects temperature and top_p.
 _thinking_gpt = partial(
@@ -99,7 +97,7 @@ _claude = partial(
     endpoint="anthropic",
     output=64_000,
     thinks="field",
-    media=_CLAUDE,
+    media=("image/", "application/pdf", "text/plain"),
 )
 # From Claude Opus 4.7 on, a token budget for thinking is rejected, and so is a temperature other
 # than the default (platform.claude.com, models/sonnet-5/overview).

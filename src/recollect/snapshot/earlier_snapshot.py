@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import msgspec
 
-from recollect.snapshot.code_names import find_names
+from recollect.snapshot.code_names import find_names, merge_names
 from recollect.snapshot.directives import is_shortened, parse_directives
 from recollect.snapshot.file_section import parse_section
 from recollect.snapshot.ledger import AgentAction, FileFacts, OpenFailure, Passage, Quotation
 from recollect.snapshot.ledger_fold import LedgerFold, failure_subject
-from recollect.snapshot.name_tallies import find_mentions, find_names_by_line, merge_names
+from recollect.snapshot.name_tallies import find_mentions, find_names_by_line
 from recollect.snapshot.plan_steps import parse_steps
 from recollect.snapshot.section_texts import (
     COMMANDS,

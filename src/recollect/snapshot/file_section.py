@@ -144,8 +144,9 @@ def parse_section(text: str) -> ParsedFiles:
             groups.append(FileGroup(tuple(files.split()), tuple(names.split())))
         elif match := _LINE.fullmatch(line):
             facts = _parse_facts(directory + match[1], match[2] or "", match[3] or "")
-            before = found.get(facts.path)
-            found[facts.path] = _join_facts(before, facts) if before else facts
+            before = found.get(facts.path, facts)
+            more = () if before is facts else facts.defines
+            found[facts.path] = msgspec.structs.replace(before, defines=before.defines + more)
     return ParsedFiles(tuple(found.values()), tuple(groups), notes)
 
 
@@ -160,7 +161,3 @@ def _parse_facts(path: str, done: str, names: str) -> FileFacts:
         reads=times.get("read", 0),
         defines=tuple(words[1:] if words[:1] == ["def"] else words),
     )
-
-
-def _join_facts(before: FileFacts, more: FileFacts) -> FileFacts:
-    return msgspec.structs.replace(before, defines=before.defines + more.defines)

@@ -55,29 +55,25 @@ def build_ledger(
 
 def _find_snapshot(entry: Entry) -> Snapshot | None:
     """The snapshot of a compaction, or one that a program put into a user message."""
-    body = entry.body
-    if isinstance(body, Compaction):
-        found = parse_snapshot(body.snapshot) if body.status == "COMPRESSED" else None
-        ours = body.trigger != "import"
-    elif isinstance(body, Message) and body.role == "user" and body.parts:
-        first = body.parts[0].text if isinstance(body.parts[0], Text) else ""
-        found = (
-            parse_snapshot(first) if first[:100].lstrip().startswith("<state_snapshot>") else None
-        )
-        ours = False
-    else:
-        return None
+    body, text = entry.body, ""
+    match body:
+        case Compaction(status="COMPRESSED"):
+            text = body.snapshot
+        case Message(role="user", parts=(Text(text=first), *_)):
+            text = first if first[:100].lstrip().startswith("<state_snapshot>") else ""
+    found = parse_snapshot(text)
+    if found is None or (isinstance(body, Compaction) and body.trigger != "import"):
+        return found
     # other programs have no rule against inventing what the user said
-    return found if found is None or ours else msgspec.structs.replace(found, user_directives="")
+    return msgspec.structs.replace(found, user_directives="")
 
 
 def _guess_root(entries: Sequence[Entry]) -> str:
     """The deepest directory that holds most of the absolute paths in calls."""
-    found: set[str] = set()
-    for entry in entries:
-        for part in entry.body.parts if isinstance(entry.body, Message) else ():
-            if isinstance(part, ToolCall):
-                found.update(_ABSOLUTE_PATH.findall(part.arguments[:100_000]))
+    bodies = (entry.body for entry in entries)
+    parts = (part for body in bodies if isinstance(body, Message) for part in body.parts)
+    calls = (part.arguments[:100_000] for part in parts if isinstance(part, ToolCall))
+    found = {path for arguments in calls for path in _ABSOLUTE_PATH.findall(arguments)}
     within: Multiset[str] = Multiset()
     for path in found:
         pieces = path.split("/")[1:-1]

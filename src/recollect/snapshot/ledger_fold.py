@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar, get_args
 
 import msgspec
 
-from recollect.entries import Message, Text, Thought, ToolCall, ToolResult
+from recollect.entries import Message, Text, Thought, ToolCall, ToolResult, next_level
 from recollect.snapshot.call_outcome import REFUSED_BY_USER, CallOutcome, judge_result, result_text
 from recollect.snapshot.code_names import FoundNames, find_definitions, find_names, take_ends
 from recollect.snapshot.command_files import FileAccess, find_touched_files
@@ -326,17 +326,10 @@ def failure_subject(shown: str) -> str:
 def collect_strings(value: object) -> str:
     """All strings in a JSON value, down to twelve levels."""
     found: list[str] = []
-    level: list[object] = [value]
+    level = [value]
     for _ in range(12):
-        below: list[object] = []
-        for item in level:
-            if isinstance(item, str):
-                found.append(item)
-            elif isinstance(item, dict):
-                below += item.values()
-            elif isinstance(item, list):
-                below += item
-        level = below
+        found += (item for item in level if isinstance(item, str))
+        level = next_level(level)
     return "\n".join(found)
 
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from itertools import pairwise
 
-from recollect.snapshot.code_names import FoundNames, find_names, take_ends
+from recollect.snapshot.code_names import FoundNames, find_names, merge_names, take_ends
 from recollect.snapshot.ledger import Tally
 
 _MAX_NAMES = 3_000  # of one record
@@ -98,10 +98,6 @@ def find_passages(found: list[FoundNames]) -> list[FoundNames]:
 
 def find_names_by_line(text: str) -> list[FoundNames]:
     return [find_names(line) for line in take_ends(text, 60_000).split("\n")[:_MAX_LINES]]
-
-
-def merge_names(found: list[FoundNames]) -> FoundNames:
-    return FoundNames(*(frozenset().union(*sets) for sets in zip(*found, strict=True)))
 
 
 def is_prose(text: str) -> bool:

@@ -82,18 +82,16 @@ def _render_sentences(ledger: Ledger, size: int) -> Snapshot:
 
     written = share(_WRITTEN) if ledger.written else 0
     more = written // 4
-    lines = (
-        section_texts.write_knowledge(ledger, share(_KNOWLEDGE), written)
-        if share(_KNOWLEDGE)
-        else []
-    )
-    lines += section_texts.write_quotations(ledger, share(_QUOTED)) if share(_QUOTED) else []
+    lines: list[str] = []
+    if known := share(_KNOWLEDGE):
+        lines += section_texts.write_knowledge(ledger, known, written)
+    if quoted := share(_QUOTED):
+        lines += section_texts.write_quotations(ledger, quoted)
+    lines.append(section_texts.write_commands(ledger, share(_COMMANDS)))
     return Snapshot(
         overall_goal=section_texts.write_goal(ledger, max(share(_GOAL), 160) + more),
         user_directives=directives,
-        key_knowledge="\n".join(
-            (*lines, section_texts.write_commands(ledger, share(_COMMANDS)))
-        ).strip("\n"),
+        key_knowledge="\n".join(lines).strip("\n"),
         recent_actions=section_texts.write_actions(ledger, share(_ACTIONS)),
         current_plan=section_texts.write_plan(ledger, share(_PLAN) + more),
         open_questions=section_texts.write_failures(ledger, share(_FAILURES) + more),
