@@ -236,8 +236,11 @@ def encode(body: Body) -> bytes:
 def decode(data: bytes) -> Body:
     try:
         return _decoder.decode(data)
-    except (msgspec.MsgspecError, UnicodeError):
-        return _decode_carefully(data)
+    except (msgspec.MsgspecError, UnicodeError):  # unknown fields and kinds, or lone surrogates
+        value = _load(data)
+        if not isinstance(value, dict):
+            raise BadInput("an entry's body must be a JSON object") from None
+        return msgspec.convert(_lift(value, "kind", _BODY_TAGS), Body)  # type: ignore[no-any-return]
 
 
 def check(body: object, position: int = 0) -> bytes:
@@ -281,13 +284,6 @@ def entry_from_json(value: dict[str, Any]) -> Entry:
         return msgspec.convert(msgspec.structs.asdict(entry), Entry)
     except (KeyError, TypeError, msgspec.MsgspecError) as error:
         raise BadInput(f"not an entry: {error}") from error
-
-
-def _decode_carefully(data: bytes) -> Body:
-    value = _load(data)
-    if not isinstance(value, dict):
-        raise BadInput("an entry's body must be a JSON object")
-    return msgspec.convert(_lift(value, "kind", _BODY_TAGS), Body)  # type: ignore[no-any-return]
 
 
 def json_text(value: object) -> str:

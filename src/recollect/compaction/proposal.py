@@ -124,7 +124,10 @@ def _choose_cut(
 
 
 def _weigh_cut(view: View, partition: Partition, cut: CutPoint) -> _ChosenCut:
-    stays = _kept_items(view, partition, cut.at)
+    """What stays besides: initial context and pins before the cut, with their calls and results."""
+    gone, at = partition.items[: cut.at], view.log.at
+    stay = with_partners(view.log, {at[item.entry.id] for item in gone if item.stays})
+    stays = [*partition.fixed, *(item for item in gone if at[item.entry.id] in stay)]
     acknowledged = view.log.counter.text(ACKNOWLEDGEMENT)
     fixed = sum(item.tokens for item in stays) + acknowledged + cut.kept_tokens
     return _ChosenCut(cut, stays, fixed)
@@ -195,14 +198,6 @@ def build_snapshot(view: View, gone: Sequence[Entry], room: int, words: Snapshot
     written = parse_snapshot(words.written) if words.written else None
     ledger = add_model_prose(build_ledger(gone, root=words.root), written)
     return render_snapshot(ledger, room, view.log.counter.text)
-
-
-def _kept_items(view: View, partition: Partition, at: int) -> list[ViewItem]:
-    """Initial context and pins before the cut, with their calls and results."""
-    gone = partition.items[:at]
-    stay = {view.log.at[item.entry.id] for item in gone if item.stays}
-    stay = with_partners(view.log, stay)
-    return [*partition.fixed, *(item for item in gone if view.log.at[item.entry.id] in stay)]
 
 
 def _build_report(

@@ -50,11 +50,14 @@ _NO_NAMES = FoundNames(frozenset(), frozenset(), frozenset())
 def find_names(text: str) -> FoundNames:
     # quoted text has line ends as two characters, of which the second begins no name
     tokens = set(_TOKEN.findall(take_ends(text).replace("\\n", " ")))
-    return merge_names(_classify_token(token) for token in tokens if len(token) <= _LONGEST_TOKEN)
+    found = [_classify_token(token) for token in tokens if len(token) <= _LONGEST_TOKEN]
+    return merge_names(found) if found else _NO_NAMES
 
 
 def merge_names(found: Iterable[FoundNames]) -> FoundNames:
-    return FoundNames(*(frozenset().union(*sets) for sets in zip(_NO_NAMES, *found, strict=True)))
+    words, chains, files = zip(_NO_NAMES, *found, strict=True)
+    none = frozenset[str]()
+    return FoundNames(none.union(*words), none.union(*chains), none.union(*files))
 
 
 def take_ends(text: str, most: int = MAX_SCANNED) -> str:

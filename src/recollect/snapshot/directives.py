@@ -87,10 +87,8 @@ def _is_meta(extra: str) -> bool:
 def _find_answer(result: ToolResult) -> str:
     """The user's reason for refusing a call, or answer to a question that a tool asked."""
     text = "\n".join(part.text for part in result.content if isinstance(part, Text))[:20_000]
-    if result.name in _QUESTION_TOOLS and not result.is_error:
-        return clean(text).strip()
     if not result.is_error:
-        return ""
+        return clean(text).strip() if result.name in _QUESTION_TOOLS else ""
     for prefix in _REPLIES:
         _, found, reason = text.partition(prefix)
         if found and text.startswith("The user doesn't want to"):

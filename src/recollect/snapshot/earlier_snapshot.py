@@ -62,13 +62,10 @@ def absorb_prose(fold: LedgerFold, text: str) -> None:
     """Another program's summary is kept as it is, and its names are counted."""
     _, found, summary = text.partition("\nSummary:\n")  # some models think aloud before it
     prose = clean((summary if found else text)[:_MAX_PROSE]).strip()
-    if prose:
-        fold.knowledge.append(prose)
-        _count_names(fold, prose)
-
-
-def _count_names(fold: LedgerFold, text: str) -> None:
-    lines, then = find_names_by_line(text), fold.now - SNAPSHOT_AGE
+    if not prose:
+        return
+    fold.knowledge.append(prose)
+    lines, then = find_names_by_line(prose), fold.now - SNAPSHOT_AGE
     fold.tallies.count(merge_names(lines), _WEIGHT, then)
     for file, names in find_mentions(lines):
         fold.tallies.mentions.add((file,), _WEIGHT, then)

@@ -29,14 +29,10 @@ class NameCounter:
         self.of: dict[str, list[float]] = {}
 
     def add(self, names: Iterable[str], weight: float, now: int) -> None:
-        of = self.of
         for name in names:
-            tally = of.get(name)
-            if tally is None:
-                of[name] = [weight, now]
-            else:
-                tally[0] += weight
-                tally[1] = max(tally[1], now)
+            tally = self.of.setdefault(name, [0.0, now])
+            tally[0] += weight
+            tally[1] = max(tally[1], now)
 
     def tallies(self) -> tuple[Tally, ...]:
         """Newest first, then the most frequent, then by name, so that the order is fixed."""

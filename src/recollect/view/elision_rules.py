@@ -10,8 +10,9 @@ earlier one mostly looks at new entries; the plan is the one that would be made 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
+from typing import TypeAlias
 
 import msgspec
 
@@ -20,10 +21,12 @@ from recollect.settings import Settings
 from recollect.stale_rules import STALE_RULES, StaleRule
 from recollect.toolkinds import has_failed
 from recollect.view.curation import is_tool_result
-from recollect.view.line_ranges import LineRanges
 from recollect.view.placeholders import Language, write_placeholder
 from recollect.view.tool_uses import LargeResult, ToolUse, ToolUses, find_tool_uses
 from recollect.view.view import View
+
+LineRange: TypeAlias = tuple[int, int]  # from 1, both ends included
+_LAST_LINE = 1 << 60  # of a read to the end of a file
 
 
 class ElisionRules(msgspec.Struct, frozen=True):
@@ -183,30 +186,31 @@ class _Planner:
     def _superseded_saving(self, use: ToolUse, paths: set[str]) -> tuple[PlannedElision, ...]:
         files = self._uses.files(use)
         blocks = tuple([i for i, file in enumerate(files) if file.path in paths])
+        whole = len(blocks) == len(files)
+        # some files of several can be left out if each has a block of its own
+        if not blocks or not (whole or len(self._result(use).content) == len(files)):
+            return ()
         what = ", ".join(sorted(paths))
-        if blocks and len(blocks) == len(files):
-            return self._saving("superseded-read", what, use)
-        if blocks and len(self._result(use).content) == len(files):  # a block for each file
-            return self._saving("superseded-read", what, use, blocks)
-        return ()
+        return self._saving("superseded-read", what, use, () if whole else blocks)
 
     def _superseded(self, path: str, reads: list[ToolUse]) -> Iterator[ToolUse]:
         """Reads of a file that are no longer needed: newer ones show the same lines, or the file
         has changed since."""
         rules, room = self._rules, self._rules.keep_read_tokens
-        kept, shown = 0, LineRanges()
+        kept, shown = 0, list[LineRange]()
         for use in reversed(reads):
             files = self._uses.files(use)
             blocks = [i for i, file in enumerate(files) if file.path == path]
             if not self._is_shown(use, blocks) or has_failed(self._result(use)):
                 continue
-            ranges = [(files[i].start, files[i].end) for i in blocks]
-            room -= self._tokens(use) if rules.keep_read_tokens else 0
+            ranges = [_closed_range(files[i].start, files[i].end) for i in blocks]
+            if rules.keep_read_tokens:
+                room -= self._view.log.part_tokens(use.position)[use.part]
             stays = kept < rules.keep_reads and (room >= 0 or not kept)
             stale = self._uses.changed(path, use.position, self._view.n)
-            if stays or not (stale or shown.covers(ranges)) or self._is_exempt(use):
+            if stays or not (stale or _cover(shown, ranges)) or self._is_exempt(use):
                 kept += 1
-                shown = shown.with_ranges(ranges)
+                shown = _join_ranges([*shown, *ranges])
             else:
                 yield use
 
@@ -276,9 +280,6 @@ class _Planner:
         assert isinstance(part, ToolResult)
         return part
 
-    def _tokens(self, use: ToolUse) -> int:
-        return self._view.log.part_tokens(use.position)[use.part]
-
     def _saving(
         self,
         rule: str,
@@ -309,6 +310,26 @@ class _Planner:
             tokens=saved,
         )
         return (PlannedElision(rule, what, elided),)
+
+
+def _closed_range(start: int | None, end: int | None) -> LineRange:
+    first = max(1, start or 1)
+    return first, _LAST_LINE if end is None else max(first, end)
+
+
+def _join_ranges(ranges: Iterable[LineRange]) -> list[LineRange]:
+    """Sorted, neither overlapping nor adjacent."""
+    joined: list[LineRange] = []
+    for first, last in sorted(ranges):
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], max(last, joined[-1][1]))
+        else:
+            joined.append((first, last))
+    return joined
+
+
+def _cover(shown: list[LineRange], ranges: Iterable[LineRange]) -> bool:
+    return all(any(a <= first and last <= b for a, b in shown) for first, last in ranges)
 
 
 def head_and_tail(text: str, characters: int, lines: int) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 import msgspec
 
 from recollect.entries import Compaction, Message, Part, Thought, ToolCall, ToolResult
+from recollect.view.curation import is_initial
 from recollect.view.elision import apply_elisions
 from recollect.view.view import View, ViewItem
 
@@ -39,9 +40,10 @@ def count_by_category(view: View) -> dict[TokenCategory, int]:
 
 
 def _item_shares(view: View, item: ViewItem) -> Iterable[tuple[TokenCategory, int]]:
-    whole = _item_category(item)
-    if whole is not None:
-        return [(whole, item.tokens)]
+    if item.place == "snapshot":
+        return [("snapshot", item.tokens)]
+    if is_initial(item.message):
+        return [("memory" if item.message.context == "memory" else "initial", item.tokens)]
     parts = item.message.parts
     kinds = {_part_category(part) for part in parts}
     if len(kinds) == 1:  # counted already, however large it is
@@ -51,16 +53,6 @@ def _item_shares(view: View, item: ViewItem) -> Iterable[tuple[TokenCategory, in
     known = dict(zip(map(id, stored), counts, strict=False))
     count = view.log.counter.part  # for parts that are shown differently from how they were stored
     return [(_part_category(p), known[id(p)] if id(p) in known else count(p)) for p in parts]
-
-
-def _item_category(item: ViewItem) -> TokenCategory | None:
-    if item.place == "snapshot":
-        return "snapshot"
-    if item.message.context == "memory":
-        return "memory"
-    if item.message.role == "system" or item.message.context == "initial":
-        return "initial"
-    return None
 
 
 def _part_category(part: Part) -> TokenCategory:

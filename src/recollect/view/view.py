@@ -60,9 +60,8 @@ class View:
         known: Mapping[str, tuple[int, ...]] = NO_COUNTS,
     ) -> View:
         """`known` holds token counts of entries that were counted before."""
-        return View(EntryLog(counter, known), 0, policy or CurationPolicy(), ViewState()).append(
-            *entries
-        )
+        empty = View(EntryLog(counter, known), 0, policy or CurationPolicy(), ViewState())
+        return empty.append(*entries)
 
     def append(self, *entries: Entry) -> View:
         log = self.log if len(self.log.entries) == self.n else self.log.first(self.n)
