@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
+from recollect.snapshot import section_texts
 from recollect.snapshot.code_names import find_names, merge_names
 from recollect.snapshot.directives import is_shortened, parse_directives
 from recollect.snapshot.file_section import parse_section
@@ -16,16 +17,6 @@ from recollect.snapshot.ledger import AgentAction, FileFacts, OpenFailure, Passa
 from recollect.snapshot.ledger_fold import LedgerFold, failure_subject
 from recollect.snapshot.name_tallies import find_mentions, find_names_by_line
 from recollect.snapshot.plan_steps import parse_steps
-from recollect.snapshot.section_texts import (
-    COMMANDS,
-    FAILED,
-    LATEST,
-    NAMES,
-    QUESTION,
-    QUOTED,
-    REPORT,
-    ROOT,
-)
 from recollect.snapshot.snapshot_format import Snapshot
 from recollect.text import clean, clip, one_line
 
@@ -37,13 +28,14 @@ _MAX_PROSE = 12_000  # characters of one snapshot's prose
 def find_root(earlier: Snapshot) -> str:
     """The root that a snapshot's paths are relative to, if it names one."""
     lines = earlier.key_knowledge[:2_000].split("\n")
-    return next((line[len(ROOT) :] for line in lines if line.startswith(ROOT)), "")
+    prefix = section_texts.ROOT
+    return next((line.removeprefix(prefix) for line in lines if line.startswith(prefix)), "")
 
 
 def absorb_snapshot(fold: LedgerFold, earlier: Snapshot) -> None:
     if earlier.key_knowledge.strip():
         fold.knowledge.clear()  # a snapshot repeats what the one before it knew
-    goal = clean(earlier.overall_goal).partition(f"\n{LATEST}")[0]
+    goal = clean(earlier.overall_goal).partition(f"\n{section_texts.LATEST}")[0]
     fold.goal = fold.goal or clip(goal.strip(), 2_000)
     written, known = parse_directives(clean(earlier.user_directives)), tuple(fold.directives)
     older = (text for text in written if not any(is_shortened(text, whole) for whole in known))
@@ -106,16 +98,16 @@ def _absorb_knowledge(fold: LedgerFold, text: str) -> None:
     quoted: dict[str, list[str]] = {}
     source = ""
     for line in text.split("\n"):
-        if match := QUOTED.fullmatch(line):
+        if match := section_texts.QUOTED.fullmatch(line):
             source = match[1]
         elif source and line.startswith("> "):
             quoted.setdefault(source, []).append(line[2:])
-        elif line.startswith(NAMES):
-            names = find_names(line[len(NAMES) :])
+        elif line.startswith(section_texts.NAMES):
+            names = find_names(line[len(section_texts.NAMES) :])
             fold.tallies.count(names, _WEIGHT, fold.now - SNAPSHOT_AGE)
-        elif line.startswith(REPORT):
-            fold.report = fold.report or line[len(REPORT) :]
-        elif not line.startswith((ROOT, COMMANDS)):
+        elif line.startswith(section_texts.REPORT):
+            fold.report = fold.report or line[len(section_texts.REPORT) :]
+        elif not line.startswith((section_texts.ROOT, section_texts.COMMANDS)):
             prose.append(line)
     for name, lines in reversed(quoted.items()):
         fold.quotations.setdefault(name, Quotation(name, "\n".join(lines), fold.now - SNAPSHOT_AGE))
@@ -124,10 +116,10 @@ def _absorb_knowledge(fold: LedgerFold, text: str) -> None:
 
 def _absorb_questions(fold: LedgerFold, text: str) -> None:
     for line in text.split("\n"):
-        if match := FAILED.fullmatch(line):
+        if match := section_texts.FAILED.fullmatch(line):
             failure = OpenFailure(match[1], match[2], fold.now - SNAPSHOT_AGE)
             fold.failures.setdefault(failure_subject(match[1]), failure)
-        elif line.startswith(QUESTION):
-            fold.question = fold.question or line[len(QUESTION) :]
+        elif line.startswith(section_texts.QUESTION):
+            fold.question = fold.question or line[len(section_texts.QUESTION) :]
         elif line.strip():
             fold.knowledge.append(one_line(line, 400))

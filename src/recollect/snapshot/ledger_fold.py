@@ -74,8 +74,6 @@ _VERBS: dict[ToolKind, str] = {
     "other": "called",
 }
 _ACCESS: dict[ToolKind, FileAccess] = {how: how for how in get_args(FileAccess)}
-
-
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
@@ -193,17 +191,15 @@ class LedgerFold:
         if kind == "plan":
             self.steps = apply_plan_call(self.steps, value)
         what = self._count_call(kind, value, paths) or one_line(call.name, 80)
-        touches: list[tuple[FileAccess, str]] = [
-            (_ACCESS[kind], p) for p in paths if kind in _ACCESS
-        ]
+        touches = [(_ACCESS[kind], path) for path in paths] if kind in _ACCESS else []
+        command = find_command(value) if kind == "shell" else ""
         if kind == "shell":
-            found = find_touched_files(find_command(value))
-            touches += ((how, self._path(path)) for how, path in found)
+            touches += ((how, self._path(path)) for how, path in find_touched_files(command))
             touches += (("edit", self._path(path)) for path in find_patched_paths(value))
         if len(self.pending) < _MAX_PENDING:
             note = first_line(_find_new_text(value), 90) if kind in ("edit", "write") else ""
-            ran = kind == "shell" and bool(find_command(value))
-            self.pending[call.id] = PendingToolCall(kind, paths, what, note, tuple(touches), ran)
+            pending = PendingToolCall(kind, paths, what, note, tuple(touches), bool(command))
+            self.pending[call.id] = pending
 
     def _count_call(self, kind: ToolKind, value: Mapping[str, Any], paths: tuple[str, ...]) -> str:
         """Count the names of a call; returns what it was about, in one line."""

@@ -75,15 +75,12 @@ def find_omissions(view: View) -> tuple[Omission, ...]:
     hidden = {view.log.at[entry] for entry, shown in state.changed.items() if shown.cuts}
     hidden |= state.dropped
     in_sight = sorted(p for p in hidden if p >= state.base or p in state.kept)
-    of_messages = (found for position in in_sight for found in _message_omissions(view, position))
-    return (*_compaction_omission(view), *of_messages)
-
-
-def _compaction_omission(view: View) -> Iterator[Omission]:
-    entry = view.compaction
-    if entry is not None and isinstance(entry.body, Compaction):
-        saved = max(0, entry.body.tokens_before - entry.body.tokens_after)
-        yield Omission(COMPACTION, entry.id, saved, entry.time, by=entry.id, handle=entry.id)
+    found = [omission for at in in_sight for omission in _message_omissions(view, at)]
+    held = view.compaction
+    if held is not None and isinstance(held.body, Compaction):
+        saved = max(0, held.body.tokens_before - held.body.tokens_after)
+        found.insert(0, Omission(COMPACTION, held.id, saved, held.time, by=held.id, handle=held.id))
+    return tuple(found)
 
 
 def _message_omissions(view: View, position: int) -> Iterator[Omission]:

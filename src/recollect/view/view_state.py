@@ -9,6 +9,7 @@ listed in `problems`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import takewhile
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -308,12 +309,9 @@ def with_partners(log: EntryLog, positions: set[int]) -> set[int]:
 
 
 def _find_results(log: EntryLog, call: int) -> set[int]:
-    found: set[int] = set()
-    for position, message in log.messages(range(call + 1, len(log.entries))):
-        if message.role == "model" or not is_tool_result(message):
-            break
-        found.add(position)
-    return found
+    later = log.messages(range(call + 1, len(log.entries)))
+    results = takewhile(lambda at: at[1].role != "model" and is_tool_result(at[1]), later)
+    return {position for position, _ in results}
 
 
 def _find_call(log: EntryLog, result: int) -> set[int]:
