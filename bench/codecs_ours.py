@@ -120,10 +120,10 @@ async def streamed(_: Path, size: int, piece: int, repeats: int = 5) -> dict[str
     wire = wire_of("openai")
 
     async def work() -> int:
-        return _read(wire.decoder(), pieces)[1]
+        return _read(wire.stream_decoder(), pieces)[1]
 
     found = await clock.repeat(work, repeats)
-    message = _read(wire.decoder(), pieces)[0]
+    message = _read(wire.stream_decoder(), pieces)[0]
     texts = [part.text for part in message.parts if isinstance(part, Text)]
     calls = [part.arguments for part in message.parts if isinstance(part, ToolCall)]
     assert texts == [stream.text], "the text is not what was sent"

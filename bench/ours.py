@@ -12,7 +12,8 @@ import apsw
 
 from bench import clock, conversation
 from recollect import Message, SearchQuery, Store, Text, open_store
-from recollect.codecs.repair import GEMINI_RULES, repair
+from recollect.codecs.provider_rules import GEMINI_RULES
+from recollect.codecs.repair import repair
 from recollect.entries import Compaction
 from recollect.view_loader import load_view
 

@@ -1,1 +1,1 @@
-"""The command line, run as a person runs it: a process, a store in a folder, a terminal."""
+"""The command line, run as a user runs it: with a store in a folder, a pipe or a terminal."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -55,12 +53,12 @@ def test_a_compaction_makes_the_context_smaller_and_says_what_went_and_what_stay
     assert after <= 2_000 < before
     assert out.startswith(f"compacted session {session.id[:8]}")
     assert f": {before:,} → {after:,} tokens\n" in out
-    assert re.search(r"goes +\d+ messages with \d calls and \d results, [\d,]+ tokens", out)
-    assert re.search(r"stays +\d+ messages, 0 pins", out)
+    assert re.search(r"replaced +\d+ messages with \d calls and \d results, [\d,]+ tokens", out)
+    assert re.search(r"kept +\d+ messages, 0 pins", out)
     assert kinds(cli, session)[-1] == "compaction"
 
 
-def test_the_snapshot_keeps_what_the_person_said(cli: Cli) -> None:
+def test_the_snapshot_keeps_the_users_directives(cli: Cli) -> None:
     session, _ = talk(cli)
     cli.ok("compact", session.id, "--budget", "2000")
     sent = cli.ok("show", session.id, "--curated", "--json").json["entries"]
@@ -133,7 +131,7 @@ def test_an_attempt_that_fails_is_recorded_with_its_status_and_a_remedy_that_wor
     assert kinds(cli, session)[-1] == "compaction"
     recorded = cli.ok("show", session.id, "--json").json["entries"][-1]["body"]
     assert recorded["status"] == "COMPRESSION_FAILED_INFLATED_TOKEN_COUNT"
-    assert "the last compaction, just now, did not work: what has to stay" in (
+    assert "the last compaction, just now, failed: what has to stay" in (
         cli.ok("context", session.id).out
     )
     remedy = re.search(r"try --budget (\d+)", failed.err)
@@ -145,7 +143,7 @@ def test_a_preview_of_an_attempt_that_fails_records_nothing(cli: Cli) -> None:
     session, _ = cli.session([user("hello"), model("hi"), user("bye"), model("bye")])
     failed = cli("compact", session.id, "--preview")
     assert failed.code == 1
-    assert "would not become smaller" in failed.err
+    assert "would not get smaller" in failed.err
     assert kinds(cli, session) == ["message"] * 4
 
 
@@ -180,9 +178,7 @@ def test_pins_survive_a_compaction_word_for_word(cli: Cli) -> None:
         ("x", "--instructions", "x" * 5_000),
     ],
 )
-def test_options_that_do_not_go_together_are_wrong_usage(
-    cli: Cli, arguments: tuple[str, ...]
-) -> None:
+def test_conflicting_options_are_wrong_usage(cli: Cli, arguments: tuple[str, ...]) -> None:
     wrong = cli("compact", *arguments)
     assert (wrong.code, wrong.out) == (2, "")
 
@@ -250,7 +246,7 @@ def test_a_files_snapshot_is_all_that_is_printed_and_no_store_is_made(cli: Cli) 
 
 
 @pytest.mark.parametrize("characters", [500, 700, 1_000, 5_000])
-def test_what_is_printed_never_exceeds_the_characters_asked_for(cli: Cli, characters: int) -> None:
+def test_the_output_never_exceeds_the_requested_characters(cli: Cli, characters: int) -> None:
     path = transcript(cli, "Ändere bitte alles, 请看 👋 " * 400)
     budget = ("--budget-chars", str(characters), "--print")
     out = cli.ok("compact", "--file", str(path), *budget).out
@@ -258,24 +254,13 @@ def test_what_is_printed_never_exceeds_the_characters_asked_for(cli: Cli, charac
     assert out.startswith("<state_snapshot>")
 
 
-def test_without_print_what_was_done_is_told_beside_it(cli: Cli) -> None:
+def test_without_print_stderr_says_what_was_done(cli: Cli) -> None:
     path = transcript(cli)
     result = cli.ok("compact", "--file", str(path))
     assert "nothing was stored" in result.err
     document = cli.ok("compact", "--file", str(path), "--json").json
     assert document["snapshot"] + "\n" == result.out
     assert document["entries"] == 3
-
-
-def test_a_file_loads_no_store(cli: Cli) -> None:
-    code = "import sys; from recollect.__main__ import main\n"
-    code += f"sys.argv = ['recollect', 'compact', '--file', {str(transcript(cli))!r}, '--print']\n"
-    code += "try: main()\nexcept SystemExit: pass\n"
-    code += "print(sorted({'apsw', 'zstandard'} & set(sys.modules)))"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=cli.env(), check=True
-    )
-    assert done.stdout.splitlines()[-1] == "[]"
 
 
 def test_a_file_that_is_none_or_holds_nothing_is_an_error(cli: Cli) -> None:
@@ -292,7 +277,7 @@ def test_a_file_that_is_none_or_holds_nothing_is_an_error(cli: Cli) -> None:
     assert "it holds no messages" in nothing.err
 
 
-def test_a_torn_file_is_read_as_far_as_it_goes_and_the_damage_is_told_on_stderr(cli: Cli) -> None:
+def test_a_torn_file_is_read_as_far_as_it_goes_and_the_damage_reported_on_stderr(cli: Cli) -> None:
     path = transcript(cli)
     path.write_bytes(path.read_bytes()[:-40])
     result = cli.ok("compact", "--file", str(path), "--print")
@@ -302,5 +287,5 @@ def test_a_torn_file_is_read_as_far_as_it_goes_and_the_damage_is_told_on_stderr(
 
 def test_nothing_hostile_reaches_a_terminal(cli: Cli) -> None:
     path = transcript(cli, "look \x1b]0;owned\x07\u202e\u200b here")
-    out = cli.terminal("compact", "--file", str(path), "--print").out
+    out = cli.screen("compact", "--file", str(path), "--print").out
     assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202e\u200b]", out)

@@ -48,7 +48,7 @@ def test_every_setting_is_shown_with_its_value_and_its_origin(cli: Cli) -> None:
     ]
 
 
-def test_only_what_a_file_sets_is_shown_when_asked(cli: Cli) -> None:
+def test_changed_shows_only_settings_of_a_file(cli: Cli) -> None:
     assert cli.ok("config", "--changed").out.startswith(f"yours    {cli.home}/settings.toml (not")
     own(cli, "model = 'gpt-5'\n[context]\nkeep_reads = 5")
     table = cli.ok("config", "--changed").out.rpartition("\n\n")[0]
@@ -61,7 +61,7 @@ def test_only_what_a_file_sets_is_shown_when_asked(cli: Cli) -> None:
     [
         ("model", "gpt-5\n"),
         ("context.keep_reads", "5\n"),
-        ("agent.watch_loops", "true\n"),
+        ("agent.detect_loops", "true\n"),
         ("generation.seed", "\n"),
         ("agent.memory_files", '["AGENTS.md", "GEMINI.md", "CLAUDE.md"]\n'),
         ("models.a.window", "5\n"),
@@ -107,7 +107,7 @@ def test_programs_get_files_and_lines(cli: Cli) -> None:
     assert cli.ok("config", "agent.max_turns", "--json").json["value"] == 7
 
 
-def test_the_path_is_told_also_when_the_file_cannot_be_used(cli: Cli) -> None:
+def test_the_path_is_printed_even_if_the_file_is_invalid(cli: Cli) -> None:
     path = own(cli, "modle = 1")
     assert cli.ok("config", "--path").out == f"{path}\n"
     assert cli.ok("config", "--path", "--json").json == {"path": str(path)}
@@ -117,16 +117,16 @@ def test_a_file_that_cannot_be_used_is_exit_code_52_and_one_sentence(cli: Cli) -
     own(cli, "modle = 1")
     result = cli("config")
     assert (result.code, result.out) == (52, "")
-    assert "line 1, `modle` is no setting (did you mean `model`?)" in result.err
+    assert "line 1, `modle` is not a setting (did you mean `model`?)" in result.err
     assert "Traceback" not in result.err
 
 
-def test_a_pipe_in_place_of_a_file_makes_nobody_wait(cli: Cli) -> None:
+def test_a_pipe_in_place_of_the_file_does_not_block(cli: Cli) -> None:
     cli.home.mkdir()
     os.mkfifo(cli.home / "settings.toml")
     result = cli("config")
     assert result.code == 52
-    assert "no regular file" in result.err
+    assert "not a regular file" in result.err
 
 
 def test_no_secret_is_shown_in_any_form(cli: Cli) -> None:
@@ -143,7 +143,7 @@ def test_no_secret_is_shown_in_any_form(cli: Cli) -> None:
     assert cli.ok("config", "transport.headers").out == '{"x-team": "…"}\n'
 
 
-def test_what_a_file_says_cannot_command_the_terminal(cli: Cli) -> None:
+def test_text_in_a_settings_file_cannot_command_the_terminal(cli: Cli) -> None:
     own(cli, 'model = "a\\u001b[31mb\\u202e"\n[models."x\\ny"]\nurl = "http://a"')
     for more in ((), ("model",)):
         out = cli.ok("config", *more).out
@@ -153,7 +153,7 @@ def test_what_a_file_says_cannot_command_the_terminal(cli: Cli) -> None:
 
 def test_a_terminal_shows_it_in_its_width(cli: Cli) -> None:
     own(cli, "[permissions]\nallow = [" + "'git diff *', " * 30 + "]")
-    shown = cli.terminal("config", "--changed", columns=70, env={"PAGER": "cat", "NO_COLOR": "1"})
+    shown = cli.screen("config", "--changed", columns=70, env={"NO_COLOR": "1"})
     table = shown.out.replace("\r", "").rpartition("\n\n")[0]
     assert "permissions.allow" in table
     assert max(map(len, table.splitlines())) <= 70
@@ -175,7 +175,7 @@ def test_a_project_counts_once_it_is_trusted_and_no_longer_when_that_is_taken_ba
     assert cli.ok("config", "agent.max_turns").out == "100\n"
 
 
-def test_trusting_tells_which_commands_will_run(cli: Cli) -> None:
+def test_trusting_a_project_prints_the_commands_of_its_hooks(cli: Cli) -> None:
     of_project(cli, HOOK + '[[hooks]]\nevent = "AfterTool"\ncommand = "a\\nA hook: b"\n')
     said = cli.ok("trust").err.splitlines()
     assert "A hook that will run at BeforeTool: ./check --all" in said
@@ -194,7 +194,7 @@ def test_a_hook_that_came_later_runs_after_it_was_shown(cli: Cli) -> None:
 
 def test_trusting_a_project_whose_file_is_wrong_says_so(cli: Cli) -> None:
     of_project(cli, 'model = "elsewhere"')
-    assert "`model` is not a project's to set" in cli.ok("trust").err
+    assert "a project may not set `model`" in cli.ok("trust").err
     assert cli("config").code == 52
 
 

@@ -1,4 +1,4 @@
-"""What reaches a real terminal: colours, a pager, nothing hostile; and how a command ends."""
+"""Output on a real terminal: colours, a pager, nothing hostile; and how a command ends."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ class Impatient:
             os.kill(os.getpid(), signal.SIGINT)
 
 sys.meta_path.insert(0, Impatient())
-sys.argv = ["recollect", "sessions"]
-run()
+run(["sessions"])
 """
 
 
@@ -42,20 +41,20 @@ def long_session(cli: Cli) -> str:
 def test_a_terminal_gets_colours_and_a_pipe_does_not(cli: Cli) -> None:
     session, _ = cli.session([user("hello")])
     for arguments in (("sessions",), ("show", session.id), ("search", "hello")):
-        assert "\x1b" in cli.terminal(*arguments).out
+        assert "\x1b" in cli.screen(*arguments).out
         assert "\x1b" not in cli.ok(*arguments).out
 
 
 def test_the_match_is_highlighted(cli: Cli) -> None:
     cli.session([user("a needle here")])
-    out = cli.terminal("search", "needle", env={"PAGER": "cat"}).out
+    out = cli.screen("search", "needle").out
     assert re.search("a \x1b\\[31m\x1b\\[1mneedle\x1b\\[0m here", out)
 
 
-@pytest.mark.parametrize("wish", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
-def test_no_color_and_dumb_terminals_get_none(cli: Cli, wish: dict[str, str]) -> None:
+@pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_no_color_and_dumb_terminals_get_no_colours(cli: Cli, env: dict[str, str]) -> None:
     session, _ = cli.session([user("hello")])
-    out = cli.terminal("show", session.id, env={"PAGER": "cat", **wish}).out
+    out = cli.screen("show", session.id, env=env).out
     assert "hello" in out
     assert "\x1b" not in out
 
@@ -70,40 +69,45 @@ def test_force_color_colours_a_pipe_unless_no_color_is_set(cli: Cli) -> None:
 @pytest.mark.skipif(not shutil.which("less"), reason="needs less")
 def test_long_output_waits_in_the_pager_and_short_output_does_not(cli: Cli) -> None:
     session = long_session(cli)
-    out = cli.terminal("show", session, keys="q").out
+    out = cli.terminal("show", session, keys=[("message 0", "q")]).out
     assert "  message 0" in out
     assert "message 199" not in out
     assert cli.terminal("sessions").code == 0  # would hang if less waited for a key
 
 
 def test_an_interrupt_in_the_pager_belongs_to_the_pager(cli: Cli) -> None:
-    result = cli.terminal("show", long_session(cli), keys="\x03q")
+    keys = [("message 0", "\x03"), ("", "q")]
+    result = cli.terminal("show", long_session(cli), keys=keys)
     assert result.code == 0
     assert "Traceback" not in result.out
 
 
-def test_the_persons_own_pager_is_used(cli: Cli) -> None:
+def test_the_users_own_pager_is_used(cli: Cli) -> None:
+    pager = {"PAGER": "grep -n message"}
+    assert "12:" in cli.terminal("show", long_session(cli), env=pager).out
+
+
+@pytest.mark.parametrize("pager", ["", "no-such-pager -x"])
+def test_without_a_usable_pager_output_goes_straight_to_the_terminal(cli: Cli, pager: str) -> None:
     session, _ = cli.session([user("hello")])
-    assert "12:" in cli.terminal("show", long_session(cli), env={"PAGER": "grep -n message"}).out
-    assert "hello" in cli.terminal("show", session.id, env={"PAGER": ""}).out
-    assert "hello" in cli.terminal("show", session.id, env={"PAGER": "no-such-pager -x"}).out
+    assert "hello" in cli.screen("show", session.id, env={"PAGER": pager}).out
 
 
 def test_a_pipe_gets_no_pager(cli: Cli) -> None:
     assert "message 199" in cli.ok("show", long_session(cli), env={"PAGER": "false"}).out
 
 
-def test_tables_are_cut_to_the_terminals_width(cli: Cli) -> None:
+def test_tables_are_truncated_to_the_terminals_width(cli: Cli) -> None:
     cli.session([user("a very long first prompt that becomes the title " * 3)])
-    out = STYLE.sub("", cli.terminal("sessions", columns=60, env={"PAGER": "cat"}).out)
+    out = STYLE.sub("", cli.screen("sessions", columns=60).out)
     assert all(len(line) <= 60 for line in out.splitlines())
     assert "…" in out
 
 
 def test_hostile_text_cannot_reach_the_terminal_as_commands(cli: Cli) -> None:
     broken = call("tool\x1b[2J", path=HOSTILE)
-    said = model(HOSTILE, broken)
-    session, entries = cli.session([user(f"needle {HOSTILE}"), said, result(broken, HOSTILE)])
+    reply = model(HOSTILE, broken)
+    session, entries = cli.session([user(f"needle {HOSTILE}"), reply, result(broken, HOSTILE)])
     for arguments in (
         ("sessions", "--all"),
         ("show", session.id),
@@ -113,14 +117,15 @@ def test_hostile_text_cannot_reach_the_terminal_as_commands(cli: Cli) -> None:
         ("rename", session.id, f"title {HOSTILE[:-1]}"),
         ("show", f"nothing{HOSTILE[:-1]}"),
     ):
-        seen = cli.terminal(*arguments, env={"PAGER": "cat"}).out
+        seen = cli.screen(*arguments).out
         left = STYLE.sub("", seen).replace("\r\n", "\n").replace("\r\x1b[K", "")
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e\U000e0041\ud800]", left), arguments
 
 
 def test_a_terminal_that_cannot_show_a_character_gets_its_number(cli: Cli) -> None:
     session, _ = cli.session([user("限流")])
-    assert "\\u9650\\u6d41" in cli.ok("show", session.id, env={"PYTHONIOENCODING": "ascii"}).out
+    shown = cli.process("show", session.id, env={"PYTHONIOENCODING": "ascii"})
+    assert "\\u9650\\u6d41" in shown.out
 
 
 def test_a_reader_that_stops_early_ends_it_quietly(cli: Cli) -> None:
@@ -150,12 +155,10 @@ def test_an_interrupt_does_not_wait_for_a_process_that_holds_the_file(cli: Cli) 
     session, _ = cli.session([user("safe")])
     other = apsw.Connection(str(cli.store))
     other.execute("BEGIN IMMEDIATE")
-    process = subprocess.Popen(
-        [*COMMAND, "rename", session.id, "too late"], env=cli.env(), stderr=subprocess.PIPE
-    )
+    process = cli.start("rename", session.id, "too late")
     wait_until_open(process.pid, cli.store)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=PATIENCE / 2)
+    _, err = process.communicate(timeout=PATIENCE)
     other.close()
     assert process.returncode == 130
     assert err.strip() == b""
@@ -165,7 +168,7 @@ def test_an_interrupt_does_not_wait_for_a_process_that_holds_the_file(cli: Cli) 
 def wait_until_open(pid: int, file: Path) -> None:
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
-        with contextlib.suppress(OSError):  # a descriptor that was closed while we looked
+        with contextlib.suppress(OSError):  # a descriptor that was closed meanwhile
             if any(fd.readlink() == file for fd in Path(f"/proc/{pid}/fd").iterdir()):
                 return
         time.sleep(0.05)

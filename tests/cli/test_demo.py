@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from recollect.entries import Text, Usage
+from tests.cli.model_server import ENV, reply, server
 from tests.cli.runner import Cli
-from tests.cli.test_ask import ENV, server
-from tests.cli.test_headless import reply
 
 USAGE = Usage(input=40, output=7)
 ROOT = Path(__file__).parents[2]
@@ -24,7 +23,7 @@ def test_the_tour_runs_every_step_and_shows_what_really_came_back(cli: Cli) -> N
     assert steps == [str(n + 1) for n in range(len(steps))]
     for word in ("store.append", "store.fork", "store.rewind", "store.search", "export_session"):
         assert word in out
-    assert "somebody else wrote first" in out
+    assert "another writer appended first" in out
     assert "→ 0 entries added" in out
     assert "→ healthy" in out
     first, second = re.findall(r"→ ([0-9a-f]{32})", out)[:2]
@@ -33,14 +32,14 @@ def test_the_tour_runs_every_step_and_shows_what_really_came_back(cli: Cli) -> N
     assert len(out.splitlines()) < 100
 
 
-def test_two_tours_have_different_ids_because_nothing_is_made_up(cli: Cli) -> None:
+def test_two_tours_have_different_ids_because_nothing_is_faked(cli: Cli) -> None:
     one, two = (re.search(r"[0-9a-f]{32}", cli.ok("demo", "--tour").out) for _ in range(2))
     assert one
     assert two
     assert one[0] != two[0]
 
 
-def test_a_kept_tour_can_be_looked_around_in(cli: Cli) -> None:
+def test_a_kept_tour_can_be_explored(cli: Cli) -> None:
     out = cli.ok("demo", "--tour", "--keep", "tour").out
     command = out.splitlines()[-1].split(": recollect ")[1]
     assert "Second opinion" in cli.ok(*command.split()).out
@@ -69,10 +68,10 @@ def test_a_demo_that_cannot_ask_says_why(cli: Cli) -> None:
     assert "Next:" not in failed.out
 
 
-def test_on_a_terminal_the_demo_goes_on_as_long_as_one_likes(cli: Cli) -> None:
+def test_on_a_terminal_the_user_can_continue_the_demo(cli: Cli) -> None:
     answers = [reply(Text(text="One.")), reply(Text(text="Two."))]
     with server(cli, *answers) as on:
-        shown = cli.terminal("demo", keys="And then?\r\r", env=ENV)
+        shown = cli.terminal("demo", keys=[(": ", "And then?\r"), ("to end: ", "\r")], env=ENV)
     assert len(on.asked) == 2
     assert b"And then?" in on.asked[1].body
     assert b"One." in on.asked[1].body

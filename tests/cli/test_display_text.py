@@ -12,13 +12,13 @@ from recollect.cli.dates import format_age, format_time, parse_date
 from recollect.cli.display_text import (
     align_table,
     display_width,
-    format_size,
     one_line,
     pad,
     sanitize,
     shorten,
     truncate,
 )
+from recollect.text import format_size
 
 ANY = st.text(st.characters(codec=None), max_size=60)
 HOUR = 3_600_000
@@ -42,7 +42,7 @@ def test_ordinary_text_stays_as_it_is(text: str) -> None:
     assert sanitize(text) == text
 
 
-def test_what_was_hidden_can_be_seen() -> None:
+def test_hidden_characters_become_visible() -> None:
     assert sanitize("\x1b[31m\x00\x7f\x9b\u202e\U000e0041\ud800") == (
         "␛[31m␀␡\\x9b\\u202e\\U000e0041\\ud800"
     )
@@ -91,7 +91,7 @@ def test_shortening_keeps_a_beginning_and_counts_the_rest(
 @pytest.mark.parametrize(
     ("count", "text"), [(0, "0 bytes"), (999, "999 bytes"), (1_500, "1.5 kB"), (3e12, "3.0 TB")]
 )
-def test_sizes_are_for_people(count: float, text: str) -> None:
+def test_sizes_have_a_suitable_unit(count: float, text: str) -> None:
     assert format_size(count) == text
 
 
@@ -116,7 +116,7 @@ def test_a_time_no_calendar_reaches_is_shown_as_a_number() -> None:
     assert format_time(-(2**53)) == f"{-(2**53)} ms"
 
 
-def test_dates_are_read_as_people_type_them() -> None:
+def test_dates_are_read_as_users_type_them() -> None:
     now = parse_date("2026-11-15T12:00")
     assert parse_date("3h", now) == now - 3 * HOUR
     assert parse_date("2 d ago", now) == now - 48 * HOUR
@@ -127,6 +127,6 @@ def test_dates_are_read_as_people_type_them() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "someday", "2026-13-01", "3x", "99999999999d"])
-def test_what_is_no_date_is_refused_with_examples(text: str) -> None:
-    with pytest.raises(ValueError, match="is no date; give one like 2026-11-01"):
+def test_an_invalid_date_is_refused_with_examples(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a date; give one like 2026-11-01"):
         parse_date(text)

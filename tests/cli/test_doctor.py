@@ -7,7 +7,7 @@ from tests.cli.runner import Cli
 from tests.cli.test_show import damage
 
 
-def test_a_healthy_store_is_said_to_be_healthy_with_its_figures(cli: Cli) -> None:
+def test_a_healthy_store_is_reported_healthy_with_its_figures(cli: Cli) -> None:
     cli.session([user("hi"), model("hello")])
     result = cli.ok("doctor")
     assert str(cli.store) in result.out
@@ -34,12 +34,12 @@ def test_damage_is_found_without_being_touched_then_quarantined(cli: Cli) -> Non
     assert "after" in cli("show", session.id).out
 
 
-def test_where_there_is_no_store_yet_nothing_is_made(cli: Cli) -> None:
+def test_where_there_is_no_store_yet_none_is_created(cli: Cli) -> None:
     assert "there is none yet" in cli.ok("doctor").out
     assert not cli.store.exists()
 
 
-def test_a_file_that_is_no_store_is_reported_and_left_as_it_is(cli: Cli) -> None:
+def test_a_file_that_is_not_a_store_is_reported_and_left_unchanged(cli: Cli) -> None:
     cli.home.mkdir()
     cli.store.write_bytes(b"not a database, but 1000 bytes of my thesis" * 25)
     before = cli.store.read_bytes()

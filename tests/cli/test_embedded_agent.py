@@ -7,59 +7,50 @@ import random
 import signal
 import subprocess
 from contextlib import suppress
+from typing import Any
 
-from recollect.entries import Compaction, Entry, Message, Note, Request, Text, ToolResult
+import pytest
+
+from recollect.entries import Compaction, Message, Note, Request, Text, ToolResult
 from recollect.profiles import EMBEDDED_MODEL, find_profile
 from recollect.store.recovery import store_doctor
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import model, user
-from tests.cli.runner import COMMAND, Cli
+from tests.cli.model_server import path
+from tests.cli.runner import Cli
 
 WINDOW = find_profile(EMBEDDED_MODEL).window
 PATIENCE = 250  # seconds, on a machine that may be busy
-SHORT = "[generation]\nmax_output = 40\nseed = 1\n"
+SHORT = "[generation]\nmax_output = 20\nseed = 1\n"
+SMALL = SHORT + "[context]\nthreshold = 2000\ntarget = 1600\n"  # the model reads slowly
+EXCHANGES = 6
 
 
-def played(cli: Cli, *arguments: str) -> list[dict[str, object]]:
-    done = subprocess.run(
-        [*COMMAND, *arguments, "--output-format", "stream-json"],
-        cwd=cli.project,
-        env=cli.env(),
-        capture_output=True,
-        timeout=PATIENCE,
-        stdin=subprocess.DEVNULL,
-    )
-    assert done.returncode == 0, (done.stdout[-2_000:], done.stderr)
-    return [json.loads(line) for line in done.stdout.splitlines()]
+def run(cli: Cli, *arguments: str) -> list[dict[str, Any]]:
+    """The events of one run, in a process of its own."""
+    process = cli.start(*arguments, "--output-format", "stream-json")
+    out, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, (out[-2_000:], err)
+    return [json.loads(line) for line in out.splitlines()]
 
 
-def refused_and_asked_for_less(cli: Cli, prompt: str) -> None:
-    """The engine reads some 7,000 tokens then, which takes minutes: it is stopped meanwhile."""
-    command = [*COMMAND, "-c", "-p", prompt, "--output-format", "stream-json"]
-    with subprocess.Popen(
-        command, cwd=cli.project, env=cli.env(), stdout=subprocess.PIPE, stdin=subprocess.DEVNULL
-    ) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            event = json.loads(line)
-            assert event["type"] in ("init", "made_room", "learnt"), event
-            if event["type"] == "learnt":
-                assert event["window"] == WINDOW
-                break
-        assert json.loads(process.stdout.readline())["type"] == "made_room"
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(5)  # it would be refused at once
-        assert process.poll() is None
-        process.send_signal(signal.SIGINT)
-        assert process.wait(PATIENCE) == 130
-
-
-def path(cli: Cli) -> tuple[Entry, ...]:
-    async def work(store: SqliteStore) -> tuple[Entry, ...]:
-        (session,) = await store.sessions()
-        return await store.path(session.id)
-
-    return cli.write(work)
+def be_refused_and_send_less(cli: Cli, prompt: str) -> None:
+    """The engine would then read some 7,000 tokens, which takes minutes: the run is interrupted."""
+    process = cli.start("-c", "-p", prompt, "--output-format", "stream-json")
+    assert process.stdout is not None
+    for line in process.stdout:
+        event = json.loads(line)
+        assert event["type"] in ("init", "made_room", "learnt"), event
+        if event["type"] == "learnt":
+            assert event["window"] == WINDOW
+            break
+    assert json.loads(process.stdout.readline())["type"] == "made_room"
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(2)  # a second refusal would come at once
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130
 
 
 def said(cli: Cli, role: str) -> list[str]:
@@ -71,8 +62,8 @@ def said(cli: Cli, role: str) -> list[str]:
     ]
 
 
-def talk_on(cli: Cli, *messages: Message) -> None:
-    """Somebody goes on in the session meanwhile."""
+def append(cli: Cli, *messages: Message) -> None:
+    """Another program appends to the session."""
 
     async def work(store: SqliteStore) -> None:
         (session,) = await store.sessions()
@@ -81,12 +72,13 @@ def talk_on(cli: Cli, *messages: Message) -> None:
     cli.write(work)
 
 
+@pytest.mark.timeout(900)  # the model computes, and may have a small part of the machine
 def test_a_session_with_the_embedded_model_from_its_beginning_to_an_overflow(cli: Cli) -> None:
     cli.home.mkdir()
     (cli.home / "settings.toml").write_text(SHORT)
 
-    # a prompt, and a reply that comes piece by piece
-    first = played(cli, "-p", "What is the capital of France?")
+    # a prompt, and a reply that streams
+    first = run(cli, "-p", "What is the capital of France?")
     kinds = [event["type"] for event in first]
     assert kinds[0] == "init"
     assert kinds.count("delta") > 1
@@ -94,17 +86,18 @@ def test_a_session_with_the_embedded_model_from_its_beginning_to_an_overflow(cli
     streamed = "".join(str(event["text"]) for event in first if event["type"] == "delta")
     assert streamed == first[-1]["result"] == said(cli, "model")[-1]
 
-    # another process goes on in it
-    second = played(cli, "-c", "-p", "And of Italy?")
+    # another process continues it
+    second = run(cli, "-c", "-p", "And of Italy?")
     assert second[-1]["session_id"] == first[-1]["session_id"]
     assert said(cli, "user") == ["What is the capital of France?", "And of Italy?"]
 
-    # a conversation that is too long for its window is compacted before it is sent
-    for number in range(12):
+    # a session that is over its threshold is compacted before it is sent
+    (cli.home / "settings.toml").write_text(SMALL)
+    for number in range(EXCHANGES):
         question = f"Question {number}: what is in file_{number}.py?"
-        talk_on(cli, user(question), model(f"It defines function_{number}. " + "So it is. " * 200))
+        append(cli, user(question), model(f"It defines function_{number}. " + "So it is. " * 200))
     before = len(path(cli))
-    third = played(cli, "-c", "-p", "What did we talk about?")
+    third = run(cli, "-c", "-p", "What did we talk about?")
     assert third[-1]["subtype"] == "success"
     assert "made_room" in [event["type"] for event in third]
     made = [entry.body for entry in path(cli) if isinstance(entry.body, Compaction)]
@@ -114,17 +107,18 @@ def test_a_session_with_the_embedded_model_from_its_beginning_to_an_overflow(cli
     assert asked[-1].tokens < made[0].tokens_before
     assert len(path(cli)) > before
 
-    # a text of which we count far too few tokens: the engine refuses, and it is asked for less
+    # a text of which we count far too few tokens: the engine refuses, and is sent less
+    (cli.home / "settings.toml").write_text(SHORT)
     digits = "".join(random.Random(7).choices("0123456789abcdef", k=20_000))
-    refused_and_asked_for_less(cli, f"What is this? {digits}")
+    be_refused_and_send_less(cli, f"What is this? {digits}")
     notes = [entry.body.text for entry in path(cli) if isinstance(entry.body, Note)]
     assert any("exceeds the available context size" in text for text in notes), notes
     *_, whole, less = [entry.body for entry in path(cli) if isinstance(entry.body, Request)]
     assert less.tokens < whole.tokens
 
-    # everything that was said is in the log, word for word
+    # everything is in the log, word for word
     assert said(cli, "user")[-1] == f"What is this? {digits}"
-    assert sum("So it is." in text for text in said(cli, "model")) == 12
+    assert sum("So it is. " * 200 in text for text in said(cli, "model")) == EXCHANGES
     assert not [e for e in path(cli) if isinstance(e.body, Message) and _orphan(e.body)]
     assert store_doctor.examine_store(cli.store).findings == ()
 

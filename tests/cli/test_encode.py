@@ -11,8 +11,8 @@ import pytest
 from recollect.entries import Message, Text, Thought, entry_to_json
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import call, model, result, user
+from tests.cli.model_server import ENV, server
 from tests.cli.runner import Cli
-from tests.cli.test_ask import ENV, server
 from tests.models.server import HELLO, http
 
 GREP = call("grep", pattern="x")
@@ -91,10 +91,10 @@ def test_tools_may_be_written_in_any_providers_form(
     assert '"name":"grep"' in json.dumps(json.loads(done.out)["tools"], separators=(",", ":"))
 
 
-def test_what_is_not_sent_as_it_was_said_is_told(cli: Cli) -> None:
+def test_everything_not_sent_as_stored_is_reported(cli: Cli) -> None:
     session = talk(cli)
     short = cli.ok("encode", session, "--to", "openai")
-    assert "1 thought (--trace tells each)" in short.err
+    assert "1 thought (--trace lists them)" in short.err
     told = cli.ok("encode", session, "--to", "openai", "--trace").err
     assert "a thought of 2 characters in message 2 is left out: another model's" in told
 
@@ -108,15 +108,13 @@ def test_an_earlier_request_can_be_shown_again(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("[", "the tools are no JSON"),
-        ("7", "the tools must be a JSON list"),
-        ("[{}]", "item 1 is no tool: it needs at least a name"),
+        ("[", "the tools are not JSON"),
+        ("7", "the tools are not a JSON list"),
+        ("[{}]", "item 1 is not a tool; give it at least a name"),
         ('[{"name":"a"},{"name":"a"}]', "two tools have the name 'a'"),
     ],
 )
-def test_tools_that_are_none_are_refused(
-    cli: Cli, text: str, sentence: str, tmp_path: Path
-) -> None:
+def test_invalid_tools_are_refused(cli: Cli, text: str, sentence: str, tmp_path: Path) -> None:
     tools = tmp_path / "tools.json"
     tools.write_text(text)
     failed = cli("encode", talk(cli), "--to", "openai", "--tools", str(tools))

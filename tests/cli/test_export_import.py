@@ -71,7 +71,7 @@ def test_another_file_is_replaced_only_by_force(cli: Cli) -> None:
     assert file.read_text() == "my notes"
     cli.ok(*export, "--force")
     assert json.loads(file.read_bytes())["messages"]
-    assert "has this content already" in cli.ok(*export).err
+    assert "already has this content" in cli.ok(*export).err
     assert [f.name for f in cli.project.iterdir()] == ["mine.json"]
 
 
@@ -92,7 +92,7 @@ def test_a_folder_that_is_not_there_is_one_clear_sentence(cli: Cli) -> None:
     ("name", "content"),
     [("empty.json", b""), ("noise.json", b"\x00\xff\x13"), ("other.json", b'{"a": 1}')],
 )
-def test_what_is_no_transcript_is_refused_and_the_others_are_imported(
+def test_an_invalid_file_is_refused_and_the_others_are_imported(
     cli: Cli, name: str, content: bytes
 ) -> None:
     cli.ok("export", conversation(cli), "--to", "gemini", "-o", "good.json")
@@ -106,7 +106,7 @@ def test_what_is_no_transcript_is_refused_and_the_others_are_imported(
     assert len(cli.ok("sessions", "--json", *elsewhere).json) == 1
 
 
-def test_import_as_json_tells_what_came_of_each_file(cli: Cli) -> None:
+def test_import_as_json_has_the_outcome_of_each_file(cli: Cli) -> None:
     cli.ok("export", conversation(cli), "--to", "gemini", "-o", "good.json")
     done = cli("import", "good.json", "missing.json", "--json", "--store", "new.db")
     good, missing = done.json
@@ -117,7 +117,7 @@ def test_import_as_json_tells_what_came_of_each_file(cli: Cli) -> None:
     assert "missing.json" in missing["error"]
 
 
-def test_lines_that_cannot_be_read_are_counted_and_the_first_reasons_told(cli: Cli) -> None:
+def test_unreadable_lines_are_counted_and_the_first_reasons_printed(cli: Cli) -> None:
     header = {"sessionId": "s", "projectHash": "h", "startTime": "2026-11-01T10:00:00Z"}
     said = {"id": "m1", "timestamp": "2026-11-01T10:00:01Z", "type": "user", "content": "hello"}
     lines = [json.dumps(header), json.dumps(said), *["{broken"] * 9]
@@ -150,10 +150,10 @@ def test_importing_a_session_says_how_many_subagents_came_along(cli: Cli) -> Non
     (inside / "agent-x7.jsonl").write_text(f"{aside}\n{{torn")
     (inside / "agent-bad.jsonl").write_text("nothing")
     done = cli.ok("import", "S.jsonl")
-    assert "  1 subagent came along: 4 entries added" in done.out.splitlines()
+    assert "  with 1 subagent: 4 entries added" in done.out.splitlines()
     assert "agent-x7.jsonl, line 2" in done.err
     assert "agent-bad.jsonl" in done.err
     assert "Agent: look (subagent of Find it)" in cli.ok("sessions").out
-    assert "  1 subagent came along: nothing new" in cli.ok("import", "S.jsonl").out.splitlines()
+    assert "  with 1 subagent: nothing new" in cli.ok("import", "S.jsonl").out.splitlines()
     (told,) = cli.ok("import", "S.jsonl", "--json").json
     assert [each["name"] for each in told["subagents"]] == ["agent-x7.jsonl"]

@@ -6,19 +6,11 @@ import json
 
 import pytest
 
-from recollect.codecs.openai import OpenAIWire
-from recollect.entries import Message, Text, Usage
+from recollect.entries import Text, Usage
 from recollect.testing import call
+from tests.cli.model_server import ENV, reply, server
 from tests.cli.runner import Cli
-from tests.cli.test_ask import ENV, server
 from tests.models.server import HELLO, KEY, http
-
-WIRE = OpenAIWire(model="m")
-
-
-def reply(*parts: object, usage: Usage | None = None) -> bytes:
-    made = Message(role="model", parts=parts, finish="stop", usage=usage)  # type: ignore[arg-type]
-    return http(b"".join(WIRE.write_stream(made)))
 
 
 def test_the_agent_reads_a_file_and_answers(cli: Cli) -> None:
@@ -34,7 +26,7 @@ def test_the_agent_reads_a_file_and_answers(cli: Cli) -> None:
     assert on.asked[1].body.startswith(on.asked[0].body.removesuffix(b"]}"))
 
 
-def test_without_a_rule_nothing_is_changed_and_with_a_mode_it_is(cli: Cli) -> None:
+def test_files_are_changed_only_if_the_mode_allows_it(cli: Cli) -> None:
     write = reply(call("write_file", id="a", file_path="new.txt", content="hello"))
     with server(cli, write, reply(Text(text="I may not."))):
         cli.ok("-p", "Write it.", env=ENV)
@@ -60,7 +52,7 @@ def test_a_command_needs_a_rule_for_its_words(cli: Cli) -> None:
     assert "not allowed" not in results[1]
 
 
-def test_json_has_what_programs_want(cli: Cli) -> None:
+def test_the_json_document_has_what_programs_need(cli: Cli) -> None:
     with server(cli, http(HELLO)):
         first = cli.ok("-p", "Hi.", "--output-format", "json", env=ENV).json
         again = cli.ok("-c", "-p", "And?", "--output-format", "json", env=ENV).json
@@ -89,7 +81,7 @@ def test_the_limit_of_turns_has_an_exit_code_of_its_own(cli: Cli) -> None:
     assert "max turns" in stopped.err
 
 
-def test_what_goes_wrong_has_its_exit_code(cli: Cli) -> None:
+def test_each_kind_of_failure_has_its_exit_code(cli: Cli) -> None:
     assert cli("-p", "Hi.", "-m", "gpt-5").code == 41
     assert cli("-p", "Hi.", "-m", "no-such-model").code == 42
     assert cli("-r", "feed", "-p", "Hi.").code in (1, 42)
@@ -101,7 +93,7 @@ def test_what_goes_wrong_has_its_exit_code(cli: Cli) -> None:
     assert cli("-p", "Hi.").code == 52
 
 
-def test_a_wrong_key_is_told_in_json_without_the_key(cli: Cli) -> None:
+def test_a_refused_key_is_reported_in_json_without_the_key(cli: Cli) -> None:
     refused = http(
         json.dumps({"error": {"message": f"Incorrect API key provided: {KEY}"}}).encode(),
         status="401 Unauthorized",

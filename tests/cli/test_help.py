@@ -1,15 +1,30 @@
-"""What a stranger sees first: help, versions, usage errors. And how fast."""
+"""First contact: help, versions, usage errors, and what start-up loads."""
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
+import click
 import pytest
 
 from recollect import __version__
-from recollect.cli.group import COMMANDS
-from tests.cli.runner import Cli
+from recollect.cli.group import COMMANDS, recollect
+from tests.cli.runner import PATIENCE, Cli
+
+LOADED = """
+import sys
+before = set(sys.modules)
+from recollect.__main__ import main
+try:
+    main({arguments!r})
+except SystemExit:
+    pass
+print()
+print(sorted(set(sys.modules) - before))
+"""
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -23,6 +38,14 @@ def test_the_help_of_every_command_has_a_sentence_options_and_examples(
     assert sentence.endswith(".")
     assert "Options:" in text
     assert f"Examples:\n    recollect {command}" in text
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_tables_short_help_is_the_first_sentence_of_the_commands_help(command: str) -> None:
+    found = recollect.get_command(click.Context(recollect), command)
+    assert found is not None
+    assert found.help is not None
+    assert " ".join(found.help.split("\n\n")[0].split()) == COMMANDS[command].help
 
 
 @pytest.mark.parametrize("arguments", [(), ("--help",), ("-h",)])
@@ -39,6 +62,18 @@ def test_without_a_command_the_help_lists_every_command_in_whole_sentences(
 @pytest.mark.parametrize("arguments", [("--version",), ("-V",)])
 def test_the_version_is_one_line(cli: Cli, arguments: tuple[str, ...]) -> None:
     assert cli.ok(*arguments).out == f"recollect {__version__}\n"
+
+
+def test_the_installed_command_runs(cli: Cli) -> None:
+    command = Path(sys.executable).with_name("recollect")
+    done = subprocess.run(
+        [command, "sessions", "--json"],
+        cwd=cli.project,
+        env=cli.env(),
+        capture_output=True,
+        timeout=PATIENCE,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"[]\n", b"")
 
 
 def test_a_mistyped_command_is_a_usage_error_that_names_the_nearest(cli: Cli) -> None:
@@ -70,11 +105,27 @@ def test_wrong_usage_is_exit_code_2_and_prints_nothing_to_stdout(
     assert f"Try 'recollect {arguments[0]} --help' for help." in result.err
 
 
-def test_help_loads_no_store_no_event_loop_and_no_serialiser(cli: Cli) -> None:
-    code = "import sys; from recollect.__main__ import main\n"
-    code += "sys.argv = ['recollect', '--help']\ntry: main()\nexcept SystemExit: pass\n"
-    code += "print(sorted({'apsw', 'asyncio', 'msgspec', 'zstandard'} & set(sys.modules)))"
+def loaded(cli: Cli, *arguments: str) -> set[str]:
+    """The modules that a command imports, in a fresh process."""
+    code = LOADED.format(arguments=list(arguments))
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=cli.env(), check=True
     )
-    assert done.stdout.splitlines()[-1] == "[]"
+    return set(ast.literal_eval(done.stdout.splitlines()[-1]))
+
+
+def test_help_imports_no_command(cli: Cli) -> None:
+    modules = loaded(cli, "--help")
+    own = {name for name in modules if name.startswith("recollect")}
+    assert not own & {f"recollect.cli.{entry.module}" for entry in COMMANDS.values()}
+    assert len(own) <= 12
+    assert not modules & {"apsw", "asyncio", "msgspec", "zstandard"}
+
+
+def test_the_version_imports_nothing_but_the_package(cli: Cli) -> None:
+    modules = loaded(cli, "--version")
+    assert {name for name in modules if name.startswith("recollect")} == {
+        "recollect",
+        "recollect.__main__",
+    }
+    assert not modules & {"asyncio", "click", "msgspec"}

@@ -9,9 +9,8 @@ from pathlib import Path
 
 from recollect.entries import Text
 from recollect.testing import call
+from tests.cli.model_server import ENV, log, reply, server
 from tests.cli.runner import Cli
-from tests.cli.test_ask import ENV, log, server
-from tests.cli.test_headless import reply
 
 README = Path(__file__).parents[2] / "README.md"
 

@@ -1,4 +1,4 @@
-"""`recollect rewind --files`: files go back and forth with the session; the person's stay."""
+"""`recollect rewind --files`: files follow the session back and forth; the user's changes stay."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import os
 import random
 import shutil
 import stat
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from recollect.entries import json_text
+from recollect.entries import Note, json_text
 from recollect.store.contract import SessionInfo
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import model, user
@@ -21,7 +20,7 @@ from recollect.tools.builtin import write_file
 from recollect.tools.file_backups import FileBackups
 from recollect.tools.tool import ToolContext
 from recollect.workspace.project_identity import identify_project
-from tests.cli.runner import COMMAND, Cli
+from tests.cli.runner import Cli
 
 OLD = {"edited": b"old\n", "binary": bytes(range(256)), "empty": b"", "deep/er/file": b"old too"}
 NEW = dict.fromkeys([*OLD, "made", "new/folder/made"], "by a tool")
@@ -74,12 +73,17 @@ def as_bytes(files: Mapping[str, str]) -> dict[str, bytes]:
 
 async def work_on(store: SqliteStore, session: str, root: Path, files: Mapping[str, str]) -> None:
     """What an agent does when it writes files, with the notes it keeps."""
-    keeper = FileBackups(store, session, (root,))
-    place = ToolContext((root,), before_change=keeper.before_change)
+
+    async def append(note: Note) -> None:
+        head = (await store.session(session)).head
+        await store.append(session, [note], parent=head)
+
+    backups = FileBackups(store, (root,), append)
+    place = ToolContext((root,), before_change=backups.before_change)
     for name, text in files.items():
         said = json_text({"file_path": name, "content": text})
         assert not (await write_file(said, place)).is_error
-        await keeper.settle()
+        await backups.settle()
 
 
 def played(
@@ -114,7 +118,7 @@ def test_files_go_back_with_the_session_and_forth_again_as_often_as_one_likes(cl
         assert (world.files(), world.head()) == (as_bytes(NEW), world.end)
 
 
-def test_a_preview_tells_the_same_and_changes_nothing(cli: Cli) -> None:
+def test_a_preview_reports_the_same_and_changes_nothing(cli: Cli) -> None:
     world = played(cli)
     (cli.project / "edited").write_text("mine")
     (cli.project / "made").unlink()
@@ -133,18 +137,18 @@ def test_a_preview_tells_the_same_and_changes_nothing(cli: Cli) -> None:
 def test_without_the_flag_files_stay_and_a_line_names_it_and_it_works_later(cli: Cli) -> None:
     world = played(cli)
     said = cli.ok("rewind", world.session, world.begin).out
-    assert "now has 1 entry, was 14" in said
-    assert "6 files that tools changed since then stay as they are" in said
+    assert "now has 1 entry, previously 14" in said
+    assert "6 files that tools have changed since then stay as they are" in said
     assert world.files() == as_bytes(NEW)
-    named = next(line for line in said.splitlines() if "--files` brings 6 back" in line)
+    named = next(line for line in said.splitlines() if "--files` restores 6" in line)
     said = cli.ok(*named.split("`")[1].split()[1:]).out
     assert (world.files(), world.head()) == (OLD, world.begin)
     cli.ok(*said.split("`")[1].split()[1:])  # what it names goes back
     assert world.files() == as_bytes(NEW)
-    assert "tools changed" not in cli.ok("rewind", world.session, world.end).out
+    assert "tools have changed" not in cli.ok("rewind", world.session, world.end).out
 
 
-def test_what_the_person_changed_stays_and_its_old_content_can_be_had_beside_it(cli: Cli) -> None:
+def test_the_users_changes_stay_and_the_old_content_can_be_written_beside_them(cli: Cli) -> None:
     world = played(cli)
     mine = {"edited": b"mine", "made": b"mine too", "empty.recollect-old": b"mine as well"}
     put(cli.project, mine | {"empty": b"now mine"})
@@ -155,7 +159,7 @@ def test_what_the_person_changed_stays_and_its_old_content_can_be_had_beside_it(
     for _ in range(2):  # the second time finds what the first wrote
         result = cli("rewind", world.session, world.begin, "--files", "--beside")
         assert result.code == 1
-        assert "what it was is in edited.recollect-old\n" in result.out
+        assert "its old content is in edited.recollect-old\n" in result.out
         beside = {"edited.recollect-old": OLD["edited"], "binary.recollect-old": OLD["binary"]}
         rest = {"empty": b"now mine", "empty.recollect-old-2": b"", "deep/er/file": b"old too"}
         assert world.files() == mine | beside | rest
@@ -194,7 +198,7 @@ def test_a_fork_takes_back_what_was_done_before_it_forked(cli: Cli) -> None:
     assert fork.rewind(world.end, "--files")["brought_back"] == REMOVED
 
 
-def test_modes_come_back_and_one_that_the_person_set_stays(cli: Cli) -> None:
+def test_modes_are_restored_unless_the_user_has_set_another(cli: Cli) -> None:
     put(cli.project, {"secret": b"s", "script": b"x"})
     (cli.project / "secret").chmod(0o600)
     world = played(cli, {}, {"secret": "t", "script": "y", "made": "z"})
@@ -261,30 +265,25 @@ def test_a_disk_that_takes_no_more_leaves_the_file_and_the_same_command_complete
     large = b"a" * 8_000_000  # small in the store, which compresses it
     world = played(cli, {"small": b"old", "large": large}, {"small": "new", "large": "new"})
     again = ["rewind", world.session, world.begin, "--files"]
-    limited = ["sh", "-c", 'ulimit -f 8000; exec "$@"', "sh", *COMMAND, *again]
-    done = subprocess.run(
-        limited, cwd=cli.project, env=cli.env(), capture_output=True, text=True, timeout=60
-    )
-    assert (done.returncode, done.stderr) == (1, "")
-    assert "conflict      large: File too large" in done.stdout
+    done = cli.process(*again, before=["sh", "-c", 'ulimit -f 8000; exec "$@"', "sh"])
+    assert (done.code, done.err) == (1, "")
+    assert "conflict      large: File too large" in done.out
     assert world.files() == {"small": b"old", "large": b"new"}
     cli.ok(*again)
     assert world.files() == {"small": b"old", "large": large}
 
 
 @pytest.mark.skipif(not shutil.which("setpriv"), reason="root may write anywhere without it")
-def test_a_folder_that_may_not_be_written_is_told_and_the_same_command_completes_it(
+def test_a_read_only_folder_is_reported_and_the_same_command_completes_it(
     cli: Cli,
 ) -> None:
     world = played(cli, {"closed/f": b"old", "f": b"old"}, {"closed/f": "new", "f": "new"})
     (cli.project / "closed").chmod(0o555)
     again = ["rewind", world.session, world.begin, "--files"]
     weak = ["setpriv", "--bounding-set=-dac_override", "--inh-caps=-dac_override"]
-    done = subprocess.run(
-        [*weak, *COMMAND, *again], cwd=cli.project, env=cli.env(), capture_output=True, text=True
-    )
-    assert (done.returncode, done.stderr) == (1, "")
-    assert "conflict      closed/f: Permission denied" in done.stdout
+    done = cli.process(*again, before=weak)
+    assert (done.code, done.err) == (1, "")
+    assert "conflict      closed/f: Permission denied" in done.out
     assert world.files() == {"closed/f": b"new", "f": b"old"}
     (cli.project / "closed").chmod(0o755)
     cli.ok(*again)
@@ -325,7 +324,7 @@ def test_an_imported_session_changes_no_file(cli: Cli) -> None:
     session = other.ok("sessions", "--all", "--json").json[0]
     before = world.files()
     result = other.ok("rewind", session["id"], "start", "--files")
-    assert "no file was changed by tools since then" in result.out
+    assert "tools have changed no file since then" in result.out
     assert world.files() == before
 
 

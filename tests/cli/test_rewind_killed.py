@@ -2,43 +2,90 @@
 
 from __future__ import annotations
 
+import os
 import random
+import select
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.cli.runner import COMMAND, Cli
+from tests.cli.runner import Cli
 from tests.cli.test_rewind import World, as_bytes, played
 
 KILLS = 20
-# A store that ends its process before or after its n-th call: every place between two steps.
-DYING = """
+# Forks a victim for each line it reads, so that only this process has to start and import. A victim
+# runs the command, or does the same on a store that ends it before or after its n-th call.
+FORKING = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from recollect import open_store
-from recollect.tools.rewinding import rewind_files
+from recollect.__main__ import main
+from recollect.cli import group, rewind
+from recollect.store.sqlite import open_store
+from recollect.tools.file_rewind import rewind_files
 
 class Dying:
     def __init__(self, store, calls): self.store, self.calls = store, calls
     def __getattr__(self, name):
         async def call(*args, **named):
-            self.calls -= 1
-            if self.calls == 0: os.kill(os.getpid(), signal.SIGKILL)
+            self.count()
             done = await getattr(self.store, name)(*args, **named)
-            self.calls -= 1
-            if self.calls == 0: os.kill(os.getpid(), signal.SIGKILL)
+            self.count()
             return done
         return call
+    def count(self):
+        self.calls -= 1
+        if self.calls == 0: os.kill(os.getpid(), signal.SIGKILL)
 
-async def main(file, session, to, root, calls):
-    async with open_store(file) as store:
+async def die(file, session, to, root, calls):
+    async with open_store(Path(file)) as store:
         await rewind_files(Dying(store, int(calls)), session, to, (Path(root),))
 
-asyncio.run(main(*sys.argv[1:]))
+for line in sys.stdin:
+    kind, *arguments = line.rstrip("\\n").split("\\t")
+    victim = os.fork()
+    if victim == 0:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        asyncio.run(die(*arguments)) if kind == "die" else main(arguments)
+        os._exit(0)
+    print(victim, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(victim, 0)[1]), flush=True)
 """
+
+
+class Victims:
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._orders, self._reports = process.stdin, process.stdout
+
+    def start(self, *order: str) -> int:
+        """The victim's process id."""
+        self._orders.write(("\t".join(order) + "\n").encode())
+        return int(self._reports.readline())
+
+    def has_ended(self) -> bool:
+        return bool(select.select([self._reports], [], [], 0)[0])
+
+    def wait(self) -> int:
+        return int(self._reports.readline())
+
+
+@contextmanager
+def victims(cli: Cli) -> Iterator[Victims]:
+    command = [sys.executable, "-c", FORKING]
+    with subprocess.Popen(
+        command,
+        cwd=cli.project,
+        env=cli.env(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        bufsize=0,
+    ) as process:
+        yield Victims(process)
 
 
 def check_and_complete(world: World, to: str, sides: Mapping[str, Mapping[str, bytes]]) -> None:
@@ -57,13 +104,13 @@ def test_killed_between_any_two_steps_the_same_command_completes_it(cli: Cli) ->
     world = played(cli, {"edited": b"old"}, {"edited": "new", "made": "new"})
     sides = {world.begin: {"edited": b"old"}, world.end: {"edited": b"new", "made": b"new"}}
     calls, code = 0, -signal.SIGKILL
-    while code == -signal.SIGKILL:
-        to = (world.begin, world.end)[calls % 2]
-        calls += 1
-        arguments = [str(cli.store), world.session, to, str(cli.project), str(calls)]
-        died = subprocess.run([sys.executable, "-c", DYING, *arguments], env=cli.env(), timeout=60)
-        code = died.returncode
-        check_and_complete(world, to, sides)
+    with victims(cli) as doomed:
+        while code == -signal.SIGKILL:
+            to = (world.begin, world.end)[calls % 2]
+            calls += 1
+            doomed.start("die", str(cli.store), world.session, to, str(cli.project), str(calls))
+            code = doomed.wait()
+            check_and_complete(world, to, sides)
     assert code == 0
     assert calls > 20  # at least ten calls of the store, each with a before and an after
 
@@ -75,20 +122,18 @@ def test_killed_at_any_moment_the_same_command_completes_it(cli: Cli) -> None:
     sides = {world.begin: old, world.end: as_bytes(new)}
     journal, dice = Path(f"{cli.store}-wal"), random.Random(5)
     took = 0.0
-    for number in range(KILLS + 1):
-        to = (world.begin, world.end)[number % 2]
-        assert not journal.exists()  # it is there as long as a command has the store open
-        command = [*COMMAND, "rewind", world.session, to, "--files"]
-        process = subprocess.Popen(
-            command, cwd=cli.project, env=cli.env(), stdout=subprocess.DEVNULL
-        )
-        while not journal.exists() and process.poll() is None:
-            time.sleep(0.001)
-        began = time.monotonic()
-        if number == 0:
-            process.wait(60)
-            took = time.monotonic() - began
-        time.sleep(dice.uniform(0, took) if number else 0)
-        process.kill()
-        process.wait(60)
-        check_and_complete(world, to, sides)
+    with victims(cli) as doomed:
+        for number in range(KILLS + 1):
+            to = (world.begin, world.end)[number % 2]
+            assert not journal.exists()  # it is there as long as a command has the store open
+            victim = doomed.start("run", "rewind", world.session, to, "--files")
+            while not journal.exists() and not doomed.has_ended():
+                time.sleep(0.001)
+            began = time.monotonic()
+            if number:
+                time.sleep(dice.uniform(0, took))
+                with suppress(ProcessLookupError):  # it was faster
+                    os.kill(victim, signal.SIGKILL)
+            assert doomed.wait() in ((0, -signal.SIGKILL) if number else (0,))
+            took = took or time.monotonic() - began
+            check_and_complete(world, to, sides)

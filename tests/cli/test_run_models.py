@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,10 +14,18 @@ import pytest
 from recollect.entries import Note, Text, ToolCall, ToolResult
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import call
-from tests.cli.runner import COMMAND, Cli
-from tests.cli.test_ask import ENV, log, server
-from tests.cli.test_headless import reply
-from tests.cli.test_run import outputs, parts_of, readable, shown, texts
+from tests.cli.model_server import (
+    ENV,
+    log,
+    messages,
+    outputs,
+    parts_of,
+    readable,
+    reply,
+    server,
+    texts,
+)
+from tests.cli.runner import Cli
 from tests.models.server import HELLO, Answer, Server, http, refused
 
 BUSY = refused("503 Service Unavailable", "overloaded")
@@ -56,15 +63,15 @@ def asked(on: Server) -> list[str]:
 
 
 @pytest.mark.parametrize("down", ["refuses connections", "is overrun"])
-def test_a_spare_answers_when_the_model_is_down(cli: Cli, down: str) -> None:
+def test_a_fallback_answers_when_the_model_is_down(cli: Cli, down: str) -> None:
     with server(cli, http(HELLO)) as spare:
         more = own_model("spare", spare.url) + SPARES
         url = nowhere() if down == "refuses connections" else ""
         with server(cli, BUSY, url=url, more=more):
             done = cli.ok("-p", "Hi.", env=ENV)
     assert done.out == "hello\n"
-    assert "warning: mine cannot be asked (" in done.err
-    assert "; asking another model" in done.err
+    assert "warning: mine is not available (" in done.err
+    assert "; trying another model" in done.err
     assert "spare · 1 turn" in done.err
     readable(done)
     assert [said for role, said, _ in log(cli) if role == "user"].count("Hi.") == 1
@@ -83,37 +90,37 @@ def test_a_model_that_goes_down_between_two_turns_is_replaced_where_it_was(cli: 
     assert len(parts_of(cli, ToolCall)) == len(parts_of(cli, ToolResult)) == 1
 
 
-def test_when_all_are_down_the_last_one_is_told_and_the_prompt_is_kept(cli: Cli) -> None:
+def test_when_all_models_are_down_the_last_error_is_printed_and_the_prompt_kept(cli: Cli) -> None:
     with server(cli, BUSY, more=own_model("spare", nowhere()) + SPARES):
         failed = cli("-p", "Hi.", env=ENV)
     assert (failed.code, failed.out) == (1, "")
     assert "recollect: cannot reach 127.0.0.1" in failed.err
-    assert "everything so far is kept · `recollect -r " in failed.err
+    assert "everything so far is stored · `recollect -r " in failed.err
     readable(failed)
     assert ("user", "Hi.", "") in log(cli)
 
 
-def test_a_spare_without_a_key_or_that_nobody_knows_is_passed_over(cli: Cli) -> None:
+def test_a_fallback_without_a_key_or_unknown_is_skipped(cli: Cli) -> None:
     with server(cli, http(HELLO)) as spare:
         spares = '[routing]\nfallback = ["gpt-5-mini", "no-such-model", "spare"]\n'
         with server(cli, BUSY, more=own_model("spare", spare.url) + spares):
             done = cli.ok("-p", "Hi.", env=ENV)
     assert done.out == "hello\n"
-    assert "gpt-5-mini cannot be asked (gpt-5-mini wants a key and none was found" in done.err
-    assert "no-such-model cannot be asked (no model 'no-such-model' is known" in done.err
+    assert "gpt-5-mini is not available (no API key for gpt-5-mini" in done.err
+    assert "no-such-model is not available (unknown model 'no-such-model'" in done.err
     readable(done)
 
 
-def test_the_default_answers_when_the_model_that_was_chosen_is_down(cli: Cli) -> None:
+def test_the_default_answers_when_the_chosen_model_is_down(cli: Cli) -> None:
     judged = reply(Text(text='{"reason": "it is hard", "choice": "big"}'))
     with three(cli, judged, BUSY, BUSY, http(HELLO)) as on:
         done = cli.ok("-p", "Prove it.", env=ENV)
     assert asked(on) == ["judge", "big", "big", "mine"]
-    assert "big cannot be asked (" in done.err
+    assert "big is not available (" in done.err
     assert texts(on).count("Prove it.") == 1
 
 
-def test_a_wrong_key_is_no_reason_to_ask_another_model(cli: Cli) -> None:
+def test_a_refused_key_does_not_lead_to_another_model(cli: Cli) -> None:
     with server(cli, http(HELLO)) as spare:
         more = own_model("spare", spare.url) + SPARES
         with server(cli, refused("401 Unauthorized", "bad key"), more=more):
@@ -127,7 +134,7 @@ def test_a_classifier_chooses_and_a_named_model_overrides_it(cli: Cli) -> None:
         done = cli.ok("-p", "Prove it.", env=ENV)
         assert asked(on) == ["judge", "big"]
         assert "big · 1 turn" in done.err
-        assert "Prove it." in json.dumps(shown(on, 0))
+        assert "Prove it." in json.dumps(messages(on, 0))
         cli.ok("-m", "small", "-p", "Prove it.", env=ENV)
         assert asked(on)[2:] == ["small"]
 
@@ -138,10 +145,10 @@ def test_a_classifier_chooses_and_a_named_model_overrides_it(cli: Cli) -> None:
         (http(HELLO), "judge", "a text that chooses none of the models"),
         (refused("400 Bad Request", "no"), "judge", "the provider refused (400): no"),
         (http(HELLO), "gpt-5-mini", "set OPENAI_API_KEY"),
-        (http(HELLO), "no-such-model", "no model 'no-such-model' is known"),
+        (http(HELLO), "no-such-model", "unknown model 'no-such-model'"),
     ],
 )
-def test_a_classifier_that_fails_passes_on_and_is_told(
+def test_a_failing_classifier_is_reported_and_the_default_answers(
     cli: Cli, answer: Answer, classifier: str, why: str
 ) -> None:
     with three(cli, answer, http(HELLO), classifier=classifier) as on:
@@ -149,7 +156,7 @@ def test_a_classifier_that_fails_passes_on_and_is_told(
     assert done.out == "hello\n"
     assert asked(on)[-1] == "mine"
     assert why in done.err
-    assert "mine is asked" in done.err
+    assert "using mine" in done.err
     readable(done)
 
 
@@ -158,30 +165,30 @@ def test_a_classifier_that_fails_passes_on_and_is_told(
 LONG = "many words " * 800  # some 2,200 tokens
 
 
-def test_a_window_that_an_error_names_is_learnt_for_this_run_and_the_next(cli: Cli) -> None:
+def test_a_window_named_in_an_error_is_learned_for_this_run_and_the_next(cli: Cli) -> None:
     said = "This model's maximum context length is 4096 tokens. You asked for 5321 tokens."
     too_long, hello = refused("400 Bad Request", said), http(HELLO)
     windows = cli.home / "windows.json"
     with server(cli, hello, too_long, hello) as on:
-        assert "made room" not in cli.ok("-p", LONG, env=ENV).err
+        assert "reduced the context" not in cli.ok("-p", LONG, env=ENV).err
         learns = cli.ok("-c", "-p", LONG, env=ENV)
-        assert "mine takes 4,096 tokens, less than thought" in learns.err
-        assert "made room" in learns.err
+        assert "the window of mine is only 4,096 tokens" in learns.err
+        assert "reduced the context" in learns.err
         assert len(on.asked[-1].body) < len(on.asked[1].body)
         assert json.loads(windows.read_text()) == {"mine": 4_096}
         cli.ok("-p", LONG, env=ENV)
-        assert "made room" in cli.ok("-c", "-p", LONG, env=ENV).err
+        assert "reduced the context" in cli.ok("-c", "-p", LONG, env=ENV).err
         windows.write_text("{ damaged")
         cli.ok("-p", LONG, env=ENV)
-        assert "made room" not in cli.ok("-c", "-p", LONG, env=ENV).err
+        assert "reduced the context" not in cli.ok("-c", "-p", LONG, env=ENV).err
 
 
-def test_the_window_of_a_model_of_ones_own_counts(cli: Cli) -> None:
+def test_the_window_set_for_ones_own_model_is_used(cli: Cli) -> None:
     with server(cli, http(HELLO)) as on:
         file = cli.home / "settings.toml"
         file.write_text(file.read_text() + own_model("small", on.url, 4_096))
         cli.ok("-p", LONG, env=ENV)
-        assert "made room" in cli.ok("-m", "small", "-c", "-p", LONG, env=ENV).err
+        assert "reduced the context" in cli.ok("-m", "small", "-c", "-p", LONG, env=ENV).err
 
 
 # --- mirrors -----------------------------------------------------------------------------------
@@ -241,18 +248,12 @@ def test_a_disk_that_is_full_has_its_exit_code_and_every_call_a_result(cli: Cli)
     )
     after = call("write_file", id="b", file_path="later.txt", content="x")
     with server(cli, reply(grows, after), http(HELLO), more='[permissions]\nmode = "edit"\n') as on:
-        failed = subprocess.run(
-            [sys.executable, "-c", SMALL_FILES, *COMMAND, "-p", "Grow it.", *AS_JSON],
-            cwd=cli.project,
-            env=cli.env(ENV),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=60,
-        )
-        assert failed.returncode == 54, failed
-        told = json.loads(failed.stdout)
+        limit = (sys.executable, "-c", SMALL_FILES)
+        failed = cli.process("-p", "Grow it.", *AS_JSON, env=ENV, before=limit)
+        assert failed.code == 54, failed
+        told = failed.json
         assert told["is_error"] is True
-        assert "File too large; put that right" in told["result"]
+        assert "File too large; fix that" in told["result"]
         assert len(on.asked) == 1
         assert (cli.project / "a.txt").read_text() == "a" * 100_000
         assert not (cli.project / "later.txt").exists()
@@ -289,19 +290,19 @@ def test_a_sub_agent_answers_its_caller_and_has_a_session_of_its_own(cli: Cli) -
     assert "find the limit" in cli.ok("sessions").out
 
 
-def test_long_output_of_a_command_is_summed_up_when_that_is_asked_for(cli: Cli) -> None:
+def test_long_command_output_is_summarized_if_the_settings_say_so(cli: Cli) -> None:
     run = reply(call("run_shell_command", id="a", command="seq 1 2000"))
     summary = reply(Text(text="Numbers that count up, nothing unusual."))
     more = (
         '[permissions]\nallow = ["seq *"]\n'
-        '[context]\nsummarise = ["run_shell_command"]\nsummary_tokens = 500\n'
+        '[context]\nsummarize_tools = ["run_shell_command"]\nsummary_tokens = 500\n'
     )
     with server(cli, run, summary, http(HELLO), more=more) as on:
         cli.ok("-p", "Count.", env=ENV)
     assert len(on.asked) == 3
-    assert "1234" in json.dumps(shown(on, 1))
+    assert "1234" in json.dumps(messages(on, 1))
     assert "Numbers that count up, nothing unusual." in outputs(on)[0]
-    assert "1234" not in json.dumps(shown(on))
+    assert "1234" not in json.dumps(messages(on))
     (kept,) = parts_of(cli, ToolResult)
     assert "\n1234\n" in kept.content[0].text
 
@@ -317,7 +318,7 @@ def test_the_limit_of_turns_comes_from_the_settings_unless_it_is_given(cli: Cli)
         assert (stopped.code, len(on.asked)) == (53, 5)
 
 
-def test_what_is_stopped_by_its_limit_goes_on(cli: Cli) -> None:
+def test_a_run_stopped_by_its_turn_limit_can_be_continued(cli: Cli) -> None:
     look = reply(call("list_directory", id="a"))
     with server(cli, look, http(HELLO)) as on:
         assert cli("-p", "Look.", "--max-turns", "1", env=ENV).code == 53

@@ -30,11 +30,11 @@ def test_words_chinese_identifiers_and_phrases_are_found(cli: Cli, word: str) ->
     assert len(cli.ok("search", word, "--json").json) == 1
 
 
-def test_nothing_found_is_said_on_stderr_with_a_way_to_look_further(cli: Cli) -> None:
+def test_an_empty_search_says_so_on_stderr_and_suggests_a_wider_one(cli: Cli) -> None:
     cli.session([user("hi")])
     result = cli.ok("search", "nothing")
     assert result.out == ""
-    assert "nothing found for 'nothing' in this project; --all searches every one" in result.err
+    assert "nothing found for 'nothing' in this project; --all searches every project" in result.err
     assert cli.ok("search", "nothing", "--json").json == []
 
 
@@ -76,7 +76,7 @@ def test_more_hits_than_the_limit_are_mentioned(cli: Cli) -> None:
 def test_words_without_a_letter_are_an_error(cli: Cli) -> None:
     result = cli("search", "!?")
     assert result.code == 1
-    assert result.err.startswith("recollect: '!?' has no word to look for")
+    assert result.err.startswith("recollect: '!?' has no word to search for")
 
 
 def test_a_word_can_be_left_out(cli: Cli) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from recollect.cli.store_access import shorten_ids
+from recollect.cli.short_ids import shorten_ids
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import model, user
 from tests.cli.runner import Cli
 
 
-def test_a_fresh_machine_is_told_that_there_are_none_and_what_to_do(cli: Cli) -> None:
+def test_a_fresh_machine_has_no_sessions_and_the_note_says_how_to_get_one(cli: Cli) -> None:
     result = cli.ok("sessions")
     assert result.out == ""
     assert "no sessions yet" in result.err
@@ -102,10 +102,10 @@ def test_rename_says_the_new_title_word_for_word(cli: Cli) -> None:
     assert empty.err == "recollect: a title needs at least one visible character\n"
 
 
-def test_rewind_tells_the_way_back_and_the_way_back_works(cli: Cli) -> None:
+def test_rewind_prints_the_way_back_and_the_way_back_works(cli: Cli) -> None:
     session, (first, last) = cli.session([user("one"), model("two")])
     said = cli.ok("rewind", session.id, first.id[:20]).out
-    assert "now has 1 entry, was 2" in said
+    assert "now has 1 entry, previously 2" in said
     back = said.split("`")[1].split()[1:]
     assert back[-1] == last.id
     cli.ok(*back)

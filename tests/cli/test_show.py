@@ -64,13 +64,13 @@ def test_everything_else_a_session_may_hold_is_named(cli: Cli) -> None:
     out = cli.ok("show", session.id).out
     assert "[image/png, 3.0 kB]" in out
     assert "[text/plain file:///notes]" in out
-    assert 'does not know: {"type":"hologram"}' in out
+    assert 'unknown to this version: {"type":"hologram"}' in out
     assert "warning  " in out
     assert "· interrupted ·" in out
     assert "(empty)" in out
 
 
-def test_long_results_are_shortened_and_the_way_to_the_whole_is_told(cli: Cli) -> None:
+def test_long_results_are_shortened_with_a_hint_at_full(cli: Cli) -> None:
     read = call("read_file", path="long")
     lines = "\n".join(f"line {n}" for n in range(100))
     session, _ = cli.session([result(read, lines)])
@@ -111,7 +111,7 @@ def test_an_entry_is_shown_marked_among_its_neighbours(cli: Cli) -> None:
     assert f"… 5 entries after; `recollect show {session.id[:8]}" in out
 
 
-def test_an_entry_the_head_has_left_is_found_and_said_to_be_aside(cli: Cli) -> None:
+def test_an_entry_on_another_branch_is_found_and_marked_as_such(cli: Cli) -> None:
     session, entries = cli.session([user("one"), model("left behind")])
     cli.ok("rewind", session.id, entries[0].id)
     out = cli.ok("show", entries[1].id).out
@@ -180,7 +180,7 @@ def test_curated_shows_what_may_be_sent_as_the_model_sees_it(cli: Cli) -> None:
     assert len(cli.ok("show", session.id, "--json").json["entries"]) == 9
 
 
-def test_of_what_may_be_sent_the_newest_or_an_earlier_state_can_be_asked_for(cli: Cli) -> None:
+def test_curated_can_be_limited_to_the_newest_or_to_an_earlier_state(cli: Cli) -> None:
     session, entries = cli.session([user(f"message {n}") for n in range(9)])
     out = cli.ok("show", session.id, "--curated", "--last", "2").out
     assert "message 6" not in out
@@ -190,7 +190,7 @@ def test_of_what_may_be_sent_the_newest_or_an_earlier_state_can_be_asked_for(cli
     assert [entry["id"] for entry in then["entries"]] == [entries[0].id, entries[1].id]
 
 
-def test_one_kind_of_showing_at_a_time(cli: Cli) -> None:
+def test_tree_initial_and_curated_cannot_be_combined(cli: Cli) -> None:
     session, _ = cli.session([user("hello")])
     for pair in (("--tree", "--curated"), ("--tree", "--initial"), ("--initial", "--curated")):
         wrong = cli("show", session.id, *pair)
@@ -208,7 +208,7 @@ def test_json_is_the_session_and_its_entries_and_keeps_every_character(cli: Cli)
     assert entry["body"]["parts"][0]["text"] == text
 
 
-def test_what_is_not_there_is_an_error_that_tells_where_to_look(cli: Cli) -> None:
+def test_an_unknown_id_is_an_error_with_a_hint(cli: Cli) -> None:
     result = cli("show", "feed")
     assert result.code == 1
     assert result.out == ""
@@ -232,7 +232,7 @@ def test_a_damaged_entry_is_shown_as_damaged_and_the_rest_is_shown(cli: Cli) -> 
     assert "before" in result.out
     assert "after" in result.out
     assert "damaged  " in result.out
-    assert "recollect: warning: 1 damaged entry; `recollect doctor` tells more" in result.err
+    assert "recollect: warning: 1 damaged entry; `recollect doctor` has details" in result.err
     assert cli("show", session.id, "--json").json["damaged"] == [entries[1].id]
 
 

@@ -8,13 +8,8 @@ from typing import TypeAlias
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from recollect.codecs.repair import (
-    ANTHROPIC_RULES,
-    GEMINI_RULES,
-    OPENAI_RULES,
-    TEXT_RULES,
-    Repaired,
-)
+from recollect.codecs.provider_rules import ANTHROPIC_RULES, GEMINI_RULES, OPENAI_RULES, TEXT_RULES
+from recollect.codecs.repair import Repaired
 from recollect.entries import (
     FileRef,
     InlineData,
@@ -33,11 +28,11 @@ MODELS = ("", "this", "other")
 IDS = ("", "a", "a", "b", "c", "a-2", "call-1", "read", "two words\u202e", "x" * 70)
 NAMES = ("read", "grep", "")
 
-shapes = st.sampled_from(
+provider_rules = st.sampled_from(
     [
-        shape
+        rules
         for base in (GEMINI_RULES, OPENAI_RULES, ANTHROPIC_RULES, TEXT_RULES)
-        for shape in (
+        for rules in (
             base,
             replace(base, model="this"),
             replace(base, model="this", alternate=not base.alternate),
@@ -91,7 +86,7 @@ _lead = st.lists(
 
 @st.composite
 def _exchange(draw: st.DrawFn) -> list[Message]:
-    """What an agent records of one turn: words, calls, results in any order, an answer."""
+    """One turn as an agent records it: text, calls, results in any order, an answer."""
     made = draw(st.sampled_from(MODELS))
     calls = draw(st.lists(_calls, max_size=3))
     if draw(st.booleans()):  # most providers give good ids

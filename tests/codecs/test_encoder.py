@@ -1,4 +1,4 @@
-"""What an encoder guarantees, for every wire: the same bytes, at the cost of what is new."""
+"""The guarantees of an encoder, for every wire: the same bytes, at the cost of what is new."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from recollect.codecs.anthropic import AnthropicWire
 from recollect.codecs.encoder import Encoder, encode
 from recollect.codecs.gemini import GeminiWire
 from recollect.codecs.openai import OpenAIWire
-from recollect.codecs.repair import ProviderRules
+from recollect.codecs.provider_rules import ProviderRules
 from recollect.codecs.text_tools.text_tools_wire import TextToolsWire
 from recollect.codecs.wire_protocol import (
     Declaration,
@@ -27,6 +27,7 @@ from recollect.codecs.wire_protocol import (
 )
 from recollect.entries import Elide, Elided, Entry, Message, Text, Thought
 from recollect.testing import call, model, result, user
+from recollect.transcripts.format_table import read_transcript
 from recollect.view.view import View
 from tests.view.logs import logs, name
 
@@ -57,30 +58,30 @@ class Counting:
         return self._wire.name
 
     @property
-    def shape(self) -> ProviderRules:
-        return self._wire.shape
+    def rules(self) -> ProviderRules:
+        return self._wire.rules
 
-    def frame(self, prompt: RequestOptions, system: Sequence[Message]) -> RequestFrame:
-        return self._wire.frame(prompt, system)
+    def encode_options(self, options: RequestOptions, system: Sequence[Message]) -> RequestFrame:
+        return self._wire.encode_options(options, system)
 
-    def write(self, message: Message) -> EncodedMessage:
+    def encode_message(self, message: Message) -> EncodedMessage:
         self.written += 1
-        return self._wire.write(message)
+        return self._wire.encode_message(message)
 
-    def read_request(self, body: bytes) -> DecodedRequest:
-        return self._wire.read_request(body)
+    def decode_request(self, body: bytes) -> DecodedRequest:
+        return self._wire.decode_request(body)
 
-    def decoder(self) -> Decoder:
-        return self._wire.decoder()
+    def stream_decoder(self) -> Decoder:
+        return self._wire.stream_decoder()
 
-    def read_reply(self, body: bytes) -> Message:
-        return self._wire.read_reply(body)
+    def decode_reply(self, body: bytes) -> Message:
+        return self._wire.decode_reply(body)
 
-    def write_reply(self, reply: Message) -> bytes:
-        return self._wire.write_reply(reply)
+    def encode_reply(self, reply: Message) -> bytes:
+        return self._wire.encode_reply(reply)
 
-    def write_stream(self, reply: Message) -> Iterator[bytes]:
-        return self._wire.write_stream(reply)
+    def encode_stream(self, reply: Message) -> Iterator[bytes]:
+        return self._wire.encode_stream(reply)
 
 
 def exchange(number: int) -> list[Message]:
@@ -135,7 +136,7 @@ def test_the_unchanged_prefix_of_two_requests_is_byte_identical_over_a_whole_ses
     for n in range(0, len(messages), 2):  # a request follows the user's words, or a result
         view = view.append(*entries(messages[n : n + 1], n))
         made = encoder.encode(view, PROMPT)
-        after = encoder.wire.frame(PROMPT, ()).after
+        after = encoder.wire.encode_options(PROMPT, ()).after
         if before:
             kept = before.removesuffix(after)
             assert made.body.startswith(kept)
@@ -174,8 +175,8 @@ def test_a_provider_can_be_changed_in_the_middle(wire: Wire) -> None:
     view = View.fold(entries([*exchange(1), model("by hand"), *exchange(2)]))
     for other in (*WIRES, wire):
         body = encode(other, view, PROMPT).body
-        asked = other.read_request(body)
-        assert [t.name for t in asked.prompt.tools] in ([], ["grep"])
+        asked = other.decode_request(body)
+        assert [t.name for t in asked.options.tools] in ([], ["grep"])
         assert b"question 1" in body
         assert b"found 2" in body
 
@@ -183,8 +184,6 @@ def test_a_provider_can_be_changed_in_the_middle(wire: Wire) -> None:
 @pytest.mark.skipif(not os.environ.get("RECOLLECT_TRANSCRIPTS"), reason="no transcripts given")
 @each_wire
 def test_a_real_session_keeps_its_prefix_and_its_bytes(wire: Wire) -> None:
-    from recollect.transcripts.format_table import read_transcript
-
     folder = Path(os.environ["RECOLLECT_TRANSCRIPTS"])
     file = min(folder.rglob("*.jsonl"), key=lambda path: path.stat().st_size)
     log = read_transcript(file.read_bytes(), file.name).path

@@ -1,27 +1,26 @@
-"""What repair does in the cases that are met in practice, one at a time."""
+"""Repair in the cases that occur in practice, one at a time."""
 
 from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
 
-from recollect.codecs.repair import (
+from recollect.codecs.call_pairing import INTERRUPTED
+from recollect.codecs.message_layout import OPENING
+from recollect.codecs.provider_rules import (
     ANTHROPIC_RULES,
     GEMINI_RULES,
-    INTERRUPTED,
     OPENAI_RULES,
-    OPENING,
     TEXT_RULES,
     ProviderRules,
-    Repaired,
-    repair,
 )
+from recollect.codecs.repair import Repaired, repair
 from recollect.entries import Message, Text, Thought
 from recollect.testing import call, model, result, user
 from tests.codecs.conversations import calls_of, flat, kinds, outputs
 
 ALL = (GEMINI_RULES, OPENAI_RULES, ANTHROPIC_RULES, TEXT_RULES)
-every_shape = pytest.mark.parametrize("shape", ALL, ids=lambda shape: shape.provider)
+every_shape = pytest.mark.parametrize("rules", ALL, ids=lambda rules: rules.provider)
 READ, GREP = call("read", id="r", path="a"), call("grep", id="g", pattern="b")
 
 
@@ -30,32 +29,32 @@ def instruction(text: str) -> Message:
 
 
 @every_shape
-def test_a_sound_exchange_comes_back_as_the_same_objects(shape: ProviderRules) -> None:
+def test_a_valid_exchange_comes_back_as_the_same_objects(rules: ProviderRules) -> None:
     messages = (user("hi"), model("ok", READ), result(READ, "text"), model("done"), user("bye"))
-    repaired = repair(list(messages), shape)
+    repaired = repair(list(messages), rules)
     assert repaired.trace == ()
     assert all(a is b for a, b in zip(repaired.messages, messages, strict=True))
 
 
 @every_shape
-def test_a_tail_that_broke_off_gets_error_results(shape: ProviderRules) -> None:
-    repaired = repair([user("go"), model("ok", READ, GREP)], shape)
+def test_a_tail_that_broke_off_gets_error_results(rules: ProviderRules) -> None:
+    repaired = repair([user("go"), model("ok", READ, GREP)], rules)
     assert outputs(repaired.messages) == [("r", INTERRUPTED), ("g", INTERRUPTED)]
     assert kinds(repaired) == ["interrupted", "interrupted"]
     assert repaired.trace[0].text == "call 'r' in message 1 has no result: it gets an error"
 
 
 @every_shape
-def test_one_missing_result_does_not_cost_the_others(shape: ProviderRules) -> None:
+def test_one_missing_result_does_not_cost_the_others(rules: ProviderRules) -> None:
     """Lesson 4: dropping the whole message left its other results orphaned."""
-    repaired = repair([user("go"), model("ok", READ, GREP), result(GREP, "hit")], shape)
+    repaired = repair([user("go"), model("ok", READ, GREP), result(GREP, "hit")], rules)
     assert outputs(repaired.messages) == [("r", INTERRUPTED), ("g", "hit")]
     assert kinds(repaired) == ["interrupted"]
 
 
 @every_shape
 def test_results_in_another_order_and_in_several_messages_follow_their_calls(
-    shape: ProviderRules,
+    rules: ProviderRules,
 ) -> None:
     messages = [
         user("go"),
@@ -65,7 +64,7 @@ def test_results_in_another_order_and_in_several_messages_follow_their_calls(
         user("and?"),
         result(READ, "text"),
     ]
-    repaired = repair(messages, shape)
+    repaired = repair(messages, rules)
     assert outputs(repaired.messages) == [("r", "text"), ("g", "hit")]
     assert "moved" in kinds(repaired)
 
@@ -79,16 +78,16 @@ def test_a_late_result_replaces_the_error_that_was_made_for_it() -> None:
 
 
 @every_shape
-def test_a_result_before_its_call_is_no_answer_to_it(shape: ProviderRules) -> None:
-    repaired = repair([user("go"), result(READ, "text"), model("ok", READ)], shape)
+def test_a_result_before_its_call_does_not_answer_it(rules: ProviderRules) -> None:
+    repaired = repair([user("go"), result(READ, "text"), model("ok", READ)], rules)
     assert outputs(repaired.messages) == [("r", INTERRUPTED)]
     assert "orphan" in kinds(repaired)
 
 
 @every_shape
-def test_the_first_of_two_results_is_kept(shape: ProviderRules) -> None:
+def test_the_first_of_two_results_is_kept(rules: ProviderRules) -> None:
     messages = [user("go"), model("ok", READ), result(READ, "first"), result(READ, "second")]
-    repaired = repair(messages, shape)
+    repaired = repair(messages, rules)
     assert outputs(repaired.messages) == [("r", "first")]
     assert kinds(repaired) == ["duplicate"]
     assert repaired.trace[0].text == (
@@ -98,10 +97,10 @@ def test_the_first_of_two_results_is_kept(shape: ProviderRules) -> None:
 
 
 @every_shape
-def test_a_reused_id_gets_a_suffix_and_its_result_follows(shape: ProviderRules) -> None:
+def test_a_reused_id_gets_a_suffix_and_its_result_follows(rules: ProviderRules) -> None:
     turn = [user("go"), model("ok", READ), result(READ, "one"), model("done")]
     again = [user("go"), model("ok", READ), result(READ, "two"), model("done")]
-    repaired = repair([*turn, *again, *again], shape)
+    repaired = repair([*turn, *again, *again], rules)
     assert outputs(repaired.messages) == [("r", "one"), ("r-2", "two"), ("r-3", "two")]
     assert kinds(repaired) == ["id", "id"]
 
@@ -170,20 +169,20 @@ def test_a_result_inside_the_models_message_divides_it() -> None:
     assert repaired.messages[3].parts == (Text(text="so it is"),)
 
 
-def test_a_call_that_no_model_made_is_left_out_with_its_result() -> None:
+def test_a_call_outside_a_models_message_is_left_out_with_its_result() -> None:
     repaired = repair([user("go", READ), result(READ, "text"), model("ok")], OPENAI_RULES)
     assert repaired.messages == (user("go"), model("ok"))
     assert kinds(repaired) == ["misplaced", "orphan"]
 
 
-def test_gemini_gets_results_alone_and_the_users_words_in_the_next_content() -> None:
+def test_gemini_gets_results_alone_and_the_users_text_in_the_next_content() -> None:
     answer = Message(role="user", parts=(*result(READ, "text").parts, Text(text="and b?")))
     repaired = repair([user("go"), model("ok", READ), answer], GEMINI_RULES)
     assert repaired.messages[2:] == (result(READ, "text"), user("and b?"))
     assert kinds(repaired) == ["split"]
 
 
-def test_anthropic_gets_results_first_and_the_users_words_behind_them() -> None:
+def test_anthropic_gets_results_first_and_the_users_text_after_them() -> None:
     messages = [user("go"), model("ok", READ), user("and b?"), result(READ, "text")]
     repaired = repair(messages, ANTHROPIC_RULES)
     both = Message(role="user", parts=(*result(READ, "text").parts, Text(text="and b?")))
@@ -212,12 +211,12 @@ def test_a_models_message_at_the_start_gets_a_users_before_it() -> None:
 def test_a_thought_survives_when_its_message_is_merged_with_another_models() -> None:
     ours = Message(role="model", parts=(Thought(text="hm", signature="s"),), model="this")
     theirs = Message(role="model", parts=(Thought(text="ah", signature="s"), Text(text="yes")))
-    shape = replace(ANTHROPIC_RULES, model="this")
+    rules = replace(ANTHROPIC_RULES, model="this")
     for pair in ((ours, theirs), (theirs, ours)):
-        repaired = repair([user("go"), *pair], shape)
+        repaired = repair([user("go"), *pair], rules)
         assert Thought(text="hm", signature="s") in flat(repaired.messages)
         assert Thought(text="ah", signature="s") not in flat(repaired.messages)
-        assert repair(repaired.messages, shape) == Repaired(repaired.messages)
+        assert repair(repaired.messages, rules) == Repaired(repaired.messages)
 
 
 def test_a_signature_stays_on_a_call_only_for_the_model_that_made_it() -> None:
@@ -230,7 +229,7 @@ def test_a_signature_stays_on_a_call_only_for_the_model_that_made_it() -> None:
     assert kinds(repaired) == ["signature"]
 
 
-def test_thoughts_of_nobody_known_go_to_nobody() -> None:
+def test_thoughts_of_an_unknown_model_are_not_sent() -> None:
     thinks = model("ok", Thought(text="hm", signature="s"))
     repaired = repair([user("go"), thinks], GEMINI_RULES)
     assert repaired.messages == (user("go"), model("ok"))
@@ -262,15 +261,15 @@ def test_an_instruction_at_the_start_stays_one_whatever_had_to_be_left_out_befor
     assert repair(messages, GEMINI_RULES).messages == (instruction("base"), user("go"))
 
 
-def test_results_and_words_of_one_message_stay_together_where_both_may_stand() -> None:
+def test_results_and_text_of_one_message_stay_together_where_both_may_stand() -> None:
     answer = Message(role="user", parts=(*result(READ, "text").parts, Text(text="and b?")))
-    shape = replace(ANTHROPIC_RULES, alternate=False)
-    repaired = repair([Message(role="user"), user("go"), model("ok", READ), answer], shape)
+    rules = replace(ANTHROPIC_RULES, alternate=False)
+    repaired = repair([Message(role="user"), user("go"), model("ok", READ), answer], rules)
     assert repaired.messages == (user("go"), model("ok", READ), answer)
     assert kinds(repaired) == ["empty"]
 
 
 @every_shape
-def test_nothing_stays_nothing(shape: ProviderRules) -> None:
-    assert repair([], shape) == Repaired(())
-    assert repair([Message(role="model")], shape).messages == ()
+def test_nothing_stays_nothing(rules: ProviderRules) -> None:
+    assert repair([], rules) == Repaired(())
+    assert repair([Message(role="model")], rules).messages == ()

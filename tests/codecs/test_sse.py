@@ -87,17 +87,17 @@ def test_an_event_is_given_out_as_soon_as_its_empty_line_is_there() -> None:
     assert list(reader.feed(b"\ndata: c\n\n")) == [b"c"]
 
 
-def test_what_came_instead_of_events_can_be_read() -> None:
+def test_lines_that_came_instead_of_events_can_be_read() -> None:
     reader = SseParser()
     reader.feed(b"<html>\n<bo")
-    assert reader.beginning == b"<html>\n<bo"
     reader.close()
-    assert reader.beginning.startswith(b"<html>\n<bo")
     assert reader.stray == b"<html>\n<bo"
 
 
-@pytest.mark.parametrize("line", [b"data: ", b"", b"stray"])
-@pytest.mark.parametrize("size", [1_000_000, 40_000_000])
+@pytest.mark.parametrize(
+    ("line", "size"),
+    [(b"data: ", 1_000_000), (b"", 1_000_000), (b"stray", 1_000_000), (b"data: ", 40_000_000)],
+)
 def test_a_line_without_end_is_refused(line: bytes, size: int) -> None:
     reader = SseParser()
     with pytest.raises(BadReply, match="a single event of more than 32,000,000 bytes"):
@@ -117,7 +117,7 @@ def test_a_stream_without_end_is_refused() -> None:
         feed_all(reader, repeat(piece, sse.MAX_STREAM // len(piece) + 2))
 
 
-def test_only_so_many_bytes_of_what_is_no_event_are_kept() -> None:
+def test_stray_lines_are_kept_only_up_to_a_limit() -> None:
     reader = SseParser()
     for _ in range(100):
         reader.feed(b"x" * 100_000 + b"\n")

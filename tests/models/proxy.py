@@ -1,4 +1,4 @@
-"""A real proxy on loopback, and certificates made for a test.
+"""A real proxy on loopback.
 
 Whatever host it is asked for, it hands everything to one port of this machine, so a test can ask
 for a host that does not exist. What it was told is recorded.
@@ -8,34 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import NamedTuple
 
-from tests.models.server import HELLO, http, listening
-
-
-class Certificate(NamedTuple):
-    """Signed by itself, for localhost, 127.0.0.1 and model.invalid."""
-
-    file: Path
-    serving: ssl.SSLContext
-    trusting: ssl.SSLContext
-
-
-def certificate(folder: Path) -> Certificate:
-    key, file = folder / "key.pem", folder / "certificate.pem"
-    names = "subjectAltName=DNS:localhost,DNS:model.invalid,IP:127.0.0.1"
-    kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
-    command = ["openssl", "req", "-x509", *kind, "-subj", "/CN=localhost", "-addext", names]
-    subprocess.run([*command, "-keyout", key, "-out", file], check=True, capture_output=True)
-    serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    serving.load_cert_chain(file, key)
-    serving.set_alpn_protocols(["h2", "http/1.1"])
-    return Certificate(file, serving, ssl.create_default_context(cafile=str(file)))
+from tests.models.server import listening
 
 
 @dataclass
@@ -63,8 +40,8 @@ async def proxying(to: int, over: ssl.SSLContext | None = None) -> AsyncIterator
                 forth.write(head)
             try:
                 async with asyncio.TaskGroup() as group:
-                    group.create_task(_pump(reader, forth))
-                    group.create_task(_pump(back, writer))
+                    group.create_task(pump(reader, forth))
+                    group.create_task(pump(back, writer))
             finally:
                 forth.transport.abort()
         writer.transport.abort()
@@ -73,21 +50,13 @@ async def proxying(to: int, over: ssl.SSLContext | None = None) -> AsyncIterator
         yield found
 
 
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     with suppress(ConnectionError):
         while data := await reader.read(65_536):
             writer.write(data)
             await writer.drain()
-        writer.close()
+    writer.close()
 
 
 def port_of(server: asyncio.Server) -> int:
     return int(server.sockets[0].getsockname()[1])
-
-
-async def secure_greeting(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    await reader.readuntil(b"\r\n\r\n")
-    writer.write(http(HELLO))
-    await writer.drain()
-    await reader.read()
-    writer.transport.abort()

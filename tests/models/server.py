@@ -1,7 +1,7 @@
-"""A real HTTP server on loopback that answers with whatever bytes a test hands it.
+"""A real HTTP server on loopback that answers with the bytes a test gives it.
 
 An answer is bytes, sent as they are, or a coroutine function that gets the connection and does what
-it likes with it: stall, break off, never end. Requests are recorded as they came.
+it likes with it: stall, break off, never end. Requests are recorded as they arrive.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ VARIABLE = "FAKE_API_KEY"
 Play: TypeAlias = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 Answer: TypeAlias = bytes | Play
 QUICK = TransportSettings(
-    connect_timeout=2.0, read_timeout=5.0, total_timeout=20.0, retries=2, longest_wait=0.01
+    connect_timeout=60.0, read_timeout=60.0, total_timeout=120.0, retries=2, longest_wait=0.01
 )
 
 
 @dataclass
-class Asked:
+class ReceivedRequest:
     line: str
     headers: dict[str, str]
     body: bytes
@@ -46,7 +46,7 @@ class Asked:
 @dataclass
 class Server:
     port: int
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[ReceivedRequest] = field(default_factory=list)
     connections: int = 0
 
     @property
@@ -55,8 +55,8 @@ class Server:
 
 
 @asynccontextmanager
-async def serving(*answers: Answer) -> AsyncIterator[Server]:
-    """Answers one request after the other; the last answer is given for ever."""
+async def serving(*answers: Answer, over: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
+    """Answers one request after the other; the last answer is repeated."""
     found = Server(0)
     running: set[asyncio.Task[None]] = set()
 
@@ -82,7 +82,7 @@ async def serving(*answers: Answer) -> AsyncIterator[Server]:
         finally:
             writer.close()
 
-    async with listening(connected, running) as found.port:
+    async with listening(connected, running, over) as found.port:
         yield found
 
 
@@ -91,9 +91,10 @@ async def listening(
     connected: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
     running: set[asyncio.Task[None]],
     over: ssl.SSLContext | None = None,
+    port: int = 0,
 ) -> AsyncIterator[int]:
     """The port; those who are `running` at the end are stopped."""
-    server = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=over)
+    server = await asyncio.start_server(connected, "127.0.0.1", port, ssl=over)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
@@ -103,7 +104,7 @@ async def listening(
         await asyncio.gather(*running, return_exceptions=True)
 
 
-async def _request(reader: asyncio.StreamReader) -> Asked | None:
+async def _request(reader: asyncio.StreamReader) -> ReceivedRequest | None:
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
     except asyncio.IncompleteReadError:
@@ -111,7 +112,7 @@ async def _request(reader: asyncio.StreamReader) -> Asked | None:
     line, *rest = head.strip().split("\r\n")
     headers = {n.lower(): v.strip() for n, _, v in (h.partition(":") for h in rest)}
     body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Asked(line, headers, body)
+    return ReceivedRequest(line, headers, body)
 
 
 def http(
@@ -179,28 +180,28 @@ def chosen(
 
 async def events_of(
     model: HttpModel,
-    prompt: RequestOptions | None = None,
+    options: RequestOptions | None = None,
     messages: Sequence[Message] = (user("hi"),),
 ) -> list[ModelEvent]:
-    prompt = prompt or RequestOptions(model=model.name)
-    return [event async for event in model.stream(messages, prompt)]
+    options = options or RequestOptions(model=model.name)
+    return [event async for event in model.stream(messages, options)]
 
 
-def ask(
+def call_model(
     *answers: Answer,
     transport: TransportSettings = QUICK,
     wire: WireName = "openai",
     model: str = "gpt-4o",
-    prompt: RequestOptions | None = None,
+    options: RequestOptions | None = None,
 ) -> tuple[list[ModelEvent], Server]:
-    """One question to a server that answers like this."""
+    """One request to a server that answers like this."""
 
     async def main() -> tuple[list[ModelEvent], Server]:
         async with (
             serving(*answers) as server,
-            HttpModel(chosen(server.url, wire, model), transport) as asked,
+            HttpModel(chosen(server.url, wire, model), transport) as called,
         ):
-            return await events_of(asked, prompt), server
+            return await events_of(called, options), server
 
     return asyncio.run(main())
 
@@ -231,5 +232,5 @@ async def break_off(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 def fails(*answers: Answer, transport: TransportSettings = QUICK) -> ModelError:
     with pytest.raises(ModelError) as caught:
-        ask(*answers, transport=transport)
+        call_model(*answers, transport=transport)
     return caught.value

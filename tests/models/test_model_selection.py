@@ -22,7 +22,6 @@ from recollect.models.model_selection import (
     CallModel,
     ModelChoice,
     ModelOption,
-    Router,
     SelectionContext,
     SelectionStrategy,
     call_judge,
@@ -43,31 +42,31 @@ OPTIONS = (
 DEEP = '{"reason": "it concerns many files", "choice": "deep"}'
 
 
-def asking(scripted: ScriptedModel) -> CallModel:
-    """A scripted model, asked as strategies ask: messages, then what is wanted."""
+def calling(scripted: ScriptedModel) -> CallModel:
+    """A scripted model, called as strategies do: with messages, then an instruction."""
 
-    async def ask(messages: Sequence[Message], prompt: str) -> str:
-        asked = [*messages, user(prompt)]
-        *_, last = [event async for event in scripted.stream(asked, RequestOptions(model="any"))]
+    async def call_scripted(messages: Sequence[Message], prompt: str) -> str:
+        sent = [*messages, user(prompt)]
+        *_, last = [event async for event in scripted.stream(sent, RequestOptions(model="any"))]
         assert isinstance(last, Message)
         return "".join(part.text for part in last.parts if isinstance(part, Text))
 
-    return ask
+    return call_scripted
 
 
 def view_of(*messages: Message) -> View:
     return View.fold([Entry(f"{i:032x}", None, i, said) for i, said in enumerate(messages)])
 
 
-HELLO = SelectionContext("p1", view_of(user("rename the module everywhere")), "usual")
+HELLO = SelectionContext(view_of(user("rename the module everywhere")), "usual")
 
 
-def chosen(situation: SelectionContext, *strategies: SelectionStrategy) -> ModelChoice:
-    return asyncio.run(select_model(strategies, situation))
+def chosen(context: SelectionContext, *strategies: SelectionStrategy) -> ModelChoice:
+    return asyncio.run(select_model(strategies, context))
 
 
-def classified(answer: str, situation: SelectionContext = HELLO) -> ModelChoice:
-    return chosen(situation, classifier(asking(ScriptedModel([answer])), OPTIONS))
+def classified(answer: str, context: SelectionContext = HELLO) -> ModelChoice:
+    return chosen(context, classifier(calling(ScriptedModel([answer])), OPTIONS))
 
 
 # --- the chain ---------------------------------------------------------------------------------
@@ -79,9 +78,9 @@ def test_without_a_strategy_that_decides_the_default_is_taken() -> None:
         assert (choice.model, choice.by, choice.failures) == ("usual", "default", ())
 
 
-def test_the_first_that_decides_wins_and_the_next_is_not_asked() -> None:
+def test_the_first_to_decide_wins_and_the_next_is_not_called() -> None:
     small = ScriptedModel([])
-    chain = (fallback(["spare"]), override, classifier(asking(small), OPTIONS))
+    chain = (fallback(["spare"]), override, classifier(calling(small), OPTIONS))
     choice = chosen(HELLO._replace(named="mine"), *chain)
     assert (choice.model, choice.by) == ("mine", "override")
     assert small.requests == []
@@ -90,42 +89,44 @@ def test_the_first_that_decides_wins_and_the_next_is_not_asked() -> None:
 def test_a_model_that_is_down_is_replaced_by_the_first_spare_that_is_up() -> None:
     chain = (fallback(["spare-1", "spare-2"]), override)
     down = frozenset({"usual", "mine", "spare-1"})
-    for situation in (HELLO._replace(down=down), HELLO._replace(down=down, named="mine")):
-        choice = chosen(situation, *chain)
+    for context in (HELLO._replace(down=down), HELLO._replace(down=down, named="mine")):
+        choice = chosen(context, *chain)
         assert (choice.model, choice.by) == ("spare-2", "fallback")
-        assert (situation.named or "usual") in choice.reason
+        assert (context.named or "usual") in choice.reason
 
 
-def test_when_everything_is_down_the_users_model_is_asked_all_the_same() -> None:
+def test_if_everything_is_down_the_users_model_is_used_all_the_same() -> None:
     down = frozenset({"mine", "usual", "spare"})
     chain = (fallback(["spare"]), override)
     assert chosen(HELLO._replace(down=down, named="mine"), *chain).model == "mine"
     assert chosen(HELLO._replace(down=down), *chain).model == "usual"
 
 
-def test_a_strategy_that_fails_passes_on_and_the_choice_tells_it() -> None:
-    async def broken(situation: SelectionContext) -> ModelChoice | None:
-        raise KeyError(situation.prompt)
+def test_a_strategy_that_fails_passes_and_the_choice_says_why() -> None:
+    async def broken(context: SelectionContext) -> ModelChoice | None:
+        raise KeyError(context.default)
 
     small = ScriptedModel([fails(ProviderBusy("too many requests", 429))])
-    chain = (broken, classifier(asking(small), OPTIONS))
+    chain = (broken, classifier(calling(small), OPTIONS))
     choice = chosen(HELLO, *chain)
     assert (choice.model, choice.by) == ("usual", "default")
     assert "broken: KeyError" in choice.failures[0]
-    assert "classifier: Busy" in choice.failures[1]
+    assert "classifier: ProviderBusy" in choice.failures[1]
     assert "too many requests" in choice.failures[1]
 
 
 def test_a_mistake_in_a_test_is_not_taken_for_a_failing_strategy() -> None:
     with pytest.raises(ScriptExhausted):
-        chosen(HELLO, classifier(asking(ScriptedModel([])), OPTIONS))
+        chosen(HELLO, classifier(calling(ScriptedModel([])), OPTIONS))
 
 
-def test_whoever_cancels_is_heard() -> None:
+def test_cancelling_is_not_taken_for_a_failing_strategy() -> None:
     async def cancelled() -> None:
-        slow = classifier(asking(ScriptedModel([says(DEEP, delay=60)])), OPTIONS, patience=60)
+        small = ScriptedModel([says(DEEP, delay=600)])
+        slow = classifier(calling(small), OPTIONS, timeout=600)
         task = asyncio.create_task(select_model([slow], HELLO))
-        await asyncio.sleep(0.01)
+        while not small.requests:
+            await asyncio.sleep(0)
         task.cancel()
         await task
 
@@ -161,14 +162,14 @@ NO_CHOICE = ('"gpt-9"', "null", '["deep"]', '"quick or deep"', "1")
     "answer",
     ["", "deep", "{}", '["deep"]', "{" * 5_000, *(f'{{"choice": {c}}}' for c in NO_CHOICE)],
 )
-def test_an_answer_that_chooses_nothing_passes_on(answer: str) -> None:
+def test_an_answer_that_chooses_nothing_passes(answer: str) -> None:
     choice = classified(answer)
     assert (choice.model, choice.by) == ("usual", "default")
     assert "BadReply" in choice.failures[0]
 
 
 @given(any_text.map(lambda said: said * 30))
-def test_whatever_is_answered_one_of_the_known_models_is_asked(said: str) -> None:
+def test_whatever_the_answer_one_of_the_known_models_is_chosen(said: str) -> None:
     for answer in (said, '{"choice": "deep", "reason": "' + said + '"}', '{"choice": "' + said):
         choice = classified(answer)
         assert choice.model in ("usual", "small-1", "large-1")
@@ -177,7 +178,7 @@ def test_whatever_is_answered_one_of_the_known_models_is_asked(said: str) -> Non
         assert choice.reason.isprintable()
 
 
-def test_a_reason_that_is_missing_is_what_the_option_is_for() -> None:
+def test_a_missing_reason_is_replaced_by_what_the_option_is_for() -> None:
     assert classified('{"choice": "quick", "reason": 7}').reason == OPTIONS[0].when
 
 
@@ -185,8 +186,8 @@ def test_it_sees_the_last_four_messages_that_say_something_and_no_calls() -> Non
     grep = call("grep", pattern="secret")
     talk = [m for i in range(9) for m in (user(f"q{i}"), model(f"a{i}", grep), result(grep, "out"))]
     small = ScriptedModel([DEEP])
-    situation = HELLO._replace(view=view_of(*talk))
-    assert chosen(situation, classifier(asking(small), OPTIONS)).model == "large-1"
+    context = HELLO._replace(view=view_of(*talk))
+    assert chosen(context, classifier(calling(small), OPTIONS)).model == "large-1"
     *seen, wanted = small.requests[0].messages
     assert [message.parts for message in seen] == [
         (Text(text=said),) for said in ("q7", "a7", "q8", "a8")
@@ -199,7 +200,7 @@ def test_it_sees_the_last_four_messages_that_say_something_and_no_calls() -> Non
 def test_of_a_long_message_it_sees_the_beginning_and_the_end() -> None:
     small = ScriptedModel([DEEP])
     long = view_of(user("Begin. " + "x" * 1_000_000 + " End."))
-    chosen(HELLO._replace(view=long), classifier(asking(small), OPTIONS))
+    chosen(HELLO._replace(view=long), classifier(calling(small), OPTIONS))
     (said,) = small.requests[0].messages[0].parts
     assert isinstance(said, Text)
     assert len(said.text) < 5_000
@@ -207,60 +208,31 @@ def test_of_a_long_message_it_sees_the_beginning_and_the_end() -> None:
     assert said.text.endswith(" End.")
 
 
-def test_it_is_not_asked_when_nothing_was_said_or_nothing_is_left_to_choose() -> None:
+def test_it_is_not_called_when_nothing_was_said_or_nothing_is_left_to_choose() -> None:
     small = ScriptedModel([])
-    strategy = classifier(asking(small), OPTIONS)
-    for situation in (HELLO._replace(view=view_of()), HELLO._replace(down=frozenset({"small-1"}))):
-        choice = chosen(situation, strategy)
+    strategy = classifier(calling(small), OPTIONS)
+    for context in (HELLO._replace(view=view_of()), HELLO._replace(down=frozenset({"small-1"}))):
+        choice = chosen(context, strategy)
         assert (choice.by, choice.failures) == ("default", ())
 
 
 def test_a_model_that_is_down_is_neither_offered_nor_taken() -> None:
     three = (*OPTIONS, ModelOption("huge", "huge-1", "the hardest"))
     small = ScriptedModel([DEEP])
-    situation = HELLO._replace(down=frozenset({"large-1"}))
-    choice = chosen(situation, classifier(asking(small), three))
+    context = HELLO._replace(down=frozenset({"large-1"}))
+    choice = chosen(context, classifier(calling(small), three))
     assert choice.by == "default"
     assert "plans, debugging" not in str(small.requests[0].messages[-1])
 
 
-def test_a_classifier_that_takes_too_long_passes_on() -> None:
-    slow = classifier(asking(ScriptedModel([says(DEEP, delay=60)])), OPTIONS, patience=0.02)
+def test_a_classifier_that_takes_too_long_passes() -> None:
+    slow = classifier(calling(ScriptedModel([says(DEEP, delay=60)])), OPTIONS, timeout=0.02)
     choice = chosen(HELLO, slow)
     assert choice.by == "default"
     assert "TimeoutError" in choice.failures[0]
 
 
-# --- a choice holds ----------------------------------------------------------------------------
-
-
-def test_a_choice_holds_for_its_prompt_and_the_next_prompt_is_classified_anew() -> None:
-    small = ScriptedModel([DEEP, '{"reason": "short", "choice": "quick"}'])
-    router = Router([fallback(["spare"]), override, classifier(asking(small), OPTIONS)])
-    first = asyncio.run(router.choose(HELLO))
-    longer = HELLO._replace(view=view_of(user("rename"), model("I begin")), named="mine")
-    assert asyncio.run(router.choose(longer)) == first
-    assert len(small.requests) == 1
-    assert asyncio.run(router.choose(HELLO._replace(prompt="p2"))).model == "small-1"
-    assert small.left == 0
-
-
-def test_a_choice_whose_model_goes_down_is_made_again_and_then_holds() -> None:
-    router = Router([fallback(["spare"]), override])
-    assert asyncio.run(router.choose(HELLO)).model == "usual"
-    down = HELLO._replace(down=frozenset({"usual"}))
-    assert asyncio.run(router.choose(down)).model == "spare"
-    assert asyncio.run(router.choose(HELLO)).model == "spare"
-    assert asyncio.run(router.choose(HELLO._replace(prompt="p2"))).model == "usual"
-
-
-def test_a_model_that_is_taken_although_it_is_down_is_not_argued_about_again() -> None:
-    small = ScriptedModel(["I do not know"])
-    router = Router([classifier(asking(small), OPTIONS)])
-    down = HELLO._replace(down=frozenset({"usual"}))
-    for _ in range(3):
-        assert asyncio.run(router.choose(down)).model == "usual"
-    assert len(small.requests) == 1
+# --- who is down ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -273,7 +245,7 @@ def test_a_model_that_is_taken_although_it_is_down_is_not_argued_about_again() -
         (BadReply("a page"), False),
     ],
 )
-def test_a_model_is_down_when_it_is_out_of_reach_or_overrun(
+def test_a_model_is_down_when_it_is_unreachable_or_overloaded(
     error: ModelError, expected: bool
 ) -> None:
     assert is_down(error) is expected
@@ -282,10 +254,10 @@ def test_a_model_is_down_when_it_is_out_of_reach_or_overrun(
 # --- the judge of loops ------------------------------------------------------------------------
 
 
-def test_the_judge_is_shown_the_last_steps_and_its_answer_can_be_read() -> None:
+def test_the_judge_gets_the_last_steps_and_its_answer_can_be_read() -> None:
     judge = ScriptedModel(['```json\n{"why": "it repeats itself", "stuck": 0.97}\n```'])
     grep = call("grep", pattern="x")
-    answer = asyncio.run(call_judge([model("again", grep), result(grep, "none")], asking(judge)))
+    answer = asyncio.run(call_judge([model("again", grep), result(grep, "none")], calling(judge)))
     found = parse_judgement(answer)
     assert found is not None
     assert found.what == "it repeats itself"
@@ -297,6 +269,6 @@ def test_the_judge_is_shown_the_last_steps_and_its_answer_can_be_read() -> None:
 @given(st.sampled_from([ProviderBusy("no"), BadReply("a page"), None]))
 def test_a_judge_that_fails_or_is_slow_accuses_nobody(error: ModelError | None) -> None:
     line = fails(error) if error else says("late", delay=60)
-    answer = asyncio.run(call_judge([user("go")], asking(ScriptedModel([line])), patience=0.01))
+    answer = asyncio.run(call_judge([user("go")], calling(ScriptedModel([line])), timeout=0.01))
     assert answer == ""
     assert parse_judgement(answer) is None

@@ -24,7 +24,7 @@ from recollect.models.resolve import (
     resolve_model,
 )
 from recollect.profiles import ENDPOINTS
-from recollect.settings import GenerationDefaults, ModelPrice, Settings, parse
+from recollect.settings import GenerationDefaults, ModelPrice, Settings, parse_settings
 
 SECRET = "sk-fake-0123456789"
 
@@ -39,7 +39,7 @@ def keys(*variables: str) -> FindKey:
 
 
 EVERY = keys(*(variable for endpoint in ENDPOINTS for variable in endpoint.keys), "MY_KEY")
-OWN = parse("""
+OWN = parse_settings("""
     [models.work]
     url = "https://models.work.example/v1/"
     model = "qwen3-32b"
@@ -49,11 +49,11 @@ OWN = parse("""
     thinks = ""
     price = { input = 1.0, output = 2.0 }
     headers = { X-Team = "history" }
-""")
+""").settings
 
 
 @pytest.mark.parametrize(
-    ("name", "endpoint", "asked_as", "canonical"),
+    ("name", "endpoint", "wire_name", "canonical"),
     [
         ("gpt-4o", "openai", "gpt-4o", "gpt-4o"),
         ("openai/gpt-4o", "openai", "gpt-4o", "gpt-4o"),
@@ -70,11 +70,11 @@ OWN = parse("""
         (" deepseek-chat ", "deepseek", "deepseek-chat", "deepseek-chat"),
     ],
 )  # fmt: skip
-def test_a_name_says_where_and_as_what_a_model_is_asked(
-    name: str, endpoint: str, asked_as: str, canonical: str
+def test_a_name_gives_the_endpoint_and_the_wire_name(
+    name: str, endpoint: str, wire_name: str, canonical: str
 ) -> None:
     chosen = resolve_model(name, Settings(), EVERY)
-    assert (chosen.endpoint.name, chosen.wire_name, chosen.name) == (endpoint, asked_as, canonical)
+    assert (chosen.endpoint.name, chosen.wire_name, chosen.name) == (endpoint, wire_name, canonical)
 
 
 def test_a_model_of_the_settings_is_what_they_say_and_otherwise_what_is_known() -> None:
@@ -91,13 +91,13 @@ def test_a_model_of_the_settings_is_what_they_say_and_otherwise_what_is_known() 
 
 
 def test_a_model_of_the_settings_wins_over_a_known_name() -> None:
-    settings = parse('[models."gpt-4o"]\nurl = "http://localhost:9/v1"')
+    settings = parse_settings('[models."gpt-4o"]\nurl = "http://localhost:9/v1"').settings
     chosen = resolve_model("gpt-4o", settings, keys())
     assert (chosen.endpoint.url, chosen.key) == ("http://localhost:9/v1", None)
 
 
 def test_an_own_server_of_the_anthropic_format_gets_the_version_header() -> None:
-    settings = parse('[models.a]\nurl = "http://localhost:9"\nwire = "anthropic"')
+    settings = parse_settings('[models.a]\nurl = "http://localhost:9"\nwire = "anthropic"').settings
     assert ("anthropic-version", "2023-06-01") in resolve_model(
         "a", settings, keys()
     ).endpoint.headers
@@ -158,13 +158,13 @@ def test_no_key_shows_in_what_was_chosen() -> None:
 
 
 def test_opening_a_model_of_the_settings_needs_no_network() -> None:
-    settings = parse('[models.here]\nurl = "http://localhost:9/v1"')
+    settings = parse_settings('[models.here]\nurl = "http://localhost:9/v1"').settings
     assert open_model("here", settings).name == "here"
 
 
 # --- how to write ------------------------------------------------------------------------------
 
-wishes = st.builds(
+defaults = st.builds(
     GenerationDefaults,
     temperature=st.none() | st.floats(0, 2),
     top_p=st.none() | st.floats(0, 1),
@@ -175,8 +175,8 @@ wishes = st.builds(
 )
 
 
-@given(wishes, wishes, wishes)
-def test_the_later_wish_wins_and_the_order_of_merging_does_not_matter(
+@given(defaults, defaults, defaults)
+def test_the_later_default_wins_and_merging_is_associative(
     one: GenerationDefaults, two: GenerationDefaults, three: GenerationDefaults
 ) -> None:
     assert merge(merge(one, two), three) == merge(one, merge(two, three))
@@ -186,7 +186,7 @@ def test_the_later_wish_wins_and_the_order_of_merging_does_not_matter(
         assert getattr(merged, field) == (lower if upper in (None, "", ()) else upper)
 
 
-def test_a_temperature_of_nothing_is_a_wish() -> None:
+def test_a_temperature_of_zero_counts_as_set() -> None:
     assert (
         merge(GenerationDefaults(temperature=0.2), GenerationDefaults(temperature=0.0)).temperature
         == 0.0
@@ -204,7 +204,7 @@ def test_profile_then_settings_then_call() -> None:
     assert temperature(warm, 0.0) == 0.0
 
 
-def test_every_wish_is_a_field_of_a_request() -> None:
+def test_every_default_is_a_field_of_a_request() -> None:
     assert set(GenerationDefaults.__struct_fields__) == set(Generation.__struct_fields__) - {
         "schema"
     }
@@ -216,7 +216,9 @@ def test_models_that_refuse_a_temperature_are_sent_none_and_the_trace_says_so() 
     for name in ("gpt-5-mini", "claude-sonnet-5"):
         chosen = resolve_model(name, warm, EVERY)
         generation = fill_generation(chosen, Generation(temperature=1.0))
-        frame = build_wire(chosen).frame(RequestOptions(model=name, generation=generation), ())
+        frame = build_wire(chosen).encode_options(
+            RequestOptions(model=name, generation=generation), ()
+        )
         assert b"temperature" not in frame.before
         assert b"top_p" not in frame.before
         assert any("temperature" in fix.text for fix in frame.fixes)
@@ -243,7 +245,7 @@ def test_each_endpoint_has_its_format(name: str, wire: str) -> None:
     chosen = resolve_model(name, Settings(), EVERY)
     found = build_wire(chosen)
     assert found.name == wire
-    assert found.shape.model == chosen.name
+    assert found.rules.model == chosen.name
 
 
 def test_a_model_without_native_tools_gets_them_as_text() -> None:
@@ -251,7 +253,7 @@ def test_a_model_without_native_tools_gets_them_as_text() -> None:
     wire = build_wire(chosen, TOOLS)
     assert isinstance(wire, TextToolsWire)
     assert wire.tools == TOOLS
-    assert wire.shape.model == chosen.name
+    assert wire.rules.model == chosen.name
 
 
 def test_a_model_with_native_tools_gets_them_as_text_when_it_refused_them() -> None:

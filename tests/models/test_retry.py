@@ -29,32 +29,32 @@ NOW = 1_800_000_000.0
         ({}, "nothing", None),
     ],
 )
-def test_what_the_provider_asks_for_is_understood(
+def test_the_delay_that_a_provider_requests_is_understood(
     headers: dict[str, str], body: str, seconds: float | None
 ) -> None:
     assert requested_delay(headers, body, NOW) == seconds
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
-def test_no_wish_of_a_provider_is_too_strange(header: str, body: str) -> None:
-    wait = requested_delay({"retry-after": header}, body, NOW)
-    assert wait is None or wait >= 0
+def test_any_header_and_body_give_a_delay_or_none(header: str, body: str) -> None:
+    delay = requested_delay({"retry-after": header}, body, NOW)
+    assert delay is None or delay >= 0
 
 
-waits = st.floats(0, 1e9) | st.none()
+delays = st.floats(0, 1e9) | st.none()
 
 
-@given(st.integers(1, 10_000), waits, st.floats(0.001, 3_600), st.floats(0, 1))
-def test_a_wait_is_never_longer_than_the_longest_nor_shorter_than_was_asked_for(
-    attempt: int, wanted: float | None, longest: float, dice: float
+@given(st.integers(1, 10_000), delays, st.floats(0.001, 3_600), st.floats(0, 1))
+def test_a_delay_is_never_above_the_limit_nor_below_the_requested_one(
+    attempt: int, requested: float | None, longest: float, dice: float
 ) -> None:
-    wait = retry_delay(attempt, wanted, longest, dice)
-    assert 0 <= wait <= longest
-    assert wait >= min(wanted or 0.0, longest)
+    delay = retry_delay(attempt, requested, longest, dice)
+    assert 0 <= delay <= longest
+    assert delay >= min(requested or 0.0, longest)
 
 
 @given(st.integers(1, 10), st.floats(0, 1))
-def test_waits_grow_and_differ(attempt: int, dice: float) -> None:
+def test_delays_grow_and_differ(attempt: int, dice: float) -> None:
     assert retry_delay(attempt + 1, None, 1e9, 0.0) >= retry_delay(attempt, None, 1e9, dice)
     assert retry_delay(attempt, None, 1e9, 1.0) == 2 * retry_delay(attempt, None, 1e9, 0.0)
 
@@ -110,11 +110,11 @@ def test_an_empty_account_is_of_no_use() -> None:
         (b"", ("nothing at all", "")),
     ],
 )  # fmt: skip
-def test_a_providers_words_are_found(body: bytes, said: tuple[str, str]) -> None:
+def test_a_providers_message_is_found(body: bytes, said: tuple[str, str]) -> None:
     assert provider_message(body) == said
 
 
-def test_of_a_web_page_only_what_it_is_is_told() -> None:
+def test_a_web_page_is_named_and_not_quoted() -> None:
     said, kind = provider_message(b"<html><head><title>502 Bad Gateway</title>" + b"x" * 5_000)
     assert said.startswith("a web page (<html>")
     assert (len(said) < 100, kind) == (True, "")
@@ -126,10 +126,10 @@ def test_any_body_is_one_short_sentence(body: bytes, status: int) -> None:
     assert isinstance(failed.error, ProviderFailed)
     assert len(str(failed.error)) < 1_000
     assert str(failed.error).isprintable()
-    assert failed.again <= isinstance(failed.error, ProviderBusy)
+    assert failed.retryable <= isinstance(failed.error, ProviderBusy)
 
 
-def test_nesting_without_end_is_no_problem() -> None:
+def test_endless_nesting_is_no_problem() -> None:
     failed = classify_response(400, {}, b"[" * 60_000, variable="", now=NOW)
     assert "JSON" in str(failed.error)
 

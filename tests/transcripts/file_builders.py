@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,10 @@ from recollect.entries import (
     ToolResult,
 )
 from recollect.store.contract import Store
-from recollect.store.sqlite import open_store
-from recollect.transcripts.json_patch import Json
-from recollect.transcripts.session_import import ImportResult, export_session, import_file
+from recollect.store.sqlite import SqliteStore, open_store
+from recollect.transcripts.json_values import Json
+from recollect.transcripts.session_export import export_session
+from recollect.transcripts.session_import import ImportResult, import_file
 
 T0 = "2026-02-11T20:36:45.693Z"
 
@@ -38,11 +40,11 @@ def gemini_file(*messages: Json, session: str = "G-1", **more: Any) -> Json:
     return {**header, **more, "messages": list(messages)}
 
 
-def asked(id_: str, text: str, **more: Any) -> Json:
+def user_record(id_: str, text: str, **more: Any) -> Json:
     return {"id": id_, "timestamp": T0, "type": "user", "content": text, **more}
 
 
-def answered(id_: str, text: str, **more: Any) -> Json:
+def model_record(id_: str, text: str, **more: Any) -> Json:
     return {"id": id_, "timestamp": T0, "type": "gemini", "content": text, "model": "g", **more}
 
 
@@ -55,6 +57,9 @@ def tool_call(id_: str, output: str | None = None, **more: Any) -> Json:
     return call | done | more
 
 
+ONE, TWO, THREE = user_record("m1", "one"), model_record("m2", "two"), user_record("m3", "three")
+
+
 # --- history server ----------------------------------------------------------------------------
 
 
@@ -63,7 +68,7 @@ def server_file(*messages: Json, session: str = "abc123-def456") -> Json:
     return {"session_id": session, "messages": list(messages), **times}
 
 
-def said(role: str, content: str, *calls: Json, **metadata: Any) -> Json:
+def server_record(role: str, content: str, *calls: Json, **metadata: Any) -> Json:
     return {
         "role": role,
         "content": content,
@@ -73,7 +78,7 @@ def said(role: str, content: str, *calls: Json, **metadata: Any) -> Json:
     }
 
 
-def monitored(result: str = "CPU 使用率: 3.0%", **more: Any) -> Json:
+def server_call(result: str = "CPU 使用率: 3.0%", **more: Any) -> Json:
     return {
         "tool_name": "sys_monitor",
         "arguments": {"metric": "cpu"},
@@ -111,6 +116,71 @@ def use(id_: str, **arguments: Any) -> Json:
 
 def result_of(id_: str, content: Any, **more: Any) -> Json:
     return {"type": "tool_result", "tool_use_id": id_, "content": content, **more}
+
+
+# --- one or more files of every format, with everything in them that the format has -------------
+
+
+def _gemini_sample() -> Json:
+    reply = model_record("m2", "see", toolCalls=[tool_call("c1", "x = 1"), tool_call("c2")])
+    reply["thoughts"] = [{"subject": "s", "description": "d", "timestamp": reply["timestamp"]}]
+    reply["tokens"] = {"input": 1, "output": 2, "cached": 0, "thoughts": 0, "tool": 0, "total": 3}
+    mark = {"recollect": {"id": "m9", "patch": [[[0, "body", "finish"], "stop"]], "after": []}}
+    return gemini_file(user_record("m1", "é 😀"), reply, user_record("m3", "x", **mark))
+
+
+def _claude_sample() -> list[Json]:
+    def about(kind: str, metadata: Any) -> dict[str, Any]:
+        name = "microcompactMetadata" if kind else "compactMetadata"
+        return {"subtype": f"{kind}compact_boundary", name: metadata, "logicalParentUuid": "k1"}
+
+    return [
+        {"type": "summary", "summary": "t", "leafUuid": "a2"},
+        line("u1", None, "user", "hi"),
+        line("a1", "u1", "assistant", [{"type": "thinking", "thinking": "h"}, use("t1")], id="m"),
+        line("r1", "a1", "user", [result_of("t1", "one")], toolUseResult={"agentId": "x"}),
+        line("x1", "a1", "user", "do", isSidechain=True, agentId="x"),
+        line("p1", "r1", "progress", data={"agentId": "y", "message": line("y", None, "user", "")}),
+        line("k1", "p1", "system", **about("micro", {"compactedToolIds": ["t1"]})),
+        line("c1", None, "system", **about("", {"preservedMessages": {"uuids": ["r1"]}})),
+        line("s1", "c1", "user", "sum", isCompactSummary=True, summarizeMetadata={"direction": ""}),
+        line("a2", "s1", "assistant", [{"type": "text", "text": "done"}], id="n"),
+    ]
+
+
+def as_bytes(value: Any, indent: int | None = None) -> bytes:
+    """One object, or JSON lines when the value is a list."""
+    if isinstance(value, list):
+        return "\n".join(map(json.dumps, value)).encode()
+    return json.dumps(value, indent=indent).encode()
+
+
+SAMPLES = {
+    "gemini": [
+        as_bytes(_gemini_sample()),
+        as_bytes(_gemini_sample(), indent=2),
+        as_bytes(
+            [
+                {"sessionId": "G", "projectHash": "h"},
+                user_record("1", "a"),
+                model_record("2", "b"),
+                {"$rewindTo": "2"},
+                {"$set": {"summary": "t"}},
+            ]
+        ),
+    ],
+    "history-server": [
+        as_bytes(
+            server_file(
+                server_record("user", "帮我"),
+                server_record("assistant", "ok", server_call()),
+                server_record("system", "s"),
+            ),
+            indent=1,
+        )
+    ],
+    "claude-code": [as_bytes(_claude_sample())],
+}
 
 
 # --- random files: every field may be missing, odd, or of the wrong type --------------------------
@@ -218,7 +288,7 @@ _results = st.builds(
     duration=st.none() | st.floats(0, 9),
 )
 _spoken = st.builds(Text, text=texts) | st.builds(Thought, text=texts, subject=texts)
-talks: st.SearchStrategy[list[Body]] = st.lists(
+histories: st.SearchStrategy[list[Body]] = st.lists(
     st.one_of(
         st.builds(
             Message,
@@ -247,25 +317,51 @@ def save(path: Path, value: Any) -> Path:
     return path
 
 
-async def bring(store: Store, path: Path, value: Any) -> ImportResult:
+async def import_value(store: Store, path: Path, value: Any) -> ImportResult:
     return await import_file(store, save(path, value))
 
 
-async def take(store: Store, session: str, to: Any) -> Json:
+async def export_value(store: Store, session: str, to: Any) -> Json:
     _, data = await export_session(store, session, to)
     value: Json = json.loads(data)
     return value
 
 
-def through_a_store(tmp_path: Path, value: Json, to: Any) -> Json:
+def new_id() -> str:
+    """For sessions that share a store and must not meet there."""
+    return f"session {next(_numbers)}"
+
+
+_numbers = itertools.count()
+
+
+def round_trip(tmp_path: Path, value: Json, to: Any) -> Json:
     """File, entries, store, entries, file."""
 
     async def work() -> Json:
         async with open_store(tmp_path / "store.db") as store:
-            imported = await bring(store, tmp_path / "file.json", value)
-            return await take(store, imported.session, to)
+            imported = await import_value(store, tmp_path / "file.json", value)
+            return await export_value(store, imported.session, to)
 
     return asyncio.run(work())
+
+
+def with_store(tmp_path: Path, work: Callable[[SqliteStore, Path], Awaitable[None]]) -> None:
+    async def run() -> None:
+        async with open_store(tmp_path / "store.db") as store:
+            await work(store, tmp_path / "file.json")
+
+    asyncio.run(run())
+
+
+async def heard(store: Store, session: str) -> list[str]:
+    texts = (
+        p.text
+        for m in messages_of(await store.path(session))
+        for p in m.parts
+        if isinstance(p, Text)
+    )
+    return list(texts)
 
 
 def chain(bodies: Sequence[Body], time: int = 1_770_000_000_000) -> list[Entry]:
@@ -278,5 +374,5 @@ def chain(bodies: Sequence[Body], time: int = 1_770_000_000_000) -> list[Entry]:
     ]
 
 
-def spoken(entries: Sequence[Entry]) -> list[Message]:
+def messages_of(entries: Sequence[Entry]) -> list[Message]:
     return [entry.body for entry in entries if isinstance(entry.body, Message)]

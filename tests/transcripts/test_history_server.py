@@ -7,38 +7,41 @@ import json
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.entries import Body, Message, Note, Pin, Text, ToolCall, ToolResult
 from recollect.store.sqlite import open_store
 from recollect.testing import call, model, result, user
 from recollect.transcripts import history_server
+from recollect.transcripts.history_server import RECORD_FORMAT
 from recollect.transcripts.json_patch import json_equal
+from recollect.transcripts.record_writer import compose_file
 from tests import strategies
 from tests.transcripts.file_builders import (
-    bring,
     chain,
-    monitored,
-    said,
+    export_value,
+    histories,
+    import_value,
+    messages_of,
+    new_id,
+    round_trip,
+    server_call,
     server_file,
     server_files,
-    spoken,
-    take,
-    talks,
-    through_a_store,
+    server_record,
 )
 
 HEADER = {"session_id": "S", "created_at": "2025-12-31T10:00:00"}
 SEED = server_file(
-    said("user", "帮我查看CPU使用率"),
-    said("assistant", "让我查看一下系统资源使用情况", monitored()),
-    said("system", "be brief", source="admin"),
+    server_record("user", "帮我查看CPU使用率"),
+    server_record("assistant", "让我查看一下系统资源使用情况", server_call()),
+    server_record("system", "be brief", source="admin"),
 )
 
 
-def test_the_seeds_example_comes_in() -> None:
-    asked, reply, answer, system = spoken(history_server.read(SEED).entries)
+def test_the_documented_example_is_read() -> None:
+    asked, reply, answer, system = messages_of(history_server.read_object(SEED).entries)
     assert asked == Message(role="user", parts=(Text(text="帮我查看CPU使用率"),), extra=asked.extra)
     assert (reply.role, system.role) == ("model", "system")
     made = reply.parts[1]
@@ -50,15 +53,15 @@ def test_the_seeds_example_comes_in() -> None:
     assert part.content == (Text(text="CPU 使用率: 3.0%"),)
 
 
-def test_the_seeds_example_goes_out_as_it_came(tmp_path: Path) -> None:
-    assert json_equal(through_a_store(tmp_path, SEED, "history-server"), SEED)
+def test_the_documented_example_is_written_as_it_was(tmp_path: Path) -> None:
+    assert json_equal(round_trip(tmp_path, SEED, "history-server"), SEED)
 
 
 def test_calls_that_look_alike_get_ids_of_their_own() -> None:
-    file = server_file(*[said("assistant", "", monitored(), monitored())] * 2)
+    file = server_file(*[server_record("assistant", "", server_call(), server_call())] * 2)
     ids = [
         p.id
-        for m in spoken(history_server.read(file).entries)
+        for m in messages_of(history_server.read_object(file).entries)
         for p in m.parts
         if isinstance(p, ToolCall)
     ]
@@ -66,31 +69,29 @@ def test_calls_that_look_alike_get_ids_of_their_own() -> None:
 
 
 def test_a_failed_call_is_an_error() -> None:
-    file = server_file(said("assistant", "", monitored(status="error")))
-    part = spoken(history_server.read(file).entries)[1].parts[0]
+    file = server_file(server_record("assistant", "", server_call(status="error")))
+    part = messages_of(history_server.read_object(file).entries)[1].parts[0]
     assert isinstance(part, ToolResult)
     assert part.is_error
 
 
 @given(server_files)
 def test_any_file_is_written_as_it_was_read(file: Any) -> None:
-    foreign = history_server.read(file)
-    header = json.loads(foreign.header)["history-server"]["header"]
-    assert json_equal(history_server.write(header, foreign.entries), file)
+    transcript = history_server.read_object(file)
+    header = json.loads(transcript.header)["history-server"]["header"]
+    assert json_equal(compose_file(RECORD_FORMAT, header, transcript.entries), file)
 
 
-@settings(max_examples=25)
 @given(file=server_files)
-def test_any_file_survives_the_store(tmp_path_factory: Any, file: Any) -> None:
-    assert json_equal(
-        through_a_store(tmp_path_factory.mktemp("server"), file, "history-server"), file
-    )
+def test_any_file_survives_the_store(shared_folder: Path, file: Any) -> None:
+    file |= {"session_id": new_id()}
+    assert json_equal(round_trip(shared_folder, file, "history-server"), file)
 
 
 @given(st.lists(strategies.bodies))
-def test_any_history_of_ours_comes_back_as_it_was(bodies: list[Body]) -> None:
-    file = history_server.write(HEADER, chain(bodies))
-    back = [entry.body for entry in history_server.read(file).entries]
+def test_any_history_of_ours_survives_export_and_import(bodies: list[Body]) -> None:
+    file = compose_file(RECORD_FORMAT, HEADER, chain(bodies))
+    back = [entry.body for entry in history_server.read_object(file).entries]
     ours = [body for body in bodies if type(body).__name__ != "Source"]
     assert [type(body) for body in back] == [type(body) for body in ours]
     for one, other in zip(ours, back, strict=True):
@@ -99,21 +100,23 @@ def test_any_history_of_ours_comes_back_as_it_was(bodies: list[Body]) -> None:
             assert repr((one.parts, one.usage)) == repr((other.parts, other.usage))
 
 
-@given(server_files, talks)
-def test_a_file_that_went_on_here_comes_back_with_what_was_added(file: Any, more: Any) -> None:
-    before = history_server.read(file)
+@given(server_files, histories)
+def test_an_imported_session_that_continued_here_survives_export_and_import(
+    file: Any, more: Any
+) -> None:
+    before = history_server.read_object(file)
     entries = [*before.entries, *chain(more)]
     header = json.loads(before.header)["history-server"]["header"]
-    exported = history_server.write(header, entries)
-    back = history_server.read(exported)
+    exported = compose_file(RECORD_FORMAT, header, entries)
+    back = history_server.read_object(exported)
     again = json.loads(back.header)["history-server"]["header"]
-    assert json_equal(history_server.write(again, back.entries), exported)
+    assert json_equal(compose_file(RECORD_FORMAT, again, back.entries), exported)
     ours = [entry.body for entry in entries]
     assert [type(entry.body) for entry in back.entries] == [type(body) for body in ours]
-    assert [m.parts for m in spoken(back.entries)] == [m.parts for m in spoken(entries)]
+    assert [m.parts for m in messages_of(back.entries)] == [m.parts for m in messages_of(entries)]
 
 
-def test_what_the_format_has_no_field_for_rides_in_the_metadata(tmp_path: Path) -> None:
+def test_the_metadata_carries_what_the_format_has_no_field_for(tmp_path: Path) -> None:
     used = call("shell", id="c1", cmd="ls")
     bodies: list[Body] = [
         user("hi"),
@@ -129,7 +132,7 @@ def test_what_the_format_has_no_field_for_rides_in_the_metadata(tmp_path: Path) 
             written = await store.append(session.id, bodies, parent=None)
             pin = Pin(entries=(written[2].id,))
             await store.append(session.id, [pin], parent=written[-1].id)
-            file = await take(store, session.id, "history-server")
+            file = await export_value(store, session.id, "history-server")
             assert [message["role"] for message in file["messages"]] == [
                 "user",
                 "assistant",
@@ -137,15 +140,15 @@ def test_what_the_format_has_no_field_for_rides_in_the_metadata(tmp_path: Path) 
             ]
             assert set(file["messages"][0]) == set(SEED["messages"][0])
             assert file["messages"][1]["tool_calls"][0]["result"] == "a.py"
-            copy = await bring(store, tmp_path / "copy.json", file)
+            copy = await import_value(store, tmp_path / "copy.json", file)
             _, *back = await store.path(copy.session)
-            assert [m.parts for m in spoken(back)] == [
+            assert [m.parts for m in messages_of(back)] == [
                 b.parts for b in bodies if isinstance(b, Message)
             ]
             assert isinstance(back[3].body, Note)
             assert isinstance(back[5].body, Pin)
             assert back[5].body.entries == (back[2].id,)
             assert (await store.session(copy.session)).title == "Mine"
-            assert json_equal(await take(store, copy.session, "history-server"), file)
+            assert json_equal(await export_value(store, copy.session, "history-server"), file)
 
     asyncio.run(work())

@@ -8,19 +8,20 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.transcripts.json_patch import apply_patch, json_equal, make_patch
+from recollect.transcripts.json_patch import MOVE_LIMIT, apply_patch, json_equal, make_patch
+from tests.transcripts.call_counter import count_calls
 from tests.transcripts.file_builders import anything
 
 
 @given(anything, anything)
-def test_a_patch_makes_of_any_value_any_other(a: Any, b: Any) -> None:
+def test_a_patch_turns_any_value_into_any_other(a: Any, b: Any) -> None:
     before = copy.deepcopy((a, b))
     assert json_equal(apply_patch(a, make_patch(a, b)), b)
     assert json_equal([a, b], list(before))
 
 
 @given(anything)
-def test_what_is_equal_needs_no_patch(value: Any) -> None:
+def test_equal_values_need_no_patch(value: Any) -> None:
     assert make_patch(value, copy.deepcopy(value)) == []
 
 
@@ -49,6 +50,15 @@ def test_an_item_added_to_a_list_does_not_repeat_the_others() -> None:
     assert make_patch(["a", "b"], ["new", "a", "b"]) == [[[], 0, 0, ["new"]]]
 
 
-def test_a_hostile_patch_costs_no_more_than_it_may() -> None:
-    apply_patch([0] * 100_000, [[[], 0, 0, [1]]] * 100_000)
-    apply_patch([], [[[0] * 100_000, 1]] * 100)
+def test_a_patch_may_move_only_so_many_items() -> None:
+    """Each of these steps moves a whole list by one place."""
+    patched = apply_patch([0] * 100_000, [[[], 0, 0, [1]]] * 1_000)
+    assert sum(patched) == MOVE_LIMIT // 100_000
+
+
+def test_a_step_costs_no_more_however_long_its_path_is() -> None:
+    def cost(length: int) -> int:
+        return count_calls(lambda: apply_patch([], [[[0] * length, 1]] * 100))
+
+    assert apply_patch([], [[[0] * 100_000, 1]]) == []
+    assert cost(100_000) == cost(1_000)

@@ -1,4 +1,4 @@
-"""Mirrors where nothing can be written, and in processes that are killed or run side by side."""
+"""Mirrors that cannot be written, and in processes that are killed or run side by side."""
 
 from __future__ import annotations
 
@@ -16,23 +16,27 @@ from pathlib import Path
 
 import pytest
 
-from recollect.agent.events import RunFinished
-from recollect.agent.exchange import Session
-from recollect.agent.hooks import Hooks
-from recollect.agent.loop import Agent
-from recollect.agent.mirroring import Mirror
 from recollect.store.ids import derived_id
 from recollect.store.sqlite import SqliteStore
-from recollect.testing import ScriptedModel
-from recollect.view.view import View
+from recollect.transcripts.mirror import Mirror
 from tests.reliability.tracing import needs_strace, why_not
-from tests.transcripts.test_mirror import begun, exported, files, grown, in_store, said_in
+from tests.transcripts.mirror_builders import (
+    append_texts,
+    exported,
+    files,
+    in_store,
+    run_prompts,
+    said_in,
+    start_session,
+    until,
+    until_written,
+)
 
-# Appends to the sessions named and mirrors them, one for each line that it hears, and says so.
+# For each line of input: appends to the next of these sessions, mirrors it, and prints its id.
 PROGRAM = """
 import asyncio, itertools, sys
 from pathlib import Path
-from recollect.agent.mirroring import Mirror
+from recollect.transcripts.mirror import Mirror
 from recollect.store.ids import derived_id
 from recollect.store.sqlite import open_store
 from recollect.testing import user
@@ -70,39 +74,36 @@ class Child:
         self.process.stdin.flush()
 
     def end(self) -> str:
-        """What it complained of."""
+        """Its error output."""
         return str(self.process.communicate(timeout=60)[1])
 
 
 # --- when nothing can be written -----------------------------------------------------------------
 
 
-async def fails_then_goes_on(
+async def fails_then_recovers(
     store: SqliteStore, folder: Path, session: str, mend: Callable[[], None]
 ) -> None:
-    """A session whose mirror cannot be written works as ever; mended, the next turn writes it."""
+    """A session works as usual while its mirror cannot be written; then the next turn writes it."""
     mirror = Mirror(store, "gemini", folder, autosave_seconds=0)
-    agent = Agent(model=ScriptedModel(["one", "two"]), hooks=Hooks([mirror.hook(wait=True)]))
-    talk = Session(store, session, View.fold(await store.path(session)))
-    done = [event async for event in agent.run("go", talk)][-1]
-    assert isinstance(done, RunFinished)
-    assert done.why == "answered"
-    assert len(mirror.warnings) == 1
+    turns = run_prompts(mirror, session, ["one", "two"], ["go", "and"])
+    await anext(turns)
+    await until(lambda: bool(mirror.warnings))
     assert f"the mirror of session {session} was not written" in mirror.warnings[0]
     mend()
-    [event async for event in agent.run("and", done.talk)]
+    await anext(turns)
+    data = await exported(store, session, "gemini")
+    await until_written(folder, data)
     assert len(mirror.warnings) == 1
-    (file,) = folder.glob("session-*.json")
-    assert file.read_bytes() == await exported(store, session, "gemini")
 
 
-def test_a_disk_without_room_is_a_warning_and_the_old_file_stays(tmp_path: Path) -> None:
+def test_a_full_disk_is_a_warning_and_the_old_file_stays(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
-        session, folder = await begun(store), tmp_path / "m"
+        session, folder = await start_session(store), tmp_path / "m"
         file = await Mirror(store, "gemini", folder).write(session)
         assert file is not None
         before, limits = file.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
-        await grown(store, session, "x" * 3_000_000)  # which the store compresses
+        await append_texts(store, session, "x" * 3_000_000)  # which the store compresses
 
         def mend() -> None:
             assert file.read_bytes() == before
@@ -111,19 +112,19 @@ def test_a_disk_without_room_is_a_warning_and_the_old_file_stays(tmp_path: Path)
 
         resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, limits[1]))
         try:
-            await fails_then_goes_on(store, folder, session, mend)
+            await fails_then_recovers(store, folder, session, mend)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
     in_store(tmp_path, story)
 
 
-def test_a_folder_that_may_not_be_written_is_a_warning(tmp_path: Path) -> None:
+def test_a_folder_without_write_permission_is_a_warning(tmp_path: Path) -> None:
     folder = tmp_path / "m"
     folder.mkdir()
 
     async def story(store: SqliteStore) -> None:
-        await fails_then_goes_on(store, folder, await begun(store), lambda: allow(folder))
+        await fails_then_recovers(store, folder, await start_session(store), lambda: allow(folder))
 
     if os.geteuid() == 0:  # whom permissions do not stop
         command = ["mount", "-t", "tmpfs", "-o", "ro,size=9m", "recollect-test", str(folder)]
@@ -145,12 +146,12 @@ def allow(folder: Path) -> None:
         folder.chmod(0o700)
 
 
-def test_a_session_that_is_not_there_is_a_warning_once(tmp_path: Path) -> None:
+def test_a_missing_session_is_a_warning_once(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         mirror = Mirror(store, "gemini", tmp_path / "m")
         for _ in range(3):
             assert await mirror.write("0" * 32) is None
-        await mirror.switched("../..")
+        await mirror.write_if_changed("../..")
         assert len(mirror.warnings) == 2
         assert not (tmp_path / "m").exists()
 
@@ -181,10 +182,10 @@ def test_the_file_is_whole_at_every_moment_and_the_same_one_after_every_kill(
 
     async def story(store: SqliteStore) -> None:
         nonlocal known
-        session = await begun(store)
+        session = await start_session(store)
         file = await Mirror(store, "gemini", folder).write(session)
         assert file is not None
-        for trial in range(20):
+        for trial in range(8):
             child, written = Child(tmp_path / "s.db", str(folder), session), noise.randint(0, 3)
             try:
                 child.tell(1_000)
@@ -228,7 +229,7 @@ def test_a_crash_at_any_step_leaves_a_whole_file_that_is_still_the_sessions(
     folder.mkdir()
 
     async def story(store: SqliteStore) -> None:
-        session = await begun(store)
+        session = await start_session(store)
         claim = folder / f".{derived_id('mirror', 'gemini', session)}.claim"
         for point in points:
             call, which = point.split()
@@ -250,7 +251,7 @@ def test_a_crash_at_any_step_leaves_a_whole_file_that_is_still_the_sessions(
     in_store(tmp_path, story)
 
 
-def test_two_processes_whose_sessions_short_names_agree_do_not_share_files(tmp_path: Path) -> None:
+def test_two_processes_with_the_same_short_names_do_not_share_files(tmp_path: Path) -> None:
     pairs = [(f"0190{n:04x}{'a':0>24}", f"0190{n:04x}{'b':0>24}") for n in range(6)]
     # each takes its time between the look at a name and the taking of it
     slowly = ("strace", "-f", "-qq", "-o", os.devnull, "-e", "inject=link,rename:delay_enter=50000")
@@ -284,7 +285,7 @@ def test_two_processes_on_one_session_leave_its_newest_state(tmp_path: Path) -> 
     folder = tmp_path / "m"
 
     async def story(store: SqliteStore) -> None:
-        session = await begun(store)
+        session = await start_session(store)
         mirror, child = Mirror(store, "gemini", folder), Child(store.file, str(folder), session)
         for _ in range(10):
             child.tell()

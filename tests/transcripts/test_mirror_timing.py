@@ -1,4 +1,4 @@
-"""When mirrors are written: after turns, at times, at switches, one after the other."""
+"""When mirrors are written: after turns, by the timer, one after the other."""
 
 from __future__ import annotations
 
@@ -12,27 +12,37 @@ from typing import Any
 
 import pytest
 
-from recollect.agent.events import RunFinished
-from recollect.agent.exchange import Session
 from recollect.agent.hook_events import BeforeAgent
 from recollect.agent.hooks import Hooks
-from recollect.agent.loop import Agent
-from recollect.agent.mirroring import Mirror
+from recollect.agent.mirror_hook import mirror_hook
 from recollect.entries import Entry
 from recollect.errors import BadInput
+from recollect.store.contract import SessionInfo
 from recollect.store.sqlite import SqliteStore, open_store
-from recollect.testing import ScriptedModel
-from recollect.view.view import View
-from tests.transcripts.test_mirror import begun, exported, files, grown, said_in
+from recollect.transcripts.mirror import Mirror
+from tests.transcripts.mirror_builders import (
+    append_texts,
+    contents,
+    exported,
+    files,
+    run_prompts,
+    said_in,
+    start_session,
+    until,
+)
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "mirrors.md"
 
 
 class Watched(SqliteStore):
-    """A store that counts how often a whole path was read, and may be held after reading one."""
+    """A store that counts lookups of a session and of its whole path, and may hold the latter."""
 
-    paths = 0
+    paths = lookups = 0
     hold: asyncio.Event | None = None
+
+    async def session(self, prefix: str) -> SessionInfo:
+        self.lookups += 1
+        return await super().session(prefix)
 
     async def path(self, session: str, **more: Any) -> tuple[Entry, ...]:
         self.paths += 1
@@ -53,40 +63,29 @@ def watched(path: Path, story: Callable[[Watched], Awaitable[None]]) -> None:
     asyncio.run(opened())
 
 
-async def until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not true():
-            await asyncio.sleep(0.01)
-
-
 def test_a_turn_does_not_wait_for_its_mirror_and_closing_does(tmp_path: Path) -> None:
     async def story(store: Watched) -> None:
-        session = await begun(store)
-        talk = Session(store, session, View.fold(await store.path(session)))
-        mirror, store.hold = Mirror(store, "gemini", tmp_path / "m"), asyncio.Event()
-        agent = Agent(model=ScriptedModel(["one", "two"]), hooks=Hooks([mirror.hook()]))
-        for prompt in ("1", "2"):
-            done = [event async for event in agent.run(prompt, talk)][-1]
-            assert isinstance(done, RunFinished)
-            talk = done.talk
-        assert not (tmp_path / "m").exists()
+        session = await start_session(store)
+        mirror = Mirror(store, "gemini", tmp_path / "m")
+        store.hold = asyncio.Event()
+        async for _ in run_prompts(mirror, session, ["one", "two"], ["1", "2"]):
+            assert not (tmp_path / "m").exists()
         store.hold.set()
         await mirror.close()
-        (name,) = files(tmp_path / "m")
-        assert (tmp_path / "m" / name).read_bytes() == await exported(store, session, "gemini")
+        assert contents(tmp_path / "m") == [await exported(store, session, "gemini")]
 
     watched(tmp_path, story)
 
 
-def test_writes_that_are_asked_for_together_are_two_at_most(tmp_path: Path) -> None:
+def test_many_writes_requested_together_are_two_at_most(tmp_path: Path) -> None:
     async def story(store: Watched) -> None:
-        session, mirror = await begun(store), Mirror(store, "gemini", tmp_path / "m")
+        session, mirror = await start_session(store), Mirror(store, "gemini", tmp_path / "m")
         store.hold = asyncio.Event()
         first = asyncio.create_task(mirror.write(session))
         await until(lambda: store.paths == 1)
-        await grown(store, session, "new")
+        await append_texts(store, session, "new")
         others = [asyncio.create_task(mirror.write(session)) for _ in range(50)]
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0)  # all of them begin
         store.hold.set()
         found = {await first, *[await each for each in others]}
         assert (len(found), store.paths) == (1, 2)
@@ -97,12 +96,12 @@ def test_writes_that_are_asked_for_together_are_two_at_most(tmp_path: Path) -> N
 
 def test_a_state_that_was_read_earlier_does_not_replace_a_later_one(tmp_path: Path) -> None:
     async def story(slow: Watched) -> None:
-        session = await begun(slow)
+        session = await start_session(slow)
         slow.hold = asyncio.Event()
         late = asyncio.create_task(Mirror(slow, "gemini", tmp_path / "m").write(session))
         await until(lambda: slow.paths == 1)
         async with open_store(slow.file) as quick:  # as another process would
-            await grown(quick, session, "new")
+            await append_texts(quick, session, "new")
             file = await Mirror(quick, "gemini", tmp_path / "m").write(session)
         slow.hold.set()
         assert await late == file
@@ -111,15 +110,15 @@ def test_a_state_that_was_read_earlier_does_not_replace_a_later_one(tmp_path: Pa
     watched(tmp_path, story)
 
 
-def test_whoever_is_cancelled_does_not_end_the_write(tmp_path: Path) -> None:
+def test_a_write_continues_when_its_caller_is_cancelled(tmp_path: Path) -> None:
     async def story(store: Watched) -> None:
-        session, mirror = await begun(store), Mirror(store, "gemini", tmp_path / "m")
+        session, mirror = await start_session(store), Mirror(store, "gemini", tmp_path / "m")
         store.hold = asyncio.Event()
-        asking = asyncio.create_task(mirror.write(session))
+        caller = asyncio.create_task(mirror.write(session))
         await until(lambda: store.paths == 1)
-        asking.cancel()
+        caller.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await asking
+            await caller
         store.hold.set()
         await mirror.close()
         assert (store.paths, len(files(tmp_path / "m"))) == (1, 1)
@@ -129,19 +128,21 @@ def test_whoever_is_cancelled_does_not_end_the_write(tmp_path: Path) -> None:
 
 def test_the_timer_writes_what_has_changed_and_nothing_else(tmp_path: Path) -> None:
     async def story(store: Watched) -> None:
-        session, idle = await begun(store), await begun(store, "idle")
-        async with Mirror(store, "gemini", tmp_path / "m", autosave_seconds=0.02) as mirror:
-            await Hooks([mirror.hook()]).fire(BeforeAgent(session=session, time=0))
-            await until(lambda: (tmp_path / "m").exists() and bool(files(tmp_path / "m")))
-            await until(lambda: store.paths == 1)
-            await asyncio.sleep(0.2)
-            assert store.paths == 1
+        session, idle = await start_session(store), await start_session(store, "idle")
+
+        async def assert_timer_writes(paths: int) -> None:
+            await until(lambda: store.paths == paths)
+            enough = store.lookups + 5
+            await until(lambda: store.lookups >= enough)
+            assert store.paths == paths
+
+        async with Mirror(store, "gemini", tmp_path / "m", autosave_seconds=0.005) as mirror:
+            await Hooks([mirror_hook(mirror)]).fire(BeforeAgent(session=session, time=0))
+            await assert_timer_writes(1)
             await store.rename(session, "another title")
-            await until(lambda: store.paths == 2)
-            await asyncio.sleep(0.1)
-            assert store.paths == 2
+            await assert_timer_writes(2)
             mirror.follow(idle)
-            await grown(store, session, "while it ends")
+            await append_texts(store, session, "while it ends")
         assert mirror.warnings == []
         written = [said_in(tmp_path / "m" / name) for name in files(tmp_path / "m")]
         assert sorted(written) == [["hello", "while it ends"], ["idle"]]
@@ -149,14 +150,14 @@ def test_the_timer_writes_what_has_changed_and_nothing_else(tmp_path: Path) -> N
     watched(tmp_path, story)
 
 
-def test_a_switch_of_sessions_writes_the_one_that_is_left(tmp_path: Path) -> None:
+def test_only_a_session_that_has_changed_is_written_if_changed(tmp_path: Path) -> None:
     async def story(store: Watched) -> None:
-        session, mirror = await begun(store), Mirror(store, "gemini", tmp_path / "m")
-        await mirror.switched(session)
-        await mirror.switched(session)
+        session, mirror = await start_session(store), Mirror(store, "gemini", tmp_path / "m")
+        await mirror.write_if_changed(session)
+        await mirror.write_if_changed(session)
         assert store.paths == 1
         await store.rewind(session, None)
-        await mirror.switched(session)
+        await mirror.write_if_changed(session)
         (name,) = files(tmp_path / "m")
         assert said_in(tmp_path / "m" / name) == []
 
@@ -164,7 +165,7 @@ def test_a_switch_of_sessions_writes_the_one_that_is_left(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("seconds", [-1.0, float("nan"), float("inf")])
-def test_a_timer_without_sense_is_refused(seconds: float) -> None:
+def test_an_impossible_interval_is_refused(seconds: float) -> None:
     with pytest.raises(BadInput, match="autosave_seconds"):
         Mirror(SqliteStore.__new__(SqliteStore), "gemini", autosave_seconds=seconds)
 

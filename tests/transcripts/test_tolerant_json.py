@@ -1,4 +1,4 @@
-"""Hostile files: read what can be read, say what could not, never fall over, never take long."""
+"""Damaged and hostile files: what can be read is read, the rest reported, in linear time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import random
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +14,22 @@ import pytest
 from recollect.errors import CannotImport
 from recollect.store.sqlite import open_store
 from recollect.transcripts.format_table import read_transcript
-from recollect.transcripts.session_import import export_session, import_file
+from recollect.transcripts.session_export import export_session
+from recollect.transcripts.session_import import import_file
 from recollect.transcripts.transcript import Transcript
+from tests.transcripts.call_counter import count_calls
 from tests.transcripts.file_builders import (
-    answered,
-    asked,
+    SAMPLES,
     gemini_file,
     line,
-    monitored,
+    messages_of,
+    model_record,
     result_of,
-    said,
+    server_call,
     server_file,
-    spoken,
+    server_record,
     tool_call,
-    use,
+    user_record,
 )
 
 HEAD = {"sessionId": "G", "projectHash": "h"}
@@ -37,14 +38,17 @@ REPLY = json.dumps(line("a1", "u1", "assistant", [{"type": "text", "text": "yo"}
 
 
 def read(data: bytes) -> Transcript:
-    started = time.process_time()
-    try:
-        return read_transcript(data, "file")
-    finally:
-        assert time.process_time() - started < 1
+    """What the file tells; whatever it is, that is a tree with parents first."""
+    transcript = read_transcript(data, "file")
+    known: set[str | None] = {None}
+    for entry in transcript.entries:
+        assert entry.parent in known
+        known.add(entry.id)
+    assert transcript.leaf in known
+    return transcript
 
 
-def test_an_empty_file_is_no_transcript() -> None:
+def test_an_empty_file_is_refused() -> None:
     for data in (b"", b"\n\n", b"\0" * 5_000, b"\xef\xbb\xbf"):
         with pytest.raises(CannotImport, match="empty"):
             read(data)
@@ -60,107 +64,117 @@ def test_a_file_of_another_kind_is_refused_and_the_known_ones_are_named() -> Non
         {"uuid": "u", "parentUuid": None, "message": {"role": "user", "parts": []}},
     ]
     for stranger in strangers:
-        with pytest.raises(CannotImport, match=r"Gemini.*history-server.*Claude Code"):
+        with pytest.raises(CannotImport, match=r"history-server.*Gemini.*Claude Code"):
             read(json.dumps(stranger).encode())
 
 
-def test_a_half_written_last_line_is_told_and_the_rest_is_read() -> None:
-    foreign = read(USER + b"\n" + REPLY[:-20])
-    assert len(foreign.entries) == 1
-    assert foreign.problems[0].line == 2
+def test_a_half_written_last_line_is_reported_and_the_rest_is_read() -> None:
+    transcript = read(USER + b"\n" + REPLY[:-20])
+    assert len(transcript.entries) == 1
+    assert transcript.problems[0].line == 2
 
 
 def test_two_records_glued_on_one_line_are_both_read() -> None:
-    foreign = read(USER + REPLY + b"\n")
-    assert len(foreign.entries) == 2
-    assert foreign.problems == ()
+    transcript = read(USER + REPLY + b"\n")
+    assert len(transcript.entries) == 2
+    assert transcript.problems == ()
 
 
 def test_a_whole_record_after_a_torn_one_on_the_same_line_is_read() -> None:
-    foreign = read(USER + b"\n" + USER[:-30] + REPLY + b"\n")
-    assert len(foreign.entries) == 2
-    assert [problem.line for problem in foreign.problems] == [2]
+    transcript = read(USER + b"\n" + USER[:-30] + REPLY + b"\n")
+    assert len(transcript.entries) == 2
+    assert [problem.line for problem in transcript.problems] == [2]
 
 
 def test_nul_bytes_around_records_are_skipped() -> None:
-    foreign = read(b"\0\0" + USER + b"\n\0\0\0\n" + b"\0" * 4_096 + REPLY + b"\0")
-    assert len(foreign.entries) == 2
+    transcript = read(b"\0\0" + USER + b"\n\0\0\0\n" + b"\0" * 4_096 + REPLY + b"\0")
+    assert len(transcript.entries) == 2
 
 
 def test_a_nul_in_a_text_survives() -> None:
     for written in (b"a\0b", b"a\\u0000b"):
-        foreign = read(USER.replace(b'"hi"', b'"' + written + b'"'))
-        assert spoken(foreign.entries)[0].parts[0].text == "a\0b"  # type: ignore[union-attr]
+        transcript = read(USER.replace(b'"hi"', b'"' + written + b'"'))
+        assert messages_of(transcript.entries)[0].parts[0].text == "a\0b"  # type: ignore[union-attr]
 
 
-def test_a_bom_is_no_part_of_the_file() -> None:
+def test_a_bom_is_skipped() -> None:
     assert len(read(b"\xef\xbb\xbf" + USER).entries) == 1
     assert (
-        len(read(b"\xef\xbb\xbf" + json.dumps(gemini_file(asked("1", "a"))).encode()).entries) == 1
+        len(read(b"\xef\xbb\xbf" + json.dumps(gemini_file(user_record("1", "a"))).encode()).entries)
+        == 1
     )
 
 
 def test_lone_surrogates_survive_written_either_way() -> None:
     for written in (b"\\ud800", b"\xed\xa0\x80"):
-        foreign = read(USER.replace(b'"hi"', b'"' + written + b'"'))
-        assert spoken(foreign.entries)[0].parts[0].text == "\ud800"  # type: ignore[union-attr]
-        assert foreign.problems == ()
+        transcript = read(USER.replace(b'"hi"', b'"' + written + b'"'))
+        assert messages_of(transcript.entries)[0].parts[0].text == "\ud800"  # type: ignore[union-attr]
+        assert transcript.problems == ()
 
 
-def test_bytes_that_are_not_utf8_are_told() -> None:
-    foreign = read(REPLY + b"\n" + USER.replace(b'"hi"', b'"\xff\xfe"'))
-    assert len(foreign.entries) == 2
-    assert foreign.problems[0].line == 2
-    assert "UTF-8" in foreign.problems[0].reason
+def test_bytes_that_are_not_utf8_are_reported() -> None:
+    transcript = read(REPLY + b"\n" + USER.replace(b'"hi"', b'"\xff\xfe"'))
+    assert len(transcript.entries) == 2
+    assert transcript.problems[0].line == 2
+    assert "UTF-8" in transcript.problems[0].reason
 
 
 def test_deep_nesting_costs_its_record_only() -> None:
     for depth in (150, 900, 100_000):
         deep = b'{"type":"user","uuid":"d","x":' + b"[" * depth + b"]" * depth + b"}"
-        foreign = read(USER + b"\n" + deep + b"\n" + REPLY)
-        assert len(foreign.entries) == 2
-        assert "nested" in foreign.problems[0].reason
+        transcript = read(USER + b"\n" + deep + b"\n" + REPLY)
+        assert len(transcript.entries) == 2
+        assert "nested" in transcript.problems[0].reason
         message = b'{"id":"2","timestamp":"","type":"user","content":' + b"[" * depth
-        file = json.dumps(gemini_file(asked("1", "a"), asked("DEEP", ""), asked("3", "b"))).encode()
+        file = json.dumps(
+            gemini_file(user_record("1", "a"), user_record("DEEP", ""), user_record("3", "b"))
+        ).encode()
         start = file.index(b'{"id": "DEEP"')
         end = file.index(b"}", start) + 1
-        foreign = read(file[:start] + message + b"]" * depth + b"}" + file[end:])
-        assert len(foreign.entries) == 2
-        assert any("nested" in problem.reason for problem in foreign.problems)
+        transcript = read(file[:start] + message + b"]" * depth + b"}" + file[end:])
+        assert len(transcript.entries) == 2
+        assert any("nested" in problem.reason for problem in transcript.problems)
 
 
-def test_objects_nested_without_end_are_given_up_in_time() -> None:
-    for torn in (b'{"a":' * 200_000, b"[" * 1_000_000, b'{"type":"x","uuid":"y","a":' * 50_000):
-        assert len(read(USER + b"\n" + torn).entries) == 1
+@pytest.mark.parametrize("torn", [b'{"a":', b"[", b'{"type":"x","uuid":"y","a":'])
+def test_objects_nested_without_end_cost_in_proportion_to_their_size(torn: bytes) -> None:
+    def cost(count: int) -> int:
+        data = USER + b"\n" + torn * count
+        assert len(read(data).entries) == 1
+        return count_calls(lambda: read(data))
+
+    assert cost(200_000) < 4.5 * cost(50_000)
 
 
-def test_numbers_beyond_json_are_read_as_null_and_told() -> None:
+def test_numbers_beyond_json_are_read_as_null_and_reported() -> None:
     for number in (b"NaN", b"-Infinity", b"1e999", b"9" * 5_000):
-        foreign = read(USER[:-1] + b',"n":' + number + b"}")
-        assert len(foreign.entries) == 1
-        assert "null" in foreign.problems[0].reason
-        file = json.dumps(gemini_file(asked("1", "a"), n=0)).encode()
+        transcript = read(USER[:-1] + b',"n":' + number + b"}")
+        assert len(transcript.entries) == 1
+        assert "null" in transcript.problems[0].reason
+        file = json.dumps(gemini_file(user_record("1", "a"), n=0)).encode()
         assert len(read(file.replace(b'"n": 0', b'"n": ' + number)).entries) == 1
 
 
 @pytest.mark.parametrize("indent", [None, 2])
 def test_an_object_that_was_cut_keeps_its_whole_messages(indent: int | None) -> None:
-    file = json.dumps(gemini_file(*(asked(str(n), "x" * 50) for n in range(20))), indent=indent)
+    file = json.dumps(
+        gemini_file(*(user_record(str(n), "x" * 50) for n in range(20))), indent=indent
+    )
     for end in range(len(file) * 3 // 4, len(file), 97):
-        foreign = read(file[:end].encode())
-        assert foreign.session == read(file.encode()).session
-        assert 13 <= len(foreign.entries) < 20
-        assert foreign.problems
+        transcript = read(file[:end].encode())
+        assert transcript.session == read(file.encode()).session
+        assert 13 <= len(transcript.entries) < 20
+        assert transcript.problems
 
 
 def test_a_damaged_message_in_an_object_costs_that_message_only() -> None:
-    file = json.dumps(server_file(*(said("user", f"text {n}") for n in range(9))))
-    foreign = read(file.replace('"text 4",', '"text 4,').encode())
-    assert len(foreign.entries) == 8
-    assert foreign.session == read(file.encode()).session
+    file = json.dumps(server_file(*(server_record("user", f"text {n}") for n in range(9))))
+    transcript = read(file.replace('"text 4",', '"text 4,').encode())
+    assert len(transcript.entries) == 8
+    assert transcript.session == read(file.encode()).session
 
 
-def test_wrong_types_everywhere() -> None:
+def test_wrong_types_everywhere_still_give_a_tree() -> None:
     odd: list[Any] = [None, True, 7, -1.5, "", [], {}, [[]], {"a": None}, "2026-02-30"]
     for value in odd:
         for key in (
@@ -173,8 +187,8 @@ def test_wrong_types_everywhere() -> None:
             "model",
             "toolCalls",
         ):
-            read(json.dumps(gemini_file(answered("1", "x") | {key: value})).encode())
-            record = asked("1", "x") | {key: value}
+            read(json.dumps(gemini_file(model_record("1", "x") | {key: value})).encode())
+            record = user_record("1", "x") | {key: value}
             read(
                 "\n".join(
                     map(json.dumps, [HEAD, record, {"$set": value}, {"$rewindTo": value}])
@@ -182,11 +196,13 @@ def test_wrong_types_everywhere() -> None:
             )
         for key in ("id", "name", "args", "status", "timestamp", "result"):
             call = tool_call("c", "out") | {key: value}
-            read(json.dumps(gemini_file(answered("1", "x", toolCalls=[call, value]))).encode())
+            read(json.dumps(gemini_file(model_record("1", "x", toolCalls=[call, value]))).encode())
         for key in ("role", "content", "timestamp", "tool_calls", "metadata"):
             read(
                 json.dumps(
-                    server_file(said("user", "x", monitored(), {key: value}) | {key: value})
+                    server_file(
+                        server_record("user", "x", server_call(), {key: value}) | {key: value}
+                    )
                 ).encode()
             )
         for key in (
@@ -209,63 +225,25 @@ def test_wrong_types_everywhere() -> None:
 
 
 def test_many_bad_lines_are_counted_not_listed() -> None:
-    foreign = read(USER + b"\n" + b"{bad\n" * 5_000)
-    assert len(foreign.problems) == 1_001
-    assert "4,000 more" in foreign.problems[-1].reason
+    transcript = read(USER + b"\n" + b"{bad\n" * 5_000)
+    assert len(transcript.problems) == 1_001
+    assert "4,000 more" in transcript.problems[-1].reason
 
 
-def test_a_message_with_very_many_calls_takes_no_longer_than_it_must() -> None:
-    calls = [tool_call(f"c{n}", "out", resultDisplay="d") for n in range(3_000)]
-    assert (
-        len(read(json.dumps(gemini_file(answered("1", "x", toolCalls=calls))).encode()).entries)
-        == 2
-    )
+def test_a_message_with_many_calls_costs_in_proportion_to_their_number() -> None:
+    def cost(count: int) -> int:
+        calls = [tool_call(f"c{n}", "out", resultDisplay="d") for n in range(count)]
+        data = json.dumps(gemini_file(model_record("1", "x", toolCalls=calls))).encode()
+        assert len(read(data).entries) == 2
+        return count_calls(lambda: read(data))
+
+    assert cost(800) < 4.5 * cost(200)
 
 
 # --- mutations ---------------------------------------------------------------------------------
 
 
-def _about(kind: str, about: Any) -> dict[str, Any]:
-    name = "microcompactMetadata" if kind else "compactMetadata"
-    return {"subtype": f"{kind}compact_boundary", name: about, "logicalParentUuid": "k1"}
-
-
-def _valid() -> list[bytes]:
-    reply = answered("m2", "see", toolCalls=[tool_call("c1", "x = 1"), tool_call("c2")])
-    reply["thoughts"] = [{"subject": "s", "description": "d", "timestamp": reply["timestamp"]}]
-    reply["tokens"] = {"input": 1, "output": 2, "cached": 0, "thoughts": 0, "tool": 0, "total": 3}
-    mark = {"recollect": {"id": "m9", "patch": [[[0, "body", "finish"], "stop"]], "after": []}}
-    gemini = gemini_file(asked("m1", "é 😀"), reply, asked("m3", "x", **mark))
-    server = server_file(
-        said("user", "帮我"), said("assistant", "ok", monitored()), said("system", "s")
-    )
-    lines = [
-        HEAD,
-        asked("1", "a"),
-        answered("2", "b"),
-        {"$rewindTo": "2"},
-        {"$set": {"summary": "t"}},
-    ]
-    claude = [
-        {"type": "summary", "summary": "t", "leafUuid": "a2"},
-        line("u1", None, "user", "hi"),
-        line("a1", "u1", "assistant", [{"type": "thinking", "thinking": "h"}, use("t1")], id="m"),
-        line("r1", "a1", "user", [result_of("t1", "one")], toolUseResult={"agentId": "x"}),
-        line("x1", "a1", "user", "do", isSidechain=True, agentId="x"),
-        line("p1", "r1", "progress", data={"agentId": "y", "message": line("y", None, "user", "")}),
-        line("k1", "p1", "system", **_about("micro", {"compactedToolIds": ["t1"]})),
-        line("c1", None, "system", **_about("", {"preservedMessages": {"uuids": ["r1"]}})),
-        line("s1", "c1", "user", "sum", isCompactSummary=True, summarizeMetadata={"direction": ""}),
-        line("a2", "s1", "assistant", [{"type": "text", "text": "done"}], id="n"),
-    ]
-    objects = [json.dumps(gemini), json.dumps(gemini, indent=2), json.dumps(server, indent=1)]
-    return [
-        text.encode()
-        for text in (*objects, *("\n".join(map(json.dumps, x)) for x in (lines, claude)))
-    ]
-
-
-VALID = _valid()
+VALID = [sample for samples in SAMPLES.values() for sample in samples]
 SWAPS = [
     b"null",
     b"true",
@@ -325,22 +303,20 @@ def check(directory: Path, seed: int, count: int) -> int:
             for _ in range(count):
                 file = directory / f"{seed}.json"
                 file.write_bytes(mutated(chance))
-                started = time.process_time()
                 with contextlib.suppress(CannotImport):
                     imported = await import_file(store, file)
                     taken += 1
                     if chance.random() < 0.05:
                         for to in ("gemini", "history-server"):
                             await export_session(store, imported.session, to)
-                assert time.process_time() - started < 1
         return taken
 
     return asyncio.run(work())
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_mutated_file_is_imported_or_refused(tmp_path: Path, seed: int) -> None:
-    assert check(tmp_path, seed, 250) > 100
+    assert check(tmp_path, seed, 120) > 48
 
 
 @pytest.mark.long

@@ -1,13 +1,13 @@
-"""A session's compaction: proposed, shown, written and undone.
+"""Compacting a session and undoing it, and the report of what changed.
 
-What did not work is recorded with its reason, unless there was nothing to do. When somebody else
-writes meanwhile, the proposal is made again for what is there then.
+A failed attempt is recorded with its reason, unless there was nothing to do. If another writer
+appends in between, the proposal is made again for the new head.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -18,18 +18,21 @@ from recollect.cli.display_text import pluralize, sanitize
 from recollect.cli.store_access import retry_on_head_moved
 from recollect.compaction.budget import Budget
 from recollect.compaction.proposal import Proposal, SnapshotInput, propose_compaction
-from recollect.entries import Entry, Restore
+from recollect.entries import Entry, Restore, entry_to_json
 from recollect.errors import RecollectError
 from recollect.store.sqlite import SqliteStore
 from recollect.view.view import View
 
-if TYPE_CHECKING:
-    from recollect.cli.compact import CompactOptions
+BUDGET_STEP = 1_000  # tokens: a suggested budget is a multiple of it
+SNAPSHOT_RESERVE = 1_500  # tokens of a suggested budget for a small snapshot
 
-BUDGET_STEP, SNAPSHOT_RESERVE = (
-    1_000,
-    1_500,
-)  # tokens: a suggested budget is rounded up and holds a snapshot
+
+class CompactOptions(NamedTuple):
+    prefix: str
+    budget: int | None = None
+    instructions: str = ""
+    model: str | None = None
+    write: bool = True
 
 
 class NothingToUndo(RecollectError):
@@ -42,42 +45,42 @@ class NothingToUndo(RecollectError):
 
 
 class CompactResult(NamedTuple):
-    sight: ContextReport
+    report: ContextReport
     budget: Budget
     proposal: Proposal
-    entry: Entry | None = None  # when it was written
+    entry: Entry | None = None  # the compaction, if it was appended
 
 
-async def compact_session(store: SqliteStore, wish: CompactOptions) -> CompactResult:
+async def compact_session(store: SqliteStore, options: CompactOptions) -> CompactResult:
     async def attempt() -> CompactResult:
-        sight = await load_report(store, await store.session(wish.prefix), named=wish.model)
-        budget = Budget.of(sight.model, target=wish.budget)
-        proposal = propose_compaction(
-            sight.view, budget, words=SnapshotInput(instructions=wish.instructions)
-        )
-        if not wish.write or proposal.compaction.status == "NOOP":
-            return CompactResult(sight, budget, proposal)
-        body, head = proposal.compaction, sight.view.head
-        (entry,) = await store.append(sight.session.id, [body], parent=head)
-        return CompactResult(sight, budget, proposal, entry)
+        report = await load_report(store, await store.session(options.prefix), named=options.model)
+        budget = Budget.of(report.model, target=options.budget)
+        words = SnapshotInput(instructions=options.instructions)
+        proposal = propose_compaction(report.view, budget, words=words)
+        if not options.write or proposal.compaction.status == "NOOP":
+            return CompactResult(report, budget, proposal)
+        body, head = proposal.compaction, report.view.head
+        (entry,) = await store.append(report.session.id, [body], parent=head)
+        return CompactResult(report, budget, proposal, entry)
 
     return await retry_on_head_moved(attempt)
 
 
-def report_lines(done: CompactResult, paint: Styler) -> Iterator[str]:
-    body, report, session = done.proposal.compaction, done.proposal.report, done.sight.session_id
+def report_lines(result: CompactResult, paint: Styler) -> Iterator[str]:
+    body, report = result.proposal.compaction, result.proposal.report
+    session = result.report.session_id
+    verb = "would compact" if result.entry is None else "compacted"
     change = f"{body.tokens_before:,} → {body.tokens_after:,} tokens"
-    if done.entry is None:
-        yield paint.bold(f"would compact session {session}: {change}")
-    else:
-        yield paint.bold(f"compacted session {session}: {change}")
+    yield paint.bold(f"{verb} session {session}: {change}")
     calls = f"{pluralize(report.calls, 'call')} and {pluralize(report.results, 'result')}"
-    yield f"  goes   {pluralize(report.messages, 'message')} with {calls}, {report.tokens:,} tokens"
-    yield f"  stays  {pluralize(report.kept_messages, 'message')}, {pluralize(report.pins, 'pin')}"
-    yield f"  new    a snapshot of {report.snapshot_tokens:,} tokens, built by code"
+    messages = pluralize(report.messages, "message")
+    kept = pluralize(report.kept_messages, "message")
+    yield f"  replaced  {messages} with {calls}, {report.tokens:,} tokens"
+    yield f"  kept      {kept}, {pluralize(report.pins, 'pin')}"
+    yield f"  new       a snapshot of {report.snapshot_tokens:,} tokens, built without a model"
     yield ""
-    if done.entry is not None:
-        yield paint.dim(f"`recollect show {done.entry.id}` shows the snapshot")
+    if result.entry is not None:
+        yield paint.dim(f"`recollect show {result.entry.id}` shows the snapshot")
         yield paint.dim(f"`recollect compact --undo {session}` undoes it")
         return
     yield from sanitize(body.snapshot).split("\n")
@@ -85,39 +88,38 @@ def report_lines(done: CompactResult, paint: Styler) -> Iterator[str]:
     yield paint.dim("nothing was written")
 
 
-def explain_failure(done: CompactResult) -> str:
-    """Why it did not work, and what would help."""
-    body, session = done.proposal.compaction, done.sight.session_id
+def explain_failure(result: CompactResult) -> str:
+    """Why the compaction failed, and the remedy."""
+    body, session = result.proposal.compaction, result.report.session_id
     failed = f"session {session} was not compacted: {body.reason}"
     if body.status == "NOOP":
         return f"{failed}; `recollect context {session}` shows what the model sees"
-    enough = _sufficient_budget(done.sight.view)
-    if enough >= body.tokens_before:
-        return f"{failed}; it has {body.tokens_before:,} and would not become smaller"
-    shows = f"`recollect context {session}` shows them"
-    return f"{failed}; try --budget {enough}, or fewer pins ({shows})"
+    budget = _sufficient_budget(result.report.view)
+    if budget >= body.tokens_before:
+        return f"{failed}; it has {body.tokens_before:,} tokens and would not get smaller"
+    return f"{failed}; try --budget {budget}, or fewer pins (`recollect context {session}`)"
 
 
 def _sufficient_budget(view: View) -> int:
-    """A budget in which what always stays has room, the newest message, and a small snapshot."""
+    """A budget that holds what always stays, the newest message and a small snapshot."""
     stays = [item for item in view.items[:-1] if item.stays]
     tokens = sum(item.tokens for item in (*stays, *view.items[-1:])) + SNAPSHOT_RESERVE
     return -(-tokens // BUDGET_STEP) * BUDGET_STEP
 
 
-def compact_document(done: CompactResult) -> dict[str, Any]:
-    body = done.proposal.compaction
+def compact_document(result: CompactResult) -> dict[str, Any]:
+    body = result.proposal.compaction
     return {
-        "session": done.sight.session.id,
-        "entry": done.entry.id if done.entry is not None else None,
+        "session": result.report.session.id,
+        "entry": result.entry.id if result.entry is not None else None,
         "status": body.status,
         "reason": body.reason,
         "tokens_before": body.tokens_before,
         "tokens_after": body.tokens_after,
-        "target": done.budget.target,
+        "target": result.budget.target,
         "first_kept": body.first_kept,
         "kept": list(body.kept),
-        "report": msgspec.to_builtins(done.proposal.report),
+        "report": msgspec.to_builtins(result.proposal.report),
         "snapshot": body.snapshot,
     }
 
@@ -132,23 +134,33 @@ class UndoResult(NamedTuple):
     before: int  # tokens
     after: int
 
-    @property
-    def sentence(self) -> str:
-        return (
-            f"undid the compaction {self.compaction.id} of {format_age(self.compaction.time)}: the model "
-            f"sees {self.after:,} tokens again, was {self.before:,}"
-        )
+
+def describe_undo(undone: UndoResult) -> str:
+    entry = undone.compaction
+    tokens = f"the model sees {undone.after:,} tokens again, previously {undone.before:,}"
+    return f"undid the compaction {entry.id} of {format_age(entry.time)}: {tokens}"
+
+
+def undo_document(undone: UndoResult) -> dict[str, Any]:
+    return {
+        "session": undone.session_id,
+        "undid": entry_to_json(undone.compaction),
+        "edit": entry_to_json(undone.edit),
+        "tokens_before": undone.before,
+        "tokens_after": undone.after,
+    }
 
 
 async def undo_compaction(store: SqliteStore, prefix: str, named: str | None) -> UndoResult:
     async def attempt() -> UndoResult:
-        sight = await load_report(store, await store.session(prefix), named=named)
-        held, session = sight.view.compaction, sight.session
-        if held is None:
-            raise NothingToUndo(sight.session_id)
-        undo = Restore(entries=(held.id,))
-        (edit,) = await store.append(session.id, [undo], parent=sight.view.head)
-        after = await load_report(store, session, named=sight.model)
-        return UndoResult(sight.session_id, held, edit, sight.view.tokens, after.view.tokens)
+        report = await load_report(store, await store.session(prefix), named=named)
+        compaction, session = report.view.compaction, report.session
+        if compaction is None:
+            raise NothingToUndo(report.session_id)
+        undo = Restore(entries=(compaction.id,))
+        (edit,) = await store.append(session.id, [undo], parent=report.view.head)
+        after = await load_report(store, session, named=report.model)
+        before, now = report.view.tokens, after.view.tokens
+        return UndoResult(report.session_id, compaction, edit, before, now)
 
     return await retry_on_head_moved(attempt)

@@ -1,28 +1,38 @@
 """Where output goes: data to stdout, everything else to stderr.
 
-Colours only where they are seen (NO_COLOR, FORCE_COLOR and TERM=dumb are respected), a pager only
-when stdout is a terminal, JSON in ASCII so that every string survives, also one that UTF-8 cannot
-carry.
+Colours appear only on terminals that show them (NO_COLOR, FORCE_COLOR and TERM=dumb are respected),
+and a pager only when stdout is a terminal. JSON is ASCII, so that every string survives, including
+those that UTF-8 cannot carry. Credentials are taken out of what goes to stderr.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import shlex
+import shutil
+import signal
+import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from typing import IO, Any
+from typing import Any
 
 import click
 
 from recollect.cli.display_text import one_line, sanitize, truncate
+from recollect.redaction import redact
 
 DEFAULT_PAGER = "less -FRX"
+EMBEDDED_NOTICE = (
+    "using the embedded model: it needs no API key, but it is small and often wrong; "
+    "`recollect models` lists the others"
+)
 
 
 class Styler:
-    """Styles text, or leaves it as it is where colours are not wanted."""
+    """Styles text, or returns it unchanged where colours are not wanted."""
 
     def __init__(self, *, on: bool) -> None:
         self.on = on
@@ -37,24 +47,22 @@ class Styler:
         return self(text, bold=True)
 
 
-def make_styler(stream: IO[str] | None = None) -> Styler:
+def make_styler() -> Styler:
+    """For stdout."""
     if os.environ.get("NO_COLOR"):
         return Styler(on=False)
     if os.environ.get("FORCE_COLOR", "0") != "0":
         return Styler(on=True)
-    wanted = (stream or sys.stdout).isatty() and os.environ.get("TERM") != "dumb"
-    return Styler(on=wanted)
+    return Styler(on=sys.stdout.isatty() and os.environ.get("TERM") != "dumb")
 
 
 def terminal_width() -> int | None:
-    """The terminal's columns; None when nobody looks at a terminal and nothing need be cut."""
+    """The terminal's columns; None when stdout is not a terminal and nothing needs truncating."""
     return _columns() if sys.stdout.isatty() else None
 
 
 def _columns() -> int:
-    from shutil import get_terminal_size
-
-    return get_terminal_size().columns
+    return shutil.get_terminal_size().columns
 
 
 def print_error(message: str) -> None:
@@ -66,63 +74,65 @@ def print_warning(message: str) -> None:
     _write_stderr("recollect: warning: " + message)
 
 
+def print_problems(problems: Sequence[tuple[str, int, str]], limit: int) -> None:
+    """Warnings for the first lines of files that could not be read: name, line and reason."""
+    for name, line, reason in problems[:limit]:
+        print_warning(f"{name}{f', line {line}' if line else ''}: {reason}")
+    if len(problems) > limit:
+        print_warning(f"{len(problems) - limit:,} more problems like these")
+
+
 def print_note(message: str) -> None:
-    """What a person wants to know and a program does not."""
+    """Information for the user that a program reading stdout does not need."""
     _write_stderr(message)
 
 
+def _write_stderr(message: str) -> None:
+    sys.stdout.flush()
+    sys.stderr.write(sanitize(redact(message)) + "\n")
+
+
 def show_status(message: str) -> None:
-    """How far it is, on a line that the next one replaces; an empty one takes it away."""
+    """Show progress on a line that the next status replaces; an empty one clears it."""
     if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
-        room = _columns() - 1
-        sys.stderr.write(f"\r{truncate(one_line(message), room)}\x1b[K")
+        sys.stderr.write(f"\r{truncate(one_line(message), _columns() - 1)}\x1b[K")
         sys.stderr.flush()
 
 
 def download_progress() -> Callable[[int, int], None]:
-    """Shows how much of how much is there; drawn, and loaded, when something is fetched."""
+    """A callback that draws a bar for a download on stderr."""
 
     @cache
-    def drawn() -> Callable[[int, int], None]:
+    def draw() -> Callable[[int, int], None]:
+        # late: only a first use of the embedded model downloads anything
         from recollect.models.embedded_weights import progress_bar
 
         return progress_bar(sys.stderr)
 
     def show(done: int, total: int) -> None:
-        drawn()(done, total)
+        draw()(done, total)
 
     return show
 
 
-def _write_stderr(message: str) -> None:
-    from recollect.redaction import redact
-
-    sys.stdout.flush()
-    sys.stderr.write(sanitize(redact(message)) + "\n")
-
-
 def print_json(value: object) -> None:
-    import json
-
     sys.stdout.write(json.dumps(value, indent=2) + "\n")
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Write lines to stdout, through the pager when that is a terminal."""
+    """Write lines to stdout, through the pager when stdout is a terminal."""
     command = _pager_command() if sys.stdout.isatty() else []
     if not command:
         for line in lines:
             sys.stdout.write(line + "\n")
         return
-    import subprocess
-
     env = {"LESS": "FRX", "LESSCHARSET": "utf-8", **os.environ}
-    pager = subprocess.Popen(  # noqa: S603 - the person's own pager
+    pager = subprocess.Popen(  # noqa: S603 - the user's own pager
         command, stdin=subprocess.PIPE, env=env, encoding="utf-8", errors="backslashreplace"
     )
     assert pager.stdin is not None
-    with _ignore_interrupts():
-        with contextlib.suppress(BrokenPipeError):  # the person has read enough
+    with _ignore_interrupts():  # Ctrl-C belongs to the pager
+        with contextlib.suppress(BrokenPipeError):  # the user quit the pager
             for line in lines:
                 pager.stdin.write(line + "\n")
         with contextlib.suppress(BrokenPipeError):
@@ -131,12 +141,8 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 def _pager_command() -> list[str]:
-    import shlex
-    import shutil
-
-    given = os.environ.get("PAGER", DEFAULT_PAGER)
     try:
-        command = shlex.split(given)
+        command = shlex.split(os.environ.get("PAGER", DEFAULT_PAGER))
     except ValueError:
         return []
     return command if command and command != ["cat"] and shutil.which(command[0]) else []
@@ -144,8 +150,6 @@ def _pager_command() -> list[str]:
 
 @contextlib.contextmanager
 def _ignore_interrupts() -> Iterator[None]:
-    import signal
-
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield

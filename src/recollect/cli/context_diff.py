@@ -1,6 +1,6 @@
-"""Two requests side by side: what the model saw in one and not in the other, and why.
+"""The difference between two contexts: what appeared, went or changed for the model, and why.
 
-Pure but for `diff_context`, which reads both views. Both are counted for the same model.
+Pure except for `diff_context`, which loads both reports. Both are counted for the same model.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from recollect.cli.context_text import ListingStyle, item_label, table_lines
 from recollect.cli.dates import format_time
 from recollect.cli.display_text import one_line, pluralize
 from recollect.cli.entry_display import summarize
-from recollect.cli.store_access import ENTRY_DIGITS, shorten_ids
+from recollect.cli.short_ids import ENTRY_DIGITS, shorten_ids
 from recollect.store.sqlite import SqliteStore
 from recollect.view.omissions import (
     COMPACTION,
@@ -49,21 +49,22 @@ async def diff_context(
     return ContextDiff(before, after, compare_views(before.view, after.view))
 
 
-def diff_lines(compared: ContextDiff, page: ListingStyle) -> Iterator[str]:
-    old, new, found = compared
-    paint = page.ink
+def diff_lines(diff: ContextDiff, style: ListingStyle) -> Iterator[str]:
+    old, new, found = diff
+    paint = style.paint
     yield paint.bold(one_line(new.session.title) or "(no title)")
     yield paint.dim(f"session {new.session_id} · {one_line(new.model) or 'an unknown model'}")
     yield ""
     yield f"from  {_describe_end(old)}  {old.view.tokens:>10,} tokens"
-    yield f"to    {_describe_end(new)}  {new.view.tokens:>10,} tokens  {paint.bold(format_signed(found.tokens))}"
+    change = paint.bold(format_signed(found.tokens))
+    yield f"to    {_describe_end(new)}  {new.view.tokens:>10,} tokens  {change}"
     yield ""
-    ids = [entry.id for sight in (old, new) for entry in sight.view.entries]
+    ids = [entry.id for report in (old, new) for entry in report.view.entries]
     short = shorten_ids([*ids, new.session.id], ENTRY_DIGITS)
     sections = _sections(found)
     for name, lines in sections.items():
         if lines:
-            yield from _section(name, lines, short, page)
+            yield from _section(name, lines, short, style)
     if not any(sections.values()):
         yield "the model sees the same"
 
@@ -92,19 +93,19 @@ def _change_reason(change: ChangedItem) -> str:
 
 
 def _section(
-    name: str, lines: list[_DiffRow], short: dict[str, str], page: ListingStyle
+    name: str, lines: list[_DiffRow], short: dict[str, str], style: ListingStyle
 ) -> Iterator[str]:
-    paint = page.ink
+    paint = style.paint
     total = format_signed(sum(line.tokens for line in lines))
     yield paint.bold(f"{pluralize(len(lines), 'item')} {name}") + f", {total} tokens"
-    shown = lines if page.last is None else lines[-page.last :]
+    shown = lines if style.last is None else lines[-style.last :]
     rows = [["ENTRY", "WHO", "TOKENS", "WHY", "WHAT"]]
     for item, tokens, why in shown:
-        told = [short[item.entry.id], item_label(item), format_signed(tokens), one_line(why)]
-        rows.append([*told, summarize(item.message)])
+        cells = [short[item.entry.id], item_label(item), format_signed(tokens), one_line(why)]
+        rows.append([*cells, summarize(item.message)])
     if not any(line.why for line in shown):
         rows = [[*row[:3], row[4]] for row in rows]
-    head, *body = table_lines(rows, page, numbers=(2,))
+    head, *body = table_lines(rows, style, numbers=(2,))
     yield head
     if len(shown) < len(lines):
         yield paint.dim(f"… {len(lines) - len(shown):,} before these; --all shows them")
@@ -112,10 +113,10 @@ def _section(
     yield ""
 
 
-def _describe_end(sight: ContextReport) -> str:
-    if sight.asked is not None:
-        return f"{sight.asked.id}  {format_time(sight.asked.time)}"
-    newest = sight.view.entries[-1] if sight.view.n else None
+def _describe_end(report: ContextReport) -> str:
+    if report.at is not None:
+        return f"{report.at.id}  {format_time(report.at.time)}"
+    newest = report.view.entries[-1] if report.view.n else None
     return f"{newest.id}  {format_time(newest.time)}" if newest is not None else "its beginning"
 
 

@@ -1,7 +1,7 @@
-"""`--drop`, `--pin`, `--restore`: edits of what the model sees, checked before they are written.
+"""`--drop`, `--pin`, `--restore`: edits of what the model sees, checked before they are appended.
 
-All of a command's edits are written together or not at all. An edit that would have no effect is
-refused with its reason. When somebody else writes meanwhile, the edits are checked again.
+All edits of a command are appended together or not at all. An edit without effect is refused with
+the reason. If another writer appends in between, the edits are checked again.
 """
 
 from __future__ import annotations
@@ -13,12 +13,8 @@ import msgspec
 
 from recollect.cli.context_report import latest_model
 from recollect.cli.entry_display import role_of
-from recollect.cli.store_access import (
-    ENTRY_DIGITS,
-    retry_on_head_moved,
-    shorten_ids,
-    shorten_session_id,
-)
+from recollect.cli.short_ids import ENTRY_DIGITS, shorten_ids, shorten_session_id
+from recollect.cli.store_access import retry_on_head_moved
 from recollect.compaction.view_reduction import with_edits
 from recollect.entries import (
     Body,
@@ -30,6 +26,7 @@ from recollect.entries import (
     Pin,
     Restore,
     ToolCall,
+    entry_to_json,
 )
 from recollect.errors import RecollectError
 from recollect.store.contract import SessionInfo
@@ -48,7 +45,7 @@ class CannotEdit(RecollectError):
 
 
 class RequestedEdits(NamedTuple):
-    """Entries, by the beginnings of their ids."""
+    """Entries, as prefixes of their ids."""
 
     drop: tuple[str, ...] = ()
     pin: tuple[str, ...] = ()
@@ -65,14 +62,14 @@ class ContextEditResult(NamedTuple):
 
 
 async def edit_context(
-    store: SqliteStore, prefix: str, wishes: RequestedEdits, named: str | None
+    store: SqliteStore, prefix: str, requested: RequestedEdits, named: str | None
 ) -> ContextEditResult:
     async def attempt() -> ContextEditResult:
         session = await store.session(prefix)
         path = await store.path(session.id) if session.head else ()
         model = latest_model(path) if named is None else named
         view = await fold_stored(store, path, counter=counter_for(model))
-        found = [await _entries(store, session, some) for some in wishes]
+        found = [await _find_entries(store, session, some) for some in requested]
         bodies, after = _check(view, *found)
         written = await store.append(session.id, bodies, parent=session.head)
         short = await shorten_session_id(store, session.id)
@@ -82,7 +79,7 @@ async def edit_context(
     return await retry_on_head_moved(attempt)
 
 
-async def _entries(
+async def _find_entries(
     store: SqliteStore, session: SessionInfo, prefixes: Sequence[str]
 ) -> tuple[Entry, ...]:
     found = [(await store.entry(prefix, session=session.id))[1] for prefix in prefixes]
@@ -90,15 +87,12 @@ async def _entries(
 
 
 def _check(
-    view: View,
-    dropped: Sequence[Entry],
-    pinned: Sequence[Entry],
-    restored: Sequence[Entry],
+    view: View, dropped: Sequence[Entry], pinned: Sequence[Entry], restored: Sequence[Entry]
 ) -> tuple[tuple[Body, ...], View]:
-    """The edits, and the view after them; each is judged by what those before it leave."""
+    """The edits and the view after them; each is checked against the view before it."""
     for entry in dropped:
         if entry in pinned or entry in restored:
-            raise CannotEdit("drop", entry.id, "you also want to keep it; give one of the two")
+            raise CannotEdit("drop", entry.id, "it is also to be pinned or restored; choose one")
     bodies: list[Body] = []
     for verb, entries in (("restore", restored), ("drop", dropped), ("pin", pinned)):
         for entry in entries:
@@ -130,30 +124,29 @@ def _body(view: View, verb: str, entries: Sequence[Entry]) -> Body:
 def _find_obstacle(view: View, verb: str, entry: Entry) -> str:
     position = view.log.position(entry.id, view.n)
     if position is None:
-        return "it is on another branch than the head; `recollect rewind` or `fork` go there"
+        return "it is on another branch; `recollect rewind` or `recollect fork` go there"
     if isinstance(entry.body, Message):
         return _message_obstacle(view, verb, position, entry.id, entry.body)
     if verb != "restore":
-        return f"it is no message but a {role_of(entry.body)}; only messages are sent to a model"
+        return f"it is a {role_of(entry.body)}; only messages are sent to a model"
     return _undo_obstacle(view, position, entry)
 
 
 def _message_obstacle(view: View, verb: str, position: int, entry: str, message: Message) -> str:
-    state, held = view.state, view.compaction
-    hidden = position < state.base and position not in state.kept and held is not None
+    state, compaction = view.state, view.compaction
     if verb == "pin":
-        return "it is pinned already" if entry in state.pins else ""
-    if hidden and held is not None:
+        return "it is already pinned" if entry in state.pins else ""
+    if compaction is not None and position < state.base and position not in state.kept:
         back = "" if verb == "drop" else "; --pin brings it back word for word"
-        return f"the snapshot of {held.id} stands for it{back}"
+        return f"the snapshot of {compaction.id} replaces it{back}"
     if position in state.dropped:
         return "it belongs to an invalid reply, which is not sent; `recollect show` shows it"
     if verb == "restore":
         return _restore_obstacle(view, entry)
     if entry in state.pins:
-        return f"it is pinned; `--restore {state.pins[entry]}` lets go of it first"
+        return f"it is pinned; `--restore {state.pins[entry]}` removes the pin first"
     if all(isinstance(part, ToolCall) for part in message.parts):
-        return "it holds only calls, which stay with their results; drop the results instead"
+        return "it holds only tool calls, which stay with their results; drop the results instead"
     return ""
 
 
@@ -161,29 +154,30 @@ def _restore_obstacle(view: View, entry: str) -> str:
     shown, pin = view.state.changed.get(entry), view.state.pins.get(entry)
     if shown is not None and shown.cuts:
         return ""
-    more = f"`--restore {pin}` lets go of its pin" if pin else "--pin keeps it that way"
-    return f"nothing is left out of it; {more}"
+    remedy = f"`--restore {pin}` removes its pin" if pin else "--pin keeps it that way"
+    return f"nothing is left out of it; {remedy}"
 
 
 def _undo_obstacle(view: View, position: int, entry: Entry) -> str:
     state = view.state
     match entry.body:
         case Elide():
-            held = any(cut.by == entry.id for shown in state.changed.values() for cut in shown.cuts)
+            cuts = (cut for shown in state.changed.values() for cut in shown.cuts)
+            in_force = any(cut.by == entry.id for cut in cuts)
         case Pin():
-            held = entry.id in state.pins.values()
+            in_force = entry.id in state.pins.values()
         case Compaction():
-            held = position in state.compactions
+            in_force = position in state.compactions
         case _:
             return f"a {role_of(entry.body)} leaves nothing out"
-    return "" if held else "it is not in force"
+    return "" if in_force else "it is not in force"
 
 
 def edit_lines(edited: ContextEditResult) -> Iterator[str]:
     short = edited.short
     for entry in edited.edits:
         yield f"{_describe_edit(entry.body, short)}, as {short[entry.id]}"
-    yield f"the model now sees {edited.after:,} tokens, was {edited.before:,}"
+    yield f"the model now sees {edited.after:,} tokens, previously {edited.before:,}"
     undo = [e for e in edited.edits if not isinstance(e.body, Restore)]
     if undo:
         options = " ".join(f"--restore {short[entry.id]}" for entry in undo)
@@ -203,8 +197,6 @@ def _describe_edit(body: Body, short: dict[str, str]) -> str:
 
 
 def edit_document(edited: ContextEditResult) -> dict[str, object]:
-    from recollect.entries import entry_to_json
-
     return {
         "session": msgspec.to_builtins(edited.session),
         "edits": [entry_to_json(entry) for entry in edited.edits],

@@ -1,64 +1,60 @@
-"""What `recollect context` knows, as JSON documents for programs: whole, nothing shortened away.
+"""Context reports and differences as JSON documents, with nothing shortened away.
 
-Texts of messages are given as summaries; `recollect show ID --curated --json` has them in full.
+Messages appear as summaries; `recollect show ID --curated --json` has their full text.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from recollect.cli.context_text import item_label, list_omissions, planned_files, planned_sums
+from recollect.cli.context_diff import ContextDiff
+from recollect.cli.context_report import ContextReport
+from recollect.cli.context_text import item_label, plan_by_file, total_planned
 from recollect.cli.entry_display import summarize
 from recollect.profiles import is_known_model
-from recollect.view.omissions import count_by_category, items_replaced
+from recollect.view.elision_rules import ElisionPlan
+from recollect.view.omissions import count_by_category
 from recollect.view.view import ViewItem
 
-if TYPE_CHECKING:
-    from recollect.cli.context_diff import ContextDiff
-    from recollect.cli.context_report import ContextReport
-    from recollect.view.elision_rules import ElisionPlan
 
-
-def context_document(sight: ContextReport, plan: ElisionPlan | None) -> dict[str, Any]:
-    view, profile = sight.view, sight.profile
+def context_document(report: ContextReport, plan: ElisionPlan | None) -> dict[str, Any]:
+    view, profile = report.view, report.profile
     return {
-        "session": msgspec.to_builtins(sight.session),
-        "at": sight.asked.id if sight.asked is not None else view.head,
-        "model": sight.model,
-        "model_is_known": is_known_model(sight.model),
+        "session": msgspec.to_builtins(report.session),
+        "at": _entry_id(report),
+        "model": report.model,
+        "model_is_known": is_known_model(report.model),
         "exact": view.log.counter.exact,
         "tokens": view.tokens,
         "window": profile.window,
         "threshold": profile.threshold,
         "share": view.tokens / profile.window,
         "categories": count_by_category(view),
-        "last_request": _last_request(sight),
+        "last_request": _last_request(report),
         "items": [_item(item) for item in view.items],
-        "left_out": [msgspec.to_builtins(one) for one in list_omissions(sight)],
-        "compaction": _compaction(sight),
-        "would_be_left_out": {
-            rule: {
-                "things": found.things,
-                "tokens": found.tokens,
-                "of": planned_files(plan, rule),
-            }
-            for rule, found in planned_sums(plan).items()
-        }
-        if plan is not None
-        else {},
+        "left_out": [msgspec.to_builtins(one) for one in report.omissions],
+        "compaction": _compaction(report),
+        "would_be_left_out": _planned(plan) if plan is not None else {},
         "problems": list(view.problems),
     }
 
 
-def _last_request(sight: ContextReport) -> dict[str, Any] | None:
-    if sight.cost is None:
+def _last_request(report: ContextReport) -> dict[str, Any] | None:
+    if report.last_request is None:
         return None
-    entry, usage, estimate = sight.cost
-    counts = ("input", "cached", "output", "thoughts", "total")
-    told = {name: getattr(usage, name) for name in counts}
-    return {"entry": entry.id, "time": entry.time, **told, "our_count": estimate}
+    reply, usage, our_count = report.last_request
+    names = ("input", "cached", "output", "thoughts", "total")
+    counts = {name: getattr(usage, name) for name in names}
+    return {"entry": reply.id, "time": reply.time, **counts, "our_count": our_count}
+
+
+def _planned(plan: ElisionPlan) -> dict[str, Any]:
+    return {
+        rule: {"things": total.things, "tokens": total.tokens, "of": plan_by_file(plan, rule)}
+        for rule, total in total_planned(plan).items()
+    }
 
 
 def _item(item: ViewItem) -> dict[str, Any]:
@@ -75,11 +71,11 @@ def _item(item: ViewItem) -> dict[str, Any]:
     }
 
 
-def _compaction(sight: ContextReport) -> dict[str, Any] | None:
-    entry = sight.view.compaction
+def _compaction(report: ContextReport) -> dict[str, Any] | None:
+    entry = report.view.compaction
     if entry is None:
         return None
-    gone = items_replaced(sight.before, sight.view) if sight.before is not None else ()
+    gone = report.replaced
     return {
         "entry": entry.id,
         "time": entry.time,
@@ -88,8 +84,8 @@ def _compaction(sight: ContextReport) -> dict[str, Any] | None:
     }
 
 
-def diff_document(compared: ContextDiff) -> dict[str, Any]:
-    old, new, found = compared.old, compared.new, compared.difference
+def diff_document(diff: ContextDiff) -> dict[str, Any]:
+    old, new, found = diff
     return {
         "session": msgspec.to_builtins(new.session),
         "model": new.model,
@@ -105,5 +101,5 @@ def diff_document(compared: ContextDiff) -> dict[str, Any]:
     }
 
 
-def _entry_id(sight: ContextReport) -> str | None:
-    return sight.asked.id if sight.asked is not None else sight.view.head
+def _entry_id(report: ContextReport) -> str | None:
+    return report.at.id if report.at is not None else report.view.head

@@ -1,41 +1,34 @@
-"""What the model sees as a person reads it: how full the window is, with what, and what is missing.
+"""A context report as text: how full the window is, with what, and what was left out.
 
-Pure: from a `ContextReport` to lines, or to a JSON document with the same facts. Stored text is made
-harmless on the way. Long lists show their newest and say how many there are more.
+Pure: from a `ContextReport` to lines. Stored text is sanitized on the way. Long lists show their
+newest items and say how many more there are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
-
-import msgspec
+from typing import NamedTuple
 
 from recollect.cli.console import Styler
+from recollect.cli.context_report import ContextReport
 from recollect.cli.dates import format_age, format_time
 from recollect.cli.display_text import GAP, align_table, one_line, pluralize
 from recollect.cli.entry_display import summarize
 from recollect.entries import Compaction, Message, Request
 from recollect.profiles import is_known_model
 from recollect.view.curation import is_tool_result
+from recollect.view.elision_rules import ElisionPlan
 from recollect.view.omissions import (
-    COMPACTION,
     INVALID,
     Omission,
     OmissionTotal,
     TokenCategory,
     count_by_category,
-    find_omissions,
-    items_replaced,
     total_by_rule,
 )
 from recollect.view.view import View, ViewItem
 
-if TYPE_CHECKING:
-    from recollect.cli.context_report import ContextReport
-    from recollect.view.elision_rules import ElisionPlan
-
-DEFAULT_WIDTH = 120  # columns where nobody looks at a terminal
+DEFAULT_WIDTH = 120  # columns when stdout is not a terminal
 BAR_WIDTH = 30
 FILES_SHOWN = 5  # of each rule
 PROBLEMS_SHOWN = 5
@@ -44,19 +37,15 @@ CATEGORY_LABELS: dict[TokenCategory, str] = {"initial": "initial context"}
 
 
 class ListingStyle(NamedTuple):
-    """How it is shown: colours, columns, and how many of each list."""
+    """Colours, columns, and how many items of each list to show."""
 
-    ink: Styler
+    paint: Styler
     width: int | None = None
-    last: int | None = None  # none: all
-
-    @property
-    def columns(self) -> int:
-        return self.width or DEFAULT_WIDTH
+    last: int | None = None  # None: all
 
 
 def draw_bar(part: int, whole: int, width: int = BAR_WIDTH) -> str:
-    """A bar in eighths of a column; whatever is not nothing can be seen."""
+    """A bar in eighths of a column; anything above zero is visible."""
     if part <= 0 or whole <= 0:
         return ""
     full, rest = divmod(max(1, round(8 * width * min(part, whole) / whole)), 8)
@@ -64,87 +53,85 @@ def draw_bar(part: int, whole: int, width: int = BAR_WIDTH) -> str:
 
 
 def context_lines(
-    sight: ContextReport, plan: ElisionPlan | None, page: ListingStyle
+    report: ContextReport, plan: ElisionPlan | None, style: ListingStyle
 ) -> Iterator[str]:
-    short = sight.short
-    yield from _heading(sight, page.ink, short)
-    yield from _window(sight, page.ink)
-    yield from _categories(sight, page.ink)
-    yield from _last_request(sight, page.ink)
+    short = report.short
+    yield from _heading(report, style.paint, short)
+    yield from _window(report, style.paint)
+    yield from _categories(report, style.paint)
+    yield from _last_request(report, style.paint)
     yield ""
-    yield from _items(sight.view, short, page)
-    yield from _omissions(sight, short, page)
+    yield from _items(report.view, short, style)
+    yield from _omissions(report, short, style)
     if plan is not None:
-        yield from _planned(plan, page.ink)
-    yield from _failed_attempt(sight.view, page.ink)
-    yield from _problems(sight.view, page.ink)
+        yield from _planned(plan, style.paint)
+    yield from _failed_attempt(report.view, style.paint)
+    yield from _problems(report.view, style.paint)
 
 
-def _heading(sight: ContextReport, paint: Styler, short: dict[str, str]) -> Iterator[str]:
-    yield paint.bold(one_line(sight.session.title) or "(no title)")
-    asked = sight.asked
-    where = (
-        "at its head" if asked is None else f"as it was at {asked.id}, {format_time(asked.time)}"
-    )
-    if asked is not None and isinstance(asked.body, Request):
-        where = f"as it was for request {asked.id}, {format_time(asked.body.as_of)}"
-    head = sight.view.head
-    at_head = f" {short[head]}" if asked is None and head is not None else ""
-    yield paint.dim(f"session {sight.session_id} · {where}{at_head}")
+def _heading(report: ContextReport, paint: Styler, short: dict[str, str]) -> Iterator[str]:
+    yield paint.bold(one_line(report.session.title) or "(no title)")
+    at, head = report.at, report.view.head
+    if at is None:
+        where = f"at its head {short[head]}" if head is not None else "at its head"
+    elif isinstance(at.body, Request):
+        where = f"as it was for request {at.id}, {format_time(at.body.as_of)}"
+    else:
+        where = f"as it was at {at.id}, {format_time(at.time)}"
+    yield paint.dim(f"session {report.session_id} · {where}")
     yield ""
 
 
-def _window(sight: ContextReport, paint: Styler) -> Iterator[str]:
-    tokens, profile = sight.view.tokens, sight.profile
+def _window(report: ContextReport, paint: Styler) -> Iterator[str]:
+    tokens, profile = report.view.tokens, report.profile
     share = tokens / profile.window
     colour = "green" if tokens <= profile.threshold else "yellow" if share <= 1 else "red"
-    exact = "counted" if sight.view.log.counter.exact else "estimated"
+    exact = "counted" if report.view.log.counter.exact else "estimated"
     total = paint(f"{tokens:,} tokens", bold=True)
-    yield f"{total} {exact}, {format_percent(share)} of {_describe_window(sight)}"
+    yield f"{total} {exact}, {format_percent(share)} of {_describe_window(report)}"
     filled = draw_bar(tokens, profile.window, 2 * BAR_WIDTH)
     yield paint(filled, fg=colour) + paint.dim("░" * (2 * BAR_WIDTH - len(filled)))
     left = profile.threshold - tokens
-    told = f"{left:,} before" if left >= 0 else f"{-left:,} beyond"
-    yield paint.dim(f"{told} the threshold of {profile.threshold:,} where compaction begins")
+    distance = f"{left:,} below" if left >= 0 else f"{-left:,} above"
+    yield paint.dim(f"{distance} the compaction threshold of {profile.threshold:,}")
     yield ""
 
 
-def _describe_window(sight: ContextReport) -> str:
-    window = f"{sight.profile.window:,}"
-    if not sight.model:
-        return f"the {window} that an unknown model is given; --model NAME names one"
-    known = "" if is_known_model(sight.model) else ", which is not known: a guess"
-    return f"the {window} of {one_line(sight.model)}{known}"
+def _describe_window(report: ContextReport) -> str:
+    window = f"{report.profile.window:,}"
+    if not report.model:
+        return f"the {window} assumed for an unknown model; --model NAME names one"
+    known = "" if is_known_model(report.model) else ", an unknown model: a guess"
+    return f"the {window} of {one_line(report.model)}{known}"
 
 
 def format_percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def _categories(sight: ContextReport, paint: Styler) -> Iterator[str]:
-    shares = count_by_category(sight.view)
+def _categories(report: ContextReport, paint: Styler) -> Iterator[str]:
+    shares = count_by_category(report.view)
     most = max(shares.values())
     names = max(len(CATEGORY_LABELS.get(category, category)) for category in shares)
     for category, tokens in shares.items():
         name = CATEGORY_LABELS.get(category, category).ljust(names)
-        share = format_percent(tokens / sight.profile.window) if tokens else ""
+        share = format_percent(tokens / report.profile.window) if tokens else ""
         line = f"{name}  {tokens:>10,}  {share:>8}  {paint(draw_bar(tokens, most), fg='blue')}"
         yield line.rstrip() if tokens else paint.dim(line.rstrip())
     yield ""
 
 
-def _last_request(sight: ContextReport, paint: Styler) -> Iterator[str]:
-    if sight.cost is None:
+def _last_request(report: ContextReport, paint: Styler) -> Iterator[str]:
+    if report.last_request is None:
         return
-    entry, usage, estimate = sight.cost
+    reply, usage, our_count = report.last_request
     cached = f" ({usage.cached:,} of them cached)" if usage.cached else ""
-    yield f"the last request: {usage.input:,} tokens{cached}, the reply {usage.output:,}"
-    yield paint.dim(
-        f"{format_age(entry.time)}; we count {estimate:,} for its messages, without tools and the like"
-    )
+    yield f"last request: {usage.input:,} tokens{cached}, its reply {usage.output:,}"
+    counted = f"we count {our_count:,} for its messages, without tools and other overhead"
+    yield paint.dim(f"{format_age(reply.time)}; {counted}")
 
 
-# --- what is shown -------------------------------------------------------------------------------
+# --- what the model sees -------------------------------------------------------------------------
 
 
 def item_label(item: ViewItem) -> str:
@@ -167,102 +154,91 @@ def item_rows(items: Sequence[ViewItem], short: dict[str, str]) -> list[list[str
     ]
 
 
-def _items(view: View, short: dict[str, str], page: ListingStyle) -> Iterator[str]:
+def _items(view: View, short: dict[str, str], style: ListingStyle) -> Iterator[str]:
     fixed = [item for item in view.items if item.place != "tail"]
     tail = view.items[len(fixed) :]
-    newest = tail if page.last is None else tail[-page.last :]
+    newest = tail if style.last is None else tail[-style.last :]
     hidden = tail[: len(tail) - len(newest)]
     if not view.items:
-        yield "nothing: this session has no messages"
+        yield "nothing: the session has no messages"
         yield ""
         return
     head = ["ENTRY", "WHO", "TOKENS", "MARK", "WHAT THE MODEL SEES"]
     rows = [head, *item_rows([*fixed, *newest], short)]
     if not any(row[3] for row in rows[1:]):
         rows = [[*row[:3], row[4]] for row in rows]
-    shown = table_lines(rows, page, numbers=(2,))
+    shown = table_lines(rows, style, numbers=(2,))
     yield from shown[: 1 + len(fixed)]
     if hidden:
         tokens = sum(item.tokens for item in hidden)
-        yield page.ink.dim(
-            f"… {pluralize(len(hidden), 'item')}, {tokens:,} tokens; --all shows them"
-        )
+        count = pluralize(len(hidden), "item")
+        yield style.paint.dim(f"… {count}, {tokens:,} tokens; --all shows them")
     yield from shown[1 + len(fixed) :]
     yield ""
 
 
-def table_lines(rows: list[list[str]], page: ListingStyle, numbers: Sequence[int]) -> list[str]:
-    stretch = len(rows[0]) - 1
-    head, *body = align_table(rows, width=page.columns, stretch=stretch, numbers=numbers)
-    paint = page.ink
+def table_lines(rows: list[list[str]], style: ListingStyle, numbers: Sequence[int]) -> list[str]:
+    """A table with a heading, entry ids in its first column and free text in its last."""
+    width, paint = style.width or DEFAULT_WIDTH, style.paint
+    head, *body = align_table(rows, width=width, stretch=len(rows[0]) - 1, numbers=numbers)
     lines = [paint.dim(GAP.join(head).rstrip())]
     return lines + [GAP.join([paint(row[0], fg="yellow"), *row[1:]]).rstrip() for row in body]
 
 
-# --- what is not ---------------------------------------------------------------------------------
+# --- what was left out ---------------------------------------------------------------------------
 
 
-def _omissions(sight: ContextReport, short: dict[str, str], page: ListingStyle) -> Iterator[str]:
-    found, paint = list_omissions(sight), page.ink
+def _omissions(report: ContextReport, short: dict[str, str], style: ListingStyle) -> Iterator[str]:
+    found, paint = report.omissions, style.paint
     if not found:
         yield "nothing was left out"
         return
-    told = ", ".join(
-        f"{one_line(rule)} {_format_sum(sum_)}" for rule, sum_ in total_by_rule(found).items()
-    )
-    yield paint.bold("left out: ") + told
-    shown = found if page.last is None else found[:1] + found[1:][-page.last :]
+    totals = total_by_rule(found).items()
+    sums = ", ".join(f"{one_line(rule)} {_format_total(total)}" for rule, total in totals)
+    yield paint.bold("left out: ") + sums
+    shown = found if style.last is None else found[:1] + found[1:][-style.last :]
     rows = [["ENTRY", "RULE", "TOKENS", "SINCE", "WHAT WAS LEFT OUT"]]
-    rows += [_omission_row(sight, one, short) for one in shown]
-    yield from table_lines(rows, page, numbers=(2,))
+    rows += [_omission_row(report, one, short) for one in shown]
+    yield from table_lines(rows, style, numbers=(2,))
     if len(shown) < len(found):
-        yield paint.dim(f"… {pluralize(len(found) - len(shown), 'more')}; --all shows them")
+        yield paint.dim(f"… {len(found) - len(shown):,} more; --all shows them")
     handle = next((one.handle for one in reversed(shown) if one.handle), "")
     if handle:
-        command = f"recollect context {sight.session_id} --restore {short[handle]}"
+        command = f"recollect context {report.session_id} --restore {short[handle]}"
         yield paint.dim(f"`{command}` brings the last of them back")
 
 
-def _format_sum(found: OmissionTotal) -> str:
-    return f"{found.tokens:,} tokens" + (f" in {found.things:,}" if found.things > 1 else "")
+def _format_total(total: OmissionTotal) -> str:
+    return f"{total.tokens:,} tokens" + (f" in {total.things:,}" if total.things > 1 else "")
 
 
-def list_omissions(sight: ContextReport) -> list[Omission]:
-    """With what the compaction replaced as we count it, in place of what it says itself."""
-    found = list(find_omissions(sight.view))
-    if sight.before is not None and found and found[0].rule == COMPACTION:
-        tokens = sum(item.tokens for item in items_replaced(sight.before, sight.view))
-        found[0] = msgspec.structs.replace(found[0], tokens=tokens)
-    return found
-
-
-def _omission_row(sight: ContextReport, one: Omission, short: dict[str, str]) -> list[str]:
+def _omission_row(report: ContextReport, one: Omission, short: dict[str, str]) -> list[str]:
     cells = [short[one.entry], one_line(one.rule), f"{one.tokens:,}", format_age(one.since)]
-    return [*cells, _describe_omission(sight, one)]
+    return [*cells, _describe_omission(report, one)]
 
 
-def _describe_omission(sight: ContextReport, one: Omission) -> str:
-    entry = sight.view.log.entries[sight.view.log.at[one.entry]]
+def _describe_omission(report: ContextReport, one: Omission) -> str:
+    entry = report.view.log.entries[report.view.log.at[one.entry]]
     if isinstance(entry.body, Compaction):
-        gone = items_replaced(sight.before, sight.view) if sight.before is not None else ()
+        gone = report.replaced
         messages = sum(item.place != "snapshot" for item in gone)
         return f"{pluralize(messages, 'message')} before it" if gone else "everything before it"
     assert isinstance(entry.body, Message)
     parts = [p for i, p in enumerate(entry.body.parts) if not one.parts or i in one.parts]
     text = summarize(Message(role=entry.body.role, parts=tuple(parts)))
-    return f"no provider takes it: {text}" if one.rule == INVALID else text
+    return f"no provider accepts it: {text}" if one.rule == INVALID else text
 
 
-def planned_sums(plan: ElisionPlan) -> dict[str, OmissionTotal]:
-    sums: dict[str, OmissionTotal] = {}
+def total_planned(plan: ElisionPlan) -> dict[str, OmissionTotal]:
+    totals: dict[str, OmissionTotal] = {}
     for saving in plan.savings:
-        things, tokens = sums.get(saving.rule, OmissionTotal(0, 0))
-        sums[saving.rule] = OmissionTotal(things + 1, tokens + saving.elided.tokens)
-    return sums
+        things, tokens = totals.get(saving.rule, OmissionTotal(0, 0))
+        totals[saving.rule] = OmissionTotal(things + 1, tokens + saving.elided.tokens)
+    return totals
 
 
-def planned_files(plan: ElisionPlan, rule: str) -> dict[str, int]:
-    """Tokens by file, or by tool where the rule is not about files; the most first."""
+def plan_by_file(plan: ElisionPlan, rule: str) -> dict[str, int]:
+    """Tokens by file, or by tool where the rule is not about files; the largest first."""
     sums: dict[str, int] = {}
     for saving in plan.savings:
         if saving.rule == rule:
@@ -271,11 +247,11 @@ def planned_files(plan: ElisionPlan, rule: str) -> dict[str, int]:
 
 
 def _planned(plan: ElisionPlan, paint: Styler) -> Iterator[str]:
-    if sums := planned_sums(plan):
-        told = ", ".join(f"{rule} {_format_sum(found)}" for rule, found in sums.items())
-        yield paint.bold("would be left out at the next request: ") + told
-    for rule in sums:
-        files = list(planned_files(plan, rule).items())
+    if totals := total_planned(plan):
+        sums = ", ".join(f"{rule} {_format_total(total)}" for rule, total in totals.items())
+        yield paint.bold("the next request would leave out: ") + sums
+    for rule in totals:
+        files = list(plan_by_file(plan, rule).items())
         for what, tokens in files[:FILES_SHOWN]:
             yield f"  {tokens:>7,}  {rule}  {one_line(what)}"
         if len(files) > FILES_SHOWN:
@@ -289,8 +265,8 @@ def _failed_attempt(view: View, paint: Styler) -> Iterator[str]:
     attempt = view.attempt
     body = attempt.body if attempt is not None else None
     if attempt is not None and isinstance(body, Compaction) and body.status != "COMPRESSED":
-        told = f"the last compaction, {format_age(attempt.time)}, did not work: {one_line(body.reason)}"
-        yield paint(told, fg="yellow")
+        age, reason = format_age(attempt.time), one_line(body.reason)
+        yield paint(f"the last compaction, {age}, failed: {reason}", fg="yellow")
 
 
 def _problems(view: View, paint: Styler) -> Iterator[str]:

@@ -1,10 +1,11 @@
-"""`recollect demo`: the agent answers one question in a folder made on the spot, and what the model
-saw of it is shown; with `--tour` the log itself, step by step. Every output is real.
+"""`recollect demo`: the agent answers a question in a temporary folder, and the command shows what
+the model saw; `--tour` shows the log instead, step by step. All output is real.
 """
 
 from __future__ import annotations
 
 import ast
+import asyncio
 import inspect
 import os
 import sys
@@ -12,14 +13,20 @@ import tempfile
 import textwrap
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from recollect.cli.console import make_styler, terminal_width
+from recollect.cli.context_report import ContextReport, add_history, load_report
+from recollect.cli.context_text import ListingStyle, context_lines
+from recollect.cli.demo_tour import TourStep, tour_search, tour_transfer, tour_writing
+from recollect.cli.display_text import sanitize
+from recollect.cli.headless import run_headless
 from recollect.cli.options import examples
-
-if TYPE_CHECKING:
-    from recollect.cli.demo_tour import TourStep
+from recollect.cli.run import RunOptions
+from recollect.cli.store_access import use_store
+from recollect.errors import AlreadyExists
+from recollect.store.sqlite import SqliteStore, open_store
 
 STORE = "recollect.db"
 QUESTION = "What is a write-ahead log? Answer in one sentence."
@@ -34,30 +41,27 @@ FILES = {
         ("recollect demo", "one real exchange, in a temporary folder"),
         ("recollect demo -m gpt-5-mini", "with another model"),
         ("recollect demo --tour", "the log: append, fork, rewind, search, export"),
-        ("recollect demo --tour --keep tour", "keep the store, to look around in it"),
+        ("recollect demo --tour --keep tour", "keep the store and explore it"),
     )
 )
-@click.option("--tour", is_flag=True, help="Show what the log does instead.")
-@click.option("-m", "--model", metavar="NAME", default="", help="Which model to ask.")
+@click.option("--tour", is_flag=True, help="Show what the log can do instead.")
+@click.option("-m", "--model", metavar="NAME", default="", help="The model to use.")
 @click.option(
     "--keep",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Make the store here and leave it.",
+    help="Create the store here and keep it.",
 )
 def demo(*, tour: bool, model: str, keep: Path | None) -> int:
     """Let the agent answer a question, and show what the model saw.
 
-    Without a key it is the embedded model, which is small and needs nothing. On a terminal the
-    conversation goes on as long as you like.
+    With no API key, a small local model answers. On a terminal you can continue the conversation.
     """
-    from recollect.errors import AlreadyExists
-
     if keep is not None and (keep / STORE).exists():
         raise AlreadyExists("a store", str(keep / STORE))
     if keep is not None:
         code = _run_demo(keep, model, tour=tour, keep=True)
-        click.echo(f"Look around: recollect sessions --all --store {keep / STORE}")
+        click.echo(f"Explore it: recollect sessions --all --store {keep / STORE}")
         return code
     with tempfile.TemporaryDirectory(prefix="recollect-demo-") as folder:
         code = _run_demo(Path(folder), model, tour=tour, keep=False)
@@ -71,8 +75,6 @@ def demo(*, tour: bool, model: str, keep: Path | None) -> int:
 
 
 def _run_demo(folder: Path, model: str, *, tour: bool, keep: bool) -> int:
-    import asyncio
-
     if tour:
         click.echo("A session is an append-only log of immutable entries. With real output:\n")
         asyncio.run(_tour(folder))
@@ -84,10 +86,7 @@ def _run_demo(folder: Path, model: str, *, tour: bool, keep: bool) -> int:
 
 
 def _converse(folder: Path, model: str, *, keep: bool) -> int:
-    """One exchange and what the model saw; on a terminal as many as the person wants."""
-    from recollect.cli.headless import run_headless
-    from recollect.cli.run import RunOptions
-
+    """One exchange and what the model saw; on a terminal as many as the user likes."""
     project, store = folder / "project", folder / STORE
     project.mkdir(mode=0o700, parents=True)
     for name, text in FILES.items():
@@ -95,16 +94,16 @@ def _converse(folder: Path, model: str, *, keep: bool) -> int:
     before = Path.cwd()
     os.chdir(project)
     try:
-        said, latest, code = QUESTION, False, 0
-        while said:
-            click.echo(f"> {said}")
+        prompt, latest = QUESTION, False
+        while prompt:
+            click.echo(f"> {prompt}")
             sys.stdout.flush()
-            code = run_headless(RunOptions(said, model, latest, lasts=keep), store)
-            if code:
+            options = RunOptions(prompt, model, latest, store_persists=keep)
+            if code := run_headless(options, store):
                 return code
             _show_context(store)
-            said, latest = _next_prompt(), True
-        return code
+            prompt, latest = _next_prompt(), True
+        return 0
     finally:
         os.chdir(before)
 
@@ -113,26 +112,19 @@ def _next_prompt() -> str:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return ""
     try:
-        return input("Say something more, or press Enter to end: ").strip()
+        return input("Type another prompt, or press Enter to end: ").strip()
     except EOFError:
         return ""
 
 
 def _show_context(store: Path) -> None:
-    from recollect.cli.console import make_styler, terminal_width
-    from recollect.cli.context_report import ContextReport, add_history, load_report
-    from recollect.cli.context_text import ListingStyle, context_lines
-    from recollect.cli.store_access import use_store
-    from recollect.store.sqlite import SqliteStore
-
     async def work(opened: SqliteStore) -> ContextReport:
         newest, *_ = await opened.sessions()
         return await add_history(opened, await load_report(opened, newest))
 
-    click.echo("\nWhat the model saw, and what it cost of its window:\n")
-    for line in context_lines(
-        use_store(store, work), None, ListingStyle(make_styler(), terminal_width(), None)
-    ):
+    click.echo("\nWhat the model saw, and how much of its window that took:\n")
+    style = ListingStyle(make_styler(), terminal_width(), None)
+    for line in context_lines(use_store(store, work), None, style):
         click.echo(line)
     click.echo()
 
@@ -141,15 +133,12 @@ def _show_context(store: Path) -> None:
 
 
 async def _tour(folder: Path) -> None:
-    from recollect.cli import demo_tour
-    from recollect.store.sqlite import open_store
-
     number = 0
     async with open_store(folder / STORE) as store:
         for part, steps in (
-            (demo_tour.tour_writing, demo_tour.tour_writing(store)),
-            (demo_tour.tour_search, demo_tour.tour_search(store)),
-            (demo_tour.tour_transfer, demo_tour.tour_transfer(store, folder)),
+            (tour_writing, tour_writing(store)),
+            (tour_search, tour_search(store)),
+            (tour_transfer, tour_transfer(store, folder)),
         ):
             code = iter(_step_sources(part))
             async for step in steps:
@@ -163,22 +152,18 @@ def _step_sources(part: Callable[..., AsyncIterator[TourStep]]) -> list[str]:
     lines = source.splitlines()
     (function,) = ast.parse(source).body
     assert isinstance(function, ast.AsyncFunctionDef)
-    found, start = [], function.body[0].lineno
+    sources, start = [], function.body[0].lineno
     for statement in function.body:
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Yield):
-            found.append(
-                textwrap.dedent("\n".join(lines[start - 1 : statement.lineno - 1])).strip()
-            )
+            step = "\n".join(lines[start - 1 : statement.lineno - 1])
+            sources.append(textwrap.dedent(step).strip())
             start = (statement.end_lineno or statement.lineno) + 1
-    return found
+    return sources
 
 
 def _print_step(number: int, step: TourStep, code: str) -> None:
-    from recollect.cli.console import make_styler, terminal_width
-    from recollect.cli.display_text import sanitize
-
     paint = make_styler()
-    click.echo(paint.bold(f"{number}. {step.says}"))
+    click.echo(paint.bold(f"{number}. {step.title}"))
     for line in code.splitlines():
         click.echo("   " + paint(line, fg="cyan"))
     for line in step.lines:

@@ -1,8 +1,8 @@
-"""Text on its way to a terminal: harmless, measured in columns, cut, and set in tables.
+"""Text for a terminal: sanitized, measured in columns, truncated, and aligned in tables.
 
 Stored text comes from models, tools and files. `sanitize` leaves nothing in it that a terminal
-would obey or hide: control characters (escape sequences with them), bidirectional overrides, tags,
-invisible characters and lone surrogates are shown as what they are.
+would obey or hide: control characters (and with them escape sequences), bidirectional overrides,
+tags, invisible characters and lone surrogates are shown as escapes.
 """
 
 from __future__ import annotations
@@ -10,28 +10,26 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from functools import cache
 
-_UNSAFE = (
+_UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
     "\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff]"
 )
-_compiled = cache(re.compile)
 _ZERO_WIDTH = ("Mn", "Me", "Cf")
 GAP = "  "
 
 
 def sanitize(text: str) -> str:
-    """The text with everything made visible that cannot be seen, but for tabs and line ends."""
-    if text.isprintable():  # most often; nothing that is obeyed is
+    """The text with every invisible or control character escaped, except tabs and line ends."""
+    if text.isprintable():  # the usual case; no unsafe character is printable
         return text
-    return _compiled(_UNSAFE).sub(_escape, text.replace("\r\n", "\n"))
+    return _UNSAFE.sub(_escape, text.replace("\r\n", "\n"))
 
 
 def _escape(match: re.Match[str]) -> str:
     code = ord(match[0])
     if code < 0x20:
-        return chr(0x2400 + code)  # the pictures ␀ to ␟
+        return chr(0x2400 + code)  # the control pictures ␀ to ␟
     if code == 0x7F:
         return "␡"
     if code < 0x100:
@@ -57,7 +55,7 @@ def _char_width(char: str) -> int:
 
 
 def truncate(text: str, width: int) -> str:
-    """At most `width` columns of a text, with … where it was cut."""
+    """At most `width` columns of a text, ending in … if it was longer."""
     if display_width(text) <= width:
         return text
     kept, used = [], 0
@@ -75,13 +73,9 @@ def pad(text: str, width: int, *, right: bool = False) -> str:
 
 
 def align_table(
-    rows: Sequence[Sequence[str]],
-    *,
-    width: int | None,
-    stretch: int,
-    numbers: Sequence[int] = (),
+    rows: Sequence[Sequence[str]], *, width: int | None, stretch: int, numbers: Sequence[int] = ()
 ) -> list[list[str]]:
-    """Cells padded to columns. Where `width` does not hold them, column `stretch` is cut."""
+    """Cells padded to columns; column `stretch` is truncated so that the rows fit `width`."""
     if not rows:
         return []
     widths = [max(display_width(row[i]) for row in rows) for i in range(len(rows[0]))]
@@ -98,7 +92,7 @@ def align_table(
 
 
 def shorten(text: str, *, lines: int, characters: int) -> tuple[str, str]:
-    """The beginning of a long text, and in words how much was left out ("" when nothing was)."""
+    """The beginning of a long text, and how much was left out, in words ("" for nothing)."""
     parts = text.split("\n", lines)
     kept = "\n".join(parts[:lines])[:characters]
     left = len(text) - len(kept)
@@ -109,13 +103,21 @@ def shorten(text: str, *, lines: int, characters: int) -> tuple[str, str]:
     return kept, f"{what}{left:,} more characters"
 
 
-def format_size(count: float) -> str:
-    """A number of bytes for people."""
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if count < 1_000:
-            return f"{count:,.0f} {unit}" if unit == "bytes" else f"{count:,.1f} {unit}"
-        count /= 1_000
-    return f"{count:,.1f} TB"
+def format_value(value: object) -> str:
+    """A value of a JSON document in one line."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {format_value(item)}" for key, item in value.items())
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return one_line(", ".join(map(str, value))) or "-"
+    if isinstance(value, int | float):
+        return f"{value:,}"
+    return "-" if value in (None, "") else one_line(str(value))
+
+
+def format_cost(dollars: float | None) -> str:
+    return "" if dollars is None else f"${dollars:.6f}".rstrip("0").rstrip(".")
 
 
 def pluralize(count: int, noun: str) -> str:

@@ -1,68 +1,65 @@
-"""`recollect doctor`: is the store as it should be, and what can be put right?"""
+"""`recollect doctor`: checks the store and repairs it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
+from recollect.cli.console import Styler, make_styler, print_json, print_lines, show_status
+from recollect.cli.display_text import (
+    display_width,
+    format_value,
+    one_line,
+    pad,
+    pluralize,
+)
 from recollect.cli.options import examples, json_option, store_option
+from recollect.errors import CannotOpen
+from recollect.settings import store_path
+from recollect.store.recovery.integrity_checks import Finding
+from recollect.store.recovery.store_doctor import DoctorReport, examine_store, repair_store
+from recollect.text import format_size
 
-if TYPE_CHECKING:
-    from recollect.cli.console import Styler
-    from recollect.store.recovery.integrity_checks import Finding
-    from recollect.store.recovery.store_doctor import DoctorReport
-
-SHOWN_ENTRIES = 8
+MAX_ENTRY_IDS = 8
 
 
 @click.command(
     epilog=examples(
-        ("recollect doctor", "look, change nothing"),
+        ("recollect doctor", "check, change nothing"),
         ("recollect doctor --repair", "repair what can be repaired, quarantine the rest"),
     )
 )
-@click.option("--repair", is_flag=True, help="Put right what can be; nothing is deleted.")
+@click.option("--repair", is_flag=True, help="Repair what can be repaired; nothing is deleted.")
 @json_option
 @store_option
 def doctor(*, repair: bool, as_json: bool, file: Path | None) -> int:
-    """Check the store; exit code 1 when something is wrong."""
-    from recollect.cli.console import print_json, print_lines, show_status
-    from recollect.errors import CannotOpen
-    from recollect.settings import store_path
-    from recollect.store.recovery import store_doctor as examination
-
+    """Check the store; exit code 1 if something is wrong."""
     path = file or store_path()
     if file is not None and not file.exists():
         raise CannotOpen(str(file), "there is no such file")
     try:
-        report = (examination.repair_store if repair else examination.examine_store)(
-            path, show_status
-        )
+        report = (repair_store if repair else examine_store)(path, show_status)
     finally:
         show_status("")
     wrong = [finding for finding in report.findings if not finding.repaired]
     if as_json:
-        import msgspec
-
-        print_json(msgspec.to_builtins(report) | {"healthy": not wrong})
+        print_json(msgspec.to_builtins(report) | {"healthy": report.healthy})
     else:
         print_lines(_lines(report, wrong))
     return 1 if wrong else 0
 
 
 def _lines(report: DoctorReport, wrong: list[Finding]) -> Iterator[str]:
-    from recollect.cli.console import make_styler
-    from recollect.cli.display_text import display_width, one_line, pad, pluralize
-
     paint = make_styler()
     yield paint.bold(one_line(report.path))
     names = max(map(display_width, report.facts), default=0)
     for name, value in report.facts.items():
         label = pad(name.replace("_", " "), names)
-        yield f"  {paint.dim(label)}  {_fact(name, value)}"
+        is_size = "bytes" in name and isinstance(value, int | float)
+        yield f"  {paint.dim(label)}  {format_size(value) if is_size else format_value(value)}"
     yield ""
     for finding in report.findings:
         yield from _finding(finding, paint)
@@ -76,21 +73,7 @@ def _lines(report: DoctorReport, wrong: list[Finding]) -> Iterator[str]:
         yield f"{pluralize(len(wrong), 'problem')} that cannot be repaired"
 
 
-def _fact(name: str, value: object) -> str:
-    from recollect.cli.display_text import format_size, one_line
-
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int | float):
-        return format_size(value) if "bytes" in name else f"{value:,}"
-    if isinstance(value, list | tuple):
-        return one_line(", ".join(map(str, value))) or "-"
-    return one_line(str(value))
-
-
 def _finding(finding: Finding, paint: Styler) -> Iterator[str]:
-    from recollect.cli.display_text import one_line
-
     mark = paint("✓", fg="green") if finding.repaired else paint("✗", fg="red", bold=True)
     yield f"{mark} {one_line(finding.what)}  {paint.dim(one_line(finding.place))}"
     if finding.repaired:
@@ -98,8 +81,6 @@ def _finding(finding: Finding, paint: Styler) -> Iterator[str]:
     elif not finding.repairable:
         yield "    cannot be repaired"
     if finding.entries:
-        more = len(finding.entries) - SHOWN_ENTRIES
-        ids = ", ".join(finding.entries[:SHOWN_ENTRIES]) + (
-            f" and {more:,} more" if more > 0 else ""
-        )
-        yield f"    {paint.dim(f'entries {ids}')}"
+        more = len(finding.entries) - MAX_ENTRY_IDS
+        ids = ", ".join(finding.entries[:MAX_ENTRY_IDS])
+        yield "    " + paint.dim(f"entries {ids}" + (f" and {more:,} more" if more > 0 else ""))

@@ -1,57 +1,62 @@
-"""`recollect encode`: the request that would be sent for a session, byte for byte.
+"""`recollect encode`: the request a provider would be sent for a session, byte for byte.
 
-stdout carries the body and nothing else; what was repaired or left out is told on stderr. Nothing
-is asked and nothing is written.
+stdout carries the body and nothing else; repairs and omissions are reported on stderr. No model is
+called and nothing is written.
 """
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import click
 
+from recollect.cli.console import print_note
+from recollect.cli.context_report import ContextReport, load_report
 from recollect.cli.options import examples, store_option
+from recollect.cli.store_access import use_store
+from recollect.codecs.encoder import EncodedRequest
+from recollect.codecs.encoder import encode as encode_view
+from recollect.codecs.tool_declarations import read_tools
+from recollect.codecs.wire_protocol import Declaration, RequestOptions
+from recollect.codecs.wires import WIRES
+from recollect.errors import BadInput, UnknownModel
+from recollect.models.resolve import ResolvedModel, build_wire, fill_options, look_up_model
+from recollect.profiles import WireName, find_endpoint, find_profile
+from recollect.settings import load_settings
+from recollect.store.sqlite import SqliteStore
+from recollect.text import format_size
 
-if TYPE_CHECKING:
-    from recollect.cli.context_report import ContextReport
-    from recollect.codecs.encoder import EncodedRequest
-    from recollect.codecs.wire_protocol import Declaration, RequestOptions
-    from recollect.models.resolve import ResolvedModel
-    from recollect.store.sqlite import SqliteStore
-
-WireName: TypeAlias = Literal["gemini", "openai", "anthropic"]
 MAX_TOOLS_FILE = 5_000_000  # bytes
 
 
 @click.command(
     epilog=examples(
         ("recollect encode 019a8b1c --to gemini", "what Gemini would be sent now"),
-        ("recollect encode 019a8b1c --to openai --text-tools", "with the tools as text"),
-        ("recollect encode 019a8b1c --to anthropic --at 019a8b1c77f0 | jq .", "as it was then"),
+        ("recollect encode 019a8b1c --to openai --text-tools", "with tools as text"),
+        ("recollect encode 019a8b1c --to anthropic --at 019a8b1c77f0 | jq .", "an earlier request"),
         ("recollect encode 019a8b1c --to openai --tools tools.json --trace", "what was repaired"),
     )
 )
 @click.argument("prefix", metavar="ID")
 @click.option(
     "--to",
-    type=click.Choice(["gemini", "openai", "anthropic"]),
+    type=click.Choice(list(WIRES)),
     required=True,
     help="The wire format.",
 )
-@click.option("--text-tools", is_flag=True, help="Calls, results and tools as plain text.")
-@click.option("--model", "named", metavar="NAME", help="The model to ask; thoughts of it go along.")
-@click.option("--at", metavar="ENTRY", help="As it was at this entry: a request or a message.")
+@click.option("--text-tools", is_flag=True, help="Send calls, results and tools as plain text.")
+@click.option("--model", "named", metavar="NAME", help="The model; its own thoughts are included.")
+@click.option("--at", metavar="ENTRY", help="As of this entry: a request or a message.")
 @click.option(
     "--tools",
     "declared",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Tools to declare: a JSON list in the form of any of the three providers.",
+    help="Tools to declare: a JSON list in the format of any of the three providers.",
 )
-@click.option("--no-stream", is_flag=True, help="Ask for a reply in one piece.")
-@click.option("--trace", is_flag=True, help="Tell each thing that is not sent as it was said.")
+@click.option("--no-stream", is_flag=True, help="Request the reply in one piece.")
+@click.option("--trace", is_flag=True, help="List everything that is not sent as stored.")
 @store_option
 def encode(
     *,
@@ -65,79 +70,64 @@ def encode(
     trace: bool,
     file: Path | None,
 ) -> None:
-    """Print the exact request that would be sent for a session."""
-    from recollect.cli.context_report import load_report
-    from recollect.cli.store_access import use_store
-    from recollect.codecs.encoder import encode as encoded
-    from recollect.codecs.wire_protocol import RequestOptions
-    from recollect.models.resolve import build_wire, fill_options
+    """Print the exact request a provider would be sent."""
 
     async def work(store: SqliteStore) -> ContextReport:
         return await load_report(store, await store.session(prefix), at, named)
 
     tools = _read_tools(declared) if declared is not None else ()
-    sight = use_store(file, work)
-    chosen = _resolve_model(named or sight.model, to, named=named is not None)
-    prompt = fill_options(chosen, RequestOptions(model="", tools=tools, stream=not no_stream))
-    thinking_off = prompt.generation.effort == "none"
-    wire = build_wire(chosen, tools, text_tools=text_tools, thinking_off=thinking_off)
-    made = encoded(wire, sight.view, prompt)
+    report = use_store(file, work)
+    model = _resolve_model(named or report.model, to, named=named is not None)
+    options = fill_options(model, RequestOptions(model="", tools=tools, stream=not no_stream))
+    thinking_off = options.generation.effort == "none"
+    wire = build_wire(model, tools, text_tools=text_tools, thinking_off=thinking_off)
+    request = encode_view(wire, report.view, options)
     sys.stdout.flush()
-    for chunk in made.chunks:
+    for chunk in request.chunks:
         sys.stdout.buffer.write(chunk)
     sys.stdout.buffer.flush()
-    _report_fixes(made, prompt, trace=trace)
+    _report_fixes(request, options, trace=trace)
 
 
-def _resolve_model(model: str, to: WireName, *, named: bool) -> ResolvedModel:
-    """The model, as it is asked in this format. One that is not, and that nobody named, gives way
-    to the format's usual one."""
-    from recollect.errors import UnknownModel
-    from recollect.models.resolve import ResolvedModel, look_up_model
-    from recollect.profiles import find_endpoint, find_profile
-    from recollect.settings import load_settings
-
+def _resolve_model(name: str, to: WireName, *, named: bool) -> ResolvedModel:
+    """The model for this format. If it uses another format, the format's default model takes its
+    place, unless the user named it."""
     settings, usual = load_settings(), find_endpoint(to)
     assert usual is not None
     try:
-        chosen = look_up_model(model, settings) if model else None
+        model = look_up_model(name, settings) if name else None
     except UnknownModel:
-        chosen = None
-    if chosen is not None and chosen.endpoint.wire == to:
-        return chosen
+        model = None
+    if model is not None and model.endpoint.wire == to:
+        return model
     if not named:
         return look_up_model(usual.default, settings)
     return ResolvedModel(
-        name=model,
-        wire_name=model,
-        profile=find_profile(model),
+        name=name,
+        wire_name=name,
+        profile=find_profile(name),
         endpoint=usual,
-        wishes=settings.generation,
+        generation=settings.generation,
     )
 
 
 def _read_tools(file: Path) -> tuple[Declaration, ...]:
-    from recollect.codecs.tool_declarations import read_tools
-    from recollect.errors import BadInput
-
     if file.stat().st_size > MAX_TOOLS_FILE:
-        raise BadInput(f"{file} has more than {MAX_TOOLS_FILE:,} bytes; these are no tools")
+        raise BadInput(
+            f"{file} has more than {MAX_TOOLS_FILE:,} bytes; give a smaller file of tools"
+        )
     return read_tools(file.read_bytes())
 
 
-def _report_fixes(made: EncodedRequest, prompt: RequestOptions, *, trace: bool) -> None:
-    from recollect.cli.console import print_note
-    from recollect.cli.display_text import format_size
-
-    fixes = made.fixes
-    asked = f"{format_size(made.size)} for {prompt.model}"
+def _report_fixes(request: EncodedRequest, options: RequestOptions, *, trace: bool) -> None:
+    fixes = request.fixes
+    summary = f"{format_size(request.size)} for {options.model}"
     if not fixes:
-        print_note(f"{asked}; everything is sent as it was said")
+        print_note(f"{summary}; everything is sent as stored")
         return
     kinds = sorted({fix.kind for fix in fixes})
-    told = ", ".join(f"{sum(f.kind == kind for f in fixes)} {kind}" for kind in kinds)
-    print_note(
-        f"{asked}; not sent as it was said: {told}" + ("" if trace else " (--trace tells each)")
-    )
+    counts = ", ".join(f"{sum(fix.kind == kind for fix in fixes)} {kind}" for kind in kinds)
+    hint = "" if trace else " (--trace lists them)"
+    print_note(f"{summary}; not sent as stored: {counts}{hint}")
     for fix in fixes if trace else ():
         print_note(f"  {fix.kind:<11}  {fix.text}")

@@ -1,6 +1,6 @@
-"""Entries as people read them: who, when, what was said, thought, called and answered.
+"""Entries as text: role and time, then messages, thoughts, tool calls and results.
 
-Pure: from entries to lines. Stored text is made harmless here and nowhere else on this way.
+Pure: from entries to lines. This is where stored text is sanitized.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple, assert_never
 
 from recollect.cli.console import Styler
 from recollect.cli.dates import format_time
-from recollect.cli.display_text import format_size, one_line, pluralize, sanitize, shorten
+from recollect.cli.display_text import one_line, pluralize, sanitize, shorten
 from recollect.entries import (
     Body,
     Compaction,
@@ -36,30 +36,29 @@ from recollect.entries import (
     Unknown,
     UnknownBody,
 )
+from recollect.text import format_size
 
 _COLOURS = {"user": "green", "model": "blue", "system": "magenta"}
 _NOTE_COLOURS = {"info": "cyan", "warning": "yellow", "error": "red"}
 
 
 class TranscriptStyle(NamedTuple):
-    """How a transcript is shown."""
-
-    ink: Styler
+    paint: Styler
     full: bool = False
     marked: str | None = None
     damaged: frozenset[str] = frozenset()
 
 
-def entry_lines(entry: Entry, short: str, look: TranscriptStyle) -> Iterator[str]:
-    """One entry: a line that says who and when, then its parts, indented."""
-    paint = look.ink
+def entry_lines(entry: Entry, short: str, style: TranscriptStyle) -> Iterator[str]:
+    """One entry: a line with role and time, then its parts, indented."""
+    paint = style.paint
     name, colour = _role_and_colour(entry.body)
-    if entry.id in look.damaged:
+    if entry.id in style.damaged:
         name, colour = "damaged", "red"
-    mark = paint("▶ ", fg="yellow", bold=True) if entry.id == look.marked else ""
+    mark = paint("▶ ", fg="yellow", bold=True) if entry.id == style.marked else ""
     about = " · ".join(filter(None, [format_time(entry.time), *_details(entry.body)]))
     yield f"{mark}{paint(name, fg=colour, bold=True)}  {paint.dim(f'{about} · {short}')}"
-    yield from _body_lines(entry.body, look)
+    yield from _body_lines(entry.body, style)
 
 
 def _role_and_colour(body: Body) -> tuple[str, str]:
@@ -81,20 +80,20 @@ def _details(body: Body) -> list[str]:
     return [one_line(body.model), one_line(finish), tokens]
 
 
-def _body_lines(body: Body, look: TranscriptStyle) -> Iterator[str]:
+def _body_lines(body: Body, style: TranscriptStyle) -> Iterator[str]:
     if isinstance(body, Message):
         for part in body.parts:
-            yield from part_lines(part, look)
+            yield from part_lines(part, style)
         if not body.parts:
-            yield look.ink.dim("  (empty)")
+            yield style.paint.dim("  (empty)")
     elif isinstance(body, Note):
-        yield from _block(body.text, "  ", look, lines=60, characters=6_000)
+        yield from _block(body.text, "  ", style, lines=60, characters=6_000)
     else:
-        yield from _block(describe_edit(body), "  ", look, lines=12, characters=1_000, dim=True)
+        yield from _block(describe_edit(body), "  ", style, lines=12, characters=1_000, dim=True)
 
 
 def describe_edit(body: Body) -> str:  # noqa: C901 - one case per kind
-    """Everything but messages, in a sentence."""
+    """Any entry but a message or a note, in a sentence."""
     match body:
         case Message() | Note():
             return ""
@@ -115,7 +114,7 @@ def describe_edit(body: Body) -> str:  # noqa: C901 - one case per kind
         case Source(format=form, name=name, size=count):
             return f"imported from {name} ({form}, {format_size(count)})"
         case UnknownBody(data=data):
-            return f"a kind this version does not know: {data}"
+            return f"an entry of a kind unknown to this version: {data}"
         case _:
             assert_never(body)
 
@@ -127,26 +126,26 @@ def _describe_compaction(body: Compaction) -> str:
     return f"{body.status.lower()}, {change}{reason}{text}"
 
 
-def part_lines(part: Part, look: TranscriptStyle) -> Iterator[str]:
+def part_lines(part: Part, style: TranscriptStyle) -> Iterator[str]:
     match part:
         case Text(text=text):
-            yield from _block(text, "  ", look, lines=60, characters=6_000)
+            yield from _block(text, "  ", style, lines=60, characters=6_000)
         case Thought(text=text, subject=subject):
-            said = f"thought: {subject}: {text}" if subject else f"thought: {text}"
-            yield from _block(said, "  ", look, lines=12, characters=1_000, dim=True)
+            thought = f"thought: {subject}: {text}" if subject else f"thought: {text}"
+            yield from _block(thought, "  ", style, lines=12, characters=1_000, dim=True)
         case ToolCall():
-            yield from _call_lines(part, look)
+            yield from _call_lines(part, style)
         case ToolResult():
-            yield from _result_lines(part, look)
+            yield from _result_lines(part, style)
         case InlineData() | FileRef() | Unknown():
-            yield "  " + look.ink.dim(_describe_attachment(part))
+            yield "  " + style.paint.dim(_describe_attachment(part))
         case _:
             assert_never(part)
 
 
-def _call_lines(call: ToolCall, look: TranscriptStyle) -> Iterator[str]:
-    first, *rest = _block(_format_arguments(call.arguments), "", look, lines=12, characters=1_000)
-    name = look.ink(one_line(call.name), fg="cyan")
+def _call_lines(call: ToolCall, style: TranscriptStyle) -> Iterator[str]:
+    first, *rest = _block(_format_arguments(call.arguments), "", style, lines=12, characters=1_000)
+    name = style.paint(one_line(call.name), fg="cyan")
     if not rest:
         yield f"  {name}({first})"
         return
@@ -157,7 +156,7 @@ def _call_lines(call: ToolCall, look: TranscriptStyle) -> Iterator[str]:
 
 
 def _format_arguments(text: str) -> str:
-    """Arguments as in a call, `path="a.py", limit=3`; as they came when they are no object."""
+    """Arguments as in Python, `path="a.py", limit=3`; unchanged if they are not a JSON object."""
     try:
         values = json.loads(text)
     except (ValueError, RecursionError):
@@ -168,17 +167,17 @@ def _format_arguments(text: str) -> str:
     return ", ".join(pairs)
 
 
-def _result_lines(result: ToolResult, look: TranscriptStyle) -> Iterator[str]:
+def _result_lines(result: ToolResult, style: TranscriptStyle) -> Iterator[str]:
     took = "" if result.duration is None else f"{result.duration:.1f} s"
-    failed = look.ink("failed", fg="red") if result.is_error else ""
+    failed = style.paint("failed", fg="red") if result.is_error else ""
     about = ", ".join(filter(None, [failed, one_line(result.status), took]))
-    name = look.ink(one_line(result.name or result.call_id), fg="cyan")
-    yield f"  {look.ink.dim('→')} {name}{f' ({about})' if about else ''}"
+    name = style.paint(one_line(result.name or result.call_id), fg="cyan")
+    yield f"  {style.paint.dim('→')} {name}{f' ({about})' if about else ''}"
     for item in result.content:
         if isinstance(item, Text):
-            yield from _block(item.text, "    ", look, lines=12, characters=1_000)
+            yield from _block(item.text, "    ", style, lines=12, characters=1_000)
         else:
-            yield "    " + look.ink.dim(_describe_attachment(item))
+            yield "    " + style.paint.dim(_describe_attachment(item))
 
 
 def _describe_attachment(part: Content) -> str:
@@ -188,7 +187,7 @@ def _describe_attachment(part: Content) -> str:
         case FileRef(mime=mime, uri=uri):
             return f"[{one_line(mime)} {one_line(uri)}]"
         case Unknown(data=data):
-            return f"[a part this version does not know: {one_line(data[:200])}]"
+            return f"[a part unknown to this version: {one_line(data[:200])}]"
         case Text(text=text):
             return one_line(text)
         case _:
@@ -196,14 +195,20 @@ def _describe_attachment(part: Content) -> str:
 
 
 def _block(
-    text: str, indent: str, look: TranscriptStyle, *, lines: int, characters: int, dim: bool = False
+    text: str,
+    indent: str,
+    style: TranscriptStyle,
+    *,
+    lines: int,
+    characters: int,
+    dim: bool = False,
 ) -> Iterator[str]:
-    """A text, harmless, indented, and cut with a word on how to see the whole of it."""
-    kept, left = (text, "") if look.full else shorten(text, lines=lines, characters=characters)
+    """A sanitized, indented text; if it is shortened, a last line says how to see all of it."""
+    kept, left = (text, "") if style.full else shorten(text, lines=lines, characters=characters)
     for line in sanitize(kept).split("\n"):
-        yield (indent + (look.ink.dim(line) if dim else line)).rstrip(" ")
+        yield (indent + (style.paint.dim(line) if dim else line)).rstrip(" ")
     if left:
-        yield indent + look.ink(f"… {left}; --full shows them", fg="yellow")
+        yield indent + style.paint(f"… {left}; --full shows them", fg="yellow")
 
 
 def summarize(body: Body) -> str:
@@ -222,10 +227,10 @@ def _summarize_part(part: Part) -> str:
         case ToolCall(name=name, arguments=arguments):
             return f"{name}({_format_arguments(arguments[:5_000])[:300]})"
         case ToolResult(name=name, content=content):
-            said = " ".join(
+            texts = (
                 c.text[:300] if isinstance(c, Text) else _describe_attachment(c) for c in content
             )
-            return f"→ {name}: {said}"
+            return f"→ {name}: {' '.join(texts)}"
         case InlineData() | FileRef() | Unknown():
             return _describe_attachment(part)
         case _:

@@ -1,4 +1,4 @@
-"""A session's branches, drawn with lines: the path to the head straight down, others beside it."""
+"""A session's branches as a tree: the path to the head straight down, other branches beside it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def tree_lines(
     paint: Styler,
     width: int | None,
 ) -> Iterator[str]:
-    """One line per entry. `every` may repeat `path`; what a fork shares stands in `path` only."""
+    """One line per entry. `every` may repeat `path`; a shared beginning is only in `path`."""
     entries = {entry.id: entry for entry in (*path, *every)}
     on_path = {entry.id for entry in path}
     children: dict[str | None, list[Entry]] = {}
@@ -49,7 +49,7 @@ def _walk(
 
 
 def _branches(entries: list[Entry], on_path: set[str], lines: str) -> list[tuple[str, str, Entry]]:
-    """In the order in which they are taken from the end: the last one goes straight on."""
+    """In reverse order, because `_walk` takes them from the end; the last continues the line."""
     if not entries:
         return []
     *beside, last = sorted(entries, key=lambda entry: entry.id in on_path)

@@ -1,55 +1,83 @@
-"""The command `recollect` itself: knows its commands by name and imports one when it is used."""
+"""The command `recollect` itself, and the table of its commands.
+
+The table holds each command's module and short help, so that `recollect --help` imports no command
+and a command imports no other. Errors that recollect foresees are one sentence on stderr.
+"""
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import click
 
 from recollect import __version__
+from recollect.cli.main import FAILED, INTERRUPTED
 from recollect.cli.options import examples, read_prompt, store_option
+from recollect.errors import RecollectError
+
+
+class CommandEntry(NamedTuple):
+    """A row of the table: where the command is defined, and the first sentence of its help."""
+
+    module: str  # in recollect.cli
+    help: str
+    attribute: str = ""  # the command's own name unless given
+
 
 COMMANDS = {
-    "ask": "recollect.cli.ask:ask",
-    "sessions": "recollect.cli.sessions:sessions",
-    "show": "recollect.cli.show:show",
-    "context": "recollect.cli.context:context",
-    "compact": "recollect.cli.compact:compact",
-    "encode": "recollect.cli.encode:encode",
-    "models": "recollect.cli.models:models",
-    "config": "recollect.cli.config:config",
-    "trust": "recollect.cli.trust:trust",
-    "search": "recollect.cli.search:search",
-    "rename": "recollect.cli.session_commands:rename",
-    "fork": "recollect.cli.session_commands:fork",
-    "rewind": "recollect.cli.rewind:rewind",
-    "trash": "recollect.cli.session_commands:trash",
-    "restore": "recollect.cli.session_commands:restore",
-    "import": "recollect.cli.import_command:import_",
-    "export": "recollect.cli.export:export",
-    "doctor": "recollect.cli.doctor:doctor",
-    "schema": "recollect.cli.schema_command:schema",
-    "demo": "recollect.cli.demo:demo",
+    "ask": CommandEntry("ask", "Ask a model one question."),
+    "sessions": CommandEntry("sessions", "List this project's sessions, most recently used first."),
+    "show": CommandEntry("show", "Show a session, or an entry with its neighbours."),
+    "context": CommandEntry("context", "Show what the model sees of a session, or change it."),
+    "compact": CommandEntry(
+        "compact", "Replace the older part of what the model sees with a snapshot."
+    ),
+    "encode": CommandEntry("encode", "Print the exact request a provider would be sent."),
+    "models": CommandEntry("models", "List the known models, or describe one."),
+    "config": CommandEntry("config", "Show the settings in force and where each comes from."),
+    "trust": CommandEntry("trust", "Trust this project, or a folder and everything below it."),
+    "search": CommandEntry("search", "Find entries by their words."),
+    "rename": CommandEntry("session_commands", "Give a session another title."),
+    "fork": CommandEntry("session_commands", "Start a session that shares another's beginning."),
+    "rewind": CommandEntry("rewind", "Move a session's head; nothing is deleted."),
+    "trash": CommandEntry("session_commands", "Move a session to the trash; nothing is deleted."),
+    "restore": CommandEntry("session_commands", "Bring a session back from the trash."),
+    "import": CommandEntry(
+        "import_command", "Import other programs' session files without loss.", "import_"
+    ),
+    "export": CommandEntry("export", "Write a session as another program's file, without loss."),
+    "doctor": CommandEntry("doctor", "Check the store; exit code 1 if something is wrong."),
+    "schema": CommandEntry("schema_command", "Print the JSON Schema of an entry."),
+    "demo": CommandEntry("demo", "Let the agent answer a question, and show what the model saw."),
 }
 
 
 class LazyGroup(click.Group):
+    """A group whose commands are imported when they run, and listed from the table."""
+
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
-        module, _, name = COMMANDS[cmd_name].partition(":")
-        command: click.Command = getattr(import_module(module), name)
+        entry = COMMANDS[cmd_name]
+        module = import_module(f"recollect.cli.{entry.module}")
+        command: click.Command = getattr(module, entry.attribute or cmd_name)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            # late: only a mistyped command needs it
             from difflib import get_close_matches
 
             near = get_close_matches(args[0], COMMANDS, n=1)
@@ -63,31 +91,31 @@ class LazyGroup(click.Group):
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=examples(
-        ("recollect demo", "a tour in a store made on the spot"),
-        ('recollect -p "fix the failing test"', "the agent, without a screen"),
+        ("recollect demo", "a tour in a temporary store"),
+        ('recollect -p "fix the failing test"', "run the agent non-interactively"),
         ("recollect sessions", "what happened in this project"),
-        ("recollect search rate limiter", "where was that again?"),
+        ("recollect search rate limiter", "find where that was"),
         ("recollect show 019a8b1c", "read it"),
-        ("recollect context 019a8b1c", "what the model sees of it, and what not"),
+        ("recollect context 019a8b1c", "what the model sees of it, and what it does not"),
     ),
 )
-@click.option("-p", "--prompt", metavar="TEXT", help="Let the agent do this, without a screen.")
-@click.option("-m", "--model", metavar="NAME", default="", help="With -p: which model to ask.")
-@click.option("-c", "--continue", "latest", is_flag=True, help="Go on in the newest session.")
-@click.option("-r", "--resume", "session", metavar="ID", help="Go on in this session.")
-@click.option("--fork", is_flag=True, help="With -c or -r: go on in a copy of the session.")
+@click.option("-p", "--prompt", metavar="TEXT", help="Run this prompt non-interactively.")
+@click.option("-m", "--model", metavar="NAME", default="", help="With -p: the model to use.")
+@click.option("-c", "--continue", "latest", is_flag=True, help="Continue the most recent session.")
+@click.option("-r", "--resume", "session", metavar="ID", help="Continue this session.")
+@click.option("--fork", is_flag=True, help="With -c or -r: continue in a copy of the session.")
 @click.option(
     "--max-turns",
     type=click.IntRange(min=1),
     metavar="N",
-    help="With -p: how many replies at most.  [default: the settings', 100]",
+    help="With -p: the maximum number of replies.  [default: agent.max_turns, 100]",
 )
 @click.option(
     "--output-format",
     "format_",
     type=click.Choice(["text", "json", "stream-json"]),
     default="text",
-    help="What -p prints: the answer, one JSON document, or a line for each event.",
+    help="What -p prints: the answer, one JSON document, or one JSON line per event.",
 )
 @store_option
 @click.version_option(__version__, "-V", "--version", message="%(prog)s %(version)s")
@@ -106,27 +134,54 @@ def recollect(
 ) -> None:
     """Every word of your agents' sessions: kept, found, read, forked and rewound.
 
-    An ID is a session's or an entry's id or any unambiguous beginning of it.
-    Everything lies in one file, which RECOLLECT_HOME or --store moves.
+    An ID is the id of a session or an entry, or any unambiguous prefix of it.
+    All data is in one file; RECOLLECT_HOME or --store chooses another.
     """
     if ctx.invoked_subcommand is not None:
         if prompt is not None or latest or session is not None:
-            raise click.UsageError("-p, -c and -r go without a command.")
+            raise click.UsageError("-p, -c and -r cannot be combined with a command.")
         return
     if prompt is None and not latest and session is None:
         click.echo(ctx.get_help())
         return
+    if latest and session is not None:
+        raise click.UsageError("-c and -r cannot be combined.")
+    if fork and not latest and session is None:
+        raise click.UsageError("--fork needs -c or -r.")
+    # late, as a command's module is: the agent loads most of the package
     from recollect.cli.headless import run_headless
     from recollect.cli.run import RunOptions
 
-    if latest and session is not None:
-        raise click.UsageError("-c and -r do not go together.")
-    if fork and not latest and session is None:
-        raise click.UsageError("--fork goes with -c or -r.")
-    wish = RunOptions(_full_prompt(prompt), model, latest, session, fork, max_turns, format_)
-    ctx.exit(run_headless(wish, file))
+    text = read_prompt((prompt,) if prompt else ())
+    options = RunOptions(text, model, latest, session, fork, max_turns, format_)
+    ctx.exit(run_headless(options, file))
 
 
-def _full_prompt(said: str | None) -> str:
-    """What was said, and what is piped in behind it."""
-    return read_prompt((said,) if said else ())
+def run_command(arguments: list[str]) -> int:
+    """The exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        # a terminal that cannot show a character gets its number, not a traceback
+        getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
+    try:
+        code = recollect.main(arguments, prog_name="recollect", standalone_mode=False)
+    except click.Abort:
+        return INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except RecollectError as error:
+        return _fail(str(error))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return _fail(f"{where}{error.strerror or error}")
+    return code if isinstance(code, int) else 0
+
+
+def _fail(message: str) -> int:
+    # late: help needs neither the pager nor redaction
+    from recollect.cli.console import print_error
+
+    print_error(message)
+    return FAILED

@@ -1,14 +1,16 @@
-"""`recollect -p`: the agent without a screen. stdout carries the answer, or JSON, and nothing else.
+"""`recollect -p`: runs the agent non-interactively. stdout carries only the answer, or JSON.
 
-Everything is recorded as it happens; a run that is stopped goes on with `-c`. Without a rule that
-allows it nothing is changed and nothing is run: there is nobody to ask.
+Everything is stored as it happens; `-c` continues a stopped run. Changing files and running
+commands need a rule that allows it, because no user is there to approve.
 """
 
 from __future__ import annotations
 
+import json
 import sys
-from functools import partial
 from pathlib import Path
+from shlex import quote
+from signal import SIGINT, SIGTERM, raise_signal, signal
 from typing import Any
 
 import msgspec
@@ -18,15 +20,18 @@ from recollect.agent.exchange import ReplyFinished, add_usage
 from recollect.agent.fit_context import ContextReduced
 from recollect.agent.tool_calls import ToolFinished, ToolStarted, ToolStopped
 from recollect.cli.console import (
+    EMBEDDED_NOTICE,
     download_progress,
     print_error,
     print_note,
     print_warning,
     show_status,
 )
-from recollect.cli.display_text import one_line, pluralize, sanitize, truncate
+from recollect.cli.display_text import format_cost, one_line, pluralize, sanitize, truncate
+from recollect.cli.main import FAILED, INTERRUPTED
 from recollect.cli.run import RunObserver, RunOptions, RunResult, run_prompt
-from recollect.cli.store_access import shorten_session_id, use_store
+from recollect.cli.short_ids import shorten_session_id
+from recollect.cli.store_access import use_store
 from recollect.codecs.wire_protocol import Delta
 from recollect.entries import Text, ToolResult
 from recollect.errors import (
@@ -38,135 +43,129 @@ from recollect.errors import (
     RecollectError,
     UnknownModel,
 )
-from recollect.models.http_model import HttpModel
 from recollect.models.model_protocol import Retrying
 from recollect.models.open_model import open_model
 from recollect.profiles import EMBEDDED_MODEL, compute_cost
+from recollect.redaction import redact
 from recollect.store.contract import SessionInfo
 from recollect.store.sqlite import SqliteStore
-from recollect.workspace.effective_settings import EffectiveSettings, resolve_settings
+from recollect.workspace.effective_settings import resolve_settings
 
-FAILED, NO_KEY, BAD_INPUT, BAD_SETTINGS, TURN_LIMIT, BROKEN_TOOL, INTERRUPTED = (
-    1,
-    41,
-    42,
-    52,
-    53,
-    54,
-    130,
-)
+# the exit codes that other agents use for the same
+NO_KEY, BAD_INPUT, BAD_SETTINGS, TURN_LIMIT, BROKEN_TOOL = 41, 42, 52, 53, 54
+_EXIT_CODES = {"answered": 0, "turns": TURN_LIMIT, "loop": FAILED}
+_SUBTYPES = {"answered": "success", "turns": "error_max_turns", "loop": "error_loop"}
 WAITING_STATUS = "waiting for a reply"
-ID_DIGITS = 12  # digits of an id: enough, also while nothing can be looked up
-
-
-class HeadlessResult(msgspec.Struct, frozen=True):
-    code: int
-    document: dict[str, Any]
+ID_DIGITS = 12  # of a session id when the store is closed; enough to be unique
 
 
 class Reporter:
-    """What the person is shown while it works, and how the session is called."""
+    """Reports progress: JSON lines on stdout, or notes and a status line on stderr."""
 
-    def __init__(self, wish: RunOptions, file: Path | None) -> None:
+    def __init__(self, options: RunOptions, file: Path | None) -> None:
         self.session: SessionInfo | None = None
-        self._format, self._lasts, self._file = wish.format, wish.lasts, file
-        self._came = 0  # characters of the reply that is coming
+        self._options, self._file = options, file
+        self._received = 0  # characters of the current reply
 
-    def begun(self, session: SessionInfo) -> None:
+    def opened(self, session: SessionInfo) -> None:
         self.session = session
-        if self._format == "stream-json":
+        if self._options.format == "stream-json":
             _print_json_line({"type": "init", "session_id": session.id})
-        elif self._format == "text":
+        elif self._options.format == "text":
             show_status(WAITING_STATUS)
 
     def event(self, event: AgentEvent) -> None:
-        if self._format == "stream-json":
+        if self._options.format == "stream-json":
             _print_event_line(event)
-        elif self._format == "text":
-            if isinstance(event, Delta):
-                self._came += len(event.text)
-                show_status(f"a reply is coming: {self._came:,} characters")
-            else:
-                self._came = 0
-                show_status("")
-                _print_event_note(event)
-                if not isinstance(event, ReplyFinished | RunFinished):
-                    show_status(WAITING_STATUS)
+        elif self._options.format == "text" and isinstance(event, Delta):
+            self._received += len(event.text)
+            show_status(f"receiving a reply: {self._received:,} characters")
+        elif self._options.format == "text":
+            self._received = 0
+            show_status("")
+            _print_event_note(event)
+            if not isinstance(event, ReplyFinished | RunFinished):
+                show_status(WAITING_STATUS)
 
-    def goes_on(self, session: str = "") -> str:
-        """The command that goes on in this session."""
-        if self.session is None or not self._lasts:
+    def resume_hint(self, session: str = "") -> str:
+        """The command that continues this session."""
+        if self.session is None or not self._options.store_persists:
             return ""
-        from shlex import quote
-
-        where = f" --store {quote(str(self._file))}" if self._file is not None else ""
-        return f'`recollect -r {session or self.session.id[:ID_DIGITS]}{where} -p "…"` goes on'
+        store = f" --store {quote(str(self._file))}" if self._file is not None else ""
+        return f'`recollect -r {session or self.session.id[:ID_DIGITS]}{store} -p "…"` continues'
 
 
-def run_headless(wish: RunOptions, file: Path | None) -> int:
+def run_headless(options: RunOptions, file: Path | None) -> int:
     """The exit code."""
-    from signal import SIGTERM, signal
-
-    seen = Reporter(wish, file)
+    reporter = Reporter(options, file)
     before = signal(SIGTERM, _raise_interrupt)
     try:
-        found = resolve_settings(Path.cwd())
-        for told in found.told:
-            print_warning(told)
-        model = open_model(wish.model, found.settings, progress=download_progress())
-        if model.chosen.wire_name == EMBEDDED_MODEL and wish.format == "text" and not wish.latest:
-            from recollect.cli.ask_runner import EMBEDDED_NOTICE
-
-            print_note(EMBEDDED_NOTICE)
-        make = wish.session is None and not wish.latest
-        watcher = RunObserver(seen.begun, seen.event, print_warning)
-        work = partial(_run, model=model, wish=wish, found=found, watcher=watcher)
-        try:
-            outcome = use_store(file, work, make=make)
-        finally:
-            show_status("")
+        code, document = _run_in_store(options, reporter, file)
     except KeyboardInterrupt:
-        if wish.format != "text":
-            _print_json_line(_failure_document("interrupted", "stopped", seen))
-        print_note(" · ".join(filter(None, ("stopped", seen.goes_on()))))
+        if options.format != "text":
+            _print_json_line(_failure_document("interrupted", "stopped", reporter))
+        print_note(" · ".join(filter(None, ("stopped", reporter.resume_hint()))))
         return INTERRUPTED
     except RecollectError as error:
-        return _report_failure(error, wish, seen)
+        return _report_failure(error, options, reporter)
     finally:
         signal(SIGTERM, before)
-    if wish.format == "text":
-        sys.stdout.write(sanitize(outcome.document["result"]).rstrip("\n") + "\n")
-        goes_on = seen.goes_on(outcome.document["session"])
-        print_note(" · ".join(filter(None, (*_usage_parts(outcome.document), goes_on))))
+    if options.format == "text":
+        sys.stdout.write(sanitize(document["result"]).rstrip("\n") + "\n")
+        hint = reporter.resume_hint(document["session"])
+        print_note(" · ".join(filter(None, (*_usage_parts(document), hint))))
     else:
-        _print_json_line(outcome.document)
-    return outcome.code
+        _print_json_line(document)
+    return code
 
 
-def _report_failure(error: RecollectError, wish: RunOptions, seen: Reporter) -> int:
-    if wish.format == "text":
+def _run_in_store(
+    options: RunOptions, reporter: Reporter, file: Path | None
+) -> tuple[int, dict[str, Any]]:
+    """The exit code and the result document."""
+    effective = resolve_settings(Path.cwd())
+    for warning in effective.warnings:
+        print_warning(warning)
+    model = open_model(options.model, effective.settings, progress=download_progress())
+    is_embedded = model.chosen.wire_name == EMBEDDED_MODEL
+    if is_embedded and options.format == "text" and not options.latest:
+        print_note(EMBEDDED_NOTICE)
+    observer = RunObserver(reporter.opened, reporter.event, print_warning)
+
+    async def work(store: SqliteStore) -> tuple[int, dict[str, Any]]:
+        result = await run_prompt(store, model, options, effective, observer)
+        document = _result_document(result)
+        document["session"] = await shorten_session_id(store, result.finished.session.id)
+        return _EXIT_CODES[result.finished.reason], document
+
+    try:
+        return use_store(file, work, make=options.session is None and not options.latest)
+    finally:
+        show_status("")
+
+
+def _report_failure(error: RecollectError, options: RunOptions, reporter: Reporter) -> int:
+    if options.format == "text":
         print_error(str(error))
-        if seen.goes_on():
-            print_note(f"everything so far is kept · {seen.goes_on()}")
+        if hint := reporter.resume_hint():
+            print_note(f"everything so far is stored · {hint}")
     else:
-        _print_json_line(_failure_document("error", _redacted(str(error)), seen))
+        _print_json_line(_failure_document("error", _redacted(str(error)), reporter))
     return exit_code_for(error)
 
 
 def _raise_interrupt(*_: object) -> None:
-    """Whoever ends this program wants what Ctrl-C does: commands that run are ended with it."""
-    from signal import SIGINT, raise_signal
-
+    """SIGTERM does what Ctrl-C does: running commands are ended too."""
     raise_signal(SIGINT)
 
 
-def _failure_document(subtype: str, result: str, seen: Reporter) -> dict[str, Any]:
-    told = {"type": "result", "subtype": subtype, "is_error": True, "result": result}
-    return told if seen.session is None else {**told, "session_id": seen.session.id}
+def _failure_document(subtype: str, result: str, reporter: Reporter) -> dict[str, Any]:
+    document = {"type": "result", "subtype": subtype, "is_error": True, "result": result}
+    session = reporter.session
+    return document if session is None else {**document, "session_id": session.id}
 
 
 def exit_code_for(error: RecollectError) -> int:
-    """The codes that other agents have for the same."""
     if isinstance(error, NoApiKey | ApiKeyRefused):
         return NO_KEY
     if isinstance(error, BadSettings):
@@ -176,50 +175,28 @@ def exit_code_for(error: RecollectError) -> int:
     return BROKEN_TOOL if isinstance(error, ToolStopped) else FAILED
 
 
-async def _run(
-    store: SqliteStore,
-    *,
-    model: HttpModel,
-    wish: RunOptions,
-    found: EffectiveSettings,
-    watcher: RunObserver,
-) -> HeadlessResult:
-    played = await run_prompt(store, model, wish, found, watcher)
-    finished = played.finished
-    document = _result_document(finished, played)
-    document["session"] = await shorten_session_id(store, finished.talk.session)
-    return HeadlessResult(
-        {"answered": 0, "turns": TURN_LIMIT, "loop": FAILED}[finished.why], document
-    )
-
-
-# --- what is shown -----------------------------------------------------------------------------
+# --- output ------------------------------------------------------------------------------------
 
 
 def _redacted(text: str) -> str:
-    """The beginning of a text without credentials: taken out before it is cut, because half of
-    one is not known by its shape any more."""
-    from recollect.redaction import redact
-
-    return redact(text[:4_000])
+    """The beginning of a text without credentials, on one line: redacted before it is truncated,
+    because half a credential is not recognized any more."""
+    return one_line(redact(text[:4_000]))
 
 
 def _print_event_note(event: AgentEvent) -> None:
-    """On stderr, what a person wants to see while it works."""
     if isinstance(event, ToolStarted):
-        print_note(
-            f"→ {event.call.name} {truncate(one_line(_redacted(event.call.arguments)), 120)}"
-        )
+        print_note(f"→ {event.call.name} {truncate(_redacted(event.call.arguments), 120)}")
     elif isinstance(event, ToolFinished) and event.result.is_error:
-        print_note(f"  {truncate(one_line(_redacted(_result_text(event.result))), 160)}")
+        print_note(f"  {truncate(_redacted(_result_text(event.result)), 160)}")
     elif isinstance(event, Retrying):
-        print_note(f"asking again in {event.delay:.1f} s: {event.reason}")
+        print_note(f"retrying in {event.delay:.1f} s: {event.reason}")
     elif isinstance(event, ContextReduced):
-        print_note(f"made room: {event.before:,} → {event.after:,} tokens")
+        print_note(f"reduced the context: {event.before:,} → {event.after:,} tokens")
     elif isinstance(event, WindowLearned):
-        print_note(f"{event.model} takes {event.window:,} tokens, less than thought")
+        print_note(f"the window of {event.model} is only {event.window:,} tokens")
     elif isinstance(event, LoopFound):
-        print_note(f"it repeats itself: {truncate(one_line(_redacted(event.loop.what)), 120)}")
+        print_note(f"the model repeats itself: {truncate(_redacted(event.loop.what), 120)}")
 
 
 def _print_event_line(event: AgentEvent) -> None:
@@ -244,8 +221,6 @@ def _print_event_line(event: AgentEvent) -> None:
 
 
 def _print_json_line(value: dict[str, Any]) -> None:
-    import json
-
     sys.stdout.write(json.dumps(value) + "\n")
     sys.stdout.flush()
 
@@ -254,17 +229,15 @@ def _result_text(result: ToolResult) -> str:
     return " ".join(part.text for part in result.content if isinstance(part, Text))
 
 
-_SUBTYPES = {"answered": "success", "turns": "error_max_turns", "loop": "error_loop"}
-
-
-def _result_document(finished: RunFinished, played: RunResult) -> dict[str, Any]:
-    usage, model = add_usage(finished.usage, played.spent), played.model
+def _result_document(result: RunResult) -> dict[str, Any]:
+    finished, model = result.finished, result.model
+    usage = add_usage(finished.usage, result.subagent_usage)
     return {
         "type": "result",
-        "subtype": _SUBTYPES[finished.why],
-        "is_error": finished.why != "answered",
-        "result": played.text,
-        "session_id": finished.talk.session,
+        "subtype": _SUBTYPES[finished.reason],
+        "is_error": finished.reason != "answered",
+        "result": result.text,
+        "session_id": finished.session.id,
         "num_turns": finished.turns,
         "duration_ms": round(finished.seconds * 1_000),
         "total_cost_usd": compute_cost(usage, model.chosen.profile.price),
@@ -274,12 +247,14 @@ def _result_document(finished: RunFinished, played: RunResult) -> dict[str, Any]
 
 
 def _usage_parts(document: dict[str, Any]) -> list[str]:
-    usage, cost = document["usage"], document["total_cost_usd"]
-    told = [document["model"], pluralize(document["num_turns"], "turn")]
-    told.append(f"{usage.get('input', 0):,} tokens in, {usage.get('output', 0):,} out")
-    if cost is not None:
-        told.append(f"${cost:.6f}".rstrip("0").rstrip("."))
-    told.append(f"{document['duration_ms'] / 1_000:.1f} s")
+    usage = document["usage"]
+    parts = [
+        document["model"],
+        pluralize(document["num_turns"], "turn"),
+        f"{usage.get('input', 0):,} tokens in, {usage.get('output', 0):,} out",
+        format_cost(document["total_cost_usd"]),
+        f"{document['duration_ms'] / 1_000:.1f} s",
+    ]
     if document["is_error"]:
-        told.append("stopped: " + document["subtype"].removeprefix("error_").replace("_", " "))
-    return told
+        parts.append("stopped: " + document["subtype"].removeprefix("error_").replace("_", " "))
+    return parts

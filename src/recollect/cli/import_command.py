@@ -1,25 +1,39 @@
-"""`recollect import`: other programs' session files. What was imported before adds nothing."""
+"""`recollect import`: imports other programs' session files; importing one again adds nothing."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import click
+import msgspec
 
+from recollect.cli.console import (
+    print_error,
+    print_json,
+    print_problems,
+    print_warning,
+    show_status,
+)
+from recollect.cli.display_text import one_line, pluralize, sanitize
 from recollect.cli.options import examples, json_option, store_option
-
-if TYPE_CHECKING:
-    from recollect.store.contract import Project
-    from recollect.store.sqlite import SqliteStore
-    from recollect.transcripts.session_import import ImportResult
-
-    ImportOutcome = tuple[
-        Path, ImportResult | None, str
-    ]  # the file, what came of it, or what was wrong
+from recollect.cli.short_ids import shorten_session_id
+from recollect.cli.store_access import current_project, use_store
+from recollect.errors import RecollectError, StoreError
+from recollect.store.contract import Project
+from recollect.store.sqlite import SqliteStore
+from recollect.transcripts.session_import import ImportResult, import_file
 
 MAX_PROBLEMS = 5
 MAX_WARNINGS = 10
+
+
+class ImportOutcome(NamedTuple):
+    """What came of a file: a result, or the error that prevented it."""
+
+    path: Path
+    result: ImportResult | None = None
+    error: str = ""
 
 
 @click.command(
@@ -28,7 +42,7 @@ MAX_WARNINGS = 10
         ("recollect import session-2026-11-01T14-30-0f3a9c21.json", "into this project"),
         (
             "recollect import ~/.gemini/tmp/*/chats/*.json",
-            "many at once; again adds only what is new",
+            "many at once; later only new entries are added",
         ),
         ("recollect import 258c7280-ae70-4798-800f-63464d01a85d.jsonl", "with its subagents"),
     ),
@@ -39,103 +53,78 @@ MAX_WARNINGS = 10
 @json_option
 @store_option
 def import_(*, files: tuple[Path, ...], as_json: bool, file: Path | None) -> int:
-    """Bring in other programs' session files, every byte of them."""
-    from recollect.cli.console import print_json
-    from recollect.cli.store_access import current_project, use_store
-
+    """Import other programs' session files without loss."""
     project = current_project()
 
     async def work(store: SqliteStore) -> tuple[list[ImportOutcome], dict[str, str]]:
         outcomes = [await _import(store, path, project) for path in files]
-        sessions = {imported.session for _, imported, _ in outcomes if imported}
+        sessions = {outcome.result.session for outcome in outcomes if outcome.result}
         return outcomes, {session: await _label(store, session) for session in sessions}
 
     outcomes, labels = use_store(file, work, make=True)
     if as_json:
         print_json([_outcome_document(outcome) for outcome in outcomes])
-    for path, imported, problem in outcomes:
-        _report(path, imported, problem, labels, as_json=as_json)
-    return 1 if any(problem for _, _, problem in outcomes) else 0
+    for path, result, error in outcomes:
+        if result is None:
+            print_error(error)
+            continue
+        _print_warnings(path, result)
+        if not as_json:
+            _print_result(path, result, labels[result.session])
+    return 1 if any(outcome.error for outcome in outcomes) else 0
 
 
 async def _label(store: SqliteStore, session: str) -> str:
     """A session's short id and title."""
-    from recollect.cli.display_text import one_line
-    from recollect.cli.store_access import shorten_session_id
-
     title = (await store.session(session)).title
     return f"{await shorten_session_id(store, session)} {one_line(title)}".rstrip()
 
 
 async def _import(store: SqliteStore, path: Path, project: Project) -> ImportOutcome:
-    """One file; a problem with it does not keep the others from being imported."""
-    from recollect.cli.console import show_status
-    from recollect.errors import RecollectError, StoreError
-    from recollect.transcripts.session_import import import_file
+    """Import one file; an error in it does not stop the import of the others."""
 
     def progress(done: int, total: int) -> None:
         show_status(f"{path.name}  {100 * done // max(total, 1)} %")
 
     try:
-        return path, await import_file(store, path, project=project, progress=progress), ""
+        result = await import_file(store, path, project=project, progress=progress)
+        return ImportOutcome(path, result)
     except StoreError:
         raise
     except RecollectError as error:
-        return path, None, str(error)
+        return ImportOutcome(path, error=str(error))
     except OSError as error:
-        return path, None, f"cannot import {path}: {error.strerror or error}"
+        return ImportOutcome(path, error=f"cannot import {path}: {error.strerror or error}")
     finally:
         show_status("")
 
 
 def _outcome_document(outcome: ImportOutcome) -> dict[str, object]:
-    import msgspec
-
-    path, imported, problem = outcome
-    result = {"file": str(path), "error": problem or None}
-    return result | (msgspec.to_builtins(imported) if imported else {})
+    path, result, error = outcome
+    document = {"file": str(path), "error": error or None}
+    return document | (msgspec.to_builtins(result) if result else {})
 
 
-def _report(
-    path: Path,
-    imported: ImportResult | None,
-    problem: str,
-    labels: dict[str, str],
-    *,
-    as_json: bool,
-) -> None:
-    from recollect.cli.console import print_error, print_warning
-    from recollect.cli.display_text import pluralize, sanitize
-
-    if imported is None:
-        print_error(problem)
-        return
-    told = [imported, *imported.subagents]
-    problems = [(one.name, *each) for one in told for each in one.problems]
-    for name, line, reason in problems[:MAX_PROBLEMS]:
-        print_warning(f"{name}{f', line {line}' if line else ''}: {reason}")
-    if len(problems) > MAX_PROBLEMS:
-        print_warning(f"{path.name}: {len(problems) - MAX_PROBLEMS:,} more like these")
-    warnings = [warning for one in told for warning in one.warnings]
+def _print_warnings(path: Path, result: ImportResult) -> None:
+    files = [result, *result.subagents]
+    problems = [(one.name, *problem) for one in files for problem in one.problems]
+    print_problems(problems, MAX_PROBLEMS)
+    warnings = [warning for one in files for warning in one.warnings]
     for warning in warnings[:MAX_WARNINGS]:
         print_warning(f"{path.name}: {warning}")
     if len(warnings) > MAX_WARNINGS:
         print_warning(f"{path.name}: {len(warnings) - MAX_WARNINGS:,} more warnings")
-    if as_json:
-        return
-    click.echo(
-        sanitize(f"{path.name}: {_describe_counts(imported)} → session {labels[imported.session]}")
-    )
-    if imported.subagents:
-        added = sum(one.added for one in imported.subagents)
-        what = f"{pluralize(added, 'entry')} added" if added else "nothing new"
-        click.echo(f"  {pluralize(len(imported.subagents), 'subagent')} came along: {what}")
 
 
-def _describe_counts(imported: ImportResult) -> str:
-    from recollect.cli.display_text import pluralize
+def _print_result(path: Path, result: ImportResult, label: str) -> None:
+    known = f", {result.already:,} known" if result.already else ""
+    problems = f", {pluralize(len(result.problems), 'problem')}" if result.problems else ""
+    counts = f"{_describe_added(result.added)}{known}{problems}"
+    click.echo(sanitize(f"{path.name}: {counts} → session {label}"))
+    if result.subagents:
+        added = _describe_added(sum(one.added for one in result.subagents))
+        click.echo(f"  with {pluralize(len(result.subagents), 'subagent')}: {added}")
 
-    what = f"{pluralize(imported.added, 'entry')} added" if imported.added else "nothing new"
-    known = f", {imported.already:,} known" if imported.already else ""
-    problems = f", {pluralize(len(imported.problems), 'problem')}" if imported.problems else ""
-    return f"{what}{known}{problems}"
+
+def _describe_added(count: int) -> str:
+    return f"{pluralize(count, 'entry')} added" if count else "nothing new"

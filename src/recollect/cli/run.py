@@ -1,8 +1,8 @@
-"""One prompt played without a screen: its session, the model that answers, everything around it.
+"""Runs one prompt: opens its session, chooses the model, and runs the agent.
 
-The session exists before the model is asked. A model that is down is replaced by the next spare of
-the settings, and the session goes on where it was; the prompt is kept once. Hooks hear of the
-beginning and the end of it, also when it is interrupted.
+The session is stored before any model is called. If a model is down, the next fallback model of the
+settings continues the session where it was; the prompt is appended once. Hooks are notified of the
+start and the end, even when the run is interrupted.
 """
 
 from __future__ import annotations
@@ -11,16 +11,17 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from recollect.agent.events import AgentEvent, RunFinished, WindowLearned
-from recollect.agent.exchange import ReplyFinished, Session, add_usage, message_text, user_message
-from recollect.agent.fit_context import reload, summarizer_from
+from recollect.agent.exchange import ReplyFinished, add_usage, message_text, user_message
+from recollect.agent.fit_context import summarizer_from
 from recollect.agent.hook_events import SessionEnd, SessionStart
 from recollect.agent.loop import RefusedByHook
-from recollect.agent.task_tool import TASK_TOOL
+from recollect.agent.mirror_hook import mirror_hook
+from recollect.agent.subagents import TASK_TOOL, read_link, read_subagent_usage
 from recollect.agent.tool_calls import ToolFinished
 from recollect.cli.coding_agent import (
     LazyCommands,
@@ -30,47 +31,47 @@ from recollect.cli.coding_agent import (
     initial_messages,
 )
 from recollect.cli.display_text import one_line
-from recollect.entries import Entry, Message, ToolResult, Usage
+from recollect.entries import Entry, Message, Usage
 from recollect.errors import ModelError, NoApiKey, NotFound, UnknownModel
+from recollect.models import model_selection
 from recollect.models.http_model import HttpModel
+from recollect.models.model_selection import SelectionContext, SelectionStrategy
 from recollect.models.open_model import open_model
+from recollect.session import Session
 from recollect.settings import Settings
 from recollect.store.contract import Project, SessionInfo, Store
 from recollect.store.ids import now
 from recollect.tokens import counter_for
+from recollect.transcripts.mirror import Mirror
 from recollect.view.view import View
 from recollect.view_loader import load_view
 from recollect.workspace.effective_settings import EffectiveSettings
+from recollect.workspace.file_mentions import prompt_parts
 from recollect.workspace.learned_windows import remember_window
 from recollect.workspace.project_identity import identify_project
 
-if TYPE_CHECKING:
-    from recollect.models.model_selection import SelectionStrategy
-
 OutputFormat: TypeAlias = Literal["text", "json", "stream-json"]
 SessionOrigin: TypeAlias = Literal["new", "resumed", "forked"]
-TITLE_LENGTH = 60
-MAX_SUBAGENT_ENTRIES = 300  # entries that a sub-agent's session has at most, by far
-INTERRUPTED_HOOK_SECONDS = 1.0  # seconds for hooks to hear of an interruption
+TITLE_LENGTH = 60  # characters of the prompt that become the session's title
+MAX_SUBAGENT_ENTRIES = 300  # far more than any sub-agent's session has
+INTERRUPTED_HOOK_SECONDS = 1.0  # for the hooks at the end of an interrupted run
 
 
 class RunOptions(msgspec.Struct, frozen=True):
-    """What the person asked for."""
-
     prompt: str
     model: str = ""
-    latest: bool = False  # go on in this project's newest session
+    latest: bool = False  # continue this project's most recent session
     session: str | None = None
     fork: bool = False
     max_turns: int | None = None
     format: OutputFormat = "text"
-    lasts: bool = True  # the store is there when it is over
+    store_persists: bool = True  # False: the store is deleted after the run
 
 
 class RunObserver(msgspec.Struct, frozen=True):
-    """Who is told: which session it is, every event, and what a person should know."""
+    """Callbacks for the session that was opened, for every event, and for warnings."""
 
-    begun: Callable[[SessionInfo], None]
+    opened: Callable[[SessionInfo], None]
     event: Callable[[AgentEvent], None]
     warn: Callable[[str], None]
 
@@ -79,163 +80,146 @@ class RunResult(msgspec.Struct, frozen=True):
     finished: RunFinished
     text: str  # of the last reply
     model: HttpModel
-    spent: Usage  # by sub-agents
+    subagent_usage: Usage
+
+
+class _Run(NamedTuple):
+    """What all steps of a run share."""
+
+    store: Store
+    options: RunOptions
+    effective: EffectiveSettings
+    observer: RunObserver
+    project: Project
+
+    @property
+    def settings(self) -> Settings:
+        return self.effective.settings
 
 
 async def run_prompt(
-    store: Store, first: HttpModel, wish: RunOptions, found: EffectiveSettings, watcher: RunObserver
+    store: Store,
+    first: HttpModel,
+    options: RunOptions,
+    effective: EffectiveSettings,
+    observer: RunObserver,
 ) -> RunResult:
-    """`first` is the model that is asked unless another is chosen."""
-    project = identify_project(Path.cwd())  # asks git, so once
-    begun = await _open_session(store, wish, project, found, watcher)
-    watcher.begun(begun.session)
-    async with session_scope(store, begun.session, project, found, watcher) as where:
-        talk = await _start_session(store, begun, first.name, where)
-        message: Message | None = await _prompt_message(wish.prompt, (where.cwd, found.root))
+    """Run a prompt with model `first`, unless the settings choose another."""
+    run = _Run(store, options, effective, observer, identify_project(Path.cwd()))
+    info, origin = await _open_session(run)
+    observer.opened(info)
+    async with session_scope(run, info) as workspace:
+        session = await _start_session(run, info, origin, first.name, workspace)
+        folders = (workspace.cwd, effective.root)
+        message: Message | None = await _prompt_message(options.prompt, folders)
         down: set[str] = set()
         while True:
-            name = await _choose_model(
-                talk.view, message, wish, found.settings, first, down, watcher
-            )
+            name = await _choose_model(run, session.view, message, first, down)
             try:
-                model = first if name == first.name else open_model(name, found.settings)
-                return await _run_agent(talk, message, model, where, wish, watcher)
+                model = first if name == first.name else open_model(name, run.settings)
+                return await _run_agent(run, session, message, model, workspace)
             except ModelError as error:
                 down.add(name)
-                if not _can_try_another(error, first.name, found.settings, down):
+                if not _can_try_another(error, first.name, run.settings, down):
                     raise
                 why = one_line(str(error))[:200]
-                watcher.warn(f"{name} cannot be asked ({why}); asking another model")
-            talk, message = await reload(talk), None  # the prompt is in the log
+                observer.warn(f"{name} is not available ({why}); trying another model")
+            session, message = await session.reload(), None  # the prompt is already in the log
 
 
 async def _prompt_message(text: str, folders: tuple[Path, ...]) -> Message:
     if "@" not in text:
         return user_message(text)
-    from recollect.workspace.file_mentions import prompt_parts
-
     return Message(role="user", parts=await prompt_parts(text, folders))
 
 
-def _add_task_usage(spent: Usage, result: ToolResult) -> Usage:
-    from recollect.agent.subagents import read_subagent_usage
-
-    given = read_subagent_usage(result)
-    return spent if given is None else add_usage(spent, given.usage)
-
-
 async def _run_agent(
-    talk: Session,
-    message: Message | None,
-    model: HttpModel,
-    where: Workspace,
-    wish: RunOptions,
-    watcher: RunObserver,
+    run: _Run, session: Session, message: Message | None, model: HttpModel, workspace: Workspace
 ) -> RunResult:
-    finished, last, spent = None, "", Usage()
+    finished, text, subagent_usage = None, "", Usage()
     async with model:
-        agent = build_agent(model, where, max_turns=wish.max_turns)
-        async with aclosing(agent.run(message, talk)) as events:
+        agent = build_agent(model, workspace, max_turns=run.options.max_turns)
+        async with aclosing(agent.run(message, session)) as events:
             async for event in events:
-                watcher.event(event)
+                run.observer.event(event)
                 if isinstance(event, ReplyFinished):
-                    last = message_text(event.message)
+                    text = message_text(event.message)
                 elif isinstance(event, ToolFinished) and event.call.name == TASK_TOOL:
-                    spent = _add_task_usage(spent, event.result)
+                    subagent_usage = add_usage(subagent_usage, read_subagent_usage(event.result))
                 elif isinstance(event, WindowLearned):
                     remember_window(event.model, event.window)
                 elif isinstance(event, RunFinished):
                     finished = event
     assert finished is not None
-    return RunResult(finished, last, model, spent)
+    return RunResult(finished, text, model, subagent_usage)
 
 
 # --- the session -------------------------------------------------------------------------------
 
 
-class _OpenedSession(msgspec.Struct, frozen=True):
-    session: SessionInfo
-    source: SessionOrigin
-    entries: tuple[Entry, ...] = ()  # of a new one: what it begins with
-
-
-async def _open_session(
-    store: Store, wish: RunOptions, project: Project, found: EffectiveSettings, watcher: RunObserver
-) -> _OpenedSession:
-    session = await _find_session(store, wish, project)
-    if session is not None and wish.fork:
-        return _OpenedSession(await store.fork(session.id), "forked")
+async def _open_session(run: _Run) -> tuple[SessionInfo, SessionOrigin]:
+    store, options = run.store, run.options
+    session = await _find_session(run)
+    if session is not None and options.fork:
+        return await store.fork(session.id), "forked"
     if session is not None:
-        return _OpenedSession(session, "resumed")
-    messages = await initial_messages(Path.cwd(), found, watcher.warn)
-    created = await store.create(project=project, title=one_line(wish.prompt)[:TITLE_LENGTH])
-    entries = await store.append(created.id, messages, parent=None)
-    return _OpenedSession(created, "new", entries)
+        return session, "resumed"
+    messages = await initial_messages(Path.cwd(), run.effective, run.observer.warn)
+    title = one_line(options.prompt)[:TITLE_LENGTH]
+    created = await store.create(project=run.project, title=title)
+    await store.append(created.id, messages, parent=None)
+    return created, "new"
 
 
-async def _find_session(store: Store, wish: RunOptions, project: Project) -> SessionInfo | None:
-    if wish.session is not None:
-        return await store.session(wish.session)
-    if not wish.latest:
+async def _find_session(run: _Run) -> SessionInfo | None:
+    if run.options.session is not None:
+        return await run.store.session(run.options.session)
+    if not run.options.latest:
         return None
-    for session in await store.sessions(project=project):
-        if not await _is_subagent_session(store, session):
+    for session in await run.store.sessions(project=run.project):
+        if not await _is_subagent_session(run.store, session):
             return session
-    raise NotFound("no session of this project to go on with; `recollect -p` begins one")
+    raise NotFound("this project has no session to continue; `recollect -p` starts one")
 
 
 async def _is_subagent_session(store: Store, session: SessionInfo) -> bool:
-    """Whether it is a sub-agent's, which a crash can leave as the newest one."""
+    """Whether it belongs to a sub-agent: after a crash it can be the most recent one."""
     if session.entries > MAX_SUBAGENT_ENTRIES:
         return False
-    from recollect.agent.subagents import read_link
-
     first, *_ = await store.path(session.id) or (None,)
     link = read_link(first.body) if first is not None else None
     return link is not None and link.to == "parent"
 
 
 async def _start_session(
-    store: Store, begun: _OpenedSession, model: str, where: Workspace
+    run: _Run, info: SessionInfo, origin: SessionOrigin, model: str, workspace: Workspace
 ) -> Session:
-    session, counter = begun.session, counter_for(model)
-    if begun.source == "new":
-        view = View.fold(counter=counter).append(*begun.entries)
-    else:
-        view = await load_view(store, session.id, counter=counter)
-    talk = Session(store, session.id, view)
-    started = SessionStart(session=session.id, time=now(), source=begun.source)
-    decision = await where.hooks.fire(started)
+    view = await load_view(run.store, info.id, counter=counter_for(model))
+    session = Session(run.store, info.id, view)
+    started = SessionStart(session=info.id, time=now(), source=origin)
+    decision = await workspace.hooks.fire(started)
     if not decision.allowed:
         raise RefusedByHook(f"a hook refused the session: {decision.reason}")
     if decision.additional_context:
         added = f"[added by a hook, not by the person]\n{decision.additional_context}"
-        talk = await talk.append(user_message(added, "aside"))
-    return talk
+        session = await session.append(user_message(added, "aside"))
+    return session
 
 
 @asynccontextmanager
-async def session_scope(
-    store: Store,
-    session: SessionInfo,
-    project: Project,
-    found: EffectiveSettings,
-    watcher: RunObserver,
-) -> AsyncIterator[Workspace]:
-    """What stands around a session: commands, hooks, a mirror; and its end, whatever ends it."""
-    settings, folder = found.settings, Path.cwd()
+async def session_scope(run: _Run, session: SessionInfo) -> AsyncIterator[Workspace]:
+    """The workspace of a session: its commands, hooks and mirror, closed however the run ends."""
+    settings, warn = run.settings, run.observer.warn
     mirror = None
     if settings.mirror:
-        from recollect.agent.mirroring import Mirror
-
-        mirror = Mirror(store, settings.mirror, autosave_seconds=settings.autosave_seconds)
+        mirror = Mirror(run.store, settings.mirror, autosave_seconds=settings.autosave_seconds)
         mirror.start()
-    more = (mirror.hook(),) if mirror is not None else ()
-    hooks = build_hooks(found, *more, tell=watcher.warn)
-    commands = LazyCommands(found)
+    more = (mirror_hook(mirror),) if mirror is not None else ()
+    hooks = build_hooks(run.effective, *more, warn=warn)
+    commands = LazyCommands(run.effective)
     reason = "done"
     try:
-        yield Workspace(folder, found, project, commands, hooks)
+        yield Workspace(Path.cwd(), run.effective, run.project, commands, hooks)
     except asyncio.CancelledError:
         reason = "interrupted"
         raise
@@ -245,77 +229,58 @@ async def session_scope(
     finally:
         await commands.close()
         ended = SessionEnd(session=session.id, time=now(), reason=reason)
+        limit = None if reason == "done" else INTERRUPTED_HOOK_SECONDS
         try:
-            await asyncio.wait_for(
-                hooks.fire(ended), None if reason == "done" else INTERRUPTED_HOOK_SECONDS
-            )
+            await asyncio.wait_for(hooks.fire(ended), limit)
         except TimeoutError:
-            watcher.warn(
-                f"a hook for the end had not ended after {INTERRUPTED_HOOK_SECONDS:g} s and was stopped"
-            )
+            warn(f"a SessionEnd hook was stopped because it ran longer than {limit:g} s")
         if mirror is not None:
-            told = set(mirror.warnings)
+            reported = set(mirror.warnings)
             await mirror.close()
-            for warning in (each for each in mirror.warnings if each not in told):
-                watcher.warn(warning)
+            for warning in (each for each in mirror.warnings if each not in reported):
+                warn(warning)
 
 
 # --- the model ---------------------------------------------------------------------------------
 
 
 async def _choose_model(
-    view: View,
-    message: Message | None,
-    wish: RunOptions,
-    settings: Settings,
-    first: HttpModel,
-    down: set[str],
-    watcher: RunObserver,
+    run: _Run, view: View, message: Message | None, first: HttpModel, down: set[str]
 ) -> str:
-    """By the settings' routing; the choice holds for the prompt."""
-    given = settings.routing
-    if not given.fallback and not given.classifier:
+    """The model's name, by the routing in the settings; it is used for the whole prompt."""
+    routing = run.settings.routing
+    if not routing.fallback and not routing.classifier:
         return first.name
-    from recollect.models import model_selection
-
-    chain: list[model_selection.SelectionStrategy] = [
-        model_selection.fallback(given.fallback),
-        model_selection.override,
-    ]
-    named = first.name if wish.model else ""
-    if given.classifier and message is not None:
+    strategies = [model_selection.fallback(routing.fallback), model_selection.override]
+    if routing.classifier and message is not None:
         view = view.append(Entry("prompt", view.head, now(), message))
-        chain.append(_classifier_strategy(settings))
-    situation = model_selection.SelectionContext("", view, first.name, named, frozenset(down))
-    choice = await model_selection.select_model(chain, situation)
+        strategies.append(_classifier_strategy(run.settings))
+    named = first.name if run.options.model else ""
+    context = SelectionContext(view, first.name, named, frozenset(down))
+    choice = await model_selection.select_model(strategies, context)
     for failure in choice.failures:
-        watcher.warn(f"no model was chosen ({failure}); {choice.model} is asked")
+        run.observer.warn(f"model selection failed ({failure}); using {choice.model}")
     return choice.model
 
 
 def _classifier_strategy(settings: Settings) -> SelectionStrategy:
-    """Opened only when it is asked; one that cannot be opened passes on like one that fails."""
-    from recollect.models import model_selection
-
-    given = settings.routing
-    options = [
-        model_selection.ModelOption(name, name, when) for name, when in given.choices.items()
+    """Asks the classifier model; one that cannot be opened counts as one that fails."""
+    routing = settings.routing
+    choices = [
+        model_selection.ModelOption(name, name, when) for name, when in routing.choices.items()
     ]
 
-    async def classifier(
-        situation: model_selection.SelectionContext,
-    ) -> model_selection.ModelChoice | None:
-        async with open_model(given.classifier, settings) as judge:
-            return await model_selection.classifier(summarizer_from(judge), options)(situation)
+    async def classifier(context: SelectionContext) -> model_selection.ModelChoice | None:
+        async with open_model(routing.classifier, settings) as judge:
+            strategy = model_selection.classifier(summarizer_from(judge), choices)
+            return await strategy(context)
 
     return classifier
 
 
 def _can_try_another(error: ModelError, first: str, settings: Settings, down: set[str]) -> bool:
-    """Whether the model is down, or one that nobody named cannot even be opened, and one is left
-    to ask: a spare, or the default where the classifier chose another."""
-    from recollect.models.model_selection import is_down
-
-    if not is_down(error) and not isinstance(error, NoApiKey | UnknownModel):
+    """Whether the error makes the model unavailable and another is left: a fallback, or the default
+    model if the classifier chose this one."""
+    if not model_selection.is_down(error) and not isinstance(error, NoApiKey | UnknownModel):
         return False
     return not {first, *settings.routing.fallback} <= down

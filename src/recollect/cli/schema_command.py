@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import click
 
+from recollect.cli.console import print_json
 from recollect.cli.options import examples
+from recollect.schema import json_schema
 
 
 @click.command(
-    epilog=examples(("recollect schema > entry.schema.json", "to check entries or generate code"))
+    epilog=examples(
+        ("recollect schema > entry.schema.json", "to validate entries or generate code")
+    )
 )
 def schema() -> None:
     """Print the JSON Schema of an entry."""
-    from recollect.cli.console import print_json
-    from recollect.schema import json_schema
-
     print_json(json_schema())

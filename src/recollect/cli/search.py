@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
-from recollect.cli.options import DateParam, examples, json_option, store_option
-
-if TYPE_CHECKING:
-    from recollect.cli.console import Styler
-    from recollect.store.contract import Project, SearchHit, SearchQuery
-    from recollect.store.sqlite import SqliteStore
+from recollect.cli.console import (
+    Styler,
+    make_styler,
+    print_json,
+    print_lines,
+    print_note,
+    terminal_width,
+)
+from recollect.cli.dates import DateParam, format_age
+from recollect.cli.display_text import one_line, sanitize, truncate
+from recollect.cli.entry_display import role_of
+from recollect.cli.options import examples, json_option, store_option
+from recollect.cli.short_ids import shorten_entry_id, shorten_session_id
+from recollect.cli.store_access import current_project, use_store
+from recollect.entries import entry_to_json
+from recollect.store.contract import Project, SearchHit, SearchQuery
+from recollect.store.sqlite import SqliteStore
 
 
 @click.command(
@@ -21,7 +32,7 @@ if TYPE_CHECKING:
         ("recollect search rate limiter", "both words, in this project"),
         ("recollect search '\"token bucket\"' -- -redis", "a phrase, without a word"),
         ("recollect search 速率限制 --all", "in every project"),
-        ("recollect search getUserName --role model --after 3d", "code, said by the model, lately"),
+        ("recollect search getUserName --role model --after 3d", "code, from the model, recently"),
         (
             "recollect search error --tool shell --session 019a8b1c",
             "in one tool's calls and results",
@@ -29,14 +40,14 @@ if TYPE_CHECKING:
     )
 )
 @click.argument("words", nargs=-1, required=True)
-@click.option("--all", "everywhere", is_flag=True, help="In every project, not only this one.")
-@click.option("--session", metavar="ID", help="In one session only.")
+@click.option("--all", "everywhere", is_flag=True, help="In every project.")
+@click.option("--session", metavar="ID", help="Only in this session.")
 @click.option(
-    "--role", type=click.Choice(["user", "model", "system"]), help="Said by this role only."
+    "--role", type=click.Choice(["user", "model", "system"]), help="Only messages of this role."
 )
-@click.option("--tool", metavar="NAME", help="In calls and results of this tool only.")
-@click.option("--after", type=DateParam(), help="Written then or later: 2026-11-01, yesterday, 3d.")
-@click.option("--before", type=DateParam(), help="Written before then.")
+@click.option("--tool", metavar="NAME", help="Only in calls and results of this tool.")
+@click.option("--after", type=DateParam(), help="Not before this date: 2026-11-01, yesterday, 3d.")
+@click.option("--before", type=DateParam(), help="Before this date.")
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N")
 @json_option
 @store_option
@@ -55,13 +66,9 @@ def search(
 ) -> None:
     """Find entries by their words.
 
-    All words must be there. "Quoted ones" stay together, word* is a beginning, -word (after --)
-    must not be there.
+    An entry must contain all words. "Quoted words" are a phrase, word* matches a prefix, and -word
+    (after --) excludes a word.
     """
-    from recollect.cli.console import print_json, print_lines, print_note
-    from recollect.cli.store_access import current_project, use_store
-    from recollect.store.contract import SearchQuery
-
     query = SearchQuery(
         words=" ".join(words),
         session=session,
@@ -69,7 +76,7 @@ def search(
         tool=tool,
         after=after,
         before=before,
-        limit=limit + 1,  # one more tells whether there are more
+        limit=limit + 1,  # one more, to know whether there are more
     )
     project = None if everywhere or session else current_project()
     found, short = use_store(file, lambda store: _find(store, query, project))
@@ -77,19 +84,17 @@ def search(
     if as_json:
         print_json([_hit_document(hit) for hit in hits])
     elif not hits:
-        where = "" if everywhere or session else " in this project; --all searches every one"
+        where = "" if everywhere or session else " in this project; --all searches every project"
         print_note(f"nothing found for {query.words!r}{where}")
     else:
         print_lines(_lines(hits, short))
         if len(found) > limit:
-            print_note(f"there are more; --limit {limit * 5} shows more of them")
+            print_note(f"there are more; --limit {limit * 5} shows more")
 
 
 async def _find(
     store: SqliteStore, query: SearchQuery, project: Project | None
 ) -> tuple[tuple[SearchHit, ...], dict[str, str]]:
-    from recollect.cli.store_access import shorten_entry_id, shorten_session_id
-
     hits = await store.search(query, project=project)
     entries = {hit.entry.id: await shorten_entry_id(store, hit.entry.id) for hit in hits}
     owners = {hit.session.id for hit in hits}
@@ -98,10 +103,6 @@ async def _find(
 
 
 def _hit_document(hit: SearchHit) -> dict[str, object]:
-    import msgspec
-
-    from recollect.entries import entry_to_json
-
     return {
         "session": msgspec.to_builtins(hit.session),
         "entry": entry_to_json(hit.entry),
@@ -111,11 +112,6 @@ def _hit_document(hit: SearchHit) -> dict[str, object]:
 
 
 def _lines(hits: tuple[SearchHit, ...], short: dict[str, str]) -> Iterator[str]:
-    from recollect.cli.console import make_styler, terminal_width
-    from recollect.cli.dates import format_age
-    from recollect.cli.display_text import one_line, truncate
-    from recollect.cli.entry_display import role_of
-
     paint, columns = make_styler(), terminal_width()
     for hit in hits:
         entry, session = short[hit.entry.id], hit.session
@@ -126,12 +122,10 @@ def _lines(hits: tuple[SearchHit, ...], short: dict[str, str]) -> Iterator[str]:
         yield f"{paint(entry, fg='yellow')}  {about}  {paint.dim(origin)}"
         yield f"    {_highlight(hit, paint)}"
     yield ""
-    yield paint.dim(f"`recollect show {short[hits[0].entry.id]}` jumps to the first of them")
+    yield paint.dim(f"`recollect show {short[hits[0].entry.id]}` shows the first of them")
 
 
 def _highlight(hit: SearchHit, paint: Styler) -> str:
-    from recollect.cli.display_text import sanitize
-
     shown, end = [], 0
     for start, stop in sorted(hit.marks):
         if start < end:

@@ -1,31 +1,30 @@
-"""`recollect rename`, `fork`, `trash`, `restore`: one change each, told in a sentence.
+"""`recollect rename`, `fork`, `trash` and `restore`: one change each, reported in a sentence.
 
-None of them deletes anything, and each says how to undo it.
+None of them deletes anything.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
+from recollect.cli.console import print_json
+from recollect.cli.display_text import pluralize, sanitize
 from recollect.cli.options import examples, json_option, store_option
+from recollect.cli.short_ids import find_entry, shorten_session_id
+from recollect.cli.store_access import use_store
+from recollect.store.contract import SessionInfo
+from recollect.store.sqlite import SqliteStore
 
-if TYPE_CHECKING:
-    from recollect.store.contract import SessionInfo
-    from recollect.store.sqlite import SqliteStore
-
-    Told = tuple[SessionInfo, Callable[[str], str]]  # the sentence, given the session's short id
-    Change = Callable[[SqliteStore, SessionInfo], Awaitable[Told]]
+ChangeResult = tuple[SessionInfo, Callable[[str], str]]  # a sentence, given the short id
+SessionChange = Callable[[SqliteStore, SessionInfo], Awaitable[ChangeResult]]
 
 
-def _change(prefix: str, file: Path | None, change: Change, *, as_json: bool) -> None:
-    """Find the session, change it, and say what happened."""
-    from recollect.cli.console import print_json
-    from recollect.cli.display_text import sanitize
-    from recollect.cli.store_access import shorten_session_id, use_store
+def _change(prefix: str, file: Path | None, change: SessionChange, *, as_json: bool) -> None:
+    """Find the session, change it, and print what happened."""
 
     async def work(store: SqliteStore) -> tuple[SessionInfo, str]:
         session, sentence = await change(store, await store.session(prefix))
@@ -33,8 +32,6 @@ def _change(prefix: str, file: Path | None, change: Change, *, as_json: bool) ->
 
     session, sentence = use_store(file, work)
     if as_json:
-        import msgspec
-
         print_json(msgspec.to_builtins(session))
     else:
         click.echo(sanitize(sentence))
@@ -50,7 +47,7 @@ def _change(prefix: str, file: Path | None, change: Change, *, as_json: bool) ->
 def rename(*, session: str, title: str, as_json: bool, file: Path | None) -> None:
     """Give a session another title."""
 
-    async def change(store: SqliteStore, found: SessionInfo) -> Told:
+    async def change(store: SqliteStore, found: SessionInfo) -> ChangeResult:
         renamed = await store.rename(found.id, title)
         return renamed, lambda short: f"session {short} is now called {renamed.title!r}"
 
@@ -59,21 +56,20 @@ def rename(*, session: str, title: str, as_json: bool, file: Path | None) -> Non
 
 @click.command(
     epilog=examples(
-        ("recollect trash 019a8b1c", "out of sight"),
-        ("recollect sessions --trash", "what is there"),
-        ("recollect restore 019a8b1c", "back again"),
+        ("recollect trash 019a8b1c", "hide it"),
+        ("recollect sessions --trash", "list the trash"),
+        ("recollect restore 019a8b1c", "bring it back"),
     )
 )
 @click.argument("session", metavar="ID")
 @json_option
 @store_option
 def trash(*, session: str, as_json: bool, file: Path | None) -> None:
-    """Put a session into the trash; nothing is deleted."""
+    """Move a session to the trash; nothing is deleted."""
 
-    async def change(store: SqliteStore, found: SessionInfo) -> Told:
-        trashed = await store.trash(found.id)
+    async def change(store: SqliteStore, found: SessionInfo) -> ChangeResult:
         return (
-            trashed,
+            await store.trash(found.id),
             lambda short: (
                 f"session {short} is in the trash; `recollect restore {short}` brings it back"
             ),
@@ -82,53 +78,40 @@ def trash(*, session: str, as_json: bool, file: Path | None) -> None:
     _change(session, file, change, as_json=as_json)
 
 
-@click.command(epilog=examples(("recollect restore 019a8b1c", "out of the trash again")))
+@click.command(epilog=examples(("recollect restore 019a8b1c", "bring it back")))
 @click.argument("session", metavar="ID")
 @json_option
 @store_option
 def restore(*, session: str, as_json: bool, file: Path | None) -> None:
     """Bring a session back from the trash."""
 
-    async def change(store: SqliteStore, found: SessionInfo) -> Told:
+    async def change(store: SqliteStore, found: SessionInfo) -> ChangeResult:
         if found.trashed is None:
             return found, lambda short: f"session {short} is not in the trash"
-        restored = await store.restore(found.id)
-        return restored, lambda short: f"session {short} is back"
+        return await store.restore(found.id), lambda short: f"session {short} is back"
 
     _change(session, file, change, as_json=as_json)
 
 
 @click.command(
     epilog=examples(
-        ("recollect fork 019a8b1c", "go on from its head in a new session"),
+        ("recollect fork 019a8b1c", "continue from its head in a new session"),
         ("recollect fork 019a8b1c --at 019a8b1c77f0", "from an earlier entry"),
     )
 )
 @click.argument("session", metavar="ID")
 @click.option("--at", "entry", metavar="ENTRY", help="Fork here instead of at the head.")
-@click.option("--title", default="", help="The new session's title; by default the old one's.")
+@click.option("--title", default="", help="The new session's title.  [default: the old one's]")
 @json_option
 @store_option
-def fork(
-    *,
-    session: str,
-    entry: str | None,
-    title: str,
-    as_json: bool,
-    file: Path | None,
-) -> None:
-    """Start a new session that shares another's beginning."""
+def fork(*, session: str, entry: str | None, title: str, as_json: bool, file: Path | None) -> None:
+    """Start a session that shares another's beginning."""
 
-    async def change(store: SqliteStore, found: SessionInfo) -> Told:
-        from recollect.cli.display_text import pluralize
-        from recollect.cli.store_access import find_entry, shorten_session_id
-
+    async def change(store: SqliteStore, found: SessionInfo) -> ChangeResult:
         at = None if entry is None else await find_entry(store, entry, found)
         forked = await store.fork(found.id, at=at, title=title)
-        shared, origin = (
-            pluralize(forked.entries, "entry"),
-            await shorten_session_id(store, found.id),
-        )
+        shared = pluralize(forked.entries, "entry")
+        origin = await shorten_session_id(store, found.id)
         return forked, lambda short: f"session {short} shares its first {shared} with {origin}"
 
     _change(session, file, change, as_json=as_json)

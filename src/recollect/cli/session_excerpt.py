@@ -1,52 +1,53 @@
-"""What `recollect show` shows of a session: its path, its end, all branches, or an entry's place.
+"""The part of a session that `recollect show` prints: its path, all branches, an entry with its
+neighbours, the initial context, or what a provider may be sent.
 
-Where entries are missing, what is still there is read, and `error_from` says what is wrong.
+Where entries are missing, the rest is read, and `EntryWindow.problem` says what is wrong.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
-from recollect.cli.store_access import (
+from recollect.cli.context_report import load_report
+from recollect.cli.short_ids import (
     ENTRY_DIGITS,
     find_entry,
     find_session_or_entry,
     shorten_ids,
     shorten_session_id,
 )
-from recollect.entries import Entry, Note
+from recollect.entries import Entry, Message, Note
 from recollect.errors import Damaged, UnknownEntry
 from recollect.store.contract import SessionInfo
 from recollect.store.log_reader import QUARANTINED, UNREADABLE
 from recollect.store.sqlite import SqliteStore
 
-NEIGHBOURS = 5  # entries shown before and after the one that was jumped to
+NEIGHBOURS = 5  # entries shown before and after a marked one
 _DAMAGED = tuple(Note(text=text, level="error") for text in (QUARANTINED, UNREADABLE))
+ExcerptPart: TypeAlias = Literal["path", "tree", "initial", "curated"]
 
 
 class ShowOptions(NamedTuple):
-    """What the person asked for."""
-
-    prefix: str
+    prefix: str  # of a session's or an entry's id
+    part: ExcerptPart = "path"
     last: int | None = None
     at: str | None = None
-    tree: bool = False
 
 
 class EntryWindow(NamedTuple):
-    """Some of a path's entries, and how many there are beyond them."""
+    """Some entries of a path, and how many there are before and after them."""
 
     entries: tuple[Entry, ...]
     before: int = 0
     after: int = 0
-    aside: bool = False  # the head has left the branch these are on
+    off_path: bool = False  # the head is on another branch
     problem: str = ""
 
 
 class SessionExcerpt(NamedTuple):
     session: SessionInfo
     window: EntryWindow
-    every: tuple[Entry, ...]  # all branches, when the tree is wanted
+    every: tuple[Entry, ...]  # all branches, for the tree
     marked: str | None
     session_id: str  # short
     entry_ids: dict[str, str]  # short
@@ -60,14 +61,18 @@ class SessionExcerpt(NamedTuple):
         return frozenset(entry.id for entry in self.entries if entry.body in _DAMAGED)
 
 
-async def read_excerpt(store: SqliteStore, wanted: ShowOptions) -> SessionExcerpt:
-    session, marked = await find_session_or_entry(store, wanted.prefix)
-    at = None if wanted.at is None else await find_entry(store, wanted.at, session)
-    if marked is not None and not (wanted.tree or wanted.last or at):
+async def read_excerpt(store: SqliteStore, options: ShowOptions) -> SessionExcerpt:
+    session, marked = await find_session_or_entry(store, options.prefix)
+    at = None if options.at is None else await find_entry(store, options.at, session)
+    if options.part == "curated":
+        window = await _read_curated(store, session, at, options.last)
+    elif options.part == "initial":
+        window = await _read_initial(store, session, at)
+    elif marked is not None and options.part == "path" and not (options.last or at):
         window = await _read_neighbours(store, session, marked)
     else:
-        window = await _read_path(store, session, at, wanted.last)
-    every = await store.tree(session.id, damaged="mark") if wanted.tree else ()
+        window = await _read_path(store, session, at, options.last)
+    every = await store.tree(session.id, damaged="mark") if options.part == "tree" else ()
     ids = [entry.id for entry in (*window.entries, *every)]
     return SessionExcerpt(
         session=session,
@@ -79,6 +84,27 @@ async def read_excerpt(store: SqliteStore, wanted: ShowOptions) -> SessionExcerp
     )
 
 
+async def _read_curated(
+    store: SqliteStore, session: SessionInfo, at: str | None, last: int | None
+) -> EntryWindow:
+    """Messages as the model sees them, placeholders included, in the shape of entries."""
+    report = await load_report(store, session, at)
+    sent = tuple(
+        Entry(item.entry.id, item.entry.parent, item.entry.time, item.message)
+        for item in report.view.items
+    )
+    newest = sent[-last:] if last else sent
+    return EntryWindow(newest, before=len(sent) - len(newest))
+
+
+async def _read_initial(store: SqliteStore, session: SessionInfo, at: str | None) -> EntryWindow:
+    """The initial context, or the first message where there is none."""
+    path = await store.path(session.id, at=at, damaged="mark") if session.head else ()
+    messages = [entry for entry in path if isinstance(entry.body, Message)]
+    initial = [e for e in messages if isinstance(e.body, Message) and e.body.context == "initial"]
+    return EntryWindow(tuple((initial or messages)[:1]))
+
+
 async def _read_path(
     store: SqliteStore, session: SessionInfo, at: str | None, last: int | None
 ) -> EntryWindow:
@@ -87,10 +113,10 @@ async def _read_path(
         return EntryWindow(entries, before=0 if at else session.entries - len(entries))
     except Damaged as damage:
         problem = str(damage)
-    try:  # the end is lost: the path to the newest entry that is there
+    try:  # the head is lost: read the path to the newest entry that is there
         end = at or session.head
         entries = await store.path(session.id, at=end, last=last, damaged="mark")
-    except Damaged:  # the way is broken: everything that is left of it
+    except Damaged:  # the path is broken: read everything that is left
         entries = await store.tree(session.id, damaged="mark")
         entries = entries[-last:] if last else entries
     return EntryWindow(entries, problem=problem)
@@ -100,10 +126,9 @@ async def _read_neighbours(store: SqliteStore, session: SessionInfo, entry: Entr
     try:
         after = await store.path(session.id, since=entry.id, damaged="mark")
     except UnknownEntry:
-        before = await store.path(session.id, at=entry.id, damaged="mark")
-        return EntryWindow(
-            before[-NEIGHBOURS - 1 :], max(0, len(before) - NEIGHBOURS - 1), aside=True
-        )
+        path = await store.path(session.id, at=entry.id, damaged="mark")
+        before = path[-NEIGHBOURS - 1 :]
+        return EntryWindow(before, len(path) - len(before), off_path=True)
     except Damaged as damage:
         before = await store.path(session.id, at=entry.id, last=NEIGHBOURS + 1, damaged="mark")
         return EntryWindow(before, problem=str(damage))

@@ -1,44 +1,39 @@
-"""`recollect sessions`: which sessions there are, newest use first."""
+"""`recollect sessions`: lists sessions, most recently used first."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
+from recollect.cli.console import make_styler, print_json, print_lines, print_note, terminal_width
+from recollect.cli.dates import format_age
+from recollect.cli.display_text import GAP, align_table, one_line
 from recollect.cli.options import examples, json_option, store_option
-
-if TYPE_CHECKING:
-    from recollect.store.contract import SessionInfo
-    from recollect.store.sqlite import SqliteStore
+from recollect.cli.short_ids import shorten_session_ids
+from recollect.cli.store_access import abbreviate_home, current_project, use_store
+from recollect.store.contract import SessionInfo
+from recollect.store.sqlite import SqliteStore
 
 
 @click.command(
     epilog=examples(
-        ("recollect sessions", "this project's, newest use first"),
+        ("recollect sessions", "this project's, most recently used first"),
         ("recollect sessions --all --limit 20", "of every project"),
-        ("recollect sessions --trash", "what `recollect restore ID` brings back"),
+        ("recollect sessions --trash", "those that `recollect restore ID` brings back"),
         ("recollect sessions --json | jq '.[0].id'", "for programs"),
     )
 )
-@click.option("--all", "everywhere", is_flag=True, help="Of every project, not only this one.")
-@click.option("--trash", is_flag=True, help="Those in the trash instead.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most so many.")
+@click.option("--all", "everywhere", is_flag=True, help="Sessions of every project.")
+@click.option("--trash", is_flag=True, help="Sessions in the trash instead.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N sessions.")
 @json_option
 @store_option
 def sessions(
-    *,
-    everywhere: bool,
-    trash: bool,
-    limit: int | None,
-    as_json: bool,
-    file: Path | None,
+    *, everywhere: bool, trash: bool, limit: int | None, as_json: bool, file: Path | None
 ) -> None:
-    """List this project's sessions, newest use first."""
-    from recollect.cli.console import print_json, print_lines, print_note
-    from recollect.cli.store_access import current_project, shorten_session_ids, use_store
-
+    """List this project's sessions, most recently used first."""
     project = None if everywhere else current_project()
 
     async def work(store: SqliteStore) -> tuple[tuple[SessionInfo, ...], dict[str, str], int]:
@@ -49,8 +44,6 @@ def sessions(
     found, short, elsewhere = use_store(file, work)
     shown = found[:limit]
     if as_json:
-        import msgspec
-
         print_json([msgspec.to_builtins(session) for session in shown])
     elif not found:
         print_note(_empty_note(everywhere=everywhere, trash=trash, elsewhere=elsewhere))
@@ -68,26 +61,19 @@ def _empty_note(*, everywhere: bool, trash: bool, elsewhere: int) -> str:
         return f"no sessions {where}{place}; `{command}` lists {elsewhere:,} of other projects"
     if trash:
         return f"no sessions {where}in the trash"
-    return "no sessions yet; `recollect import FILE` brings one in, `recollect demo` shows around"
+    return "no sessions yet; `recollect import FILE` imports one, `recollect demo` is a first look"
 
 
 def _lines(found: tuple[SessionInfo, ...], short: dict[str, str], *, everywhere: bool) -> list[str]:
-    from recollect.cli.console import make_styler, terminal_width
-    from recollect.cli.dates import format_age
-    from recollect.cli.display_text import GAP, align_table, one_line
-    from recollect.cli.store_access import abbreviate_home
-
     rows = [["ID", "TITLE", "ENTRIES", "USED", "PROJECT"]]
     for session in found:
         title = one_line(session.title) or "(no title)"
         if session.forked_from:
             title = f"⑂ {title}"
         project = one_line(abbreviate_home(session.project)) or "-"
-        used = (
-            format_age(session.used)
-            if session.trashed is None
-            else f"trashed {format_age(session.trashed)}"
-        )
+        used = format_age(session.used)
+        if session.trashed is not None:
+            used = f"trashed {format_age(session.trashed)}"
         rows.append([short[session.id], title, f"{session.entries:,}", used, project])
     if not everywhere:
         rows = [row[:4] for row in rows]

@@ -1,1 +1,1 @@
-"""What a view shows, in each provider's wire format, and back."""
+"""Messages of a view in each provider's wire format, and back."""

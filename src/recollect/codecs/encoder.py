@@ -1,9 +1,9 @@
 """From what a view shows to the bytes of a request, at the cost of what is new.
 
-An `Encoder` belongs to one session and one wire. It remembers what it wrote: the next request of a
-session that has grown writes only the new messages, whatever its length, and everything before them
-is the same bytes (a provider's prompt cache lives on that). When something earlier is shown
-otherwise, it begins again. What it gives is what encoding everything at once would give.
+An `Encoder` belongs to one session and one wire and remembers what it encoded. The next request of
+a session that has grown encodes only the new messages, whatever the session's length, and repeats
+the bytes before them (a provider's prompt cache depends on that). When an earlier message is shown
+differently, it starts over. The result always equals encoding everything at once.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from itertools import islice
 
 import msgspec
 
-from recollect.codecs.call_pairing import Fix
+from recollect.codecs.fixes import Fix
 from recollect.codecs.repair import IncrementalRepair
 from recollect.codecs.wire_protocol import EncodedMessage, RequestFrame, RequestOptions, Wire
 from recollect.entries import Message
 from recollect.view.view import View
 
-_BLOCK = 65_536  # bytes; messages that are settled are joined once they are as many
-# A request is handed on as its frame and a few blocks of this size: each costs whoever sends it a
-# turn of its event loop, which is more than copying a small one is.
+_BLOCK = 65_536  # bytes of settled messages that are joined to a block
+# A request is sent as its frame and a few pages of this size: each piece costs the sender a turn of
+# its event loop, which is more than copying a small one.
 _PAGE = 1_048_576
 
 
 class EncodedRequest:
-    """A request: its body in pieces, and what was done to what was to be sent."""
+    """A request: its body in chunks, and what repair and the wire changed."""
 
     __slots__ = ("_count", "_fixes", "_more", "chunks")
 
@@ -45,7 +45,7 @@ class EncodedRequest:
         return sum(map(len, self.chunks))
 
     def pages(self) -> Iterator[bytes]:
-        """The body in few pieces: large ones as they are, small ones joined."""
+        """The body in few pieces: large chunks as they are, small ones joined."""
         small: list[bytes] = []
         size = 0
         for chunk in self.chunks:
@@ -59,14 +59,15 @@ class EncodedRequest:
 
     @property
     def fixes(self) -> tuple[Fix, ...]:
-        """Everything that is not sent as it was said. `message` counts the messages shown for what
-        repair did, and those sent for what the wire cannot carry; -1 is the frame."""
+        """Everything that is sent differently from what the view shows. `message` counts the
+        messages shown for what repair did, and those sent for what the wire cannot carry; -1 is the
+        frame."""
         return (*islice(self._fixes, self._count), *self._more)
 
 
-def encode(wire: Wire, shown: View | Sequence[Message], prompt: RequestOptions) -> EncodedRequest:
-    """One request, without a memory."""
-    return Encoder(wire).encode(shown, prompt)
+def encode(wire: Wire, shown: View | Sequence[Message], options: RequestOptions) -> EncodedRequest:
+    """One request, without a memory of earlier ones."""
+    return Encoder(wire).encode(shown, options)
 
 
 class Encoder:
@@ -74,38 +75,39 @@ class Encoder:
         self.wire = wire
         self._view: View | None = None
         self._framed: tuple[RequestOptions, tuple[Message, ...], RequestFrame] | None = None
-        self._begin_again()
+        self._start_over()
 
-    def _begin_again(self) -> None:
-        self._mending = IncrementalRepair(self.wire.shape)
+    def _start_over(self) -> None:
+        self._repair = IncrementalRepair(self.wire.rules)
         self._shown: list[Message] = []  # before repair
         self._system: list[Message] = []
         self._pages: list[bytes] = []
-        self._blocks: list[bytes] = []  # that do not make a page yet
-        self._newest: list[bytes] = []  # elements that do not make a block yet
+        self._blocks: list[bytes] = []  # too few to make a page
+        self._newest: list[bytes] = []  # elements, too few to make a block
         self._newest_size = 0
         self._sent = 0  # settled messages
         self._fixes: list[Fix] = []
         self._open: list[tuple[Message, EncodedMessage]] = []
 
-    def encode(self, shown: View | Sequence[Message], prompt: RequestOptions) -> EncodedRequest:
-        self._take(shown)
-        step = self._mending.step(self._shown)
+    def encode(self, shown: View | Sequence[Message], options: RequestOptions) -> EncodedRequest:
+        self._update_shown(shown)
+        step = self._repair.step(self._shown)
         self._fixes += step.fixes
-        waiting = [self._written(message) for message in step.settled]
-        for message, written in zip(step.settled, waiting, strict=True):
-            self._settle(message, written)
-        self._open = [(m, self._written(m)) for m in step.open]
+        settled = [self._encode_message(message) for message in step.settled]
+        for message, encoded in zip(step.settled, settled, strict=True):
+            self._settle(message, encoded)
+        self._open = [(m, self._encode_message(m)) for m in step.open]
         system = [m for m, _ in self._open if m.role == "system"] if not self._sent else []
-        frame = self._frame(prompt, (*self._system, *system))
-        tail = [w for m, w in self._open[len(system) :] if w.data]
+        frame = self._frame(options, (*self._system, *system))
+        tail = [encoded for _, encoded in self._open[len(system) :]]
         more = (*step.open_fixes, *frame.fixes)
-        for number, (_, written) in enumerate(self._open[len(system) :], self._sent):
-            more += tuple(_at(number, fix) for fix in written.fixes)
-        return EncodedRequest(self._chunks(frame, tail), self._fixes, len(self._fixes), more)
+        for number, encoded in enumerate(tail, self._sent):
+            more += tuple(_at(number, fix) for fix in encoded.fixes)
+        chunks = self._chunks(frame, [encoded.data for encoded in tail if encoded.data])
+        return EncodedRequest(chunks, self._fixes, len(self._fixes), more)
 
-    def _take(self, shown: View | Sequence[Message]) -> None:
-        """Bring `_shown` up to date; begin again if something settled is shown otherwise now."""
+    def _update_shown(self, shown: View | Sequence[Message]) -> None:
+        """Bring `_shown` up to date; start over if a settled message is shown differently now."""
         earlier = self._view
         if isinstance(shown, View):
             self._view = shown
@@ -117,45 +119,45 @@ class Encoder:
         else:
             self._view = None
         same = _shared_length(self._shown, shown)
-        if same < self._mending.taken:
-            self._begin_again()
+        if same < self._repair.settled_count:
+            self._start_over()
             same = 0
         self._shown[same:] = shown[same:]
 
-    def _written(self, message: Message) -> EncodedMessage:
-        for known, written in self._open:
+    def _encode_message(self, message: Message) -> EncodedMessage:
+        for known, encoded in self._open:
             if known is message:
-                return written
-        return self.wire.write(message)
+                return encoded
+        return self.wire.encode_message(message)
 
-    def _settle(self, message: Message, written: EncodedMessage) -> None:
+    def _settle(self, message: Message, encoded: EncodedMessage) -> None:
         if message.role == "system" and not self._sent:
             self._system.append(message)
             return
-        self._fixes += [_at(self._sent, fix) for fix in written.fixes]
+        self._fixes += [_at(self._sent, fix) for fix in encoded.fixes]
         self._sent += 1
-        if not written.data:
+        if not encoded.data:
             return
-        self._newest.append(written.data)
-        self._newest_size += len(written.data)
+        self._newest.append(encoded.data)
+        self._newest_size += len(encoded.data)
         if self._newest_size > _BLOCK:
-            self._blocks.append(self._joined_to_blocks(self._newest))
+            self._blocks.append(self._join_to_blocks(self._newest))
             self._newest, self._newest_size = [], 0
             if sum(map(len, self._blocks)) > _PAGE:
                 self._pages.append(b"".join(self._blocks))
                 self._blocks = []
 
-    def _joined_to_blocks(self, elements: Sequence[bytes]) -> bytes:
+    def _join_to_blocks(self, elements: Sequence[bytes]) -> bytes:
         joined = b",".join(elements)
         return b"," + joined if (self._blocks or self._pages) and joined else joined
 
-    def _frame(self, prompt: RequestOptions, system: tuple[Message, ...]) -> RequestFrame:
-        if self._framed is None or self._framed[:2] != (prompt, system):
-            self._framed = (prompt, system, self.wire.frame(prompt, system))
+    def _frame(self, options: RequestOptions, system: tuple[Message, ...]) -> RequestFrame:
+        if self._framed is None or self._framed[:2] != (options, system):
+            self._framed = (options, system, self.wire.encode_options(options, system))
         return self._framed[2]
 
-    def _chunks(self, frame: RequestFrame, tail: list[EncodedMessage]) -> tuple[bytes, ...]:
-        newest = self._joined_to_blocks([*self._newest, *[written.data for written in tail]])
+    def _chunks(self, frame: RequestFrame, tail: list[bytes]) -> tuple[bytes, ...]:
+        newest = self._join_to_blocks([*self._newest, *tail])
         comma = b"," if frame.opened and (self._pages or self._blocks or newest) else b""
         return (frame.before + comma, *self._pages, *self._blocks, newest, frame.after)
 

@@ -1,31 +1,33 @@
-"""JSON as clients and servers of the OpenAI format really write it.
+"""JSON as clients and servers really write it: broken text, any depth, any number.
 
-`load_json` reads what msgspec refuses (halves of surrogate pairs, bytes that are not UTF-8) and says
-no to everything else with one exception, `UnreadableJson`. Nesting is bounded without recursion. `encode_json`
-writes any text: what UTF-8 cannot carry becomes U+FFFD, and the caller is told how often.
+Depth is bounded by `MAX_DEPTH` and measured without recursion. Text that UTF-8 cannot carry (halves
+of surrogate pairs) becomes U+FFFD. `load_json` reads what msgspec refuses, such as bytes that are
+not UTF-8, and refuses everything else with one exception, `UnreadableJson`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from recollect.codecs.call_pairing import Fix
+from recollect.codecs.fixes import Fix
 from recollect.entries import MAX_DEPTH
 
 JSON_ERRORS = (msgspec.MsgspecError, ValueError, RecursionError)  # what reading foreign JSON raises
-MAX_COUNT = 2**53  # beyond it numbers of JSON are not exact, and no count of tokens is that large
-_encode = msgspec.json.Encoder().encode
-_SURROGATES = "[\ud800-\udfff]"
-_compiled = cache(re.compile)
+MAX_COUNT = 2**53  # JSON numbers beyond it are not exact, and no token count is that large
+NO_JSON = msgspec.Raw(b"")  # the default of a field that is absent
+SURROGATES = "halves of surrogate pairs are sent as U+FFFD: UTF-8 cannot carry them"
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_V = TypeVar("_V")
+
+encode = msgspec.json.Encoder().encode
 
 
 class UnreadableJson(Exception):
-    """Foreign bytes are no JSON, or nested too deeply. Never leaves the codec."""
+    """The bytes are not JSON, or nested too deeply. Never leaves the codecs."""
 
     is_deep = False
 
@@ -49,7 +51,7 @@ def _too_deep() -> UnreadableJson:
     return error
 
 
-def is_too_deep(value: Any) -> bool:
+def is_too_deep(value: object) -> bool:
     level, depth = [value], 0
     while level:
         depth += 1
@@ -65,14 +67,42 @@ def is_too_deep(value: Any) -> bool:
     return False
 
 
-def raw_object(text: str) -> msgspec.Raw | None:
-    """The text itself, to be embedded as it is, if it is a JSON object of bounded depth."""
+def parse_object(text: str | bytes) -> dict[str, Any] | None:
+    """The JSON object in the text; None for any other text and for one nested too deeply."""
     try:
-        data = text.encode()
-        value = msgspec.json.decode(data)
+        value = msgspec.json.decode(text)
     except JSON_ERRORS:
         return None
-    return msgspec.Raw(data) if isinstance(value, dict) and not is_too_deep(value) else None
+    if not isinstance(value, dict):
+        return None
+    if isinstance(text, str):
+        brackets = text.count("{") + text.count("[")
+    else:
+        brackets = text.count(b"{") + text.count(b"[")
+    return value if brackets <= MAX_DEPTH or not is_too_deep(value) else None
+
+
+def raw_object(text: str) -> msgspec.Raw | None:
+    """The text itself, to be embedded as it is, if it is a JSON object of bounded depth."""
+    return msgspec.Raw(text.encode()) if parse_object(text) is not None else None
+
+
+def replace_surrogates(value: _V) -> _V:
+    """The same value with U+FFFD for each half of a surrogate pair.
+
+    Recursive: only for our own values, whose depth is bounded."""
+    changed: Any = value
+    if isinstance(value, str):
+        changed = _SURROGATE.sub("\ufffd", value)
+    elif isinstance(value, dict):
+        changed = {key: replace_surrogates(item) for key, item in value.items()}
+    elif isinstance(value, list | tuple):
+        changed = type(value)(replace_surrogates(item) for item in value)
+    elif isinstance(value, msgspec.Struct):
+        names = value.__struct_fields__
+        fields = {name: replace_surrogates(getattr(value, name)) for name in names}
+        changed = msgspec.structs.replace(value, **fields)
+    return changed  # type: ignore[no-any-return]
 
 
 class EncodedJson(NamedTuple):
@@ -81,38 +111,37 @@ class EncodedJson(NamedTuple):
 
 
 def encode_json(value: Any, what: str, message: int) -> EncodedJson:
-    """As JSON. `what` and `message` are for the line that tells of text that UTF-8 has not."""
+    """As JSON; `what` and `message` are for the fix that reports replaced characters."""
     try:
-        return EncodedJson(_encode(value))
+        return EncodedJson(encode(value))
     except UnicodeEncodeError:
         pass
-    clean, count = count_and_replace_surrogates(value)
+    clean, count = join_and_replace_surrogates(value)
     line = f"{count:,} characters of {what} are halves of surrogate pairs: sent as U+FFFD"
-    return EncodedJson(_encode(clean), (Fix("uncarried", message, line),) if count else ())
+    return EncodedJson(encode(clean), (Fix("uncarried", message, line),) if count else ())
 
 
-def count_and_replace_surrogates(value: Any) -> tuple[Any, int]:
-    """The same with U+FFFD for each half of a pair, and their number. Pairs are joined.
+def join_and_replace_surrogates(value: Any) -> tuple[Any, int]:
+    """Pairs joined, U+FFFD for each half that is left, and how many were left.
 
-    Only for values whose depth is bounded."""
+    Recursive: only for values whose depth is bounded."""
     if isinstance(value, str):
-        whole = join_surrogates(value)
-        return _compiled(_SURROGATES).subn("\ufffd", whole)
+        return _SURROGATE.subn("\ufffd", join_surrogates(value))
     if isinstance(value, dict):
         pairs = [
-            (count_and_replace_surrogates(k), count_and_replace_surrogates(v))
+            (join_and_replace_surrogates(k), join_and_replace_surrogates(v))
             for k, v in value.items()
         ]
         return {k[0]: v[0] for k, v in pairs}, sum(k[1] + v[1] for k, v in pairs)
     if isinstance(value, list | tuple):
-        items = [count_and_replace_surrogates(item) for item in value]
+        items = [join_and_replace_surrogates(item) for item in value]
         return [item for item, _ in items], sum(count for _, count in items)
     return value, 0
 
 
 def join_surrogates(text: str) -> str:
     """Neighbouring halves as the one character they are; a half without its other half stays."""
-    if _compiled(_SURROGATES).search(text) is None:
+    if _SURROGATE.search(text) is None:
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 

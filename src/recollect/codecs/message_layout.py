@@ -1,6 +1,6 @@
-"""Puts repaired pieces in the order and under the roles that a provider's shape asks for.
+"""Puts repaired fragments in the order and under the roles that a provider's rules demand.
 
-What was laid out only grows at its end: the last message may still be joined by what follows.
+The layout grows only at its end: the next fragment may still be merged into the last message.
 """
 
 from __future__ import annotations
@@ -9,37 +9,37 @@ from collections.abc import Sequence
 
 import msgspec
 
-from recollect.codecs.call_pairing import Fix, PendingCall
-from recollect.codecs.provider_rules import ProviderRules
-from recollect.codecs.valid_prefix import MergeGroup, merge_group_of
+from recollect.codecs.call_pairing import PendingCall
+from recollect.codecs.fixes import Fix, FixKind
+from recollect.codecs.provider_rules import MergeGroup, ProviderRules
 from recollect.entries import Message, Part, Role, Text
 
 # A model's message at the start is kept and gets this in front. Moving a later user message there
-# would change the order of what was said, and leaving the model's message out would lose it.
+# would change the order of the session, and leaving the model's message out would lose it.
 OPENING = "[the conversation goes on from here]"
 
 
 class MessageFragment(msgspec.Struct, gc=False):
-    """What one message says between two results; the results travel with their calls."""
+    """The parts of one message between two results; the results travel with their calls."""
 
     index: int
     message: Message
     parts: list[Part] = msgspec.field(default_factory=list)
-    asked: list[PendingCall] = msgspec.field(default_factory=list)
+    calls: list[PendingCall] = msgspec.field(default_factory=list)
 
 
 class MessageDraft(msgspec.Struct, gc=False):
-    """A message in the making."""
+    """A message that may still grow."""
 
-    lane: MergeGroup
+    group: MergeGroup
     role: Role
     parts: list[Part]
-    index: int = -1  # the message it was begun from; none for what repair made up
+    index: int = -1  # of the message it began with; -1 if repair made it up
     message: Message | None = None
     model: str = ""
 
-    def finished(self) -> Message:
-        """The message it was begun from if nothing changed; else one without its usage and such."""
+    def finish(self) -> Message:
+        """The message it began with if nothing changed; else a new one without usage and such."""
         parts, message = tuple(self.parts), self.message
         model = self.model if self.role == "model" else ""
         if (
@@ -52,90 +52,92 @@ class MessageDraft(msgspec.Struct, gc=False):
 
 
 class MessageLayout(msgspec.Struct):
-    """Puts pieces and results in the order and under the roles that the shape asks for."""
-
-    shape: ProviderRules
+    rules: ProviderRules
     trace: list[Fix]
     messages: Sequence[Message]
-    spoken: bool  # whether anything but instructions came
+    begun: bool  # whether anything but instructions came
     done: list[Message] = []
     last: MessageDraft | None = None  # may still grow
 
-    def reopen(self, message: Message, lane: MergeGroup) -> None:
-        """Let what comes next be joined to a message that was laid out before."""
+    def reopen(self, message: Message, group: MergeGroup) -> None:
+        """Let the next fragment be merged into a message that was laid out before."""
         self.last = MessageDraft(
-            lane, message.role, list(message.parts), -1, message, message.model
+            group, message.role, list(message.parts), -1, message, message.model
         )
 
-    def take_as_they_are(self, messages: Sequence[Message], lane: MergeGroup) -> None:
-        """Messages that need nothing; the last of them stands in this lane."""
+    def add_unchanged(self, messages: Sequence[Message], group: MergeGroup) -> None:
+        """Messages that need no repair; the last of them is of this group."""
         if self.last is not None:
-            self.done.append(self.last.finished())
+            self.done.append(self.last.finish())
         self.done += messages[:-1]
-        self.reopen(messages[-1], lane)
+        self.reopen(messages[-1], group)
 
-    def add(self, piece: MessageFragment) -> None:
-        if not piece.parts:
+    def add(self, fragment: MessageFragment) -> None:
+        if not fragment.parts:
             return
-        index, message, role = piece.index, piece.message, piece.message.role
-        if role == "system" and self.spoken and self.shape.system == "first":
+        index, message, role = fragment.index, fragment.message, fragment.message.role
+        if role == "system" and self.begun and self.rules.system == "first":
             line = (
                 f"the instruction in message {index} is sent as a user's: it came after the start"
             )
-            self.trace.append(Fix("system", index, line))
+            self._fix("system", index, line)
             role = "user"
-        if role == "model" and self.shape.alternate and not self.spoken:
+        if role == "model" and self.rules.alternate and not self.begun:
             line = f"a user's message was put before message {index}: a model's cannot be the first"
-            self.trace.append(Fix("opened", index, line))
+            self._fix("opened", index, line)
             self._put(MessageDraft("user", "user", [Text(text=OPENING)]))
-        self._put(MessageDraft(role, role, piece.parts, index, message, message.model))
-        if piece.asked:
-            self._put_results(piece)
+        self._put(MessageDraft(role, role, fragment.parts, index, message, message.model))
+        if fragment.calls:
+            self._put_results(fragment)
 
-    def _put_results(self, piece: MessageFragment) -> None:
-        for asked in piece.asked:
-            if asked.answer is None:
-                given = asked.call.id
-                line = f"call {given!r} in message {piece.index} has no result: it gets an error"
-                self.trace.append(Fix("interrupted", piece.index, line, given))
-        found = [asked for asked in piece.asked if asked.answer is not None]
-        parts: list[Part] = [asked.result() for asked in piece.asked]
-        draft = MessageDraft(merge_group_of("user", results=True, shape=self.shape), "user", parts)
-        if found:
-            draft.index, draft.message = found[0].source, self.messages[found[0].source]
+    def _put_results(self, fragment: MessageFragment) -> None:
+        index = fragment.index
+        for pending in fragment.calls:
+            if pending.answer is None:
+                id_ = pending.call.id
+                line = f"call {id_!r} in message {index} has no result: it gets an error"
+                self._fix("interrupted", index, line, id_)
+        answered = [pending for pending in fragment.calls if pending.answer is not None]
+        parts: list[Part] = [pending.result() for pending in fragment.calls]
+        draft = MessageDraft(self.rules.merge_group("user", has_results=True), "user", parts)
+        if answered:
+            draft.index = answered[0].source
+            draft.message = self.messages[draft.index]
             draft.model = draft.message.model
-            if not _in_place(found, piece.index, draft.message):
-                line = f"results for message {piece.index} were put right behind it"
-                self.trace.append(Fix("moved", piece.index, line))
+            if not _is_in_place(answered, index, draft.message):
+                self._fix("moved", index, f"results for message {index} were put right behind it")
         self._put(draft)
 
     def _put(self, draft: MessageDraft) -> None:
-        self.spoken = self.spoken or draft.lane != "system"
+        self.begun = self.begun or draft.group != "system"
         last = self.last
         if last is None:
             self.last = draft
             return
         same = draft.index == last.index >= 0
-        if draft.lane == last.lane and (same or self.shape.alternate):
+        if draft.group == last.group and (same or self.rules.alternate):
             if not same:
                 line = f"message {draft.index} was joined to the {draft.role}'s before it"
-                self.trace.append(Fix("merged", draft.index, line))
+                self._fix("merged", draft.index, line)
             last.parts += draft.parts
-            if self.shape.model and draft.model == self.shape.model:
+            if self.rules.model and draft.model == self.rules.model:
                 last.model = draft.model  # its thoughts are among the parts now
             return
         if same and last.role == draft.role:
-            line = f"message {draft.index} was divided: results, then the user's words"
-            self.trace.append(Fix("split", draft.index, line))
-        self.done.append(last.finished())
+            line = f"message {draft.index} was split: results, then the user's text"
+            self._fix("split", draft.index, line)
+        self.done.append(last.finish())
         self.last = draft
 
+    def _fix(self, kind: FixKind, index: int, line: str, call: str = "") -> None:
+        self.trace.append(Fix(kind, index, line, call))
 
-def _in_place(found: Sequence[PendingCall], index: int, holder: Message) -> bool:
-    """Whether the results begin the user's message after their calls, in call order."""
-    begin = holder.parts[: len(found)]
+
+def _is_in_place(answered: Sequence[PendingCall], index: int, holder: Message) -> bool:
+    """Whether the results begin the user message after their calls, in call order."""
+    beginning = holder.parts[: len(answered)]
     return (
         holder.role == "user"
-        and all(asked.source == index + 1 for asked in found)
-        and all(asked.answer is part for asked, part in zip(found, begin, strict=False))
+        and all(pending.source == index + 1 for pending in answered)
+        and all(pending.answer is part for pending, part in zip(answered, beginning, strict=False))
     )

@@ -1,9 +1,9 @@
-"""What a provider's error means, whichever provider said it.
+"""Which error of ours a provider's error is, whichever provider sent it.
 
-`provider_error_from` tells four things apart: more tokens than the window, too busy, the key refused, anything
-else. Providers agree neither on a status nor on a code, so their phrases are read as well. What
-they said is kept in their words: at most 500 characters, everything unprintable escaped.
-`bad_reply_from` names what came instead of a reply. Both take any input, and their cost is bounded.
+`provider_error_from` tells apart a context overflow, a busy provider, a refused key and all other
+errors. Providers agree neither on a status nor on a code, so their phrases are read as well. Their
+own words are kept: at most 500 characters, everything unprintable escaped. `bad_reply_from` names
+what came instead of a reply. Both accept any input, and their cost is bounded.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from recollect.errors import ApiKeyRefused, BadReply, ContextOverflow, ProviderB
 from recollect.tokens import find_requested_tokens, find_token_limit
 
 MAX_SAID = 500  # characters of a provider's words in an error
-_READ = 10_000  # characters of them that are looked at
-_BEGINNING = 60  # characters of what is no reply
+_READ = 10_000  # characters of them that are searched
+_SHOWN = 60  # characters of bytes that are not a reply
 _BUSY_STATUS = frozenset({408, 409, 425, 429, 529})
 _BUSY_KINDS = frozenset(
     {
@@ -43,7 +43,7 @@ _KEY_KINDS = frozenset(
         "unauthenticated",
     }
 )
-# Anthropic, Groq and Bedrock speak of tokens when they mean tokens in a minute: asked first.
+# Anthropic, Groq and Bedrock say "tokens" and mean tokens per minute: checked first.
 _RATE_PHRASES = (
     "rate limit",
     "rate_limit",
@@ -86,32 +86,33 @@ _OVERFLOW_PHRASES = (
     "reduce the length of the messages",  # Groq
     "too many tokens",  # Cohere
 )
-# Numbers that are not the window: by how much a prompt is too long (Ollama), what was added up
-# (Anthropic), how much was to be written (vLLM).
-_NOT_THE_WINDOW = r"\bby \d[\d,]{0,15} tokens?\b|\d{1,12} \+ \d{1,12} (?=>)|too large: \d{1,12}"
+# Numbers that are not the window: by how much a prompt is too long (Ollama), a sum's terms
+# (Anthropic), the length of the reply (vLLM).
+_NOT_THE_WINDOW = re.compile(
+    r"\bby \d[\d,]{0,15} tokens?\b|\d{1,12} \+ \d{1,12} (?=>)|too large: \d{1,12}"
+)
 
 
 def provider_error_from(said: str, status: int = 0, kind: str = "") -> ProviderFailed:
-    """The error to raise. `kind` is the provider's own type or code of it; 0 is no status.
+    """The error to raise. `kind` is the provider's own type or code; status 0 means none.
 
-    The variable that holds the key is not known here: the transport puts it in."""
+    The transport adds the variable that holds the key, which is not known here."""
     words, kind = said[:_READ].lower(), kind[:200].lower()
     text = make_printable(said) or make_printable(kind) or "no reason was given"
-    limited = status == 429 or _says(words, _RATE_PHRASES)
-    if not limited and (_overflows(words) or _says(kind, _OVERFLOW_PHRASES)):
-        about = re.sub(_NOT_THE_WINDOW, "", words)
+    limited = status == 429 or _contains(words, _RATE_PHRASES)
+    if not limited and (_is_overflow(words) or _contains(kind, _OVERFLOW_PHRASES)):
+        about = _NOT_THE_WINDOW.sub("", words)
         limit = find_token_limit(about)
-        return ContextOverflow(
-            text, status, limit, find_requested_tokens(about, limit) if limit is not None else None
-        )
-    if status in (401, 403) or kind in _KEY_KINDS or _says(words, _KEY_PHRASES):
+        requested = None if limit is None else find_requested_tokens(about, limit)
+        return ContextOverflow(text, status, limit, requested)
+    if status in (401, 403) or kind in _KEY_KINDS or _contains(words, _KEY_PHRASES):
         return ApiKeyRefused(text, status, "")
     if (
         limited
         or status in _BUSY_STATUS
         or 500 <= status <= 599
         or kind in _BUSY_KINDS
-        or _says(words, _BUSY_PHRASES)
+        or _contains(words, _BUSY_PHRASES)
     ):
         return ProviderBusy(text, status)
     return ProviderFailed(text, status)
@@ -122,32 +123,39 @@ def bad_reply_from(beginning: bytes) -> BadReply:
     text = beginning[:2_000].decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
     if not text:
         return BadReply("nothing at all")
-    low = text[:200].lower()
-    if low.startswith(("<!doctype", "<html")) or "<html" in low:
-        return BadReply(f"a web page ({make_printable(text, _BEGINNING)})")
-    if low.startswith("<"):
-        return BadReply(f"XML ({make_printable(text, _BEGINNING)})")
-    if low.startswith(("{", "[")):
-        return BadReply(f"JSON of another kind ({make_printable(text, _BEGINNING)})")
-    return BadReply(f"text ({make_printable(text, _BEGINNING)})")
+    start = text[:200].lower()
+    if start.startswith(("<!doctype", "<html")) or "<html" in start:
+        kind = "a web page"
+    elif start.startswith("<"):
+        kind = "XML"
+    else:
+        kind = "JSON of another kind" if start.startswith(("{", "[")) else "text"
+    return BadReply(f"{kind} ({make_printable(text, _SHOWN)})")
+
+
+def incomplete_json(data: bytes) -> BadReply:
+    """For bytes that begin like JSON and break off."""
+    beginning = data[:400].decode("utf-8", "replace")
+    return BadReply(f"incomplete JSON ({make_printable(beginning, _SHOWN)})")
 
 
 def make_printable(text: str, limit: int = MAX_SAID) -> str:
-    """Foreign text in one line, shortened, with everything unprintable escaped."""
+    """Foreign text on one line, shortened, with everything unprintable escaped."""
     cut = text[: limit + 1].strip()
     if not cut.isprintable():
-        cut = "".join(c if c.isprintable() else _escaped(c) for c in cut)
+        cut = "".join(c if c.isprintable() else _escape(c) for c in cut)
     return cut if len(cut) <= limit and len(text) <= limit + 1 else cut[: limit - 1] + "…"
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     return " " if character in "\r\n\t" else repr(character)[1:-1]
 
 
-def _says(words: str, phrases: tuple[str, ...]) -> bool:
+def _contains(words: str, phrases: tuple[str, ...]) -> bool:
     return any(phrase in words for phrase in phrases)
 
 
-def _overflows(words: str) -> bool:
+def _is_overflow(words: str) -> bool:
     # Gemini and Copilot: "token count of N exceeds the limit of M", with words in between
-    return _says(words, _OVERFLOW_PHRASES) or ("token count" in words and "exceeds the" in words)
+    counted = "token count" in words and "exceeds the" in words
+    return counted or _contains(words, _OVERFLOW_PHRASES)

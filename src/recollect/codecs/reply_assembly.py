@@ -1,17 +1,19 @@
-"""Puts the pieces of a streamed reply together, in the order in which they came.
+"""Joins the pieces of a streamed reply, in the order in which they came.
 
 Neighbouring pieces of text are one part, and so are pieces of a thought. A call is a part of its
-own from the moment it is first heard of, and its later pieces find it by the provider's own key.
-What was assembled can be read at any time; pieces are joined when somebody asks: linear.
+own from its first piece on; its later pieces find it by the provider's own key. The message can be
+read at any time; pieces are joined only then, so the cost is linear. A `StreamAssembly` also
+collects the deltas to return.
 """
 
 from __future__ import annotations
 
+from recollect.codecs.wire_protocol import Delta
 from recollect.entries import Message, Part, Text, Thought, ToolCall, Usage, json_text
 
 
 class _PartialText:
-    """A part of text or thought in the making."""
+    """A text or a thought that may still grow."""
 
     __slots__ = ("is_thought", "pieces", "signatures")
 
@@ -26,55 +28,48 @@ class _PartialText:
 
 
 class PartialCall:
-    """A call in the making."""
+    """A call that may still grow."""
 
-    __slots__ = ("id", "name", "pieces", "signature")
+    __slots__ = ("id", "name", "pieces")
 
-    def __init__(self, id_: str = "", name: str = "") -> None:
-        self.id, self.name, self.pieces, self.signature = id_, name, list[str](), ""
+    def __init__(self) -> None:
+        self.id, self.name, self.pieces = "", "", list[str]()
 
     def part(self) -> Part:
-        arguments = "".join(self.pieces) or "{}"
-        return ToolCall(id=self.id, name=self.name, arguments=arguments, signature=self.signature)
+        return ToolCall(id=self.id, name=self.name, arguments="".join(self.pieces) or "{}")
 
 
 class ReplyAssembly:
-    """What there is of one reply."""
+    """One reply, as far as it has arrived."""
 
     def __init__(self) -> None:
         self.model = ""
         self.finish = ""
-        self.unknown_finish = ""  # the provider's own word for an end that nobody here knows
+        self.unknown_finish = ""  # the provider's own word for an end that is unknown here
         self.usage: Usage | None = None
         self._open: _PartialText | None = None  # may still grow
         self._parts: list[_PartialText | PartialCall | Part] = []
         self._calls: dict[object, PartialCall] = {}
 
     def text(self, text: str) -> None:
-        words = self._open
-        if words is None or words.is_thought:
-            words = self._begin(is_thought=False)
-        words.pieces.append(text)
+        growing = self._open
+        if growing is None or growing.is_thought:
+            growing = self._begin(is_thought=False)
+        growing.pieces.append(text)
 
     def thought(self, text: str) -> None:
-        words = self._open
-        if words is None or not words.is_thought:
-            words = self._begin(is_thought=True)
-        words.pieces.append(text)
+        self._open_thought().pieces.append(text)
 
     def sign(self, signature: str) -> None:
-        """Of the thought that is open; one is begun where there is none."""
-        words = self._open
-        if words is None or not words.is_thought:
-            words = self._begin(is_thought=True)
-        words.signatures.append(signature)
+        """Sign the open thought; begin one if there is none."""
+        self._open_thought().signatures.append(signature)
 
     def end_part(self) -> None:
-        """What comes next is a part of its own."""
+        """The next text or thought is a part of its own."""
         self._open = None
 
     def call(self, key: object) -> PartialCall:
-        """The call of this key; a new one is put behind everything that has arrived."""
+        """The call of this key; a new one comes after everything that has arrived."""
         found = self._calls.get(key)
         if found is None:
             found = self._calls[key] = PartialCall()
@@ -91,13 +86,9 @@ class ReplyAssembly:
     def has_calls(self) -> bool:
         return bool(self._calls) or any(isinstance(part, ToolCall) for part in self._parts)
 
-    @property
-    def is_empty(self) -> bool:
-        return not self.parts()
-
     def parts(self) -> tuple[Part, ...]:
-        made = (p.part() if isinstance(p, _PartialText | PartialCall) else p for p in self._parts)
-        return tuple(part for part in made if part is not None)
+        parts = (p.part() if isinstance(p, _PartialText | PartialCall) else p for p in self._parts)
+        return tuple(part for part in parts if part is not None)
 
     def message(self) -> Message:
         extra = json_text({"finish_reason": self.unknown_finish}) if self.unknown_finish else ""
@@ -110,8 +101,38 @@ class ReplyAssembly:
             extra=extra,
         )
 
+    def _open_thought(self) -> _PartialText:
+        growing = self._open
+        return growing if growing and growing.is_thought else self._begin(is_thought=True)
+
     def _begin(self, *, is_thought: bool) -> _PartialText:
-        words = _PartialText(is_thought=is_thought)
-        self._parts.append(words)
-        self._open = words
-        return words
+        growing = _PartialText(is_thought=is_thought)
+        self._parts.append(growing)
+        self._open = growing
+        return growing
+
+
+class StreamAssembly(ReplyAssembly):
+    """A reply, and its deltas that were not taken yet."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.deltas: list[Delta] = []
+
+    def text(self, text: str) -> None:
+        super().text(text)
+        self.deltas.append(Delta("text", text))
+
+    def thought(self, text: str) -> None:
+        super().thought(text)
+        self.deltas.append(Delta("thought", text))
+
+    def extend_call(self, call: PartialCall, text: str, name: str = "") -> None:
+        """Add to the arguments; `name` is for the call's first delta."""
+        if text:
+            call.pieces.append(text)
+        self.deltas.append(Delta("call", text, name))
+
+    def take_deltas(self) -> list[Delta]:
+        deltas, self.deltas = self.deltas, []
+        return deltas

@@ -1,10 +1,9 @@
 """Server-sent events: bytes in, the data of complete events out.
 
-Guarantees: any cutting of the bytes gives the same events; the cost is linear in the bytes, however
-small the pieces; what waits for its end is bounded, and so is a whole stream. Only `data` is read:
-the three providers repeat in it what they say in `event`, and `id` and `retry` serve a reconnection
-that no provider offers. Lines that are no part of the protocol are kept aside, for whoever wants to
-know what came instead of events.
+Guarantees: any chunking of the bytes gives the same events; the cost is linear in the bytes, even
+for tiny chunks; a single event and a whole stream are bounded. Only `data` is read: the three
+providers repeat in it what `event` says, and `id` and `retry` serve a reconnection that no provider
+offers. Lines outside the protocol are kept in `stray`, to show what came instead of events.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from recollect.errors import BadReply
 
 MAX_EVENT = 32_000_000  # bytes; a picture in one event is the largest that providers send
 MAX_STREAM = 512_000_000
-MAX_STRAY = 4_000_000  # bytes of lines that are no part of the protocol; more are dropped
+MAX_STRAY = 4_000_000  # bytes of lines outside the protocol; more are dropped
 NO_EVENTS: tuple[bytes, ...] = ()
 _NEWLINE, _RETURN = 10, 13
 _BOM = b"\xef\xbb\xbf"
-_FIELDS = (b":", b"event:", b"id:", b"retry:")  # what may stand before the colon, `data` apart
+_FIELDS = (b":", b"event:", b"id:", b"retry:")  # besides `data:`
 _NAMES = frozenset({b"data", b"event", b"id", b"retry"})  # a field without a value
 
 
@@ -27,11 +26,11 @@ class SseParser:
     __slots__ = ("_after_return", "_data", "_line", "_size", "_stray", "_stray_size", "_total")
 
     def __init__(self) -> None:
-        self._line = bytearray()  # one that has not ended
-        self._data: list[bytes] = []  # lines of an event that has not ended
+        self._line = bytearray()  # the unfinished line
+        self._data: list[bytes] = []  # data lines of the unfinished event
         self._size = 0  # bytes in those
-        self._total = 0  # of all that has been divided into lines
-        self._after_return = False  # a newline that comes next belongs to the line before
+        self._total = 0  # bytes that were split into lines
+        self._after_return = False  # a newline that comes next ends the same line
         self._stray: list[bytes] = []
         self._stray_size = 0
 
@@ -45,22 +44,17 @@ class SseParser:
         return NO_EVENTS
 
     def close(self) -> Sequence[bytes]:
-        """What a server forgot to end with an empty line."""
+        """The event that the server did not end with an empty line, if any."""
         self._line += b"\n\n"
         return self._take()
 
     @property
     def stray(self) -> bytes:
-        """The lines that are no part of the protocol: what came instead of events."""
+        """The lines outside the protocol: what came instead of events."""
         return b"\n".join(self._stray)
 
-    @property
-    def beginning(self) -> bytes:
-        """Of what came instead of events, and of a line that has not ended."""
-        return b"\n".join([*self._stray, self._line])[:2_000]
-
     def _take(self) -> Sequence[bytes]:
-        """Divide what has come into lines; what follows the last line's end has to wait."""
+        """Split into lines; the unfinished last line waits."""
         text = bytes(self._line)
         if not self._total and text.startswith(_BOM):
             text = text[3:]

@@ -1,10 +1,10 @@
 """Takes thoughts out of the text of models that think in it, and switches such thinking off.
 
-Guarantees of the `ThinkTagSplitter`: `<think>…</think>` and `<thinking>…</thinking>`, in any case, are
+Guarantees of `ThinkTagSplitter`: `<think>…</think>` and `<thinking>…</thinking>`, in any case, are
 thoughts; a missing closing tag makes the rest a thought, a lone closing tag before any other makes
-a thought of everything before it. Tags in inline code (closed on its line) and in fenced code are
+everything before it a thought. Tags in inline code (closed on its line) and in fenced code are
 text; a fence that a thought never closes hides no closing tag. Any chunking gives the same pieces,
-in linear time. What was shown as text may turn out to be a thought: `split_at_mentions` has the last word.
+in linear time. Text that was already shown may turn out to be a thought: `pieces` is final.
 """
 
 from __future__ import annotations
@@ -28,46 +28,46 @@ from recollect.codecs.wire_protocol import (
 from recollect.entries import Message, Part, Text, Thought
 
 ThinkingOffText: TypeAlias = Literal["", "no_think_tag", "slash_no_think"]
-NO_THINK_TAG = "<no_think>\n\n"  # before a user's message, as in Gemini CLI's Qwen mode
-SLASH_NO_THINK = " /no_think"  # behind it: Qwen3's own soft switch
+NO_THINK_TAG = "<no_think>\n\n"  # before a user message, as in Gemini CLI's Qwen mode
+SLASH_NO_THINK = " /no_think"  # after it: Qwen3's own soft switch
 
 _TAGS = ("<think>", "</think>", "<thinking>", "</thinking>")
 _TAG = re.compile(r"</?think(?:ing)?>", re.IGNORECASE)
 _RUN = 64  # backticks; a longer run counts as several
 _TOKEN = re.compile(r"\n|`{1,64}|</?think(?:ing)?>", re.IGNORECASE)
-_LEAD = 120  # characters of a line that tell whether it is a fence
+_LEAD = 120  # characters that decide whether a line is a fence
 _OPENING = re.compile(r"[ \t]*(?:(`{3,})[^`\n]*|(~{3,})[^\n]*)\n?")
 _CLOSING = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t\r]*\n?")
 
 
 class ThinkTagSplitter:
-    """Fed with text as it arrives; gives pieces of text and of thought."""
+    """Splits text that arrives in chunks into pieces of text and of thought."""
 
     def __init__(self, *, starts_inside: bool = False) -> None:
         self._inside = starts_inside
-        self._tagged = starts_inside  # from now on a lone closing tag is text
+        self._tagged = starts_inside  # if so, a lone closing tag is text
         self._carry = ""  # may be the beginning of a tag, or of a longer run of backticks
-        self._lead = ""  # how the line began
+        self._lead = ""  # the beginning of the line
         self._span = 0  # backticks that opened inline code, if something closes it on this line
-        self._held: list[str] | None = None  # from a tag in such code up to the end of the line
+        self._held: list[str] | None = None  # from a tag in inline code to the end of the line
         self._fence = ""
         self._fences_count = True
         self._hidden = -1  # the piece with the first closing tag in this fence of a thought
-        self._said: list[Delta] = []
-        self._shown = 0
+        self._pieces: list[Delta] = []
+        self._returned = 0
 
     def feed(self, text: str) -> Sequence[Delta]:
         data = self._carry + text
-        end = len(data) - _undecided(data)
+        end = len(data) - _undecided_length(data)
         self._carry = data[end:]
         self._scan(data[:end])
-        return self._news()
+        return self._take_new()
 
     def close(self) -> Sequence[Delta]:
         data, self._carry = self._carry, ""
         self._scan(data)
         self._end_line()
-        found = self._news()
+        found = self._take_new()
         if self._fence and self._hidden >= 0:
             self._reveal()
         return found
@@ -75,15 +75,15 @@ class ThinkTagSplitter:
     def pieces(self) -> tuple[Delta, ...]:
         """Everything so far, neighbours of one kind joined."""
         runs: list[tuple[Literal["text", "thought"], list[str]]] = []
-        for kind, text, _ in self._said:
+        for kind, text, _ in self._pieces:
             if runs and runs[-1][0] == kind:
                 runs[-1][1].append(text)
             elif kind != "call":
                 runs.append((kind, [text]))
         return tuple(Delta(kind, "".join(texts)) for kind, texts in runs)
 
-    def _news(self) -> Sequence[Delta]:
-        found, self._shown = self._said[self._shown :], len(self._said)
+    def _take_new(self) -> Sequence[Delta]:
+        found, self._returned = self._pieces[self._returned :], len(self._pieces)
         return found
 
     def _scan(self, data: str) -> None:
@@ -92,23 +92,23 @@ class ThinkTagSplitter:
             start, end = match.span()
             first = data[start]
             if first == "<" and not self._fence:
-                self._say(data[at:start])
-                self._meet(data[start:end])
+                self._emit(data[at:start])
+                self._see_tag(data[start:end])
             elif first == "<":
-                self._say(data[at:start])
+                self._emit(data[at:start])
                 if self._inside and self._hidden < 0 and data[start + 1] == "/":
-                    self._hidden = len(self._said)
-                self._say(data[start:end])
+                    self._hidden = len(self._pieces)
+                self._emit(data[start:end])
             else:
-                self._say(data[at:end])
+                self._emit(data[at:end])
                 if first == "\n":
                     self._end_line()
                 elif not self._fence:
-                    self._tick(end - start)
+                    self._see_backticks(end - start)
             at = end
-        self._say(data[at:])
+        self._emit(data[at:])
 
-    def _say(self, text: str) -> None:
+    def _emit(self, text: str) -> None:
         if not text:
             return
         if len(self._lead) < _LEAD:
@@ -116,9 +116,9 @@ class ThinkTagSplitter:
         if self._held is not None:
             self._held.append(text)
         else:
-            self._said.append(Delta("thought" if self._inside else "text", text))
+            self._pieces.append(Delta("thought" if self._inside else "text", text))
 
-    def _tick(self, count: int) -> None:
+    def _see_backticks(self, count: int) -> None:
         if not self._span:
             self._span = count
         elif self._span == count:
@@ -128,27 +128,27 @@ class ThinkTagSplitter:
     def _release(self) -> None:
         held, self._held = self._held, None
         if held:
-            self._said.append(Delta("thought" if self._inside else "text", "".join(held)))
+            self._pieces.append(Delta("thought" if self._inside else "text", "".join(held)))
 
-    def _meet(self, tag: str) -> None:
-        if self._span:  # code, or a stray backtick: the rest of the line tells
+    def _see_tag(self, tag: str) -> None:
+        if self._span:  # code, or a stray backtick: the rest of the line decides
             if self._held is None:
                 self._held = []
-            self._say(tag)
+            self._emit(tag)
         else:
-            self._apply(tag)
+            self._apply_tag(tag)
 
-    def _apply(self, tag: str) -> None:
+    def _apply_tag(self, tag: str) -> None:
         closing = tag[1] == "/"
         if self._inside and closing:
             self._inside = False
         elif not self._inside and not closing:
             self._inside = self._tagged = True
         elif closing and not self._tagged:
-            self._said = [Delta("thought", text) for _, text, _ in self._said]
+            self._pieces = [Delta("thought", text) for _, text, _ in self._pieces]
             self._tagged = True
-        elif closing or any(not text.isspace() for _, text, _ in self._said):
-            self._say(tag)
+        elif closing or any(not text.isspace() for _, text, _ in self._pieces):
+            self._emit(tag)
 
     def _end_line(self) -> None:
         lead, self._lead, self._span = self._lead, "", 0
@@ -166,25 +166,25 @@ class ThinkTagSplitter:
             text, self._held = "".join(self._held), None
             at = 0
             for match in _TAG.finditer(text):
-                self._say(text[at : match.start()])
-                self._apply(match[0])
+                self._emit(text[at : match.start()])
+                self._apply_tag(match[0])
                 at = match.end()
-            self._say(text[at:])
+            self._emit(text[at:])
             self._lead = ""
 
     def _reveal(self) -> None:
-        """The thought left its fence open: what the fence hid was the end of the thought."""
-        text = "".join(piece.text for piece in self._said[self._hidden :])
+        """The thought left its fence open: the tag hidden in the fence ended the thought."""
+        text = "".join(piece.text for piece in self._pieces[self._hidden :])
         tag = _TAG.match(text)
         rest = ThinkTagSplitter()
         rest._tagged, rest._fences_count = True, False
         rest.feed(text[tag.end() if tag else 0 :])
         rest.close()
-        self._said[self._hidden :] = rest._said
+        self._pieces[self._hidden :] = rest._pieces
 
 
-def _undecided(data: str) -> int:
-    """How many characters at the end wait for what follows."""
+def _undecided_length(data: str) -> int:
+    """How many characters at the end may be the beginning of a tag or of more backticks."""
     if data.endswith("`"):
         # runs are counted from their first backtick, in steps of `_RUN`
         return (len(data) - len(data.rstrip("`"))) % _RUN
@@ -217,7 +217,7 @@ def split_thoughts(message: Message, *, starts_inside: bool = False) -> Message:
 
 
 def _parts(pieces: Sequence[Delta]) -> Iterator[Part]:
-    """Without the blank lines that stand around the tags."""
+    """Without the blank lines around the tags."""
     for number, piece in enumerate(pieces):
         if piece.kind == "thought":
             if text := piece.text.strip():
@@ -230,7 +230,7 @@ def _parts(pieces: Sequence[Delta]) -> Iterator[Part]:
 
 
 class _ThinkTagsDecoder:
-    """A decoder that splits what another one reads."""
+    """Splits the text that another decoder returns."""
 
     def __init__(self, inner: Decoder, *, starts_inside: bool) -> None:
         self._inner, self._starts_inside = inner, starts_inside
@@ -259,79 +259,76 @@ class _ThinkTagsDecoder:
 
 class ThinkTagsWire(msgspec.Struct, frozen=True, kw_only=True):
     """A wire for a model that thinks in its text. `off` applies the model's own switch; it is a
-    field and not read from the prompt, so that a message is always written the same way."""
+    field and not an option, so that a message is always encoded the same way."""
 
     wire: Wire
     switch: ThinkingOffText = ""
     off: bool = False
-    starts_inside: bool = False  # its chat template opens the thought for it
+    starts_inside: bool = False  # the model's chat template opens the thought
 
     @property
     def name(self) -> str:
         return self.wire.name
 
     @property
-    def shape(self) -> ProviderRules:
-        return self.wire.shape
+    def rules(self) -> ProviderRules:
+        return self.wire.rules
 
-    def frame(self, prompt: RequestOptions, system: Sequence[Message]) -> RequestFrame:
-        return self.wire.frame(prompt, system)
+    def encode_options(self, options: RequestOptions, system: Sequence[Message]) -> RequestFrame:
+        return self.wire.encode_options(options, system)
 
-    def write(self, message: Message) -> EncodedMessage:
-        return self.wire.write(self._switched(message))
+    def encode_message(self, message: Message) -> EncodedMessage:
+        return self.wire.encode_message(self._add_switch(message))
 
-    def read_request(self, body: bytes) -> DecodedRequest:
-        asked = self.wire.read_request(body)
-        return asked._replace(messages=tuple(self._unswitched(m) for m in asked.messages))
+    def decode_request(self, body: bytes) -> DecodedRequest:
+        request = self.wire.decode_request(body)
+        return request._replace(messages=tuple(self._remove_switch(m) for m in request.messages))
 
-    def decoder(self) -> Decoder:
-        return _ThinkTagsDecoder(self.wire.decoder(), starts_inside=self._begins_inside)
+    def stream_decoder(self) -> Decoder:
+        return _ThinkTagsDecoder(self.wire.stream_decoder(), starts_inside=self._begins_inside)
 
-    def read_reply(self, body: bytes) -> Message:
-        return split_thoughts(self.wire.read_reply(body), starts_inside=self._begins_inside)
+    def decode_reply(self, body: bytes) -> Message:
+        return split_thoughts(self.wire.decode_reply(body), starts_inside=self._begins_inside)
 
-    def write_reply(self, reply: Message) -> bytes:
-        return self.wire.write_reply(_in_text(reply))
+    def encode_reply(self, reply: Message) -> bytes:
+        return self.wire.encode_reply(_render_thoughts(reply))
 
-    def write_stream(self, reply: Message) -> Iterator[bytes]:
-        return self.wire.write_stream(_in_text(reply))
+    def encode_stream(self, reply: Message) -> Iterator[bytes]:
+        return self.wire.encode_stream(_render_thoughts(reply))
 
     @property
     def _begins_inside(self) -> bool:
         return self.starts_inside and not self.off
 
-    def _switched(self, message: Message) -> Message:
-        texts = [n for n, part in enumerate(message.parts) if isinstance(part, Text)]
+    def _add_switch(self, message: Message) -> Message:
+        if self.switch == "no_think_tag":
+            return self._change_text(message, 0, lambda text: NO_THINK_TAG + text)
+        return self._change_text(message, -1, lambda text: text + SLASH_NO_THINK)
+
+    def _remove_switch(self, message: Message) -> Message:
+        if self.switch == "no_think_tag":
+            return self._change_text(message, 0, lambda text: text.removeprefix(NO_THINK_TAG))
+        return self._change_text(message, -1, lambda text: text.removesuffix(SLASH_NO_THINK))
+
+    def _change_text(self, message: Message, which: int, change: Callable[[str], str]) -> Message:
+        """Change the first or last text of a user message, if the switch is on."""
+        parts = list(message.parts)
+        texts = [n for n, part in enumerate(parts) if isinstance(part, Text)]
         if not self.off or not self.switch or message.role != "user" or not texts:
             return message
-        if self.switch == "no_think_tag":
-            return _with_text(message, texts[0], lambda text: NO_THINK_TAG + text)
-        return _with_text(message, texts[-1], lambda text: text + SLASH_NO_THINK)
-
-    def _unswitched(self, message: Message) -> Message:
-        texts = [n for n, part in enumerate(message.parts) if isinstance(part, Text)]
-        if not self.off or not self.switch or message.role != "user" or not texts:
-            return message
-        if self.switch == "no_think_tag":
-            return _with_text(message, texts[0], lambda text: text.removeprefix(NO_THINK_TAG))
-        return _with_text(message, texts[-1], lambda text: text.removesuffix(SLASH_NO_THINK))
+        part = parts[texts[which]]
+        assert isinstance(part, Text)
+        parts[texts[which]] = msgspec.structs.replace(part, text=change(part.text))
+        return msgspec.structs.replace(message, parts=tuple(parts))
 
 
-def _with_text(message: Message, position: int, change: Callable[[str], str]) -> Message:
-    parts = list(message.parts)
-    part = parts[position]
-    assert isinstance(part, Text)
-    parts[position] = msgspec.structs.replace(part, text=change(part.text))
-    return msgspec.structs.replace(message, parts=tuple(parts))
-
-
-def _in_text(reply: Message) -> Message:
-    """As the model itself would have said it: thoughts between tags, in one text."""
+def _render_thoughts(reply: Message) -> Message:
+    """As the model itself would write it: thoughts between tags, in one text."""
     parts: list[Part] = []
-    for said in reply.parts:
-        part = said
-        if isinstance(said, Thought):
-            part = Text(text=f"<think>\n{said.text}\n</think>\n\n")
+    for original in reply.parts:
+        part = original
+        if isinstance(original, Thought):
+            part = Text(text=f"<think>\n{original.text}\n</think>\n\n")
         last = parts[-1] if parts else None
         if isinstance(part, Text) and isinstance(last, Text):
             parts[-1] = Text(text=last.text + part.text)

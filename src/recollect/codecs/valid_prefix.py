@@ -1,67 +1,59 @@
-"""How much of a list of messages needs no repair.
+"""How many messages at the start of a list need no repair.
 
-Guarantees: the beginning it measures can be sent as it is, ends with a complete exchange, and
-nothing that follows can change it, because no call in it waits for a result. Most lists are sound
-from end to end, so this is the road nearly every message takes: about two microseconds each.
+Guarantees: this prefix can be sent as it is, ends with a complete exchange, and nothing that
+follows can change it, because no call in it waits for a result. Most lists are valid from end to
+end, so nearly every message passes here: about two microseconds each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
-from recollect.codecs.call_pairing import is_accepted_id
-from recollect.codecs.provider_rules import ProviderRules
-from recollect.entries import Message, Part, Role, Text, Thought, ToolCall, ToolResult
-
-# What may be merged stands in one lane; results that stand alone have their own.
-MergeGroup: TypeAlias = Literal["user", "model", "system", "results"]
+from recollect.codecs.provider_rules import MergeGroup, ProviderRules
+from recollect.entries import Message, Part, Text, Thought, ToolCall, ToolResult
 
 
 class ValidPrefix(NamedTuple):
     length: int
-    ids: set[str]  # of the calls in it
-    lane: MergeGroup | None  # of its last message
-    spoken: bool  # whether it holds more than instructions
-
-
-def merge_group_of(role: Role, *, results: bool, shape: ProviderRules) -> MergeGroup:
-    return "results" if results and shape.results_stand_alone else role
+    ids: set[str]  # of its calls
+    group: MergeGroup | None  # of its last message
+    begun: bool  # whether it holds more than instructions
 
 
 def find_valid_prefix(
-    messages: Sequence[Message], shape: ProviderRules, start: ValidPrefix
+    messages: Sequence[Message], rules: ProviderRules, start: ValidPrefix
 ) -> ValidPrefix:
-    """Goes on from a beginning that is known; the set of its ids grows with it."""
-    due: Sequence[ToolCall] = ()
-    first, ids, before, spoken = start
-    safe = start
+    """Extends a known prefix; the set of its ids grows with it."""
+    unanswered: Sequence[ToolCall] = ()
+    first, ids, before, begun = start
+    valid = start
     for index in range(first, len(messages)):
         message = messages[index]
-        calls = _calls_if_sound(message, due, shape)
-        lane = merge_group_of(message.role, results=bool(due), shape=shape)
-        if calls is None or not _may_follow(lane, before, shape, spoken=spoken):
+        calls = _calls_if_valid(message, unanswered, rules)
+        group = rules.merge_group(message.role, has_results=bool(unanswered))
+        if calls is None or not _may_follow(group, before, rules, begun=begun):
             break
-        if calls and not _add_new(calls, ids):
+        if calls and not _add_new_ids(calls, ids):
             break
-        due, before, spoken = calls, lane, spoken or lane != "system"
-        if not due:
-            safe = ValidPrefix(index + 1, ids, before, spoken)
-    ids.difference_update([call.id for call in due])
-    return safe
+        unanswered, before, begun = calls, group, begun or group != "system"
+        if not unanswered:
+            valid = ValidPrefix(index + 1, ids, before, begun)
+    ids.difference_update([call.id for call in unanswered])
+    return valid
 
 
 def _may_follow(
-    lane: MergeGroup, before: MergeGroup | None, shape: ProviderRules, *, spoken: bool
+    group: MergeGroup, before: MergeGroup | None, rules: ProviderRules, *, begun: bool
 ) -> bool:
-    if lane == "system" and spoken and shape.system == "first":
+    if group == "system" and begun and rules.system == "first":
         return False
-    if not shape.alternate:
+    if not rules.alternate:
         return True
-    return lane != before and (spoken or lane != "model")
+    return group != before and (begun or group != "model")
 
 
-def _add_new(calls: Sequence[ToolCall], ids: set[str]) -> bool:
+def _add_new_ids(calls: Sequence[ToolCall], ids: set[str]) -> bool:
     new = {call.id for call in calls}
     if len(new) < len(calls) or not new.isdisjoint(ids):
         return False
@@ -69,35 +61,36 @@ def _add_new(calls: Sequence[ToolCall], ids: set[str]) -> bool:
     return True
 
 
-def _calls_if_sound(
-    message: Message, due: Sequence[ToolCall], shape: ProviderRules
+def _calls_if_valid(
+    message: Message, unanswered: Sequence[ToolCall], rules: ProviderRules
 ) -> Sequence[ToolCall] | None:
     """The calls of a message that can follow these unanswered ones as it is, else None."""
     parts = message.parts
-    if due:
-        if message.role != "user" or not _answers(parts, due):
+    if unanswered:
+        if message.role != "user" or not _answer_all(parts, unanswered):
             return None
-        parts = parts[len(due) :]
-        if parts and shape.results_stand_alone:
+        parts = parts[len(unanswered) :]
+        if parts and rules.results_stand_alone:
             return None
     elif not parts:
         return None
-    return _calls_if_sendable(parts, message, shape)
+    return _calls_if_sendable(parts, message, rules)
 
 
 def _calls_if_sendable(
-    parts: Sequence[Part], message: Message, shape: ProviderRules
+    parts: Sequence[Part], message: Message, rules: ProviderRules
 ) -> Sequence[ToolCall] | None:
-    own = shape.made(message)
+    own = rules.is_own(message)
     calls: list[ToolCall] = []
     for part in parts:
         if isinstance(part, Text):
-            sendable = shape.takes_text(part.text)
+            sendable = rules.accepts_text(part.text)
         elif isinstance(part, ToolCall):
             calls.append(part)
-            sendable = message.role == "model" and _is_sound_call(part, shape, own=own)
+            signed_well = own or not part.signature
+            sendable = message.role == "model" and signed_well and rules.accepts_id(part.id)
         elif isinstance(part, Thought):
-            sendable = shape.takes_thought(part, own=own)
+            sendable = rules.accepts_thought(part, own=own)
         else:
             sendable = not isinstance(part, ToolResult)
         if not sendable:
@@ -105,14 +98,10 @@ def _calls_if_sendable(
     return calls
 
 
-def _answers(parts: Sequence[Part], due: Sequence[ToolCall]) -> bool:
-    if len(parts) < len(due):
+def _answer_all(parts: Sequence[Part], calls: Sequence[ToolCall]) -> bool:
+    if len(parts) < len(calls):
         return False
-    for part, call in zip(parts, due, strict=False):
+    for part, call in zip(parts, calls, strict=False):
         if not isinstance(part, ToolResult) or part.call_id != call.id or part.name != call.name:
             return False
     return True
-
-
-def _is_sound_call(call: ToolCall, shape: ProviderRules, *, own: bool) -> bool:
-    return (own or not call.signature) and is_accepted_id(call.id, shape)

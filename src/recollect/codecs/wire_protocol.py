@@ -1,9 +1,9 @@
-"""What is asked of a model and what it answers, whatever its wire format.
+"""Requests and replies, whatever the wire format, and the protocol that every format implements.
 
-A `Wire` is one provider's format, as a frozen value: it writes the frame around the messages and
-each message on its own, so that what was written once stays the same bytes, and reads both back. A
-`Decoder` reads a streamed reply; however the bytes are cut, the outcome is the same.
-What a wire cannot carry is left out and told as a `Fix`.
+A `Wire` is one provider's format, as a frozen value. It encodes the frame around the messages and
+each message on its own, so that an encoded message stays the same bytes, and decodes both. A
+`Decoder` reads a streamed reply; any chunking of the bytes gives the same message.
+Content that a wire cannot carry is left out and reported as a `Fix`.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
-from recollect.codecs.call_pairing import Fix
+from recollect.codecs.fixes import Fix
 from recollect.codecs.provider_rules import ProviderRules
 from recollect.entries import Message
 
 Effort: TypeAlias = Literal["", "none", "low", "medium", "high"]
-# How a reply ended, in one vocabulary. Empty: the end never came. `other`: for a reason nobody here
-# knows, which stays in the message's `extra` under "finish_reason".
+# How a reply ended, in one vocabulary. Empty: the end never came. `other`: for a reason that is
+# unknown here and stays in the message's `extra` under "finish_reason".
 Finish: TypeAlias = Literal["", "stop", "length", "calls", "safety", "other"]
 NO_PARAMETERS = '{"type":"object","properties":{}}'
 
 
 class Declaration(msgspec.Struct, frozen=True, kw_only=True):
-    """Something the model may call, as it is told of it."""
+    """A tool, as it is declared to the model."""
 
     name: str
     description: str = ""
@@ -33,7 +33,7 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Generation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How to write. None and empty leave it to the provider."""
+    """How the model writes its reply. None and empty leave it to the provider."""
 
     temperature: float | None = None
     top_p: float | None = None
@@ -45,11 +45,11 @@ class Generation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RequestOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything in a request but the messages."""
+    """Everything in a request except the messages."""
 
     model: str
     tools: tuple[Declaration, ...] = ()
-    choice: str = "auto"  # auto, none, required, or the name of the one tool to call
+    tool_choice: str = "auto"  # auto, none, required, or the name of the one tool to call
     generation: Generation = Generation()
     stream: bool = True
 
@@ -71,31 +71,34 @@ class EncodedMessage(msgspec.Struct, frozen=True):
 
 
 class DecodedRequest(NamedTuple):
-    """A request, read back. The system's messages come first."""
+    """A request that was decoded. The system messages come first."""
 
-    prompt: RequestOptions
+    options: RequestOptions
     messages: tuple[Message, ...]
 
 
 class Delta(NamedTuple):
-    """A piece of a reply, to be shown while it arrives."""
+    """A piece of a reply, shown while the reply arrives."""
 
     kind: Literal["text", "thought", "call"]
     text: str  # of a call: a piece of its arguments
     name: str = ""  # of a call, in its first piece: the tool
 
 
+NO_DELTAS: tuple[Delta, ...] = ()
+
+
 class Decoder(Protocol):
-    """Reads one reply as it arrives, and can be asked at any time what there is of it."""
+    """Reads one reply while it arrives; the message so far can be read at any time."""
 
     def feed(self, data: bytes) -> Sequence[Delta]:
-        """Raises `BadReply` when this is no reply, `ProviderFailed` when it tells of an error."""
+        """Raises `BadReply` if this is not a reply, `ProviderFailed` if it reports an error."""
 
     def close(self) -> Sequence[Delta]:
-        """The stream has ended: what was held back."""
+        """The stream has ended; returns the deltas that were held back."""
 
     def message(self) -> Message:
-        """What has arrived, with `finish` once the end was announced."""
+        """The message so far, with `finish` once the end was announced."""
 
 
 class Wire(Protocol):
@@ -105,24 +108,24 @@ class Wire(Protocol):
     def name(self) -> str: ...
 
     @property
-    def shape(self) -> ProviderRules: ...
+    def rules(self) -> ProviderRules: ...
 
-    def frame(self, prompt: RequestOptions, system: Sequence[Message]) -> RequestFrame:
-        """What stands around the messages; `system` are the instructions before all of them."""
+    def encode_options(self, options: RequestOptions, system: Sequence[Message]) -> RequestFrame:
+        """The bytes around the messages; `system` are the instructions before all of them."""
 
-    def write(self, message: Message) -> EncodedMessage:
-        """One repaired message; the same message gives the same bytes, whatever is around it."""
+    def encode_message(self, message: Message) -> EncodedMessage:
+        """One repaired message; always the same bytes, whatever is around it."""
 
-    def read_request(self, body: bytes) -> DecodedRequest: ...
+    def decode_request(self, body: bytes) -> DecodedRequest: ...
 
-    def decoder(self) -> Decoder:
+    def stream_decoder(self) -> Decoder:
         """For the bytes of a streamed reply: server-sent events."""
 
-    def read_reply(self, body: bytes) -> Message:
+    def decode_reply(self, body: bytes) -> Message:
         """A reply that came in one piece."""
 
-    def write_reply(self, reply: Message) -> bytes:
+    def encode_reply(self, reply: Message) -> bytes:
         """As the provider would answer in one piece."""
 
-    def write_stream(self, reply: Message) -> Iterator[bytes]:
+    def encode_stream(self, reply: Message) -> Iterator[bytes]:
         """As the provider would stream it, one event at a time."""

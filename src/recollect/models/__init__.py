@@ -1,1 +1,1 @@
-"""Models: choosing one by name, asking it over HTTP, and one that needs no network."""
+"""Models: resolved by name, called over HTTP, and an embedded one that needs no network."""

@@ -1,9 +1,8 @@
-"""Keys of providers: where they come from, and that nobody ever reads one.
+"""API keys: where they come from, and how they stay out of everything that is shown.
 
-A key comes from the environment, else from the person's keyring, where there is one. A `ApiKey`
-shows itself as `[key]` everywhere and gives its secret only to whoever asks for it by name.
-`redact` takes keys out of any text, also URL-quoted, cut off at the end, or when they are only
-recognised by what stands before them. It is linear.
+A key comes from the environment, else from the user's keyring, if there is one. An `ApiKey` prints
+as `[key]` and gives its secret only through `reveal`. `redact` takes keys out of any text, also
+URL-quoted, cut off at the end, or recognised only by the words before them. It is linear.
 """
 
 from __future__ import annotations
@@ -19,22 +18,22 @@ from recollect.errors import ModelError
 
 KEYRING_SERVICE = "recollect"  # in the keyring
 MASK = "[key]"
-_MIN_SECRET = 6  # a shorter secret is none, and its letters are everywhere
-_HEADER_SAFE = r"[!-~]+"  # what a header can carry
+_MIN_SECRET = 6  # anything shorter occurs in ordinary words
+_HEADER_SAFE = re.compile(r"[!-~]+")
 _VALUE = r"(?!\[key\]|(?:bearer|basic)\b)[^\s\"',;&}\]]{6,4096}"
 _PATTERNS = (
-    # a word such as "Bearer authentication" has no digit, a token has
-    rf"(?i)(\bbearer[ \t]{{1,4}})(?=[^\s\"']{{0,200}}[0-9]){_VALUE}",
-    (
+    # a token has a digit, unlike the words "Bearer authentication"
+    re.compile(rf"(?i)(\bbearer[ \t]{{1,4}})(?=[^\s\"']{{0,200}}[0-9]){_VALUE}"),
+    re.compile(
         r"(?i)(\b(?:authorization|(?:x-)?(?:goog-)?api[-_]?key|access[-_]token)"
         r"[\"']{0,2}[ \t]{0,4}[:=][ \t]{0,4}[\"']{0,2}(?:(?:bearer|basic)[ \t]{1,4})?)" + _VALUE
     ),
-    r"(?i)([?&;](?:key|token)=)(?!\[key\])[^&\s\"'<>;]{1,4096}",
+    re.compile(r"(?i)([?&;](?:key|token)=)(?!\[key\])[^&\s\"'<>;]{1,4096}"),
 )
 
 
 class ApiKey:
-    """A secret that does not show itself; `variable` is where it came from."""
+    """A secret that does not print itself; `variable` is where it came from."""
 
     __slots__ = ("_secret", "variable")
 
@@ -54,25 +53,25 @@ class ApiKey:
         return format(MASK, form)
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a key is neither copied nor written anywhere")
+        raise TypeError("an API key cannot be copied or pickled")
 
 
 def find_api_key(
     variables: Sequence[str],
     environment: Mapping[str, str] | None = None,
-    ring: Callable[[str], str | None] | None = None,
+    keyring: Callable[[str], str | None] | None = None,
 ) -> ApiKey | None:
-    """The key in the first of these variables that is set, else of the first in the keyring."""
+    """The key from the first of these environment variables that is set, else from the keyring."""
     environment = os.environ if environment is None else environment
-    ring = _from_keyring if ring is None else ring
-    for look in (environment.get, ring):
+    keyring = _from_keyring if keyring is None else keyring
+    for look in (environment.get, keyring):
         for variable in variables:
             secret = (look(variable) or "").strip()
             if not secret:
                 continue
-            if not re.fullmatch(_HEADER_SAFE, secret):
+            if not _HEADER_SAFE.fullmatch(secret):
                 raise ModelError(
-                    f"the key in {variable} has characters that no key has; set it again"
+                    f"the API key in {variable} has characters that no key has; set it again"
                 )
             return ApiKey(secret, variable)
     return None
@@ -85,7 +84,7 @@ def _from_keyring(variable: str) -> str | None:
         return None
     try:
         found = keyring.get_password(KEYRING_SERVICE, variable)
-    except errors.KeyringError:  # locked, or none on this machine: as good as no key
+    except errors.KeyringError:  # locked, or none on this machine
         return None
     return found if isinstance(found, str) else None
 
@@ -97,7 +96,7 @@ def redact(text: str, keys: Iterable[ApiKey | None] = ()) -> str:
             text = text.replace(form, MASK)
         text = _mask_truncated(text, secret)
     for pattern in _PATTERNS:
-        text = re.sub(pattern, rf"\1{MASK}", text)
+        text = pattern.sub(rf"\1{MASK}", text)
     return text
 
 
@@ -108,7 +107,7 @@ def _secrets(keys: Iterable[ApiKey | None]) -> list[str]:
 
 
 def _mask_truncated(text: str, secret: str) -> str:
-    """A text that was shortened in the middle of a key ends with its beginning."""
+    """Mask the beginning of a key at the end of a text that was cut off there."""
     for mark in ("…", "...", ""):
         bare = text.removesuffix(mark)
         for length in range(len(secret) - 1, _MIN_SECRET - 1, -1):
@@ -118,7 +117,7 @@ def _mask_truncated(text: str, secret: str) -> str:
 
 
 def redact_error(error: ModelError, keys: Sequence[ApiKey | None]) -> ModelError:
-    """The same error; what it says and the texts it carries hold no key any more."""
+    """Mask the keys in an error's message and attributes; the same error."""
     error.args = tuple(redact(a, keys) if isinstance(a, str) else a for a in error.args)
     for name, value in vars(error).items():
         if isinstance(value, str):

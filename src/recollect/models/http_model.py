@@ -1,10 +1,10 @@
-"""A model behind HTTP: one question, asked as often as it takes, streamed as it is answered.
+"""A model behind HTTP: one request, retried as often as it takes, streamed as it is answered.
 
-Guarantees: what is not a reply becomes one `ModelError` with one sentence and no key in it, also
-none in what caused it. An attempt that may be repeated is, with a `Retrying` before it; once the
-retries are used up the error is raised, with what had arrived (`partial_of`). Closing the iterator
-or cancelling the task closes the connection at once. No question outlives the total timeout.
-An endpoint that refuses tools is asked again with the tools described in text, from then on.
+Guarantees: whatever is not a reply becomes one `ModelError` with one sentence and no key in it, nor
+in its causes. A retryable attempt is repeated, with a `Retrying` before it; once the retries are
+used up the error is raised, with what had arrived (`partial_of`). Closing the iterator or
+cancelling the task closes the connection at once. No request outlives the total timeout, retries
+included. If an endpoint refuses tools, they are described in text from then on.
 """
 
 from __future__ import annotations
@@ -12,82 +12,38 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from typing import TypeAlias
 
 import msgspec
 
-from recollect.codecs.call_pairing import Fix
 from recollect.codecs.encoder import EncodedRequest, Encoder
+from recollect.codecs.fixes import Fix
 from recollect.codecs.provider_errors import bad_reply_from
 from recollect.codecs.sse import MAX_EVENT
-from recollect.codecs.wire_protocol import Delta, RequestOptions, Wire
+from recollect.codecs.wire_protocol import Decoder, Delta, RequestOptions, Wire
 from recollect.entries import Message, Text, Thought, ToolCall
 from recollect.errors import BadReply, ModelError, ProviderBusy, ProviderFailed, Unreachable
 from recollect.models.api_keys import ApiKey, redact_error
-from recollect.models.connecting import HttpFailed
-from recollect.models.exchanging import Answer, Client
 from recollect.models.http_errors import MAX_ERROR_BODY, classify_response
-from recollect.models.http_request import (
-    Address,
-    RequestBody,
-    broken,
-    build_headers,
-    build_url,
-    display_host,
-    find_passwords,
-    find_secrets,
-    header_map,
-    open_client,
-    out_of_time,
-    proxies_of,
-)
+from recollect.models.http_request import build_headers, build_url, display_host, find_secrets
 from recollect.models.model_protocol import ModelEvent, RequestMessages, Retrying, attach_partial
 from recollect.models.resolve import ResolvedModel, build_wire, fill_options
 from recollect.models.retry import FailedAttempt, refuses_tools, retry_delay
+from recollect.models.transport import HttpClient, HttpResponse, TransportFailed
 from recollect.settings import TransportSettings
 
-if TYPE_CHECKING:
-    import stamina
-
-# Where a server is that this process runs: address and key, asked for before each attempt.
+# The address and key of a server that this process runs; called before each attempt.
 LocateServer: TypeAlias = Callable[[], Awaitable[tuple[str, str]]]
-_T = TypeVar("_T")
+_MAX_PAGE = 2_000  # bytes of a web page that are looked at
 _TOOLS_IN_TEXT = (
     "the endpoint takes no tools for this model: they are described in text from now on"
 )
 _EMPTY = "an empty reply: no text, no call, and no reason for its end"
 
 
-class _Pauses:
-    """Waits between attempts. How long is decided before, because it is told before; stamina, which
-    waits, is loaded when something has failed."""
-
-    def __init__(self) -> None:
-        self._seconds = 0.0
-        self._attempts: AsyncIterator[stamina.Attempt] | None = None
-        self._attempt: stamina.Attempt | None = None
-
-    async def wait(self, seconds: float, because: ModelError) -> None:
-        self._seconds = seconds
-        if self._attempts is None or self._attempt is None:
-            self._attempts = _attempts(lambda _: self._seconds)
-            self._attempt = await anext(self._attempts)
-        with self._attempt:
-            raise because
-        self._attempt = await anext(self._attempts)
-
-
-def _attempts(wait: Callable[[Exception], float]) -> AsyncIterator[stamina.Attempt]:
-    import stamina
-
-    # attempts are counted by us, because being asked anew without tools is none of them
-    return aiter(stamina.retry_context(on=wait, attempts=None, timeout=None))
-
-
 class HttpModel:
-    """Asks one chosen model; one connection pool, for one event loop."""
+    """Calls one model; for one event loop."""
 
     def __init__(
         self,
@@ -98,9 +54,10 @@ class HttpModel:
     ) -> None:
         self.chosen, self.transport = chosen, transport
         self.text_tools = chosen.profile.tools == "text"
+        self.client = HttpClient(transport)
+        self.is_local = locate is not None  # a server of this process, located for each attempt
         self._locate = locate
-        self._located: ApiKey | None = None
-        self._client: Client | None = None
+        self._local_key: ApiKey | None = None
         self._encoder: Encoder | None = None
         self._sent: EncodedRequest | None = None
         self._secrets = set(find_secrets(chosen.endpoint, transport))
@@ -112,6 +69,15 @@ class HttpModel:
     def name(self) -> str:
         return self.chosen.name
 
+    @property
+    def fixes(self) -> tuple[Fix, ...]:
+        """How the last request differs from the messages it was made of."""
+        return self._sent.fixes if self._sent is not None else ()
+
+    @property
+    def secrets(self) -> tuple[ApiKey, ...]:
+        return tuple(self._secrets)
+
     async def __aenter__(self) -> HttpModel:
         return self
 
@@ -119,94 +85,76 @@ class HttpModel:
         await self.aclose()
 
     async def aclose(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
+        client, self.client = self.client, HttpClient(self.transport)
+        await client.aclose()
 
     async def stream(
-        self, messages: RequestMessages, prompt: RequestOptions
+        self, messages: RequestMessages, options: RequestOptions
     ) -> AsyncGenerator[ModelEvent, None]:
         deadline = asyncio.get_running_loop().time() + self.transport.total_timeout
-        asked, spent, partial = 0, 0, Message(role="model")
-        pauses = _Pauses()
+        sent, retried, partial = 0, 0, Message(role="model")
         while True:
             attempt = _Attempt(self, deadline)
-            async with aclosing(attempt.events(messages, prompt)) as events:
-                async for event in events:
-                    yield event
+            try:
+                events = await attempt.start(messages, options)
+                while events is not None:
+                    for event in events:
+                        yield event
+                    events = await attempt.next_events()
+            finally:
+                await attempt.aclose()
             if attempt.failed is None:
                 return
-            asked, partial = asked + 1, attempt.arrived() or partial
-            error, again, wanted = attempt.failed
-            if not attempt.text_tools and prompt.tools and _is_about_tools(error):
-                self.text_tools, seconds, reason = True, 0.0, _TOOLS_IN_TEXT
+            sent, partial = sent + 1, attempt.arrived() or partial
+            error, retryable, delay = attempt.failed
+            if not attempt.text_tools and options.tools and _is_about_tools(error):
+                self.text_tools, delay, reason = True, 0.0, _TOOLS_IN_TEXT
             else:
-                spent += 1
-                longest = self.transport.longest_wait
-                seconds = retry_delay(spent, wanted, longest, random.random())
+                retried += 1
+                delay = retry_delay(retried, delay, self.transport.longest_wait, random.random())
                 left = deadline - asyncio.get_running_loop().time()
-                if not again or spent > self.transport.retries or seconds >= left:
-                    raise _final(error, asked, partial)
+                if not retryable or retried > self.transport.retries or delay >= left:
+                    raise _final(error, sent, partial)
                 reason = _reason(error)
-            yield Retrying(reason, seconds, asked, attempt.shown)
-            await pauses.wait(seconds, error)
+            yield Retrying(reason, delay, sent, attempt.shown)
+            await asyncio.sleep(delay)
 
-    def wire(self, prompt: RequestOptions) -> Wire:
+    def wire(self, options: RequestOptions) -> Wire:
         return build_wire(
             self.chosen,
-            prompt.tools,
+            options.tools,
             text_tools=self.text_tools,
-            thinking_off=prompt.generation.effort == "none",
+            thinking_off=options.generation.effort == "none",
         )
 
-    def prompt(self, prompt: RequestOptions) -> RequestOptions:
-        """As this model is asked."""
-        return msgspec.structs.replace(fill_options(self.chosen, prompt), stream=True)
+    def options(self, options: RequestOptions) -> RequestOptions:
+        """With this model's name and defaults."""
+        return msgspec.structs.replace(fill_options(self.chosen, options), stream=True)
 
     def encoded(
-        self, wire: Wire, messages: RequestMessages, prompt: RequestOptions
+        self, wire: Wire, messages: RequestMessages, options: RequestOptions
     ) -> EncodedRequest:
-        """What was written for the last request is not written again if it is still the same."""
+        """Encodes only what is new since the last request."""
         if self._encoder is None or self._encoder.wire != wire:
             self._encoder = Encoder(wire)
-        self._sent = self._encoder.encode(messages, prompt)
+        self._sent = self._encoder.encode(messages, options)
         return self._sent
 
-    @property
-    def fixes(self) -> tuple[Fix, ...]:
-        """What of the last request was not sent as it was said."""
-        return self._sent.fixes if self._sent is not None else ()
-
-    async def address(self) -> Address:
+    async def address(self) -> tuple[str, ApiKey | None]:
+        """Where to send the next request, and with which key."""
         url, key = self.chosen.endpoint.url, self.chosen.key
         if self._locate is not None:
             url, secret = await self._locate()
-            key = self._located
+            key = self._local_key
             if key is None or key.reveal() != secret:
-                key = self._located = ApiKey(secret)
+                key = self._local_key = ApiKey(secret)
         if key is not None:
             self._secrets.add(key)
-        return Address(url, key)
-
-    @property
-    def is_located(self) -> bool:
-        """Whether its server is asked for before each attempt."""
-        return self._locate is not None
-
-    @property
-    def secrets(self) -> tuple[ApiKey, ...]:
-        return tuple(self._secrets)
-
-    def client(self) -> Client:
-        if self._client is None:
-            self._client = open_client(self.transport)
-            for proxy in proxies_of(self.transport).values():
-                self._secrets.update(find_passwords(proxy))
-        return self._client
+        return url, key
 
 
 class _Attempt:
-    """One request and its answer. What goes wrong ends the events and is in `failure_line`.
+    """One request and its response. A failure ends the events and is kept in `failed`.
 
     It is a value and not an exception, so that no error has another as its context, whose frames
     hold the key.
@@ -215,119 +163,137 @@ class _Attempt:
     def __init__(self, model: HttpModel, deadline: float) -> None:
         self.failed: FailedAttempt | None = None
         self.shown = False
-        self.text_tools = model.text_tools  # another question may find out meanwhile
+        self.text_tools = model.text_tools  # a concurrent request may change the model's
         self._model, self._deadline = model, deadline
-        self._read: Callable[[], Message] | None = None  # what has arrived
+        self._response: HttpResponse | None = None
+        self._decoder: Decoder | None = None
+        self._message: Message | None = None  # the whole reply
         self._url = ""
 
     def arrived(self) -> Message | None:
-        message = self._read() if self._read is not None else None
+        """What has arrived of the reply."""
+        message = self._message
+        if message is None and self._decoder is not None:
+            message = self._decoder.message()
         if message is None or not message.parts:
             return None
         return msgspec.structs.replace(message, model=self._model.name)
 
-    async def events(
-        self, messages: RequestMessages, prompt: RequestOptions
-    ) -> AsyncGenerator[ModelEvent, None]:
-        model = self._model
+    async def start(
+        self, messages: RequestMessages, options: RequestOptions
+    ) -> Sequence[ModelEvent] | None:
+        """Send the request. The first events; None if there will be none."""
+        return await self._guarded(self._start(messages, options))
+
+    async def next_events(self) -> Sequence[ModelEvent] | None:
+        """The events of the next piece; None at the end."""
+        if self.failed is not None or self._message is not None:
+            return None
+        return await self._guarded(self._read())
+
+    async def aclose(self) -> None:
+        if self._response is not None:
+            await self._response.aclose()
+
+    async def _guarded(self, work: Awaitable[Sequence[ModelEvent]]) -> Sequence[ModelEvent] | None:
+        transport = self._model.transport
         try:
-            prompt = model.prompt(prompt)
-            wire = model.wire(prompt)
-            answer = await self._ask(wire, messages, prompt)
-            try:
-                async with aclosing(self._answer(answer, wire)) as events:
-                    async for event in events:
-                        self.shown = self.shown or isinstance(event, Delta)
-                        yield event
-            finally:
-                answer.close()
+            async with asyncio.timeout_at(self._deadline):
+                events = await work
+            self.shown = self.shown or any(isinstance(event, Delta) for event in events)
+            return events
         except TimeoutError:
-            self._fail(FailedAttempt(out_of_time(self._url, model.transport), again=False))
-        except HttpFailed as error:
-            failed = broken(error, self._url, model.transport)
-            # a server of this process that is ending takes a last knock and then no connection;
-            # where it is now is asked before the next attempt
-            self._fail(failed._replace(again=failed.again or model.is_located))
+            why = f"the reply was not complete after {transport.total_timeout:g} seconds"
+            self._fail(FailedAttempt(self._unreachable(why), retryable=False))
+        except TransportFailed as error:
+            # a server of this process that is shutting down accepts one last connection; the next
+            # attempt locates it anew
+            retryable = error.retryable or self._model.is_local
+            self._fail(FailedAttempt(self._unreachable(error.why), retryable=retryable))
         except ModelError as error:
-            self._fail(FailedAttempt(error, again=isinstance(error, ProviderBusy)))
+            self._fail(FailedAttempt(error, retryable=isinstance(error, ProviderBusy)))
+        return None
 
-    async def _ask(self, wire: Wire, messages: RequestMessages, prompt: RequestOptions) -> Answer:
+    async def _start(
+        self, messages: RequestMessages, options: RequestOptions
+    ) -> Sequence[ModelEvent]:
         model, endpoint = self._model, self._model.chosen.endpoint
+        options = model.options(options)
+        wire = model.wire(options)
         base, key = await model.address()
-        self._url = build_url(endpoint, base, prompt.model)
-        body = RequestBody(model.encoded(wire, messages, prompt))
-        headers = tuple(build_headers(endpoint, key, model.transport).items())
-        client = model.client()
-        return await self._soon(client.post(self._url, headers, body, body.size))
+        self._url = build_url(endpoint, base, options.model)
+        body = model.encoded(wire, messages, options)
+        headers = build_headers(endpoint, key, model.transport)
+        self._response = await model.client.post(self._url, headers, body.pages, body.size)
+        return await self._judge(self._response, wire)
 
-    async def _answer(self, answer: Answer, wire: Wire) -> AsyncGenerator[ModelEvent, None]:
-        headers = header_map(answer.headers)
-        if not 200 <= answer.status < 300:
-            body = await self._body(answer, MAX_ERROR_BODY)
-            variable = self._model.chosen.variable
-            now = time.time()
-            self._fail(classify_response(answer.status, headers, body, variable=variable, now=now))
-            return
-        kind = headers.get("content-type", "").lower()
-        if "html" in kind:
-            raise bad_reply_from(await self._body(answer, 2_000))
-        events = self._whole if "application/json" in kind else self._streamed
-        async with aclosing(events(answer, wire)) as pieces:
-            async for event in pieces:
-                yield event
+    async def _judge(self, response: HttpResponse, wire: Wire) -> Sequence[ModelEvent]:
+        """What kind of response it is, from its status and content type."""
+        kind = response.headers.get("content-type", "").lower()
+        if not 200 <= response.status < 300:
+            body = await _read_body(response, MAX_ERROR_BODY)
+            variable, now = self._model.chosen.variable, time.time()
+            self._fail(
+                classify_response(
+                    response.status, response.headers, body, variable=variable, now=now
+                )
+            )
+        elif "html" in kind:
+            raise bad_reply_from(await _read_body(response, _MAX_PAGE))
+        elif "application/json" in kind:  # from a server that ignores `stream`
+            return self._finish(
+                wire.decode_reply(await _read_body(response, MAX_EVENT)), whole=True
+            )
+        else:
+            self._decoder = wire.stream_decoder()
+        return ()
 
-    async def _streamed(self, answer: Answer, wire: Wire) -> AsyncGenerator[ModelEvent, None]:
-        decoder = wire.decoder()
-        self._read = decoder.message
-        async with aclosing(answer.pieces()) as pieces:
-            while (piece := await self._soon(anext(pieces, None))) is not None:
-                for delta in decoder.feed(piece):
-                    yield delta
+    async def _read(self) -> Sequence[ModelEvent]:
+        assert self._response is not None
+        assert self._decoder is not None
+        if piece := await self._response.read():
+            return self._decoder.feed(piece)
         try:
-            rest = decoder.close()
+            rest = self._decoder.close()
         except BadReply as error:  # it ended in the middle of something
-            self._fail(FailedAttempt(error, again=True))
-            return
-        for delta in rest:
-            yield delta
-        message = decoder.message()
+            self._fail(FailedAttempt(error, retryable=True))
+            return ()
+        message = self._decoder.message()
         why = _unfinished(message, display_host(self._url))
         if why is not None:
-            self._fail(FailedAttempt(why, again=True))
-        else:
-            yield msgspec.structs.replace(message, model=self._model.name)
+            self._fail(FailedAttempt(why, retryable=True))
+            return rest
+        return (*rest, *self._finish(message))
 
-    async def _whole(self, answer: Answer, wire: Wire) -> AsyncGenerator[ModelEvent, None]:
-        """From a server that does not stream, though it was asked to."""
-        body = await self._body(answer, MAX_EVENT)
-        message = wire.read_reply(body)
-        self._read = lambda: message
-        for part in message.parts:
-            if isinstance(part, Text | Thought):
-                yield Delta("text" if isinstance(part, Text) else "thought", part.text)
-            elif isinstance(part, ToolCall):
-                yield Delta("call", part.arguments, part.name)
-        yield msgspec.structs.replace(message, model=self._model.name)
+    def _finish(self, message: Message, *, whole: bool = False) -> Sequence[ModelEvent]:
+        self._message = msgspec.structs.replace(message, model=self._model.name)
+        return (*(_deltas(message) if whole else ()), self._message)
 
-    async def _body(self, answer: Answer, limit: int) -> bytes:
-        found = bytearray()
-        async with aclosing(answer.pieces()) as pieces:
-            while len(found) < limit:
-                piece = await self._soon(anext(pieces, None))
-                if piece is None:
-                    break
-                found += piece
-        return bytes(found[:limit])
-
-    async def _soon(self, waiting: Awaitable[_T]) -> _T:
-        """Never across a `yield`: the time is over for us, not for whoever reads our events."""
-        async with asyncio.timeout_at(self._deadline):
-            return await waiting
+    def _unreachable(self, why: str) -> Unreachable:
+        return Unreachable(display_host(self._url), why)
 
     def _fail(self, failed: FailedAttempt) -> None:
         error = redact_error(failed.error, self._model.secrets)
         error.__cause__ = error.__context__ = error.__traceback__ = None
         self.failed = failed._replace(error=error)
+
+
+async def _read_body(response: HttpResponse, limit: int) -> bytes:
+    found = bytearray()
+    while len(found) < limit and (piece := await response.read()):
+        found += piece
+    return bytes(found[:limit])
+
+
+def _deltas(message: Message) -> Sequence[Delta]:
+    """A reply that arrived whole, as if it had been streamed."""
+    return [
+        Delta("call", part.arguments, part.name)
+        if isinstance(part, ToolCall)
+        else Delta("text" if isinstance(part, Text) else "thought", part.text)
+        for part in message.parts
+        if isinstance(part, Text | Thought | ToolCall)
+    ]
 
 
 def _unfinished(message: Message, host: str) -> ModelError | None:
@@ -355,8 +321,8 @@ def _reason(error: ModelError) -> str:
     return str(getattr(error, "why", "") or getattr(error, "what", "") or error)
 
 
-def _final(error: ModelError, asked: int, partial: Message) -> ModelError:
+def _final(error: ModelError, sent: int, partial: Message) -> ModelError:
     if isinstance(error, ProviderBusy):
-        error = ProviderBusy(error.said, error.status, asked)
+        error = ProviderBusy(error.said, error.status, sent)
     attach_partial(error, partial)
     return error

@@ -1,10 +1,9 @@
-"""What it is to be a model: messages and a prompt in, events out, a whole message last.
+"""The interface of a model: messages and options in, events out, the whole message last.
 
-Guarantees that every model gives: the last event is the final `Message`, with the model's name and,
-where the provider tells them, `finish` and usage. What goes wrong is a `ModelError`, and what had
-arrived by then can be had with `partial_of`. Whoever stops early closes the iterator or cancels the
-task, and the model stops at once. Nothing is asked again in silence once something was shown: a
-`Retrying` with `shown` says that what was shown so far is void.
+Every model guarantees: the last event is the final `Message`, with the model's name and, where the
+provider sends them, `finish` and usage. A failure is a `ModelError`; `partial_of` gives what had
+arrived by then. To stop early, close the iterator or cancel the task: the model stops at once. No
+request is retried silently: a `Retrying` with `shown` voids the pieces given so far.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ RequestMessages: TypeAlias = View | Sequence[Message]
 
 
 class Retrying(msgspec.Struct, frozen=True):
-    """The model will be asked again, after `delay` seconds."""
+    """The request failed and will be sent again after `delay` seconds."""
 
     reason: str
     delay: float
-    attempt: int  # the one that failed, from 1
-    shown: bool  # whether pieces of a reply were given that are void now
+    attempt: int  # the number of the one that failed, from 1
+    shown: bool  # pieces of a reply were given, which are void now
 
 
 ModelEvent: TypeAlias = Delta | Retrying | Message
@@ -39,18 +38,18 @@ class Model(Protocol):
     def name(self) -> str: ...
 
     def stream(
-        self, messages: RequestMessages, prompt: RequestOptions
+        self, messages: RequestMessages, options: RequestOptions
     ) -> AsyncGenerator[ModelEvent, None]:
-        """Ask; pieces as they arrive, then the whole message."""
+        """Send a request; pieces as they arrive, then the whole message."""
 
 
 def attach_partial(error: ModelError, partial: Message) -> None:
-    """Put on an error what had arrived of the reply, if anything did."""
+    """Keep on an error what had arrived of the reply, if anything had."""
     if partial.parts:
         error.__dict__["partial"] = partial
 
 
 def partial_of(error: BaseException) -> Message | None:
-    """What had arrived when it failed; none when nothing had."""
+    """What had arrived of the reply when it failed, if anything had."""
     found = getattr(error, "partial", None)
     return found if isinstance(found, Message) else None

@@ -1,4 +1,4 @@
-"""Opens a model by its name: the only place that knows which model needs what started first."""
+"""Opens a model by its name: the one place that knows which models need a server started first."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ def open_model(
     *,
     progress: Callable[[int, int], None] | None = None,
 ) -> HttpModel:
-    """The model of this name, or the default one. Nothing is asked yet, and nothing started.
+    """The model of this name, or the default one. Nothing is sent or started yet.
 
-    `progress` hears how many bytes of how many are there, when weights have to be fetched first.
+    `progress` is called with the bytes so far and in all if weights have to be downloaded first.
     """
     settings = load_settings() if settings is None else settings
     chosen = resolve_model(name, settings)
     if chosen.endpoint.url:
         return HttpModel(chosen, settings.transport)
+    # most runs call a model elsewhere and never need a server of their own
     from recollect.models.embedded_model import EmbeddedServer, server_address
 
-    locate = server_address if progress is None else EmbeddedServer(progress=progress).endpoint
+    locate = server_address if progress is None else EmbeddedServer(progress=progress).address
     return HttpModel(chosen, settings.transport, locate=locate)

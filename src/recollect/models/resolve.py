@@ -1,19 +1,23 @@
-"""From a name to everything needed to ask that model: what is known of it, where, under which name.
+"""From a model's name to everything needed to call it: its profile, endpoint, wire name and key.
 
-A name is one of the settings' own models, or `endpoint/model` for any model of a known endpoint,
-or a bare name whose home is known. No name: the settings' default, else the first endpoint whose
-key is there, else the embedded model. How to write comes from the profile, then the settings, then
-the call, the later winning. Nothing is asked here, and no key leaves its `ApiKey`.
+A name is one of the settings' own models, or `endpoint/model` for any model of a known endpoint, or
+a bare name whose endpoint is known. Without a name: the settings' default, else the first endpoint
+that has a key, else the embedded model. Generation options come from the profile, the settings and
+the call; the later wins. Nothing is sent here, and no key leaves its `ApiKey`.
 """
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 import msgspec
 
+from recollect.codecs.text_tools import TextToolsWire
+from recollect.codecs.think_tags import ThinkTagsWire
 from recollect.codecs.wire_protocol import Declaration, Generation, RequestOptions, Wire
+from recollect.codecs.wires import WIRES
 from recollect.errors import NoApiKey, UnknownModel
 from recollect.models.api_keys import ApiKey, find_api_key
 from recollect.profiles import (
@@ -22,7 +26,6 @@ from recollect.profiles import (
     PRICES,
     Endpoint,
     Profile,
-    WireName,
     find_endpoint,
     find_profile,
 )
@@ -33,25 +36,25 @@ _MAX_SIMILAR = 3
 
 
 class ResolvedModel(msgspec.Struct, frozen=True, kw_only=True):
-    """A model that can be asked."""
+    """A model that can be called."""
 
     name: str  # as in `Message.model`
-    wire_name: str  # its name on the wire
+    wire_name: str  # as the endpoint calls it
     profile: Profile
     endpoint: Endpoint
     key: ApiKey | None = None
-    wishes: GenerationDefaults = GenerationDefaults()  # the profile's with the settings' over them
+    generation: GenerationDefaults = GenerationDefaults()  # of the profile and the settings
 
     @property
     def variable(self) -> str:
-        """Where its key is, or would be."""
+        """The environment variable of its key."""
         if self.key is not None and self.key.variable:
             return self.key.variable
         return self.endpoint.keys[0] if self.endpoint.keys else ""
 
 
 def resolve_model(name: str, settings: Settings, find_key: FindKey = find_api_key) -> ResolvedModel:
-    """The model of this name, ready to be asked; an empty name means the default one."""
+    """The model of this name, ready to be called; an empty name means the default one."""
     chosen = look_up_model(name, settings, find_key)
     if chosen.endpoint.keys and chosen.key is None:
         raise NoApiKey(chosen.name, " or ".join(chosen.endpoint.keys))
@@ -59,15 +62,15 @@ def resolve_model(name: str, settings: Settings, find_key: FindKey = find_api_ke
 
 
 def look_up_model(name: str, settings: Settings, find_key: FindKey = find_api_key) -> ResolvedModel:
-    """What is known of the model of this name, also when its key is not there."""
+    """The model of this name, also if its key is missing."""
     name = name.strip() or default_model_name(settings, find_key)
     chosen = _from_settings(name, settings) or _from_endpoint(name) or _from_profile(name)
     if chosen is None:
         raise UnknownModel(name[:100], similar_names(name, settings))
     endpoint = chosen.endpoint
     key = find_key(endpoint.keys) if endpoint.keys else None
-    wishes = merge(chosen.profile.generation, settings.generation)
-    return msgspec.structs.replace(chosen, key=key, wishes=wishes)
+    generation = merge(chosen.profile.generation, settings.generation)
+    return msgspec.structs.replace(chosen, key=key, generation=generation)
 
 
 def default_model_name(settings: Settings, find_key: FindKey = find_api_key) -> str:
@@ -80,7 +83,7 @@ def default_model_name(settings: Settings, find_key: FindKey = find_api_key) -> 
 
 
 def known_models(settings: Settings, find_key: FindKey = find_api_key) -> Iterator[ResolvedModel]:
-    """The settings' own, each endpoint's default, then every model with a known price."""
+    """The settings' own models, each endpoint's default, then every model with a known price."""
     found: dict[Sequence[str], ApiKey | None] = {}
 
     def once(variables: Sequence[str]) -> ApiKey | None:
@@ -89,24 +92,22 @@ def known_models(settings: Settings, find_key: FindKey = find_api_key) -> Iterat
         return found[variables]
 
     defaults = (f"{endpoint.name}/{endpoint.default}" for endpoint in ENDPOINTS if endpoint.default)
-    told = set()
+    listed = set()
     for name in (*settings.models, *defaults, *PRICES):
         chosen = look_up_model(name, settings, once)
-        if chosen.name not in told:
-            told.add(chosen.name)
+        if chosen.name not in listed:
+            listed.add(chosen.name)
             yield chosen
 
 
 def similar_names(name: str, settings: Settings) -> tuple[str, ...]:
-    """What the person may have meant."""
+    """What the user may have meant."""
     known = [*settings.models, *PRICES]
     known += [f"{endpoint.name}/{endpoint.default}" for endpoint in ENDPOINTS if endpoint.default]
     known += [endpoint.default for endpoint in ENDPOINTS if endpoint.default]
     bare = name.rsplit("/", 1)[-1]
     if not find_profile(name).endpoint and "/" not in name and find_profile(name).prefix:
         return (f"ollama/{name[:60]}", f"openrouter/{name[:60]}")
-    import difflib
-
     found = difflib.get_close_matches(name[:100], known, _MAX_SIMILAR, 0.6)
     return tuple(found or difflib.get_close_matches(bare[:100], known, _MAX_SIMILAR, 0.6))
 
@@ -131,7 +132,7 @@ def _from_settings(name: str, settings: Settings) -> ResolvedModel | None:
 
 
 def _usual_headers(wire: str) -> dict[str, str]:
-    """What every server of this format wants, whoever runs it."""
+    """Headers that every server of this format needs."""
     return next((dict(e.headers) for e in ENDPOINTS if e.name == e.wire == wire), {})
 
 
@@ -176,40 +177,40 @@ def _at_endpoint(endpoint: Endpoint, model: str) -> ResolvedModel:
     profile = find_profile(model)
     if profile.think_switch and endpoint.think_switch:
         profile = msgspec.structs.replace(profile, think_switch=endpoint.think_switch)
-    # One model has one name, however it was asked for: its thoughts find their way back by it.
+    # One model has one name, however it was spelt: its thoughts are sent back to it by name.
     at_home = "/" not in model and profile.endpoint == endpoint.name
     name = model if at_home else f"{endpoint.name}/{model}"
     return ResolvedModel(name=name, wire_name=model, profile=profile, endpoint=endpoint)
 
 
-# --- how to write ------------------------------------------------------------------------------
+# --- generation --------------------------------------------------------------------------------
 
 
-def merge(under: GenerationDefaults, upper: GenerationDefaults) -> GenerationDefaults:
-    """What the upper one leaves open is the lower one's."""
+def merge(lower: GenerationDefaults, upper: GenerationDefaults) -> GenerationDefaults:
+    """The upper values; the lower ones where they are not set."""
     given = {
         f: v
         for f in GenerationDefaults.__struct_fields__
         if (v := getattr(upper, f)) not in (None, "", ())
     }
-    return msgspec.structs.replace(under, **given)
+    return msgspec.structs.replace(lower, **given)
 
 
 def fill_generation(chosen: ResolvedModel, called: Generation) -> Generation:
-    """How this request is to be written."""
+    """The call's options, with this model's defaults where they are not set."""
     merged = {f: getattr(called, f) for f in Generation.__struct_fields__}
     for field in GenerationDefaults.__struct_fields__:
         if merged[field] in (None, "", ()):
-            merged[field] = getattr(chosen.wishes, field)
+            merged[field] = getattr(chosen.generation, field)
     if merged["max_output"] is None and chosen.endpoint.wire == "anthropic":
-        merged["max_output"] = chosen.profile.output  # the one format that cannot do without
+        merged["max_output"] = chosen.profile.output  # this format requires it
     return Generation(**merged)
 
 
-def fill_options(chosen: ResolvedModel, prompt: RequestOptions) -> RequestOptions:
-    """The prompt as this model is asked."""
-    generation = fill_generation(chosen, prompt.generation)
-    return msgspec.structs.replace(prompt, model=chosen.wire_name, generation=generation)
+def fill_options(chosen: ResolvedModel, options: RequestOptions) -> RequestOptions:
+    """The options with this model's name and defaults."""
+    generation = fill_generation(chosen, options.generation)
+    return msgspec.structs.replace(options, model=chosen.wire_name, generation=generation)
 
 
 # --- the wire ----------------------------------------------------------------------------------
@@ -222,56 +223,16 @@ def build_wire(
     text_tools: bool = False,
     thinking_off: bool = False,
 ) -> Wire:
-    """The format in which this model is asked; `text_tools` when native ones were refused."""
+    """The wire format of this model; `text_tools` if it refused native ones."""
     profile = chosen.profile
-    wire = build_plain_wire(chosen.endpoint.wire, chosen.name, profile)
+    wire = WIRES[chosen.endpoint.wire].build(chosen.name, profile)
     given = profile.think_switch
     switch = given if given == "no_think_tag" or given == "slash_no_think" else ""
     if profile.thinks == "text" or (switch and thinking_off):
-        from recollect.codecs.think_tags import ThinkTagsWire
-
         wire = ThinkTagsWire(wire=wire, switch=switch, off=thinking_off)
     return wrap_in_text_tools(wire, tools) if text_tools or profile.tools == "text" else wire
 
 
 def wrap_in_text_tools(wire: Wire, tools: Sequence[Declaration]) -> Wire:
-    """The same, with the tools described in text; without tools also for earlier calls."""
-    from recollect.codecs.text_tools import TextToolsWire
-
+    """The same, with tools described in text; needed for earlier calls even without tools."""
     return TextToolsWire(wire=wire, tools=tuple(tools))
-
-
-def build_plain_wire(kind: WireName, model: str, profile: Profile) -> Wire:
-    """One of the three formats, set up with what is known of the model."""
-    if kind == "gemini":
-        from recollect.codecs.gemini.wire import RESULT_MEDIA, GeminiWire
-
-        if not profile.signed_calls:
-            return GeminiWire(model=model, media=profile.media, result_media=())
-        return GeminiWire(
-            model=model,
-            media=profile.media,
-            result_media=RESULT_MEDIA,
-            thinking=profile.effort,
-            stand_in_signature="skip_thought_signature_validator",
-        )
-    if kind == "anthropic":
-        from recollect.codecs.anthropic import AnthropicWire
-        from recollect.codecs.anthropic.encode_options import AnthropicThinking
-
-        thinking: AnthropicThinking = "adaptive" if profile.effort == "level" else "budget"
-        return AnthropicWire(
-            model=model, media=profile.media, sampling=profile.sampling, thinking=thinking
-        )
-    from recollect.codecs.openai import OpenAIWire
-
-    switch = profile.think_switch
-    return OpenAIWire(
-        model=model,
-        reasoning=profile.reasoning,
-        system_role=profile.system_role,
-        max_tokens_field=profile.max_tokens_field,
-        sampling=profile.sampling,
-        thinking_switch="" if switch == "no_think_tag" or switch == "slash_no_think" else switch,
-        media=profile.media,
-    )

@@ -1,7 +1,8 @@
-"""Whether a model is asked again, and when: pure decisions, the clock and the dice are passed in.
+"""Whether and when to send a request again: pure decisions, with clock and dice passed in.
 
-A provider's wish (`Retry-After` in seconds or as a date, `retry-after-ms`, Gemini's `retryDelay`)
-is respected up to a limit; else the wait doubles from half a second, with as much jitter again.
+A delay that the provider requests (`Retry-After` in seconds or as a date, `retry-after-ms`,
+Gemini's `retryDelay`) is respected up to a limit. Otherwise the delay doubles from half a second,
+plus jitter of up to as much again.
 """
 
 from __future__ import annotations
@@ -9,14 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
 from recollect.errors import ModelError
 
 FIRST_DELAY = 0.5
-_NUMBER = r"\d{1,9}(?:\.\d{1,9})?"
-_DELAY_IN_BODY = r'"retryDelay"\s{0,8}:\s{0,8}"(\d{1,6}(?:\.\d{1,9})?)s"'
-# Waiting does not fill an account (OpenAI's code for it comes with 429 as well).
+_NUMBER = re.compile(r"\d{1,9}(?:\.\d{1,9})?")
+_DELAY_IN_BODY = re.compile(r'"retryDelay"\s{0,8}:\s{0,8}"(\d{1,6}(?:\.\d{1,9})?)s"')
+# Waiting does not fill an account; OpenAI sends this code with status 429 as well.
 _PERMANENT = ("insufficient_quota", "insufficient balance", "exceeded your current quota")
 # Ollama: "… does not support tools"; OpenRouter: "No endpoints found that support tool use";
 # vLLM: '"auto" tool choice requires --enable-auto-tool-choice'
@@ -35,58 +37,56 @@ _UNSUPPORTED = (
 
 
 class FailedAttempt(NamedTuple):
-    """One attempt that came to nothing."""
+    """Why one attempt got no reply."""
 
     error: ModelError
-    again: bool  # whether asking again makes sense
-    wait: float | None = None  # what the provider asks for, in seconds
+    retryable: bool
+    delay: float | None = None  # seconds, as the provider requests
 
 
 def requested_delay(headers: Mapping[str, str], body: str, now: float) -> float | None:
-    """How many seconds the provider wants us to wait; `now` is in seconds since 1970."""
+    """Seconds that the provider requests; `now` is in seconds since 1970."""
     milliseconds = headers.get("retry-after-ms", "")
-    if re.fullmatch(_NUMBER, milliseconds):
+    if _NUMBER.fullmatch(milliseconds):
         return float(milliseconds) / 1_000
     given = headers.get("retry-after", "").strip()
-    if re.fullmatch(_NUMBER, given):
+    if _NUMBER.fullmatch(given):
         return float(given)
     if given:
-        from email.utils import parsedate_to_datetime
-
         try:
             date = parsedate_to_datetime(given[:100])
         except (ValueError, OverflowError):
             return None
         return max(0.0, _seconds(date) - now)
-    found = re.search(_DELAY_IN_BODY, body)
+    found = _DELAY_IN_BODY.search(body)
     return float(found[1]) if found else None
 
 
 def _seconds(date: datetime) -> float:
-    # "-0000" gives a date without a zone; HTTP knows only UTC
+    # "-0000" gives a date without a zone; HTTP dates are in UTC
     return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
 
 
-def retry_delay(attempt: int, wanted: float | None, longest: float, dice: float) -> float:
+def retry_delay(attempt: int, requested: float | None, longest: float, dice: float) -> float:
     """Seconds to wait after this failed attempt, counted from 1; `dice` is from 0 to 1.
 
-    Jitter only adds to what a provider asks for: all who were sent away come back at other times.
+    Jitter only adds to what a provider requests, so that clients come back at different times.
     """
-    if wanted is None:
+    if requested is None:
         grown = FIRST_DELAY * 2 ** min(attempt - 1, 30)
         return float(min(longest, grown * (1 + dice)))
-    return float(min(longest, wanted + FIRST_DELAY * dice))
+    return float(min(longest, requested + FIRST_DELAY * dice))
 
 
-def may_recover(said: str) -> bool:
-    """Whether a refusal for now may be over later."""
-    low = said[:10_000].lower()
+def may_recover(message: str) -> bool:
+    """Whether a provider that is busy now may serve us later."""
+    low = message[:10_000].lower()
     return not any(phrase in low for phrase in _PERMANENT)
 
 
-def refuses_tools(said: str, status: int) -> bool:
-    """Whether the endpoint says that this model cannot be given tools."""
+def refuses_tools(message: str, status: int) -> bool:
+    """Whether the endpoint says that this model takes no tools."""
     if status not in (400, 404, 405, 422, 501):
         return False
-    low = said[:10_000].lower()
+    low = message[:10_000].lower()
     return any(word in low for word in _TOOLS) and any(phrase in low for phrase in _UNSUPPORTED)

@@ -1,1 +1,1 @@
-"""Other programs' session files, in and out."""
+"""Other programs' session files: import, export and mirrors; `format_table` lists the formats."""

@@ -1,4 +1,4 @@
-"""The history server's session files: one JSON object, in and out.
+"""The history server's session files: one JSON object, read and written.
 
 A record is {role: user|assistant|system, content, timestamp, tool_calls, metadata}, a call
 {tool_name, arguments, result, status, duration, timestamp}: it has no id, so one is derived. In our
@@ -6,113 +6,86 @@ log the results are a user message after the assistant's.
 
 The format has no field for: ids of messages and calls, thoughts, inline data, file references,
 models, finish reasons, token usage, results that are not one text, malformed arguments, notes,
-requests and edits. They travel in a message's `metadata.recollect` (metadata is where the server
-itself lets others add things); see `records`.
+requests and edits. They are carried in a message's `metadata.recollect` (the server lets others add
+to the metadata); see `record_reader`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
-from recollect.entries import Body, Entry, Message, Text, ToolCall, ToolResult, json_text
-from recollect.transcripts.gemini_cli.content_parts import arguments_object
-from recollect.transcripts.json_patch import Json
-from recollect.transcripts.record_format import MARK_FIELD, ParsedBody
-from recollect.transcripts.record_reader import RecordReader, read_leading_entries
-from recollect.transcripts.record_writer import compose_file
-from recollect.transcripts.timestamps import format_zoneless, parse_time
-from recollect.transcripts.tolerant_json import ImportProblem
-from recollect.transcripts.transcript import Transcript, derive_session_id
+import msgspec
 
-NAME: Literal["history-server"] = "history-server"
+from recollect.entries import Entry, Message, Text, ToolCall, ToolResult, json_text
+from recollect.transcripts.json_values import Json, objects_in, string_or_empty
+from recollect.transcripts.record_format import (
+    ParsedBody,
+    RecordFormat,
+    arguments_object,
+    results_by_call,
+    with_results,
+)
+from recollect.transcripts.session_file_format import SessionFileFormat, safe_file_name
+from recollect.transcripts.timestamps import format_zoneless, parse_time, to_datetime
+from recollect.transcripts.transcript import Transcript, report_non_objects
+
+NAME = "history-server"
 _ROLES = {"user": "user", "assistant": "model", "system": "system"}
+_ROLES_IN_FILE = {ours: theirs for theirs, ours in _ROLES.items()}
 _FAILED = ("error", "failed", "failure", "timeout", "cancelled")
-_WAITING = "pending"
+_PENDING = "pending"
 
 
-class HistoryServerRecordFormat:
-    """The dialect of `records`."""
-
-    name = NAME
-
-    def read(self, record: Json, key: str) -> list[ParsedBody]:
-        time, content = parse_time(record.get("timestamp")), record.get("content")
-        role: Any = _ROLES.get(str(record.get("role")), "user")
-        parts: list[Text | ToolCall] = []
-        if isinstance(content, str) and content:
-            parts.append(Text(text=content))
-        results: list[ToolResult] = []
-        for position, each in enumerate(_objects(record.get("tool_calls"))):
-            call = _call(each, f"{key[:12]}-{position}")
-            parts.append(call)
-            if result := _result(each, call):
-                results.append(result)
-        message = ParsedBody(Message(role=role, parts=tuple(parts)), time)
-        if not results:
-            return [message]
-        times = [result.time for result in results if result.time is not None]
-        answer = Message(role="user", parts=tuple(results))
-        return [message, ParsedBody(answer, max(times) if times else None)]
-
-    def write(self, run: Sequence[Entry], name: str) -> Json:  # noqa: ARG002 - no field for it
-        message = run[0].body
-        assert isinstance(message, Message)
-        role = {ours: theirs for theirs, ours in _ROLES.items()}[message.role]
-        results = {
-            part.call_id: (part, entry.time)
-            for entry in reversed(run[1:])
-            if isinstance(entry.body, Message)
-            for part in reversed(entry.body.parts)
-            if isinstance(part, ToolResult)
-        }
-        calls = [part for part in message.parts if isinstance(part, ToolCall)]
-        texts = [part.text for part in message.parts if isinstance(part, Text)]
-        return {
-            "role": role,
-            "content": "\n".join(texts),
-            "timestamp": format_zoneless(run[0].time),
-            "tool_calls": [_write_call(c, results.get(c.id), run[0].time) for c in calls],
-            "metadata": {},
-        }
-
-    def name_of(self, record: Json) -> str | None:  # noqa: ARG002 - records have none
-        return None
-
-    def stands_alone(self, body: Body) -> bool:
-        return isinstance(body, Message)
-
-    def mark_of(self, record: Json) -> object:
-        metadata = record.get("metadata")
-        return metadata.get(MARK_FIELD) if isinstance(metadata, dict) else None
-
-    def with_mark(self, record: Json, mark: object) -> Json:
-        metadata = record.get("metadata")
-        plain = metadata if isinstance(metadata, dict) else {}
-        plain = {key: item for key, item in plain.items() if key != MARK_FIELD}
-        return record | {"metadata": plain if mark is None else plain | {MARK_FIELD: mark}}
+def _read_record(record: Json, key: str) -> list[ParsedBody]:
+    content = record.get("content")
+    role: Any = _ROLES.get(str(record.get("role")), "user")
+    parts: list[Text | ToolCall] = []
+    if isinstance(content, str) and content:
+        parts.append(Text(text=content))
+    results: list[ToolResult] = []
+    for position, each in enumerate(objects_in(record.get("tool_calls"))):
+        call = _read_call(each, f"{key[:12]}-{position}")
+        parts.append(call)
+        if result := _read_result(each, call):
+            results.append(result)
+    message = Message(role=role, parts=tuple(parts))
+    return with_results(ParsedBody(message, parse_time(record.get("timestamp"))), results)
 
 
-RECORD_FORMAT = HistoryServerRecordFormat()
+def _write_record(run: Sequence[Entry], _record_id: str) -> Json:
+    message, time = run[0].body, run[0].time
+    assert isinstance(message, Message)
+    results = results_by_call(run)
+    calls = [part for part in message.parts if isinstance(part, ToolCall)]
+    texts = [part.text for part in message.parts if isinstance(part, Text)]
+    return {
+        "role": _ROLES_IN_FILE[message.role],
+        "content": "\n".join(texts),
+        "timestamp": format_zoneless(time),
+        "tool_calls": [_write_call(call, results.get(call.id), time) for call in calls],
+        "metadata": {},
+    }
 
 
-def _objects(value: object) -> list[Json]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+RECORD_FORMAT = RecordFormat(
+    name=NAME,
+    bodies=(Message,),
+    read=_read_record,
+    write=_write_record,
+    mark_inside="metadata",
+)
 
 
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _call(value: Json, id_: str) -> ToolCall:
-    name = _text(value.get("tool_name"))
+def _read_call(value: Json, id_: str) -> ToolCall:
+    name = string_or_empty(value.get("tool_name"))
     return ToolCall(id=id_, name=name, arguments=json_text(value.get("arguments", {})))
 
 
-def _result(value: Json, call: ToolCall) -> ToolResult | None:
-    status, output = _text(value.get("status")), value.get("result")
-    if output is None or (output == "" and status == _WAITING):
+def _read_result(value: Json, call: ToolCall) -> ToolResult | None:
+    status, output = string_or_empty(value.get("status")), value.get("result")
+    if output is None or (output == "" and status == _PENDING):
         return None
     return ToolResult(
         call_id=call.id,
@@ -134,8 +107,8 @@ def _seconds(value: object) -> float | None:
 def _write_call(call: ToolCall, answer: tuple[ToolResult, int] | None, time: int) -> Json:
     written: Json = {"tool_name": call.name, "arguments": arguments_object(call.arguments)}
     if answer is None:
-        waiting: Json = {"result": "", "status": _WAITING, "duration": 0.0}
-        return written | waiting | {"timestamp": format_zoneless(time)}
+        pending: Json = {"result": "", "status": _PENDING, "duration": 0.0}
+        return written | pending | {"timestamp": format_zoneless(time)}
     result, answered = answer
     return written | {
         "result": "\n".join(part.text for part in result.content if isinstance(part, Text)),
@@ -145,35 +118,34 @@ def _write_call(call: ToolCall, answer: tuple[ToolResult, int] | None, time: int
     }
 
 
-def read(value: Json) -> Transcript:
-    given = value.get("messages")
-    messages: list[object] = given if isinstance(given, list) else []
+def file_names(session_id: str, start: int) -> tuple[str]:
+    """`session_YYYYMMDD_<session_id>.json`"""
+    date = to_datetime(start).isoformat()[:10].replace("-", "")
+    return (f"session_{date}_{safe_file_name(session_id)}.json",)
+
+
+FILE_FORMAT = SessionFileFormat(
+    records=RECORD_FORMAT,
+    id_field="session_id",
+    start_field="created_at",
+    update_field="updated_at",
+    format_time=format_zoneless,
+    file_names=file_names,
+)
+
+
+def detect(value: Json) -> bool:
+    about_session = "session_id" in value or {"created_at", "updated_at"} <= value.keys()
+    return about_session and isinstance(value.get("messages"), list)
+
+
+def read(records: Sequence[tuple[int, Json]]) -> Transcript:
+    whole_file = (value for _, value in records if isinstance(value.get("messages"), list))
+    return read_object(next(whole_file))
+
+
+def read_object(value: Json) -> Transcript:
     header = {key: item for key, item in value.items() if key != "messages"}
-    records = [record for record in messages if isinstance(record, dict)]
-    session = derive_session_id(NAME, value.get("session_id"), records[0] if records else header)
-    start = parse_time(value.get("created_at")) or 0
-    reader = RecordReader(RECORD_FORMAT, session, frozenset())
-    header, entries = read_leading_entries(reader, header, start)
-    for record in records:
-        entries += reader.read(record, entries[-1] if entries else None, start)
-    problems = (
-        ImportProblem(1, f"message {position} is a {type(record).__name__}, not an object")
-        for position, record in enumerate(messages, 1)
-        if not isinstance(record, dict)
-    )
-    mark = header.get(MARK_FIELD)
-    return Transcript(
-        format=NAME,
-        session=session,
-        created=start,
-        entries=tuple(entries),
-        leaf=entries[-1].id if entries else None,
-        title=_text(mark.get("title")) if isinstance(mark, dict) else "",
-        header=json_text({NAME: {"header": header}}),
-        problems=tuple(problems),
-    )
-
-
-def write(header: Json, entries: Sequence[Entry]) -> Json:
-    """The file's value, from a header and the entries of a path."""
-    return compose_file(RECORD_FORMAT, header, entries)
+    transcript = FILE_FORMAT.read(header, objects_in(value["messages"]))
+    problems = report_non_objects(value["messages"])
+    return msgspec.structs.replace(transcript, problems=problems)

@@ -1,12 +1,12 @@
 """Where the entries of a file go in a session that may already hold some of them.
 
-Entries that are there (ids are derived, so the same history has the same ids) are left alone. The
-others are grouped into unbroken runs, each to be appended in one go after its parent; the run that
-ends at the file's own leaf comes last, so that an import that was cut short goes on where it was.
+Entries that the session holds stay as they are (ids are derived, so the same history has the same
+ids). The others are grouped into unbroken runs, each to be appended at once after its parent; the
+run that ends at the file's own leaf comes last, so that an interrupted import can be completed.
 
-The head follows the file when all it would leave behind are entries that the file itself has left
-behind, or an earlier state of the file's last message. When our session has gone its own way, or
-the file has been changed in its past, the head stays and the file's version is a branch.
+The head follows the file if it would leave behind only entries that the file itself has left
+behind, or an earlier state of the file's last message. If our session has continued on its own, or
+the file's past was changed, the head stays and the file's version becomes a branch.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from recollect.store.ids import derived_id
 from recollect.transcripts.record_format import get_tag, original_id
 from recollect.transcripts.transcript import Transcript
 
-_CANDIDATES = 50  # entries of one millisecond that are looked at
+_CANDIDATES = 50  # entries of the same millisecond that are compared
 
 
 class AppendRun(NamedTuple):
@@ -30,13 +30,13 @@ class AppendRun(NamedTuple):
 
 
 class ImportPlan(NamedTuple):
-    """Courses: `on` from the head; `follow_output` the file to another place; `aside`, as a branch, and
-    the head goes back; `none` when nothing is new on the way to the file's leaf."""
+    """Courses: `append` after the head; `follow` the file, away from the head; `branch`, and the
+    head stays; `none` when nothing is new on the way to the file's leaf."""
 
     runs: tuple[AppendRun, ...]
-    course: Literal["on", "follow", "aside", "none"]
-    end: str | None = None  # the file's own place among what is new
-    displaced: int = 0  # entries of ours that the file's version does not go on from
+    course: Literal["append", "follow", "branch", "none"]
+    end: str | None = None  # the last new entry on the way to the file's leaf
+    displaced: int = 0  # entries of ours that the file's version leaves behind
 
     @property
     def new(self) -> tuple[Entry, ...]:
@@ -44,133 +44,121 @@ class ImportPlan(NamedTuple):
 
 
 def plan_import(
-    foreign: Transcript, source: Entry | None, tree: Sequence[Entry], path: Sequence[Entry]
+    transcript: Transcript, source: Entry | None, tree: Sequence[Entry], path: Sequence[Entry]
 ) -> ImportPlan:
-    """`tree` is all the session holds, `path` what leads to its head, `source` a new one if any."""
-    foreign = _at_home(foreign, {entry.id: entry for entry in tree})
-    held = {entry.id for entry in tree}
-    missing = [entry for entry in foreign.entries if entry.id not in held]
-    main = [entry.id for entry in foreign.path]
+    """`source`: an entry for the file's bytes, if they are new; `tree`: all entries of the session;
+    `path`: those that lead to its head."""
+    held = {entry.id: entry for entry in tree}
+    transcript = _with_our_ids(transcript, held)
+    missing = [entry for entry in transcript.entries if entry.id not in held]
+    main = [entry.id for entry in transcript.path]
     fork = next((id_ for id_ in reversed(main) if id_ in held), None)
-    about = _headings(foreign, held) + _notes(foreign, tree, held)
-    missing, spine = _with_bookkeeping(foreign, source, missing, about, main, fork)
-    runs = _runs(missing, spine)
+    description = _new_description(transcript, held)
+    missing, spine = _with_bookkeeping(transcript, source, missing, description, main, fork)
+    runs = _group_runs(missing, spine)
     end = next((entry.id for entry in reversed(missing) if entry.id in spine), None)
     if end is None:
         return ImportPlan(runs, "none")
-    if not path and fork is not None:  # an import that was cut short before its last run
+    if not path and fork is not None:  # an import that was interrupted before its last run
         return ImportPlan(runs, "follow", end)
-    tail = _after(path, fork)
-    if tail is not None and all(is_bookkeeping(foreign, entry) for entry in tail):
+    tail = _entries_after(path, fork)
+    if tail is not None and all(is_bookkeeping(transcript, entry) for entry in tail):
         head = path[-1].id if path else None
         moved = tuple(run._replace(after=head) if run.after == fork else run for run in runs)
-        return ImportPlan(moved, "on", end)
-    follows = tail is not None and _explained(foreign, tail, set(main))
-    count = sum(not is_bookkeeping(foreign, entry) for entry in tail or ())
-    return ImportPlan(runs, "follow" if follows else "aside", end, count)
+        return ImportPlan(moved, "append", end)
+    follows = tail is not None and _accounts_for(transcript, tail, set(main))
+    count = sum(not is_bookkeeping(transcript, entry) for entry in tail or ())
+    return ImportPlan(runs, "follow" if follows else "branch", end, count)
 
 
-def _at_home(foreign: Transcript, held: Mapping[str, Entry]) -> Transcript:
-    """With the ids we know: entries of ours that left in an export and come back are the same."""
+def _with_our_ids(transcript: Transcript, held: Mapping[str, Entry]) -> Transcript:
+    """With our ids for entries of ours that were exported and come back."""
     ours: dict[str | None, str] = {}
-    for entry in foreign.entries:
-        known = held.get(original_id(foreign.format, entry.body) or "")
-        if known is not None and entry.id not in held and _alike(known.body, entry.body):
+    for entry in transcript.entries:
+        known = held.get(original_id(transcript.format, entry.body) or "")
+        if known is not None and entry.id not in held and _same_content(known.body, entry.body):
             ours[entry.id] = known.id
     if not ours:
-        return foreign
+        return transcript
     entries = tuple(
-        _under(entry, ours.get(entry.parent, entry.parent))
-        for entry in foreign.entries
+        _with_parent(entry, ours.get(entry.parent, entry.parent))
+        for entry in transcript.entries
         if entry.id not in ours
     )
     return msgspec.structs.replace(
-        foreign,
+        transcript,
         entries=(*(held[id_] for id_ in ours.values()), *entries),
-        leaf=ours.get(foreign.leaf, foreign.leaf),
+        leaf=ours.get(transcript.leaf, transcript.leaf),
     )
 
 
-def _alike(ours: Body, theirs: Body) -> bool:
+def _same_content(ours: Body, theirs: Body) -> bool:
     if isinstance(ours, Message) and isinstance(theirs, Message):
         return ours.role == theirs.role and ours.parts == theirs.parts
     return type(ours) is type(theirs)
 
 
-def title_id(foreign: Transcript) -> str:
-    return derived_id(foreign.format, foreign.session, "title", foreign.heading)
-
-
-def note_id(foreign: Transcript, note: Note) -> str:
-    return derived_id(foreign.format, foreign.session, "note", note.extra)
-
-
-def _headings(foreign: Transcript, held: set[str]) -> list[tuple[str, Body]]:
-    if not foreign.heading or title_id(foreign) in held:
-        return []
-    mark = json_text({foreign.format: {"header": True}})
-    return [(title_id(foreign), Title(title=foreign.heading, extra=mark))]
-
-
-def _notes(foreign: Transcript, tree: Sequence[Entry], held: set[str]) -> list[tuple[str, Body]]:
-    """Those that say something which no note of the session says yet."""
-    new = [note for note in foreign.notes if note_id(foreign, note) not in held]
-    if not new:
-        return []
+def _new_description(transcript: Transcript, held: Mapping[str, Entry]) -> list[tuple[str, Body]]:
+    """The title and the notes that the session lacks, with the ids of their entries; not a note
+    that says only what another note of the session says already."""
+    format_, ids = transcript.format, (transcript.format, transcript.session)
+    mark = json_text({format_: {"header": True}})
+    titles = [Title(title=transcript.heading, extra=mark)] if transcript.heading else []
+    found: list[tuple[str, Body]] = [(derived_id(*ids, "title", t.title), t) for t in titles]
+    found += [(derived_id(*ids, "note", note.extra), note) for note in transcript.notes]
+    new = [(id_, body) for id_, body in found if id_ not in held]
     said = [
-        get_tag(foreign.format, entry.body).items()
-        for entry in tree
-        if isinstance(entry.body, Note) and is_bookkeeping(foreign, entry)
+        get_tag(format_, entry.body).items()
+        for entry in (held.values() if new else ())
+        if isinstance(entry.body, Note) and is_bookkeeping(transcript, entry)
     ]
     return [
-        (note_id(foreign, note), note)
-        for note in new
-        if not any(get_tag(foreign.format, note).items() <= other for other in said)
+        (id_, body)
+        for id_, body in new
+        if not isinstance(body, Note)
+        or not any(get_tag(format_, body).items() <= other for other in said)
     ]
 
 
 def _with_bookkeeping(
-    foreign: Transcript,
+    transcript: Transcript,
     source: Entry | None,
     missing: list[Entry],
-    about: Sequence[tuple[str, Body]],
+    description: Sequence[tuple[str, Body]],
     main: list[str],
     fork: str | None,
 ) -> tuple[list[Entry], set[str]]:
-    """The source before, title and notes after what is new on the way to the leaf."""
+    """With the source before and title and notes after the new entries on the way to the leaf."""
     spine, entries = set(main), list(missing)
-    last = foreign.leaf
+    last = transcript.leaf
     if source is not None:
         entries = [
-            _under(entry, source.id) if entry.parent == fork and entry.id in spine else entry
+            _with_parent(entry, source.id) if entry.parent == fork and entry.id in spine else entry
             for entry in entries
         ]
-        entries.insert(0, _under(source, fork))
+        entries.insert(0, _with_parent(source, fork))
         spine.add(source.id)
-        last = source.id if fork == foreign.leaf else foreign.leaf
-    time = max((entry.time for entry in foreign.entries), default=foreign.created)
-    for id_, body in about:
+        last = source.id if fork == transcript.leaf else transcript.leaf
+    time = max((entry.time for entry in transcript.entries), default=transcript.created)
+    for id_, body in description:
         entries.append(Entry(id_, last, time, body))
         spine.add(id_)
         last = id_
     return entries, spine
 
 
-def _under(entry: Entry, parent: str | None) -> Entry:
+def _with_parent(entry: Entry, parent: str | None) -> Entry:
     return Entry(entry.id, parent, entry.time, entry.body)
 
 
-def _runs(missing: Sequence[Entry], spine: set[str]) -> tuple[AppendRun, ...]:
+def _group_runs(missing: Sequence[Entry], spine: set[str]) -> tuple[AppendRun, ...]:
+    missing = sorted(missing, key=lambda entry: entry.id in spine)
     children: dict[str | None, list[Entry]] = {}
     for entry in missing:
         children.setdefault(entry.parent, []).append(entry)
-    for siblings in children.values():
-        siblings.sort(key=lambda entry: entry.id in spine)
     new = {entry.id for entry in missing}
-    roots = [entry for entry in missing if entry.parent not in new]
-    roots.sort(key=lambda entry: entry.id in spine)
     runs: list[AppendRun] = []
-    waiting = roots[::-1]
+    waiting = [entry for entry in reversed(missing) if entry.parent not in new]
     while waiting:
         start = at = waiting.pop()
         run = [at]
@@ -182,42 +170,39 @@ def _runs(missing: Sequence[Entry], spine: set[str]) -> tuple[AppendRun, ...]:
     return tuple(runs)
 
 
-def _after(path: Sequence[Entry], fork: str | None) -> Sequence[Entry] | None:
-    """What our path holds after an entry; None if the entry is not on it."""
-    if fork is None:
-        return path
-    for position in range(len(path) - 1, -1, -1):
-        if path[position].id == fork:
-            return path[position + 1 :]
-    return None
+def _entries_after(path: Sequence[Entry], fork: str | None) -> Sequence[Entry] | None:
+    """The part of our path after an entry; None if the entry is not on it."""
+    ids = [None, *(entry.id for entry in path)]
+    return path[ids.index(fork) :] if fork in ids else None
 
 
-def is_bookkeeping(foreign: Transcript, entry: Entry) -> bool:
-    """Written by an import about the file itself, not about what happened."""
+def is_bookkeeping(transcript: Transcript, entry: Entry) -> bool:
+    """Whether an import wrote it about the file itself, not about what happened."""
     if isinstance(entry.body, Source):
         return True
     about = isinstance(entry.body, Title | Note)
-    return about and "header" in get_tag(foreign.format, entry.body)
+    return about and "header" in get_tag(transcript.format, entry.body)
 
 
-def _explained(foreign: Transcript, tail: Sequence[Entry], main: set[str]) -> bool:
-    """Whether the file accounts for all of these entries of ours that it does not go on from."""
-    theirs = {entry.id for entry in foreign.entries}
+def _accounts_for(transcript: Transcript, tail: Sequence[Entry], main: set[str]) -> bool:
+    """Whether the file accounts for all of these entries that it would leave behind."""
+    theirs = {entry.id for entry in transcript.entries}
     later: dict[int, list[Body]] = {}
-    for entry in foreign.entries:
+    for entry in transcript.entries:
         if entry.id in main:
             later.setdefault(entry.time, []).append(entry.body)
     for entry in tail:
-        joined = "joined" in get_tag(foreign.format, entry.body)
-        if entry.id in theirs or joined or is_bookkeeping(foreign, entry):
+        joined = "joined" in get_tag(transcript.format, entry.body)
+        if entry.id in theirs or joined or is_bookkeeping(transcript, entry):
             continue
-        if not any(_grew(entry.body, body) for body in later.get(entry.time, ())[:_CANDIDATES]):
+        candidates = later.get(entry.time, ())[:_CANDIDATES]
+        if not any(_continues(entry.body, body) for body in candidates):
             return False
     return True
 
 
-def _grew(before: Body, now: Body) -> bool:
-    """Whether a message is a later state of another: all of it is there, and perhaps more."""
+def _continues(before: Body, now: Body) -> bool:
+    """Whether a message is a later state of another: it has all of that one, and perhaps more."""
     if not isinstance(before, Message) or not isinstance(now, Message):
         return type(before) is type(now)
     calls = [{p.id for p in message.parts if isinstance(p, ToolCall)} for message in (before, now)]

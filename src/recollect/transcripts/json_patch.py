@@ -1,12 +1,13 @@
-"""What must be changed in one JSON value to make another of it.
+"""Patches that turn one JSON value into another.
 
-`apply(a, diff(a, b))` equals `b` for any two JSON values; 1, 1.0 and true are three different
-values, the order of an object's keys is not part of it. A patch is itself JSON, a list of steps:
-    [path]                           take away what is there
+`apply_patch(a, make_patch(a, b))` equals `b` for any two JSON values. 1, 1.0 and true are three
+different values; the order of an object's keys does not count. A patch is JSON itself, a list of
+steps:
+    [path]                           remove the value there
     [path, value]                    put the value there
     [path, start, count, items]      in the list there, replace `count` items by these
-A path is a list of keys and positions. Neither function changes what it is given, and `apply`
-leaves out a step that does not fit, because patches come out of files.
+A path is a list of keys and positions. Neither function changes its arguments, and `apply_patch`
+skips steps that do not fit, because patches come out of files.
 """
 
 from __future__ import annotations
@@ -14,14 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
-Json: TypeAlias = dict[str, Any]
 JsonPath: TypeAlias = list[str | int]
 _LONGEST_PATH = 120
-_MOST_WORK = 10_000_000
+MOVE_LIMIT = 10_000_000  # list items that one patch may move; a hostile one asks for more
 
 
 def json_equal(a: Any, b: Any) -> bool:
-    """Equal as JSON."""
     if type(a) is not type(b):
         return False
     if isinstance(a, dict):
@@ -67,30 +66,29 @@ def _list_steps(a: list[Any], b: list[Any], path: JsonPath) -> Iterator[list[Any
 
 
 def apply_patch(value: Any, patch: object) -> Any:
-    """The value with these changes. Steps that do not fit, and paths and lists so long that no
-    `diff` of ours made them, are passed over."""
+    """The patched value, without the steps that do not fit and those beyond our limits."""
     if not isinstance(patch, list) or not patch:
         return value
-    holder = [_copied(value)]
-    work = 0
+    holder = [_copy(value)]
+    moved = 0
     for step in patch:
         if isinstance(step, list) and step and isinstance(step[0], list):
-            work += _change(holder, [0, *step[0][: _LONGEST_PATH + 1]], step[1:])
-        if work > _MOST_WORK:
+            moved += _apply_step(holder, [0, *step[0][: _LONGEST_PATH + 1]], step[1:])
+        if moved > MOVE_LIMIT:
             break
     return holder[0]
 
 
-def _copied(value: Any) -> Any:
+def _copy(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _copied(item) for key, item in value.items()}
+        return {key: _copy(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_copied(item) for item in value]
+        return [_copy(item) for item in value]
     return value
 
 
-def _change(value: Any, path: JsonPath, change: list[Any]) -> int:
-    """Makes one change in place; how many items of a list had to move for it."""
+def _apply_step(value: Any, path: JsonPath, step: list[Any]) -> int:
+    """Change the value in place; the number of list items that moved."""
     if len(path) > _LONGEST_PATH:
         return 0
     for key in path[:-1]:
@@ -98,13 +96,13 @@ def _change(value: Any, path: JsonPath, change: list[Any]) -> int:
             return 0
         value = value[key]
     last = path[-1]
-    new_key = isinstance(value, dict) and isinstance(last, str)
-    if len(change) == 1 and (new_key or _holds(value, last)):
-        value[last] = _copied(change[0])
-    elif not change and new_key:
+    in_object = isinstance(value, dict) and isinstance(last, str)
+    if len(step) == 1 and (in_object or _holds(value, last)):
+        value[last] = _copy(step[0])
+    elif not step and in_object:
         value.pop(last, None)
-    elif len(change) == 3 and _holds(value, last):
-        return _splice(value[last], *change)
+    elif len(step) == 3 and _holds(value, last):
+        return _splice(value[last], *step)
     return 0
 
 
@@ -118,5 +116,5 @@ def _splice(value: Any, start: Any, count: Any, items: Any) -> int:
     fits = type(start) is int and type(count) is int and start >= 0 and count >= 0
     if not (fits and isinstance(value, list) and isinstance(items, list)):
         return 0
-    value[start : start + count] = _copied(items)
+    value[start : start + count] = _copy(items)
     return len(value)

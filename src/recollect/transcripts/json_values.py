@@ -1,13 +1,46 @@
-"""Values out of foreign JSON, where any field may hold anything."""
+"""Values from other programs' JSON, where any field may hold anything."""
 
 from __future__ import annotations
 
 import base64
 import binascii
+import json
+from typing import Any, TypeAlias
+
+Json: TypeAlias = dict[str, Any]
 
 
 def string_or_empty(value: object) -> str:
     return value if isinstance(value, str) else ""
+
+
+def object_or_empty(value: object) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def objects_in(value: object) -> list[Json]:
+    """The objects of a list; none if the value is no list."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def count_or_none(value: object) -> int | None:
+    """A whole number that other JSON readers do not round."""
+    return value if type(value) is int and 0 <= value < 2**53 else None
+
+
+def too_deep(value: Any, limit: int) -> bool:
+    """Whether objects and lists are nested in more than `limit` levels."""
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(limit):
+        level = [
+            item
+            for container in level
+            for item in (container.values() if isinstance(container, dict) else container)
+            if isinstance(item, dict | list)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def decode_base64(value: object) -> bytes | None:
@@ -17,3 +50,8 @@ def decode_base64(value: object) -> bytes | None:
         return base64.b64decode(value, validate=True)
     except (binascii.Error, ValueError):
         return None
+
+
+def canonical_json(value: Json) -> str:
+    """The same text for the same value; ids are derived from it, so it must never change."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)

@@ -1,8 +1,8 @@
-"""The bytes of imported files, kept as they were.
+"""The original bytes of imported files, stored unchanged.
 
-A `Source` holds the bytes from its `offset` on; what comes before it is the beginning of an earlier
-source of the same session, which it names. So a file that has grown costs only what is new, and
-`load_original` gives back every version that was ever imported.
+A `Source` holds the bytes from its `offset` on; those before it are the beginning of an earlier
+source of the same session, which it names. So a file that has grown costs only its new bytes, and
+`load_original` returns every version that was ever imported.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from recollect.store.ids import derived_id
 from recollect.transcripts.transcript import Transcript
 
 CHUNK_BYTES = 1024 * 1024
-_WORTH_SHARING = 4_096  # bytes; less is simply kept again
+_WORTH_SHARING = 4_096  # bytes; fewer are simply stored again
 _CONTINUES = "continues"
 
 
-def source_id(foreign: Transcript, data: bytes) -> str:
+def source_id(transcript: Transcript, data: bytes) -> str:
     digest = hashlib.blake2b(data, digest_size=32).hexdigest()
-    return derived_id(foreign.format, foreign.session, "source", digest)
+    return derived_id(transcript.format, transcript.session, "source", digest)
 
 
 async def load_original(store: Store, source: Entry, tree: Iterable[Entry]) -> bytes:
-    """The whole file that a source entry of this tree stands for."""
+    """The whole file of a source entry of this tree."""
     sources = {entry.id: entry.body for entry in tree if isinstance(entry.body, Source)}
     pieces: list[bytes] = []
     at, until = source.id, None
@@ -41,11 +41,11 @@ async def load_original(store: Store, source: Entry, tree: Iterable[Entry]) -> b
         until = body.offset if until is None else min(until, body.offset)
         if body.offset == 0:
             return b"".join(reversed(pieces))
-        at = _continued(body)
-    raise Damaged(f"the source {source.id} continues one that is not there", [source.id])
+        at = _continued_source(body)
+    raise Damaged(f"the source {source.id} continues one that is missing", [source.id])
 
 
-def _continued(body: Source) -> str:
+def _continued_source(body: Source) -> str:
     about = json.loads(body.extra).get(body.format) if body.extra else None
     found = about.get(_CONTINUES) if isinstance(about, dict) else None
     return found if isinstance(found, str) else ""
@@ -53,27 +53,27 @@ def _continued(body: Source) -> str:
 
 async def store_original(
     store: Store,
-    foreign: Transcript,
+    transcript: Transcript,
     data: bytes,
     name: str,
     tree: Iterable[Entry],
     progress: Callable[[int], None],
 ) -> Source:
-    """Put the bytes in the store, without those that are there, and say where they are."""
+    """Store the bytes, without those that an earlier source has; the entry that names them."""
     newest = next((e for e in reversed(tuple(tree)) if isinstance(e.body, Source)), None)
     shared = 0
     if newest is not None:
-        shared = _common(await load_original(store, newest, tree), data)
+        shared = _common_prefix(await load_original(store, newest, tree), data)
     offset = shared if shared >= _WORTH_SHARING else 0
     blobs = []
     for start in range(offset, len(data), CHUNK_BYTES):
         blobs.append(await store.put(data[start : start + CHUNK_BYTES]))
         progress(min(len(data), start + CHUNK_BYTES))
-    extra = json.loads(foreign.header) if foreign.header else {foreign.format: {}}
+    extra = json.loads(transcript.header) if transcript.header else {transcript.format: {}}
     if offset and newest is not None:
-        extra[foreign.format] |= {_CONTINUES: newest.id}
+        extra[transcript.format] |= {_CONTINUES: newest.id}
     return Source(
-        format=foreign.format,
+        format=transcript.format,
         name=name,
         size=len(data) - offset,
         offset=offset,
@@ -82,8 +82,8 @@ async def store_original(
     )
 
 
-def _common(a: bytes, b: bytes) -> int:
-    """How many bytes at the beginning are the same."""
+def _common_prefix(a: bytes, b: bytes) -> int:
+    """The number of equal bytes at the beginning."""
     low, high = 0, min(len(a), len(b))
     if a[:high] == b[:high]:
         return high

@@ -1,14 +1,15 @@
-"""What the two ways between a log and a file have in common: see `records` and `marks`.
+"""What one format's records look like, and what reading and writing them have in common.
 
-A `RecordFormat` knows one format. A *tag* is what an imported entry remembers of its record, in `extra`
-under the dialect's name; a *mark* is what an exported record says about our entry.
+A *tag* is what an imported entry remembers of its record, in `extra` under the format's name. A
+*mark* is what an exported record says about our entry. `record_reader` explains how they make the
+conversion exact.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -23,87 +24,80 @@ from recollect.entries import (
     entry_to_json,
     json_text,
 )
-from recollect.transcripts.json_patch import Json
+from recollect.transcripts.json_values import Json, object_or_empty, too_deep
 
 MARK_FIELD = "recollect"
+_ARGUMENTS_DEPTH = 80  # deeper, and reading the exported file would refuse them
 
 
 class ParsedBody(NamedTuple):
-    """What a dialect read: a body and its time, if the record told it."""
-
     body: Body
-    time: int | None
+    time: int | None  # None if the record has none
 
 
-class RecordFormat(Protocol):
-    @property
-    def name(self) -> str: ...
+class RecordFormat(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    bodies: tuple[type, ...]  # those for which the format has a record
+    # the record's own body, then at most one message with the results of its calls; where the
+    # format has no ids of calls, they are made from the key
+    read: Callable[[Json, str], list[ParsedBody]]
+    # the inverse: an entry and the messages that answer its calls, and the record's id
+    write: Callable[[Sequence[Entry], str], Json]
+    id_field: str = ""  # none if records have no id
+    mark_inside: str = ""  # the object of a record that the mark is put in; the record itself
 
-    def read(self, record: Json, key: str) -> list[ParsedBody]:
-        """The record's own body, then at most one message with the results of its calls. `key`
-        is for ids that the format does not have."""
-        ...
+    def id_of(self, record: Json) -> str | None:
+        """The id that the record has in its file."""
+        id_ = record.get(self.id_field)
+        return id_ if isinstance(id_, str) and self.id_field else None
 
-    def write(self, run: Sequence[Entry], name: str) -> Json:
-        """The inverse, for an entry and the messages that answer its calls."""
-        ...
-
-    def name_of(self, record: Json) -> str | None:
-        """The id the record has in its file."""
-        ...
-
-    def stands_alone(self, body: Body) -> bool:
-        """Whether the format has a record for such a body."""
-        ...
-
-    def mark_of(self, record: Json) -> object: ...
+    def get_mark(self, record: Json) -> object:
+        holder = object_or_empty(record.get(self.mark_inside)) if self.mark_inside else record
+        return holder.get(MARK_FIELD)
 
     def with_mark(self, record: Json, mark: object) -> Json:
         """The record with this mark; without any for None."""
-        ...
+        holder = object_or_empty(record.get(self.mark_inside)) if self.mark_inside else record
+        marked = {key: item for key, item in holder.items() if key != MARK_FIELD}
+        marked |= {} if mark is None else {MARK_FIELD: mark}
+        return record | {self.mark_inside: marked} if self.mark_inside else marked
 
 
-# --- tags: what an imported entry remembers of its record ---------------------------------------
-
-
-def get_tag(dialect: str, body: Body) -> Json:
-    """`was`: the id in the file. `patch`: makes the record exact. `merge_decisions`: part of the one before.
-    `header`: made from the file's header."""
+def get_tag(format_: str, body: Body) -> Json:
+    """`was`: the id in the file. `patch`: makes the record exact. `joined`: came from the same
+    record as the entry before. `header`: made from the file's header."""
     text = body.data if isinstance(body, UnknownBody) else body.extra
-    if dialect not in text:
+    if format_ not in text:
         return {}
-    tag = json.loads(text).get(dialect)
+    tag = json.loads(text).get(format_)
     return tag if isinstance(tag, dict) else {}
 
 
-def with_tag(dialect: str, body: Body, tag: Json) -> Body:
+def with_tag(format_: str, body: Body, tag: Json) -> Body:
     if isinstance(body, UnknownBody):
-        return UnknownBody(data=json_text(json.loads(body.data) | {dialect: tag}))
+        return UnknownBody(data=json_text(json.loads(body.data) | {format_: tag}))
     extra = json.loads(body.extra) if body.extra else {}
-    return msgspec.structs.replace(body, extra=json_text(extra | {dialect: tag}))
+    return msgspec.structs.replace(body, extra=json_text(extra | {format_: tag}))
 
 
-def original_id(dialect: str, body: Body) -> str | None:
+def original_id(format_: str, body: Body) -> str | None:
     """The id that an imported entry had in the file."""
-    was = get_tag(dialect, body).get("was")
+    was = get_tag(format_, body).get("was")
     return was if isinstance(was, str) else None
 
 
-def id_in_file(dialect: str, entry: Entry) -> str:
-    """The id an entry goes by in the file: that of its record, or its own."""
-    return original_id(dialect, entry.body) or entry.id
+def id_in_file(format_: str, entry: Entry) -> str:
+    """The id that a file uses for an entry: that of its record, or its own."""
+    return original_id(format_, entry.body) or entry.id
 
 
-# --- references between entries ----------------------------------------------------------------
-
-
-def rename_references(body: Json, name: Callable[[str], str]) -> Json:
+def rename_references(body: Json, rename: Callable[[str], str]) -> Json:
     """A body as JSON, with the ids of other entries in it replaced."""
 
     def change(value: Any) -> Any:
         if isinstance(value, list):
             return [change(item) for item in value]
-        return name(value) if isinstance(value, str) else value
+        return rename(value) if isinstance(value, str) else value
 
     kind = body.get("kind")
     if kind in ("pin", "restore") and "entries" in body:
@@ -120,9 +114,6 @@ def rename_references(body: Json, name: Callable[[str], str]) -> Json:
     return body | {field: change(body[field]) for field in fields if field in body}
 
 
-# --- what a record says by itself ---------------------------------------------------------------
-
-
 def call_ids(body: Body) -> list[str]:
     if not isinstance(body, Message):
         return []
@@ -137,48 +128,78 @@ def answered_call_ids(body: Body) -> list[str]:
     return results if len(results) == len(body.parts) else []
 
 
-def with_call_ids(loose: list[ParsedBody], ids: object) -> list[ParsedBody]:
-    """With these ids for the calls, where the format has none or others."""
+def with_call_ids(parsed: list[ParsedBody], ids: object) -> list[ParsedBody]:
+    """With our ids for the calls, where the format has none or others."""
     if not isinstance(ids, list) or not all(isinstance(id_, str) for id_ in ids):
-        return loose
-    names = dict(zip(call_ids(loose[0].body), ids, strict=False))
+        return parsed
+    renamed = dict(zip(call_ids(parsed[0].body), ids, strict=False))
 
     def change(part: Part) -> Part:
         if isinstance(part, ToolCall):
-            return msgspec.structs.replace(part, id=names.get(part.id, part.id))
+            return msgspec.structs.replace(part, id=renamed.get(part.id, part.id))
         if isinstance(part, ToolResult):
-            return msgspec.structs.replace(part, call_id=names.get(part.call_id, part.call_id))
+            return msgspec.structs.replace(part, call_id=renamed.get(part.call_id, part.call_id))
         return part
 
     return [
         ParsedBody(msgspec.structs.replace(body, parts=tuple(map(change, body.parts))), time)
         if isinstance(body, Message)
         else ParsedBody(body, time)
-        for body, time in loose
+        for body, time in parsed
     ]
 
 
-def split_results(loose: list[ParsedBody], groups: object) -> list[ParsedBody]:
-    """The results apart again, as the log had them: one message for each group of call ids."""
-    if not isinstance(groups, list) or len(loose) < 2 or not isinstance(loose[1].body, Message):
-        return loose
-    parts = {part.call_id: part for part in loose[1].body.parts if isinstance(part, ToolResult)}
+def split_results(parsed: list[ParsedBody], groups: object) -> list[ParsedBody]:
+    """Results in one message for each group of call ids, as the log had them."""
+    if not isinstance(groups, list) or len(parsed) < 2 or not isinstance(parsed[1].body, Message):
+        return parsed
+    results = {part.call_id: part for part in parsed[1].body.parts if isinstance(part, ToolResult)}
     messages = [
-        Message(role="user", parts=tuple(parts[call] for call in group if call in parts))
+        Message(role="user", parts=tuple(results[call] for call in group if call in results))
         for group in groups
         if isinstance(group, list) and all(isinstance(call, str) for call in group)
     ]
-    return [loose[0], *(ParsedBody(message, loose[1].time) for message in messages)]
+    return [parsed[0], *(ParsedBody(message, parsed[1].time) for message in messages)]
 
 
-def unpatched_json(loose: list[ParsedBody], name: str) -> list[Json]:
-    """What a record says by itself, in the form that a mark's patch is made for."""
-    first = loose[0].time or 0
+def unpatched_json(parsed: list[ParsedBody], record_id: str) -> list[Json]:
+    """What a record says without its mark, in the form that the mark's patch applies to."""
+    first = parsed[0].time or 0
     items: list[Json] = [
         {"time": first if time is None else time, "body": body_to_json(body)}
-        for body, time in loose
+        for body, time in parsed
     ]
-    return [{"id": name, **items[0]}, *items[1:]]
+    return [{"id": record_id, **items[0]}, *items[1:]]
+
+
+def with_results(message: ParsedBody, results: Sequence[ToolResult]) -> list[ParsedBody]:
+    """A model's message and, if there are results, the user message that holds them."""
+    if not results:
+        return [message]
+    times = [result.time for result in results if result.time is not None]
+    answer = Message(role="user", parts=tuple(results))
+    return [message, ParsedBody(answer, max(times) if times else None)]
+
+
+def results_by_call(run: Sequence[Entry]) -> dict[str, tuple[ToolResult, int]]:
+    """The first result of each call with its message's time, from the messages after the first."""
+    return {
+        part.call_id: (part, entry.time)
+        for entry in reversed(run[1:])
+        if isinstance(entry.body, Message)
+        for part in reversed(entry.body.parts)
+        if isinstance(part, ToolResult)
+    }
+
+
+def arguments_object(arguments: str) -> Json:
+    """A call's arguments; an empty object if they are no JSON object that a file can hold."""
+    try:
+        value = json.loads(arguments)
+        json_text(value)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) and not too_deep(value, _ARGUMENTS_DEPTH) else {}
 
 
 def body_to_json(body: Body) -> Json:

@@ -1,38 +1,31 @@
-"""Between a log and the records of a file that a program writes whole: exact in both directions.
+"""From records to entries: exact in both directions, with `record_writer`.
 
-A `RecordFormat` reads and writes what its format has fields for, and need not be exact. This module
-makes it so, by construction:
-- a foreign record becomes entries; what writing them would not give back (ids, odd times, unknown
-  fields, wrong types) is kept as a patch in `extra` of the first of them, under the dialect's name;
-- an entry of ours becomes a record; what reading it would not give back (thought signatures, call
+A `RecordFormat` reads and writes what its format has fields for, and need not be exact. These two
+modules make it exact:
+- a record becomes entries; what writing them would not restore (ids, odd times, unknown fields,
+  wrong types) is stored as a patch in `extra` of the first of them, under the format's name;
+- an entry of ours becomes a record; what reading it would not restore (thought signatures, call
   ids, finish reasons …) is written as a patch in the record's `recollect` mark;
-- entries that are no record (edits, requests, titles …) follow in the mark's `after`, or in the
-  file's own mark (`before`) when no record precedes them.
-Only `Source` entries do not travel: the bytes they name stay in the store. An imported entry gets
-an id derived from its record and its parent's id, so the same history always gets the same ids.
+- entries for which the format has no record (edits, requests, titles …) follow in the mark's
+  `after`, or in the file's own mark (`before`) when no record precedes them.
+Only `Source` entries are not exported: the bytes they name stay in the store. The id of an imported
+entry is derived from its record and its parent's id, so the same history always gets the same ids.
 References from edits to entries follow the entries to their new ids and back.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from recollect.entries import (
-    Entry,
-    Message,
-    ToolResult,
-    entry_from_json,
-    json_text,
-)
+from recollect.entries import Entry, Message, ToolResult, entry_from_json, json_text
 from recollect.errors import BadInput
 from recollect.store.ids import derived_id
-from recollect.transcripts.json_patch import Json, apply_patch, json_equal, make_patch
+from recollect.transcripts.json_patch import apply_patch, json_equal, make_patch
+from recollect.transcripts.json_values import Json, canonical_json
 from recollect.transcripts.record_format import (
-    MARK_FIELD,
     ParsedBody,
     RecordFormat,
     id_in_file,
@@ -44,123 +37,117 @@ from recollect.transcripts.record_format import (
 )
 from recollect.transcripts.record_writer import write_records
 
-# what reading a mark can raise that is not a mark of ours
-_NOT_OURS = (
-    BadInput,
-    LookupError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    ArithmeticError,
-    RecursionError,
-)
+# what reading a mark can raise when the mark is not one of ours
+_NOT_OURS = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 
 
 class RecordReader:
-    """Turns records into entries, one after the other; knows the ids of those it has seen."""
+    """Turns records into entries, one after the other, and remembers the ids it has seen."""
 
-    def __init__(self, dialect: RecordFormat, session: str, answered: frozenset[str]) -> None:
-        self._dialect, self._session = dialect, session
-        self._answered = answered  # calls whose result has a record of its own
-        self._ids: dict[str, str] = {}  # by the id in the file
-        self._names: dict[str, str] = {}  # the other way round
-        self._anchors: dict[str, str] = {}  # of entries that ride along: what they ride on
+    def __init__(
+        self, format_: RecordFormat, session: str, answered: frozenset[str] = frozenset()
+    ) -> None:
+        """`answered`: calls whose result has a record of its own."""
+        self._format, self._session, self._answered = format_, session, answered
+        self._ids: dict[str, str] = {}  # ours, by the id in the file
+        self._ids_in_file: dict[str, str] = {}  # the other way round
+        self._anchors: dict[str, str] = {}  # for entries in a mark: the entry that carries them
 
     def read(self, record: Json, parent: Entry | None, start: int) -> list[Entry]:
         """The entries of a record that follows `parent`; `start` is when the session began."""
-        # not what rides along: a record is the same with and without edits of ours around it
-        above = self._anchors.get(parent.id, parent.id) if parent else ""
-        mark = self._dialect.mark_of(record)
-        foreign = isinstance(mark, dict) and "id" not in mark
-        own = self._unmarked(record, mark) if foreign and isinstance(mark, dict) else record
-        key = derived_id(self._dialect.name, self._session, above, canonical_json(own))
-        base = _EntryPosition(key, parent, start)
-        if isinstance(mark, dict) and (entries := self._marked(record, mark, base)):
-            return entries
-        if foreign:  # what looks like a mark is none, so it is part of the record
-            key = derived_id(self._dialect.name, self._session, above, canonical_json(record))
-            base = _EntryPosition(key, parent, start)
-        entries = self._plain(record, base)
-        self._learn(entries)
+        mark = self._format.get_mark(record)
+        if isinstance(mark, dict):
+            own = record if "id" in mark else self._unmarked(record, mark)
+            if entries := self._read_marked(record, mark, self._position(own, parent, start)):
+                return entries
+        entries = self._read_plain(record, self._position(record, parent, start))
+        self._remember(entries)
         return entries
 
-    def before(self, items: object, start: int) -> list[Entry] | None:
+    def _position(self, record: Json, parent: Entry | None, start: int) -> _EntryPosition:
+        # not from the entries in a mark: a record stays the same with and without our edits
+        above = self._anchors.get(parent.id, parent.id) if parent else ""
+        key = derived_id(self._format.name, self._session, above, canonical_json(record))
+        return _EntryPosition(key, parent, start)
+
+    def read_before(self, items: object, start: int) -> list[Entry] | None:
         """Entries before the first record, as a file's mark lists them; None if it is not ours."""
-        key = derived_id(self._dialect.name, self._session, "before", json_text(items))
+        key = derived_id(self._format.name, self._session, "before", json_text(items))
         try:
-            entries = self._sides(items, _EntryPosition(key, None, start))
+            entries = self._read_items(items, _EntryPosition(key, None, start))
         except _NOT_OURS:
             return None
-        if not json_equal(write_records(self._dialect, entries).before, items):
+        if not json_equal(write_records(self._format, entries).before, items):
             return None
-        self._learn(entries)
+        self._remember(entries)
         self._anchors.update((entry.id, "") for entry in entries)
         return entries
 
-    def _learn(self, entries: Iterable[Entry]) -> None:
+    def _remember(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
-            name = id_in_file(self._dialect.name, entry)
-            self._ids[name], self._names[entry.id] = entry.id, name
+            theirs = id_in_file(self._format.name, entry)
+            self._ids[theirs], self._ids_in_file[entry.id] = entry.id, theirs
 
-    def _marked(self, record: Json, mark: Json, base: _EntryPosition) -> list[Entry] | None:
-        """By the mark that an export of ours made; None unless it gives exactly this record."""
+    def _read_marked(self, record: Json, mark: Json, at: _EntryPosition) -> list[Entry] | None:
+        """By the mark of an export of ours; None unless the entries give exactly this record."""
         plain = self._unmarked(record, mark)
         try:
-            run = self._ours(plain, mark, base) if "id" in mark else self._plain(plain, base)
-            self._learn(run)
-            after = self._sides(mark.get("after", []), base.after(run))
-            written = write_records(self._dialect, [*run, *after], self._names)
+            run = self._read_own(plain, mark, at) if "id" in mark else self._read_plain(plain, at)
+            self._remember(run)
+            after = self._read_items(mark.get("after", []), at.after(run))
+            written = write_records(self._format, [*run, *after], self._ids_in_file)
         except _NOT_OURS:
             return None
         if written.before or not json_equal(written.records, [record]):
             return None
-        self._learn(after)
+        self._remember(after)
         self._anchors.update((entry.id, run[-1].id) for entry in after)
         return [*run, *after]
 
     def _unmarked(self, record: Json, mark: Json) -> Json:
         """The record as it was before the mark."""
-        plain = apply_patch(self._dialect.with_mark(record, None), mark.get("undo"))
+        plain = apply_patch(self._format.with_mark(record, None), mark.get("undo"))
         return plain if isinstance(plain, dict) else record
 
-    def _ours(self, plain: Json, mark: Json, base: _EntryPosition) -> list[Entry]:
-        loose = with_call_ids(self._dialect.read(plain, str(mark["id"])), mark.get("calls"))
-        natural = unpatched_json(split_results(loose, mark.get("results")), str(mark["id"]))
-        return self._sides(apply_patch(natural, mark.get("patch", [])), base)
+    def _read_own(self, plain: Json, mark: Json, at: _EntryPosition) -> list[Entry]:
+        record_id = str(mark["id"])
+        parsed = with_call_ids(self._format.read(plain, record_id), mark.get("calls"))
+        unpatched = unpatched_json(split_results(parsed, mark.get("results")), record_id)
+        return self._read_items(apply_patch(unpatched, mark.get("patch", [])), at)
 
-    def _sides(self, items: object, base: _EntryPosition) -> list[Entry]:
+    def _read_items(self, items: object, at: _EntryPosition) -> list[Entry]:
         if not isinstance(items, list):
             raise BadInput("not a list of entries")
         entries: list[Entry] = []
         for item in items:
             if not isinstance(item["body"], dict):
-                raise BadInput("a body that is no object")
+                raise BadInput("a body that is not an object")
             body = rename_references(item["body"], lambda name: self._ids.get(name, name))
             tag = {"was": item["id"]}
-            base = base.after(entries[-1:])
-            id_ = derived_id(base.next_id, json_text(item))
-            value = {"id": id_, "parent": base.parent_id, "time": item["time"]}
-            entry = entry_from_json(value | {"body": body | {self._dialect.name: tag}})
+            at = at.after(entries[-1:])
+            id_ = derived_id(at.next_id, json_text(item))
+            value = {"id": id_, "parent": at.parent_id, "time": item["time"]}
+            entry = entry_from_json(value | {"body": body | {self._format.name: tag}})
             if not -(2**53) <= entry.time < 2**53:
                 raise BadInput(f"time {entry.time} is not in whole milliseconds")
             entries.append(entry)
         return entries
 
-    def _plain(self, record: Json, base: _EntryPosition) -> list[Entry]:
-        dialect = self._dialect
-        name = dialect.name_of(record)
+    def _read_plain(self, record: Json, at: _EntryPosition) -> list[Entry]:
+        format_ = self._format
+        record_id = format_.id_of(record)
         entries: list[Entry] = []
-        for body, time in _unanswered(dialect.read(record, base.key), self._answered):
-            base = base.after(entries[-1:])
-            when = base.time if time is None else time
-            joined = with_tag(dialect.name, body, {"joined": True}) if entries else body
-            entries.append(Entry(base.next_id, base.parent_id, when, joined))
+        for body, time in _without_answered(format_.read(record, at.key), self._answered):
+            at = at.after(entries[-1:])
+            when = at.time if time is None else time
+            joined = with_tag(format_.name, body, {"joined": True}) if entries else body
+            entries.append(Entry(at.next_id, at.parent_id, when, joined))
         head = entries[0]
-        patch = make_patch(dialect.write(entries, name or base.key), record)
-        tag: Json = ({} if name is None else {"was": name}) | {"patch": patch}
+        patch = make_patch(format_.write(entries, record_id or at.key), record)
+        tag: Json = ({} if record_id is None else {"was": record_id}) | {"patch": patch}
         if len(entries) > 1:
             tag["run"] = len(entries)
-        first = msgspec.structs.replace(head, body=with_tag(dialect.name, head.body, tag))
+        first = msgspec.structs.replace(head, body=with_tag(format_.name, head.body, tag))
         return [first, *entries[1:]]
 
 
@@ -190,14 +177,10 @@ class _EntryPosition(NamedTuple):
         return self._replace(parent=entries[-1], done=self.done + len(entries))
 
 
-def canonical_json(record: Json) -> str:
-    return json.dumps(record, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
-
-
-def _unanswered(loose: list[ParsedBody], answered: frozenset[str]) -> list[ParsedBody]:
-    """Without results that stand in a record of their own: providers refuse one sent twice."""
-    kept = loose[:1]
-    for body, time in loose[1:]:
+def _without_answered(parsed: list[ParsedBody], answered: frozenset[str]) -> list[ParsedBody]:
+    """Without results that have a record of their own: providers refuse one sent twice."""
+    kept = parsed[:1]
+    for body, time in parsed[1:]:
         assert isinstance(body, Message)
         parts = tuple(
             part
@@ -207,17 +190,3 @@ def _unanswered(loose: list[ParsedBody], answered: frozenset[str]) -> list[Parse
         if parts:
             kept.append(ParsedBody(msgspec.structs.replace(body, parts=parts), time))
     return kept
-
-
-def read_leading_entries(
-    reader: RecordReader, header: Json, start: int
-) -> tuple[Json, list[Entry]]:
-    """A file's header without the entries that its mark lists, and those entries."""
-    mark = header.get(MARK_FIELD)
-    if not isinstance(mark, dict) or "before" not in mark:
-        return header, []
-    entries = reader.before(mark["before"], start)
-    if entries is None:
-        return header, []
-    rest = {key: item for key, item in mark.items() if key != "before"}
-    return header | {MARK_FIELD: rest}, entries

@@ -1,10 +1,10 @@
-"""A foreign file, read as far as it can be read.
+"""Reading JSON objects from a file that may be damaged.
 
-Whatever the bytes are, `parse` either returns the JSON objects it found, each with its line, and a
-problem for each thing it could not take as it stood (line, reason); or it raises `CannotImport`.
-Torn ends, glued records, NUL bytes, a BOM, bad UTF-8, lone surrogates, NaN and nesting beyond
-`DEPTH_LIMIT` levels are problems, not failures. The work is linear in the size of the file: looking
-for the next whole record after a damaged one stops when a budget is used up.
+`parse_records` takes any bytes and returns the JSON objects in them, each with its line, and an
+`ImportProblem` for everything it could not read as it stands. Torn ends, glued records, NUL bytes,
+a BOM, bad UTF-8, lone surrogates, NaN and nesting beyond `DEPTH_LIMIT` levels are problems, not
+failures. The work is linear in the size of the file: the search for the next whole record after a
+damaged one stops when its budget is used up.
 """
 
 from __future__ import annotations
@@ -13,42 +13,29 @@ import json
 import math
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
-
-import msgspec
+from typing import Any, NamedTuple
 
 from recollect.errors import CannotImport
-from recollect.transcripts.json_patch import Json
+from recollect.transcripts.json_values import Json, too_deep
+from recollect.transcripts.transcript import ImportProblem
 
-FormatName: TypeAlias = Literal["gemini", "history-server", "claude-code"]
-KNOWN_FORMATS = (
-    "Gemini (.json or .jsonl: sessionId, projectHash, messages), "
-    "history-server (.json: session_id, messages), "
-    "Claude Code (.jsonl: uuid, parentUuid, message)"
-)
 FILE_LIMIT = 2 * 1024**3
-DEPTH_LIMIT = 90  # of a record: the store takes 100 levels, and keeping one exact needs some
+DEPTH_LIMIT = 90  # of a record: the store takes 100 levels, and an exact copy needs some of them
 DIGITS_LIMIT = 4_000  # Python itself refuses longer numbers
-PROBLEM_LIMIT = 1_000
+PROBLEM_LIMIT = 1_000  # listed; more are only counted
 _BLANK = " \t\r\n\0\ufeff,"
 _MESSAGES = re.compile(r'"messages"\s*:\s*\[')
 _PAIR = re.compile(r'"(\w{1,40})"\s*:\s*"([^"\\\n]{0,400})"')
 _HEADER_LIMIT = 65_536
-_RECURSION_COST = 100_000  # in characters: what it takes Python to find out that it is too deep
+_RECURSION_COST = 100_000  # in characters: the time Python needs to notice that it is too deep
 
 
-class ImportProblem(NamedTuple):
-    line: int
-    reason: str
+class ParsedRecords(NamedTuple):
+    """A file that is one object is one record."""
 
-
-class ParsedFile(msgspec.Struct, frozen=True):
-    """`records` are (line, object); a file that is one object is one record."""
-
-    format: FormatName
-    records: tuple[tuple[int, Json], ...]
+    records: list[tuple[int, Json]]  # line, object
     problems: tuple[ImportProblem, ...]
 
 
@@ -69,65 +56,14 @@ def read_bytes(path: Path) -> bytes:
         raise CannotImport(str(path), f"it cannot be read ({error})") from error
 
 
-def parse(data: bytes, name: str) -> ParsedFile:
-    finder = _RecordFinder(*_text(data))
-    found = finder.records()
-    format_ = recognise(found)
-    if format_ is None:
-        why = (
-            "it is empty"
-            if not data.strip(b" \t\r\n\0\xef\xbb\xbf")
-            else "its format is not recognised"
-        )
-        raise CannotImport(name, f"{why}; known are: {KNOWN_FORMATS}")
-    return ParsedFile(format=format_, records=tuple(found), problems=finder.problems())
+def parse_records(data: bytes, record_keys: Collection[frozenset[str]]) -> ParsedRecords:
+    """`record_keys`: an object with all keys of one of these sets is a record of its own, rather
+    than a piece of a damaged one."""
+    finder = _RecordFinder(*_decode_text(data), record_keys)
+    return ParsedRecords(finder.records(), finder.problems())
 
 
-def recognise(records: list[tuple[int, Json]]) -> FormatName | None:
-    for _, record in records:
-        if isinstance(record.get("messages"), list) and (kind := _object_format(record)):
-            return kind
-        if "$set" in record or "$rewindTo" in record:
-            return "gemini"
-        if "sessionId" in record and "projectHash" in record:
-            return "gemini"
-        if _is_claude(record):
-            return "claude-code"
-    return None
-
-
-def _object_format(value: Json) -> FormatName | None:
-    if "session_id" in value or {"created_at", "updated_at"} <= value.keys():
-        return "history-server"
-    return "gemini" if "sessionId" in value or "projectHash" in value else None
-
-
-def _is_claude(record: Json) -> bool:
-    message = record.get("message")
-    return (
-        isinstance(record.get("uuid"), str)
-        and "parentUuid" in record
-        and isinstance(message, dict)
-        and "content" in message
-    )
-
-
-def _looks_whole(value: object) -> bool:
-    """A record rather than a piece of one: what may be picked up after damage."""
-    if not isinstance(value, dict):
-        return False
-    keys = value.keys()
-    return any(
-        marks <= keys
-        for marks in (
-            {"uuid", "type"},
-            {"id", "timestamp", "type"},
-            {"role", "content", "timestamp"},
-        )
-    ) or bool({"$set", "$rewindTo"} & keys)
-
-
-def _text(data: bytes) -> tuple[str, list[ImportProblem]]:
+def _decode_text(data: bytes) -> tuple[str, list[ImportProblem]]:
     try:
         return data.decode("utf-8", "surrogatepass"), []
     except UnicodeDecodeError as error:
@@ -137,8 +73,8 @@ def _text(data: bytes) -> tuple[str, list[ImportProblem]]:
 
 
 class _UnreadableValue(Exception):
-    """No JSON value begins here, or not one that can be taken; `cost` is what trying took, `end`
-    is where to go on, when that is known."""
+    """No usable JSON value begins here. `cost`: the characters read in vain; `end`: where to
+    continue, if known."""
 
     def __init__(self, reason: str, cost: int, end: int | None = None) -> None:
         super().__init__(reason)
@@ -146,30 +82,30 @@ class _UnreadableValue(Exception):
 
 
 class _LenientDecoder:
-    """Python's JSON decoder, with what JSON does not have read as null and remembered."""
+    """Python's JSON decoder; numbers that JSON does not have become null and go to `odd`."""
 
     def __init__(self) -> None:
         self.odd: list[str] = []
         self._json = json.JSONDecoder(
             strict=False,  # raw control characters in strings: no reason to lose a record
-            parse_constant=self._refused,
+            parse_constant=self._refuse,
             parse_float=self._float,
             parse_int=self._int,
         )
 
-    def _refused(self, text: str) -> None:
-        self.odd.append(f"{text[:12]} cannot be kept as a number; read as null")
+    def _refuse(self, text: str) -> None:
+        self.odd.append(f"{text[:12]} cannot be stored as a number; read as null")
 
     def _float(self, text: str) -> float | None:
         if math.isfinite(number := float(text)):
             return number
-        self._refused(text)
+        self._refuse(text)
         return None
 
     def _int(self, text: str) -> int | None:
         if len(text) <= DIGITS_LIMIT:
             return int(text)
-        self._refused(text)
+        self._refuse(text)
         return None
 
     def value_at(self, text: str, at: int) -> tuple[Any, int]:
@@ -180,58 +116,45 @@ class _LenientDecoder:
             cost = error.pos - at + error.pos // 20 + 200
             raise _UnreadableValue(f"not JSON: {error.msg.lower()}", cost) from error
         except RecursionError as error:
-            raise _UnreadableValue(
-                f"nested deeper than {DEPTH_LIMIT} levels", _RECURSION_COST
-            ) from error
+            reason = f"nested deeper than {DEPTH_LIMIT} levels"
+            raise _UnreadableValue(reason, _RECURSION_COST) from error
         return value, end
 
 
-def too_deep(value: Any, limit: int = DEPTH_LIMIT) -> bool:
-    level = [value]
-    for _ in range(limit):
-        level = [
-            item
-            for container in level
-            for item in (container.values() if isinstance(container, dict) else container)
-            if isinstance(item, dict | list)
-        ]
-        if not level:
-            return False
-    return True
-
-
 class _RecordFinder:
-    """The objects in a text, in order. Counts lines as it goes."""
+    """Finds the objects in a text, in order, and counts lines on the way."""
 
-    def __init__(self, text: str, problems: list[ImportProblem]) -> None:
-        self._all = text
-        self._problems, self._untold = problems, 0
+    def __init__(
+        self, text: str, problems: list[ImportProblem], record_keys: Collection[frozenset[str]]
+    ) -> None:
+        self._all, self._record_keys = text, record_keys
+        self._problems, self._unlisted = problems, 0
         self._decoder = _LenientDecoder()
         self._budget = 8 * len(text) + 1_000_000
         self._end = len(text)  # of the list of messages in a damaged object
 
     def problems(self) -> tuple[ImportProblem, ...]:
-        more = [ImportProblem(0, f"{self._untold:,} more problems")] if self._untold else []
+        more = [ImportProblem(0, f"{self._unlisted:,} more problems")] if self._unlisted else []
         return (*self._problems, *more)
 
     def records(self) -> list[tuple[int, Json]]:
         start = len(self._all) - len(self._all.lstrip(_BLANK))
         try:
             value, end = self._decoder.value_at(self._all, start)
-        except _UnreadableValue as broken:
-            self._budget -= broken.cost
-            return self._damaged(start, broken.reason)
+        except _UnreadableValue as unreadable:
+            self._budget -= unreadable.cost
+            return self._damaged(start, unreadable.reason)
         if not isinstance(value, dict) or not isinstance(value.get("messages"), list):
             return self._lines()
-        self._tell_odd(1)
+        self._report_odd_numbers(1)
         rest = self._all[end:].strip(_BLANK)
         if rest:
             line = self._all.count("\n", 0, end) + 1
-            self._tell(line, f"{len(rest):,} characters after the end of the object")
+            self._report(line, f"{len(rest):,} characters after the end of the object")
         return [(1, self._without_deep(value))]
 
     def _damaged(self, start: int, reason: str) -> list[tuple[int, Json]]:
-        """Not one whole object: lines, unless it is clear that it was meant as an object."""
+        """Not one whole object: JSON lines, unless its beginning is that of a single object."""
         self._decoder.odd.clear()
         messages = _MESSAGES.search(self._all)
         header: Any = None
@@ -246,12 +169,12 @@ class _RecordFinder:
         if messages is None:
             return []
         self._problems.clear()
-        self._tell(1, f"the object is damaged or cut ({reason})")
+        self._report(1, f"the object is damaged or cut ({reason})")
         if not isinstance(header, dict):
             header = dict(_PAIR.findall(self._all, 0, min(messages.start(), _HEADER_LIMIT)))
-        return [(1, self._salvaged(header, messages.end()))]
+        return [(1, self._salvage(header, messages.end()))]
 
-    def _salvaged(self, header: Json, at: int) -> Json:
+    def _salvage(self, header: Json, at: int) -> Json:
         line = 1 + self._all.count("\n", 0, at)
         found = [value for _, value in self._values(self._all, at, line, until="]")]
         tail = dict(_PAIR.findall(self._all, self._end, self._end + _HEADER_LIMIT))
@@ -267,7 +190,7 @@ class _RecordFinder:
         ]
 
     def _values(self, text: str, at: int, line: int, until: str = "") -> Iterator[tuple[int, Json]]:
-        """Every object from `at` on, one after the other; damage is told and stepped over."""
+        """Every object from `at` on; damage is reported and skipped."""
         counted, whole = at, True
         while True:
             at = _skip_blank(text, at)
@@ -276,61 +199,60 @@ class _RecordFinder:
                 return
             line, counted = line + text.count("\n", counted, at), at
             try:
-                value, end = self._taken(text, at, line)
-            except _UnreadableValue as broken:
-                self._budget -= broken.cost
+                value, end = self._object_at(text, at, line)
+            except _UnreadableValue as unreadable:
+                self._budget -= unreadable.cost
                 if whole:
-                    self._tell(line, broken.reason)
+                    self._report(line, unreadable.reason)
                 whole = False
-                at = text.find("{", at + 1 if broken.end is None else broken.end)
+                at = text.find("{", at + 1 if unreadable.end is None else unreadable.end)
                 if at < 0 or self._budget < 0:
                     return
                 continue
-            if whole or _looks_whole(value):
+            if whole or any(keys <= value.keys() for keys in self._record_keys):
                 yield line, value
-                at, whole = end, True
-            else:
-                at = end
+                whole = True
+            at = end
 
-    def _taken(self, text: str, at: int, line: int) -> tuple[Json, int]:
+    def _object_at(self, text: str, at: int, line: int) -> tuple[Json, int]:
         value, end = self._decoder.value_at(text, at)
-        self._tell_odd(line)
+        self._report_odd_numbers(line)
         if not isinstance(value, dict):
-            raise _UnreadableValue(
-                f"a {type(value).__name__} where an object should be", end - at, end
-            )
-        if _brackets(text, at, end) > DEPTH_LIMIT and too_deep(value):
+            reason = f"a {type(value).__name__} where an object should be"
+            raise _UnreadableValue(reason, end - at, end)
+        if _brackets(text, at, end) > DEPTH_LIMIT and too_deep(value, DEPTH_LIMIT):
             raise _UnreadableValue(f"nested deeper than {DEPTH_LIMIT} levels", end - at, end)
         return value, end
 
     def _without_deep(self, value: Json) -> Json:
-        if _brackets(self._all, 0, len(self._all)) <= DEPTH_LIMIT or not too_deep(value):
+        brackets = _brackets(self._all, 0, len(self._all))
+        if brackets <= DEPTH_LIMIT or not too_deep(value, DEPTH_LIMIT):
             return value
         reason = f"nested deeper than {DEPTH_LIMIT} levels; left out"
         kept = []
         for position, message in enumerate(value["messages"], 1):
-            if isinstance(message, dict | list) and too_deep(message):
-                self._tell(1, f"message {position}: {reason}")
+            if too_deep(message, DEPTH_LIMIT):
+                self._report(1, f"message {position}: {reason}")
             else:
                 kept.append(message)
         header = {
             key: item
             for key, item in value.items()
-            if key != "messages" and not (isinstance(item, dict | list) and too_deep(item))
+            if key != "messages" and not too_deep(item, DEPTH_LIMIT)
         }
         if header.keys() | {"messages"} != value.keys():
-            self._tell(1, reason)
+            self._report(1, reason)
         return {**header, "messages": kept}
 
-    def _tell(self, line: int, reason: str) -> None:
+    def _report(self, line: int, reason: str) -> None:
         if len(self._problems) < PROBLEM_LIMIT:
             self._problems.append(ImportProblem(line, reason))
         else:
-            self._untold += 1
+            self._unlisted += 1
 
-    def _tell_odd(self, line: int) -> None:
+    def _report_odd_numbers(self, line: int) -> None:
         for reason in self._decoder.odd:
-            self._tell(line, reason)
+            self._report(line, reason)
         self._decoder.odd.clear()
 
 

@@ -1,25 +1,29 @@
-"""A session as a file tells it: a tree of entries, and which of its leaves the program stood at.
+"""A session as another program's file tells it, before anything is stored.
 
-The entries' ids are derived from what the file says and from the entry before, so the same history
-always has the same ids and a different one never has.
+Entry ids are derived from the file's content and the entry before, so the same history always has
+the same ids, and a different one never does.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
 from recollect.entries import Entry, Note
 from recollect.store.ids import derived_id
-from recollect.transcripts.json_patch import Json
-from recollect.transcripts.record_reader import canonical_json
-from recollect.transcripts.tolerant_json import FormatName, ImportProblem
+from recollect.transcripts.json_values import Json, canonical_json
+
+
+class ImportProblem(NamedTuple):
+    line: int  # 0 when it is about no single line
+    reason: str
 
 
 class SubagentInfo(msgspec.Struct, frozen=True):
-    """What is known of a subagent, whose conversation is a session of its own."""
+    """What a file tells about a subagent, whose conversation is a session of its own."""
 
     parent: str  # our id of the session that called it
     call: str = ""  # the id of the call that it answers
@@ -28,18 +32,20 @@ class SubagentInfo(msgspec.Struct, frozen=True):
 
 
 class Transcript(msgspec.Struct, frozen=True):
-    format: FormatName
+    """A tree of entries, and the leaf at which the program stood."""
+
+    format: str
     session: str  # our id for it
     created: int
     entries: tuple[Entry, ...]  # parents first
     leaf: str | None
     title: str = ""  # for the list of sessions only
-    heading: str = ""  # a title that the file gives; becomes an entry
+    heading: str = ""  # the title in the file; becomes an entry
     header: str = ""  # JSON: `extra` of the source, so that the file can be written again
     problems: tuple[ImportProblem, ...] = ()
-    notes: tuple[Note, ...] = ()  # about the session, for people; written after its entries
-    agent: SubagentInfo | None = None  # when it is a subagent's conversation
-    subagents: tuple[Transcript, ...] = ()  # told in the same file
+    notes: tuple[Note, ...] = ()  # about the session, for users; appended after its entries
+    subagent: SubagentInfo | None = None  # when the session is a subagent's
+    subagents: tuple[Transcript, ...] = ()  # found in the same file
 
     @property
     def path(self) -> tuple[Entry, ...]:
@@ -53,14 +59,36 @@ class Transcript(msgspec.Struct, frozen=True):
         return tuple(reversed(found))
 
 
-def derive_session_id(format_: FormatName, given: object, first: Json) -> str:
-    """Ours, from theirs; a file that does not say is told apart by its first record."""
-    if isinstance(given, str) and given:
-        return derived_id(format_, given)
-    digest = hashlib.blake2b(canonical_json(first).encode("utf-8", "surrogatepass"), digest_size=16)
-    return derived_id(format_, "", digest.hexdigest())
+class TranscriptFile(NamedTuple):
+    """A session and the bytes it was read from; no bytes when another session's file holds it."""
+
+    transcript: Transcript
+    name: str
+    data: bytes | None
 
 
-def deduplicate(entries: Iterable[Entry]) -> tuple[Entry, ...]:
-    """Paths that begin alike share entries: each once."""
-    return tuple({entry.id: entry for entry in entries}.values())
+class TranscriptBundle(NamedTuple):
+    """What one import brings in: a session and its subagents' sessions."""
+
+    main: TranscriptFile
+    subagents: tuple[TranscriptFile, ...] = ()
+    warnings: tuple[str, ...] = ()  # what was left out, and why
+
+
+ReadTranscript: TypeAlias = Callable[[bytes, str], Transcript]  # from a file's bytes and name
+
+
+def derive_session_id(format_: str, id_in_file: object, first_record: Json) -> str:
+    """Our id for a session of theirs; without an id in the file, its first record identifies it."""
+    if isinstance(id_in_file, str) and id_in_file:
+        return derived_id(format_, id_in_file)
+    text = canonical_json(first_record).encode("utf-8", "surrogatepass")
+    return derived_id(format_, "", hashlib.blake2b(text, digest_size=16).hexdigest())
+
+
+def report_non_objects(messages: Sequence[object]) -> tuple[ImportProblem, ...]:
+    return tuple(
+        ImportProblem(1, f"message {position} is a {type(record).__name__}, not an object")
+        for position, record in enumerate(messages, 1)
+        if not isinstance(record, dict)
+    )

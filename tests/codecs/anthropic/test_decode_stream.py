@@ -24,7 +24,7 @@ def recorded(name: str) -> bytes:
 
 
 def decoded(*pieces: bytes) -> tuple[Message, list[Delta]]:
-    decoder = anthropic.decoder()
+    decoder = anthropic.stream_decoder()
     deltas = [delta for piece in pieces for delta in decoder.feed(piece)]
     deltas += decoder.close()
     return decoder.message(), deltas
@@ -66,7 +66,7 @@ def test_usage_that_comes_only_at_the_end_counts_what_was_cached_as_input() -> N
     assert message.usage == Usage(input=2112, output=15, cached=2000, thoughts=4, total=2127)
 
 
-def test_thoughts_keep_their_signatures_and_hidden_ones_are_told_apart() -> None:
+def test_thoughts_keep_their_signatures_and_redacted_ones_are_marked() -> None:
     message, deltas = decoded(recorded("thoughts.txt"))
     assert message == reply(
         Thought(text="First, divide.", signature="EqQBCgIYABK=="),
@@ -84,13 +84,13 @@ def test_a_refusal_is_an_end_for_safety() -> None:
     assert message == reply(Text(text="Hello.."), finish="safety", output=3)
 
 
-def test_a_reason_that_nobody_knows_stays_in_the_message() -> None:
+def test_an_unknown_reason_stays_in_the_message() -> None:
     message, _ = decoded(recorded("unknown-finish.txt"))
     assert message.finish == "other"
     assert message.extra == '{"finish_reason":"moon_phase"}'
 
 
-def test_what_the_provider_s_own_tools_did_is_kept_whole() -> None:
+def test_blocks_of_the_providers_own_tools_are_kept_whole() -> None:
     message, _ = decoded(recorded("server-tool.txt"))
     assert [type(part) for part in message.parts] == [Text, Unknown, Unknown, Text]
     assert message.parts[1] == Unknown(
@@ -107,8 +107,8 @@ def test_what_the_provider_s_own_tools_did_is_kept_whole() -> None:
     assert (message.finish, message.extra) == ("other", '{"finish_reason":"pause_turn"}')
 
 
-def test_an_error_in_mid_stream_is_raised_and_what_came_before_can_be_read() -> None:
-    decoder = anthropic.decoder()
+def test_an_error_in_mid_stream_is_raised_and_the_reply_so_far_can_be_read() -> None:
+    decoder = anthropic.stream_decoder()
     with pytest.raises(ProviderBusy, match="Overloaded") as caught:
         decoder.feed(recorded("overloaded.txt"))
     assert caught.value.status == 529
@@ -122,7 +122,7 @@ def test_a_web_page_instead_of_events_is_named() -> None:
 
 def test_a_whole_reply_instead_of_events_is_read_as_one() -> None:
     message, deltas = decoded(recorded("calls.json"))
-    assert message == anthropic.read_reply(recorded("calls.json"))
+    assert message == anthropic.decode_reply(recorded("calls.json"))
     assert deltas == [Delta("text", "Let me see."), Delta("call", '{"path": "a.py"}', "read")]
 
 
@@ -132,10 +132,10 @@ def test_an_error_instead_of_events_is_raised() -> None:
     assert caught.value.limit == 200_000
 
 
-def test_a_stream_that_breaks_off_inside_an_event_is_half_a_json() -> None:
+def test_a_stream_that_breaks_off_inside_an_event_is_incomplete_json() -> None:
     whole = recorded("call-in-pieces.txt")
     cut = whole[: whole.index(b"San Fra")]
-    with pytest.raises(BadReply, match="half a JSON"):
+    with pytest.raises(BadReply, match="incomplete JSON"):
         decoded(cut)
 
 
@@ -147,7 +147,7 @@ def test_a_stream_that_just_ends_has_no_finish() -> None:
     assert decoded() == (Message(role="model"), [])
 
 
-def test_arguments_that_come_with_the_beginning_of_a_call_are_not_lost() -> None:
+def test_arguments_in_the_start_event_of_a_call_are_not_lost() -> None:
     begin = (
         b'data: {"type":"content_block_start","index":0,"content_block":'
         b'{"type":"tool_use","id":"a","name":"read","input":{"path": "x"}}}\n\n'
@@ -193,13 +193,13 @@ def test_a_stream_fed_byte_by_byte_gives_the_same_outcome(name: str) -> None:
 
 
 def test_a_reply_in_one_piece_may_have_no_content() -> None:
-    message = anthropic.read_reply(recorded("content-null.json"))
+    message = anthropic.decode_reply(recorded("content-null.json"))
     usage = Usage(input=3, output=1, total=4)
     assert message == Message(role="model", model=MODEL, finish="stop", usage=usage)
 
 
 def test_a_reply_in_one_piece_holds_text_and_calls() -> None:
-    assert anthropic.read_reply(recorded("calls.json")) == Message(
+    assert anthropic.decode_reply(recorded("calls.json")) == Message(
         role="model",
         parts=(
             Text(text="Let me see."),
@@ -211,14 +211,14 @@ def test_a_reply_in_one_piece_holds_text_and_calls() -> None:
     )
 
 
-def test_a_block_ends_where_the_next_begins_even_when_nobody_said_so() -> None:
+def test_a_block_ends_where_the_next_begins_even_without_a_stop_event() -> None:
     start = b'data: {"type":"content_block_start","index":%d,"content_block":%b}\n\n'
     words = [b'{"type":"text","text":"one"}', b'{"type":"text","text":"two"}']
     message, _ = decoded(*(start % (n, block) for n, block in enumerate(words)))
     assert message.parts == (Text(text="one"), Text(text="two"))
 
 
-def test_pieces_of_arguments_replace_those_that_came_with_the_beginning() -> None:
+def test_argument_deltas_replace_arguments_in_the_start_event() -> None:
     stream = (
         b'data: {"type":"content_block_start","index":0,"content_block":'
         b'{"type":"tool_use","id":"a","name":"read","input":{"path":"x"}}}\n\n'
@@ -229,7 +229,7 @@ def test_pieces_of_arguments_replace_those_that_came_with_the_beginning() -> Non
     assert decoded(stream)[0].parts == (ToolCall(id="a", name="read", arguments="{}"),)
 
 
-def test_bytes_that_are_no_utf_8_in_arguments_are_read_as_a_replacement() -> None:
+def test_bytes_that_are_not_utf_8_in_arguments_are_replaced() -> None:
     block = b'{"type":"tool_use","id":"a","name":"read","input":{"path":"\xff"}}'
-    message = anthropic.read_reply(b'{"type":"message","content":[' + block + b"]}")
+    message = anthropic.decode_reply(b'{"type":"message","content":[' + block + b"]}")
     assert message.parts == (ToolCall(id="a", name="read", arguments='{"path":"\ufffd"}'),)

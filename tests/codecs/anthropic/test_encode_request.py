@@ -1,4 +1,4 @@
-"""What is sent to Anthropic: as the official SDK's types have it, and what the frame leaves out."""
+"""Requests to Anthropic, and what is left out of them."""
 
 from __future__ import annotations
 
@@ -7,30 +7,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from anthropic.types import ContentBlockParam
-from anthropic.types.message_create_params import (
-    MessageCreateParamsNonStreaming,
-    MessageCreateParamsStreaming,
-)
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import replace
-from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from recollect.codecs.anthropic import AnthropicWire
-from recollect.codecs.repair import Fix, repair
+from recollect.codecs.fixes import Fix
+from recollect.codecs.repair import repair
 from recollect.codecs.wire_protocol import Declaration, Generation, RequestOptions, Wire
 from recollect.entries import FileRef, InlineData, Message, Text, Thought, ToolCall, Unknown
 from recollect.testing import call, model, result, user
-from tests import strategies
-from tests.codecs.conversations import Messages, conversations
+from tests.codecs.anthropic.sdk_oracle import check_request
 
-STRICT = ConfigDict(extra="forbid")
-PARAMS: TypeAdapter[Any] = TypeAdapter(
-    MessageCreateParamsStreaming | MessageCreateParamsNonStreaming, config=STRICT
-)
-# The SDK takes its own replies as content, with any fields; a block is checked more strictly.
-BLOCK: TypeAdapter[Any] = TypeAdapter(ContentBlockParam, config=STRICT)
 READ = Declaration(
     name="read", description="Reads.", parameters='{"type":"object","properties":{}}'
 )
@@ -38,121 +24,28 @@ PROMPT = RequestOptions(model="this", tools=(READ,))
 anthropic = AnthropicWire(model="this")
 
 
-def body_of(wire: Wire, messages: Sequence[Message], prompt: RequestOptions) -> bytes:
-    repaired = repair(messages, wire.shape).messages
+def body_of(wire: Wire, messages: Sequence[Message], options: RequestOptions) -> bytes:
+    repaired = repair(messages, wire.rules).messages
     system = [message for message in repaired if message.role == "system"]
-    frame = wire.frame(prompt, system)
-    written = [wire.write(message).data for message in repaired[len(system) :]]
+    frame = wire.encode_options(options, system)
+    written = [wire.encode_message(message).data for message in repaired[len(system) :]]
     return frame.before + b",".join(written) + frame.after
 
 
-def checked(body: bytes) -> dict[str, Any]:
-    """The request, which the SDK's types accept, down to the last block."""
-    request: dict[str, Any] = json.loads(body)
-    _exhaust(PARAMS.validate_python(request))
-    for message in request["messages"]:
-        for block in message["content"]:
-            _exhaust(BLOCK.validate_python(block))
-    return request
-
-
-def _exhaust(value: Any) -> None:
-    """The SDK declares lists as iterables, which pydantic checks while somebody reads them."""
-    if isinstance(value, dict):
-        value = value.values()
-    if not isinstance(value, str | int | float | None):
-        for item in value:
-            _exhaust(item)
-
-
-prompts = st.builds(
-    RequestOptions,
-    model=st.just("this"),
-    tools=st.lists(
-        st.builds(
-            Declaration,
-            name=st.sampled_from(["read", "write"]),
-            description=strategies.text,
-            parameters=st.sampled_from(["{}", '{"type":"object"}', "[]", "", "{", '{"a":[1]}']),
-        ),
-        max_size=3,
-    ).map(tuple),
-    choice=st.sampled_from(["auto", "none", "required", "read"]),
-    generation=st.builds(
-        Generation,
-        temperature=st.none() | st.floats(),
-        top_p=st.none() | st.floats(),
-        max_output=st.none() | st.integers(1, 100_000),
-        stop=st.lists(strategies.text, max_size=2).map(tuple),
-        seed=st.none() | st.integers(),
-        effort=st.sampled_from(["", "none", "low", "medium", "high"]),
-        schema=st.sampled_from(["", "{", '{"type":"object"}']),
-    ),
-    stream=st.booleans(),
-)
-wires = st.builds(
-    AnthropicWire,
-    model=st.just("this"),
-    cache=st.booleans(),
-    media=st.sampled_from([(), ("image/",), ("image/", "application/pdf", "text/")]),
-    sampling=st.just(False),
-    thinking=st.sampled_from(["budget", "adaptive"]),
-)
-hostile = st.lists(
-    strategies.messages.flatmap(
-        lambda message: st.sampled_from([message, replace(message, model="this")])
-    ),
-    max_size=5,
-).map(tuple)
-
-
-@given(conversations | hostile, prompts, wires)
-def test_every_request_is_one_that_the_official_sdk_has_types_for(
-    messages: Messages, prompt: RequestOptions, wire: AnthropicWire
-) -> None:
-    request = checked(body_of(wire, messages, prompt))
-    assert all(message["content"] for message in request["messages"])
-
-
-@given(prompts)
-def test_temperature_and_top_p_are_all_that_goes_beyond_the_sdk_and_never_both(
-    prompt: RequestOptions,
-) -> None:
-    # The SDK of API version 2026-10-21 has no field for them; older models still take them.
-    request = json.loads(body_of(anthropic, [user("hi")], prompt))
-    sampling = {key: request.pop(key) for key in ("temperature", "top_p") if key in request}
-    checked(json.dumps(request).encode())
-    assert len(sampling) < 2
-    assert all(0 <= value <= 1 for value in sampling.values())
-
-
-def test_the_oracle_refuses_what_is_not_in_the_api() -> None:
-    wrong: list[dict[str, Any]] = [
-        {"seed": 1},
-        {"messages": [{"role": "user", "content": [{"type": "hologram"}]}]},
-        {"messages": [{"role": "user", "content": [{"type": "text", "text": "a", "b": 1}]}]},
-    ]
-    good = json.loads(body_of(anthropic, [user("hi")], PROMPT))
-    checked(json.dumps(good).encode())
-    for change in wrong:
-        with pytest.raises(ValidationError):
-            checked(json.dumps(good | change).encode())
-
-
-def test_a_wire_is_what_the_protocol_asks_for() -> None:
+def test_the_codec_is_a_wire() -> None:
     wire: Wire = AnthropicWire(model="m")
-    assert (wire.name, wire.shape.provider, wire.shape.model) == ("anthropic", "anthropic", "m")
+    assert (wire.name, wire.rules.provider, wire.rules.model) == ("anthropic", "anthropic", "m")
 
 
 def test_everything_but_the_messages_stands_before_them_with_marks_at_stable_places() -> None:
     instructions = Message(role="system", parts=(Text(text="Be brief."), Text(text="Be kind.")))
-    request = checked(body_of(anthropic, [instructions, user("hi")], PROMPT))
+    request = check_request(body_of(anthropic, [instructions, user("hi")], PROMPT))
     mark = {"type": "ephemeral"}
     assert list(request)[-1] == "messages"
     assert request["cache_control"] == mark
     assert request["tools"][-1]["cache_control"] == mark
     assert [block.get("cache_control") for block in request["system"]] == [None, mark]
-    assert b"cache_control" not in anthropic.write(user("hi")).data
+    assert b"cache_control" not in anthropic.encode_message(user("hi")).data
     plain = body_of(AnthropicWire(model="this", cache=False), [instructions, user("hi")], PROMPT)
     assert b"cache_control" not in plain
 
@@ -166,8 +59,8 @@ def test_two_requests_of_a_session_begin_with_the_same_bytes() -> None:
 
 
 def frame_of(generation: Generation, wire: AnthropicWire = anthropic, **more: Any) -> Any:
-    prompt = RequestOptions(model="this", generation=generation, **more)
-    frame = wire.frame(prompt, [])
+    options = RequestOptions(model="this", generation=generation, **more)
+    frame = wire.encode_options(options, [])
     return json.loads(frame.before + frame.after), frame.fixes
 
 
@@ -190,7 +83,7 @@ def test_effort_is_a_budget_below_the_output_limit(effort: Any, most: Any, think
     assert bool(fixes) == (most == 1_024)
 
 
-def test_a_model_that_thinks_adaptively_is_told_its_effort() -> None:
+def test_a_model_that_thinks_adaptively_is_sent_its_effort() -> None:
     wire = AnthropicWire(model="this", thinking="adaptive")
     request, fixes = frame_of(Generation(effort="low", schema='{"type":"object"}'), wire)
     assert request["thinking"] == {"type": "adaptive"}
@@ -201,7 +94,7 @@ def test_a_model_that_thinks_adaptively_is_told_its_effort() -> None:
     assert fixes == ()
 
 
-def test_what_the_provider_does_not_take_is_left_out_and_told() -> None:
+def test_options_that_the_provider_refuses_are_left_out_and_reported() -> None:
     generation = Generation(temperature=0.5, top_p=0.5, effort="low", seed=7, stop=(" ", "END"))
     request, fixes = frame_of(generation)
     assert not {"temperature", "top_p", "seed"} & set(request)
@@ -211,21 +104,23 @@ def test_what_the_provider_does_not_take_is_left_out_and_told() -> None:
     assert request["temperature"] == 1
     assert "top_p" not in request
     assert len(fixes) == 3
-    request, fixes = frame_of(Generation(effort="low"), choice="required", tools=(READ,))
+    request, fixes = frame_of(Generation(effort="low"), tool_choice="required", tools=(READ,))
     assert request["tool_choice"] == {"type": "any"}
     assert "thinking" not in request
     assert len(fixes) == 1
 
 
-def test_instructions_that_are_no_text_are_told() -> None:
+def test_instructions_that_are_not_text_are_reported() -> None:
     picture = InlineData(mime="image/png", data=b"png")
-    frame = anthropic.frame(PROMPT, [Message(role="system", parts=(picture, Text(text="\ud800")))])
+    frame = anthropic.encode_options(
+        PROMPT, [Message(role="system", parts=(picture, Text(text="\ud800")))]
+    )
     assert json.loads(frame.before + frame.after)["system"][0]["text"] == "\ufffd"
     assert len(frame.fixes) == 2
 
 
 def content_of(message: Message, wire: AnthropicWire = anthropic) -> tuple[Any, tuple[Fix, ...]]:
-    written = wire.write(message)
+    written = wire.encode_message(message)
     return json.loads(written.data)["content"], written.fixes
 
 
@@ -258,16 +153,16 @@ def test_a_file_that_the_api_would_refuse_is_named_in_its_place(
     assert "only a user's message takes files" in content[1]["text"]
 
 
-def test_arguments_that_are_no_object_are_wrapped_and_others_go_as_they_are() -> None:
+def test_arguments_that_are_not_an_object_are_wrapped_and_others_sent_as_they_are() -> None:
     good = ToolCall(id="a", name="read", arguments='{"n": 1.50, "n":2}')
-    assert b'"input":{"n": 1.50, "n":2}' in anthropic.write(model("x", good)).data
+    assert b'"input":{"n": 1.50, "n":2}' in anthropic.encode_message(model("x", good)).data
     for arguments in ("[1]", "{", '"a"', '{"a":' + "[" * 200 + "]" * 200 + "}", "NaN"):
         content, fixes = content_of(model("x", replace(good, arguments=arguments)))
         assert content[1]["input"] == {"malformed_arguments": arguments}
         assert [fix.call for fix in fixes] == ["a"]
 
 
-def test_what_has_no_field_is_told() -> None:
+def test_content_without_a_field_is_reported() -> None:
     odd = ToolCall(id="a", name="mcp.server/read", arguments="{}", signature="s")
     thought = Thought(text="hm", subject="sums", signature="s")
     content, fixes = content_of(model("x", thought, odd, Unknown(data='{"type":"hologram"}')))
@@ -279,7 +174,7 @@ def test_what_has_no_field_is_told() -> None:
     assert len(fixes) == 1
 
 
-def test_a_result_without_words_has_no_content() -> None:
+def test_a_result_without_text_has_no_content() -> None:
     asked = call("read")
     assert content_of(result(asked, ""))[0] == [{"type": "tool_result", "tool_use_id": "call-1"}]
     blank, fixes = content_of(result(asked, " \n", is_error=True))
@@ -287,7 +182,7 @@ def test_a_result_without_words_has_no_content() -> None:
     assert [fix.kind for fix in fixes] == ["empty"]
 
 
-def test_text_that_utf_8_cannot_carry_is_replaced_and_told() -> None:
+def test_text_that_utf_8_cannot_carry_is_replaced_and_reported() -> None:
     content, fixes = content_of(user("a\ud800b"))
     assert content[0]["text"] == "a\ufffdb"
     assert [fix.kind for fix in fixes] == ["uncarried"]

@@ -1,9 +1,9 @@
-"""Whatever a provider or a client sends, only errors of our own tree come out, and soon."""
+"""Any input from a provider or a client raises only our own errors, and soon."""
 
 from __future__ import annotations
 
 import json
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import pytest
@@ -25,19 +25,19 @@ DEEP = b"[" * 10_000 + b"]" * 10_000
 
 
 def decode(data: bytes) -> Message:
-    decoder = anthropic.decoder()
+    decoder = anthropic.stream_decoder()
     decoder.feed(data)
     decoder.close()
     return decoder.message()
 
 
 def read_messages(data: bytes) -> tuple[Message, ...]:
-    return anthropic.read_request(data).messages
+    return anthropic.decode_request(data).messages
 
 
 def try_all(data: bytes) -> None:
     """Every reader; what is read can be stored and sent again."""
-    for read in (decode, anthropic.read_reply, read_messages):
+    for read in (decode, anthropic.decode_reply, read_messages):
         try:
             found = read(data)
         except RecollectError as error:
@@ -46,7 +46,7 @@ def try_all(data: bytes) -> None:
             told = ""
             for message in found if isinstance(found, tuple) else (found,):
                 encode(message)
-                anthropic.write(message)
+                anthropic.encode_message(message)
         assert told.isprintable()
         assert len(told) < 900
 
@@ -115,36 +115,39 @@ def test_deep_nesting_and_endless_numbers_raise_only_our_own_errors(body: bytes)
     try_all(b"data: " + body + b"\n\n")
 
 
-def test_what_is_nested_too_deeply_to_ride_along_is_refused() -> None:
+def test_json_nested_too_deeply_to_be_kept_is_refused() -> None:
     deep = b"[" * 150 + b"]" * 150
     with pytest.raises(BadReply, match="nested deeper"):
-        anthropic.read_reply(
+        anthropic.decode_reply(
             b'{"type":"message","content":[{"type":"tool_use","input":' + deep + b"}]}"
         )
     with pytest.raises(BadInput, match="in message 0, JSON nested deeper"):
-        anthropic.read_request(
+        anthropic.decode_request(
             b'{"model":"m","messages":[{"role":"user","content":[{"type":"x","y":' + deep + b"}]}]}"
         )
 
 
-def test_a_request_that_is_none_is_refused_with_a_sentence() -> None:
+def test_anything_but_a_request_is_refused_with_a_sentence() -> None:
     for body, why in (
-        (b"", "no request"),
-        (b"<html>", "no request"),
+        (b"", "not a request"),
+        (b"<html>", "not a request"),
         (b"[]", "Expected `object`"),
         (b'{"model":"m"}', "messages"),
         (b'{"model":"m","messages":[{"role":"robot","content":""}]}', "robot"),
-        (b'{"model":"m","messages":[{"role":"user","content":[5]}]}', "in message 0, 5 stands"),
+        (
+            b'{"model":"m","messages":[{"role":"user","content":[5]}]}',
+            "in message 0, a JSON object is expected in place of 5",
+        ),
         (b'{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":5}]}]}', "str"),
     ):
         with pytest.raises(BadInput, match=why):
-            anthropic.read_request(body)
+            anthropic.decode_request(body)
 
 
 def test_a_line_of_five_megabytes_is_read_in_small_pieces_without_trouble() -> None:
     text = "x" * 5_000_000
-    stream = b"".join(anthropic.write_stream(model(text)))
-    decoder = anthropic.decoder()
+    stream = b"".join(anthropic.encode_stream(model(text)))
+    decoder = anthropic.stream_decoder()
     for start in range(0, len(stream), 1_000):
         decoder.feed(stream[start : start + 1_000])
     decoder.close()
@@ -157,9 +160,9 @@ def _seconds(event: bytes, times: int) -> float:
     data = event * times
     best = 1e9
     for _ in range(3):
-        begun = perf_counter()
+        begun = process_time()
         decode(data)
-        best = min(best, perf_counter() - begun)
+        best = min(best, process_time() - begun)
     return best
 
 

@@ -1,4 +1,4 @@
-"""What is written in Anthropic's format is read back the same, up to the normal forms below."""
+"""Messages encoded in Anthropic's format are decoded the same, up to the normal forms below."""
 
 from __future__ import annotations
 
@@ -139,8 +139,8 @@ def _without_note(part: Part) -> Part:
 
 @given(histories)
 def test_messages_are_read_back_as_they_were_sent(messages: Messages) -> None:
-    sent = repair(messages, anthropic.shape).messages
-    asked = anthropic.read_request(body_of(anthropic, messages, RequestOptions(model="this")))
+    sent = repair(messages, anthropic.rules).messages
+    asked = anthropic.decode_request(body_of(anthropic, messages, RequestOptions(model="this")))
     back = [m for m in asked.messages if m.role != "system"]
     assert [without_notes(m) for m in back] == [normal(m) for m in sent if m.role != "system"]
     instructions = [p for m in sent if m.role == "system" for p in m.parts if isinstance(p, Text)]
@@ -150,9 +150,9 @@ def test_messages_are_read_back_as_they_were_sent(messages: Messages) -> None:
 
 @given(conversations)
 def test_damaged_conversations_are_read_back_as_they_were_repaired(messages: Messages) -> None:
-    sent = repair(messages, anthropic.shape).messages
+    sent = repair(messages, anthropic.rules).messages
     body = body_of(anthropic, messages, RequestOptions(model="this"))
-    back = [m for m in anthropic.read_request(body).messages if m.role != "system"]
+    back = [m for m in anthropic.decode_request(body).messages if m.role != "system"]
     expected = [_named(normal(m)) for m in sent if m.role != "system"]
     assert [without_notes(m) for m in back] == expected
 
@@ -187,13 +187,13 @@ def test_whatever_does_not_come_back_has_a_line_in_the_trace(messages: Messages)
         FileRef(mime="image/png", uri="https://a/b"),
     }
     names = {"a": "read", "b": "read"}
-    for message in repair(messages, anthropic.shape).messages:
+    for message in repair(messages, anthropic.rules).messages:
         if message.role == "system" or any(part in same_file for part in _flat(message)):
             continue  # their types are spelt otherwise; nothing is lost
-        written = anthropic.write(message)
-        frame = anthropic.frame(RequestOptions(model="this"), [])
+        written = anthropic.encode_message(message)
+        frame = anthropic.encode_options(RequestOptions(model="this"), [])
         body = frame.before + written.data + frame.after
-        back = anthropic.read_request(body).messages[0]
+        back = anthropic.decode_request(body).messages[0]
         named = tuple(
             replace(p, name=names.get(p.call_id, "")) if isinstance(p, ToolResult) else p
             for p in kept(message)
@@ -224,7 +224,7 @@ def _flat(message: Message) -> list[Part]:
             min_size=1,
             max_size=3,
         ).map(tuple),
-        choice=st.sampled_from(["auto", "none", "required", "read"]),
+        tool_choice=st.sampled_from(["auto", "none", "required", "read"]),
         generation=st.builds(
             Generation,
             temperature=st.none() | st.floats(0, 1),
@@ -237,14 +237,18 @@ def _flat(message: Message) -> list[Part]:
     ),
     st.sampled_from(["budget", "adaptive"]),
 )
-def test_a_prompt_is_read_back_as_it_was_asked_unless_the_trace_says_otherwise(
-    prompt: RequestOptions, thinking: str
+def test_options_are_decoded_as_they_were_unless_the_trace_says_otherwise(
+    options: RequestOptions, thinking: str
 ) -> None:
     wire = msgspec.convert({"model": "this", "thinking": thinking}, AnthropicWire)
-    frame = wire.frame(prompt, [])
-    back = wire.read_request(frame.before + frame.after).prompt
-    assert (back == prompt) == (frame.fixes == ())
-    assert (back.tools, back.choice, back.stream) == (prompt.tools, prompt.choice, prompt.stream)
+    frame = wire.encode_options(options, [])
+    back = wire.decode_request(frame.before + frame.after).options
+    assert (back == options) == (frame.fixes == ())
+    assert (back.tools, back.tool_choice, back.stream) == (
+        options.tools,
+        options.tool_choice,
+        options.stream,
+    )
 
 
 # --- replies -----------------------------------------------------------------------------------
@@ -300,20 +304,20 @@ def normal_reply(message: Message) -> Message:
 
 @given(replies)
 def test_a_reply_in_one_piece_is_read_back_as_it_was_and_is_one_of_the_sdk(reply: Message) -> None:
-    body = anthropic.write_reply(reply)
+    body = anthropic.encode_reply(reply)
     SDK_REPLY.validate_python(json.loads(body))
-    assert anthropic.read_reply(body) == normal_reply(reply)
+    assert anthropic.decode_reply(body) == normal_reply(reply)
 
 
 @given(replies, st.integers(1, 200))
 def test_a_streamed_reply_is_read_back_as_it_was_and_its_events_are_the_sdk_s(
     reply: Message, size: int
 ) -> None:
-    events = list(anthropic.write_stream(reply))
+    events = list(anthropic.encode_stream(reply))
     for event in events:
         kind, data = event.removeprefix(b"event: ").removesuffix(b"\n\n").split(b"\ndata: ")
         assert SDK_EVENT.validate_python(json.loads(data)).type == kind.decode()
-    decoder, whole = anthropic.decoder(), b"".join(events)
+    decoder, whole = anthropic.stream_decoder(), b"".join(events)
     for start in range(0, len(whole), size):
         decoder.feed(whole[start : start + size])
     decoder.close()
@@ -323,7 +327,7 @@ def test_a_streamed_reply_is_read_back_as_it_was_and_its_events_are_the_sdk_s(
 @pytest.mark.parametrize("told", ["pause_turn", "moon_phase"])
 def test_a_reason_that_the_api_has_comes_back_and_no_other_is_made_up(told: str) -> None:
     reply = replace(model("a"), finish="other", extra=json.dumps({"finish_reason": told}))
-    sdk = SDK_REPLY.validate_python(json.loads(anthropic.write_reply(reply)))
+    sdk = SDK_REPLY.validate_python(json.loads(anthropic.encode_reply(reply)))
     assert sdk.stop_reason == ("pause_turn" if told == "pause_turn" else "end_turn")
 
 
@@ -331,7 +335,7 @@ def test_a_result_finds_its_tool_s_name_by_the_call() -> None:
     asked = call("read", path="a")
     picture = InlineData(mime="image/png", data=b"png")
     session = [user("hi"), model("x", asked), result(asked, "text", picture, is_error=True)]
-    back = anthropic.read_request(
+    back = anthropic.decode_request(
         body_of(anthropic, session, RequestOptions(model="this"))
     ).messages
     assert back == tuple(session)
@@ -347,11 +351,11 @@ def test_a_client_may_send_everything_that_the_documentation_allows() -> None:
         {"role":"user","content":[{"type":"tool_result","tool_use_id":"call-1","content":"out"},
           {"type":"image","source":{"type":"file","file_id":"f1"}},{"type":"new","x":[1]}]},
         {"role":"system","content":"Now be long."}]}"""
-    prompt, messages = anthropic.read_request(body)
-    assert [tool.name for tool in prompt.tools] == ["t", "n"]
-    assert not prompt.stream
+    options, messages = anthropic.decode_request(body)
+    assert [tool.name for tool in options.tools] == ["t", "n"]
+    assert not options.stream
     assert [message.role for message in messages] == ["system", "user", "model", "user", "system"]
     answer = ToolResult(call_id="call-1", name="t", content=(Text(text="out"),))
     image = Unknown(data='{"type":"image","source":{"type":"file","file_id":"f1"}}')
     assert messages[3].parts == (answer, image, Unknown(data='{"type":"new","x":[1]}'))
-    assert image.data.encode() in anthropic.write(messages[3]).data
+    assert image.data.encode() in anthropic.encode_message(messages[3]).data

@@ -28,7 +28,7 @@ def example(name: str) -> bytes:
 
 
 def decoded(data: bytes) -> Message:
-    decoder = GeminiWire().decoder()
+    decoder = GeminiWire().stream_decoder()
     decoder.feed(data)
     decoder.close()
     return decoder.message()
@@ -52,9 +52,9 @@ def test_thoughts_are_one_and_the_signature_in_an_empty_text_stays() -> None:
     assert message.usage == Usage(input=20, output=5, thoughts=60, total=85)
 
 
-def test_the_signature_of_an_answer_goes_back_in_an_empty_text() -> None:
+def test_the_signature_of_a_reply_goes_back_in_an_empty_text() -> None:
     wire = GeminiWire(model="gemini-3-pro-preview")
-    written = wire.write(decoded(example("thoughts.txt")))
+    written = wire.encode_message(decoded(example("thoughts.txt")))
     assert written.data.endswith(b',{"text":"","thoughtSignature":"RXJyYXRh"}]}')
     assert not written.fixes
 
@@ -72,12 +72,12 @@ def test_parallel_calls_keep_their_text_and_get_ids_by_position() -> None:
 
 
 def test_calls_are_shown_while_they_arrive() -> None:
-    deltas = GeminiWire().decoder().feed(example("parallel-calls.txt"))
+    deltas = GeminiWire().stream_decoder().feed(example("parallel-calls.txt"))
     assert deltas[0] == Delta("thought", "Looking both up.")
     assert deltas[2] == Delta("call", '{"city": "東京"}', "get_weather")
 
 
-def test_a_reply_that_was_stopped_for_safety_keeps_what_was_said() -> None:
+def test_a_reply_that_was_stopped_for_safety_keeps_its_text() -> None:
     message = decoded(example("safety.txt"))
     assert (message.parts, message.finish) == ((Text(text="Take the "),), "safety")
 
@@ -89,7 +89,7 @@ def test_a_blocked_prompt_is_a_reply_of_nothing() -> None:
 
 
 def test_an_error_in_mid_stream_is_raised_and_the_text_before_it_stays() -> None:
-    decoder = GeminiWire().decoder()
+    decoder = GeminiWire().stream_decoder()
     with pytest.raises(ProviderBusy) as caught:
         decoder.feed(example("error.txt"))
     assert caught.value.status == 503
@@ -98,13 +98,13 @@ def test_an_error_in_mid_stream_is_raised_and_the_text_before_it_stays() -> None
     assert decoder.message().finish == ""
 
 
-def test_too_many_tokens_are_told_with_the_window() -> None:
+def test_too_many_tokens_are_an_overflow_with_the_window() -> None:
     with pytest.raises(ContextOverflow) as caught:
         decoded(example("overflow.txt"))
     assert caught.value.limit == 1_048_576
 
 
-def test_a_finish_that_nobody_knows_is_kept_in_its_own_words() -> None:
+def test_an_unknown_finish_is_kept_in_its_own_words() -> None:
     message = decoded(example("unknown-finish.txt"))
     assert (message.finish, message.extra) == ("other", '{"finish_reason":"TIRED"}')
 
@@ -135,7 +135,7 @@ def test_a_malformed_call_is_an_end_of_its_own() -> None:
 
 
 def test_a_reply_in_one_piece_keeps_its_parts_apart() -> None:
-    message = GeminiWire().read_reply(example("reply.json"))
+    message = GeminiWire().decode_reply(example("reply.json"))
     arguments = '{\n                "a": 1,\n                "b": 2\n              }'
     assert message == Message(
         role="model",
@@ -153,7 +153,7 @@ def test_a_reply_in_one_piece_keeps_its_parts_apart() -> None:
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_an_error_as_a_list_is_understood(whole: bool) -> None:
-    read = GeminiWire().read_reply if whole else decoded
+    read = GeminiWire().decode_reply if whole else decoded
     with pytest.raises(ApiKeyRefused) as caught:
         read(example("error.json"))
     assert caught.value.said.startswith("API key not valid.")
@@ -161,7 +161,7 @@ def test_an_error_as_a_list_is_understood(whole: bool) -> None:
 
 def test_an_error_in_one_piece_is_raised() -> None:
     with pytest.raises(ProviderFailed) as caught:
-        GeminiWire().read_reply(b'{"error": {"code": 404, "message": "no such model"}}')
+        GeminiWire().decode_reply(b'{"error": {"code": 404, "message": "no such model"}}')
     assert (caught.value.status, caught.value.said) == (404, "no such model")
 
 
@@ -175,10 +175,10 @@ def test_an_error_in_one_piece_is_raised() -> None:
         (b'data: {"choices": []}\n\n', "JSON of another kind"),
         (b"data: <html>\n\n", "a web page"),
         (b'data: {"candidates": 5}\n\n', "JSON of another kind"),
-        (b'data: {"candidates": [{"content": {"par', "half a JSON"),
+        (b'data: {"candidates": [{"content": {"par', "incomplete JSON"),
     ],
 )
-def test_what_is_no_stream_is_named(data: bytes, says: str) -> None:
+def test_anything_but_a_stream_is_named(data: bytes, says: str) -> None:
     with pytest.raises(BadReply) as caught:
         decoded(data)
     assert says in caught.value.what
@@ -191,13 +191,13 @@ def test_what_is_no_stream_is_named(data: bytes, says: str) -> None:
     [
         (b"", "nothing at all"),
         (b"<!DOCTYPE html>", "a web page"),
-        (b'{"candidates": [', "half a JSON"),
+        (b'{"candidates": [', "incomplete JSON"),
         (b'{"choices": []}', "JSON of another kind"),
     ],
 )
-def test_what_is_no_reply_is_named(data: bytes, says: str) -> None:
+def test_anything_but_a_reply_is_named(data: bytes, says: str) -> None:
     with pytest.raises(BadReply) as caught:
-        GeminiWire().read_reply(data)
+        GeminiWire().decode_reply(data)
     assert says in caught.value.what
 
 

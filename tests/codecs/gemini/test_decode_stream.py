@@ -1,4 +1,4 @@
-"""However a stream is cut, it is the same reply; and what is written as a reply is read as one."""
+"""Any chunking of a stream gives the same reply, and encoded replies are decoded as they were."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ from recollect.entries import (
     Usage,
 )
 from recollect.errors import ProviderFailed
+from tests.codecs.gemini.sdk_oracle import SdkReply
 from tests.codecs.gemini.test_decode_reply import EXAMPLES, WIRE
-from tests.codecs.gemini.test_encode_request import SIGNATURE, SdkReply, signed
+from tests.codecs.gemini.test_encode_request import SIGNATURE, signed
 from tests.strategies import text as any_text
 
 GEMINI = GeminiWire()
@@ -80,7 +81,7 @@ def _repeats_an_id(part: Part, before: Sequence[Part]) -> bool:
 
 
 def fed(pieces: Sequence[bytes]) -> tuple[Message, list[Delta]]:
-    decoder = GEMINI.decoder()
+    decoder = GEMINI.stream_decoder()
     deltas = [delta for piece in pieces for delta in decoder.feed(piece)]
     deltas += decoder.close()
     return decoder.message(), deltas
@@ -134,17 +135,17 @@ def _joined(parts: tuple[Part, ...], part: Part) -> tuple[Part, ...]:
 
 @given(_replies())
 def test_a_reply_in_one_piece_is_read_as_it_was(reply: Message) -> None:
-    body = GEMINI.write_reply(reply)
+    body = GEMINI.encode_reply(reply)
     read = SdkReply.model_validate_json(body)
     assert read.model_version == (reply.model or None)
-    assert GEMINI.read_reply(body) == normal_reply(reply)
+    assert GEMINI.decode_reply(body) == normal_reply(reply)
 
 
 @given(_replies(), st.lists(st.integers(0, 10**6), max_size=30))
 def test_a_streamed_reply_is_read_as_it_was_however_it_is_cut(
     reply: Message, places: list[int]
 ) -> None:
-    events = list(GEMINI.write_stream(reply))
+    events = list(GEMINI.encode_stream(reply))
     for event in events:
         data = event.removeprefix(b"data: ").removesuffix(b"\r\n\r\n")
         assert b"\n" not in data
@@ -165,7 +166,7 @@ def test_an_example_is_the_same_however_it_is_cut(name: str, places: list[int]) 
     data = (WIRE / name).read_bytes()
     outcomes = []
     for pieces in ([data], _cut(data, places), [data[i : i + 1] for i in range(len(data))]):
-        decoder, deltas, failed = GEMINI.decoder(), list[Delta](), ""
+        decoder, deltas, failed = GEMINI.stream_decoder(), list[Delta](), ""
         try:
             for piece in pieces:
                 deltas += decoder.feed(piece)
@@ -179,19 +180,19 @@ def test_an_example_is_the_same_however_it_is_cut(name: str, places: list[int]) 
 @pytest.mark.parametrize("ending", [b"\n", b"\r", b"\r\n"])
 def test_any_end_of_line_will_do(ending: bytes) -> None:
     reply = Message(role="model", parts=(Text(text="one\ntwo"),), finish="stop")
-    data = b"".join(GEMINI.write_stream(reply)).replace(b"\r\n", ending)
+    data = b"".join(GEMINI.encode_stream(reply)).replace(b"\r\n", ending)
     assert fed([data[i : i + 1] for i in range(len(data))])[0] == reply
 
 
-def test_comments_and_a_done_mark_are_no_part_of_a_reply() -> None:
+def test_comments_and_a_done_mark_are_not_part_of_a_reply() -> None:
     reply = Message(role="model", parts=(Text(text="hi"),), finish="stop")
-    data = b"".join(GEMINI.write_stream(reply))
+    data = b"".join(GEMINI.encode_stream(reply))
     assert fed([b": wait\n\n", data, b"data: [DONE]\n\n"])[0] == reply
 
 
-def test_the_model_that_was_asked_stands_in_for_a_name_that_did_not_come() -> None:
+def test_the_requested_model_stands_in_for_a_missing_name() -> None:
     data = b'{"candidates": [{"content": {"parts": [{"text": "hi"}]}, "finishReason": "STOP"}]}'
-    assert GeminiWire(model="asked").read_reply(data).model == "asked"
-    decoder = GeminiWire(model="asked").decoder()
+    assert GeminiWire(model="asked").decode_reply(data).model == "asked"
+    decoder = GeminiWire(model="asked").stream_decoder()
     decoder.feed(b"data: " + data + b"\n\n")
     assert decoder.message().model == "asked"

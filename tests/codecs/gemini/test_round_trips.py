@@ -1,4 +1,4 @@
-"""What is written is read back as it was, but for what Gemini's format cannot carry."""
+"""Encoded requests are decoded as they were, except for what Gemini's format cannot carry."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from tests.codecs.gemini.test_encode_request import (
     NAMES,
     SIGNATURE,
     THIS,
-    prompts,
     request,
+    request_options,
     signed,
     turns,
     wires,
@@ -54,7 +54,7 @@ def _taken(mime: str, prefixes: tuple[str, ...]) -> bool:
 def normal_message(message: Message, wire: GeminiWire) -> Message:
     """The message as Gemini's format can carry it: without records (usage, times, extra), model
     names only of the model asked, unknown parts gone, refused media as placeholders."""
-    own = wire.shape.made(message)
+    own = wire.rules.is_own(message)
     found = [normal_part(part, wire, own) for part in message.parts]
     parts = tuple(part for part in found if part is not None) or (Text(text=NOTHING_LEFT),)
     author = wire.model if message.role == "model" else ""
@@ -129,7 +129,7 @@ def _with_placeholders(part: Part) -> Part:
 def _read(body: bytes, wire: GeminiWire) -> Messages:
     return tuple(
         replace(message, parts=tuple(map(_with_placeholders, message.parts)))
-        for message in wire.read_request(body).messages
+        for message in wire.decode_request(body).messages
     )
 
 
@@ -147,19 +147,19 @@ def test_instructions_come_back_as_one_message(messages: Messages) -> None:
     body, repaired, _ = request(THIS, messages, RequestOptions(model=""))
     texts = [p for m in repaired if m.role == "system" for p in m.parts if isinstance(p, Text)]
     expected = tuple(Text(text=_whole(part.text)) for part in texts)
-    found = [m.parts for m in THIS.read_request(body).messages if m.role == "system"]
+    found = [m.parts for m in THIS.decode_request(body).messages if m.role == "system"]
     assert found == ([expected] if expected else [])
 
 
 @given(turns, wires)
-def test_whatever_is_lost_of_a_message_is_told(messages: Messages, wire: GeminiWire) -> None:
+def test_every_loss_of_a_message_is_reported(messages: Messages, wire: GeminiWire) -> None:
     _, repaired, _ = request(wire, messages, RequestOptions(model=""))
     for message in repaired:
         if message.role == "system":
             continue
         kept = normal_message(message, wire)
         if any(_says_less(old, new) for old, new in _pairs(message, kept)):
-            assert wire.write(message).fixes
+            assert wire.encode_message(message).fixes
 
 
 def _pairs(old: Message, new: Message) -> list[tuple[Part, Part | None]]:
@@ -178,17 +178,15 @@ def _says_less(old: Part, new: Part | None) -> bool:
 
 
 @given(turns, wires)
-def test_what_is_written_and_read_again_is_written_the_same(
-    messages: Messages, wire: GeminiWire
-) -> None:
+def test_a_decoded_request_is_encoded_the_same(messages: Messages, wire: GeminiWire) -> None:
     body = request(wire, messages, RequestOptions(model=""))[0]
-    again = wire.read_request(body).messages
+    again = wire.decode_request(body).messages
     assert request(wire, again, RequestOptions(model=""))[0] == body
 
 
-def normal_prompt(prompt: RequestOptions, wire: GeminiWire) -> RequestOptions:
+def normal_prompt(options: RequestOptions, wire: GeminiWire) -> RequestOptions:
     """Without what frames leave out; every schema that is one as the same text."""
-    generation = prompt.generation
+    generation = options.generation
     temperature = generation.temperature
     finite = temperature is not None and abs(temperature) < float("inf")
     has_schema = generation.schema.startswith("{")
@@ -200,9 +198,9 @@ def normal_prompt(prompt: RequestOptions, wire: GeminiWire) -> RequestOptions:
                 description=_whole(tool.description),
                 parameters=tool.parameters if tool.parameters.startswith("{") else NO_PARAMETERS,
             )
-            for tool in prompt.tools
+            for tool in options.tools
         ),
-        choice=prompt.choice if prompt.tools else "auto",
+        tool_choice=options.tool_choice if options.tools else "auto",
         generation=Generation(
             temperature=temperature if finite else None,
             top_p=generation.top_p,
@@ -219,19 +217,21 @@ def _32_bits(number: int | None) -> int | None:
     return number if number is not None and -(2**31) <= number < 2**31 else None
 
 
-@given(prompts, wires)
-def test_a_prompt_comes_back_and_what_is_lost_of_it_is_told(
-    prompt: RequestOptions, wire: GeminiWire
+@given(request_options, wires)
+def test_options_come_back_and_every_loss_is_reported(
+    options: RequestOptions, wire: GeminiWire
 ) -> None:
-    frame = wire.frame(prompt, ())
-    found = wire.read_request(frame.before + frame.after).prompt
-    assert found == normal_prompt(prompt, wire)
+    frame = wire.encode_options(options, ())
+    found = wire.decode_request(frame.before + frame.after).options
+    assert found == normal_prompt(options, wire)
     quiet = replace(
-        prompt,
-        choice="auto" if not prompt.tools and prompt.choice == "none" else prompt.choice,
-        tools=tuple(replace(t, parameters=t.parameters or NO_PARAMETERS) for t in prompt.tools),
+        options,
+        tool_choice="auto"
+        if not options.tools and options.tool_choice == "none"
+        else options.tool_choice,
+        tools=tuple(replace(t, parameters=t.parameters or NO_PARAMETERS) for t in options.tools),
     )
-    if found != quiet and prompt.generation.effort != "none":
+    if found != quiet and options.generation.effort != "none":
         assert frame.fixes
 
 
@@ -257,8 +257,8 @@ def test_a_request_in_the_documentations_own_spellings_is_read() -> None:
       "generationConfig": {"max_output_tokens": "9", "thinking_config": {"thinking_budget": -1}},
       "safetySettings": [{"category": "X"}]
     }"""
-    prompt, messages = GeminiWire().read_request(body)
-    assert prompt == RequestOptions(
+    options, messages = GeminiWire().decode_request(body)
+    assert options == RequestOptions(
         model="gemini-2.5-flash",
         tools=(
             Declaration(
@@ -266,7 +266,7 @@ def test_a_request_in_the_documentations_own_spellings_is_read() -> None:
                 parameters='{"type":"object","properties":{"at":{"type":"number"}}}',
             ),
         ),
-        choice="required",
+        tool_choice="required",
         generation=Generation(max_output=9),
     )
     video = FileRef(
@@ -291,21 +291,21 @@ def test_a_request_in_the_documentations_own_spellings_is_read() -> None:
 
 
 def test_contents_may_be_one_text() -> None:
-    assert GeminiWire().read_request(b'{"contents": "hi"}').messages == (user("hi"),)
+    assert GeminiWire().decode_request(b'{"contents": "hi"}').messages == (user("hi"),)
 
 
 def test_half_a_surrogate_pair_in_a_request_is_read() -> None:
     body = rb'{"contents": [{"parts": [{"text": "\ud83d"}]}]}'
-    assert GeminiWire().read_request(body).messages == (user("\ufffd"),)
+    assert GeminiWire().decode_request(body).messages == (user("\ufffd"),)
 
 
-def test_what_code_execution_made_goes_back_word_for_word() -> None:
+def test_code_execution_parts_go_back_word_for_word() -> None:
     code = Unknown(data='{"executableCode":{"language":"PYTHON","code":"print(1)"}}')
     ran = Unknown(data='{"codeExecutionResult":{"outcome":"OUTCOME_OK","output":"1\\n"}}')
-    written = THIS.write(model("so:", code, ran))
+    written = THIS.encode_message(model("so:", code, ran))
     assert not written.fixes
     body = b'{"contents":[' + written.data + b"]}"
-    assert THIS.read_request(body).messages[0].parts == (Text(text="so:"), code, ran)
+    assert THIS.decode_request(body).messages[0].parts == (Text(text="so:"), code, ran)
 
 
 def test_a_plain_exchange_loses_nothing() -> None:
@@ -313,7 +313,7 @@ def test_a_plain_exchange_loses_nothing() -> None:
     messages = (user("hi"), Message(role="model", parts=(used,)), result(used, "x"), model("done"))
     body, _, fixes = request(THIS, messages, RequestOptions(model=""))
     assert not fixes
-    assert [m.parts for m in THIS.read_request(body).messages] == [m.parts for m in messages]
+    assert [m.parts for m in THIS.decode_request(body).messages] == [m.parts for m in messages]
 
 
 @pytest.mark.parametrize(
@@ -328,8 +328,8 @@ def test_a_plain_exchange_loses_nothing() -> None:
         (b'{"contents": ' + b"[" * 10_000 + b"]" * 10_000 + b"}", "nested deeper"),
     ],
 )
-def test_what_is_no_request_is_refused_with_the_place(body: bytes, says: str) -> None:
+def test_anything_but_a_request_is_refused_with_its_place(body: bytes, says: str) -> None:
     with pytest.raises(BadInput) as caught:
-        GeminiWire().read_request(body)
+        GeminiWire().decode_request(body)
     assert says in str(caught.value)
     assert len(str(caught.value)) < 500

@@ -1,7 +1,8 @@
-"""However a stream is cut, the reply is the same; and what we write we read."""
+"""Any chunking of a stream gives the same reply, and encoded replies are decoded as they were."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -11,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.codecs.foreign_json import count_and_replace_surrogates, join_surrogates
+from recollect.codecs.foreign_json import join_and_replace_surrogates, join_surrogates
 from recollect.codecs.openai import OpenAIWire
-from recollect.codecs.openai.decode_parts import describe_unsent_media
+from recollect.codecs.openai.encode_message import describe_unsent_media
 from recollect.codecs.wire_protocol import Delta
 from recollect.entries import (
     FileRef,
@@ -35,7 +36,7 @@ wire = OpenAIWire(model="m")
 
 def decoded(pieces: Sequence[bytes]) -> tuple[Message, list[Delta], str]:
     """The message, neighbouring deltas of one kind as one, and the error if there was one."""
-    decoder = wire.decoder()
+    decoder = wire.stream_decoder()
     deltas: list[Delta] = []
     error = ""
     try:
@@ -83,7 +84,7 @@ def test_a_recorded_stream_byte_by_byte_gives_the_same(path: Path) -> None:
 
 
 def sound(text: str) -> str:
-    clean: str = count_and_replace_surrogates(text)[0]
+    clean: str = join_and_replace_surrogates(text)[0]
     return clean
 
 
@@ -162,7 +163,7 @@ replies = st.builds(
 def test_a_stream_that_we_write_is_read_as_the_reply_it_was(
     reply: Message, places: list[int]
 ) -> None:
-    message, deltas, error = decoded(cut(b"".join(wire.write_stream(reply)), places))
+    message, deltas, error = decoded(cut(b"".join(wire.encode_stream(reply)), places))
     assert error == ""
     assert list(message.parts) == normal_parts(reply)
     assert (message.finish, message.usage) == (normal_finish(reply), normal_usage(reply.usage))
@@ -178,7 +179,7 @@ def test_a_reply_that_we_write_is_read_as_it_was(reply: Message) -> None:
         reply.parts,
         key=lambda p: 0 if isinstance(p, Thought) else 2 if isinstance(p, ToolCall) else 1,
     )
-    message = wire.read_reply(wire.write_reply(reply))
+    message = wire.decode_reply(wire.encode_reply(reply))
     expected = normal_parts(Message(role="model", parts=tuple(ordered)))
     assert list(message.parts) == expected
     finish = normal_finish(reply) if reply.finish else normal_finish(stopped(reply))
@@ -192,8 +193,6 @@ def stopped(reply: Message) -> Message:
 
 @given(st.text(st.characters(exclude_categories=()), max_size=20), st.integers(0, 20))
 def test_halves_of_a_pair_in_two_events_are_one_character(text: str, place: int) -> None:
-    import json
-
     events = [
         b"data: " + json.dumps({"choices": [{"index": 0, "delta": {"content": half}}]}).encode()
         for half in (text[:place] + "\ud83d", "\ude00" + text[place:])

@@ -36,7 +36,7 @@ def reply(name: str) -> Message:
 
 
 def streamed(data: bytes) -> Message:
-    decoder = wire.decoder()
+    decoder = wire.stream_decoder()
     decoder.feed(data)
     decoder.close()
     return decoder.message()
@@ -66,7 +66,7 @@ def test_a_call_that_arrives_in_pieces() -> None:
 
 
 def test_the_first_delta_of_a_call_names_the_tool() -> None:
-    assert list(wire.decoder().feed(recorded("calls-in-pieces.txt"))) == [
+    assert list(wire.stream_decoder().feed(recorded("calls-in-pieces.txt"))) == [
         Delta("call", "", "get_weather"),
         Delta("call", '{"ci'),
         Delta("call", 'ty": "Paris"}'),
@@ -117,14 +117,14 @@ def test_a_refusal_is_text_that_ended_for_safety() -> None:
     assert message.finish == "safety"
 
 
-def test_an_end_that_nobody_knows_is_kept_in_the_providers_word() -> None:
+def test_an_unknown_end_is_kept_in_the_providers_word() -> None:
     message = reply("unknown-finish")
     assert (message.parts, message.finish) == ((Text(text="Half an"),), "other")
     assert json.loads(message.extra) == {"finish_reason": "insufficient_system_resource"}
 
 
-def test_an_error_in_the_stream_is_raised_after_what_came_before_it() -> None:
-    decoder = wire.decoder()
+def test_an_error_in_the_stream_is_raised_after_the_deltas_before_it() -> None:
+    decoder = wire.stream_decoder()
     assert list(decoder.feed(recorded("error-in-stream.txt"))) == [Delta("text", "Let me")]
     with pytest.raises(ProviderBusy, match="The server had an error") as raised:
         decoder.close()
@@ -133,7 +133,7 @@ def test_an_error_in_the_stream_is_raised_after_what_came_before_it() -> None:
     assert decoder.message().finish == ""
 
 
-def test_too_many_tokens_are_told_as_an_overflow_with_the_window() -> None:
+def test_too_many_tokens_are_an_overflow_with_the_window() -> None:
     with pytest.raises(ContextOverflow) as raised:
         reply("overflow-in-stream")
     assert (raised.value.limit, raised.value.status) == (8192, 400)
@@ -164,7 +164,7 @@ def test_calls_without_id_and_index_and_with_an_object_for_arguments() -> None:
 
 
 def test_content_null_beside_a_call_in_one_piece() -> None:
-    assert wire.read_reply(recorded("reply-null-content.json")) == Message(
+    assert wire.decode_reply(recorded("reply-null-content.json")) == Message(
         role="model",
         parts=(ToolCall(id="call_abc", name="get_weather", arguments='{\n"city": "Paris"\n}'),),
         model="gpt-4o-2024-08-06",
@@ -202,7 +202,7 @@ def test_content_null_beside_a_call_in_one_piece() -> None:
         ],
     ],
 )
-def test_two_calls_however_a_server_tells_them_apart(pieces: list[dict[str, Any]]) -> None:
+def test_two_calls_however_a_server_distinguishes_them(pieces: list[dict[str, Any]]) -> None:
     apart = streamed(events(*[delta(tool_calls=[one]) for one in pieces], delta("stop")))
     together = streamed(events(delta("stop", tool_calls=pieces)))
     assert apart == together
@@ -261,7 +261,7 @@ def test_an_end_for_calls_without_a_call_is_not_believed() -> None:
 
 def test_a_server_that_does_not_stream_is_understood() -> None:
     message = streamed(recorded("reply-null-content.json"))
-    assert message == wire.read_reply(recorded("reply-null-content.json"))
+    assert message == wire.decode_reply(recorded("reply-null-content.json"))
 
 
 @pytest.mark.parametrize(
@@ -278,34 +278,34 @@ def test_a_server_that_does_not_stream_is_understood() -> None:
         ),
         (b"<!DOCTYPE html>\n<html>\x07\n", BadReply, r"a web page \(<!DOCTYPE html> <html>\\x07"),
         (b"Bad Gateway", BadReply, r"text \(Bad Gateway\)"),
-        (b'data: {"choices":[{"delta":{"content":"x', BadReply, "half a JSON"),
-        (b'{"choices":[{"message":{"cont', BadReply, "half a JSON"),
+        (b'data: {"choices":[{"delta":{"content":"x', BadReply, "incomplete JSON"),
+        (b'{"choices":[{"message":{"cont', BadReply, "incomplete JSON"),
         (b"data: <html>busy</html>\n\n", BadReply, "a web page"),
     ],
 )
-def test_what_is_no_reply_is_named(data: bytes, kind: type[Exception], words: str) -> None:
+def test_anything_but_a_reply_is_named(data: bytes, kind: type[Exception], words: str) -> None:
     with pytest.raises(kind, match=words):
         streamed(data)
 
 
-def test_what_is_no_reply_in_one_piece_is_named() -> None:
-    for body, words in ((b"<html>", "web page"), (b'{"a":', "half a JSON"), (b"", "nothing")):
+def test_anything_but_a_whole_reply_is_named() -> None:
+    for body, words in ((b"<html>", "web page"), (b'{"a":', "incomplete JSON"), (b"", "nothing")):
         with pytest.raises(BadReply, match=words):
-            wire.read_reply(body)
+            wire.decode_reply(body)
     with pytest.raises(BadReply, match="without a choice"):
-        wire.read_reply(b'{"choices":[]}')
+        wire.decode_reply(b'{"choices":[]}')
 
 
 def test_an_error_line_without_the_word_data_after_events() -> None:
-    decoder = wire.decoder()
+    decoder = wire.stream_decoder()
     decoder.feed(events(delta(content="x")) + b'{"error":{"message":"gone","code":503}}\n')
     with pytest.raises(ProviderBusy, match="gone"):
         decoder.close()
 
 
 def test_a_request_with_everything_the_documentation_allows() -> None:
-    asked = wire.read_request(recorded("request.json"))
-    assert asked.prompt == RequestOptions(
+    asked = wire.decode_request(recorded("request.json"))
+    assert asked.options == RequestOptions(
         model="gpt-4o",
         tools=(
             Declaration(
@@ -314,7 +314,7 @@ def test_a_request_with_everything_the_documentation_allows() -> None:
                 parameters='{"type": "object", "properties": {"at": {"type": "integer"}}}',
             ),
         ),
-        choice="look",
+        tool_choice="look",
         generation=Generation(
             temperature=0.5, max_output=100, stop=("END",), effort="low", schema='{"type":"object"}'
         ),

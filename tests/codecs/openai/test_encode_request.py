@@ -1,4 +1,4 @@
-"""What is sent is what the format carries, and everything that it does not carry is told."""
+"""Requests in the OpenAI format, with a fix for everything that the format cannot carry."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.codecs.foreign_json import count_and_replace_surrogates
+from recollect.codecs.foreign_json import join_and_replace_surrogates
 from recollect.codecs.openai import OpenAIWire
-from recollect.codecs.openai.decode_parts import describe_unsent_media
 from recollect.codecs.openai.decode_request import JSON_MODE
+from recollect.codecs.openai.encode_message import describe_unsent_media
 from recollect.codecs.repair import repair
 from recollect.codecs.wire_protocol import Declaration, Generation, RequestOptions, Wire
 from recollect.entries import (
@@ -63,14 +63,14 @@ anything: st.SearchStrategy[Messages] = conversations | hostile | pictures
 wires = st.sampled_from(WIRES)
 
 
-def body_of(wire: Wire, messages: Sequence[Message], prompt: RequestOptions = PROMPT) -> bytes:
+def body_of(wire: Wire, messages: Sequence[Message], options: RequestOptions = PROMPT) -> bytes:
     """A whole request, as a caller puts it together."""
     system: list[Message] = []
     rest = list(messages)
     while rest and rest[0].role == "system":
         system.append(rest.pop(0))
-    frame = wire.frame(prompt, system)
-    elements = [data for data in (wire.write(message).data for message in rest) if data]
+    frame = wire.encode_options(options, system)
+    elements = [data for data in (wire.encode_message(message).data for message in rest) if data]
     between = b"," if frame.opened and elements else b""
     return frame.before + between + b",".join(elements) + frame.after
 
@@ -79,7 +79,7 @@ def body_of(wire: Wire, messages: Sequence[Message], prompt: RequestOptions = PR
 
 
 def sound(text: str) -> str:
-    clean: str = count_and_replace_surrogates(text)[0]
+    clean: str = join_and_replace_surrogates(text)[0]
     return clean
 
 
@@ -153,8 +153,8 @@ def losses(message: Message, wire: OpenAIWire) -> int:
 def test_a_request_is_read_back_as_the_messages_that_were_repaired(
     messages: Messages, wire: OpenAIWire
 ) -> None:
-    repaired = repair(messages, wire.shape).messages
-    asked = wire.read_request(body_of(wire, repaired))
+    repaired = repair(messages, wire.rules).messages
+    asked = wire.decode_request(body_of(wire, repaired))
     expected = [found for m in repaired if (found := normal(m, wire)) is not None]
     assert list(asked.messages) == expected
 
@@ -163,8 +163,8 @@ def test_a_request_is_read_back_as_the_messages_that_were_repaired(
 def test_everything_that_is_content_and_not_carried_has_its_line(
     messages: Messages, wire: OpenAIWire
 ) -> None:
-    for message in repair(messages, wire.shape).messages:
-        fixes = wire.write(message).fixes
+    for message in repair(messages, wire.rules).messages:
+        fixes = wire.encode_message(message).fixes
         replaced = [fix for fix in fixes if "surrogate" in fix.text]
         assert len(fixes) - len(replaced) == losses(message, wire)
         assert all(fix.kind == "uncarried" and len(fix.text) < 500 for fix in fixes)
@@ -175,7 +175,7 @@ def test_everything_that_is_content_and_not_carried_has_its_line(
 def test_a_message_is_the_same_bytes_whatever_is_around_it(
     messages: Messages, wire: OpenAIWire
 ) -> None:
-    repaired = repair(messages, wire.shape).messages
+    repaired = repair(messages, wire.rules).messages
     whole = body_of(wire, repaired)
     for length in range(len(repaired)):
         part = body_of(wire, repaired[:length])
@@ -201,21 +201,21 @@ _generations = st.builds(
 
 
 @st.composite
-def prompts(draw: st.DrawFn) -> RequestOptions:
+def request_options(draw: st.DrawFn) -> RequestOptions:
     tools = tuple(draw(st.lists(_tools, max_size=3)))
     words = ["auto", "none", "required"] if tools else ["auto"]
     choice = draw(st.sampled_from([*words, *(tool.name for tool in tools)]))
     generation, stream = draw(_generations), draw(st.booleans())
     return RequestOptions(
-        model="this", tools=tools, choice=choice, generation=generation, stream=stream
+        model="this", tools=tools, tool_choice=choice, generation=generation, stream=stream
     )
 
 
-@given(prompts())
-def test_a_prompt_is_read_back_as_it_was(prompt: RequestOptions) -> None:
+@given(request_options())
+def test_a_prompt_is_read_back_as_it_was(options: RequestOptions) -> None:
     wire = OpenAIWire(model="this", thinking_switch="reasoning_effort")
-    assert wire.frame(prompt, ()).fixes == ()
-    assert wire.read_request(body_of(wire, (), prompt)).prompt == prompt
+    assert wire.encode_options(options, ()).fixes == ()
+    assert wire.decode_request(body_of(wire, (), options)).options == options
 
 
 # --- examples ------------------------------------------------------------------------------------
@@ -223,10 +223,10 @@ def test_a_prompt_is_read_back_as_it_was(prompt: RequestOptions) -> None:
 
 def test_options_and_tools_stand_before_the_messages() -> None:
     wire = OpenAIWire(model="gpt")
-    prompt = RequestOptions(
+    options = RequestOptions(
         model="gpt", tools=(Declaration(name="read"),), generation=Generation(seed=1)
     )
-    frame = wire.frame(prompt, [Message(role="system", parts=(Text(text="Be brief."),))])
+    frame = wire.encode_options(options, [Message(role="system", parts=(Text(text="Be brief."),))])
     assert frame.before == (
         b'{"model":"gpt","stream":true,"stream_options":{"include_usage":true},"seed":1,'
         b'"tools":[{"type":"function","function":{"name":"read","parameters":'
@@ -240,12 +240,12 @@ def test_calls_stand_beside_the_text_and_each_result_is_a_message() -> None:
     one, two = call("read", id="a", path="x"), call("grep", id="b")
     answers = Message(role="user", parts=result(one, "X").parts + result(two, "Y").parts)
     wire = OpenAIWire()
-    assert wire.write(model("Both.", one, two)).data == (
+    assert wire.encode_message(model("Both.", one, two)).data == (
         b'{"role":"assistant","content":"Both.","tool_calls":['
         b'{"id":"a","type":"function","function":{"name":"read","arguments":"{\\"path\\":\\"x\\"}"}},'
         b'{"id":"b","type":"function","function":{"name":"grep","arguments":"{}"}}]}'
     )
-    assert wire.write(answers).data == (
+    assert wire.encode_message(answers).data == (
         b'{"role":"tool","tool_call_id":"a","content":"X"},'
         b'{"role":"tool","tool_call_id":"b","content":"Y"}'
     )
@@ -253,37 +253,39 @@ def test_calls_stand_beside_the_text_and_each_result_is_a_message() -> None:
 
 def test_content_is_null_beside_calls_alone() -> None:
     alone = Message(role="model", parts=(call("read"),))
-    assert b'"content":null' in OpenAIWire().write(alone).data
+    assert b'"content":null' in OpenAIWire().encode_message(alone).data
 
 
 def test_a_call_carries_the_field_for_thoughts_also_when_nothing_was_thought() -> None:
     wire = OpenAIWire(model="deepseek", reasoning="reasoning_content")
     alone = Message(role="model", parts=(call("read"),), model="deepseek")
-    assert b'"reasoning_content":""' in wire.write(alone).data
-    assert b"reasoning_content" not in wire.write(model("no call")).data
+    assert b'"reasoning_content":""' in wire.encode_message(alone).data
+    assert b"reasoning_content" not in wire.encode_message(model("no call")).data
 
 
 def test_a_picture_for_a_model_without_eyes_is_named() -> None:
     shown = user("Look:", InlineData(mime="image/png", data=b"x" * 12_345))
-    written = OpenAIWire(media=()).write(shown)
+    written = OpenAIWire(media=()).encode_message(shown)
     assert b"[image/png, 12,345 bytes: this model takes no images]" in written.data
     assert [fix.kind for fix in written.fixes] == ["uncarried"]
 
 
 def test_halves_of_surrogate_pairs_become_the_replacement_character() -> None:
-    written = OpenAIWire().write(user("a\ud800b \ud83d\ude00"))
+    written = OpenAIWire().encode_message(user("a\ud800b \ud83d\ude00"))
     assert msgspec.json.decode(written.data) == {"role": "user", "content": "a\ufffdb 😀"}
     assert len(written.fixes) == 1
     assert "1 characters" in written.fixes[0].text
 
 
-def test_what_the_frame_cannot_carry_is_told() -> None:
+def test_options_that_cannot_be_sent_are_reported() -> None:
     generation = Generation(
         temperature=float("nan"), stop=("a", "b", "c", "d", "e"), effort="none", schema="[1]"
     )
     bad = Declaration(name="bad", parameters="{not json")
-    prompt = RequestOptions(model="m", tools=(bad,), choice="other", generation=generation)
-    frame = OpenAIWire().frame(prompt, [user("", InlineData(mime="video/mp4", data=b"v"))])
+    options = RequestOptions(model="m", tools=(bad,), tool_choice="other", generation=generation)
+    frame = OpenAIWire().encode_options(
+        options, [user("", InlineData(mime="video/mp4", data=b"v"))]
+    )
     assert {fix.kind for fix in frame.fixes} == {"uncarried"}
     assert {fix.message for fix in frame.fixes} == {-1}
     told = " ".join(fix.text for fix in frame.fixes)
@@ -293,17 +295,17 @@ def test_what_the_frame_cannot_carry_is_told() -> None:
 
 
 def test_thinking_is_turned_off_the_way_the_server_wants_it() -> None:
-    prompt = RequestOptions(model="m", generation=Generation(effort="none"))
-    frame = OpenAIWire(thinking_switch="enable_thinking").frame(prompt, ())
+    options = RequestOptions(model="m", generation=Generation(effort="none"))
+    frame = OpenAIWire(thinking_switch="enable_thinking").encode_options(options, ())
     body = msgspec.json.decode(frame.before + frame.after)
     assert body["enable_thinking"] is False
     assert body["chat_template_kwargs"] == {"enable_thinking": False}
-    frame = OpenAIWire(thinking_switch="reasoning_effort").frame(prompt, ())
+    frame = OpenAIWire(thinking_switch="reasoning_effort").encode_options(options, ())
     assert msgspec.json.decode(frame.before + frame.after)["reasoning_effort"] == "none"
 
 
 def test_it_is_a_wire() -> None:
     wire: Wire = OpenAIWire(model="m")
-    assert (wire.name, wire.shape.model, wire.shape.thoughts) == ("openai", "m", "none")
+    assert (wire.name, wire.rules.model, wire.rules.thoughts) == ("openai", "m", "none")
     thinking: Wire = OpenAIWire(model="m", reasoning="reasoning_content")
-    assert thinking.shape.thoughts == "own"
+    assert thinking.rules.thoughts == "own"

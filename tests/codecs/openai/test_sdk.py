@@ -1,4 +1,4 @@
-"""What we write is what OpenAI's own library calls a request, a reply and a chunk."""
+"""Every encoded request, reply and chunk fits the types of OpenAI's own library."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from recollect.codecs.wire_protocol import RequestOptions
 from recollect.entries import Message, Usage
 from tests import strategies
 from tests.codecs.conversations import Messages
-from tests.codecs.openai.test_encode_request import anything, body_of, prompts
+from tests.codecs.openai.test_encode_request import anything, body_of, request_options
 
 WIRES = (
     OpenAIWire(model="this", thinking_switch="reasoning_effort"),
@@ -82,13 +82,13 @@ def test_the_check_itself_refuses_what_is_wrong(wrong: dict[str, Any]) -> None:
         STREAMING.validate_python(body)
 
 
-@given(anything, prompts(), st.sampled_from(WIRES))
+@given(anything, request_options(), st.sampled_from(WIRES))
 def test_every_request_is_one_of_the_librarys(
-    messages: Messages, prompt: RequestOptions, wire: OpenAIWire
+    messages: Messages, options: RequestOptions, wire: OpenAIWire
 ) -> None:
-    repaired = repair(messages, wire.shape).messages
-    body = msgspec.json.decode(body_of(wire, repaired, prompt))
-    (STREAMING if prompt.stream else IN_ONE_PIECE).validate_python(body)
+    repaired = repair(messages, wire.rules).messages
+    body = msgspec.json.decode(body_of(wire, repaired, options))
+    (STREAMING if options.stream else IN_ONE_PIECE).validate_python(body)
 
 
 replies = st.builds(
@@ -110,13 +110,15 @@ replies = st.builds(
 
 @given(replies)
 def test_every_reply_is_one_of_the_librarys(reply: Message) -> None:
-    made = ChatCompletion.model_validate_json(OpenAIWire(model="m").write_reply(reply), strict=True)
+    made = ChatCompletion.model_validate_json(
+        OpenAIWire(model="m").encode_reply(reply), strict=True
+    )
     assert made.choices[0].message.role == "assistant"
 
 
 @given(replies)
 def test_every_event_of_a_stream_is_one_of_the_librarys(reply: Message) -> None:
-    *events, last = OpenAIWire(model="m").write_stream(reply)
+    *events, last = OpenAIWire(model="m").encode_stream(reply)
     assert last == b"data: [DONE]\n\n"
     for event in events:
         assert event.startswith(b"data: ")

@@ -1,11 +1,13 @@
-"""What is a call in a model's reply, and what is text."""
+"""Which parts of a model's reply are calls, and which are text."""
 
 from __future__ import annotations
 
 import pytest
 
+from recollect.codecs.text_tools.argument_coercion import DeclaredTools
+from recollect.codecs.text_tools.call_scanner import CallScanner
 from recollect.codecs.wire_protocol import Delta
-from tests.codecs.text_tools.replies import calls, fenced, inline, pieces, scanned, words
+from tests.codecs.text_tools.replies import TOOLS, calls, fenced, inline, pieces, scanned, words
 
 ONE = [("glob", '{"pattern":"*"}')]
 CALL = inline("glob", pattern="*")
@@ -151,7 +153,7 @@ def test_only_declared_names_are_calls_and_the_rest_is_text_to_the_letter(text: 
     assert pieces(text) == (Delta("text", text),)
 
 
-def test_the_model_is_told_of_a_tool_that_does_not_exist() -> None:
+def test_a_tool_that_does_not_exist_is_noted_as_a_problem() -> None:
     _, problems = scanned(fenced("rm", path="/"))
     assert problems == (
         "there is no tool 'rm'; the tools are glob, plan, read_file, run_shell_command, write_file",
@@ -184,7 +186,7 @@ def test_a_missing_brace_at_the_end_of_the_reply_is_repaired() -> None:
     assert calls('{"tool_call": {"name": "glob", "arguments": {"pattern": "*"}}') == ONE
 
 
-def test_a_call_cut_off_inside_a_string_is_not_run_and_the_model_is_told() -> None:
+def test_a_call_cut_off_inside_a_string_is_not_run_and_noted_as_a_problem() -> None:
     text = '{"tool_call": {"name": "write_file", "arguments": {"content": "half a fi'
     assert scanned(text) == ((Delta("text", text),), ("a call was cut off before its end",))
 
@@ -196,7 +198,7 @@ def test_nothing_is_completed_in_a_reply_that_was_cut_off() -> None:
     assert calls("<function=glob><parameter=pattern>x</parameter>") == [("glob", '{"pattern":"x"}')]
 
 
-def test_what_cannot_be_repaired_stays_text_the_other_calls_run_and_the_model_is_told() -> None:
+def test_a_call_beyond_repair_stays_text_and_the_other_calls_run() -> None:
     broken = '```json\n{"tool_call": : : {{{ "name" glob\n```\n'
     found, problems = scanned(f"{CALL}\n{broken}{fenced('glob', pattern='*')}")
     assert [d.name for d in found if d.kind == "call"] == ["glob", "glob"]
@@ -213,10 +215,6 @@ def test_a_string_that_never_ends_swallows_no_call_after_it() -> None:
 
 
 def test_text_is_given_out_as_soon_as_it_cannot_belong_to_a_call() -> None:
-    from recollect.codecs.text_tools.argument_coercion import DeclaredTools
-    from recollect.codecs.text_tools.call_scanner import CallScanner
-    from tests.codecs.text_tools.replies import TOOLS
-
     scanner = CallScanner(DeclaredTools(TOOLS))
     shown = ["".join(d.text for d in scanner.feed(p)) for p in ("Hel", "lo {", "x", "} <too", "l>")]
     assert shown == ["Hel", "lo ", "{x", "} ", "<tool>"]

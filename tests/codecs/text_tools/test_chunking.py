@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.entries import json_text
@@ -13,14 +13,12 @@ from tests.codecs.text_tools.replies import NAMES, SAMPLES, replies, scanned
 
 
 @given(replies, st.lists(st.integers(0, 400), max_size=8), st.booleans())
-@settings(max_examples=500)
 def test_any_chunking_gives_the_same_pieces(text: str, cuts: list[int], cut_off: bool) -> None:
     inside = [min(cut, len(text)) for cut in cuts]
     assert scanned(text, *inside, cut_off=cut_off) == scanned(text, cut_off=cut_off)
 
 
 @given(replies)
-@settings(max_examples=300)
 def test_one_character_at_a_time_gives_the_same_pieces(text: str) -> None:
     assert scanned(text, *range(len(text))) == scanned(text)
 

@@ -8,7 +8,7 @@ import pytest
 
 from recollect.codecs.text_tools.argument_coercion import DeclaredTools
 from recollect.codecs.text_tools.call_scanner import CallScanner
-from recollect.codecs.text_tools.lenient_json import MAX_MENDED, JsonRepairer
+from recollect.codecs.text_tools.lenient_json import MAX_REPAIRED, JsonRepairer
 from recollect.codecs.think_tags import ThinkTagSplitter
 from tests.codecs.text_tools.replies import TOOLS, calls, fenced, inline, pieces, scanned, words
 
@@ -51,22 +51,22 @@ def _seconds(reader: CallScanner | ThinkTagSplitter, text: str) -> float:
 
 
 @pytest.mark.parametrize("unit", UNITS)
-def test_ten_times_the_text_takes_about_ten_times_as_long(unit: str) -> None:
-    # a square would give a factor of 100; the constant covers what is spent once in a reply
-    small, large = unit * (30_000 // len(unit)), unit * (300_000 // len(unit))
+def test_the_cost_stays_linear_whatever_the_text(unit: str) -> None:
+    # a square would give a factor of 400; the constant covers what is spent once in a reply
+    small, large = unit * (4_000 // len(unit)), unit * (80_000 // len(unit))
     for make in (lambda: CallScanner(DeclaredTools(TOOLS)), ThinkTagSplitter):
-        one, ten = _seconds(make(), small), _seconds(make(), large)
-        assert ten < 40 * one + 0.5
+        one, twenty = _seconds(make(), small), _seconds(make(), large)
+        assert twenty < 80 * one + 0.2
 
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_no_hostile_text_is_a_call_and_none_of_it_is_lost(unit: str) -> None:
-    text = unit * (100_000 // len(unit))
+    text = unit * (40_000 // len(unit))
     assert calls(text) == []
     assert words(text) == text
 
 
-def test_a_call_behind_hostile_text_is_still_found() -> None:
+def test_a_call_after_hostile_text_is_still_found() -> None:
     for unit in ("{", "` ", '{"', "\\", "<t", "\n"):
         assert calls(unit * 50_000 + "\n" + fenced("glob", pattern="*"))
 
@@ -78,16 +78,16 @@ def test_a_call_of_a_megabyte_is_found_whole() -> None:
     assert len(arguments) > 1_000_000
 
 
-def test_a_damaged_call_is_mended_up_to_its_limit_and_not_beyond() -> None:
+def test_a_broken_call_is_repaired_up_to_its_limit_and_not_beyond() -> None:
     def damaged(size: int) -> str:
         return inline("write_file", file_path="/x", content="x" * size)[:-1] + ",}"
 
-    assert len(calls(damaged(MAX_MENDED - 1_000))) == 1
-    assert calls(damaged(MAX_MENDED + 1_000)) == []
-    assert scanned(damaged(MAX_MENDED + 1_000))[1] == ("a call is no JSON that can be read",)
+    assert len(calls(damaged(MAX_REPAIRED - 1_000))) == 1
+    assert calls(damaged(MAX_REPAIRED + 1_000)) == []
+    assert scanned(damaged(MAX_REPAIRED + 1_000))[1] == ("a call is no JSON that can be read",)
 
 
-def test_deep_nesting_is_no_call_and_no_crash() -> None:
+def test_deep_nesting_is_neither_a_call_nor_a_crash() -> None:
     for depth in (200, 100_000):
         deep = "[" * depth + "]" * depth
         text = '{"tool_call": {"name": "plan", "arguments": {"steps": ' + deep + "}}}"
@@ -96,12 +96,12 @@ def test_deep_nesting_is_no_call_and_no_crash() -> None:
 
 
 @pytest.mark.parametrize("unit", ['["', '\\"', "\\'", '{"a":', "“", "*/ /*"])
-def test_mending_never_takes_the_square_of_the_time(unit: str) -> None:
+def test_repairing_never_takes_the_square_of_the_time(unit: str) -> None:
     def seconds(size: int) -> float:
         begun = time.process_time()
-        mender = JsonRepairer()
+        repairer = JsonRepairer()
         for _ in range(5):
-            mender.read('{"tool_call": {"a": "b ' + unit * (size // len(unit)))
+            repairer.read('{"tool_call": {"a": "b ' + unit * (size // len(unit)))
         return time.process_time() - begun
 
     # given all of this, the library would take minutes for the large text

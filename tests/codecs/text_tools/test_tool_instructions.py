@@ -1,4 +1,4 @@
-"""What the model is told of its tools."""
+"""The instructions that describe a model's tools to it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NESTED = tool(
 )
 
 
-def test_the_guidance_has_a_preamble_one_example_the_tools_and_the_rules() -> None:
+def test_the_instructions_have_a_preamble_one_example_the_tools_and_the_rules() -> None:
     told = write_tool_instructions(TOOLS)
     example = '```json\n{"tool_call": {"name": "tool_name", "arguments": {"param": "value"}}}\n```'
     assert told.count(example) == told.count("```json") == 1
@@ -65,17 +65,17 @@ def test_a_tool_without_parameters_says_so() -> None:
 
 
 @pytest.mark.parametrize("choice", ["auto", "none", "required", "glob", "plan"])
-def test_the_guidance_says_which_choice_it_was_made_for(choice: str) -> None:
+def test_the_instructions_show_their_tool_choice(choice: str) -> None:
     assert detect_choice(write_tool_instructions(TOOLS, choice), TOOLS) == choice
     assert detect_choice(write_tool_instructions(TOOLS[1:], choice), TOOLS) is None
     assert detect_choice(write_tool_instructions(TOOLS, choice) + ".", TOOLS) is None
 
 
-def test_the_guidance_itself_is_no_call() -> None:
+def test_the_instructions_themselves_are_not_a_call() -> None:
     assert calls(write_tool_instructions(TOOLS)) == []
 
 
-def test_guidance_stays_short_however_large_or_deep_a_schema_is() -> None:
+def test_instructions_stay_short_however_large_or_deep_a_schema_is() -> None:
     deep: object = {"type": "string"}
     for _ in range(80):
         deep = {"type": "object", "properties": {"in": deep, "list": {"items": {"items": deep}}}}
@@ -90,7 +90,7 @@ def test_guidance_stays_short_however_large_or_deep_a_schema_is() -> None:
 
 
 @given(text, text, st.dictionaries(text, json_values, max_size=3), json_values)
-def test_foreign_words_stay_on_their_lines(
+def test_foreign_text_stays_on_its_lines(
     name: str, description: str, properties: dict[str, object], required: object
 ) -> None:
     schema = {"type": "object", "properties": properties, "required": required}

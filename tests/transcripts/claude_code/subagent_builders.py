@@ -11,10 +11,10 @@ from typing import Any
 from recollect.entries import Text
 from recollect.store.contract import Store
 from recollect.store.sqlite import SqliteStore, open_store
-from recollect.transcripts.json_patch import Json
+from recollect.transcripts.json_values import Json
 from recollect.transcripts.record_format import get_tag
 from recollect.transcripts.session_import import ImportResult
-from tests.transcripts.file_builders import bring, line, result_of, save, spoken, use
+from tests.transcripts.file_builders import import_value, line, messages_of, result_of, save, use
 
 
 def task(id_: str, prompt: str, **more: Any) -> Json:
@@ -26,35 +26,34 @@ def text(content: str) -> list[Json]:
     return [{"type": "text", "text": content}]
 
 
-def aside(uuid: str, parent: str | None, kind: str, content: Any, **more: Any) -> Json:
+def sidechain_line(uuid: str, parent: str | None, kind: str, content: Any, **more: Any) -> Json:
     return line(uuid, parent, kind, content, isSidechain=True, **more)
 
 
-def conversation(agent: str, prompt: str = "look") -> list[Json]:
+def agent_records(agent: str, prompt: str = "look") -> list[Json]:
     """What is in a subagent's own file."""
+    a, more = agent, {"agentId": agent}
     return [
-        aside(f"{agent}-1", None, "user", prompt, agentId=agent),
-        aside(f"{agent}-2", f"{agent}-1", "assistant", [use(f"{agent}-t")], id=f"{agent}-m",
-              agentId=agent),
-        aside(f"{agent}-3", f"{agent}-2", "user", [result_of(f"{agent}-t", "x")], agentId=agent),
-        aside(f"{agent}-4", f"{agent}-3", "assistant", text(f"{agent} is done"), id=f"{agent}-n",
-              agentId=agent),
-    ]  # fmt: skip
+        sidechain_line(f"{a}-1", None, "user", prompt, **more),
+        sidechain_line(f"{a}-2", f"{a}-1", "assistant", [use(f"{a}-t")], id=f"{a}-m", **more),
+        sidechain_line(f"{a}-3", f"{a}-2", "user", [result_of(f"{a}-t", "x")], **more),
+        sidechain_line(f"{a}-4", f"{a}-3", "assistant", text(f"{a} is done"), id=f"{a}-n", **more),
+    ]
 
 
-def told(agent: str, prompt: str = "look") -> dict[str, Any]:
+def agent_result(agent: str, prompt: str = "look") -> dict[str, Any]:
     return {"toolUseResult": {"status": "completed", "prompt": prompt, "agentId": agent}}
 
 
 MAIN: list[Json] = [
     line("u1", None, "user", "Please find out"),
     line("a1", "u1", "assistant", [task("t1", "look")], id="m"),
-    line("r1", "a1", "user", [result_of("t1", "found it")], **told("x7")),
+    line("r1", "a1", "user", [result_of("t1", "found it")], **agent_result("x7")),
     line("a2", "r1", "assistant", text("There it is."), id="n"),
 ]
 
 
-def overheard(agent: str, call: str, records: list[Json]) -> list[Json]:
+def progress_reports(agent: str, call: str, records: list[Json]) -> list[Json]:
     """A subagent's records as they are seen in the progress reports of its caller."""
     fields = ("type", "uuid", "timestamp", "message")
     messages = [{key: record[key] for key in fields} for record in records]
@@ -65,7 +64,7 @@ def overheard(agent: str, call: str, records: list[Json]) -> list[Json]:
     ]
 
 
-class Place:
+class SessionFolder:
     """A store, and a folder with a session's file and those of its subagents."""
 
     def __init__(self, store: SqliteStore, folder: Path) -> None:
@@ -78,11 +77,11 @@ class Place:
             (inside / f"agent-{agent}.meta.json").write_text(json.dumps(meta))
         return save(inside / f"agent-{agent}.jsonl", records)
 
-    async def bring(self, records: list[Json]) -> ImportResult:
-        return await bring(self.store, self.file, records)
+    async def import_records(self, records: list[Json]) -> ImportResult:
+        return await import_value(self.store, self.file, records)
 
     async def texts(self, session: str) -> list[str]:
-        messages = spoken(await self.store.path(session))
+        messages = messages_of(await self.store.path(session))
         return [p.text for m in messages for p in m.parts if isinstance(p, Text)]
 
     async def size(self) -> int:
@@ -98,9 +97,9 @@ async def links(store: Store, session: str) -> list[Json]:
     ]
 
 
-def at_a_place(tmp_path: Path, work: Callable[[Place], Awaitable[None]]) -> None:
+def with_session_folder(tmp_path: Path, work: Callable[[SessionFolder], Awaitable[None]]) -> None:
     async def run() -> None:
         async with open_store(tmp_path / "store.db") as store:
-            await work(Place(store, tmp_path))
+            await work(SessionFolder(store, tmp_path))
 
     asyncio.run(run())

@@ -1,8 +1,7 @@
-"""Subagents inside a session's file, as sidechains or overheard in its progress reports."""
+"""Subagents inside a session's file, as sidechains or progress_reports in its progress reports."""
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 from hypothesis import given
@@ -10,101 +9,105 @@ from hypothesis import strategies as st
 
 from recollect.transcripts.claude_code import session_reader
 from recollect.transcripts.claude_code.sidechains import extract_sidechains
-from recollect.transcripts.json_patch import Json
+from recollect.transcripts.json_values import Json
+from tests.transcripts.call_counter import count_calls
 from tests.transcripts.claude_code.subagent_builders import (
     MAIN,
-    Place,
-    aside,
-    at_a_place,
-    conversation,
+    SessionFolder,
+    agent_records,
     links,
-    overheard,
+    progress_reports,
+    sidechain_line,
     task,
     text,
+    with_session_folder,
 )
-from tests.transcripts.file_builders import anything, line, result_of, spoken
+from tests.transcripts.file_builders import anything, line, messages_of, result_of
 
 
 def test_sidechains_in_a_file_become_sessions_by_the_prompt_that_began_them(tmp_path: Path) -> None:
     """Older files give them no id; two calls with one prompt are told apart by their order."""
 
-    async def work(place: Place) -> None:
-        imported = await place.bring(
+    async def work(folder: SessionFolder) -> None:
+        imported = await folder.import_records(
             [
                 line("u1", None, "user", "Go"),
                 line("a1", "u1", "assistant", [task("t1", "look"), task("t2", "look")], id="m"),
-                aside("s1", None, "user", "look"),
-                aside("s2", "s1", "assistant", text("first"), id="s"),
-                aside("z1", "a1", "user", "look"),
-                aside("z2", "z1", "assistant", text("second"), id="z"),
+                sidechain_line("s1", None, "user", "look"),
+                sidechain_line("s2", "s1", "assistant", text("first"), id="s"),
+                sidechain_line("z1", "a1", "user", "look"),
+                sidechain_line("z2", "z1", "assistant", text("second"), id="z"),
                 line("r1", "a1", "user", [result_of("t1", "1"), result_of("t2", "2")]),
             ]
         )
         first, second = imported.subagents
-        assert await place.texts(imported.session) == ["Go"]
-        assert await place.texts(first.session) == ["look", "first"]
-        assert await place.texts(second.session) == ["look", "second"]
+        assert await folder.texts(imported.session) == ["Go"]
+        assert await folder.texts(first.session) == ["look", "first"]
+        assert await folder.texts(second.session) == ["look", "second"]
         assert (first.problems, second.problems) == ((), ())
-        calls = [(await links(place.store, each.session))[0]["call"] for each in (first, second)]
+        calls = [(await links(folder.store, each.session))[0]["call"] for each in (first, second)]
         assert calls == ["t1", "t2"]
 
-    at_a_place(tmp_path, work)
+    with_session_folder(tmp_path, work)
 
 
 def test_a_main_session_is_the_same_with_and_without_its_subagents() -> None:
-    within = session_reader.read(enumerate([*MAIN[:2], *conversation("x7"), *MAIN[2:]], 1))
+    within = session_reader.read(enumerate([*MAIN[:2], *agent_records("x7"), *MAIN[2:]], 1))
     assert within.entries == session_reader.read(enumerate(MAIN, 1)).entries
     assert (
-        within.subagents[0].entries == session_reader.read(enumerate(conversation("x7"), 1)).entries
+        within.subagents[0].entries
+        == session_reader.read(enumerate(agent_records("x7"), 1)).entries
     )
 
 
-def test_a_conversation_in_progress_reports_is_brought_in(tmp_path: Path) -> None:
-    async def work(place: Place) -> None:
-        reports = overheard("x7", "t1", conversation("x7")[:3])
-        imported = await place.bring([*MAIN[:2], *reports])
+def test_a_conversation_in_progress_reports_is_imported(tmp_path: Path) -> None:
+    async def work(folder: SessionFolder) -> None:
+        reports = progress_reports("x7", "t1", agent_records("x7")[:3])
+        imported = await folder.import_records([*MAIN[:2], *reports])
         (agent,) = imported.subagents
-        assert len(spoken(await place.store.path(agent.session))) == 3
-        assert (await links(place.store, agent.session))[0]["call"] == "t1"
-        assert await place.texts(imported.session) == ["Please find out"]
+        assert len(messages_of(await folder.store.path(agent.session))) == 3
+        assert (await links(folder.store, agent.session))[0]["call"] == "t1"
+        assert await folder.texts(imported.session) == ["Please find out"]
 
-    at_a_place(tmp_path, work)
+    with_session_folder(tmp_path, work)
 
 
-def test_reports_tell_which_call_a_file_of_its_own_answers(tmp_path: Path) -> None:
-    async def work(place: Place) -> None:
-        records = conversation("x7", "in other words")
-        place.add("x7", records)
-        (agent,) = (await place.bring([*MAIN[:2], *overheard("x7", "t1", records[:1])])).subagents
-        assert (await links(place.store, agent.session))[0]["call"] == "t1"
-        assert await place.texts(agent.session) == ["in other words", "x7 is done"]
+def test_reports_name_the_call_that_a_subagents_own_file_answers(tmp_path: Path) -> None:
+    async def work(folder: SessionFolder) -> None:
+        records = agent_records("x7", "in other words")
+        folder.add("x7", records)
+        (agent,) = (
+            await folder.import_records([*MAIN[:2], *progress_reports("x7", "t1", records[:1])])
+        ).subagents
+        assert (await links(folder.store, agent.session))[0]["call"] == "t1"
+        assert await folder.texts(agent.session) == ["in other words", "x7 is done"]
 
-    at_a_place(tmp_path, work)
+    with_session_folder(tmp_path, work)
 
 
 def test_reports_that_hold_no_message_make_no_session(tmp_path: Path) -> None:
-    async def work(place: Place) -> None:
+    async def work(folder: SessionFolder) -> None:
         data = {"agentId": "x7", "message": {"uuid": "x", "type": "user"}}
-        imported = await place.bring([*MAIN, line("p1", "a1", "progress", data=data)])
+        imported = await folder.import_records([*MAIN, line("p1", "a1", "progress", data=data)])
         assert imported.subagents == ()
-        assert len(await place.store.sessions()) == 1
+        assert len(await folder.store.sessions()) == 1
 
-    at_a_place(tmp_path, work)
+    with_session_folder(tmp_path, work)
 
 
-def test_a_file_of_its_own_wins_over_progress_reports_also_when_it_comes_later(
+def test_a_subagents_own_file_wins_over_progress_reports_even_later(
     tmp_path: Path,
 ) -> None:
-    async def work(place: Place) -> None:
-        records = [*MAIN[:2], *overheard("x7", "t1", conversation("x7")[:3]), *MAIN[2:]]
-        (before,) = (await place.bring(records)).subagents
-        place.add("x7", conversation("x7"))
-        (after,) = (await place.bring(records)).subagents
+    async def work(folder: SessionFolder) -> None:
+        records = [*MAIN[:2], *progress_reports("x7", "t1", agent_records("x7")[:3]), *MAIN[2:]]
+        (before,) = (await folder.import_records(records)).subagents
+        folder.add("x7", agent_records("x7"))
+        (after,) = (await folder.import_records(records)).subagents
         assert after.session == before.session
-        assert await place.texts(after.session) == ["look", "x7 is done"]
-        assert len(spoken(await place.store.path(after.session))) == 4
+        assert await folder.texts(after.session) == ["look", "x7 is done"]
+        assert len(messages_of(await folder.store.path(after.session))) == 4
 
-    at_a_place(tmp_path, work)
+    with_session_folder(tmp_path, work)
 
 
 _names = st.sampled_from(["s1", "s2", "s3", "s4", "gone"])
@@ -138,12 +141,13 @@ def test_every_sidechain_record_belongs_to_exactly_one_subagent(records: list[Js
     session_reader.read(enumerate([*main, *records], 1))
 
 
-def test_long_and_circular_sidechains_take_no_longer_than_their_number() -> None:
-    chain = [aside(f"s{n}", f"s{n + 1}", "user", "x") for n in range(30_000)]
-    circle = [aside(f"c{n}", f"c{(n + 1) % 5}", "user", "x") for n in range(5)]
-    started = time.process_time()
-    found = extract_sidechains(
-        list(enumerate([line("u1", None, "user", "hi"), *chain, *circle], 1))
-    )
-    assert time.process_time() - started < 2
-    assert [len(each.values) for each in found] == [30_000, 5]
+def test_long_and_circular_sidechains_cost_in_proportion_to_their_length() -> None:
+    def records(length: int) -> list[tuple[int, Json]]:
+        chain = [sidechain_line(f"s{n}", f"s{n + 1}", "user", "x") for n in range(length)]
+        circle = [sidechain_line(f"c{n}", f"c{(n + 1) % 5}", "user", "x") for n in range(5)]
+        return list(enumerate([line("u1", None, "user", "hi"), *chain, *circle], 1))
+
+    assert [len(each.values) for each in extract_sidechains(records(5_000))] == [5_000, 5]
+    short, long = records(500), records(2_000)
+    cost = count_calls(lambda: extract_sidechains(short))
+    assert count_calls(lambda: extract_sidechains(long)) < 4.5 * cost

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.entries import (
@@ -29,116 +29,127 @@ from recollect.entries import (
 from recollect.store.sqlite import open_store
 from recollect.testing import call, model, result, user
 from recollect.transcripts.gemini_cli import session_file
+from recollect.transcripts.gemini_cli.message_records import RECORD_FORMAT
 from recollect.transcripts.json_patch import json_equal
+from recollect.transcripts.record_writer import compose_file
 from tests import strategies
 from tests.transcripts.file_builders import (
     T0,
-    answered,
-    asked,
-    bring,
     chain,
+    export_value,
     gemini_file,
     gemini_files,
-    spoken,
-    take,
-    talks,
-    through_a_store,
+    histories,
+    import_value,
+    messages_of,
+    model_record,
+    new_id,
+    round_trip,
     tool_call,
+    user_record,
 )
 
 HEADER = {"sessionId": "S", "projectHash": "", "startTime": T0, "lastUpdated": T0}
 
 
-def test_roles_texts_and_times_come_in() -> None:
-    foreign = session_file.read(gemini_file(asked("m1", "hi"), answered("m2", "hello")))
-    assert [(m.role, m.parts) for m in spoken(foreign.entries)] == [
+def test_roles_texts_and_times_are_read() -> None:
+    transcript = session_file.read_object(
+        gemini_file(user_record("m1", "hi"), model_record("m2", "hello"))
+    )
+    assert [(m.role, m.parts) for m in messages_of(transcript.entries)] == [
         ("user", (Text(text="hi"),)),
         ("model", (Text(text="hello"),)),
     ]
-    assert spoken(foreign.entries)[1].model == "g"
-    assert [entry.time for entry in foreign.entries] == [1770842205693] * 2
+    assert messages_of(transcript.entries)[1].model == "g"
+    assert [entry.time for entry in transcript.entries] == [1770842205693] * 2
 
 
-def test_calls_and_results_are_parted_on_the_way_in_and_joined_on_the_way_out() -> None:
-    file = gemini_file(answered("m1", "", toolCalls=[tool_call("c1", "x = 1"), tool_call("c2")]))
-    reply, answer = spoken(session_file.read(file).entries)
+def test_calls_and_results_are_split_when_read_and_joined_when_written() -> None:
+    file = gemini_file(
+        model_record("m1", "", toolCalls=[tool_call("c1", "x = 1"), tool_call("c2")])
+    )
+    reply, answer = messages_of(session_file.read_object(file).entries)
     assert [part.id for part in reply.parts if isinstance(part, ToolCall)] == ["c1", "c2"]
     (part,) = answer.parts
     assert isinstance(part, ToolResult)
     assert (part.call_id, part.name, part.content) == ("c1", "read_file", (Text(text="x = 1"),))
     assert json_equal(
-        session_file.write(HEADER, session_file.read(file).entries)["messages"], file["messages"]
+        compose_file(RECORD_FORMAT, HEADER, session_file.read_object(file).entries)["messages"],
+        file["messages"],
     )
 
 
 def test_a_failed_call_is_an_error() -> None:
-    file = gemini_file(answered("m1", "", toolCalls=[tool_call("c1", "no", status="error")]))
-    part = spoken(session_file.read(file).entries)[1].parts[0]
+    file = gemini_file(model_record("m1", "", toolCalls=[tool_call("c1", "no", status="error")]))
+    part = messages_of(session_file.read_object(file).entries)[1].parts[0]
     assert isinstance(part, ToolResult)
     assert part.is_error
 
 
-def test_thoughts_and_tokens_come_in() -> None:
+def test_thoughts_and_tokens_are_read() -> None:
     tokens = {"input": 1, "output": 2, "cached": 3, "thoughts": 4, "tool": 5, "total": 6}
     thought = {"subject": "s", "description": "d", "timestamp": T0}
-    file = gemini_file(answered("m1", "x", thoughts=[thought], tokens=tokens))
-    (message,) = spoken(session_file.read(file).entries)
+    file = gemini_file(model_record("m1", "x", thoughts=[thought], tokens=tokens))
+    (message,) = messages_of(session_file.read_object(file).entries)
     assert message.parts[0] == Thought(text="d", subject="s", time=1770842205693)
     assert message.usage == Usage(input=1, output=2, cached=3, thoughts=4, tool=5, total=6)
 
 
-def test_content_that_holds_calls_says_in_which_order_things_came() -> None:
+def test_content_that_holds_calls_gives_the_order() -> None:
     content = [
         {"text": "first"},
         {"functionCall": {"id": "c1", "name": "read_file", "args": {}}},
         {"text": "last"},
     ]
-    file = gemini_file(answered("m1", "", content=content, toolCalls=[tool_call("c1", "out")]))
-    reply, answer = spoken(session_file.read(file).entries)
+    file = gemini_file(model_record("m1", "", content=content, toolCalls=[tool_call("c1", "out")]))
+    reply, answer = messages_of(session_file.read_object(file).entries)
     assert [type(part) for part in reply.parts] == [Text, ToolCall, Text]
     assert len(answer.parts) == 1
 
 
-def test_a_result_that_is_in_the_file_twice_comes_in_once() -> None:
+def test_a_result_that_is_in_the_file_twice_is_read_once() -> None:
     response = tool_call("c1", "out")["result"]
     file = gemini_file(
-        answered("m1", "", toolCalls=[tool_call("c1", "out")]), asked("m2", "", content=response)
+        model_record("m1", "", toolCalls=[tool_call("c1", "out")]),
+        user_record("m2", "", content=response),
     )
-    found = session_file.read(file).entries
-    results = [p for m in spoken(found) for p in m.parts if isinstance(p, ToolResult)]
+    found = session_file.read_object(file).entries
+    results = [p for m in messages_of(found) for p in m.parts if isinstance(p, ToolResult)]
     assert len(results) == 1
-    assert json_equal(session_file.write(HEADER, found)["messages"], file["messages"])
+    assert json_equal(compose_file(RECORD_FORMAT, HEADER, found)["messages"], file["messages"])
 
 
-def test_notices_are_notes() -> None:
+def test_notices_become_notes() -> None:
     notes = [
         {"id": kind, "timestamp": T0, "type": kind, "content": "!"}
         for kind in ("info", "warning", "error")
     ]
-    bodies = [entry.body for entry in session_file.read(gemini_file(*notes)).entries]
+    bodies = [entry.body for entry in session_file.read_object(gemini_file(*notes)).entries]
     assert [body.level for body in bodies if isinstance(body, Note)] == ["info", "warning", "error"]
 
 
 @given(gemini_files)
 def test_any_file_is_written_as_it_was_read(file: Any) -> None:
-    foreign = session_file.read(file)
-    header = json.loads(foreign.header)["gemini"]["header"]
-    assert json_equal(session_file.write(header, foreign.entries), file)
-    assert [e.id for e in session_file.read(file).entries] == [e.id for e in foreign.entries]
+    transcript = session_file.read_object(file)
+    header = json.loads(transcript.header)["gemini"]["header"]
+    assert json_equal(compose_file(RECORD_FORMAT, header, transcript.entries), file)
+    assert [e.id for e in session_file.read_object(file).entries] == [
+        e.id for e in transcript.entries
+    ]
 
 
-@settings(max_examples=25)
 @given(file=gemini_files)
-def test_any_file_survives_the_store(tmp_path_factory: Any, file: Any) -> None:
-    assert json_equal(through_a_store(tmp_path_factory.mktemp("gemini"), file, "gemini"), file)
+def test_any_file_survives_the_store(shared_folder: Path, file: Any) -> None:
+    file |= {"sessionId": new_id()}
+    assert json_equal(round_trip(shared_folder, file, "gemini"), file)
 
 
 @given(st.lists(strategies.bodies.filter(lambda b: "gemini" not in getattr(b, "extra", ""))))
-def test_any_history_of_ours_comes_back_as_it_was(bodies: list[Body]) -> None:
+def test_any_history_of_ours_survives_export_and_import(bodies: list[Body]) -> None:
     entries = chain(bodies)
-    file = session_file.write(HEADER, entries)
-    back = session_file.read(file)
-    assert json_equal(_told(session_file.write(HEADER, back.entries)), _told(file))
+    file = compose_file(RECORD_FORMAT, HEADER, entries)
+    back = session_file.read_object(file)
+    assert json_equal(_told(compose_file(RECORD_FORMAT, HEADER, back.entries)), _told(file))
     ours = [body for body in bodies if type(body).__name__ != "Source"]
     assert [type(entry.body) for entry in back.entries] == [type(body) for body in ours]
     theirs = [entry.body for entry in back.entries]
@@ -148,25 +159,27 @@ def test_any_history_of_ours_comes_back_as_it_was(bodies: list[Body]) -> None:
             assert repr((one.parts, one.usage)) == repr((other.parts, other.usage))
 
 
-@given(gemini_files, talks)
-def test_a_file_that_went_on_here_comes_back_with_what_was_added(file: Any, more: Any) -> None:
-    before = session_file.read(file)
+@given(gemini_files, histories)
+def test_an_imported_session_that_continued_here_survives_export_and_import(
+    file: Any, more: Any
+) -> None:
+    before = session_file.read_object(file)
     entries = [*before.entries, *chain(more)]
     header = json.loads(before.header)["gemini"]["header"]
-    exported = session_file.write(header, entries)
-    back = session_file.read(exported)
+    exported = compose_file(RECORD_FORMAT, header, entries)
+    back = session_file.read_object(exported)
     again = json.loads(back.header)["gemini"]["header"]
-    assert json_equal(session_file.write(again, back.entries), exported)
+    assert json_equal(compose_file(RECORD_FORMAT, again, back.entries), exported)
     ours = [entry.body for entry in entries]
     assert [type(entry.body) for entry in back.entries] == [type(body) for body in ours]
-    assert [m.parts for m in spoken(back.entries)] == [m.parts for m in spoken(entries)]
+    assert [m.parts for m in messages_of(back.entries)] == [m.parts for m in messages_of(entries)]
 
 
 def _told(file: Any) -> Any:
     return file["messages"], file.get("recollect", {}).get("before")
 
 
-def test_a_session_of_ours_travels_whole(tmp_path: Path) -> None:
+def test_a_session_of_ours_survives_export_and_import_whole(tmp_path: Path) -> None:
     read = call("read_file", id="c1", path="a.py")
     bad = ToolCall(id="c2", name="shell", arguments='{"cmd": ', signature="sig")
     thought = Thought(text="hm", subject="plan", time=5, signature="opaque")
@@ -198,15 +211,18 @@ def test_a_session_of_ours_travels_whole(tmp_path: Path) -> None:
                 Elide(rule="r", items=(Elided(entry=written[3].id, placeholder="…", parts=(0,)),)),
             )
             await store.append(session.id, edits, parent=written[-1].id)
-            file = await take(store, session.id, "gemini")
+            file = await export_value(store, session.id, "gemini")
             assert "toolCalls" in file["messages"][2]
-            copy = await bring(store, tmp_path / "copy.json", file)
+            copy = await import_value(store, tmp_path / "copy.json", file)
             back = list(await store.path(copy.session))[1:]
-            assert spoken(back)[2].parts == reply.parts
-            assert [m.parts for m in spoken(back)] == [
+            assert messages_of(back)[2].parts == reply.parts
+            assert [m.parts for m in messages_of(back)] == [
                 b.parts for b in bodies if isinstance(b, Message)
             ]
-            assert (spoken(back)[2].finish, spoken(back)[2].usage) == ("calls", reply.usage)
+            assert (messages_of(back)[2].finish, messages_of(back)[2].usage) == (
+                "calls",
+                reply.usage,
+            )
             *_, title, pin, elide = (entry.body for entry in back)
             assert isinstance(title, Title)
             assert title.title == "A title"
@@ -215,7 +231,7 @@ def test_a_session_of_ours_travels_whole(tmp_path: Path) -> None:
             assert pin.entries == (back[1].id,)
             assert isinstance(elide, Elide)
             assert elide.items[0].entry == back[3].id
-            assert json_equal(await take(store, copy.session, "gemini"), file)
+            assert json_equal(await export_value(store, copy.session, "gemini"), file)
             assert (await store.session(copy.session)).title == "A title"
 
     asyncio.run(work())
@@ -224,9 +240,11 @@ def test_a_session_of_ours_travels_whole(tmp_path: Path) -> None:
 def test_results_in_messages_of_their_own_stay_apart() -> None:
     first, second = call("a", id="1"), call("b", id="2")
     bodies = [model("go", first, second), result(second, "B"), result(first, "A"), user("more")]
-    file = session_file.write(HEADER, chain(bodies))
+    file = compose_file(RECORD_FORMAT, HEADER, chain(bodies))
     assert len(file["messages"]) == 2
-    assert [m.parts for m in spoken(session_file.read(file).entries)] == [b.parts for b in bodies]
+    assert [m.parts for m in messages_of(session_file.read_object(file).entries)] == [
+        b.parts for b in bodies
+    ]
 
 
 # --- JSON lines --------------------------------------------------------------------------------
@@ -237,9 +255,9 @@ def _lines(*records: Any) -> Any:
     return session_file.read_lines(enumerate([head, *records], 1))
 
 
-def _main(foreign: Any) -> list[str]:
-    by_id = {entry.id: entry for entry in foreign.entries}
-    texts, at = [], foreign.leaf
+def _main(transcript: Any) -> list[str]:
+    by_id = {entry.id: entry for entry in transcript.entries}
+    texts, at = [], transcript.leaf
     while at:
         texts.append("".join(p.text for p in by_id[at].body.parts if isinstance(p, Text)))
         at = by_id[at].parent
@@ -247,36 +265,48 @@ def _main(foreign: Any) -> list[str]:
 
 
 def test_a_message_that_is_written_again_keeps_its_place() -> None:
-    foreign = _lines(asked("1", "a"), answered("2", "b"), asked("3", "c"), answered("2", "b, more"))
-    assert _main(foreign) == ["a", "b, more", "c"]
-    assert len(foreign.entries) == 3
-
-
-def test_what_was_rewound_becomes_a_branch() -> None:
-    foreign = _lines(asked("1", "a"), answered("2", "b"), {"$rewindTo": "2"}, answered("4", "d"))
-    assert _main(foreign) == ["a", "d"]
-    assert len(foreign.entries) == 3
-
-
-def test_a_checkpoint_replaces_what_was_before_and_nothing_is_lost() -> None:
-    foreign = _lines(
-        asked("1", "a"),
-        answered("2", "b"),
-        {"$set": {"messages": [asked("1", "a"), answered("9", "summary")], "summary": "A title"}},
-        asked("3", "c"),
+    transcript = _lines(
+        user_record("1", "a"),
+        model_record("2", "b"),
+        user_record("3", "c"),
+        model_record("2", "b, more"),
     )
-    assert _main(foreign) == ["a", "summary", "c"]
-    assert len(foreign.entries) == 4
-    assert foreign.heading == "A title"
+    assert _main(transcript) == ["a", "b, more", "c"]
+    assert len(transcript.entries) == 3
 
 
-def test_a_rewind_to_what_is_not_there_clears_the_path_and_keeps_the_messages() -> None:
-    foreign = _lines(asked("1", "a"), {"$rewindTo": "nowhere"}, asked("2", "b"))
-    assert _main(foreign) == ["b"]
-    assert len(foreign.entries) == 2
+def test_rewound_messages_become_a_branch() -> None:
+    transcript = _lines(
+        user_record("1", "a"), model_record("2", "b"), {"$rewindTo": "2"}, model_record("4", "d")
+    )
+    assert _main(transcript) == ["a", "d"]
+    assert len(transcript.entries) == 3
+
+
+def test_a_checkpoint_replaces_earlier_messages_and_loses_none() -> None:
+    transcript = _lines(
+        user_record("1", "a"),
+        model_record("2", "b"),
+        {
+            "$set": {
+                "messages": [user_record("1", "a"), model_record("9", "summary")],
+                "summary": "A title",
+            }
+        },
+        user_record("3", "c"),
+    )
+    assert _main(transcript) == ["a", "summary", "c"]
+    assert len(transcript.entries) == 4
+    assert transcript.heading == "A title"
+
+
+def test_a_rewind_to_an_unknown_message_clears_the_path_and_keeps_the_messages() -> None:
+    transcript = _lines(user_record("1", "a"), {"$rewindTo": "nowhere"}, user_record("2", "b"))
+    assert _main(transcript) == ["b"]
+    assert len(transcript.entries) == 2
 
 
 def test_lines_and_one_object_are_the_same_session() -> None:
-    one = session_file.read(gemini_file(asked("1", "a"), answered("2", "b")))
-    lines = _lines(asked("1", "a"), answered("2", "b"))
+    one = session_file.read_object(gemini_file(user_record("1", "a"), model_record("2", "b")))
+    lines = _lines(user_record("1", "a"), model_record("2", "b"))
     assert (one.session, one.leaf) == (lines.session, lines.leaf)

@@ -1,9 +1,9 @@
 """Anthropic's content blocks as parts, and foreign JSON as typed values.
 
-Guarantees: a block of a type that is not known here is kept whole, as `Unknown`; a call's
-arguments are the very text that came. Text that is broken (halves of surrogate pairs, bytes that
-are no UTF-8) is read with U+FFFD in its place. Whatever cannot be read is a `BadInput` that says
-why. Nothing here calls itself, so nesting costs nothing but the refusal.
+Guarantees: a block of an unknown type is kept whole, as `Unknown`; a call's arguments are the very
+text that came. Broken text (halves of surrogate pairs, bytes that are not UTF-8) is read with
+U+FFFD in its place. Anything that cannot be read is a `BadInput` that says why. Nothing here is
+recursive, so deep nesting costs nothing but the refusal.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from typing import TypeVar
 
 import msgspec
 
-from recollect.codecs.anthropic.encode_message import (
-    MALFORMED,
-    is_shallow,
+from recollect.codecs.anthropic.encode_message import MALFORMED
+from recollect.codecs.foreign_json import (
+    JSON_ERRORS,
+    NO_JSON,
+    is_too_deep,
     parse_object,
     replace_surrogates,
 )
@@ -38,7 +40,6 @@ from recollect.errors import BadInput
 
 REDACTED = '{"redacted":true}'
 _T = TypeVar("_T")
-_NO_JSON = msgspec.Raw(b"")
 
 
 class BlockSource(msgspec.Struct, gc=False):
@@ -58,9 +59,9 @@ class ContentBlock(msgspec.Struct, gc=False):
     data: str | None = None
     id: str | None = None
     name: str | None = None
-    input: msgspec.Raw = _NO_JSON
+    input: msgspec.Raw = NO_JSON
     tool_use_id: str | None = None
-    content: msgspec.Raw = _NO_JSON
+    content: msgspec.Raw = NO_JSON
     is_error: bool | None = None
     source: BlockSource | None = None
 
@@ -75,7 +76,7 @@ _KNOWN = frozenset(
 def decode_json(data: bytes, decoder: msgspec.json.Decoder[_T]) -> _T:
     try:
         return decoder.decode(data)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+    except JSON_ERRORS:
         pass
     try:
         return decoder.decode(_repair_text(data))
@@ -86,13 +87,13 @@ def decode_json(data: bytes, decoder: msgspec.json.Decoder[_T]) -> _T:
 
 
 def _repair_text(data: bytes) -> bytes:
-    """The same JSON in sound UTF-8. JavaScript sends half a surrogate pair where it cut a text."""
-    value = json.loads(data.decode("utf-8", "replace"), parse_constant=_no_number)
+    """The same JSON in valid UTF-8. JavaScript sends half a surrogate pair where it cut a text."""
+    value = json.loads(data.decode("utf-8", "replace"), parse_constant=_refuse_constant)
     return replace_surrogates(json.dumps(value, ensure_ascii=False)).encode()
 
 
-def _no_number(name: str) -> None:
-    raise ValueError(f"{name} is no number in JSON")
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a number in JSON")
 
 
 def decode_block(data: bytes) -> ContentBlock | Unknown:
@@ -102,36 +103,32 @@ def decode_block(data: bytes) -> ContentBlock | Unknown:
         if block.type in _KNOWN and (block.source is None or block.source.type in _SOURCES):
             return block
     except BadInput:
-        if _tag_of(data) in _KNOWN:
+        known = parse_object(data.decode("utf-8", "replace"))
+        if known is not None and str(known.get("type")) in _KNOWN:
             raise
     return Unknown(data=object_text(msgspec.Raw(data)))
 
 
 def object_text(raw: msgspec.Raw) -> str:
-    """A foreign JSON object in the compact form in which it is kept."""
+    """A foreign JSON object in the compact form in which it is stored."""
     text = raw_text(raw)
     try:
-        value = json.loads(text, parse_constant=_no_number)
+        value = json.loads(text, parse_constant=_refuse_constant)
         if isinstance(value, dict):
             return json_text(value)
     except (ValueError, RecursionError) as error:
-        raise BadInput(f"JSON that cannot be kept: {make_printable(str(error), 200)}") from error
-    raise BadInput(f"{make_printable(text, 60)} stands where a JSON object is expected")
-
-
-def _tag_of(data: bytes) -> str | None:
-    block = parse_object(data.decode("utf-8", "replace"))
-    return None if block is None else str(block.get("type", ""))
+        raise BadInput(f"JSON that cannot be stored: {make_printable(str(error), 200)}") from error
+    raise BadInput(f"a JSON object is expected in place of {make_printable(text, 60)}")
 
 
 class AnthropicCallIds:
-    """The ids of calls so far. A call without one, or with another's, gets one by its position."""
+    """The ids of the calls so far. A call without one, or with another's, gets one by position."""
 
     def __init__(self) -> None:
         self._used: set[str] = set()
-        self._number = 0  # only grows, so that nobody's choice of ids makes the search long
+        self._number = 0  # only grows, so that no choice of ids makes the search long
 
-    def take(self, wanted: str) -> str:
+    def assign(self, wanted: str) -> str:
         self._number = max(self._number, len(self._used))
         while not wanted or wanted in self._used:
             self._number += 1
@@ -149,18 +146,14 @@ def decode_part(block: ContentBlock, ids: AnthropicCallIds) -> Part:
     if block.type == "redacted_thinking":
         return Thought(text="", signature=block.data or "", extra=REDACTED)
     if block.type == "tool_use":
-        given = ids.take(block.id or "")
-        return ToolCall(id=given, name=block.name or "", arguments=_decode_arguments(block.input))
+        text = raw_text(block.input)
+        arguments = "{}" if text in ("", "null") else unwrap_arguments(text)
+        return ToolCall(id=ids.assign(block.id or ""), name=block.name or "", arguments=arguments)
     return _decode_file(block)
 
 
-def _decode_arguments(given: msgspec.Raw) -> str:
-    text = raw_text(given)
-    return "{}" if text in ("", "null") else unwrap_arguments(text)
-
-
 def unwrap_arguments(text: str) -> str:
-    """Arguments as they were before they had to be put into an object to be sent."""
+    """Arguments as they were before they were wrapped in an object to be sent."""
     if text.startswith(f'{{"{MALFORMED}":'):
         wrapped = parse_object(text) or {}
         inner = wrapped.get(MALFORMED)
@@ -170,27 +163,27 @@ def unwrap_arguments(text: str) -> str:
 
 
 def raw_text(raw: msgspec.Raw) -> str:
-    """Foreign JSON that rides along, as text."""
+    """Foreign JSON that is kept as text."""
     text = bytes(raw).decode("utf-8", "replace")
+    if text.count("{") + text.count("[") <= MAX_DEPTH:
+        return text
     try:
-        shallow = text.count("{") + text.count("[") <= MAX_DEPTH or is_shallow(
-            text, json.loads(text)
-        )
+        is_deep = is_too_deep(json.loads(text))
     except (ValueError, RecursionError):
-        shallow = False
-    if not shallow:
+        is_deep = True
+    if is_deep:
         raise BadInput(f"JSON nested deeper than {MAX_DEPTH} levels is refused; flatten it")
     return text
 
 
 def _decode_file(block: ContentBlock) -> Part:
-    source, image = block.source, block.type == "image"
+    source, is_image = block.source, block.type == "image"
     if source is None:
         raise BadInput(f"a block of type {block.type} has no source")
     mime = source.media_type or ""
     if source.type == "url":
-        # the wire does not say of which type a picture is
-        return FileRef(mime="image/*" if image else "application/pdf", uri=source.url or "")
+        # the wire does not name the image's type
+        return FileRef(mime="image/*" if is_image else "application/pdf", uri=source.url or "")
     if source.type == "text":
         return InlineData(mime="text/plain", data=(source.data or "").encode())
     try:
@@ -201,9 +194,8 @@ def _decode_file(block: ContentBlock) -> Part:
 
 def decode_parts(content: Iterable[msgspec.Raw]) -> tuple[Part, ...]:
     """The blocks of a reply."""
-    found: list[Part] = []
     ids = AnthropicCallIds()
-    for raw in content:
-        block = decode_block(bytes(raw))
-        found.append(block if isinstance(block, Unknown) else decode_part(block, ids))
-    return tuple(found)
+    blocks = (decode_block(bytes(raw)) for raw in content)
+    return tuple(
+        block if isinstance(block, Unknown) else decode_part(block, ids) for block in blocks
+    )

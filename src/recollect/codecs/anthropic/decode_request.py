@@ -1,10 +1,9 @@
-"""Requests in Anthropic's format, read: what a client sends to a gateway.
+"""A request in Anthropic's format, as a client sends it to a gateway.
 
-Guarantees: all that the API's documentation allows is understood, or kept as `Unknown`; fields
-that are not known are ignored, and so are tools that only Anthropic can run. What is no such
-request is a `BadInput` that says what is wrong. A result gets its tool's name from the call it
-answers. A message with thoughts in it is taken for one of the model that is asked: nobody else may
-get them back.
+Guarantees: everything that the API's documentation allows is understood or kept as `Unknown`;
+unknown fields are ignored, and so are tools that only Anthropic can run. Anything else raises a
+`BadInput` that says what is wrong. A result gets its tool's name from the call it answers. A
+message with thoughts in it counts as the requested model's own: no other model may get them back.
 """
 
 from __future__ import annotations
@@ -23,7 +22,8 @@ from recollect.codecs.anthropic.decode_parts import (
     raw_text,
 )
 from recollect.codecs.anthropic.encode_options import BUDGETS
-from recollect.codecs.call_pairing import quote_text
+from recollect.codecs.fixes import quote_text
+from recollect.codecs.foreign_json import NO_JSON
 from recollect.codecs.wire_protocol import (
     Declaration,
     DecodedRequest,
@@ -47,7 +47,6 @@ from recollect.entries import (
 from recollect.errors import BadInput
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "model", "system": "system"}
-_NO_JSON = msgspec.Raw(b"")
 
 
 class _AnthropicRequestMessage(msgspec.Struct, gc=False):
@@ -59,7 +58,7 @@ class _AnthropicTool(msgspec.Struct, gc=False):
     name: str
     type: str | None = None
     description: str | None = None
-    input_schema: msgspec.Raw = _NO_JSON
+    input_schema: msgspec.Raw = NO_JSON
 
 
 class _AnthropicToolChoice(msgspec.Struct, gc=False):
@@ -73,7 +72,7 @@ class _AnthropicThinkingConfig(msgspec.Struct, gc=False):
 
 
 class _AnthropicOutputFormat(msgspec.Struct, gc=False):
-    schema: msgspec.Raw = _NO_JSON
+    schema: msgspec.Raw = NO_JSON
 
 
 class _AnthropicOutputConfig(msgspec.Struct, gc=False):
@@ -105,62 +104,56 @@ def decode_request(body: bytes) -> DecodedRequest:
         request = decode_json(body, _decoder)
         instructions = _instructions(request.system)
         names: dict[str, str] = {}
-        spoken = tuple(
-            _message(number, item, request.model, names)
+        messages = tuple(
+            _decode_message(number, item, request.model, names)
             for number, item in enumerate(request.messages)
         )
-        return DecodedRequest(_prompt(request), (*instructions, *spoken))
+        return DecodedRequest(_decode_options(request), (*instructions, *messages))
     except BadInput as error:
-        raise BadInput(f"this is no request for Anthropic's messages: {error}") from error
+        raise BadInput(f"not a request in Anthropic's format: {error}") from error
 
 
 def _instructions(system: str | list[msgspec.Raw] | None) -> tuple[Message, ...]:
-    if isinstance(system, str):
-        parts: tuple[Part, ...] = (Text(text=system),) if system else ()
-    else:
-        parts = tuple(_parts(system or [], {}))
+    parts = _decode_parts(system or [], {})
     return (Message(role="system", parts=parts),) if parts else ()
 
 
-def _message(
-    number: int, spoken: _AnthropicRequestMessage, model: str, names: dict[str, str]
+def _decode_message(
+    number: int, item: _AnthropicRequestMessage, model: str, names: dict[str, str]
 ) -> Message:
-    role = _ROLES.get(spoken.role)
+    role = _ROLES.get(item.role)
     if role is None:
         raise BadInput(
-            f"message {number} is of role {quote_text(spoken.role)}, not user or assistant"
+            f"message {number} is of role {quote_text(item.role)}, not user or assistant"
         )
-    content = spoken.content
     try:
-        parts = (
-            ((Text(text=content),) if content else ())
-            if isinstance(content, str)
-            else tuple(_parts(content, names))
-        )
+        parts = _decode_parts(item.content, names)
     except BadInput as error:
         raise BadInput(f"in message {number}, {error}") from error
     thinks = role == "model" and any(isinstance(part, Thought) for part in parts)
     return Message(role=role, parts=parts, model=model if thinks else "")
 
 
-def _parts(content: list[msgspec.Raw], names: dict[str, str]) -> list[Part]:
+def _decode_parts(content: str | list[msgspec.Raw], names: dict[str, str]) -> tuple[Part, ...]:
+    if isinstance(content, str):
+        return (Text(text=content),) if content else ()
     found: list[Part] = []
-    ids = AnthropicCallIds()  # of this message: repair knows what to do with ids that come again
+    ids = AnthropicCallIds()  # of this message: repair deals with ids that are repeated later
     for raw in content:
         block = decode_block(bytes(raw))
         if isinstance(block, Unknown):
             found.append(block)
         elif block.type == "tool_result":
-            found.append(_result(block, names))
+            found.append(_decode_result(block, names))
         else:
             part = decode_part(block, ids)
             if isinstance(part, ToolCall):
                 names[part.id] = part.name
             found.append(part)
-    return found
+    return tuple(found)
 
 
-def _result(block: ContentBlock, names: dict[str, str]) -> ToolResult:
+def _decode_result(block: ContentBlock, names: dict[str, str]) -> ToolResult:
     given = decode_json(bytes(block.content) or b"null", _list_decoder)
     content: list[Content] = []
     if isinstance(given, str):
@@ -181,7 +174,7 @@ def _result(block: ContentBlock, names: dict[str, str]) -> ToolResult:
     )
 
 
-def _prompt(request: _AnthropicRequest) -> RequestOptions:
+def _decode_options(request: _AnthropicRequest) -> RequestOptions:
     tools = [tool for tool in request.tools or () if tool.type in (None, "custom")]
     generation = Generation(
         temperature=request.temperature,
@@ -193,17 +186,17 @@ def _prompt(request: _AnthropicRequest) -> RequestOptions:
     )
     return RequestOptions(
         model=request.model,
-        tools=tuple(_tool(tool) for tool in tools),
-        choice=_choice(request.tool_choice),
+        tools=tuple(_decode_tool(tool) for tool in tools),
+        tool_choice=_choice(request.tool_choice),
         generation=generation,
         stream=request.stream or False,
     )
 
 
-def _tool(tool: _AnthropicTool) -> Declaration:
+def _decode_tool(tool: _AnthropicTool) -> Declaration:
     described: dict[str, Any] = {"description": tool.description or ""}
     if raw_text(tool.input_schema) not in ("", "null"):
-        object_text(tool.input_schema)  # refuses what is no object
+        object_text(tool.input_schema)  # refuses anything but an object
         described["parameters"] = raw_text(tool.input_schema)
     return Declaration(name=tool.name, **described)
 
@@ -222,10 +215,10 @@ def _effort(request: _AnthropicRequest) -> Effort:
         return "none"
     if thinking is not None and thinking.type == "enabled":
         return _effort_of(thinking.budget_tokens)
-    told = output.effort if output is not None else None
-    if told in ("low", "medium"):
-        return "low" if told == "low" else "medium"
-    return "high" if told or thinking is not None else ""  # the API's own default is high
+    level = output.effort if output is not None else None
+    if level in ("low", "medium"):
+        return "low" if level == "low" else "medium"
+    return "high" if level or thinking is not None else ""  # the API's own default is high
 
 
 def _effort_of(budget: int) -> Effort:
@@ -242,5 +235,5 @@ def _schema(request: _AnthropicRequest) -> str:
     text = raw_text(output.format.schema)
     if text in ("", "null"):
         return ""
-    object_text(output.format.schema)  # refuses what is no object
+    object_text(output.format.schema)  # refuses anything but an object
     return text

@@ -1,9 +1,9 @@
-"""Anthropic's streamed replies, read as they arrive.
+"""A streamed reply of Anthropic's API, decoded while it arrives.
 
-Guarantees: however the bytes are cut, the message and the pieces shown add up to the same. Blocks
-of a type that is not known here are kept whole, as `Unknown`; events that are not known are passed
-over, as the API's documentation asks. An error inside the stream is raised; a whole reply or an
-error that came instead of events is understood; anything else that came is named. Linear.
+Guarantees: any chunking of the bytes gives the same message and the same deltas. Blocks of an
+unknown type are kept whole, as `Unknown`; unknown events are skipped, as the API's documentation
+asks. An error inside the stream is raised; a whole reply or an error that came instead of events is
+decoded; anything else that came is named. The cost is linear.
 """
 
 from __future__ import annotations
@@ -28,19 +28,18 @@ from recollect.codecs.anthropic.decode_reply import (
     decode_reply,
     error_from,
     explain_unreadable,
-    map_finish,
     merge_usage,
+    set_finish,
 )
-from recollect.codecs.anthropic.encode_message import MALFORMED, parse_object
+from recollect.codecs.anthropic.encode_message import MALFORMED
+from recollect.codecs.foreign_json import JSON_ERRORS, NO_JSON, parse_object
 from recollect.codecs.provider_errors import bad_reply_from
-from recollect.codecs.reply_assembly import PartialCall, ReplyAssembly
+from recollect.codecs.reply_assembly import PartialCall, StreamAssembly
 from recollect.codecs.sse import SseParser
-from recollect.codecs.wire_protocol import Delta
+from recollect.codecs.wire_protocol import NO_DELTAS, Delta
 from recollect.entries import Message, Text, Thought, ToolCall, Unknown, json_text
 from recollect.errors import BadInput, BadReply
 
-_NO_JSON = msgspec.Raw(b"")
-_NO_DELTAS: tuple[Delta, ...] = ()
 _KNOWN = frozenset(
     {
         "message_start",
@@ -71,7 +70,7 @@ class _AnthropicEvent(msgspec.Struct, gc=False):
     type: str = ""
     index: int = 0
     delta: _BlockDelta | None = None
-    content_block: msgspec.Raw = _NO_JSON
+    content_block: msgspec.Raw = NO_JSON
     message: _MessageStart | None = None
     usage: AnthropicUsage | None = None
     error: AnthropicError | None = None
@@ -82,7 +81,7 @@ class _EventTag(msgspec.Struct, gc=False):
 
 
 class _UnknownBlock:
-    """A block of a type that is not known here, which comes in pieces."""
+    """A block of an unknown type, which comes in pieces."""
 
     def __init__(self, block: dict[str, Any]) -> None:
         self.block, self.pieces = block, list[str]()
@@ -105,7 +104,7 @@ _decode = _decoder.decode
 class AnthropicStreamDecoder:
     def __init__(self) -> None:
         self._events = SseParser()
-        self._assembly = ReplyAssembly()
+        self._assembly = StreamAssembly()
         self._feed = self._events.feed
         self._has_events = False
         self._whole: Message | None = None  # a reply in one piece came instead of events
@@ -115,39 +114,41 @@ class AnthropicStreamDecoder:
         self._ids = AnthropicCallIds()
         self._calls: dict[int, PartialCall] = {}
         self._inputs: dict[int, str] = {}  # arguments that came with a call's beginning
-        self._held: dict[int, _UnknownBlock] = {}
+        self._unknown: dict[int, _UnknownBlock] = {}
         self._signature: list[str] = []  # of the thought that is open
 
     def feed(self, data: bytes) -> Sequence[Delta]:
-        found = self._feed(data)
-        return self._take_all(found) if found else _NO_DELTAS
+        events = self._feed(data)
+        if not events:
+            return NO_DELTAS
+        self._read_events(events)
+        return self._assembly.take_deltas()
 
     def close(self) -> Sequence[Delta]:
-        deltas = self._take_all(self._events.close())
-        for index in sorted({*self._inputs, *self._held}):
-            self._stop(index, deltas)
+        self._read_events(self._events.close())
+        for index in sorted({*self._inputs, *self._unknown}):
+            self._stop(index)
         if not self._has_events:
-            self._take_whole(self._events.stray, deltas)
-        return deltas
+            self._read_whole(self._events.stray)
+        return self._assembly.take_deltas()
 
     def message(self) -> Message:
         if self._whole is not None:
             return self._whole
         self._sign()
         assembly = self._assembly
-        assembly.finish, assembly.unknown_finish = map_finish(
-            self._reason, has_calls=assembly.has_calls
-        )
+        set_finish(assembly, self._reason)
         assembly.usage = merge_usage([c for c in (self._start, self._end) if c is not None])
         return assembly.message()
 
-    def _take_whole(self, body: bytes, deltas: list[Delta]) -> None:
-        """Some servers answer in one piece whatever they were asked for."""
+    def _read_whole(self, body: bytes) -> None:
+        """Some servers answer in one piece although a stream was requested."""
         if not body.strip():
             return
         if not body.lstrip().startswith(b"{"):
             raise bad_reply_from(body)
         self._whole = decode_reply(body)
+        deltas = self._assembly.deltas
         for part in self._whole.parts:
             if isinstance(part, Text):
                 deltas.append(Delta("text", part.text))
@@ -156,18 +157,16 @@ class AnthropicStreamDecoder:
             elif isinstance(part, ToolCall):
                 deltas.append(Delta("call", part.arguments, part.name))
 
-    def _take_all(self, events: Sequence[bytes]) -> list[Delta]:
+    def _read_events(self, events: Sequence[bytes]) -> None:
         self._has_events = self._has_events or bool(events)
-        deltas: list[Delta] = []
         for event in events:
-            self._take(event, deltas)
-        return deltas
+            self._read_event(event)
 
-    def _take(self, data: bytes, deltas: list[Delta]) -> None:
+    def _read_event(self, data: bytes) -> None:
         try:
             event = _decode(data)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            careful = _read_carefully(data)
+        except JSON_ERRORS:
+            careful = _decode_carefully(data)
             if careful is None:
                 return
             event = careful
@@ -178,42 +177,39 @@ class AnthropicStreamDecoder:
                     if self._signature:
                         self._sign()
                     self._assembly.text(piece.text)
-                    deltas.append(Delta("text", piece.text))
             else:
-                self._add(event.index, piece, deltas)
+                self._add_delta(event.index, piece)
         else:
-            self._change(event, deltas)
+            self._apply(event)
 
-    def _add(self, index: int, piece: _BlockDelta, deltas: list[Delta]) -> None:
+    def _add_delta(self, index: int, piece: _BlockDelta) -> None:
         if piece.type == "thinking_delta":
             if piece.thinking:
                 self._assembly.thought(piece.thinking)
-                deltas.append(Delta("thought", piece.thinking))
         elif piece.type == "signature_delta":
             self._signature.append(piece.signature or "")
         elif piece.type == "input_json_delta" and piece.partial_json:
-            if index in self._held:
-                self._held[index].pieces.append(piece.partial_json)
+            if index in self._unknown:
+                self._unknown[index].pieces.append(piece.partial_json)
                 return
             call = self._calls.get(index)
             if call is None:
                 raise BadReply(f"a stream with pieces of a call that never began (block {index})")
             self._inputs.pop(index, None)
-            call.pieces.append(piece.partial_json)
-            deltas.append(Delta("call", piece.partial_json))
+            self._assembly.extend_call(call, piece.partial_json)
 
-    def _change(self, event: _AnthropicEvent, deltas: list[Delta]) -> None:
+    def _apply(self, event: _AnthropicEvent) -> None:
         """Anything but a piece of a block."""
         kind = event.type
         if event.error is not None or kind == "error":
             raise error_from(event.error or AnthropicError())
         if kind == "content_block_start":
             try:
-                self._begin(event.index, decode_block(bytes(event.content_block)), deltas)
+                self._begin(event.index, decode_block(bytes(event.content_block)))
             except BadInput as error:
-                raise BadReply(f"a stream with a block that cannot be read: {error}") from error
+                raise BadReply(f"a stream with an unreadable block: {error}") from error
         elif kind == "content_block_stop":
-            self._stop(event.index, deltas)
+            self._stop(event.index)
         elif kind == "message_start" and event.message is not None:
             self._assembly.model = event.message.model or self._assembly.model
             self._start = event.message.usage or self._start
@@ -222,49 +218,46 @@ class AnthropicStreamDecoder:
             if event.delta is not None:
                 self._reason = event.delta.stop_reason or self._reason
 
-    def _begin(self, index: int, block: ContentBlock | Unknown, deltas: list[Delta]) -> None:
+    def _begin(self, index: int, block: ContentBlock | Unknown) -> None:
         self._sign()
         self._assembly.end_part()
         if isinstance(block, Unknown):
-            self._stop(index, deltas)
-            self._held[index] = _UnknownBlock(parse_object(block.data) or {})
+            self._stop(index)
+            self._unknown[index] = _UnknownBlock(parse_object(block.data) or {})
         elif block.type == "tool_use":
-            self._begin_call(index, block, deltas)
+            self._begin_call(index, block)
         elif block.type == "text":
             if block.text:
                 self._assembly.text(block.text)
-                deltas.append(Delta("text", block.text))
         elif block.type == "thinking":
             if block.thinking:
                 self._assembly.thought(block.thinking)
-                deltas.append(Delta("thought", block.thinking))
             if block.signature:
                 self._signature.append(block.signature)
         else:
             self._assembly.add(decode_part(block, self._ids))
 
-    def _begin_call(self, index: int, block: ContentBlock, deltas: list[Delta]) -> None:
-        self._stop(index, deltas)
-        given_id = self._ids.take(block.id or "")
+    def _begin_call(self, index: int, block: ContentBlock) -> None:
+        self._stop(index)
+        given_id = self._ids.assign(block.id or "")
         call = self._assembly.call(given_id)
         call.id, call.name = given_id, block.name or ""
         self._calls[index] = call
         given = raw_text(block.input)
         if given not in ("", "{}", "null"):
             self._inputs[index] = given
-        deltas.append(Delta("call", "", call.name))
+        self._assembly.extend_call(call, "", call.name)
 
-    def _stop(self, index: int, deltas: list[Delta]) -> None:
-        """The end of a block: what was held back until it was sure that nothing follows."""
+    def _stop(self, index: int) -> None:
+        """The end of a block: adds what was held back until nothing could follow."""
         self._sign()
         self._assembly.end_part()
-        held, given = self._held.pop(index, None), self._inputs.pop(index, None)
-        if held is not None:
-            self._assembly.add(held.part())
+        unknown, given = self._unknown.pop(index, None), self._inputs.pop(index, None)
+        if unknown is not None:
+            self._assembly.add(unknown.part())
         call = self._calls.pop(index, None)
         if given is not None and call is not None:
-            call.pieces.append(given)
-            deltas.append(Delta("call", given))
+            self._assembly.extend_call(call, given)
         if call is not None:
             call.pieces = [unwrap_arguments("".join(call.pieces))]
 
@@ -275,17 +268,17 @@ class AnthropicStreamDecoder:
             self._signature = []
 
 
-def _read_carefully(data: bytes) -> _AnthropicEvent | None:
-    """None for what may be passed over."""
+def _decode_carefully(data: bytes) -> _AnthropicEvent | None:
+    """None for an event that is skipped."""
     if data.strip() in (b"", b"[DONE]"):
         return None
     try:
         return decode_json(data, _decoder)
     except BadInput as error:
         try:
-            passed_over = decode_json(data, _tag_decoder).type not in _KNOWN
+            is_unknown = decode_json(data, _tag_decoder).type not in _KNOWN
         except BadInput:
-            passed_over = False
-        if passed_over:
+            is_unknown = False
+        if is_unknown:
             return None
         raise explain_unreadable(data, error) from error

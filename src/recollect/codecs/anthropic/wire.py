@@ -1,31 +1,16 @@
-"""Anthropic's messages: `POST /v1/messages`, in both directions.
-
-An `AnthropicWire` is the format set up for one model. It guarantees what `Wire` asks for: a message
-is written the same whatever is around it, everything else in a request stands before the messages,
-and what cannot be sent is told as a `Fix`. How parts become blocks is in `anthropic_blocks`, the
-frame in `anthropic_frames`; replies are read in `anthropic_replies` and `anthropic_streams`, which
-are loaded when they are used: a question is sent before.
-"""
+"""Anthropic's messages, `POST /v1/messages`, in both directions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import msgspec
-
-from recollect.codecs.anthropic.encode_message import (
-    MEDIA,
-    TextBlock,
-    encode_blocks,
-    replace_surrogates_in,
-)
-from recollect.codecs.anthropic.encode_options import (
-    AnthropicQuirks,
-    AnthropicThinking,
-    encode_options,
-)
-from recollect.codecs.call_pairing import Fix
-from recollect.codecs.provider_rules import ANTHROPIC_RULES, ProviderRules
+from recollect.codecs.anthropic.decode_reply import decode_reply
+from recollect.codecs.anthropic.decode_request import decode_request
+from recollect.codecs.anthropic.decode_stream import AnthropicStreamDecoder
+from recollect.codecs.anthropic.encode_message import encode_message
+from recollect.codecs.anthropic.encode_options import encode_options
+from recollect.codecs.anthropic.encode_reply import encode_reply, encode_stream
+from recollect.codecs.anthropic.quirks import AnthropicQuirks, AnthropicThinking
 from recollect.codecs.wire_protocol import (
     DecodedRequest,
     Decoder,
@@ -33,77 +18,39 @@ from recollect.codecs.wire_protocol import (
     RequestFrame,
     RequestOptions,
 )
-from recollect.entries import Message, Text
-
-_ROLES = {"user": "user", "model": "assistant", "system": "system"}
-
-
-class _AnthropicMessage(msgspec.Struct, gc=False):
-    role: str
-    content: Sequence[object]
+from recollect.entries import Message
+from recollect.profiles import Profile
 
 
-_encode = msgspec.json.Encoder().encode
+class AnthropicWire(AnthropicQuirks, frozen=True, kw_only=True):
+    """The format, set up for one model."""
 
-
-class AnthropicWire(msgspec.Struct, frozen=True, kw_only=True):
-    model: str = ""
-    max_output: int = 8_192  # the API wants a limit; this one when the prompt names none
-    cache: bool = True  # whether marks for the prompt cache are sent
-    media: tuple[str, ...] = MEDIA  # beginnings of the types of files that the model takes
-    sampling: bool = True  # whether the model takes temperature and top_p
-    thinking: AnthropicThinking = "budget"  # how the model is told to think
+    @classmethod
+    def for_profile(cls, model: str, profile: Profile) -> AnthropicWire:
+        thinking: AnthropicThinking = "adaptive" if profile.effort == "level" else "budget"
+        return cls(model=model, media=profile.media, sampling=profile.sampling, thinking=thinking)
 
     @property
     def name(self) -> str:
         return "anthropic"
 
-    @property
-    def shape(self) -> ProviderRules:
-        return msgspec.structs.replace(ANTHROPIC_RULES, model=self.model)
+    def encode_options(self, options: RequestOptions, system: Sequence[Message]) -> RequestFrame:
+        return encode_options(options, system, self)
 
-    def frame(self, prompt: RequestOptions, system: Sequence[Message]) -> RequestFrame:
-        options = AnthropicQuirks(
-            self.model, self.max_output, self.cache, self.sampling, self.thinking
-        )
-        return encode_options(prompt, system, options)
+    def encode_message(self, message: Message) -> EncodedMessage:
+        return encode_message(message, self)
 
-    def write(self, message: Message) -> EncodedMessage:
-        parts, role = message.parts, _ROLES[message.role]
-        try:
-            if len(parts) == 1 and type(parts[0]) is Text:
-                return EncodedMessage(_encode(_AnthropicMessage(role, (TextBlock(parts[0].text),))))
-            return self._written(message, role, [])
-        except UnicodeEncodeError:
-            line = "text that UTF-8 cannot carry is sent with U+FFFD in its place"
-            return self._written(replace_surrogates_in(message), role, [Fix("uncarried", 0, line)])
-
-    def _written(self, message: Message, role: str, fixes: list[Fix]) -> EncodedMessage:
-        of_model = message.role == "model"
-        blocks = encode_blocks(message.parts, of_model=of_model, media=self.media, fixes=fixes)
-        return EncodedMessage(_encode(_AnthropicMessage(role, blocks)), tuple(fixes))
-
-    def read_request(self, body: bytes) -> DecodedRequest:
-        from recollect.codecs.anthropic.decode_request import decode_request
-
+    def decode_request(self, body: bytes) -> DecodedRequest:
         return decode_request(body)
 
-    def decoder(self) -> Decoder:
-        from recollect.codecs.anthropic.decode_stream import AnthropicStreamDecoder
-
+    def stream_decoder(self) -> Decoder:
         return AnthropicStreamDecoder()
 
-    def read_reply(self, body: bytes) -> Message:
-        from recollect.codecs.anthropic.decode_reply import decode_reply
-
+    def decode_reply(self, body: bytes) -> Message:
         return decode_reply(body)
 
-    def write_reply(self, reply: Message) -> bytes:
-        from recollect.codecs.anthropic.decode_reply import encode_reply
-
+    def encode_reply(self, reply: Message) -> bytes:
         return encode_reply(reply)
 
-    def write_stream(self, reply: Message) -> Iterator[bytes]:
-        from recollect.codecs.anthropic.decode_reply import encode_stream
-
+    def encode_stream(self, reply: Message) -> Iterator[bytes]:
         return encode_stream(reply)

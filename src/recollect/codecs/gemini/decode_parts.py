@@ -1,9 +1,9 @@
-"""Gemini's JSON, read piece by piece: parts for requests and replies alike.
+"""Gemini's parts, decoded field by field, for requests and replies alike.
 
-Guarantees: what is kept as text (arguments, schemas) is the very text that came. Names of fields
-may be written in camel or in snake case, one object may stand where a list is meant, null is as
-good as absent: the API takes all of that. Fields that nobody here knows are ignored, parts of an
-unknown kind are kept whole. Wrong types raise what msgspec raises; the callers say where it was.
+Guarantees: arguments and schemas are kept as the very text that came. Field names may be in camel
+or snake case, one object may stand for a list of one, null counts as absent: the API accepts all of
+that. Unknown fields are ignored, parts of an unknown kind are kept whole. Wrong types raise what
+msgspec raises; the callers say where.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from recollect.codecs.gemini.encode_message import RAW_ARGUMENTS, decode_base64, encode, is_shallow
+from recollect.codecs.foreign_json import encode, is_too_deep, replace_surrogates
+from recollect.codecs.gemini.encode_message import RAW_ARGUMENTS, decode_base64
 from recollect.entries import (
     Content,
     FileRef,
@@ -30,11 +31,10 @@ from recollect.entries import (
 from recollect.errors import BadInput
 
 JsonFields: TypeAlias = dict[str, msgspec.Raw]
-# What the documentation offers to those who have no signature: it is nobody's.
+# The documentation offers these to clients that have no signature: no model made them.
 STAND_INS = frozenset({"skip_thought_signature_validator", "context_engineering_is_the_way_to_go"})
-_HALF_PAIR = re.compile("[\ud800-\udfff]")
 _SNAKE = re.compile(r"_([a-z0-9])")
-_BESIDE = ("thoughtSignature", "videoMetadata")
+_METADATA = ("thoughtSignature", "videoMetadata")
 
 _object = msgspec.json.Decoder(JsonFields).decode
 _list = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -70,39 +70,41 @@ def get_flag(found: JsonFields, key: str) -> bool:
 
 
 def raw_text(data: msgspec.Raw) -> str:
-    """JSON as the text it is. Only strings can hold bytes that are no UTF-8."""
+    """JSON as the text it is. Only strings can hold bytes that are not UTF-8."""
     return bytes(data).decode("utf-8", "replace")
 
 
 def repair_json_text(data: bytes) -> bytes:
-    """The same JSON without what msgspec refuses and others send: bytes that are no UTF-8, halves
-    of surrogate pairs, NaN. Raises ValueError or RecursionError when it is no JSON."""
+    """The same JSON without what msgspec refuses and others send: bytes that are not UTF-8, halves
+    of surrogate pairs, NaN. Raises ValueError or RecursionError if it is not JSON."""
     value = json.loads(data.decode("utf-8", "replace"), parse_constant=lambda _: None)
-    return _HALF_PAIR.sub("\ufffd", json_text(value)).encode()
+    return replace_surrogates(json_text(value)).encode()
 
 
 def decode_part(part: JsonFields) -> Part | None:
-    """None for a part in which there is nothing."""
+    """None for an empty part."""
     if "functionCall" in part:
-        return _call(part)
+        return _decode_call(part)
     if "functionResponse" in part:
-        return _result(decode_fields(part["functionResponse"]))
+        return _decode_result(decode_fields(part["functionResponse"]))
     if "inlineData" in part:
-        return _inline(decode_fields(part["inlineData"]), _beside(part)) or unknown_part(part)
+        inline = _decode_inline(decode_fields(part["inlineData"]), _metadata(part))
+        return inline or unknown_part(part)
     if "fileData" in part:
         found = decode_fields(part["fileData"])
         mime, uri = get_string(found, "mimeType"), get_string(found, "fileUri")
-        return FileRef(mime=mime, uri=uri, extra=_beside(part))
+        return FileRef(mime=mime, uri=uri, extra=_metadata(part))
     if "text" in part:
-        return _words(part)
-    return unknown_part(part) if part.keys() - {"thought", *_BESIDE} else _bare(part)
+        return _decode_text(part)
+    is_bare = not part.keys() - {"thought", *_METADATA}
+    return _decode_bare_signature(part) if is_bare else unknown_part(part)
 
 
 def unknown_part(part: JsonFields) -> Unknown:
     value = json.loads(encode(part))
-    if not is_shallow(value):
+    if is_too_deep(value):
         raise BadInput("a part is nested too deeply")
-    # our own kinds are told apart by this field: what bears it would be read as one of them
+    # our own kinds are told apart by this field: a part with it would be read as one of them
     return Unknown(data=json_text({"part": value} if "type" in value else value))
 
 
@@ -111,31 +113,31 @@ def _signature(part: JsonFields) -> str:
     return "" if signature in STAND_INS else signature
 
 
-def _bare(part: JsonFields) -> Part | None:
+def _decode_bare_signature(part: JsonFields) -> Part | None:
     """Nothing but a signature, as Gemini may send it instead of an empty text."""
     signature = _signature(part)
     return Thought(text="", signature=signature) if signature else None
 
 
-def _beside(part: JsonFields) -> str:
-    found = {key: json.loads(bytes(part[key])) for key in _BESIDE if key in part}
-    if not is_shallow(found):
+def _metadata(part: JsonFields) -> str:
+    found = {key: json.loads(bytes(part[key])) for key in _METADATA if key in part}
+    if is_too_deep(found):
         raise BadInput("a part's metadata is nested too deeply")
     return json_text(found) if found else ""
 
 
-def _words(part: JsonFields) -> Part:
+def _decode_text(part: JsonFields) -> Part:
     text, signature = get_string(part, "text"), _signature(part)
     if get_flag(part, "thought") or (signature and not text):
         return Thought(text=text, signature=signature)
-    return Text(text=text, extra=_beside(part))
+    return Text(text=text, extra=_metadata(part))
 
 
-def _call(part: JsonFields) -> ToolCall:
+def _decode_call(part: JsonFields) -> ToolCall:
     found = decode_fields(part["functionCall"])
     arguments = raw_text(found["args"]) if "args" in found else "{}"
     if RAW_ARGUMENTS in arguments:
-        arguments = _unwrapped(found["args"]) or arguments
+        arguments = _unwrap_arguments(found["args"]) or arguments
     return ToolCall(
         id=get_string(found, "id"),
         name=get_string(found, "name"),
@@ -144,8 +146,8 @@ def _call(part: JsonFields) -> ToolCall:
     )
 
 
-def _unwrapped(arguments: msgspec.Raw) -> str:
-    """The text in the wrapper for arguments that are no object; empty if this is not one."""
+def _unwrap_arguments(arguments: msgspec.Raw) -> str:
+    """The text in the wrapper of arguments that are not an object; empty without a wrapper."""
     if not bytes(arguments).startswith(b"{"):
         return ""
     found = _object(arguments)
@@ -154,11 +156,11 @@ def _unwrapped(arguments: msgspec.Raw) -> str:
     return _text(found[RAW_ARGUMENTS])
 
 
-def _result(found: JsonFields) -> ToolResult:
+def _decode_result(found: JsonFields) -> ToolResult:
     response = _object(found["response"]) if "response" in found else {}
     media = [
-        _inline(inner, "")
-        if (inner := _inside(part)) is not None
+        _decode_inline(inner, "")
+        if (inner := _inline_fields(part)) is not None
         else unknown_part(decode_fields(part))
         for part in (decode_items(found["parts"]) if "parts" in found else ())
     ]
@@ -166,7 +168,7 @@ def _result(found: JsonFields) -> ToolResult:
     is_error = "error" in response and "output" not in response
     content: list[Content] = []
     if len(response) == 1 and ("error" in response or "output" in response):
-        content = _said(response["error" if is_error else "output"], blocks)
+        content = _decode_output(response["error" if is_error else "output"], blocks)
     elif response:
         content = [Text(text=raw_text(found["response"]))]
     content += [block for block in blocks if block is not None]
@@ -174,13 +176,13 @@ def _result(found: JsonFields) -> ToolResult:
     return ToolResult(call_id=id_, name=name, content=tuple(content), is_error=is_error)
 
 
-def _inside(part: msgspec.Raw) -> JsonFields | None:
+def _inline_fields(part: msgspec.Raw) -> JsonFields | None:
     found = decode_fields(part)
     return decode_fields(found["inlineData"]) if "inlineData" in found else None
 
 
-def _said(value: msgspec.Raw, media: list[Content | None]) -> list[Content]:
-    """The blocks of a result; media that are spoken of are taken out of the list."""
+def _decode_output(value: msgspec.Raw, media: list[Content | None]) -> list[Content]:
+    """The content of a result; media that it refers to are taken out of the list."""
     data = bytes(value)
     if data.startswith(b'"'):
         return [Text(text=_text(value))]
@@ -205,7 +207,7 @@ def _part_number(item: msgspec.Raw) -> int:
     return int(found[1]) if found else -1
 
 
-def _inline(found: JsonFields, extra: str) -> InlineData | None:
+def _decode_inline(found: JsonFields, extra: str) -> InlineData | None:
     data = decode_base64(get_string(found, "data"))
     if data is None:
         return None

@@ -1,9 +1,9 @@
-"""A Gemini request, read back: for those who stand between a client and a model.
+"""A Gemini request, as a client sends it to a gateway.
 
-Guarantees: whatever the API's documentation allows is read, and everything else raises `BadInput`
-with the place in it. Calls and responses without an id stay without: `repair` pairs them by name.
-A model's messages are taken for those of the model that is asked, because only it can have made
-the signatures in them. The name of the model is usually in the address, so it may be empty here.
+Guarantees: everything that the API's documentation allows is read; anything else raises `BadInput`
+with its place. Calls and responses without an id stay without: `repair` pairs them by name. A
+model's messages count as the requested model's own, because only it can have made the signatures in
+them. The model's name is usually in the address, so it may be empty here.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 
 import msgspec
 
+from recollect.codecs.foreign_json import is_too_deep
 from recollect.codecs.gemini.decode_parts import (
     JsonFields,
     decode_fields,
@@ -21,7 +22,6 @@ from recollect.codecs.gemini.decode_parts import (
     raw_text,
     repair_json_text,
 )
-from recollect.codecs.gemini.encode_message import is_shallow
 from recollect.codecs.gemini.encode_options import BUDGETS, LEVELS
 from recollect.codecs.gemini.openapi_schema import lowercase_types
 from recollect.codecs.provider_errors import make_printable
@@ -36,22 +36,27 @@ from recollect.codecs.wire_protocol import (
 from recollect.entries import MAX_DEPTH, Message, Part, Role, json_text
 from recollect.errors import BadInput
 
-_ROLES: dict[str, Role] = {"": "user", "user": "user", "function": "user", "model": "model"}
-_ROLES["system"] = "system"
-_number = msgspec.json.Decoder(float).decode
-_whole = msgspec.json.Decoder(int, strict=False).decode  # 64 bits travel as a string
-_words = msgspec.json.Decoder(tuple[str, ...]).decode
+_ROLES: dict[str, Role] = {
+    "": "user",
+    "user": "user",
+    "function": "user",
+    "model": "model",
+    "system": "system",
+}
+_decode_number = msgspec.json.Decoder(float).decode
+_decode_integer = msgspec.json.Decoder(int, strict=False).decode  # 64 bits travel as a string
+_decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
 def decode_request(body: bytes, model: str) -> DecodedRequest:
     try:
-        return _read(body, model)
+        return _decode(body, model)
     except (msgspec.MsgspecError, UnicodeError):
-        pass  # once more, in spite of what only msgspec refuses
+        pass  # perhaps text that only msgspec refuses: once more, repaired
     except RecursionError:
         raise _too_deep() from None
     try:
-        return _read(repair_json_text(body), model)
+        return _decode(repair_json_text(body), model)
     except RecursionError:
         raise _too_deep() from None
     except BadInput:
@@ -64,31 +69,31 @@ def _too_deep() -> BadInput:
     return BadInput(f"a request nested deeper than {MAX_DEPTH} levels is refused; flatten it")
 
 
-def _read(body: bytes, model: str) -> DecodedRequest:
+def _decode(body: bytes, model: str) -> DecodedRequest:
     found = decode_fields(body)
-    prompt = RequestOptions(
+    options = RequestOptions(
         model=get_string(found, "model").removeprefix("models/"),
         tools=_tools(found),
-        choice=_choice(found),
+        tool_choice=_choice(found),
         generation=_generation(found),
     )
     messages: list[Message] = []
     if "systemInstruction" in found:
         parts = _parts(found["systemInstruction"], "systemInstruction")[1]
         messages.append(Message(role="system", parts=parts))
-    author = prompt.model or model
+    author = options.model or model
     for index, content in enumerate(decode_items(found["contents"]) if "contents" in found else ()):
         role, parts = _parts(content, f"contents[{index}]")
         model_ = author if role == "model" else ""
         messages.append(Message(role=role, parts=parts, model=model_))
-    return DecodedRequest(prompt, tuple(messages))
+    return DecodedRequest(options, tuple(messages))
 
 
 def _parts(content: msgspec.Raw, where: str) -> tuple[Role, tuple[Part, ...]]:
-    """The role and the parts of a content, which may be only its text."""
+    """The role and the parts of a content, which may be a bare text."""
     if bytes(content).startswith(b'"'):
-        said = decode_part({"text": content})
-        return "user", (said,) if said is not None else ()
+        text = decode_part({"text": content})
+        return "user", (text,) if text is not None else ()
     found = _at(where, content)
     role = _ROLES.get(get_string(found, "role"))
     if role is None:
@@ -138,9 +143,9 @@ def _tool(declared: JsonFields) -> Declaration:
 
 
 def _json_schema(schema: msgspec.Raw) -> str:
-    """The schema's own text, unless its types are in capitals."""
+    """The schema's own text, unless its types are in upper case."""
     value = json.loads(raw_text(schema))
-    if not is_shallow(value):
+    if is_too_deep(value):
         raise _too_deep()
     changed = isinstance(value, dict) and lowercase_types(value)
     return json_text(value) if changed else raw_text(schema)
@@ -156,7 +161,9 @@ def _choice(found: JsonFields) -> str:
         return "none"
     if mode != "ANY":
         return "auto"
-    names = _words(calling["allowedFunctionNames"]) if "allowedFunctionNames" in calling else ()
+    names = (
+        _decode_texts(calling["allowedFunctionNames"]) if "allowedFunctionNames" in calling else ()
+    )
     return names[0] if len(names) == 1 else "required"
 
 
@@ -168,24 +175,26 @@ def _generation(found: JsonFields) -> Generation:
     elif "responseSchema" in config:
         schema = _json_schema(config["responseSchema"])
     return Generation(
-        temperature=_number(config["temperature"]) if "temperature" in config else None,
-        top_p=_number(config["topP"]) if "topP" in config else None,
-        max_output=_whole(config["maxOutputTokens"]) if "maxOutputTokens" in config else None,
-        stop=_words(config["stopSequences"]) if "stopSequences" in config else (),
-        seed=_whole(config["seed"]) if "seed" in config else None,
+        temperature=_decode_number(config["temperature"]) if "temperature" in config else None,
+        top_p=_decode_number(config["topP"]) if "topP" in config else None,
+        max_output=_decode_integer(config["maxOutputTokens"])
+        if "maxOutputTokens" in config
+        else None,
+        stop=_decode_texts(config["stopSequences"]) if "stopSequences" in config else (),
+        seed=_decode_integer(config["seed"]) if "seed" in config else None,
         effort=_effort(config),
         schema=schema,
     )
 
 
 def _effort(config: JsonFields) -> Effort:
-    """The effort whose budget is the next above the one asked for."""
+    """The effort whose budget is the next above the requested one."""
     thinking = decode_fields(config["thinkingConfig"]) if "thinkingConfig" in config else {}
     level = get_string(thinking, "thinkingLevel").upper()
     for effort, name in LEVELS.items():
         if level == name:
             return effort
-    budget = _whole(thinking["thinkingBudget"]) if "thinkingBudget" in thinking else -1
+    budget = _decode_integer(thinking["thinkingBudget"]) if "thinkingBudget" in thinking else -1
     if budget < 0:  # -1 leaves it to the model
         return ""
     return next((effort for effort, most in BUDGETS.items() if budget <= most), "high")

@@ -1,26 +1,23 @@
-"""Everything in a Gemini request but its contents: instructions, tools, settings, in this order.
+"""Everything in a Gemini request except its contents: instructions, tools, settings, in this order.
 
-Guarantees: the same prompt and instructions give the same bytes. A tool's schema and the answer's
-are embedded as the very text they are. What Gemini does not take is left out and told as a `Fix`
-for message -1. The model's name and whether to stream are in the address, not in the body.
+Guarantees: the same options and instructions give the same bytes. The schemas of tools and of the
+reply are embedded as the very text they are. Options that Gemini does not accept are left out and
+reported as a `Fix` for message -1. The model's name and streaming are in the address, not the body.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import msgspec
 
-from recollect.codecs.call_pairing import Fix, quote_text
-from recollect.codecs.gemini.encode_message import (
-    encode,
-    encode_object,
-    replace_surrogates,
-    surrogate_fix,
-)
+from recollect.codecs.fixes import Fix, quote_text
+from recollect.codecs.foreign_json import SURROGATES, encode, replace_surrogates
+from recollect.codecs.gemini.encode_message import encode_object
 from recollect.codecs.gemini.openapi_schema import fits_openapi
+from recollect.codecs.gemini.quirks import GeminiQuirks, GeminiThinking
 from recollect.codecs.wire_protocol import (
     NO_PARAMETERS,
     Declaration,
@@ -31,9 +28,6 @@ from recollect.codecs.wire_protocol import (
 )
 from recollect.entries import Message, Text
 
-# How a model is told how long to think: Gemini 2.5 by a budget of tokens, Gemini 3 by a level (it
-# still takes a budget, but not both), older models not at all.
-GeminiThinking: TypeAlias = Literal["budget", "level", "no"]
 BUDGETS: dict[Effort, int] = {"none": 0, "low": 1_024, "medium": 8_192, "high": 24_576}
 LEVELS: dict[Effort, str] = {"none": "MINIMAL", "low": "LOW", "medium": "MEDIUM", "high": "HIGH"}
 MAX_STOPS = 5  # more of them are refused
@@ -41,27 +35,28 @@ _INT32 = range(-(2**31), 2**31)
 
 
 def encode_options(
-    prompt: RequestOptions, system: Sequence[Message], thinking: GeminiThinking
+    options: RequestOptions, system: Sequence[Message], quirks: GeminiQuirks
 ) -> RequestFrame:
     try:
-        return _frame(prompt, system, thinking, [])
+        return _encode(options, system, quirks.thinking, [])
     except UnicodeEncodeError:
-        cleaned = tuple(replace_surrogates(message) for message in system)
-        return _frame(replace_surrogates(prompt), cleaned, thinking, [surrogate_fix(-1)])
+        fixes = [Fix("uncarried", -1, SURROGATES)]
+        clean = replace_surrogates(tuple(system))
+        return _encode(replace_surrogates(options), clean, quirks.thinking, fixes)
 
 
-def _frame(
-    prompt: RequestOptions, system: Sequence[Message], thinking: GeminiThinking, fixes: list[Fix]
+def _encode(
+    options: RequestOptions, system: Sequence[Message], thinking: GeminiThinking, fixes: list[Fix]
 ) -> RequestFrame:
     body: dict[str, Any] = {}
     if instructions := _instructions(system, fixes):
         body["systemInstruction"] = {"parts": instructions}
-    if prompt.tools:
-        declared = [_declaration(tool, fixes) for tool in prompt.tools]
+    if options.tools:
+        declared = [_declaration(tool, fixes) for tool in options.tools]
         body["tools"] = [{"functionDeclarations": declared}]
-    if config := _choice(prompt, fixes):
+    if config := _tool_choice(options, fixes):
         body["toolConfig"] = {"functionCallingConfig": config}
-    if settings := _settings(prompt.generation, thinking, fixes):
+    if settings := _generation(options.generation, thinking, fixes):
         body["generationConfig"] = settings
     before = encode(body)[:-1] + (b"," if body else b"") + b'"contents":['
     return RequestFrame(before, b"]}", fixes=tuple(fixes))
@@ -77,21 +72,21 @@ def _instructions(system: Sequence[Message], fixes: list[Fix]) -> list[dict[str,
         for part in message.parts:
             if not isinstance(part, Text):
                 kind = type(part).__name__
-                _leave_out(f"a {kind} in an instruction is left out: Gemini takes text", fixes)
+                _leave_out(f"a {kind} in an instruction is left out: Gemini accepts text", fixes)
             elif part.text:
                 parts.append({"text": part.text})
     return parts
 
 
 def _declaration(tool: Declaration, fixes: list[Fix]) -> dict[str, Any]:
-    declared: dict[str, Any] = {"name": tool.name, "description": tool.description}
-    if not tool.description:
-        del declared["description"]
+    declared: dict[str, Any] = {"name": tool.name}
+    if tool.description:
+        declared["description"] = tool.description
     if tool.parameters in (NO_PARAMETERS, ""):
         return declared
     data = encode_object(tool.parameters)
     if data is None:
-        line = f"the parameters of tool {quote_text(tool.name)} are no JSON object: left out"
+        line = f"the parameters of tool {quote_text(tool.name)} are not a JSON object: left out"
         _leave_out(line, fixes)
         return declared
     key = "parameters" if fits_openapi(msgspec.json.decode(data)) else "parametersJsonSchema"
@@ -99,43 +94,41 @@ def _declaration(tool: Declaration, fixes: list[Fix]) -> dict[str, Any]:
     return declared
 
 
-def _choice(prompt: RequestOptions, fixes: list[Fix]) -> dict[str, Any] | None:
-    choice = prompt.choice
+def _tool_choice(options: RequestOptions, fixes: list[Fix]) -> dict[str, Any] | None:
+    choice = options.tool_choice
     if choice == "auto":
         return None
-    if not prompt.tools:
-        # Gemini answers 400 to a choice without tools; none of them is what there is anyway
+    if not options.tools:
+        # Gemini answers 400 to a choice without tools; "none" changes nothing then
         if choice != "none":
-            _leave_out(
-                f"the choice of tool {quote_text(choice)} is left out: there are none", fixes
-            )
+            line = f"the tool choice {quote_text(choice)} is left out: there are no tools"
+            _leave_out(line, fixes)
         return None
     if choice in ("none", "required"):
         return {"mode": "NONE" if choice == "none" else "ANY"}
     return {"mode": "ANY", "allowedFunctionNames": [choice]}
 
 
-def _settings(generation: Generation, thinking: GeminiThinking, fixes: list[Fix]) -> dict[str, Any]:
+def _generation(
+    generation: Generation, thinking: GeminiThinking, fixes: list[Fix]
+) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, number in (("temperature", generation.temperature), ("topP", generation.top_p)):
         if number is not None and math.isfinite(number):
             found[key] = number
         elif number is not None:
-            _leave_out(f"{key} is left out: {number} is no number", fixes)
-    for key, whole_number in (
-        ("maxOutputTokens", generation.max_output),
-        ("seed", generation.seed),
-    ):
-        if whole_number is not None and whole_number in _INT32:
-            found[key] = whole_number
-        elif whole_number is not None:
+            _leave_out(f"{key} is left out: {number} is not a number", fixes)
+    for key, integer in (("maxOutputTokens", generation.max_output), ("seed", generation.seed)):
+        if integer is not None and integer in _INT32:
+            found[key] = integer
+        elif integer is not None:
             _leave_out(f"{key} is left out: the number has more than 32 bits", fixes)
     if generation.stop:
         found["stopSequences"] = generation.stop[:MAX_STOPS]
     for text in generation.stop[MAX_STOPS:]:
-        _leave_out(f"stop {quote_text(text)} is left out: Gemini takes {MAX_STOPS}", fixes)
+        _leave_out(f"stop {quote_text(text)} is left out: Gemini accepts {MAX_STOPS}", fixes)
     _think(generation.effort, thinking, found, fixes)
-    _answer_schema(generation.schema, found, fixes)
+    _reply_schema(generation.schema, found, fixes)
     return found
 
 
@@ -149,7 +142,7 @@ def _think(
             _leave_out(f"the effort {effort!r} is left out: this model does not think", fixes)
         return
     if thinking == "level" and effort == "none":
-        _leave_out("thinking cannot be switched off: the lowest level is asked for", fixes)
+        _leave_out("thinking cannot be switched off: the lowest level is sent", fixes)
     amount = (
         {"thinkingBudget": BUDGETS[effort]}
         if thinking == "budget"
@@ -158,12 +151,12 @@ def _think(
     found["thinkingConfig"] = {"includeThoughts": effort != "none", **amount}
 
 
-def _answer_schema(schema: str, found: dict[str, Any], fixes: list[Fix]) -> None:
+def _reply_schema(schema: str, found: dict[str, Any], fixes: list[Fix]) -> None:
     if not schema:
         return
     data = encode_object(schema)
     if data is None:
-        _leave_out("the schema for the answer is no JSON object: left out", fixes)
+        _leave_out("the reply's schema is not a JSON object: left out", fixes)
         return
     found["responseMimeType"] = "application/json"
     found["responseJsonSchema"] = msgspec.Raw(data)

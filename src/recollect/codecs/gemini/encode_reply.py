@@ -1,9 +1,9 @@
 """A reply as Gemini would send it, in one piece or as a stream of events.
 
-Guarantees: what `gemini_replies` reads from it is the same reply, but for what the format cannot
-carry: ids of nothing, neighbouring texts of a stream, line breaks between the arguments' tokens (an
+Guarantees: decoding it gives the same reply, except for what the format cannot carry: empty ids,
+the borders between neighbouring texts of a stream, line breaks between the arguments' tokens (an
 event's data is one line), and parts of kinds that Gemini does not have. Every event is a whole
-`GenerateContentResponse`; the last one bears the finish reason and the usage.
+`GenerateContentResponse`; the last one has the finish reason and the usage.
 """
 
 from __future__ import annotations
@@ -13,61 +13,49 @@ from collections.abc import Iterator
 
 import msgspec
 
-from recollect.codecs.gemini.encode_message import PartEncoder, encode, replace_surrogates
+from recollect.codecs.foreign_json import encode, parse_object, replace_surrogates
+from recollect.codecs.gemini.encode_message import PartEncoder
+from recollect.codecs.gemini.quirks import GeminiQuirks
 from recollect.entries import Message, Part, Text, Thought, Usage
 
-_WORDS = {"stop": "STOP", "calls": "STOP", "length": "MAX_TOKENS", "safety": "SAFETY"}
+_REASONS = {"stop": "STOP", "calls": "STOP", "length": "MAX_TOKENS", "safety": "SAFETY"}
 _OTHER = {"other", "error"}
 _REASON = re.compile(r"[A-Z][A-Z_]{0,63}")
-_PIECE = 400  # characters of a text in one event
+_EVENT_TEXT = 400  # characters of a text in one event
 _NO_BREAKS = bytes.maketrans(b"\r\n", b"  ")
-
-
-class _ReplyExtra(msgspec.Struct):
-    finish_reason: str = ""
-
-
-_extra = msgspec.json.Decoder(_ReplyExtra).decode
+_ANY_MEDIA = GeminiQuirks(media=("",), result_media=("",))
 
 
 def encode_reply(reply: Message) -> bytes:
-    reply = _writable(reply)
-    parts = PartEncoder(own=True).parts(reply)
+    reply = replace_surrogates(reply)
+    parts = PartEncoder(_ANY_MEDIA, own=True).encode_parts(reply)
     return _response(b",".join(parts), reply, last=True)
 
 
 def encode_stream(reply: Message) -> Iterator[bytes]:
-    reply = _writable(reply)
-    pen = PartEncoder(own=True)
+    reply = replace_surrogates(reply)
+    encoder = PartEncoder(_ANY_MEDIA, own=True)
     for part in reply.parts:
-        for piece in _pieces(part):
-            if data := pen.part(piece):
+        for piece in _split_text(part):
+            if data := encoder.encode_part(piece):
                 yield _as_event(_response(data, reply, last=False))
     yield _as_event(_response(b'{"text":""}', reply, last=True))
-
-
-def _writable(reply: Message) -> Message:
-    try:
-        encode(reply)
-    except UnicodeEncodeError:
-        return replace_surrogates(reply)
-    return reply
 
 
 def _as_event(data: bytes) -> bytes:
     return b"data: " + data.translate(_NO_BREAKS) + b"\r\n\r\n"
 
 
-def _pieces(part: Part) -> Iterator[Part]:
+def _split_text(part: Part) -> Iterator[Part]:
     """A long text in several parts that are joined again; a signature only at the end."""
     text = part.text if isinstance(part, Text | Thought) else ""
-    if len(text) <= _PIECE or (isinstance(part, Text) and part.extra):
+    if len(text) <= _EVENT_TEXT or (isinstance(part, Text) and part.extra):
         yield part
         return
     bare = Text if isinstance(part, Text) else Thought
-    cut = (len(text) - 1) // _PIECE * _PIECE
-    for start in range(0, cut, _PIECE):
-        yield bare(text=text[start : start + _PIECE])
+    cut = (len(text) - 1) // _EVENT_TEXT * _EVENT_TEXT
+    for start in range(0, cut, _EVENT_TEXT):
+        yield bare(text=text[start : start + _EVENT_TEXT])
     yield msgspec.structs.replace(part, text=text[cut:])
 
 
@@ -86,12 +74,11 @@ def _response(parts: bytes, reply: Message, *, last: bool) -> bytes:
 
 def _reason(reply: Message) -> str:
     if reply.finish not in _OTHER:  # an interrupted reply has no end
-        return _WORDS.get(reply.finish, "")
-    try:
-        word = _extra(reply.extra.encode()).finish_reason if reply.extra else ""
-    except (msgspec.MsgspecError, RecursionError):
-        word = ""
-    return word if _REASON.fullmatch(word) and word not in _WORDS.values() else "OTHER"
+        return _REASONS.get(reply.finish, "")
+    reason = (parse_object(reply.extra) or {}).get("finish_reason")
+    if not isinstance(reason, str) or not _REASON.fullmatch(reason):
+        return "OTHER"
+    return "OTHER" if reason in _REASONS.values() else reason
 
 
 def _counts(usage: Usage) -> dict[str, int]:

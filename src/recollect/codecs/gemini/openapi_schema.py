@@ -1,8 +1,8 @@
 """Whether a JSON Schema stays within the part of OpenAPI that Gemini's own `Schema` knows.
 
-`fits_openapi` decides, and looks at nothing but the schema: a tool with a plain one is declared with
-`parameters`, any other with `parametersJsonSchema`. `lowercase_types` is for the way back: Gemini's
-clients write types in capitals, everybody else in small letters. Both take schemas of any depth.
+`fits_openapi` looks at nothing but the schema: a tool whose schema fits is declared with
+`parameters`, any other with `parametersJsonSchema`. `lowercase_types` is for decoding: Gemini's
+clients write types in upper case. Both accept schemas of any depth.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 from typing import Any
 
 TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
-_WORDS = frozenset({"description", "title", "pattern"})
+_TEXTS = frozenset({"description", "title", "pattern"})
 _COUNTS = frozenset(
     {"maxItems", "minItems", "maxLength", "minLength", "maxProperties", "minProperties"}
 )
 _LISTS = frozenset({"required", "propertyOrdering", "enum"})
 _BOUNDS = frozenset({"minimum", "maximum"})
 _NESTED = frozenset({"properties", "items", "anyOf"})
-# Gemini answers 400 to a string's format other than these two, and to none of numbers' widths
+# Gemini answers 400 to any other format of a string
 _FORMATS = {
     "string": frozenset({"enum", "date-time"}),
     "number": frozenset({"float", "double"}),
@@ -26,7 +26,7 @@ _FORMATS = {
 
 
 def fits_openapi(schema: dict[str, Any]) -> bool:
-    """Whether Gemini's `Schema` can hold it."""
+    """Whether Gemini's `Schema` can express it."""
     waiting: list[Any] = [schema]
     while waiting:
         one = waiting.pop()
@@ -40,7 +40,7 @@ def fits_openapi(schema: dict[str, Any]) -> bool:
 
 
 def lowercase_types(schema: dict[str, Any]) -> bool:
-    """Write types in small letters, in place; whether there were any others."""
+    """Write types in lower case, in place; returns whether any were not."""
     waiting: list[Any] = [schema]
     changed = False
     while waiting:
@@ -79,7 +79,7 @@ def _fits(key: str, schema: dict[str, Any]) -> bool:
 
 
 def _fits_plain_value(key: str, value: object) -> bool:
-    if key in _WORDS:
+    if key in _TEXTS:
         return isinstance(value, str)
     if key in _COUNTS:
         return type(value) is int and 0 <= value < 2**31

@@ -1,125 +1,66 @@
 """Google's `generateContent` and `streamGenerateContent?alt=sse`, for one model.
 
-Guarantees: a message is written the same way whatever stands around it; arguments and schemas are
-embedded as the text they are; a signature goes only to the model that made it; everything that is
-said and cannot be sent has a `Fix`. What differs between Gemini's models is in the fields, none of
-it is guessed from a name. The address (`models/NAME:generateContent`) is the transport's business.
-What reads, or plays the server, is loaded when it is used: a question is sent before it.
+The address (`models/NAME:generateContent`) is the transport's business.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING
 
-import msgspec
-
-from recollect.codecs.call_pairing import Fix
-from recollect.codecs.gemini.encode_message import (
-    NOTHING_LEFT,
-    PartEncoder,
-    encode,
-    replace_surrogates,
-    surrogate_fix,
-)
-from recollect.codecs.gemini.encode_options import GeminiThinking, encode_options
-from recollect.codecs.provider_rules import GEMINI_RULES, ProviderRules
+from recollect.codecs.gemini.decode_reply import decode_reply
+from recollect.codecs.gemini.decode_request import decode_request
+from recollect.codecs.gemini.decode_stream import GeminiStreamDecoder
+from recollect.codecs.gemini.encode_message import encode_message
+from recollect.codecs.gemini.encode_options import encode_options
+from recollect.codecs.gemini.encode_reply import encode_reply, encode_stream
+from recollect.codecs.gemini.quirks import RESULT_MEDIA, GeminiQuirks
 from recollect.codecs.wire_protocol import (
     DecodedRequest,
+    Decoder,
     EncodedMessage,
     RequestFrame,
     RequestOptions,
 )
-from recollect.entries import Message, Text
-
-if TYPE_CHECKING:
-    from recollect.codecs.gemini.decode_reply import GeminiStreamDecoder
-
-MEDIA = ("image/", "audio/", "video/", "application/pdf", "text/")
-RESULT_MEDIA = ("image/", "application/pdf", "text/plain")
+from recollect.entries import Message
+from recollect.profiles import Profile
 
 
-class GeminiWire(msgspec.Struct, frozen=True, kw_only=True):
-    model: str = ""
-    media: tuple[str, ...] = MEDIA  # how the types begin that the model takes from a user
-    result_media: tuple[str, ...] = RESULT_MEDIA  # and in a tool's result; before Gemini 3: none
-    thinking: GeminiThinking = "budget"
-    # Gemini 3 answers 400 when the first call of a model's message bears no signature, as one that
-    # another model made. What is given here is sent instead: "skip_thought_signature_validator"
-    # (https://ai.google.dev/gemini-api/docs/thought-signatures).
-    stand_in_signature: str = ""
+class GeminiWire(GeminiQuirks, frozen=True, kw_only=True):
+    """The format, set up for one model."""
+
+    @classmethod
+    def for_profile(cls, model: str, profile: Profile) -> GeminiWire:
+        if not profile.signed_calls:
+            return cls(model=model, media=profile.media, result_media=())
+        return cls(
+            model=model,
+            media=profile.media,
+            result_media=RESULT_MEDIA,
+            thinking=profile.effort,
+            stand_in_signature="skip_thought_signature_validator",
+        )
 
     @property
     def name(self) -> str:
         return "gemini"
 
-    @property
-    def shape(self) -> ProviderRules:
-        return _rules_for(self.model)
+    def encode_options(self, options: RequestOptions, system: Sequence[Message]) -> RequestFrame:
+        return encode_options(options, system, self)
 
-    def frame(self, prompt: RequestOptions, system: Sequence[Message]) -> RequestFrame:
-        return encode_options(prompt, system, self.thinking)
+    def encode_message(self, message: Message) -> EncodedMessage:
+        return encode_message(message, self)
 
-    def write(self, message: Message) -> EncodedMessage:
-        parts = message.parts
-        try:
-            # nearly every message: one text and nothing beside it
-            if len(parts) == 1 and isinstance(part := parts[0], Text) and not part.extra:
-                data = b'{"text":' + encode(part.text) + b"}"
-                return _content(data, message, ())
-            return self._written(message, [])
-        except UnicodeEncodeError:
-            return self._written(replace_surrogates(message), [surrogate_fix(0)])
-
-    def _written(self, message: Message, fixes: list[Fix]) -> EncodedMessage:
-        pen = PartEncoder(
-            own=self.shape.made(message),
-            media=self.media,
-            result_media=self.result_media,
-            stand_in=self.stand_in_signature,
-            fixes=fixes,
-        )
-        parts = pen.parts(message)
-        if not parts:  # a content without parts is refused
-            parts = [b'{"text":' + encode(NOTHING_LEFT) + b"}"]
-        return _content(b",".join(parts), message, tuple(fixes))
-
-    def read_request(self, body: bytes) -> DecodedRequest:
-        from recollect.codecs.gemini.decode_request import decode_request
-
+    def decode_request(self, body: bytes) -> DecodedRequest:
         return decode_request(body, self.model)
 
-    def decoder(self) -> GeminiStreamDecoder:
-        from recollect.codecs.gemini.decode_reply import GeminiStreamDecoder
-
+    def stream_decoder(self) -> Decoder:
         return GeminiStreamDecoder(self.model)
 
-    def read_reply(self, body: bytes) -> Message:
-        from recollect.codecs.gemini.decode_reply import decode_reply
-
+    def decode_reply(self, body: bytes) -> Message:
         return decode_reply(body, self.model)
 
-    def write_reply(self, reply: Message) -> bytes:
-        from recollect.codecs.gemini.encode_reply import encode_reply
-
+    def encode_reply(self, reply: Message) -> bytes:
         return encode_reply(reply)
 
-    def write_stream(self, reply: Message) -> Iterator[bytes]:
-        from recollect.codecs.gemini.encode_reply import encode_stream
-
+    def encode_stream(self, reply: Message) -> Iterator[bytes]:
         return encode_stream(reply)
-
-
-@lru_cache(maxsize=64)
-def _rules_for(model: str) -> ProviderRules:
-    return msgspec.structs.replace(GEMINI_RULES, model=model)
-
-
-def _content(parts: bytes, message: Message, fixes: tuple[Fix, ...]) -> EncodedMessage:
-    if message.role == "model":
-        return EncodedMessage(b'{"role":"model","parts":[' + parts + b"]}", fixes)
-    if message.role == "system":
-        line = "an instruction among the messages is sent as a user's: Gemini has no such role"
-        fixes = (*fixes, Fix("system", 0, line))
-    return EncodedMessage(b'{"role":"user","parts":[' + parts + b"]}", fixes)

@@ -1,13 +1,14 @@
 """One event of a streamed OpenAI reply, or a whole reply, as values.
 
-`decode_chunk` decodes with types: a microsecond for what a sound server sends. What does not fit takes
-the careful road, which keeps every field that has a usable value and drops the others; so wrong
-types never raise. What is no JSON object raises `UnreadableJson`, an error object the provider's failure.
+`decode_chunk` decodes with types: a microsecond for what a correct server sends. Anything else is
+salvaged field by field: a field with an unusable value is dropped, so wrong types never raise.
+Bytes that are not a JSON object raise `UnreadableJson`, an error object the provider's error.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -23,6 +24,7 @@ from recollect.codecs.provider_errors import provider_error_from
 from recollect.entries import Usage, json_text
 from recollect.errors import ProviderFailed
 
+_S = TypeVar("_S", bound=msgspec.Struct)
 _TokenCount = Annotated[int, msgspec.Meta(ge=0, le=MAX_COUNT)]
 
 
@@ -40,13 +42,12 @@ class OpenAIUsage(msgspec.Struct, gc=False):
     prompt_cache_hit_tokens: _TokenCount | None = None  # DeepSeek's
 
     def usage(self) -> Usage:
-        asked = self.prompt_tokens_details
-        answered = self.completion_tokens_details
+        prompt, completion = self.prompt_tokens_details, self.completion_tokens_details
         return Usage(
             input=self.prompt_tokens or 0,
             output=self.completion_tokens or 0,
-            cached=(asked and asked.cached_tokens) or self.prompt_cache_hit_tokens or 0,
-            thoughts=(answered and answered.reasoning_tokens) or 0,
+            cached=(prompt and prompt.cached_tokens) or self.prompt_cache_hit_tokens or 0,
+            thoughts=(completion and completion.reasoning_tokens) or 0,
             total=self.total_tokens or 0,
         )
 
@@ -63,7 +64,7 @@ class CallDelta(msgspec.Struct, gc=False):
 
 
 class MessageDelta(msgspec.Struct, gc=False):
-    """What is new of a message; of a reply in one piece, all of it."""
+    """The new part of a message; of a reply in one piece, all of it."""
 
     content: str | list[Any] | None = None
     tool_calls: list[CallDelta] | None = None
@@ -116,7 +117,7 @@ def error_in_chunk(chunk: ReplyChunk) -> ProviderFailed:
         said = _json(error)
     metadata = error.get("metadata")
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
-    if isinstance(raw, str):  # OpenRouter: its own words say nothing, the provider's stand here
+    if isinstance(raw, str):  # OpenRouter puts the provider's own words here
         said = f"{said}: {raw}"
     words = [word for word in (code, kind) if isinstance(word, str)]
     status = clamp_count(code)
@@ -129,101 +130,58 @@ def _json(value: object) -> str:
     return "an error nested too deeply to be shown" if is_too_deep(value) else json_text(value)
 
 
-# --- the careful road --------------------------------------------------------------------------
-
-
 def _salvage_chunk(value: object) -> ReplyChunk:
-    if not isinstance(value, dict):
+    chunk = _salvage(value, ReplyChunk)
+    if chunk is None or not isinstance(value, dict):
         raise UnreadableJson(f"a {type(value).__name__}, not an object")
-    choices = value.get("choices")
-    return ReplyChunk(
-        choices=[_choice(c) for c in choices if isinstance(c, dict)]
-        if isinstance(choices, list)
-        else None,
-        model=_text(value.get("model")),
-        usage=_counts(value.get("usage")),
-        error=value.get("error"),
-        object=_text(value.get("object")),
-        message=value.get("message"),
-        code=value.get("code"),
-    )
+    chunk.message = value.get("message")  # of an error; elsewhere the name means a message
+    return chunk
 
 
-def _choice(value: dict[str, Any]) -> ChunkChoice:
-    index = value.get("index")
-    return ChunkChoice(
-        delta=_piece(value.get("delta")),
-        finish_reason=_text(value.get("finish_reason")),
-        index=index if isinstance(index, int) else None,
-        message=_piece(value.get("message")),
-        usage=_counts(value.get("usage")),
-    )
-
-
-def _piece(value: object) -> MessageDelta | None:
+def _salvage(value: object, kind: type[_S]) -> _S | None:
+    """The struct with every usable field; None if the value is not an object."""
     if not isinstance(value, dict):
         return None
-    content, calls = value.get("content"), value.get("tool_calls")
-    if isinstance(calls, dict):
-        calls = [calls]
-    return MessageDelta(
-        content=content if isinstance(content, str | list) else None,
-        tool_calls=[_call(c) for c in calls if isinstance(c, dict)]
-        if isinstance(calls, list)
-        else None,
-        reasoning_content=_text(value.get("reasoning_content")),
-        reasoning=_text(value.get("reasoning")),
-        reasoning_details=_list(value.get("reasoning_details")),
-        refusal=_text(value.get("refusal")),
-        function_call=_function(value.get("function_call")),
-        images=_list(value.get("images")),
-    )
+    return kind(**{name: _CLEANERS[name](value.get(name)) for name in kind.__struct_fields__})
 
 
-def _call(value: dict[str, Any]) -> CallDelta:
-    index, id_ = value.get("index"), value.get("id")
-    return CallDelta(
-        index=index if isinstance(index, int) else None,
-        id=str(id_) if isinstance(id_, int) else _text(id_),
-        function=_function(value.get("function")),
-    )
-
-
-def _function(value: object) -> FunctionDelta | None:
-    if not isinstance(value, dict):
+def _salvage_all(values: object, kind: type[_S]) -> list[_S] | None:
+    if not isinstance(values, list):
         return None
-    arguments = value.get("arguments")
-    if arguments is not None and not isinstance(arguments, str):
-        arguments = json_text(arguments)  # an object, from servers that misread the format
-    return FunctionDelta(name=_text(value.get("name")), arguments=arguments)
+    return [found for value in values if (found := _salvage(value, kind)) is not None]
 
 
-def _counts(value: object) -> OpenAIUsage | None:
-    if not isinstance(value, dict):
-        return None
-    asked, answered = value.get("prompt_tokens_details"), value.get("completion_tokens_details")
-    return OpenAIUsage(
-        prompt_tokens=clamp_count(value.get("prompt_tokens")),
-        completion_tokens=clamp_count(value.get("completion_tokens")),
-        total_tokens=clamp_count(value.get("total_tokens")),
-        prompt_tokens_details=_details(asked),
-        completion_tokens_details=_details(answered),
-        prompt_cache_hit_tokens=clamp_count(value.get("prompt_cache_hit_tokens")),
-    )
+def _only(*kinds: type) -> Callable[[object], Any]:
+    return lambda value: value if isinstance(value, kinds) else None
 
 
-def _details(value: object) -> OpenAIUsageDetails | None:
-    if not isinstance(value, dict):
-        return None
-    return OpenAIUsageDetails(
-        cached_tokens=clamp_count(value.get("cached_tokens")),
-        reasoning_tokens=clamp_count(value.get("reasoning_tokens")),
-    )
+def _clean_arguments(value: object) -> str | None:
+    # an object, from servers that misread the format
+    return value if value is None or isinstance(value, str) else json_text(value)
 
 
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
+def _clean_calls(value: object) -> list[CallDelta] | None:
+    return _salvage_all([value] if isinstance(value, dict) else value, CallDelta)
 
 
-def _list(value: object) -> list[Any] | None:
-    return value if isinstance(value, list) else None
+_CLEANERS: dict[str, Callable[[object], Any]] = {
+    **dict.fromkeys(("model", "object", "finish_reason", "name"), _only(str)),
+    **dict.fromkeys(("reasoning_content", "reasoning", "refusal"), _only(str)),
+    **dict.fromkeys(("reasoning_details", "images"), _only(list)),
+    **dict.fromkeys(("error", "code"), lambda value: value),
+    **dict.fromkeys(("delta", "message"), lambda value: _salvage(value, MessageDelta)),
+    **dict.fromkeys(("function", "function_call"), lambda value: _salvage(value, FunctionDelta)),
+    **dict.fromkeys(OpenAIUsage.__struct_fields__, clamp_count),
+    **dict.fromkeys(OpenAIUsageDetails.__struct_fields__, clamp_count),
+    **dict.fromkeys(
+        ("prompt_tokens_details", "completion_tokens_details"),
+        lambda value: _salvage(value, OpenAIUsageDetails),
+    ),
+    "choices": lambda value: _salvage_all(value, ChunkChoice),
+    "usage": lambda value: _salvage(value, OpenAIUsage),
+    "index": _only(int),
+    "id": lambda value: str(value) if isinstance(value, int) else _only(str)(value),
+    "content": _only(str, list),
+    "tool_calls": _clean_calls,
+    "arguments": _clean_arguments,
+}

@@ -1,8 +1,8 @@
-"""Reads a request in the OpenAI chat format: what a gateway is asked.
+"""A request in the OpenAI chat format, as a client sends it to a gateway.
 
-Takes everything the documentation allows and what clients make of it: content as text or parts,
-missing ids, functions from before there were tools. Fields nobody knows here are passed over, parts
-nobody knows are kept as JSON. What is wrong is a `BadInput` that says where.
+Accepts everything the documentation allows and what clients make of it: content as text or parts,
+missing ids, functions from before there were tools. Unknown fields are skipped, unknown parts are
+kept as JSON. Anything else raises a `BadInput` that says where.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ import msgspec
 
 from recollect.codecs.foreign_json import (
     JSON_ERRORS,
+    NO_JSON,
     UnreadableJson,
-    count_and_replace_surrogates,
+    encode,
     is_too_deep,
+    join_and_replace_surrogates,
     load_json,
 )
 from recollect.codecs.openai.decode_parts import decode_part
@@ -32,7 +34,6 @@ from recollect.codecs.wire_protocol import (
 from recollect.entries import MAX_DEPTH, Content, Message, Part, Text, Thought, ToolCall, ToolResult
 from recollect.errors import BadInput
 
-_NONE = msgspec.Raw(b"")
 _EFFORTS: dict[str, Effort] = {
     "none": "none",
     "minimal": "low",
@@ -42,14 +43,14 @@ _EFFORTS: dict[str, Effort] = {
     "xhigh": "high",
     "max": "high",
 }
-JSON_MODE = '{"type":"object"}'  # what `parse_object` asks for, as a schema
+JSON_MODE = '{"type":"object"}'  # the schema that `json_object` stands for
 
 
 class _OpenAIFunction(msgspec.Struct):
     name: str | None = None
     description: str | None = None
-    parameters: msgspec.Raw = _NONE
-    arguments: msgspec.Raw = _NONE
+    parameters: msgspec.Raw = NO_JSON
+    arguments: msgspec.Raw = NO_JSON
 
 
 class _OpenAITool(msgspec.Struct):
@@ -75,7 +76,7 @@ class _OpenAIRequestMessage(msgspec.Struct):
 
 
 class _OpenAISchema(msgspec.Struct):
-    schema: msgspec.Raw = _NONE
+    schema: msgspec.Raw = NO_JSON
 
 
 class _OpenAIResponseFormat(msgspec.Struct):
@@ -107,33 +108,33 @@ _decoder = msgspec.json.Decoder(_OpenAIRequest)
 
 
 def decode_request(body: bytes) -> DecodedRequest:
-    request = _decoded(body)
-    prompt = RequestOptions(
+    request = _decode_body(body)
+    options = RequestOptions(
         model=request.model,
         tools=tuple(_tools(request)),
-        choice=_choice(request),
+        tool_choice=_choice(request),
         generation=_generation(request),
         stream=bool(request.stream),
     )
-    return DecodedRequest(prompt, tuple(_messages(request.messages, request.model)))
+    return DecodedRequest(options, tuple(_decode_messages(request.messages, request.model)))
 
 
-def _decoded(body: bytes) -> _OpenAIRequest:
+def _decode_body(body: bytes) -> _OpenAIRequest:
     try:
         return _decoder.decode(body)
     except JSON_ERRORS:
-        pass  # perhaps only for text that msgspec does not read: once more, carefully
+        pass  # perhaps text that only msgspec refuses: once more, carefully
     try:
-        clean, _ = count_and_replace_surrogates(load_json(body))
-        return _decoder.decode(msgspec.json.encode(clean))
+        clean, _ = join_and_replace_surrogates(load_json(body))
+        return _decoder.decode(encode(clean))
     except UnreadableJson as error:
-        raise BadInput(f"the request is no JSON that can be read: {error}") from None
+        raise BadInput(f"the request is not readable JSON: {error}") from None
     except JSON_ERRORS as error:
         why = make_printable(str(error), 200)
-        raise BadInput(f"the request is no chat completion: {why}") from None
+        raise BadInput(f"the request is not a chat completion: {why}") from None
 
 
-def _text_of(raw: msgspec.Raw, what: str, default: str = "") -> str:
+def _json_text(raw: msgspec.Raw, what: str, default: str = "") -> str:
     """JSON as it stood in the request, if its depth is bounded."""
     data = bytes(raw)
     if not data or data == b"null":
@@ -142,14 +143,11 @@ def _text_of(raw: msgspec.Raw, what: str, default: str = "") -> str:
         deep = is_too_deep(msgspec.json.decode(data))
     except JSON_ERRORS as error:
         raise BadInput(
-            f"{what}: not to be read as JSON ({make_printable(str(error), 200)})"
+            f"{what}: not readable as JSON ({make_printable(str(error), 200)})"
         ) from None
     if deep:
         raise BadInput(f"{what}: nested deeper than {MAX_DEPTH} levels; flatten it")
     return data.decode()
-
-
-# --- the prompt --------------------------------------------------------------------------------
 
 
 def _tools(request: _OpenAIRequest) -> list[Declaration]:
@@ -158,7 +156,7 @@ def _tools(request: _OpenAIRequest) -> list[Declaration]:
         Declaration(
             name=function.name,
             description=function.description or "",
-            parameters=_text_of(function.parameters, "a tool's parameters", NO_PARAMETERS),
+            parameters=_json_text(function.parameters, "a tool's parameters", NO_PARAMETERS),
         )
         for function in (*functions, *(request.functions or ()))
         if function is not None and function.name
@@ -197,33 +195,30 @@ def _effort(request: _OpenAIRequest) -> Effort:
     return _EFFORTS.get(request.reasoning_effort or "", "")
 
 
-def _schema(form: _OpenAIResponseFormat | None) -> str:
-    if form is None:
+def _schema(format_: _OpenAIResponseFormat | None) -> str:
+    if format_ is None:
         return ""
-    if form.type == "json_schema" and form.json_schema is not None:
-        return _text_of(form.json_schema.schema, "the answer's schema")
-    return JSON_MODE if form.type == "json_object" else ""
+    if format_.type == "json_schema" and format_.json_schema is not None:
+        return _json_text(format_.json_schema.schema, "the reply's schema")
+    return JSON_MODE if format_.type == "json_object" else ""
 
 
-# --- the messages ------------------------------------------------------------------------------
-
-
-def _messages(spoken: Sequence[_OpenAIRequestMessage], model: str) -> list[Message]:
+def _decode_messages(items: Sequence[_OpenAIRequestMessage], model: str) -> list[Message]:
     """Neighbouring results are one message, as they are in a session."""
     found: list[Message] = []
     names: dict[str, str] = {}  # of the tools that were called, by the call's id
     results: list[Part] = []
-    for place, one in enumerate(spoken):
-        if one.role in ("tool", "function"):
-            id_ = one.tool_call_id or ""
-            name = names.get(id_) or one.name or ""
-            content = _content(one, place)
+    for position, item in enumerate(items):
+        if item.role in ("tool", "function"):
+            id_ = item.tool_call_id or ""
+            name = names.get(id_) or item.name or ""
+            content = _decode_content(item, position)
             results.append(ToolResult(call_id=id_, name=name, content=content))
             continue
         if results:
             found.append(Message(role="user", parts=tuple(results)))
             results = []
-        message = _message(one, place, model)
+        message = _decode_message(item, position, model)
         names |= {part.id: part.name for part in message.parts if isinstance(part, ToolCall)}
         found.append(message)
     if results:
@@ -231,46 +226,46 @@ def _messages(spoken: Sequence[_OpenAIRequestMessage], model: str) -> list[Messa
     return found
 
 
-def _message(one: _OpenAIRequestMessage, place: int, model: str) -> Message:
-    content = _content(one, place)
-    if one.role in ("system", "developer"):
+def _decode_message(item: _OpenAIRequestMessage, position: int, model: str) -> Message:
+    content = _decode_content(item, position)
+    if item.role in ("system", "developer"):
         return Message(role="system", parts=content)
-    if one.role == "user":
+    if item.role == "user":
         return Message(role="user", parts=content)
-    if one.role != "assistant":
-        role = make_printable(one.role, 40)
+    if item.role != "assistant":
+        role = make_printable(item.role, 40)
         raise BadInput(
-            f"message {place} has the role {role!r}; "
+            f"message {position} has the role {role!r}; "
             "system, developer, user, assistant and tool are known"
         )
-    thought = one.reasoning_content or one.reasoning
+    thought = item.reasoning_content or item.reasoning
     parts: list[Part] = [Thought(text=thought)] if thought else []
     parts += content
-    if one.refusal:
-        parts.append(Text(text=one.refusal))
-    parts += [_call(call) for call in one.tool_calls or ()]
-    if one.function_call is not None:
-        parts.append(_call(_OpenAICall(function=one.function_call)))
-    # Who sends a thought back claims that it is the model's own: only so it may go there again.
+    if item.refusal:
+        parts.append(Text(text=item.refusal))
+    parts += [_decode_call(call) for call in item.tool_calls or ()]
+    if item.function_call is not None:
+        parts.append(_decode_call(_OpenAICall(function=item.function_call)))
+    # A client that sends a thought back claims it is the model's own: only then may it go there.
     return Message(role="model", parts=tuple(parts), model=model if thought else "")
 
 
-def _content(one: _OpenAIRequestMessage, place: int) -> tuple[Content, ...]:
-    if isinstance(one.content, str):
-        return (Text(text=one.content),) if one.content else ()
+def _decode_content(item: _OpenAIRequestMessage, position: int) -> tuple[Content, ...]:
+    if isinstance(item.content, str):
+        return (Text(text=item.content),) if item.content else ()
     found = []
-    for part in one.content or ():
+    for part in item.content or ():
         if is_too_deep(part):
             raise BadInput(
-                f"a part of message {place} is nested deeper than {MAX_DEPTH} levels; flatten it"
+                f"a part of message {position} is nested deeper than {MAX_DEPTH} levels; flatten it"
             )
         found.append(decode_part(part))
     return tuple(found)
 
 
-def _call(call: _OpenAICall) -> ToolCall:
+def _decode_call(call: _OpenAICall) -> ToolCall:
     function = call.function or _OpenAIFunction()
-    arguments = _text_of(function.arguments, "a call's arguments")
+    arguments = _json_text(function.arguments, "a call's arguments")
     if arguments.startswith('"'):  # as documented: JSON inside a string
         arguments = msgspec.json.decode(arguments, type=str)
     return ToolCall(id=call.id or "", name=function.name or "", arguments=arguments or "{}")

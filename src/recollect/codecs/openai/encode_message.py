@@ -1,238 +1,130 @@
-"""Requests in the OpenAI chat format: what is asked for, and each message on its own.
+"""One message in the OpenAI chat format, as the same bytes whatever is around it.
 
-`RecordFormat` is what differs between the many servers that speak this format, as data. `initial_messages` writes
-everything before the messages, `encode_message` one message, as the same bytes whatever is around it. What
-cannot be carried is left out or told as a line of text, and there is a `Fix` for it.
+Content that the model or the format does not accept is left out or replaced by a line of text that
+names it, and reported as a `Fix`.
 """
 
 from __future__ import annotations
 
-import math
+import binascii
+import re
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
-import msgspec
-
-from recollect.codecs.call_pairing import Fix, quote_text
-from recollect.codecs.foreign_json import encode_json, raw_object
-from recollect.codecs.openai.decode_parts import encode_content
-from recollect.codecs.wire_protocol import (
-    NO_PARAMETERS,
-    Declaration,
-    EncodedMessage,
-    Generation,
-    RequestFrame,
-    RequestOptions,
+from recollect.codecs.fixes import Fix, quote_text
+from recollect.codecs.foreign_json import encode, encode_json
+from recollect.codecs.openai.quirks import OpenAIQuirks
+from recollect.codecs.provider_errors import make_printable
+from recollect.codecs.wire_protocol import EncodedMessage
+from recollect.entries import (
+    Content,
+    FileRef,
+    InlineData,
+    Message,
+    Text,
+    Thought,
+    ToolCall,
+    ToolResult,
+    Unknown,
 )
-from recollect.entries import Content, Message, Text, Thought, ToolCall, ToolResult
 
-ThinkingSwitch: TypeAlias = Literal["", "enable_thinking", "reasoning_effort"]
-_WORDS = {"auto", "none", "required"}  # choices that are not a tool's name
-_encode_text = msgspec.json.Encoder().encode
-
-
-class OpenAIQuirks(msgspec.Struct, frozen=True, kw_only=True):
-    """How one server, or one model behind it, wants the format."""
-
-    model: str = ""
-    # The field in which the model takes its own thoughts back: "reasoning_content" for DeepSeek and
-    # Qwen. Empty: they are never sent.
-    reasoning: str = ""
-    system_role: str = "system"  # "developer" for OpenAI's o-series
-    max_tokens_field: str = "max_completion_tokens"  # "max_tokens" for most other servers
-    thinking_switch: ThinkingSwitch = ""  # what turns thinking off; empty: nothing does
-    sampling: bool = True  # whether temperature and top_p are accepted
-    max_stops: int = 4  # OpenAI refuses more
-    media: tuple[str, ...] = ("image/",)  # beginnings of the mime types that the model takes
+# the types of the file names that the format demands and sends
+FILE_TYPES = {
+    "gif": "image/gif",
+    "jpeg": "image/jpeg",
+    "jpg": "image/jpeg",
+    "pdf": "application/pdf",
+    "png": "image/png",
+    "txt": "text/plain",
+    "webp": "image/webp",
+}
+_MIME = re.compile(r"(?a:[\w.+-]{1,80}/[\w.+-]{1,80})")
+# the two audio formats of the documentation; mp3 is registered as audio/mpeg
+_AUDIO = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+_PLURALS = {"image": "images", "audio": "sound", "video": "video"}
 
 
-# --- the frame ---------------------------------------------------------------------------------
-
-
-def encode_options(
-    dialect: OpenAIQuirks, prompt: RequestOptions, system: Sequence[Message]
-) -> RequestFrame:
-    """Options and tools come first, so that they and the instructions are a stable prefix."""
-    fixes: list[Fix] = []
-    body: dict[str, Any] = {"model": prompt.model or dialect.model}
-    if prompt.stream:
-        body |= {"stream": True, "stream_options": {"include_usage": True}}
-    body |= _options(dialect, prompt.generation, fixes)
-    body |= _tools(prompt, fixes)
-    data, more = encode_json(body, "the options and tools", -1)
-    elements = [encode_message(dialect, message) for message in system]
-    for element in elements:
-        fixes += [msgspec.structs.replace(fix, message=-1) for fix in element.fixes]
-    first = b",".join([element.data for element in elements if element.data])
-    before = data[:-1] + b',"messages":[' + first
-    return RequestFrame(before, b"]}", opened=bool(first), fixes=(*fixes, *more))
-
-
-def _left_out(fixes: list[Fix], line: str) -> None:
-    fixes.append(Fix("uncarried", -1, line))
-
-
-def _options(dialect: OpenAIQuirks, wanted: Generation, fixes: list[Fix]) -> dict[str, Any]:
-    body = _sampling(dialect, wanted, fixes)
-    if wanted.max_output is not None:
-        body[dialect.max_tokens_field] = wanted.max_output
-    if wanted.stop:
-        body["stop"] = list(wanted.stop[: dialect.max_stops])
-        for extra in wanted.stop[dialect.max_stops :]:
-            most = f"{dialect.max_stops} are the most"
-            _left_out(fixes, f"the stop word {quote_text(extra)} is left out: {most}")
-    if wanted.seed is not None:
-        body["seed"] = wanted.seed
-    body |= _effort(dialect, wanted.effort, fixes)
-    if wanted.schema:
-        schema = raw_object(wanted.schema)
-        if schema is None:
-            _left_out(fixes, "the answer's schema is left out: it is no JSON object")
-        else:
-            form = {"name": "answer", "schema": schema}
-            body["response_format"] = {"type": "json_schema", "json_schema": form}
-    return body
-
-
-def _sampling(dialect: OpenAIQuirks, wanted: Generation, fixes: list[Fix]) -> dict[str, Any]:
-    body: dict[str, Any] = {}
-    for name, number in (("temperature", wanted.temperature), ("top_p", wanted.top_p)):
-        if number is None:
-            continue
-        if not dialect.sampling:
-            _left_out(fixes, f"{name} is left out: the model refuses it")
-        elif not math.isfinite(number):
-            _left_out(fixes, f"{name} is left out: {number} is no number that JSON has")
-        else:
-            body[name] = number
-    return body
-
-
-def _effort(dialect: OpenAIQuirks, effort: str, fixes: list[Fix]) -> dict[str, Any]:
-    if not effort:
-        return {}
-    if dialect.thinking_switch == "enable_thinking":
-        # Alibaba's own service reads the first, vLLM and SGLang hand the second to the template
-        # (qwen.readthedocs.io, deployment with vLLM)
-        thinks = effort != "none"
-        if thinks:
-            _left_out(fixes, f"the effort {effort!r} is sent as thinking on: there are no degrees")
-        return {"enable_thinking": thinks, "chat_template_kwargs": {"enable_thinking": thinks}}
-    if effort == "none" and dialect.thinking_switch != "reasoning_effort":
-        _left_out(fixes, "the effort 'none' is left out: nothing is known to turn thinking off")
-        return {}
-    return {"reasoning_effort": effort}
-
-
-def _tools(prompt: RequestOptions, fixes: list[Fix]) -> dict[str, Any]:
-    choice = prompt.choice
-    if not prompt.tools:
-        if choice != "auto":
-            _left_out(fixes, f"the choice {quote_text(choice)} is left out: there are no tools")
-        return {}
-    body: dict[str, Any] = {"tools": [_tool(tool, fixes) for tool in prompt.tools]}
-    if choice in _WORDS:
-        return body if choice == "auto" else body | {"tool_choice": choice}
-    if choice not in [tool.name for tool in prompt.tools]:
-        _left_out(fixes, f"the choice {quote_text(choice)} is left out: no tool has this name")
-        return body
-    return body | {"tool_choice": {"type": "function", "function": {"name": choice}}}
-
-
-def _tool(tool: Declaration, fixes: list[Fix]) -> dict[str, Any]:
-    parameters = raw_object(tool.parameters)
-    if parameters is None:
-        line = (
-            f"the parameters of tool {quote_text(tool.name)} are left out: they are no JSON object"
-        )
-        _left_out(fixes, line)
-        parameters = msgspec.Raw(NO_PARAMETERS.encode())
-    function: dict[str, Any] = {"name": tool.name}
-    if tool.description:
-        function["description"] = tool.description
-    return {"type": "function", "function": function | {"parameters": parameters}}
-
-
-# --- messages ----------------------------------------------------------------------------------
-
-
-def encode_message(dialect: OpenAIQuirks, message: Message) -> EncodedMessage:
-    """The message as its elements. No bytes at all when nothing of it can be carried."""
+def encode_message(message: Message, quirks: OpenAIQuirks) -> EncodedMessage:
+    """The message as its elements; no bytes if nothing of it can be sent."""
     parts = message.parts
     if len(parts) == 1 and type(only := parts[0]) is Text and message.role != "system":
         role = b"user" if message.role == "user" else b"assistant"
         try:
-            return EncodedMessage(
-                b'{"role":"' + role + b'","content":' + _encode_text(only.text) + b"}"
-            )
+            return EncodedMessage(b'{"role":"' + role + b'","content":' + encode(only.text) + b"}")
         except UnicodeEncodeError:
-            pass  # the long road puts something else in the place of what UTF-8 has not
+            pass  # `encode_json` below replaces what UTF-8 cannot carry
     fixes: list[Fix] = []
-    elements = [_result(part, fixes) for part in parts if isinstance(part, ToolResult)]
-    speak = _assistant if message.role == "model" else _speaker
-    spoken = speak(dialect, message, fixes)
-    if spoken is not None:
-        elements.append(spoken)
+    elements = [_encode_result(part, fixes) for part in parts if isinstance(part, ToolResult)]
+    encode_rest = _encode_assistant if message.role == "model" else _encode_user
+    rest = encode_rest(message, quirks, fixes)
+    if rest is not None:
+        elements.append(rest)
     if not elements:
         return EncodedMessage(b"", tuple(fixes))
     data, more = encode_json(elements, "a message", 0)
     return EncodedMessage(data[1:-1], (*fixes, *more))
 
 
-def _speaker(dialect: OpenAIQuirks, message: Message, fixes: list[Fix]) -> dict[str, Any] | None:
-    words: list[Content] = []
+def _encode_user(message: Message, quirks: OpenAIQuirks, fixes: list[Fix]) -> dict[str, Any] | None:
+    contents: list[Content] = []
     for part in message.parts:
         if isinstance(part, ToolCall | Thought):
             what = "call" if isinstance(part, ToolCall) else "thought"
             line = f"a {what} is left out: the message is the {message.role}'s, not a model's"
             fixes.append(Fix("misplaced" if what == "call" else "thought", 0, line))
         elif not isinstance(part, ToolResult):
-            words.append(part)
-    place = "an instruction" if message.role == "system" else ""
-    content = _content(words, dialect, fixes, place)
+            contents.append(part)
+    text_only_in = "an instruction" if message.role == "system" else ""
+    content = _encode_contents(contents, quirks, fixes, text_only_in)
     if content is None:
         return None
-    role = dialect.system_role if message.role == "system" else "user"
+    role = quirks.system_role if message.role == "system" else "user"
     return {"role": role, "content": content}
 
 
-def _content(
-    words: Sequence[Content], dialect: OpenAIQuirks, fixes: list[Fix], place: str
+def _encode_contents(
+    contents: Sequence[Content], quirks: OpenAIQuirks, fixes: list[Fix], text_only_in: str
 ) -> str | list[dict[str, Any]] | None:
-    """One text as a string; more as a list, so that reading gives the same parts back."""
-    if len(words) == 1 and isinstance(words[0], Text):
-        return words[0].text
-    made = [encode_content(word, dialect.media, fixes, place=place) for word in words]
-    return [part for part in made if part is not None] or None
+    """One text as a string; more as a list, so that decoding gives the same parts back."""
+    if len(contents) == 1 and isinstance(contents[0], Text):
+        return contents[0].text
+    encoded = [
+        encode_content(part, quirks.media, fixes, text_only_in=text_only_in) for part in contents
+    ]
+    return [part for part in encoded if part is not None] or None
 
 
-def _assistant(dialect: OpenAIQuirks, message: Message, fixes: list[Fix]) -> dict[str, Any] | None:
+def _encode_assistant(
+    message: Message, quirks: OpenAIQuirks, fixes: list[Fix]
+) -> dict[str, Any] | None:
     calls: list[dict[str, Any]] = []
     thoughts: list[str] = []
-    words: list[Content] = []
+    contents: list[Content] = []
     for part in message.parts:
         if isinstance(part, ToolCall):
-            calls.append(_call(part, fixes))
+            calls.append(_encode_call(part, fixes))
         elif isinstance(part, Thought):
-            _think(part, dialect, thoughts, fixes)
+            _encode_thought(part, quirks, thoughts, fixes)
         elif not isinstance(part, ToolResult):
-            words.append(part)
-    content = _content(words, dialect, fixes, "a model's message")
+            contents.append(part)
+    content = _encode_contents(contents, quirks, fixes, "a model's message")
     if content is None and not calls and not thoughts:
         return None
     body: dict[str, Any] = {"role": "assistant"}
-    if thoughts or (dialect.reasoning and calls):
-        # DeepSeek refuses a call without the field, also when nothing was thought
+    if thoughts or (quirks.reasoning and calls):
+        # DeepSeek refuses a call without the field, even when nothing was thought
         # (deepseek-ai/deepseek-harness#739)
-        body[dialect.reasoning] = "\n".join(thoughts)
+        body[quirks.reasoning] = "\n".join(thoughts)
     body["content"] = "" if content is None and not calls else content
     if calls:
         body["tool_calls"] = calls
     return body
 
 
-def _think(thought: Thought, dialect: OpenAIQuirks, thoughts: list[str], fixes: list[Fix]) -> None:
-    if not dialect.reasoning:
+def _encode_thought(
+    thought: Thought, quirks: OpenAIQuirks, thoughts: list[str], fixes: list[Fix]
+) -> None:
+    if not quirks.reasoning:
         line = f"a thought of {len(thought.text):,} characters is left out: there is no field"
         fixes.append(Fix("thought", 0, line))
         return
@@ -243,20 +135,86 @@ def _think(thought: Thought, dialect: OpenAIQuirks, thoughts: list[str], fixes: 
         fixes.append(Fix("uncarried", 0, line))
 
 
-def _call(call: ToolCall, fixes: list[Fix]) -> dict[str, Any]:
+def _encode_call(call: ToolCall, fixes: list[Fix]) -> dict[str, Any]:
     if call.signature:
         line = f"the signature of call {quote_text(call.id)} is left out: there is no field for it"
         fixes.append(Fix("uncarried", 0, line, call.id))
-    # a string, so also malformed arguments are sent as the model wrote them
+    # a string, so malformed arguments too are sent as the model wrote them
     function = {"name": call.name, "arguments": call.arguments}
     return {"id": call.id, "type": "function", "function": function}
 
 
-def _result(result: ToolResult, fixes: list[Fix]) -> dict[str, Any]:
-    """Text only: few servers take a list here, and none takes pictures."""
+def _encode_result(result: ToolResult, fixes: list[Fix]) -> dict[str, Any]:
+    """Text only: few servers accept a list here, and none accepts images."""
     if result.is_error:
-        line = f"that the result for call {quote_text(result.call_id)} is an error stands nowhere"
-        fixes.append(Fix("uncarried", 0, line + ": there is no field for it", result.call_id))
-    made = [encode_content(part, (), fixes, place="a tool's result") for part in result.content]
-    text = "\n".join([part["text"] for part in made if part is not None])
+        line = (
+            f"the error mark of result {quote_text(result.call_id)} is left out: there is no field"
+        )
+        fixes.append(Fix("uncarried", 0, line, result.call_id))
+    encoded = [
+        encode_content(part, (), fixes, text_only_in="a tool's result") for part in result.content
+    ]
+    text = "\n".join([part["text"] for part in encoded if part is not None])
     return {"role": "tool", "tool_call_id": result.call_id, "content": text}
+
+
+def encode_content(
+    part: Content, media: Sequence[str], fixes: list[Fix], *, text_only_in: str = ""
+) -> dict[str, Any] | None:
+    """None for a part that cannot be sent. `text_only_in` names a place that takes only text."""
+    if isinstance(part, Text):
+        return {"type": "text", "text": part.text}
+    if isinstance(part, Unknown):
+        line = f"a part of an unknown kind is left out ({len(part.data):,} characters)"
+        fixes.append(Fix("uncarried", 0, line))
+        return None
+    encoded = None if text_only_in else _encode_media(part, media)
+    if encoded is not None:
+        return encoded
+    text = describe_unsent_media(part, media, text_only_in)
+    fixes.append(Fix("uncarried", 0, f"sent as a line of text: {text}"))
+    return {"type": "text", "text": text}
+
+
+def describe_unsent_media(
+    part: InlineData | FileRef, media: Sequence[str], text_only_in: str = ""
+) -> str:
+    mime = make_printable(part.mime, 60) or "a file"
+    if isinstance(part, FileRef):
+        what = make_printable(part.uri, 200)
+    else:
+        what = f"{len(part.data):,} bytes"
+    if text_only_in:
+        why = f"{text_only_in} carries text only"
+    elif _accepts(part.mime, media):
+        why = "this format has no place for it"
+    else:
+        kind = _PLURALS.get(part.mime.partition("/")[0].lower(), "such files")
+        why = f"this model takes no {kind}"
+    return f"[{mime}, {what}: {why}]"
+
+
+def _accepts(mime: str, media: Sequence[str]) -> bool:
+    return mime.lower().startswith(tuple(media))
+
+
+def _encode_media(part: InlineData | FileRef, media: Sequence[str]) -> dict[str, Any] | None:
+    if not _accepts(part.mime, media) or not _MIME.fullmatch(part.mime):
+        return None
+    kind = part.mime.partition("/")[0].lower()
+    if isinstance(part, FileRef):
+        if kind == "image" and part.uri.startswith(("https://", "http://")):
+            return {"type": "image_url", "image_url": {"url": part.uri}}
+        # an uploaded file is named by an id, which is not an address
+        if kind != "image" and part.uri and ":" not in part.uri:
+            return {"type": "file", "file": {"file_id": part.uri}}
+        return None
+    data = binascii.b2a_base64(part.data, newline=False).decode()
+    if kind == "audio":
+        audio = {"data": data, "format": _AUDIO.get(part.mime)}
+        return {"type": "input_audio", "input_audio": audio} if audio["format"] else None
+    url = f"data:{part.mime};base64,{data}"
+    if kind == "image":
+        return {"type": "image_url", "image_url": {"url": url}}
+    ending = next((e for e, mime in FILE_TYPES.items() if mime == part.mime), "bin")
+    return {"type": "file", "file": {"filename": f"file.{ending}", "file_data": url}}

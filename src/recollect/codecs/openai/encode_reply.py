@@ -1,8 +1,8 @@
-"""Writes replies as OpenAI would send them, in one piece or streamed: for a gateway's clients.
+"""A reply as OpenAI would send it, in one piece or streamed, for a gateway's clients.
 
-Whoever reads them back has the same message, up to what the format has no field for: the subject
-and signature of a thought, borders between neighbouring texts, an end that is none of the four
-known ones. There is no clock here: `created` is 0, and the id is made from the reply itself.
+Decoding it gives the same message, except for what the format has no field for: the subject and
+signature of a thought, borders between neighbouring texts, and any end but the four known ones.
+There is no clock here: `created` is 0, and the id follows from the reply itself.
 """
 
 from __future__ import annotations
@@ -11,54 +11,54 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any
 
-from recollect.codecs.foreign_json import count_and_replace_surrogates, encode_json
-from recollect.codecs.openai.decode_parts import describe_unsent_media
-from recollect.codecs.openai.encode_message import OpenAIQuirks
+from recollect.codecs.foreign_json import encode_json, join_and_replace_surrogates
+from recollect.codecs.openai.encode_message import describe_unsent_media
+from recollect.codecs.openai.quirks import OpenAIQuirks
 from recollect.entries import FileRef, InlineData, Message, Part, Text, Thought, ToolCall, Usage
 
 _FINISHES = {"stop": "stop", "length": "length", "calls": "tool_calls", "safety": "content_filter"}
-_PIECE = 4_000  # characters in one event; some clients refuse long lines
+_EVENT_TEXT = 4_000  # characters of one event; some clients refuse long lines
 DONE = b"data: [DONE]\n\n"
 
 
-def encode_reply(reply: Message, dialect: OpenAIQuirks) -> bytes:
+def encode_reply(reply: Message, quirks: OpenAIQuirks) -> bytes:
     texts: list[str] = []
     thoughts: list[str] = []
     calls: list[dict[str, Any]] = []
     for part in reply.parts:
         if isinstance(part, ToolCall):
-            calls.append(_call(part))
+            calls.append(_encode_call(part))
         elif isinstance(part, Thought):
             thoughts.append(part.text)
         else:
-            texts.append(_words(part, dialect))
+            texts.append(_text_of(part, quirks))
     text = "".join(texts)
     message: dict[str, Any] = {"role": "assistant", "content": text or None, "refusal": None}
     if any(thoughts):
-        message[_field(dialect)] = "".join(thoughts)
+        message[_thought_field(quirks)] = "".join(thoughts)
     if calls:
         message["tool_calls"] = calls
     finish = _FINISHES.get(reply.finish, "stop")
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish}
-    body = {**_head(reply, dialect), "object": "chat.completion", "choices": [choice]}
+    body = {**_head(reply, quirks), "object": "chat.completion", "choices": [choice]}
     if reply.usage is not None:
         body["usage"] = _usage(reply.usage)
     return encode_json(body, "a reply", 0).data
 
 
-def encode_stream(reply: Message, dialect: OpenAIQuirks) -> Iterator[bytes]:
-    head = {**_head(reply, dialect), "object": "chat.completion.chunk"}
+def encode_stream(reply: Message, quirks: OpenAIQuirks) -> Iterator[bytes]:
+    head = {**_head(reply, quirks), "object": "chat.completion.chunk"}
     yield _event(head, {"role": "assistant", "content": ""})
     calls = 0
     for part in reply.parts:
         if isinstance(part, ToolCall):
-            yield from _call_events(head, part, calls)
+            yield from _encode_call_events(head, part, calls)
             calls += 1
         elif isinstance(part, Thought):
-            for piece in _pieces(part.text):
-                yield _event(head, {_field(dialect): piece})
+            for piece in _split_text(part.text):
+                yield _event(head, {_thought_field(quirks): piece})
         else:
-            for piece in _pieces(_words(part, dialect)):
+            for piece in _split_text(_text_of(part, quirks)):
                 yield _event(head, {"content": piece})
     if reply.finish:
         yield _event(head, {}, _FINISHES.get(reply.finish, "stop"))
@@ -68,14 +68,14 @@ def encode_stream(reply: Message, dialect: OpenAIQuirks) -> Iterator[bytes]:
     yield DONE
 
 
-def _head(reply: Message, dialect: OpenAIQuirks) -> dict[str, Any]:
-    words = "\0".join([part.text for part in reply.parts if isinstance(part, Text)])
-    digest = hashlib.blake2b(words.encode("utf-8", "surrogatepass"), digest_size=12)
+def _head(reply: Message, quirks: OpenAIQuirks) -> dict[str, Any]:
+    texts = "\0".join([part.text for part in reply.parts if isinstance(part, Text)])
+    digest = hashlib.blake2b(texts.encode("utf-8", "surrogatepass"), digest_size=12)
     for part in reply.parts:
         if isinstance(part, ToolCall):
             digest.update(part.id.encode("utf-8", "surrogatepass"))
     id_ = f"chatcmpl-{digest.hexdigest()}"
-    return {"id": id_, "created": 0, "model": reply.model or dialect.model}
+    return {"id": id_, "created": 0, "model": reply.model or quirks.model}
 
 
 def _event(head: dict[str, Any], delta: dict[str, Any], finish: str | None = None) -> bytes:
@@ -83,39 +83,39 @@ def _event(head: dict[str, Any], delta: dict[str, Any], finish: str | None = Non
     return b"data: " + encode_json({**head, "choices": [choice]}, "a reply", 0).data + b"\n\n"
 
 
-def _call_events(head: dict[str, Any], call: ToolCall, index: int) -> Iterator[bytes]:
+def _encode_call_events(head: dict[str, Any], call: ToolCall, index: int) -> Iterator[bytes]:
     """The call's name first, then its arguments."""
-    named = {"index": index, **_call(call)}
+    named = {"index": index, **_encode_call(call)}
     named["function"] = {"name": call.name, "arguments": ""}
     yield _event(head, {"tool_calls": [named]})
-    for piece in _pieces(call.arguments):
+    for piece in _split_text(call.arguments):
         delta = {"index": index, "function": {"arguments": piece}}
         yield _event(head, {"tool_calls": [delta]})
 
 
-def _pieces(text: str) -> Iterator[str]:
-    if not text.isascii():  # halves of a pair must not be divided between two events
-        text = count_and_replace_surrogates(text)[0]
-    for start in range(0, len(text), _PIECE):
-        yield text[start : start + _PIECE]
+def _split_text(text: str) -> Iterator[str]:
+    if not text.isascii():  # a surrogate pair must not be split between two events
+        text = join_and_replace_surrogates(text)[0]
+    for start in range(0, len(text), _EVENT_TEXT):
+        yield text[start : start + _EVENT_TEXT]
 
 
-def _call(call: ToolCall) -> dict[str, Any]:
+def _encode_call(call: ToolCall) -> dict[str, Any]:
     function = {"name": call.name, "arguments": call.arguments}
     return {"id": call.id, "type": "function", "function": function}
 
 
-def _words(part: Part, dialect: OpenAIQuirks) -> str:
-    """A reply of this format is text: what else a model made is named in a line."""
+def _text_of(part: Part, quirks: OpenAIQuirks) -> str:
+    """A reply of this format is text: a line names any other content."""
     if isinstance(part, Text):
         return part.text
     if isinstance(part, InlineData | FileRef):
-        return describe_unsent_media(part, dialect.media, "a model's reply")
+        return describe_unsent_media(part, quirks.media, "a model's reply")
     return ""
 
 
-def _field(dialect: OpenAIQuirks) -> str:
-    return dialect.reasoning or "reasoning_content"
+def _thought_field(quirks: OpenAIQuirks) -> str:
+    return quirks.reasoning or "reasoning_content"
 
 
 def _usage(usage: Usage) -> dict[str, Any]:

@@ -1,69 +1,68 @@
 """The OpenAI chat format, as OpenAI speaks it and as DeepSeek, Qwen, GLM, Ollama, vLLM, LM Studio,
-llama.cpp and OpenRouter do.
-
-`OpenAIWire` is a `Wire`. It writes and reads requests and replies, whole or streamed, without a clock
-or chance: the same value gives the same bytes. What differs between servers is data in its fields.
-What reads, or plays the server, is loaded when it is used: a question is sent before it.
+llama.cpp and OpenRouter do. The differences between servers are data in the wire's fields.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
-import msgspec
-
-from recollect.codecs.openai.encode_message import OpenAIQuirks, encode_message, encode_options
-from recollect.codecs.provider_rules import OPENAI_RULES, ProviderRules
+from recollect.codecs.openai.decode_reply import decode_reply
+from recollect.codecs.openai.decode_request import decode_request
+from recollect.codecs.openai.decode_stream import OpenAIStreamDecoder
+from recollect.codecs.openai.encode_message import encode_message
+from recollect.codecs.openai.encode_options import encode_options
+from recollect.codecs.openai.encode_reply import encode_reply, encode_stream
+from recollect.codecs.openai.quirks import OpenAIQuirks
 from recollect.codecs.wire_protocol import (
     DecodedRequest,
+    Decoder,
     EncodedMessage,
     RequestFrame,
     RequestOptions,
 )
 from recollect.entries import Message
-
-if TYPE_CHECKING:
-    from recollect.codecs.openai.decode_reply import OpenAIStreamDecoder
+from recollect.profiles import Profile
 
 
 class OpenAIWire(OpenAIQuirks, frozen=True, kw_only=True):
+    """The format, set up for one server and model."""
+
+    @classmethod
+    def for_profile(cls, model: str, profile: Profile) -> OpenAIWire:
+        switch = profile.think_switch
+        if switch == "no_think_tag" or switch == "slash_no_think":
+            switch = ""  # text in the messages: `ThinkTagsWire` adds it
+        return cls(
+            model=model,
+            reasoning=profile.reasoning,
+            system_role=profile.system_role,
+            max_tokens_field=profile.max_tokens_field,
+            sampling=profile.sampling,
+            thinking_switch=switch,
+            media=profile.media,
+        )
+
     @property
     def name(self) -> str:
         return "openai"
 
-    @property
-    def shape(self) -> ProviderRules:
-        thoughts = "own" if self.reasoning else "none"
-        return msgspec.structs.replace(OPENAI_RULES, model=self.model, thoughts=thoughts)
+    def encode_options(self, options: RequestOptions, system: Sequence[Message]) -> RequestFrame:
+        return encode_options(options, system, self)
 
-    def frame(self, prompt: RequestOptions, system: Sequence[Message]) -> RequestFrame:
-        return encode_options(self, prompt, system)
+    def encode_message(self, message: Message) -> EncodedMessage:
+        return encode_message(message, self)
 
-    def write(self, message: Message) -> EncodedMessage:
-        return encode_message(self, message)
-
-    def read_request(self, body: bytes) -> DecodedRequest:
-        from recollect.codecs.openai.decode_request import decode_request
-
+    def decode_request(self, body: bytes) -> DecodedRequest:
         return decode_request(body)
 
-    def decoder(self) -> OpenAIStreamDecoder:
-        from recollect.codecs.openai.decode_reply import OpenAIStreamDecoder
-
+    def stream_decoder(self) -> Decoder:
         return OpenAIStreamDecoder()
 
-    def read_reply(self, body: bytes) -> Message:
-        from recollect.codecs.openai.decode_reply import decode_reply
-
+    def decode_reply(self, body: bytes) -> Message:
         return decode_reply(body)
 
-    def write_reply(self, reply: Message) -> bytes:
-        from recollect.codecs.openai.encode_reply import encode_reply
-
+    def encode_reply(self, reply: Message) -> bytes:
         return encode_reply(reply, self)
 
-    def write_stream(self, reply: Message) -> Iterator[bytes]:
-        from recollect.codecs.openai.encode_reply import encode_stream
-
+    def encode_stream(self, reply: Message) -> Iterator[bytes]:
         return encode_stream(reply, self)

@@ -1,4 +1,4 @@
-"""Tools for models without native tool calls: told, called and answered in text."""
+"""Tools for models without native tool calls: declared, called and answered in text."""
 
 from recollect.codecs.text_tools.text_tools_wire import TextToolsWire, call_problem_feedback
 

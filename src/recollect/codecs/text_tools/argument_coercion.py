@@ -1,9 +1,9 @@
-"""Arguments as a declared tool wants them: names, types and paths.
+"""Arguments as a declared tool expects them: names, types and paths.
 
-A name is mapped only when the tool's schema has the canonical one, lacks the one that was used and
-the call does not give both. A type is changed only when nothing is lost: "3" to 3, "true" to true,
-JSON in a string to an object or list, one value to a list of it, a number to its text. A relative
-path becomes absolute where a parameter asks for that. Everything else stays as the model said it.
+A name is mapped only if the tool's schema has the canonical one and lacks the one used, and the
+call does not give both. A type is changed only if nothing is lost: "3" to 3, "true" to true, JSON
+in a string to an object or list, one value to a list of it, a number to its text. A relative path
+becomes absolute where a parameter asks for that. Everything else stays as the model wrote it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from recollect.codecs.text_tools.lenient_json import is_nested_too_deep, parse_strict
 from recollect.codecs.wire_protocol import Declaration
 
-# tool: {canonical: accepted}; the names that Gemini CLI's tools have and models mistake
+# tool: {canonical: accepted}; the argument names of Gemini CLI's tools that models confuse
 ARGUMENT_ALIASES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "write_file": {"file_path": ("absolute_path", "path"), "content": ("file_content",)},
     "read_file": {"absolute_path": ("path", "file_path", "filename")},
@@ -38,8 +38,18 @@ ARGUMENT_ALIASES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 }
 MAX_NUMBER = 100  # characters of a number in a string
 MAX_NESTED = 20
+_TYPES: Mapping[str, type | tuple[type, ...]] = {
+    "string": str,
+    "boolean": bool,
+    "integer": int,
+    "number": (int, float),
+    "object": dict,
+    "array": list,
+    "null": type(None),
+}
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?")
+_RELATIVE = re.compile(r"\b(?:relative|not absolute)\b")
 _ABSOLUTE = re.compile(r"[/\\~]|[A-Za-z]:[/\\]|[A-Za-z][A-Za-z0-9+.-]*://")
 
 
@@ -73,7 +83,7 @@ def types_of(schema: Any) -> tuple[str, ...]:
 
 
 class DeclaredTools:
-    """The declared tools, and what their arguments must look like."""
+    """The declared tools and the schemas of their arguments."""
 
     def __init__(self, tools: tuple[Declaration, ...], root: str = "") -> None:
         self._schemas = {tool.name: parse_schema(tool) for tool in tools}
@@ -86,12 +96,12 @@ class DeclaredTools:
     def fit(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         properties = properties_of(self._schemas[name])
         fitted: dict[str, Any] = {}
-        for key, value in _renamed(name, arguments, properties).items():
+        for key, value in _rename(name, arguments, properties).items():
             schema = properties.get(key)
-            fitted[key] = self._placed(key, coerce(value, schema), schema)
+            fitted[key] = self._make_absolute(key, coerce(value, schema), schema)
         return fitted
 
-    def _placed(self, key: str, value: Any, schema: Any) -> Any:
+    def _make_absolute(self, key: str, value: Any, schema: Any) -> Any:
         if not self._root or not isinstance(value, str) or not value or _ABSOLUTE.match(value):
             return value
         if not _wants_absolute(key, schema):
@@ -105,13 +115,13 @@ def _wants_absolute(key: str, schema: Any) -> bool:
     if key == "absolute_path":
         return True
     description = schema.get("description") if isinstance(schema, dict) else None
-    said = description.lower() if isinstance(description, str) else ""
-    if re.search(r"\b(?:relative|not absolute)\b", said):
+    text = description.lower() if isinstance(description, str) else ""
+    if _RELATIVE.search(text):
         return False
-    return "absolute" in said and ("path" in said or "path" in key.lower())
+    return "absolute" in text and ("path" in text or "path" in key.lower())
 
 
-def _renamed(
+def _rename(
     tool: str, arguments: Mapping[str, Any], properties: Mapping[str, Any]
 ) -> dict[str, Any]:
     canonical_of: dict[str, str] = {}
@@ -125,12 +135,12 @@ def _renamed(
 
 
 def coerce(value: Any, schema: Any, depth: int = 0) -> Any:
-    """The value in a type that the schema allows, if nothing is lost on the way."""
+    """The value in a type that the schema allows, if nothing is lost by that."""
     kinds = types_of(schema)
     if depth > MAX_NESTED or not kinds:
         return value
     if not any(_is(value, kind) for kind in kinds):
-        value = _changed(value, kinds)
+        value = _convert(value, kinds)
     if isinstance(value, dict) and "object" in kinds:
         inner = properties_of(schema)
         return {key: coerce(item, inner.get(key), depth + 1) for key, item in value.items()}
@@ -140,27 +150,14 @@ def coerce(value: Any, schema: Any, depth: int = 0) -> Any:
 
 
 def _is(value: Any, kind: str) -> bool:
-    match kind:
-        case "string":
-            return isinstance(value, str)
-        case "boolean":
-            return isinstance(value, bool)
-        case "integer":
-            return isinstance(value, int) and not isinstance(value, bool)
-        case "number":
-            return isinstance(value, int | float) and not isinstance(value, bool)
-        case "object":
-            return isinstance(value, dict)
-        case "array":
-            return isinstance(value, list)
-        case "null":
-            return value is None
-    return True
+    if isinstance(value, bool):
+        return kind == "boolean" or kind not in _TYPES
+    return isinstance(value, _TYPES.get(kind, object))
 
 
-def _changed(value: Any, kinds: tuple[str, ...]) -> Any:
+def _convert(value: Any, kinds: tuple[str, ...]) -> Any:
     for kind in kinds:
-        new = _read(value.strip(), kind) if isinstance(value, str) else _told(value, kind)
+        new = _parse_as(value.strip(), kind) if isinstance(value, str) else _convert_as(value, kind)
         if new is not None:
             return new
     if "array" in kinds and value is not None and not isinstance(value, dict):
@@ -168,21 +165,21 @@ def _changed(value: Any, kinds: tuple[str, ...]) -> Any:
     return value
 
 
-def _read(text: str, kind: str) -> Any:
-    """A string as another type; None when it is none."""
+def _parse_as(text: str, kind: str) -> Any:
+    """A string as another type; None if it cannot be that."""
     if kind == "boolean" and text.lower() in ("true", "false"):
         return text.lower() == "true"
     if kind == "integer" and len(text) <= MAX_NUMBER and _INTEGER.fullmatch(text):
         return int(text)
     if kind == "number" and len(text) <= MAX_NUMBER and _NUMBER.fullmatch(text):
-        return _number(text)
+        return _parse_number(text)
     if kind in ("object", "array") and text[:1] in ("{", "[") and not is_nested_too_deep(text):
         value = parse_strict(text)
         return value if _is(value, kind) else None
     return None
 
 
-def _number(text: str) -> int | float | None:
+def _parse_number(text: str) -> int | float | None:
     value = json.loads(text)
     assert isinstance(value, int | float)
     if isinstance(value, int):
@@ -191,8 +188,8 @@ def _number(text: str) -> int | float | None:
     return value if exact else None
 
 
-def _told(value: Any, kind: str) -> Any:
-    """A value that is no string as another type; None when something would be lost."""
+def _convert_as(value: Any, kind: str) -> Any:
+    """Any other value as another type; None if something would be lost."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if kind == "string" and is_number:
         return json.dumps(value)

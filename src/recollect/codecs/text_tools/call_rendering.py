@@ -1,9 +1,9 @@
 """Calls and results as text, and back.
 
-A call is the fenced block that the guidance asks for; a result begins with a line that names its
-tool and call. Nothing in a result or in a user's words is ever read as a call. Reading back, a
-block is taken for a call only if the next message begins with the results for it; so
-whatever else looks like one stays text, and calls get their ids from their results.
+A call is the fenced block that the instructions demand; a result begins with a line that names its
+tool and call. Nothing in a result or in a user's text is ever parsed as a call. On the way back, a
+block is a call only if the next message begins with its results; anything else that looks like a
+call stays text, and calls get their ids from their results.
 
 Not carried: signatures, `extra`, and a result's status, duration, time and unknown blocks; blank
 texts among several blocks of a result. Texts beside calls come back joined by an empty line.
@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from recollect.codecs.call_pairing import Fix
+from recollect.codecs.fixes import Fix
 from recollect.codecs.text_tools.lenient_json import is_nested_too_deep, parse_strict
 from recollect.entries import (
     Content,
@@ -49,7 +49,7 @@ def render_call(call: ToolCall) -> str:
     if (
         is_nested_too_deep(arguments)
         or not isinstance(parse_strict(arguments), dict)
-        or not _safe(arguments)
+        or not _is_embeddable(arguments)
     ):
         arguments = json_text(call.arguments)
     name = json_text(call.name)
@@ -75,7 +75,7 @@ def sendable_blocks(result: ToolResult) -> tuple[Content, ...]:
 
 
 def render_message(message: Message) -> tuple[Message, tuple[Fix, ...]]:
-    """The message without calls and results: both are in its text."""
+    """The message with its calls and results as text."""
     if not any(isinstance(part, ToolCall | ToolResult) for part in message.parts):
         return message, ()
     parts: list[Part] = []
@@ -106,7 +106,7 @@ def parse_messages(messages: Sequence[Message]) -> tuple[Message, ...]:
     for message in messages:
         last = done[-1] if done else None
         results = _leading_results(message) if last and last.role == "model" else []
-        restored = _with_calls(last, results) if last and results else None
+        restored = _parse_calls(last, results) if last and results else None
         if restored is None or restored[1] == 0:
             done.append(message)
             continue
@@ -120,7 +120,7 @@ def parse_messages(messages: Sequence[Message]) -> tuple[Message, ...]:
 
 class _RenderedResult(NamedTuple):
     result: ToolResult
-    end: int  # the part behind it
+    end: int  # the index after its last part
 
 
 def _leading_results(message: Message) -> list[_RenderedResult]:
@@ -150,8 +150,8 @@ def _leading_results(message: Message) -> list[_RenderedResult]:
     return found
 
 
-def _with_calls(message: Message, results: list[_RenderedResult]) -> tuple[Message, int]:
-    """The model's message with its last blocks as calls, and how many of the results they have."""
+def _parse_calls(message: Message, results: list[_RenderedResult]) -> tuple[Message, int]:
+    """The model's message with its last blocks as calls, and how many results answer them."""
     blocks = [
         (number, match)
         for number, part in enumerate(message.parts)
@@ -174,28 +174,28 @@ def _with_calls(message: Message, results: list[_RenderedResult]) -> tuple[Messa
             continue
         at = 0
         for match in matches[number]:
-            _add_words(part.text[at : match.start()], parts)
+            _add_text(part.text[at : match.start()], parts)
             result = next(answers).result
             call = ToolCall(
-                id=result.call_id, name=result.name, arguments=_arguments(match[2][:-2])
+                id=result.call_id, name=result.name, arguments=_parse_arguments(match[2][:-2])
             )
             parts.append(call)
             at = match.end()
-        _add_words(part.text[at:], parts)
+        _add_text(part.text[at:], parts)
     return msgspec.structs.replace(message, parts=tuple(parts)), count
 
 
-def _arguments(text: str) -> str:
+def _parse_arguments(text: str) -> str:
     if not text.startswith('"'):
         return text
     value = parse_strict(text)
     return value if isinstance(value, str) else text
 
 
-def _add_words(text: str, parts: list[Part]) -> None:
-    words = text.removeprefix(GAP).removesuffix(GAP) if text != GAP else ""
-    if words:
-        parts.append(Text(text=words))
+def _add_text(text: str, parts: list[Part]) -> None:
+    rest = text.removeprefix(GAP).removesuffix(GAP) if text != GAP else ""
+    if rest:
+        parts.append(Text(text=rest))
 
 
 def _flush(words: list[str], parts: list[Part]) -> None:
@@ -204,8 +204,8 @@ def _flush(words: list[str], parts: list[Part]) -> None:
         words.clear()
 
 
-def _safe(arguments: str) -> bool:
-    """Whether the text is JSON as it stands, so that it can be part of a line of ours."""
+def _is_embeddable(arguments: str) -> bool:
+    """Whether the text is strict JSON that does not end the fence around it."""
     try:
         json.loads(arguments)
     except (ValueError, RecursionError):

@@ -1,13 +1,13 @@
-"""Finds the calls in what a model says, as it says it; everything else is text.
+"""Finds the calls in a model's text while it arrives; everything else is text.
 
-A call is, of a declared tool and outside of what counts as quoted:
+A call names a declared tool, stands outside quotations, and is one of:
 - a fence marked json, tool_call, tool_calls, tool_code or nothing, that begins with an object;
 - `{"tool_call": …}` anywhere, a bare `{"name", "arguments"}` alone on its lines;
 - `<tool_call>…</tool_call>`; `<function=N>…</function>`; `TOOL: name` and then `ARGS: {…}`.
-Quoted, and so text: fences of other languages, inline code that ends on its line, lines that begin
-with `>`, and what stands right behind a quotation mark. Text is given out as soon as it cannot
-belong to a call. Any chunking gives the same result; each character is looked at a bounded number
-of times. An object that never ends goes on, at most, up to where the next call begins on a line.
+Quotations are fences of other languages, inline code that ends on its line, lines that begin with
+`>`, and anything right after a quotation mark. Text is returned as soon as it cannot belong to a
+call. Any chunking gives the same result; each character is read a bounded number of times. An
+object that never ends stops, at the latest, where the next call begins on a line.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from recollect.codecs.text_tools.call_starts import (
 from recollect.codecs.text_tools.call_states import CallStates
 
 _TOOL_FENCES = frozenset(("", "json", "tool_call", "tool_calls", "tool_code"))
-# A brace and a tag count only with what makes a call behind them, or where the text breaks off.
+# A brace or a tag counts only if a call may follow it, or where the text breaks off.
 _INLINE = re.compile(
     r"\n|`{1,64}"
     r"|<(?=tool_call>|function=|[a-z_]{0,9}\Z)"
@@ -44,13 +44,13 @@ class CallScanner(CallStates):
         super().__init__(tools, self._line_start)
         self._span = 0  # backticks that opened inline code, if something closes it on this line
         self._spans_off = False  # a backtick on this line was a stray one
-        self._head = ""  # how a line of code began
+        self._head = ""  # the beginning of a line of code
 
     def _line_start(self) -> bool:
         self._alone, self._span, self._spans_off = True, 0, False
         blank = _BLANK_LINES.match(self._buf, self._at)
         if blank:
-            self._say_to(blank.end())
+            self._emit_to(blank.end())
         buf, at = self._buf, self._at
         lead = BLANKS.match(buf, at, at + 40)
         end = lead.end() if lead else at
@@ -81,7 +81,7 @@ class CallScanner(CallStates):
         if language in _TOOL_FENCES:
             self._opening, self._at = buf[self._at : after], after
             return self._go(self._in_fence)
-        self._say_to(after)
+        self._emit_to(after)
         return self._code_from("")
 
     def _code_from(self, head: str) -> bool:
@@ -90,7 +90,7 @@ class CallScanner(CallStates):
 
     def _quote(self) -> bool:
         end = self._buf.find("\n", self._at)
-        self._say_to(end + 1 if end >= 0 else len(self._buf))
+        self._emit_to(end + 1 if end >= 0 else len(self._buf))
         return self._go(self._line_start) if end >= 0 else False
 
     def _code(self) -> bool:
@@ -101,9 +101,9 @@ class CallScanner(CallStates):
             if len(self._head) < _HEAD:
                 self._head += buf[self._at : min(stop, self._at + _HEAD)]
             if end < 0:
-                self._say_to(stop)
+                self._emit_to(stop)
                 return False
-            self._say_to(end + 1)
+            self._emit_to(end + 1)
             head, self._head = self._head, ""
             closing = CLOSING.fullmatch(head) if len(head) < _HEAD else None
             if closing and closing[1].startswith(self._fence):
@@ -115,21 +115,21 @@ class CallScanner(CallStates):
         while True:
             match = _INLINE.search(buf, at)
             if match is None:
-                self._say_to(len(buf))
+                self._emit_to(len(buf))
                 return False
             start, end = match.span()
             first = buf[start]
             if first == "`":
                 if end - start < 64 and end == len(buf) and not self._final:
-                    self._say_to(start)
+                    self._emit_to(start)
                     return False
-                self._tick(end - start)
+                self._see_backticks(end - start)
                 at = end
                 continue
             if first == "\n":
-                self._say_to(end)
+                self._emit_to(end)
                 return self._go(self._line_start)
-            self._say_to(start)
+            self._emit_to(start)
             begun = self._try_candidate(first)
             if begun is None:
                 return False
@@ -137,7 +137,7 @@ class CallScanner(CallStates):
                 return True
             at = start + 1
 
-    def _tick(self, count: int) -> None:
+    def _see_backticks(self, count: int) -> None:
         if self._spans_off:
             return
         if not self._span:
@@ -146,7 +146,7 @@ class CallScanner(CallStates):
             self._span = 0
 
     def _try_candidate(self, first: str) -> bool | None:
-        """Whether a call may begin here; None when what follows must be seen first."""
+        """Whether a call may begin here; None if more text is needed to decide."""
         buf, at = self._buf, self._at
         if first == "{":
             kind: MaybeStart[str] = object_at(buf, at, final=self._final)
@@ -167,7 +167,7 @@ class CallScanner(CallStates):
         return self._begin_object("inline")
 
     def _hold(self) -> bool:
-        """A call in inline code, or behind a stray backtick: the rest of the line tells."""
+        """A call in inline code, or after a stray backtick: the rest of the line decides."""
         buf = self._buf
         match = _HOLD.search(buf, self._at)
         if match is None or (
@@ -188,7 +188,7 @@ class CallScanner(CallStates):
         if end - start == self._span:
             self._span = 0
             held, self._held = self._held, []
-            self._say("".join(held))
+            self._emit("".join(held))
             return self._go(self._inline)
         return True
 

@@ -1,7 +1,7 @@
-"""How a call may begin. Each question is answered from a bounded stretch of text.
+"""How a call may begin. Each function decides from a bounded stretch of text.
 
-The answer is None when the text ends before it can be given and more may come; so no answer
-depends on how the text was cut. False (or nothing) means: no call begins here.
+It returns None if the text ends too early to decide and more may come, so no result depends on
+the chunking. False (or an empty value) means that no call begins here.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ MaybeStart: TypeAlias = T | Literal[""] | None
 BLANKS = re.compile(r"[ \t]*")
 SPACES = re.compile(r"[ \t\r\n]*")
 CLOSING = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t\r]*\n?")
-WIDTH = 64  # white space that may stand between two parts
-LOOK = 200  # characters of a line that tell whether a call begins on it
+WIDTH = 64  # characters of white space between two parts
+LOOK = 200  # characters of a line that decide whether a call begins on it
 _FENCE = re.compile(r"(`{3,50}|~{3,50})([^`\n]{0,100})\n")
 _FENCE_BEGUN = re.compile(r"(?:`{1,50}|~{1,50})[^`\n]{0,100}")
 _KEYS = ("tool_call", "name", "arguments", "parameters")
@@ -28,7 +28,7 @@ _FUNCTION = re.compile(r"<function=[ \t\"']{0,8}([^>\s<\"']{1,100})[ \t\"']{0,8}
 
 
 def begins(text: str, at: int, word: str, *, final: bool) -> bool | None:
-    """Whether the word stands here."""
+    """Whether the text continues with this word."""
     if text.startswith(word, at):
         return True
     rest = len(text) - at
@@ -53,8 +53,8 @@ def object_at(text: str, at: int, *, final: bool) -> MaybeStart[str]:
     begun = None if final else _OBJECT_BEGUN.fullmatch(text, at)
     if begun is None:
         return ""
-    said = begun[1] or ""
-    return None if any(key.startswith(said) for key in _KEYS) else ""
+    start = begun[1] or ""
+    return None if any(key.startswith(start) for key in _KEYS) else ""
 
 
 def function_at(text: str, at: int, *, final: bool) -> MaybeStart[tuple[str, int]]:
@@ -70,7 +70,7 @@ def function_at(text: str, at: int, *, final: bool) -> MaybeStart[tuple[str, int
 
 
 def tool_lines_at(text: str, at: int, names: Collection[str], *, final: bool) -> int | None:
-    """Where the object begins of `TOOL: name` and, on the next line, `ARGS: {…}`; 0 for nowhere."""
+    """Where the object of `TOOL: name` and, on the next line, `ARGS: {…}` begins; 0 for none."""
     word = begins(text, at, "TOOL:", final=final)
     if not word:
         return None if word is None else 0
@@ -89,7 +89,7 @@ def tool_lines_at(text: str, at: int, names: Collection[str], *, final: bool) ->
 
 
 def call_on_line(text: str, at: int, names: Collection[str], *, final: bool) -> bool | None:
-    """Whether a line begins here with what can only be the next call."""
+    """Whether the line that begins here can only be the next call."""
     lead = BLANKS.match(text, at, at + 40)
     start = lead.end() if lead else at
     first = text[start : start + 1]

@@ -1,8 +1,8 @@
-"""The states in which something is read that may turn out to be a call.
+"""The states that read something which may turn out to be a call.
 
-What is read is held until it ends. Then it becomes calls, or text with a problem for the model, or
-plain text; nothing is read twice. An object in a fence or a tag that is no JSON goes on to the mark
-that closes it. A call that was cut off in the middle of a string is never completed.
+Text is held until the candidate ends. Then it becomes calls, or text with a problem for the model,
+or plain text; nothing is read twice. A broken object in a fence or a tag continues to the mark that
+closes it. A call that was cut off in the middle of a string is never completed.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _NEXT_FENCE = re.compile(
 class CallStates(ScanBuffer, ABC):
     def __init__(self, tools: DeclaredTools, begin: Callable[[], bool]) -> None:
         super().__init__(tools, begin)
-        self._mender = JsonRepairer()
+        self._repairer = JsonRepairer()
         self._fence = ""
-        self._opening = ""  # what stood before the object: a fence, a tag
+        self._opening = ""  # the text before the object: a fence, a tag
         self._held: list[str] = []
         self._place: CallPlace = "inline"
         self._function, self._function_size = "", 0
@@ -78,7 +78,7 @@ class CallStates(ScanBuffer, ABC):
         return self._open_candidate("tag")
 
     def _open_candidate(self, place: CallPlace) -> bool:
-        """Behind a fence or a tag: what comes first tells whether a call may be in it."""
+        """After a fence or a tag: the first character decides whether a call may be in it."""
         buf, at = self._buf, self._at
         end = self._past_spaces(at)
         if self._waits(end):
@@ -100,7 +100,7 @@ class CallStates(ScanBuffer, ABC):
                 self._opening += "<tool_call>"
                 self._at = end + len("<tool_call>")
                 return self._go(self._in_tag)
-        self._say(self._opening)
+        self._emit(self._opening)
         return self._code_from("") if self._fence else self._go(self._inline)
 
     def _begin_object(self, place: CallPlace) -> bool:
@@ -116,11 +116,11 @@ class CallStates(ScanBuffer, ABC):
         if ending is None:
             return False
         if ending == "whole" and self._place == "inline":
-            return self._go(self._behind_inline)
+            return self._go(self._after_inline)
         return self._end_object(ending)
 
-    def _behind_inline(self) -> bool:
-        """A bare object is a call only when nothing else stands on its last line."""
+    def _after_inline(self) -> bool:
+        """A bare object is a call only if nothing else is on its last line."""
         text = self._object.text()
         if is_call_object(text):
             return self._end_object("whole")
@@ -138,64 +138,64 @@ class CallStates(ScanBuffer, ABC):
         if ending == "whole":
             value = parse_strict(text) if body.deepest <= MAX_DEPTH else None
             if value is None and self._place in ("fence", "tag"):
-                body.go_on_broken()
+                body.continue_broken()
                 return self._go(self._in_object)
-            reading = self._reading(text) if value is None else self._read(value)
-            return self._settle(reading, ending, text)
+            outcome = self._interpret(text) if value is None else self._parse(value)
+            return self._settle(outcome, ending, text)
         if ending == CUT and (self._cut or (body.in_string and body.fallback < 0)):
-            # half a text must not be written to a file as if it were the whole
+            # half a text must not be written to a file as if it were complete
             meant = self._place in ("tag", "lines") or is_call_object(text)
             cut_off = CallProblem("a call was cut off before its end") if meant else NO_CALL
             return self._settle(cut_off, ending, text)
         kept = text[: body.fallback] if body.fallback >= 0 else text
         if ending == "stopped" and kept is text:
             kept = text[:-200] + _NEXT_FENCE.sub("\n", text[-200:])
-        return self._settle(self._reading(kept), ending, text)
+        return self._settle(self._interpret(kept), ending, text)
 
-    def _reading(self, text: str) -> ParseOutcome:
+    def _interpret(self, text: str) -> ParseOutcome:
         meant = self._place in ("tag", "lines") or is_call_object(text)
         if not meant and not _NAMED.search(text):
-            return NO_CALL  # some other JSON, or a program
-        value = self._mender.read(text)
+            return NO_CALL  # other JSON, or a program
+        value = self._repairer.read(text)
         if value is not None:
-            return self._read(value)
+            return self._parse(value)
         return CallProblem("a call is no JSON that can be read") if meant else NO_CALL
 
-    def _read(self, value: object) -> ParseOutcome:
+    def _parse(self, value: object) -> ParseOutcome:
         if self._place == "lines":
             name = self._opening.split("\n", 1)[0].partition(":")[2].strip()
             value = {"tool_call": {"name": name, "arguments": value}}
-        return parse_calls(value, self._tools.names, self._mender)
+        return parse_calls(value, self._tools.names, self._repairer)
 
-    def _settle(self, reading: ParseOutcome, ending: ObjectEnding, text: str) -> bool:
-        """Give out the calls, or the text that was none, and go on behind it."""
+    def _settle(self, outcome: ParseOutcome, ending: ObjectEnding, text: str) -> bool:
+        """Return the calls, or the text that was none, and continue after it."""
         fallback = self._object.fallback if ending != "whole" else -1
-        behind = _behind_closing_mark(text[fallback:]) if fallback >= 0 else ""
+        after = _skip_closing_mark(text[fallback:]) if fallback >= 0 else ""
         rest, self._opening = self._opening + text, ""
         self._object = JsonObjectScanner("", self._tools.names)
-        if isinstance(reading, CallProblem):
-            self._complain(reading)
+        if isinstance(outcome, CallProblem):
+            self._add_problem(outcome)
         else:
-            self._give(reading)
-            rest = behind
+            self._emit_calls(outcome)
+            rest = after
         if ending == "stopped":
-            return self._go_on_at_next(rest, behind if fallback >= 0 else text)
-        self._say(rest)
-        if not isinstance(reading, CallProblem):
-            return self._go(self._behind_call)
+            return self._continue_at_next(rest, after if fallback >= 0 else text)
+        self._emit(rest)
+        if not isinstance(outcome, CallProblem):
+            return self._go(self._after_call)
         if self._fence:
             return self._code_from("" if ending == "closed" else "x")
         return self._go(self._inline)
 
-    def _go_on_at_next(self, rest: str, before: str) -> bool:
-        """The next call has begun; the fence that it stands in may have been read already."""
+    def _continue_at_next(self, rest: str, before: str) -> bool:
+        """The next call has begun; its fence may have been read already."""
         fence = _NEXT_FENCE.search(before, max(0, len(before) - 200))
         self._fence = fence[1] if fence else ""
         self._opening = fence[0].lstrip("\n") if fence else ""
-        self._say(rest.removesuffix(self._opening))
+        self._emit(rest.removesuffix(self._opening))
         return self._go(self._in_fence if fence else self._line_start)
 
-    def _behind_call(self) -> bool:
+    def _after_call(self) -> bool:
         """Closing marks belong to the call; a fence may hold more calls."""
         buf, at = self._buf, self._at
         if self._place == "tag":
@@ -208,10 +208,10 @@ class CallStates(ScanBuffer, ABC):
             self._place = "fence" if self._fence else "inline"
             return True
         if self._place == "fence":
-            return self._behind_fenced()
+            return self._after_fenced()
         return self._go(self._inline)
 
-    def _behind_fenced(self) -> bool:
+    def _after_fenced(self) -> bool:
         buf, at = self._buf, self._at
         end = self._past_spaces(at)
         if buf[end : end + 1] == ",":
@@ -237,9 +237,9 @@ class CallStates(ScanBuffer, ABC):
         if stop - end < len(self._fence):
             return self._code_from("x")
         self._at, self._fence = stop, ""
-        return self._go(self._behind_closing)
+        return self._go(self._after_closing)
 
-    def _behind_closing(self) -> bool:
+    def _after_closing(self) -> bool:
         """The line end of a closing fence is part of it."""
         buf, at = self._buf, self._at
         end = at
@@ -276,18 +276,18 @@ class CallStates(ScanBuffer, ABC):
         body, self._held = "".join(self._held), []
         self._at = stop if end < 0 else stop + len(END_FUNCTION)
         if end < 0 and (self._cut or not self._final):
-            reading: ParseOutcome = CallProblem("a call was cut off before its end")
+            outcome: ParseOutcome = CallProblem("a call was cut off before its end")
         else:
-            reading = parse_function_call(self._function, body)
-        if isinstance(reading, CallProblem):
-            self._complain(reading)
-            self._say(self._opening + body + (END_FUNCTION if end >= 0 else ""))
+            outcome = parse_function_call(self._function, body)
+        if isinstance(outcome, CallProblem):
+            self._add_problem(outcome)
+            self._emit(self._opening + body + (END_FUNCTION if end >= 0 else ""))
             return self._code_from("x") if self._fence else self._go(self._inline)
-        self._give(reading)
-        return self._go(self._behind_call)
+        self._emit_calls(outcome)
+        return self._go(self._after_call)
 
 
-def _behind_closing_mark(text: str) -> str:
-    """Without the closing fence or tag that it begins with."""
+def _skip_closing_mark(text: str) -> str:
+    """The text without the closing fence or tag at its beginning."""
     closing = CLOSING.match(text)
     return text[closing.end() :] if closing else text.removeprefix(END_TAG)

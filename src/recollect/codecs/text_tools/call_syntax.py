@@ -1,9 +1,8 @@
-"""What the text of a candidate means: calls, a damaged call, or no call at all.
+"""The meaning of a candidate's text: calls, a broken call, or no call at all.
 
-Only declared names are calls. `{"tool_call": {…}}` says plainly that it is meant as one, so what is
-wrong with it is told to the model; a bare `{"name", "arguments"}` that does not fit is just JSON.
-`parameters` and `args` are taken for `arguments`, and arguments may be an object in a string, as
-OpenAI's own format has them.
+Only declared names are calls. `{"tool_call": {…}}` is plainly meant as a call, so the model is told
+what is wrong with it; a bare `{"name", "arguments"}` that does not fit is just JSON. `parameters`
+and `args` stand for `arguments`, and arguments may be an object in a string, as in OpenAI's format.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import re
 from collections.abc import Collection
 from typing import Any, NamedTuple, TypeAlias
 
-from recollect.codecs.call_pairing import quote_text
+from recollect.codecs.fixes import quote_text
 from recollect.codecs.text_tools.lenient_json import JsonRepairer
 
 MAX_NAMED = 20  # tools that a problem lists
@@ -28,27 +27,27 @@ class ParsedCall(NamedTuple):
 
 
 class CallProblem(NamedTuple):
-    text: str  # empty when nobody meant a call
+    text: str  # empty if no call was meant
 
 
 ParseOutcome: TypeAlias = tuple[ParsedCall, ...] | CallProblem
 NO_CALL = CallProblem("")
 
 
-def parse_calls(value: Any, names: Collection[str], mender: JsonRepairer) -> ParseOutcome:
-    """The calls that a JSON value makes: all of them, or none and why."""
+def parse_calls(value: Any, names: Collection[str], repairer: JsonRepairer) -> ParseOutcome:
+    """All calls of a JSON value, or none and why."""
     items = value if isinstance(value, list) else [value]
     found: list[ParsedCall] = []
     for item in items:
-        reading = _call(item, names, mender)
-        if isinstance(reading, CallProblem):
-            return reading
-        found.append(reading)
+        outcome = _parse_call(item, names, repairer)
+        if isinstance(outcome, CallProblem):
+            return outcome
+        found.append(outcome)
     return tuple(found) or NO_CALL
 
 
 def parse_function_call(name: str, body: str) -> ParseOutcome:
-    """`<parameter=K>value</parameter>` …, up to `</function>`. Values are text as they stand."""
+    """`<parameter=K>value</parameter>` …, up to `</function>`. Values are plain text."""
     arguments: dict[str, Any] = {}
     pieces = _PARAMETER_END.split(body.strip())
     if pieces.pop().strip():
@@ -60,12 +59,14 @@ def parse_function_call(name: str, body: str) -> ParseOutcome:
                 f"the call of {quote_text(name)} has text where <parameter=…> is expected"
             )
         value = piece[opening.end() :]
-        # the tags stand on lines of their own; those line ends are not part of the value
+        # the tags are on lines of their own; those line ends are not part of the value
         arguments[opening[1].strip()] = value.removeprefix("\n").removesuffix("\n")
     return (ParsedCall(name, arguments),)
 
 
-def _call(value: Any, names: Collection[str], mender: JsonRepairer) -> ParsedCall | CallProblem:
+def _parse_call(
+    value: Any, names: Collection[str], repairer: JsonRepairer
+) -> ParsedCall | CallProblem:
     if not isinstance(value, dict):
         return NO_CALL
     explicit = "tool_call" in value
@@ -77,10 +78,10 @@ def _call(value: Any, names: Collection[str], mender: JsonRepairer) -> ParsedCal
         return NO_CALL
     name = call.get("name")
     if not isinstance(name, str) or name not in names:
-        return CallProblem(_unknown(name, names)) if explicit else NO_CALL
+        return CallProblem(_describe_unknown(name, names)) if explicit else NO_CALL
     arguments = call.get(key, {})
     if isinstance(arguments, str):
-        arguments = mender.read(arguments)
+        arguments = repairer.read(arguments)
     if arguments is None:
         arguments = {} if call.get(key) in (None, "") else arguments
     if not isinstance(arguments, dict):
@@ -88,7 +89,7 @@ def _call(value: Any, names: Collection[str], mender: JsonRepairer) -> ParsedCal
     return ParsedCall(name, arguments)
 
 
-def _unknown(name: object, names: Collection[str]) -> str:
+def _describe_unknown(name: object, names: Collection[str]) -> str:
     known = sorted(names)
     listed = ", ".join(known[:MAX_NAMED]) + (" …" if len(known) > MAX_NAMED else "")
     said = quote_text(name) if isinstance(name, str) else "no name"

@@ -1,9 +1,9 @@
-"""Where a JSON object ends in text that is still arriving, and may be damaged.
+"""Where a JSON object ends in text that is still arriving and may be broken.
 
-Strings and brackets are known, so braces and fences inside a string mean nothing. Besides its own
-last bracket an object ends, damaged, at the closing fence or tag around it and where the next call
-begins on a line. A closing fence or tag inside an open string is remembered (`fallback`): if the
-string never ends, it was the end. Every character is looked at once.
+The scanner knows strings and brackets, so braces and fences inside a string mean nothing. Besides
+its own last bracket, a broken object ends at the closing fence or tag around it, or where the next
+call begins on a line. A closing fence or tag inside an open string is remembered (`fallback`): if
+the string never ends, it was the end. Every character is read once.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _STRING = re.compile(r"[\"\n]|(?:\\.)+|\\\Z|" + _TAG, re.DOTALL)
 _BROKEN = re.compile(r"\n|" + _TAG)
 _FENCE_LINE = re.compile(r"[ \t]{0,40}(`{3,64}|~{3,64})[ \t\r]{0,40}(?:\n|\Z)")
 _FENCE_LINE_BEGUN = re.compile(r"[ \t]{0,40}(?:`{0,64}|~{0,64})[ \t\r]{0,40}")
-_GOES_ON = frozenset(",[:{")  # behind these a line that begins with an object is inside
+_GOES_ON = frozenset(",[:{")  # after these a line that begins with an object is inside
 
 
 class JsonObjectScanner:
-    """The object that is being read. `fence` is what closes it; `with_tag` says that a tag does."""
+    """Reads one object. `fence` closes it; with `tagged`, a tag does."""
 
     def __init__(self, fence: str, names: Collection[str], *, tagged: bool = False) -> None:
         self._fence, self._names, self._tagged = fence, names, tagged
         self._pieces: list[str] = []
         self._depth = self._depth_before = 0
-        self._last = ""  # the last character that is not white space
+        self._last = ""  # the last character except white space
         self._broken = False
         self.in_string = False
         self.size = self.deepest = 0
@@ -45,12 +45,12 @@ class JsonObjectScanner:
     def text(self) -> str:
         return "".join(self._pieces)
 
-    def go_on_broken(self) -> None:
-        """It ended, but is no JSON: from now on only the fence or tag around it can end it."""
+    def continue_broken(self) -> None:
+        """It ended but is not JSON: from now on only the fence or tag around it can end it."""
         self._broken = True
 
     def read(self, text: str, at: int, *, final: bool) -> tuple[ObjectEnding | None, int]:
-        """How it ended, if it did, and up to where the text was read."""
+        """How it ended, if it did, and where reading stopped."""
         begun = at
         while True:
             pattern = _BROKEN if self._broken else _STRING if self.in_string else _OUTSIDE
@@ -100,12 +100,12 @@ class JsonObjectScanner:
         if text:
             self._pieces.append(text)
             self.size += len(text)
-            said = text.rstrip()
-            if said:
-                self._last = said[-1]
+            stripped = text.rstrip()
+            if stripped:
+                self._last = stripped[-1]
 
     def _at_line(self, text: str, at: int, *, final: bool) -> ObjectEnding | None:
-        """How the object ends where a line begins: `CUT` when it does not, None if unclear."""
+        """How the object ends at the start of a line: `CUT` if it does not, None if undecided."""
         lead = BLANKS.match(text, at, at + 40)
         first = text[lead.end() : lead.end() + 1] if lead else ""
         if first and first not in "`~<{T":

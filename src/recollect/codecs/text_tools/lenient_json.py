@@ -1,9 +1,9 @@
-"""JSON as models write it, read as far as that is safe.
+"""JSON as models write it, parsed as far as that is safe.
 
-Three damages are mended here, in linear time up to `MAX_MENDED` characters: a trailing comma, a raw
-newline in a string, closing brackets missing at the end. Everything else is left to `json_repair`,
-whose time grows with the square of quotes and escapes (4 kB of `["` take seconds): it gets little,
-and only so much in one reply. What nobody can read is None; nothing here raises.
+Three defects are repaired here, in linear time up to `MAX_REPAIRED` characters: a trailing comma, a
+raw newline in a string, closing brackets missing at the end. Everything else is left to
+`json_repair`, whose time grows with the square of quotes and escapes (4 kB of `["` take seconds):
+it gets little, and only so much of one reply. Unreadable text is None; nothing here raises.
 """
 
 from __future__ import annotations
@@ -13,12 +13,10 @@ import math
 import re
 from typing import Any, Never
 
-from json_repair import repair_json
-
 from recollect.entries import MAX_DEPTH, json_text
 
-MAX_MENDED = 200_000
-MAX_DAMAGED = 50  # calls of one reply
+MAX_REPAIRED = 200_000
+MAX_BROKEN = 50  # calls of one reply
 MAX_LIBRARY = 50_000  # characters of one reply that `json_repair` gets to see
 MAX_QUOTES = 400  # and quotation marks and brackets among them
 
@@ -34,7 +32,7 @@ _RESTORED = {"\ue000": r"\"", "\ue001": r"\\", "\ue002": "'"}
 
 
 def parse_strict(text: str) -> Any:
-    """The value of sound JSON (raw control characters in strings are let pass), or None."""
+    """The value of valid JSON (raw control characters in strings are accepted), or None."""
     try:
         return json.loads(text, strict=False, parse_constant=_refuse, parse_float=_finite)
     except (ValueError, RecursionError):
@@ -42,24 +40,24 @@ def parse_strict(text: str) -> Any:
 
 
 class JsonRepairer:
-    """Mends the calls of one reply."""
+    """Repairs the calls of one reply."""
 
     def __init__(self) -> None:
-        self._characters, self._marks, self._chances = MAX_LIBRARY, MAX_QUOTES, MAX_DAMAGED
+        self._characters, self._marks, self._attempts = MAX_LIBRARY, MAX_QUOTES, MAX_BROKEN
 
     def read(self, text: str) -> Any:
         if is_nested_too_deep(text):
             return None
         value = parse_strict(text)
-        if value is not None or len(text) > MAX_MENDED or not self._chances:
+        if value is not None or len(text) > MAX_REPAIRED or not self._attempts:
             return value
-        self._chances -= 1
-        completed = _completed(text)
+        self._attempts -= 1
+        completed = _complete(text)
         if completed is not None:
             value = parse_strict(completed)
-        return value if value is not None else self._ask_library(text)
+        return value if value is not None else self._repair_by_library(text)
 
-    def _ask_library(self, text: str) -> Any:
+    def _repair_by_library(self, text: str) -> Any:
         if len(text) > self._characters or _PRIVATE.search(text):
             return None
         plain = _ESCAPE.sub(lambda match: _ESCAPES[match[0]], text)
@@ -68,6 +66,9 @@ class JsonRepairer:
             return None
         self._characters -= len(text)
         self._marks -= marks
+        # 34 modules that few replies need
+        from json_repair import repair_json
+
         try:
             value = repair_json(plain, return_objects=True, skip_json_loads=True)
             restored = _PRIVATE.sub(lambda match: _RESTORED[match[0]], json_text(value))
@@ -77,7 +78,7 @@ class JsonRepairer:
 
 
 def is_nested_too_deep(text: str) -> bool:
-    """Whether brackets, outside strings, are nested deeper than anything we keep."""
+    """Whether brackets outside strings are nested deeper than anything we store."""
     depth = 0
     for match in _TOKEN.finditer(text):
         mark = match[0]
@@ -90,9 +91,9 @@ def is_nested_too_deep(text: str) -> bool:
     return False
 
 
-def _completed(text: str) -> str | None:
-    """Without trailing commas and with the brackets that are missing at the end."""
-    waiting: list[str] = []
+def _complete(text: str) -> str | None:
+    """The text without trailing commas and with its missing closing brackets."""
+    missing: list[str] = []
     kept: list[str] = []
     at = 0
     for match in _TOKEN.finditer(text):
@@ -104,11 +105,11 @@ def _completed(text: str) -> str | None:
             kept.append(text[at : match.start()])
             at = match.end()
         elif mark in _CLOSERS:
-            waiting.append(_CLOSERS[mark])
-        elif not waiting or waiting.pop() != mark:
+            missing.append(_CLOSERS[mark])
+        elif not missing or missing.pop() != mark:
             return None
     kept.append(text[at:])
-    return "".join(kept) + "".join(reversed(waiting))
+    return "".join(kept) + "".join(reversed(missing))
 
 
 def _refuse(constant: str) -> Never:

@@ -1,9 +1,9 @@
 """Tools over any wire, for models without native tool calls.
 
-`TextToolsWire` tells the model of its tools in the instructions, writes calls and results as text and
-finds the calls in what the model says. A message is written the same way whatever stands around it.
-What could not be read as a call stays text and is noted in the reply's `extra`; `call_problem_feedback` makes of
-it what the model is told. Only replies of the model are searched for calls, never anybody's words.
+`TextToolsWire` describes the tools in the instructions, writes calls and results as text and finds
+the calls in the model's text. A message is encoded the same way whatever is around it. A call that
+could not be parsed stays text and is noted in the reply's `extra`; `call_problem_feedback` makes it
+a message for the model. Only the model's replies are searched for calls, never anybody else's text.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from recollect.codecs.wire_protocol import (
 from recollect.entries import Message, Part, Text, ToolCall, json_text
 
 PROBLEMS = "tool_call_problems"
-# How models begin a result that they make up: our own head, and what they have seen elsewhere.
-_PRETENCE = re.compile(
+# How models begin a result that they make up: our own first line, and what they saw elsewhere.
+_MADE_UP_RESULT = re.compile(
     r"^[ \t]{0,40}(?:\[(?:result of|error from) |\[tool[ _](?:result|output|response)"
     r"|tool[ _](?:result|output|response)s?[^\n:]{0,60}:"
     r"|<tool_(?:response|result|output)|<function_(?:response|result)|```tool_(?:output|response)"
@@ -50,64 +50,63 @@ _PRETENCE = re.compile(
 class TextToolsWire(msgspec.Struct, frozen=True, kw_only=True):
     wire: Wire
     tools: tuple[Declaration, ...]
-    preserve_context: bool = True  # keep what the model says beside its calls
-    root: str = ""  # the folder of relative paths, where a tool wants absolute ones
+    preserve_context: bool = True  # keep the model's text beside its calls
+    root: str = ""  # makes relative paths absolute, where a tool expects absolute ones
 
     @property
     def name(self) -> str:
         return self.wire.name
 
     @property
-    def shape(self) -> ProviderRules:
-        inner = self.wire.shape
+    def rules(self) -> ProviderRules:
+        inner = self.wire.rules
         return replace(
             TEXT_RULES, provider=inner.provider, model=inner.model, blank_text=inner.blank_text
         )
 
-    def frame(self, prompt: RequestOptions, system: Sequence[Message]) -> RequestFrame:
-        told = write_tool_instructions(self.tools, prompt.choice) if self.tools else ""
-        inner = self._plain(prompt)
-        if not told:
-            return self.wire.frame(inner, system)
-        if self.shape.provider != "gemini":
-            instructions = Message(role="system", parts=(Text(text=told),))
-            return self.wire.frame(inner, (*system, instructions))
-        frame = self.wire.frame(inner, system)
-        first = self.wire.write(Message(role="user", parts=(Text(text=told),)))
+    def encode_options(self, options: RequestOptions, system: Sequence[Message]) -> RequestFrame:
+        text = write_tool_instructions(self.tools, options.tool_choice) if self.tools else ""
+        inner = self._inner_options(options)
+        if not text:
+            return self.wire.encode_options(inner, system)
+        if self.rules.provider != "gemini":
+            instructions = Message(role="system", parts=(Text(text=text),))
+            return self.wire.encode_options(inner, (*system, instructions))
+        frame = self.wire.encode_options(inner, system)
+        first = self.wire.encode_message(Message(role="user", parts=(Text(text=text),)))
         before = frame.before + (b"," if frame.opened else b"") + first.data
         return RequestFrame(before, frame.after, opened=True, fixes=frame.fixes + first.fixes)
 
-    def write(self, message: Message) -> EncodedMessage:
-        said, fixes = render_message(message)
-        written = self.wire.write(said)
-        return EncodedMessage(written.data, fixes + written.fixes)
+    def encode_message(self, message: Message) -> EncodedMessage:
+        rendered, fixes = render_message(message)
+        encoded = self.wire.encode_message(rendered)
+        return EncodedMessage(encoded.data, fixes + encoded.fixes)
 
-    def read_request(self, body: bytes) -> DecodedRequest:
-        asked = self.wire.read_request(body)
-        choice, messages = self._without_guidance(asked.messages)
-        prompt = asked.prompt
+    def decode_request(self, body: bytes) -> DecodedRequest:
+        options, messages = self.wire.decode_request(body)
+        choice, messages = self._take_instructions(messages)
         if choice is not None:
-            prompt = replace(prompt, tools=self.tools, choice=choice)
-            schema = prompt.generation.schema
-            if choice not in ("auto", "none") and _same(
+            options = replace(options, tools=self.tools, tool_choice=choice)
+            schema = options.generation.schema
+            if choice not in ("auto", "none") and _is_same_json(
                 schema, build_call_schema(self.tools, choice)
             ):
-                prompt = replace(prompt, generation=replace(prompt.generation, schema=""))
-        return DecodedRequest(prompt, parse_messages(messages))
+                options = replace(options, generation=replace(options.generation, schema=""))
+        return DecodedRequest(options, parse_messages(messages))
 
-    def decoder(self) -> Decoder:
-        return _TextToolsDecoder(self, self.wire.decoder())
+    def stream_decoder(self) -> Decoder:
+        return _TextToolsDecoder(self, self.wire.stream_decoder())
 
-    def read_reply(self, body: bytes) -> Message:
-        return self.found_in(self.wire.read_reply(body))
+    def decode_reply(self, body: bytes) -> Message:
+        return self.find_calls(self.wire.decode_reply(body))
 
-    def write_reply(self, reply: Message) -> bytes:
-        return self.wire.write_reply(_as_said(reply))
+    def encode_reply(self, reply: Message) -> bytes:
+        return self.wire.encode_reply(_render_reply(reply))
 
-    def write_stream(self, reply: Message) -> Iterator[bytes]:
-        return self.wire.write_stream(_as_said(reply))
+    def encode_stream(self, reply: Message) -> Iterator[bytes]:
+        return self.wire.encode_stream(_render_reply(reply))
 
-    def found_in(self, reply: Message) -> Message:
+    def find_calls(self, reply: Message) -> Message:
         """The model's reply with the calls in its text as parts of their own."""
         cut = reply.finish in ("", "length")
         tools = DeclaredTools(self.tools, self.root)
@@ -124,31 +123,35 @@ class TextToolsWire(msgspec.Struct, frozen=True, kw_only=True):
                 found.append(part)
             else:
                 found += _parts(pieces)
-        return self._finished(reply, found, problems)
+        return self._finish(reply, found, problems)
 
-    def _finished(self, reply: Message, parts: list[Part], problems: list[str]) -> Message:
+    def _finish(self, reply: Message, parts: list[Part], problems: list[str]) -> Message:
         made = [n for n, part in enumerate(parts) if isinstance(part, ToolCall)]
         finish = reply.finish
         if made:
             finish = "calls" if finish in ("stop", "other") else finish
-            parts = [*parts[: made[-1] + 1], *_without_pretence(parts[made[-1] + 1 :])]
+            parts = [*parts[: made[-1] + 1], *_drop_made_up_results(parts[made[-1] + 1 :])]
             if not self.preserve_context:
                 parts = [part for part in parts if not isinstance(part, Text)]
         extra = reply.extra
         if problems and reply.finish:
-            extra = json_text({**_object(extra), PROBLEMS: problems})
-        return replace(reply, parts=_with_ids(parts), finish=finish, extra=extra)
+            extra = json_text({**_parse_extra(extra), PROBLEMS: problems})
+        return replace(reply, parts=_assign_ids(parts), finish=finish, extra=extra)
 
-    def _plain(self, prompt: RequestOptions) -> RequestOptions:
+    def _inner_options(self, options: RequestOptions) -> RequestOptions:
         """For the inner wire: no tools, and a schema where a call is demanded and can be forced."""
-        generation = prompt.generation
-        chosen = prompt.choice == "required" or any(t.name == prompt.choice for t in self.tools)
-        if self.tools and chosen and self.shape.provider == "openai" and not generation.schema:
-            # llama.cpp, vLLM and others hold the output to it, token by token
-            generation = replace(generation, schema=build_call_schema(self.tools, prompt.choice))
-        return replace(prompt, tools=(), choice="auto", generation=generation)
+        generation = options.generation
+        chosen = options.tool_choice == "required" or any(
+            t.name == options.tool_choice for t in self.tools
+        )
+        if self.tools and chosen and self.rules.provider == "openai" and not generation.schema:
+            # llama.cpp, vLLM and others enforce it token by token
+            generation = replace(
+                generation, schema=build_call_schema(self.tools, options.tool_choice)
+            )
+        return replace(options, tools=(), tool_choice="auto", generation=generation)
 
-    def _without_guidance(
+    def _take_instructions(
         self, messages: tuple[Message, ...]
     ) -> tuple[str | None, tuple[Message, ...]]:
         if not self.tools:
@@ -166,20 +169,20 @@ class TextToolsWire(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def call_problem_feedback(message: Message) -> str:
-    """What the model is told of the calls in its reply that could not be read; empty if none."""
-    problems = _object(message.extra).get(PROBLEMS)
+    """Tells the model which calls of its reply could not be parsed; empty if all could."""
+    problems = _parse_extra(message.extra).get(PROBLEMS)
     lines = [p for p in problems if isinstance(p, str)] if isinstance(problems, list) else []
     if not lines:
         return ""
-    told = "\n".join(f"- {line}" for line in lines)
+    listed = "\n".join(f"- {line}" for line in lines)
     return (
-        f"Not everything in your last reply that looked like a call was run:\n{told}\n"
+        f"Not everything in your last reply that looked like a call was run:\n{listed}\n"
         "Write what is missing again, each call as one fenced block of valid JSON."
     )
 
 
 class _TextToolsDecoder:
-    """A decoder that finds the calls in what another one reads."""
+    """Finds the calls in the text that another decoder returns."""
 
     def __init__(self, wire: TextToolsWire, inner: Decoder) -> None:
         self._wire, self._inner = wire, inner
@@ -195,7 +198,7 @@ class _TextToolsDecoder:
         return [*deltas, *self._scanner.close(cut=cut)]
 
     def message(self) -> Message:
-        return self._wire.found_in(self._inner.message())
+        return self._wire.find_calls(self._inner.message())
 
     def _scan(self, deltas: Sequence[Delta]) -> list[Delta]:
         found: list[Delta] = []
@@ -210,7 +213,7 @@ class _TextToolsDecoder:
 
 
 def _parts(pieces: Sequence[Delta]) -> Iterator[Part]:
-    """Texts without the blank lines that stood around a call."""
+    """Texts without the blank lines around a call."""
     for number, piece in enumerate(pieces):
         if piece.kind == "call":
             yield ToolCall(id="", name=piece.name, arguments=piece.text)
@@ -224,7 +227,7 @@ def _parts(pieces: Sequence[Delta]) -> Iterator[Part]:
             yield Text(text=text)
 
 
-def _with_ids(parts: Sequence[Part]) -> tuple[Part, ...]:
+def _assign_ids(parts: Sequence[Part]) -> tuple[Part, ...]:
     taken = {part.id for part in parts if isinstance(part, ToolCall)}
     number = 0
     named: list[Part] = []
@@ -239,10 +242,10 @@ def _with_ids(parts: Sequence[Part]) -> tuple[Part, ...]:
     return tuple(named)
 
 
-def _without_pretence(parts: Sequence[Part]) -> Iterator[Part]:
-    """Up to where the model goes on as if it had the result."""
+def _drop_made_up_results(parts: Sequence[Part]) -> Iterator[Part]:
+    """The parts up to where the model continues as if it had the result."""
     for part in parts:
-        found = _PRETENCE.search(part.text) if isinstance(part, Text) else None
+        found = _MADE_UP_RESULT.search(part.text) if isinstance(part, Text) else None
         if found is None or not isinstance(part, Text):
             yield part
             continue
@@ -252,16 +255,16 @@ def _without_pretence(parts: Sequence[Part]) -> Iterator[Part]:
         return
 
 
-def _as_said(reply: Message) -> Message:
+def _render_reply(reply: Message) -> Message:
     """As a model without native calls would have answered."""
-    said, _ = render_message(reply)
-    return replace(said, finish="stop") if said.finish == "calls" else said
+    rendered, _ = render_message(reply)
+    return replace(rendered, finish="stop") if rendered.finish == "calls" else rendered
 
 
-def _object(extra: str) -> dict[str, object]:
+def _parse_extra(extra: str) -> dict[str, object]:
     value = parse_strict(extra) if extra else {}
     return value if isinstance(value, dict) else {}
 
 
-def _same(one: str, other: str) -> bool:
+def _is_same_json(one: str, other: str) -> bool:
     return bool(one) and parse_strict(one) == parse_strict(other)

@@ -1,8 +1,8 @@
-"""What a model is told of the tools that it calls in text.
+"""How a model is told which tools it may call in text.
 
-A preamble, one fenced example, each tool with its parameters (nested objects, enums and items of
-lists too), the rules. The same tools give the same text. Names and descriptions are foreign: each
-takes one line, and what is too long or too deep is shortened, with `…` where something is missing.
+A preamble, one fenced example, each tool with its parameters (nested objects, enums and list items
+too), the rules. The same tools give the same text. Names and descriptions are foreign: each takes
+one line, and what is too long or too deep is shortened, with `…` where something is missing.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ REQUIRED = "Call a tool in this reply."
 
 
 def write_tool_instructions(tools: tuple[Declaration, ...], choice: str = "auto") -> str:
-    told = "\n".join("\n".join(_tool(tool)) for tool in tools)
-    text = f"{PREAMBLE}\n{told}\n\n{RULES}"
+    listed = "\n".join("\n".join(_describe_tool(tool)) for tool in tools)
+    text = f"{PREAMBLE}\n{listed}\n\n{RULES}"
     last = closing_rule(choice)
     return f"{text}\n- {last}" if last else text
 
@@ -59,7 +59,7 @@ def closing_rule(choice: str) -> str:
 
 
 def detect_choice(text: str, tools: tuple[Declaration, ...]) -> str | None:
-    """Which choice this guidance was made for; None when it is not the guidance for these tools."""
+    """The tool choice of these instructions; None if they are not for these tools."""
     plain = write_tool_instructions(tools)
     if not text.startswith(plain):
         return None
@@ -73,7 +73,7 @@ def detect_choice(text: str, tools: tuple[Declaration, ...]) -> str | None:
 
 
 def build_call_schema(tools: tuple[Declaration, ...], choice: str) -> str:
-    """A JSON Schema that every answer which is a call of the chosen tools follows."""
+    """A JSON Schema for a reply that is a call of one of the chosen tools."""
     allowed = [tool for tool in tools if choice in ("required", tool.name)]
     calls = [
         {
@@ -98,7 +98,7 @@ def build_call_schema(tools: tuple[Declaration, ...], choice: str) -> str:
     )
 
 
-def _tool(tool: Declaration) -> Iterator[str]:
+def _describe_tool(tool: Declaration) -> Iterator[str]:
     yield f"**{_line(tool.name)}**: {_line(tool.description)}"
     schema = parse_schema(tool)
     if not properties_of(schema):
@@ -123,8 +123,8 @@ def _parameters(schema: dict[str, Any], depth: int) -> Iterator[str]:
     for name, inner in properties_of(schema).items():
         need = "required" if name in wanted else "optional"
         described = inner.get("description") if isinstance(inner, dict) else None
-        said = f" - {_line(described)}" if isinstance(described, str) and described else ""
-        yield f"{_INDENT * depth}{json_text(_line(name))}: {_kind(inner)} ({need}){said}"
+        text = f" - {_line(described)}" if isinstance(described, str) and described else ""
+        yield f"{_INDENT * depth}{json_text(_line(name))}: {_kind(inner)} ({need}){text}"
         yield from _nested(inner, depth + 1)
 
 
@@ -144,8 +144,8 @@ def _kind(schema: Any, depth: int = 0) -> str:
         return "any"
     values = schema.get("enum")
     if isinstance(values, list) and values:
-        shown = ", ".join(_line(_value(value)) for value in values[:MAX_VALUES])
-        return f"one of {shown}" + (" …" if len(values) > MAX_VALUES else "")
+        listed = ", ".join(_line(_value(value)) for value in values[:MAX_VALUES])
+        return f"one of {listed}" + (" …" if len(values) > MAX_VALUES else "")
     named = " or ".join(_line(kind) for kind in types_of(schema)) or "any"
     items = schema.get("items")
     return f"{named} of {_kind(items, depth + 1)}" if isinstance(items, dict) else named
@@ -159,6 +159,6 @@ def _value(value: Any) -> str:
 
 
 def _line(text: str) -> str:
-    """On one line, so that foreign words cannot look like the guidance's own."""
+    """On one line, so that foreign text cannot look like the instructions' own."""
     line = " ".join(text[: MAX_DESCRIPTION + 1].split())
     return line[:MAX_DESCRIPTION] + "…" if len(text) > MAX_DESCRIPTION else line

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Claude Code's session files, read into transcripts."""

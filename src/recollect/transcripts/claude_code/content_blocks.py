@@ -1,4 +1,4 @@
-"""Claude Code's content blocks as our parts. A block we do not know is kept whole."""
+"""Claude Code's content blocks as our parts. Unknown blocks are stored whole."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from recollect.entries import (
     Unknown,
     json_text,
 )
-from recollect.transcripts.json_patch import Json
-from recollect.transcripts.json_values import decode_base64, string_or_empty
+from recollect.transcripts.json_values import Json, decode_base64, string_or_empty
 
-_STRANGE = "claude-code"  # the type under which a block that we do not know is kept
+_UNKNOWN_TYPE = "claude-code"  # the type under which an unknown block is stored
 
 
 def content_blocks(content: object) -> list[Json]:
@@ -36,12 +35,12 @@ def joined_text(content: object) -> str:
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
-def parse_parts(content: object, names: Mapping[str, str]) -> list[Part]:
-    """`names` gives the tool of each call, which a result does not repeat."""
-    return [_part(block, names) for block in content_blocks(content)]
+def parse_parts(content: object, tool_names: Mapping[str, str]) -> list[Part]:
+    """`tool_names`: the tool of each call, which a result does not repeat."""
+    return [_parse_part(block, tool_names) for block in content_blocks(content)]
 
 
-def _part(block: Json, names: Mapping[str, str]) -> Part:
+def _parse_part(block: Json, tool_names: Mapping[str, str]) -> Part:
     kind = block.get("type")
     if kind == "thinking" and isinstance(text := block.get("thinking"), str):
         return Thought(text=text, signature=string_or_empty(block.get("signature")))
@@ -51,14 +50,14 @@ def _part(block: Json, names: Mapping[str, str]) -> Part:
     if kind == "tool_result" and isinstance(id_ := block.get("tool_use_id"), str):
         return ToolResult(
             call_id=id_,
-            name=names.get(id_, ""),
-            content=tuple(_content(inner) for inner in content_blocks(block.get("content"))),
+            name=tool_names.get(id_, ""),
+            content=tuple(_parse_content(inner) for inner in content_blocks(block.get("content"))),
             is_error=block.get("is_error") is True,
         )
-    return _content(block)
+    return _parse_content(block)
 
 
-def _content(block: Json) -> Content:
+def _parse_content(block: Json) -> Content:
     kind, source = block.get("type"), block.get("source")
     if kind == "text" and isinstance(text := block.get("text"), str):
         return Text(text=text)
@@ -68,4 +67,4 @@ def _content(block: Json) -> Content:
             return FileRef(mime=mime, uri=url)
         if (data := decode_base64(source.get("data"))) is not None:
             return InlineData(mime=mime, data=data)
-    return Unknown(data=json_text({"type": _STRANGE, "block": block}))
+    return Unknown(data=json_text({"type": _UNKNOWN_TYPE, "block": block}))

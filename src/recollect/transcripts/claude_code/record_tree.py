@@ -1,21 +1,21 @@
-"""Which of Claude Code's records belong together, and what follows what.
+"""The tree that Claude Code's records form: which belong together, and what follows what.
 
 Every record with a uuid counts once. Sidechains are left out, unless there is nothing else. A
 parent that is not in the file is replaced by the record before, as is a boundary's missing one; a
-circle is cut open. A boundary that keeps messages comes after the last of them, and what the file
-hangs on that last one from then on comes after the boundary: so what a compaction kept is above
-it. All of it is linear in the number of records.
+circle is cut open. A boundary that keeps messages comes after the last of them, and records that
+the file attaches to that last one from then on come after the boundary: so the messages that a
+compaction kept are above it. All of it is linear in the number of records.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from recollect.transcripts.claude_code.compact_boundaries import keeps_preceding, preserved_uuids
 from recollect.transcripts.claude_code.content_blocks import content_blocks
-from recollect.transcripts.json_patch import Json
-from recollect.transcripts.tolerant_json import ImportProblem
+from recollect.transcripts.json_values import Json, object_or_empty
+from recollect.transcripts.transcript import ImportProblem
 
 RecordKind: TypeAlias = Literal["user", "assistant", "boundary", "summary", "microcompact", "other"]
 _SYSTEM: dict[object, RecordKind] = {
@@ -33,8 +33,7 @@ class ClaudeRecord(NamedTuple):
 
     @property
     def message(self) -> Json:
-        message = self.value.get("message")
-        return message if isinstance(message, dict) else {}
+        return object_or_empty(self.value.get("message"))
 
     @property
     def content(self) -> object:
@@ -42,31 +41,21 @@ class ClaudeRecord(NamedTuple):
 
 
 class RecordTurn(NamedTuple):
-    """Records that follow each other without a choice; another turn continues after the last."""
+    """Records that belong together; another turn continues after the last of them."""
 
     parent: int | None
     members: list[ClaudeRecord]
     kept: int | None = None  # of a compaction: the first turn above it that stays visible
 
 
-class TurnSpan(NamedTuple):
-    """Turns numbered so that those below one are the numbers after its own, up to an end."""
-
-    first: int
-    end: int
-
-    def holds(self, other: TurnSpan) -> bool:
-        return self.first < other.first < self.end
-
-
 class RecordTree(NamedTuple):
     turns: list[RecordTurn]  # in the order of their first records in the file
     order: list[int]  # parents first
-    spans: list[TurnSpan]
+    spans: list[range]  # of numbers that each turn has for itself and all turns below it
     leaf: int | None
 
     def is_above(self, turn: int, other: int) -> bool:
-        return self.spans[turn].holds(self.spans[other])
+        return turn != other and self.spans[other].start in self.spans[turn]
 
     def in_order(self) -> Iterator[tuple[int, RecordTurn]]:
         return ((number, self.turns[number]) for number in self.order)
@@ -75,48 +64,45 @@ class RecordTree(NamedTuple):
         return (record for turn in self.turns for record in turn.members)
 
 
-def build_tree(values: list[tuple[int, Json]]) -> tuple[RecordTree, list[ImportProblem]]:
+def build_tree(values: Sequence[tuple[int, Json]]) -> tuple[RecordTree, list[ImportProblem]]:
     records, problems = _records(values)
-    keys = _keys(records)
     members: dict[TurnKey, list[ClaudeRecord]] = {}
-    for record in records.values():
-        if (key := keys.get(record.uuid)) is not None:
-            members.setdefault(key, []).append(record)
+    keys = _keys(records)
+    for uuid, record in records.items():
+        if uuid in keys:
+            members.setdefault(keys[uuid], []).append(record)
     numbers = {key: number for number, key in enumerate(members)}
-    owners = _owners(records, keys)
-    turns = [
-        RecordTurn(_parent(key, group, owners, numbers), group) for key, group in members.items()
-    ]
-    places = _parents_first(turns)
-    turns = [
-        turn
-        if turn.parent is None or places[turn.parent] < places[number]
-        else turn._replace(parent=None)
-        for number, turn in enumerate(turns)
-    ]
-    order = sorted(places, key=places.__getitem__)
+    owners = _owners(records, {uuid: numbers[key] for uuid, key in keys.items()})
+    turns = []
+    for number, group in enumerate(members.values()):
+        above = (owners[member.parent] for member in group if member.parent is not None)
+        turns.append(RecordTurn(next((n for n in above if n not in (None, number)), None), group))
+    ranks = _parents_first(turns)
+    for number, turn in enumerate(turns):
+        if turn.parent is not None and ranks[turn.parent] >= ranks[number]:  # a circle
+            turns[number] = turn._replace(parent=None)
+    order = sorted(ranks, key=ranks.__getitem__)
     spans = _spans(turns, order)
-    named = {uuid: numbers[key] for uuid, key in owners.items() if key is not None}
-    kept = _kept(turns, order, spans, named)
+    kept = _kept(turns, order, spans, owners)
     turns = [turn._replace(kept=kept.get(number)) for number, turn in enumerate(turns)]
     positions = {uuid: position for position, uuid in enumerate(records)}
     return RecordTree(turns, order, spans, _leaf(turns, positions)), problems
 
 
-def _records(values: list[tuple[int, Json]]) -> tuple[dict[str, ClaudeRecord], list[ImportProblem]]:
+def _records(
+    values: Sequence[tuple[int, Json]],
+) -> tuple[dict[str, ClaudeRecord], list[ImportProblem]]:
     """By uuid, in the order of the file, each with a parent that is there."""
     chained = [value for _, value in values if isinstance(value.get("uuid"), str)]
     alone = is_subagent(chained)
-    uuids = {value["uuid"] for value in chained if alone or not _aside(value)}
+    uuids = {value["uuid"] for value in chained if alone or not _is_sidechain(value)}
     records: dict[str, ClaudeRecord] = {}
     problems = []
     before: str | None = None
     moved: dict[str, str] = {}  # from the last message that a boundary kept to the boundary
     for line, value in values:
         uuid = value.get("uuid")
-        if not isinstance(uuid, str) or uuid in records:
-            continue
-        if _aside(value) and not alone:
+        if not isinstance(uuid, str) or uuid in records or (_is_sidechain(value) and not alone):
             continue
         kind = _kind(value)
         parent = value.get("parentUuid") or value.get("logicalParentUuid")
@@ -126,35 +112,30 @@ def _records(values: list[tuple[int, Json]]) -> tuple[dict[str, ClaudeRecord], l
         elif (parent is not None or kind == "boundary") and not (
             isinstance(parent, str) and parent in uuids
         ):
-            problems.append(_no_parent(line, parent))
+            missing = f"its parent {parent!r:.60} is not in the file"
+            problems.append(ImportProblem(line, f"{missing}; placed after the record before it"))
             parent = before
-        records[uuid] = ClaudeRecord(
-            uuid, kind, value, moved.get(parent, parent) if parent else None
-        )
+        parent = moved.get(parent, parent) if parent else None
+        records[uuid] = ClaudeRecord(uuid, kind, value, parent)
         if tail is not None:
             moved[tail] = uuid
         before = uuid
     return records, problems
 
 
-def _no_parent(line: int, parent: object) -> ImportProblem:
-    reason = f"its parent {parent!r:.60} is not in the file; put after the record before it"
-    return ImportProblem(line, reason)
-
-
 def _last_kept(boundary: Json, before: Container[str]) -> str | None:
-    """Only of what the file tells before: a boundary cannot have kept what was yet to come."""
+    """Only from records before the boundary: it cannot have kept what was yet to come."""
     return next((uuid for uuid in reversed(preserved_uuids(boundary)) if uuid in before), None)
 
 
-def _aside(value: Json) -> bool:
+def _is_sidechain(value: Json) -> bool:
     return value.get("isSidechain") is True
 
 
 def is_subagent(values: list[Json]) -> bool:
-    """A file of nothing but a sidechain: there it is the conversation."""
+    """Whether there is nothing but a sidechain: then the sidechain is the conversation."""
     chained = [value for value in values if isinstance(value.get("uuid"), str)]
-    return bool(chained) and all(map(_aside, chained))
+    return bool(chained) and all(map(_is_sidechain, chained))
 
 
 def _kind(value: Json) -> RecordKind:
@@ -169,7 +150,7 @@ def _kind(value: Json) -> RecordKind:
 
 
 def _keys(records: dict[str, ClaudeRecord]) -> dict[str, TurnKey]:
-    """The turn that each record belongs to; records that are no part of any turn have none."""
+    """The turn of each record; records that are part of no turn are missing."""
     keys: dict[str, TurnKey] = {}
     callers: dict[str, TurnKey] = {}
     for record in records.values():
@@ -194,16 +175,14 @@ def _keys(records: dict[str, ClaudeRecord]) -> dict[str, TurnKey]:
     return keys
 
 
-def _owners(
-    records: dict[str, ClaudeRecord], keys: dict[str, TurnKey]
-) -> dict[str, TurnKey | None]:
-    """For each record the turn it is part of, or that it follows as a mere link of the chain."""
-    owners: dict[str, TurnKey | None] = dict(keys)
+def _owners(records: dict[str, ClaudeRecord], turns: dict[str, int]) -> dict[str, int | None]:
+    """The turn of each record; for a mere link of the chain, the turn that it follows."""
+    owners: dict[str, int | None] = dict(turns)
     for start in records:
         walked: list[str] = []
         at: str | None = start
         while at is not None and at not in owners:
-            owners[at] = None  # also what a circle of links comes back to
+            owners[at] = None  # for a circle of links, which comes back to it
             walked.append(at)
             at = records[at].parent
         if at is not None and (found := owners[at]) is not None:
@@ -211,55 +190,45 @@ def _owners(
     return owners
 
 
-def _parent(
-    key: TurnKey,
-    members: list[ClaudeRecord],
-    owners: dict[str, TurnKey | None],
-    numbers: dict[TurnKey, int],
-) -> int | None:
-    for member in members:
-        above = owners[member.parent] if member.parent is not None else None
-        if above is not None and above != key:
-            return numbers[above]
-    return None
-
-
 def _parents_first(turns: list[RecordTurn]) -> dict[int, int]:
-    """The place of each turn in an order in which parents come before their children."""
-    places: dict[int, int] = {}
+    """The rank of each turn in an order in which parents come before their children."""
+    ranks: dict[int, int] = {}
     for start in range(len(turns)):
         walked: dict[int, None] = {}
         at: int | None = start
-        while at is not None and at not in places and at not in walked:
+        while at is not None and at not in ranks and at not in walked:
             walked[at] = None
             at = turns[at].parent
         for number in reversed(walked):
-            places[number] = len(places)
-    return places
+            ranks[number] = len(ranks)
+    return ranks
 
 
-def _spans(turns: list[RecordTurn], order: list[int]) -> list[TurnSpan]:
+def _spans(turns: list[RecordTurn], order: list[int]) -> list[range]:
     sizes = [1] * len(turns)
     for number in reversed(order):
         if (parent := turns[number].parent) is not None:
             sizes[parent] += sizes[number]
-    spans = [TurnSpan(0, 0)] * len(turns)
+    spans = [range(0)] * len(turns)
     free: dict[int | None, int] = {None: 0}  # the next number below each turn
     for number in order:
         first = free[turns[number].parent]
         free[turns[number].parent] += sizes[number]
         free[number] = first + 1
-        spans[number] = TurnSpan(first, first + sizes[number])
+        spans[number] = range(first, first + sizes[number])
     return spans
 
 
 def _kept(
-    turns: list[RecordTurn], order: list[int], spans: list[TurnSpan], named: dict[str, int]
+    turns: list[RecordTurn],
+    order: list[int],
+    spans: list[range],
+    owners: dict[str, int | None],
 ) -> dict[int, int]:
     """For each compaction the first turn above it that it keeps, if it keeps any.
 
-    A turn is kept whole, because a result without its call is refused; and a mere link of the
-    chain stands for the turn that it follows: rather one turn too many than one too few.
+    A turn is kept whole, because providers refuse a result without its call; and a mere link of
+    the chain counts as the turn that it follows: rather one turn too many than one too few.
     """
     kept: dict[int, int] = {}
     since: dict[int, int] = {}  # the compaction above, or the root: where the live context begins
@@ -270,17 +239,18 @@ def _kept(
         if not compacts:
             continue
         uuids = [u for m in members if m.kind == "boundary" for u in preserved_uuids(m.value)]
-        above = {named[uuid] for uuid in uuids if uuid in named}
-        found = [turn for turn in above if spans[turn].holds(spans[number])]
+        named = {turn for uuid in uuids if (turn := owners.get(uuid)) is not None}
+        start = spans[number].start
+        found = [turn for turn in named if turn != number and start in spans[turn]]
         if found:
-            kept[number] = min(found, key=lambda turn: spans[turn].first)
+            kept[number] = min(found, key=lambda turn: spans[turn].start)
         elif parent is not None and any(keeps_preceding(m.value) for m in members):
             kept[number] = since[parent]
     return kept
 
 
 def _leaf(turns: list[RecordTurn], positions: dict[str, int]) -> int | None:
-    """The turn at the end of the file that nothing continues; one the user saw, if there is one."""
+    """The last turn in the file that nothing continues; one the user saw, if there is one."""
     parents = {turn.parent for turn in turns}
     ends = [number for number in range(len(turns)) if number not in parents]
 

@@ -1,89 +1,75 @@
-"""A session's file together with those of its subagents.
+"""A session's file together with the files of its subagents.
 
 Claude Code puts them into `<session>/subagents/` beside `<session>.jsonl`; older versions beside
-the session's own file. What cannot be read of one is told and keeps none of the others from
-being imported. A subagent's file alone is read in the same way, so that it is the same session.
+the session's own file. A subagent that cannot be read gives a warning and does not stop the others.
+A subagent's file alone is read in the same way, so that it becomes the same session.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
 
 import msgspec
 
 from recollect.entries import Message, json_text
 from recollect.errors import CannotImport
-from recollect.transcripts.claude_code.sidechains import link_subagents
-from recollect.transcripts.json_patch import Json
-from recollect.transcripts.json_values import string_or_empty
+from recollect.transcripts.claude_code.subagent_calls import link_subagents
+from recollect.transcripts.json_values import Json, string_or_empty, too_deep
 from recollect.transcripts.record_format import get_tag
-from recollect.transcripts.subagent_links import SUBAGENT
-from recollect.transcripts.tolerant_json import FILE_LIMIT, ImportProblem, read_bytes, too_deep
-from recollect.transcripts.transcript import Transcript, derive_session_id
+from recollect.transcripts.subagent_links import NAME, SUBAGENT
+from recollect.transcripts.tolerant_json import FILE_LIMIT, read_bytes
+from recollect.transcripts.transcript import (
+    ImportProblem,
+    ReadTranscript,
+    Transcript,
+    TranscriptBundle,
+    TranscriptFile,
+    derive_session_id,
+)
 
 FILES_LIMIT = 2_000  # subagents of one session
 _META_LIMIT = 65_536
 _META_DEPTH = 10
-_NAME = re.compile(r"agent-[\w-]{1,100}\.jsonl", re.ASCII)
-
-ReadTranscript: TypeAlias = Callable[[bytes, str], Transcript]
+_FILE_NAME = re.compile(r"agent-[\w-]{1,100}\.jsonl", re.ASCII)
 
 
-class TranscriptFile(NamedTuple):
-    """A session, and the bytes it was read from; none when another member's file tells it."""
-
-    foreign: Transcript
-    name: str
-    data: bytes | None
-
-
-class TranscriptBundle(NamedTuple):
-    main: TranscriptFile
-    subagents: tuple[TranscriptFile, ...] = ()
-    warnings: tuple[str, ...] = ()  # what was left out, and why
-
-
-def collect_subagents(
-    main: Transcript, data: bytes, place: Path, read: ReadTranscript
-) -> TranscriptBundle:
+def collect_subagents(file: TranscriptFile, path: Path, read: ReadTranscript) -> TranscriptBundle:
     """The session of a file with those of its subagents, linked with each other."""
-    if main.format != "claude-code":
-        return TranscriptBundle(TranscriptFile(main, place.name, data))
-    main = _with_meta(main, place)
+    main = _with_meta(file.transcript, path)
     warnings: list[str] = []
-    members = {main.session: TranscriptFile(main, place.name, data)}
-    for member in _read_all(main, place, read, warnings):
-        members.setdefault(member.foreign.session, member)
-    told = [one for each in members.values() for one in each.foreign.subagents if one.entries]
-    for foreign in told:
-        # a file of its own has more than what others tell; they may know which call it answers
-        known = members.setdefault(foreign.session, TranscriptFile(foreign, place.name, None))
-        members[foreign.session] = known._replace(foreign=_completed(known.foreign, foreign))
-    first, *others = members.values()
-    family = link_subagents(first.foreign, [member.foreign for member in others])
-    everyone = [
-        member._replace(foreign=foreign)
-        for member, foreign in zip(members.values(), family, strict=True)
+    files = {main.session: file._replace(transcript=main)}
+    for each in _read_files(main, path, read, warnings):
+        files.setdefault(each.transcript.session, each)
+    inside = [one for each in files.values() for one in each.transcript.subagents if one.entries]
+    for transcript in inside:
+        # its own file has more than its caller's, which may know the call that it answers
+        known = files.setdefault(transcript.session, TranscriptFile(transcript, path.name, None))
+        completed = _with_call(known.transcript, transcript)
+        files[transcript.session] = known._replace(transcript=completed)
+    first, *others = files.values()
+    linked = link_subagents(first.transcript, [each.transcript for each in others])
+    main_file, *subagents = [
+        each._replace(transcript=transcript)
+        for each, transcript in zip(files.values(), linked, strict=True)
     ]
-    return TranscriptBundle(everyone[0], tuple(everyone[1:]), tuple(warnings))
+    return TranscriptBundle(main_file, tuple(subagents), tuple(warnings))
 
 
-def _completed(known: Transcript, told: Transcript) -> Transcript:
-    if known.agent is None or told.agent is None or known.agent.call:
+def _with_call(known: Transcript, inside: Transcript) -> Transcript:
+    if known.subagent is None or inside.subagent is None or known.subagent.call:
         return known
-    agent = msgspec.structs.replace(known.agent, call=told.agent.call)
-    return msgspec.structs.replace(known, agent=agent)
+    info = msgspec.structs.replace(known.subagent, call=inside.subagent.call)
+    return msgspec.structs.replace(known, subagent=info)
 
 
-def _read_all(
-    main: Transcript, place: Path, read: ReadTranscript, warnings: list[str]
+def _read_files(
+    main: Transcript, main_path: Path, read: ReadTranscript, warnings: list[str]
 ) -> Iterator[TranscriptFile]:
     total = 0
-    paths = _paths(main, place)
+    paths = _find_files(main, main_path)
     if len(paths) > FILES_LIMIT:
         warnings.append(f"{len(paths) - FILES_LIMIT:,} files of subagents were left out")
     for path in paths[:FILES_LIMIT]:
@@ -92,61 +78,61 @@ def _read_all(
             total += len(data)
             if total > FILE_LIMIT:
                 raise CannotImport(path.name, "the subagents' files together are too large")
-            foreign = read(data, path.name)
-            if foreign.agent is None:
+            transcript = read(data, path.name)
+            if transcript.subagent is None:
                 raise CannotImport(path.name, "it is not a subagent's file")
         except CannotImport as error:
             warnings.append(f"a subagent was left out: {error}")
             continue
-        yield TranscriptFile(_with_meta(foreign, path), path.name, data)
+        yield TranscriptFile(_with_meta(transcript, path), path.name, data)
 
 
-def _paths(main: Transcript, place: Path) -> list[Path]:
-    """The files in the session's folder, and those beside it that its results speak of."""
-    if main.agent is not None:
+def _find_files(main: Transcript, main_path: Path) -> list[Path]:
+    """The files in the session's folder, and those beside it that its results name."""
+    if main.subagent is not None:
         return []
     try:
-        inside = sorted((place.with_suffix("") / "subagents").glob("agent-*.jsonl"))
-        beside = sorted(place.parent.glob("agent-*.jsonl"))
+        inside = sorted((main_path.with_suffix("") / "subagents").glob("agent-*.jsonl"))
+        beside = sorted(main_path.parent.glob("agent-*.jsonl"))
     except OSError:  # a folder that may not be read is as good as none
         return []
-    given = json.loads(main.header)[main.format].get("sessionId")
-    spoken_of = {
-        get_tag(main.format, entry.body).get(SUBAGENT)
+    given = json.loads(main.header)[NAME].get("sessionId")
+    named = {
+        get_tag(NAME, entry.body).get(SUBAGENT)
         for entry in main.entries
         if isinstance(entry.body, Message) and entry.body.extra
     }
     own = [
         path
         for path in beside
-        if derive_session_id(main.format, f"{given}/{path.stem.removeprefix('agent-')}", {})
-        in spoken_of
+        if derive_session_id(NAME, f"{given}/{path.stem.removeprefix('agent-')}", {}) in named
     ]
-    return [path for path in (*inside, *own) if _NAME.fullmatch(path.name)]
+    return [path for path in (*inside, *own) if _FILE_NAME.fullmatch(path.name)]
 
 
-def _with_meta(foreign: Transcript, place: Path) -> Transcript:
-    """With what the small file beside a subagent's says; it is kept with the source."""
-    beside = place.with_suffix(".meta.json")
-    if foreign.agent is None or not _NAME.fullmatch(place.name) or not beside.is_file():
-        return foreign
+def _with_meta(transcript: Transcript, path: Path) -> Transcript:
+    """With the content of the small `.meta.json` beside a subagent's file; it is stored with the
+    source."""
+    beside = path.with_suffix(".meta.json")
+    if transcript.subagent is None or not _FILE_NAME.fullmatch(path.name) or not beside.is_file():
+        return transcript
     try:
-        meta = _meta(read_bytes(beside))
+        meta = _parse_meta(read_bytes(beside))
     except (ValueError, RecursionError) as error:
         problem = ImportProblem(0, f"{beside.name} cannot be read ({error!s:.200})")
-        return msgspec.structs.replace(foreign, problems=(*foreign.problems, problem))
-    header: Json = json.loads(foreign.header)
-    header[foreign.format] |= {"meta": meta}
-    agent = msgspec.structs.replace(
-        foreign.agent,
-        call=string_or_empty(meta.get("toolUseId")) or foreign.agent.call,
+        return msgspec.structs.replace(transcript, problems=(*transcript.problems, problem))
+    header: Json = json.loads(transcript.header)
+    header[NAME] |= {"meta": meta}
+    info = msgspec.structs.replace(
+        transcript.subagent,
+        call=string_or_empty(meta.get("toolUseId")) or transcript.subagent.call,
         description=string_or_empty(meta.get("description")),
         kind=string_or_empty(meta.get("agentType")),
     )
-    return msgspec.structs.replace(foreign, agent=agent, header=json_text(header))
+    return msgspec.structs.replace(transcript, subagent=info, header=json_text(header))
 
 
-def _meta(data: bytes) -> Json:
+def _parse_meta(data: bytes) -> Json:
     if len(data) > _META_LIMIT:
         raise ValueError(f"it has {len(data):,} bytes, the limit is {_META_LIMIT:,}")
     meta = json.loads(data)

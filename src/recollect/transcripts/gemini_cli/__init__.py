@@ -1,1 +1,1 @@
-"""TODO."""
+"""Gemini CLI's session files, read and written."""

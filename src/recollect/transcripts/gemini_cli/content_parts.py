@@ -1,4 +1,4 @@
-"""Gemini's parts and ours. Reads whatever has the right shape and skips over the rest."""
+"""Between the parts of Gemini's messages and ours. Anything of another shape is skipped."""
 
 from __future__ import annotations
 
@@ -19,15 +19,10 @@ from recollect.entries import (
     Unknown,
     json_text,
 )
-from recollect.transcripts.json_patch import Json
-from recollect.transcripts.json_values import decode_base64, string_or_empty
-from recollect.transcripts.tolerant_json import too_deep
+from recollect.transcripts.json_values import Json, decode_base64, string_or_empty
+from recollect.transcripts.record_format import arguments_object
 
-_STRANGE = "gemini"  # the type under which a part that we do not know is kept
-
-
-def is_count(value: object) -> bool:
-    return type(value) is int and 0 <= value < 2**53
+_UNKNOWN_TYPE = "gemini"  # the type under which an unknown part is stored
 
 
 def as_list(value: object) -> list[Any]:
@@ -39,61 +34,57 @@ def as_list(value: object) -> list[Any]:
 def parse_parts(content: object) -> list[Part]:
     if content == "":
         return []
-    return [part for item in as_list(content) for part in _part(item)]
+    return [part for item in as_list(content) for part in _parse_part(item)]
 
 
-def _part(item: object) -> list[Part]:
+def _parse_part(item: object) -> list[Part]:
     if isinstance(item, str):
         return [Text(text=item)]
     if not isinstance(item, dict):
         return []
-    signature = item.get("thoughtSignature")
-    signature = signature if isinstance(signature, str) else ""
+    signature = string_or_empty(item.get("thoughtSignature"))
     if isinstance(text := item.get("text"), str):
         if item.get("thought") is True:
             return [Thought(text=text, signature=signature)]
         return [Text(text=text)]
     if isinstance(call := item.get("functionCall"), dict):
-        return [_call(call, signature)]
+        return [_parse_call(call, signature)]
     if isinstance(response := item.get("functionResponse"), dict):
-        return [_response(response)]
-    return [_data(item)]
+        return [_parse_response(response)]
+    return [_parse_data(item)]
 
 
-def _call(call: Json, signature: str) -> ToolCall:
-    name, id_ = call.get("name"), call.get("id")
-    name = name if isinstance(name, str) else ""
+def _parse_call(call: Json, signature: str) -> ToolCall:
+    name = string_or_empty(call.get("name"))
     return ToolCall(
-        id=id_ if isinstance(id_, str) and id_ else name,
+        id=string_or_empty(call.get("id")) or name,
         name=name,
         arguments=json_text(call.get("args", {})),
         signature=signature,
     )
 
 
-def _response(response: Json) -> ToolResult:
-    name, id_ = response.get("name"), response.get("id")
-    name = name if isinstance(name, str) else ""
-    body = response.get("response")
+def _parse_response(response: Json) -> ToolResult:
+    name, body = string_or_empty(response.get("name")), response.get("response")
     return ToolResult(
-        call_id=id_ if isinstance(id_, str) and id_ else name,
+        call_id=string_or_empty(response.get("id")) or name,
         name=name,
         content=tuple(parse_result_content({"functionResponse": response})),
         is_error=isinstance(body, dict) and "error" in body,
     )
 
 
-def _data(item: Json) -> InlineData | FileRef | Unknown:
+def _parse_data(item: Json) -> InlineData | FileRef | Unknown:
     inline, file = item.get("inlineData"), item.get("fileData")
     if isinstance(inline, dict) and (data := decode_base64(inline.get("data"))) is not None:
         return InlineData(mime=string_or_empty(inline.get("mimeType")), data=data)
     if isinstance(file, dict) and isinstance(file.get("fileUri"), str):
         return FileRef(mime=string_or_empty(file.get("mimeType")), uri=file["fileUri"])
-    return Unknown(data=json_text({"type": _STRANGE, "part": item}))
+    return Unknown(data=json_text({"type": _UNKNOWN_TYPE, "part": item}))
 
 
 def parse_result_content(item: object) -> list[Content]:
-    """What a result holds: the output of a function response, or any other part."""
+    """The content of a result: the output of a function response, or any other part."""
     if isinstance(item, dict) and isinstance(response := item.get("functionResponse"), dict):
         body = response.get("response")
         if isinstance(body, dict):
@@ -101,14 +92,11 @@ def parse_result_content(item: object) -> list[Content]:
                 if isinstance(body.get(key), str):
                     return [Text(text=body[key])]
         return [] if body is None else [Text(text=json_text(body))]
-    return [part for part in _part(item) if isinstance(part, Content)]
-
-
-# --- out ---------------------------------------------------------------------------------------
+    return [part for part in _parse_part(item) if isinstance(part, Content)]
 
 
 def in_natural_order(parts: Sequence[Part]) -> bool:
-    """Thoughts, then content, then calls, with nothing that only `content` can tell."""
+    """Thoughts, then content, then calls, with nothing that only `content` has a field for."""
     ranks = [0 if isinstance(p, Thought) else 2 if isinstance(p, ToolCall) else 1 for p in parts]
     signed = any(isinstance(p, Thought | ToolCall) and p.signature for p in parts)
     return ranks == sorted(ranks) and not signed
@@ -142,7 +130,7 @@ def encode_part(part: Part) -> Json:
             return {"fileData": {"mimeType": part.mime, "fileUri": part.uri}}
         case Unknown():
             value = json.loads(part.data)
-            known = isinstance(value, dict) and value.get("type") == _STRANGE
+            known = isinstance(value, dict) and value.get("type") == _UNKNOWN_TYPE
             inner = value.get("part") if known else None
             return inner if isinstance(inner, dict) else {"text": ""}
 
@@ -151,14 +139,3 @@ def encode_response(result: ToolResult) -> Json:
     text = "\n".join(part.text for part in result.content if isinstance(part, Text))
     body = {"error" if result.is_error else "output": text}
     return {"functionResponse": {"id": result.call_id, "name": result.name, "response": body}}
-
-
-def arguments_object(arguments: str) -> Any:
-    """The arguments as JSON; an empty object for what is none, or holds what JSON may not."""
-    try:
-        value = json.loads(arguments)
-        json_text(value)
-    except (ValueError, RecursionError):
-        return {}
-    # deeper than that, and reading the file again would refuse it
-    return value if isinstance(value, dict) and not too_deep(value, 80) else {}

@@ -1,342 +1,146 @@
-"""Gemini CLI's session files: one JSON object, or JSON lines; in, and out as one object.
+"""Gemini CLI's session files: one JSON object or JSON lines, read; one object, written.
 
-A record is {id, timestamp, type, content, thoughts?, tokens?, model?, toolCalls?}. Calls and their
-results sit together in `toolCalls`; in our log the results are a user message after the model's.
-When `content` holds calls or thoughts itself, it says in which order everything came.
-
-The format has no field for: system messages (written as type `info`), finish reasons, durations,
-more than one text in a result, thought signatures outside `content`, malformed arguments, parts of
-unknown type, requests and edits. They travel in the record's `recollect` field; see `records`.
-In JSON lines, what a `$rewindTo` or a checkpoint (`$set` of messages) left behind becomes a branch.
+In JSON lines, messages that a `$rewindTo` or a checkpoint (`$set` of messages) abandoned become a
+branch. `message_records` has the messages themselves.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
 
-from recollect.entries import (
-    Body,
-    Entry,
-    Message,
-    Note,
-    Part,
-    Text,
-    Thought,
-    ToolCall,
-    ToolResult,
-    Usage,
-    json_text,
+import msgspec
+
+from recollect.entries import ToolResult
+from recollect.store.contract import SessionInfo
+from recollect.transcripts.gemini_cli.content_parts import parse_parts
+from recollect.transcripts.gemini_cli.message_records import RECORD_FORMAT
+from recollect.transcripts.json_values import Json, objects_in, string_or_empty
+from recollect.transcripts.session_file_format import RecordOrder, SessionFileFormat, safe_file_name
+from recollect.transcripts.timestamps import format_zulu, to_datetime
+from recollect.transcripts.transcript import (
+    ImportProblem,
+    Transcript,
+    report_non_objects,
 )
-from recollect.transcripts.gemini_cli import content_parts as wire
-from recollect.transcripts.json_patch import Json
-from recollect.transcripts.record_format import MARK_FIELD, ParsedBody
-from recollect.transcripts.record_reader import RecordReader, read_leading_entries
-from recollect.transcripts.record_writer import compose_file
-from recollect.transcripts.timestamps import format_zulu, parse_time
-from recollect.transcripts.tolerant_json import ImportProblem
-from recollect.transcripts.transcript import Transcript, deduplicate, derive_session_id
-
-NAME: Literal["gemini"] = "gemini"
-_TOKENS = ("input", "output", "cached", "thoughts", "tool", "total")
-_DONE = ("success", "error", "cancelled")
-_LEVELS = {"info": "info", "warning": "warning", "error": "error"}
 
 
-class GeminiRecordFormat:
-    """The dialect of `records`."""
-
-    name = NAME
-
-    def read(self, record: Json, key: str) -> list[ParsedBody]:
-        time, kind = parse_time(record.get("timestamp")), record.get("type")
-        parts = wire.parse_parts(record.get("content"))
-        if kind == "user":
-            return [ParsedBody(Message(role="user", parts=tuple(parts)), time)]
-        if kind == "gemini":
-            return _read_model(record, parts, time, key)
-        texts = [part.text for part in parts if isinstance(part, Text)]
-        level: Any = _LEVELS.get(str(kind), "info")
-        return [ParsedBody(Note(text="\n".join(texts), level=level), time)]
-
-    def write(self, run: Sequence[Entry], name: str) -> Json:
-        head = run[0]
-        record: Json = {"id": name, "timestamp": format_zulu(head.time)}
-        if isinstance(head.body, Note):
-            return record | {"type": head.body.level, "content": head.body.text}
-        assert isinstance(head.body, Message)
-        if head.body.role != "model":
-            kind = "user" if head.body.role == "user" else "info"
-            return record | {"type": kind, "content": wire.encode_content(head.body.parts)}
-        answers = [entry for entry in run[1:] if isinstance(entry.body, Message)]
-        return record | _write_model(head.body, answers)
-
-    def name_of(self, record: Json) -> str | None:
-        name = record.get("id")
-        return name if isinstance(name, str) else None
-
-    def stands_alone(self, body: Body) -> bool:
-        return isinstance(body, Message | Note)
-
-    def mark_of(self, record: Json) -> object:
-        return record.get(MARK_FIELD)
-
-    def with_mark(self, record: Json, mark: object) -> Json:
-        plain = {key: item for key, item in record.items() if key != MARK_FIELD}
-        return plain if mark is None else plain | {MARK_FIELD: mark}
+def detect(value: Json) -> bool:
+    if "$set" in value or "$rewindTo" in value:
+        return True
+    ids = [field in value for field in ("sessionId", "projectHash")]
+    return any(ids) if isinstance(value.get("messages"), list) else all(ids)
 
 
-RECORD_FORMAT = GeminiRecordFormat()
+def read(records: Sequence[tuple[int, Json]]) -> Transcript:
+    first = records[0][1]
+    return read_object(first) if isinstance(first.get("messages"), list) else read_lines(records)
 
 
-# --- model messages ----------------------------------------------------------------------------
-
-
-def _read_model(record: Json, content: list[Part], time: int | None, key: str) -> list[ParsedBody]:
-    ordered = any(isinstance(part, Thought | ToolCall) for part in content)
-    thoughts = [] if ordered else [_thought(each) for each in _objects(record.get("thoughts"))]
-    calls: dict[str, ToolCall] = {p.id: p for p in content if isinstance(p, ToolCall)}
-    shown = set(calls)
-    results: list[ToolResult] = []
-    answered: set[str] = set()
-    for position, each in enumerate(_objects(record.get("toolCalls"))):
-        call = _call(each, f"{key[:12]}-{position}")
-        if call.id not in calls:
-            calls[call.id] = call
-        if call.id not in answered and (result := _result(each, call)):
-            answered.add(call.id)
-            results.append(result)
-    parts = [*thoughts, *content, *(call for id_, call in calls.items() if id_ not in shown)]
-    model = record.get("model")
-    message = Message(
-        role="model",
-        parts=tuple(parts),
-        model=model if isinstance(model, str) else "",
-        usage=_usage(record.get("tokens")),
-    )
-    if not results:
-        return [ParsedBody(message, time)]
-    times = [result.time for result in results if result.time is not None]
-    answer = Message(role="user", parts=tuple(results))
-    return [ParsedBody(message, time), ParsedBody(answer, max(times) if times else None)]
-
-
-def _objects(value: object) -> list[Json]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _thought(value: Json) -> Thought:
-    return Thought(
-        text=_text(value.get("description")),
-        subject=_text(value.get("subject")),
-        time=parse_time(value.get("timestamp")),
-    )
-
-
-def _call(value: Json, fallback: str) -> ToolCall:
-    return ToolCall(
-        id=_text(value.get("id")) or fallback,
-        name=_text(value.get("name")),
-        arguments=json_text(value.get("args", {})),
-    )
-
-
-def _result(value: Json, call: ToolCall) -> ToolResult | None:
-    status, output = _text(value.get("status")), value.get("result")
-    if output is None and status not in _DONE:
-        return None
-    contents = [
-        content for part in wire.as_list(output) for content in wire.parse_result_content(part)
-    ]
-    return ToolResult(
-        call_id=call.id,
-        name=call.name,
-        content=tuple(contents),
-        is_error=status in ("error", "cancelled"),
-        status=status,
-        time=parse_time(value.get("timestamp")),
-    )
-
-
-def _usage(value: object) -> Usage | None:
-    if not isinstance(value, dict):
-        return None
-    counts = {key: value[key] for key in _TOKENS if wire.is_count(value.get(key))}
-    return Usage(**counts) if counts else None
-
-
-def _write_model(message: Message, answers: list[Entry]) -> Json:
-    results = {
-        part.call_id: (part, entry.time)
-        for entry in reversed(answers)
-        if isinstance(entry.body, Message)
-        for part in reversed(entry.body.parts)
-        if isinstance(part, ToolResult)
-    }
-    record: Json = {"type": "gemini"}
-    if wire.in_natural_order(message.parts):
-        plain = [part for part in message.parts if not isinstance(part, Thought | ToolCall)]
-        record["content"] = wire.encode_content(plain)
-        thoughts = [part for part in message.parts if isinstance(part, Thought)]
-        record |= {"thoughts": [_write_thought(each) for each in thoughts]} if thoughts else {}
-    else:
-        record["content"] = [wire.encode_part(part) for part in message.parts]
-    if message.usage is not None:
-        record["tokens"] = {key: getattr(message.usage, key) for key in _TOKENS}
-    if message.model:
-        record["model"] = message.model
-    calls = [part for part in message.parts if isinstance(part, ToolCall)]
-    if calls:
-        record["toolCalls"] = [_write_call(call, results.get(call.id)) for call in calls]
-    return record
-
-
-def _write_thought(thought: Thought) -> Json:
-    written: Json = {"subject": thought.subject, "description": thought.text}
-    return written if thought.time is None else written | {"timestamp": format_zulu(thought.time)}
-
-
-def _write_call(call: ToolCall, answer: tuple[ToolResult, int] | None) -> Json:
-    written: Json = {
-        "id": call.id,
-        "name": call.name,
-        "args": wire.arguments_object(call.arguments),
-    }
-    if answer is None:
-        return written | {"status": "scheduled"}
-    result, time = answer
-    return written | {
-        "status": result.status or ("error" if result.is_error else "success"),
-        "timestamp": format_zulu(time if result.time is None else result.time),
-        "result": [wire.encode_response(result)],
-    }
-
-
-# --- files -------------------------------------------------------------------------------------
-
-
-def read(value: Json) -> Transcript:
-    """A file that is one object."""
-    lines = _SessionLines(value)
-    problems = []
-    for position, record in enumerate(value.get("messages") or ()):
-        if isinstance(record, dict):
-            lines.add(record, by_id=False)
-        else:
-            kind = type(record).__name__
-            problems.append(ImportProblem(1, f"message {position + 1} is a {kind}, not an object"))
-    return lines.foreign(problems)
+def read_object(value: Json) -> Transcript:
+    session = _SessionLines(value)
+    for record in objects_in(value["messages"]):
+        session.add(record, by_id=False)
+    return session.transcript(report_non_objects(value["messages"]))
 
 
 def read_lines(records: Iterable[tuple[int, Json]]) -> Transcript:
-    """A file of JSON lines: header, messages, `$set`, `$rewindTo`."""
-    lines, problems = _SessionLines({}), []
+    """JSON lines: header, messages, `$set`, `$rewindTo`."""
+    session, problems = _SessionLines({}), []
     for number, record in records:
         if "$rewindTo" in record:
-            lines.rewind(record["$rewindTo"])
+            session.rewind(record["$rewindTo"])
         elif isinstance(record.get("$set"), dict):
-            lines.change(record["$set"])
+            session.change(record["$set"])
         elif "type" in record and "id" in record:
-            lines.add(record, by_id=True)
+            session.add(record, by_id=True)
         elif "sessionId" in record or "projectHash" in record:
-            lines.change(record)
+            session.change(record)
         else:
-            problems.append(
-                ImportProblem(number, "a record of no known kind; kept in the source only")
-            )
-    return lines.foreign(problems)
-
-
-class _MessageNode:
-    """A message as it was last written, after the one it was first written after."""
-
-    __slots__ = ("parent", "record")
-
-    def __init__(self, record: Json, parent: _MessageNode | None) -> None:
-        self.record, self.parent = record, parent
+            reason = "a record of an unknown kind; stored with the source only"
+            problems.append(ImportProblem(number, reason))
+    return session.transcript(problems)
 
 
 class _SessionLines:
-    """What a file has said so far."""
+    """The session so far, while a file is read. Messages are known by their number."""
 
     def __init__(self, header: Json) -> None:
         self.header = {key: item for key, item in header.items() if key != "messages"}
-        self._nodes: list[_MessageNode] = []
-        self._here: dict[str, _MessageNode] = {}  # by id, in order: the messages in force
-        self._last: _MessageNode | None = None
+        self._records: list[Json] = []  # as they were last written
+        self._parents: list[int | None] = []  # the message that each of them first followed
+        self._current: dict[str, int] = {}  # by id, in order: not rewound, not replaced
+        self._last: int | None = None
 
     def add(self, record: Json, *, by_id: bool) -> None:
-        name = record.get("id")
-        if by_id and isinstance(name, str) and name in self._here:
-            self._here[name].record = record
+        id_ = record.get("id")
+        if by_id and isinstance(id_, str) and id_ in self._current:
+            self._records[self._current[id_]] = record
             return
-        node = _MessageNode(record, self._last)
-        self._nodes.append(node)
-        self._last = node
-        if isinstance(name, str):
-            self._here[name] = node
+        self._parents.append(self._last)
+        self._last = len(self._records)
+        self._records.append(record)
+        if isinstance(id_, str):
+            self._current[id_] = self._last
 
-    def rewind(self, name: object) -> None:
-        """Takes back that message and what came after; all, when there is no such message."""
-        known = isinstance(name, str) and name in self._here
-        self._last = self._here[name].parent if known and isinstance(name, str) else None
-        while self._here:
-            if self._here.popitem()[0] == name:
+    def rewind(self, id_: object) -> None:
+        """Take back that message and what came after; everything, if there is no such message."""
+        known = self._current.get(id_) if isinstance(id_, str) else None
+        self._last = None if known is None else self._parents[known]
+        while self._current:
+            if self._current.popitem()[0] == id_:
                 break
 
     def change(self, fields: Json) -> None:
         self.header |= {key: item for key, item in fields.items() if key != "messages"}
         if isinstance(fields.get("messages"), list):
-            self._here, self._last = {}, None
-            for record in _objects(fields["messages"]):
+            self._current, self._last = {}, None
+            for record in objects_in(fields["messages"]):
                 self.add(record, by_id=True)
 
-    def foreign(self, problems: list[ImportProblem]) -> Transcript:
-        first = self._nodes[0].record if self._nodes else self.header
-        session = derive_session_id(NAME, self.header.get("sessionId"), first)
-        start = parse_time(self.header.get("startTime")) or 0
-        reader = RecordReader(
-            RECORD_FORMAT, session, _answered(node.record for node in self._nodes)
+    def transcript(self, problems: Iterable[ImportProblem]) -> Transcript:
+        transcript = FILE_FORMAT.read(
+            self.header,
+            self._records,
+            RecordOrder(self._parents, self._last),
+            _separately_answered(self._records),
         )
-        header, before = read_leading_entries(reader, self.header, start)
-        entries = list(before)
-        ends: dict[int, Entry] = {}
-        root = before[-1] if before else None
-        for node in self._nodes:
-            parent = ends[id(node.parent)] if node.parent else root
-            found = reader.read(node.record, parent, start)
-            entries += found
-            ends[id(node)] = found[-1]
-        leaf = ends[id(self._last)] if self._last else root
-        mark = header.get(MARK_FIELD)
-        return Transcript(
-            format=NAME,
-            session=session,
-            created=start,
-            entries=deduplicate(entries),
-            leaf=leaf.id if leaf else None,
-            title=_text(mark.get("title")) if isinstance(mark, dict) else "",
-            heading=_text(header.get("summary")),
-            header=json_text({NAME: {"header": header}}),
-            problems=tuple(problems),
-        )
+        heading = string_or_empty(self.header.get("summary"))
+        return msgspec.structs.replace(transcript, heading=heading, problems=tuple(problems))
 
 
-def _answered(records: Iterable[Json]) -> frozenset[str]:
+def _separately_answered(records: Iterable[Json]) -> frozenset[str]:
     """Calls whose results are in a user's record of their own, as providers see them."""
     return frozenset(
         part.call_id
         for record in records
         if record.get("type") == "user"
-        for part in wire.parse_parts(record.get("content"))
+        for part in parse_parts(record.get("content"))
         if isinstance(part, ToolResult)
     )
 
 
-def write(header: Json, entries: Sequence[Entry]) -> Json:
-    """The file's value, from a header and the entries of a path."""
-    return compose_file(RECORD_FORMAT, header, entries)
+def file_names(session_id: str, start: int) -> list[str]:
+    """`session-<YYYY-MM-DDTHH-MM>-<id8>.json`, then with more and more of the id, because eight
+    characters and a minute collide."""
+    minute = to_datetime(start).isoformat()[:16].replace(":", "-")
+    name = safe_file_name(session_id)
+    lengths = sorted({min(8, len(name)), *range(12, len(name), 4), len(name)})
+    return [f"session-{minute}-{name[:length]}.json" for length in lengths]
+
+
+def _project_hash(session: SessionInfo) -> Json:
+    """Gemini CLI identifies a project by a hash of its folder's path."""
+    folder = (session.project or "").encode("utf-8", "replace")
+    return {"projectHash": hashlib.sha256(folder).hexdigest()}
+
+
+FILE_FORMAT = SessionFileFormat(
+    records=RECORD_FORMAT,
+    id_field="sessionId",
+    start_field="startTime",
+    update_field="lastUpdated",
+    format_time=format_zulu,
+    file_names=file_names,
+    more_fields=_project_hash,
+)

@@ -1,0 +1,40 @@
+"""What is sent differently from what a session holds: one `Fix` for each change, with a reason."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+FixKind: TypeAlias = Literal[
+    "interrupted",  # a result was made for a call that has none
+    "orphan",  # a result without a call was left out
+    "duplicate",  # a further result for an answered call was left out
+    "misplaced",  # a call outside a model's message was left out
+    "moved",  # results were put right behind their calls
+    "id",  # a call, a result or both got another id
+    "name",  # a result got the tool name of its call
+    "thought",  # thoughts of another model, or that the wire cannot carry, were left out
+    "signature",  # signatures of another model were taken off calls
+    "empty",  # blank text, or a message without parts, was left out
+    "system",  # an instruction in mid-conversation is sent as a user's message
+    "merged",  # neighbours of one role became one message
+    "split",  # results and the user's text became two messages
+    "uncarried",  # the wire cannot carry it
+    "opened",  # a user message was inserted at the start
+]
+_SHOWN = 40  # characters of foreign text in a line of the trace
+
+
+class Fix(msgspec.Struct, frozen=True):
+    """One change, the message it concerns (as counted in the input), and one readable line."""
+
+    kind: FixKind
+    message: int
+    text: str
+    call: str = ""  # the id of the call concerned, as it is sent; of an orphan, as it came
+
+
+def quote_text(text: str) -> str:
+    """Foreign text for users: quoted, escaped, short."""
+    return repr(text[:_SHOWN]) + ("…" if len(text) > _SHOWN else "")

@@ -1,0 +1,249 @@
+"""HTTP over httpx2: one POST at a time on a connection, its response in bounded pieces.
+
+httpx2 brings proxies (settings or environment), certificates (`SSL_CERT_FILE`, `SSL_CERT_DIR`, else
+the system's) and HTTP/2 where the server offers it. Guarantees on top of it: every failure is one
+`TransportFailed` whose `why` holds no key; redirects are not followed, cookies not kept, nothing is
+logged. An error response is read even if it arrives before the request is through. A connection
+serves one request at a time, so that abandoning a response closes it at once and disturbs no other:
+httpcore2 never resets a cancelled HTTP/2 stream, and the server would go on answering.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from functools import lru_cache
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+
+import httpx2
+
+from recollect.models.decompression import Inflater
+from recollect.models.http_errors import BROKEN, MALFORMED, describe_exception
+from recollect.models.network_backend import NetworkBackend
+from recollect.settings import TransportSettings
+
+_MAX_IDLE = 4  # connections kept for the next request
+_KEEP = 60.0  # seconds
+_DIRECT = {"all://localhost": None, "all://127.0.0.1": None, "all://[::1]": None}
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")  # h2, unlike h11, would send them
+
+# httpx2 and httpcore2 log addresses with their passwords, and headers that may repeat a key
+_ours: ContextVar[bool] = ContextVar("recollect_request", default=False)
+for _logger in ("connection", "http11", "http2", "proxy", "socks"):
+    logging.getLogger(f"httpcore2.{_logger}").addFilter(lambda _: not _ours.get())
+logging.getLogger("httpx2").addFilter(lambda _: not _ours.get())
+
+
+class TransportFailed(Exception):
+    """No complete response. `retryable` if another attempt may get one."""
+
+    def __init__(self, why: str, *, retryable: bool) -> None:
+        super().__init__(why)
+        self.why, self.retryable = why, retryable
+
+
+class HttpClient:
+    """Sends requests to one server; for one event loop."""
+
+    def __init__(self, settings: TransportSettings) -> None:
+        self.settings = settings
+        self._idle: list[_Connection] = []
+        self._busy: set[_Connection] = set()
+        self._closed = False
+
+    async def post(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        body: Callable[[], Iterable[bytes]],
+        size: int,
+    ) -> HttpResponse:
+        """The response, as soon as its headers are there; it has to be closed.
+
+        `body` is called once more if the request has to be sent anew."""
+        if self._closed:
+            raise TransportFailed(BROKEN, retryable=False)
+        if any(map(_CONTROL.search, (url, *headers, *headers.values()))):
+            raise TransportFailed(MALFORMED, retryable=False)
+        with _described(self.settings):
+            fields = [(n.encode(), v.encode("latin-1")) for n, v in headers.items()]
+            fields.append((b"content-length", b"%d" % size))
+            connection = await self._take(url)
+            try:
+                return await self._send(connection, url, fields, body)
+            except (httpx2.NetworkError, httpx2.ProtocolError):
+                if not connection.backend.broke_off_http2:
+                    raise
+            # a server that answers before the request is through is understood over HTTP/1.1
+            connection = _Connection(url, self.settings, http2=False)
+            return await self._send(connection, url, fields, body)
+
+    async def _take(self, url: str) -> _Connection:
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.backend.is_stale:
+                return connection
+            await connection.aclose()
+        return _Connection(url, self.settings)
+
+    async def _send(
+        self,
+        connection: _Connection,
+        url: str,
+        fields: Sequence[tuple[bytes, bytes]],
+        body: Callable[[], Iterable[bytes]],
+    ) -> HttpResponse:
+        self._busy.add(connection)
+        try:
+            return HttpResponse(await connection.send(url, fields, body), connection, self)
+        except BaseException:
+            await self.release(connection, reusable=False)
+            raise
+
+    async def release(self, connection: _Connection, *, reusable: bool) -> None:
+        """Keep a connection whose response was read to its end; close any other at once."""
+        self._busy.discard(connection)
+        if reusable and not self._closed and len(self._idle) < _MAX_IDLE:
+            self._idle.append(connection)
+        else:
+            await connection.aclose()
+
+    async def aclose(self) -> None:
+        """Responses that are still being read break off."""
+        self._closed = True
+        for connection in (*self._idle, *self._busy):
+            await connection.aclose()
+        self._idle.clear()
+
+
+class HttpResponse:
+    """Status, headers (lower case, repeated ones joined), and the body as it arrives."""
+
+    def __init__(
+        self, response: httpx2.Response, connection: _Connection, client: HttpClient
+    ) -> None:
+        self.status, self.http_version = response.status_code, response.http_version
+        self.headers = {name.lower(): value for name, value in response.headers.items()}
+        self._response, self._connection, self._client = response, connection, client
+        self._raw = response.aiter_raw()
+        self._inflater: Inflater | None = None
+        self._open = True
+
+    async def read(self) -> bytes:
+        """The next bytes of the body; none at its end."""
+        with _described(self._client.settings):
+            encoding = self.headers.get("content-encoding", "").strip().lower()
+            if encoding in ("", "identity"):
+                piece = await self._next()
+            else:
+                self._inflater = self._inflater or Inflater(encoding)
+                piece = await self._next_inflated(self._inflater)
+        if not piece:
+            self._open = False
+            await self._client.release(self._connection, reusable=True)
+        return piece
+
+    async def aclose(self) -> None:
+        """Close the connection at once, unless the body was read to its end."""
+        if self._open:
+            self._open = False
+            await self._client.release(self._connection, reusable=False)
+            with _unlogged(), suppress(httpx2.HTTPError):
+                await self._raw.aclose()
+                await self._response.aclose()
+
+    async def _next(self) -> bytes:
+        async for piece in self._raw:
+            if piece:
+                return piece
+        return b""
+
+    async def _next_inflated(self, inflater: Inflater) -> bytes:
+        while not (piece := inflater.next_piece()):
+            arrived = await self._next()
+            if not arrived:
+                inflater.finish()
+                return b""
+            inflater.feed(arrived)
+        await asyncio.sleep(0)  # a few bytes may become many: let time limits act
+        return piece
+
+
+class _Connection:
+    """An httpx2 client that holds at most one connection."""
+
+    def __init__(self, url: str, settings: TransportSettings, *, http2: bool = True) -> None:
+        wait = settings.read_timeout
+        secure = url.lower().startswith("https:")
+        self.backend = NetworkBackend()
+        self.client = httpx2.AsyncClient(
+            # loading certificates takes longer than calling a server on this machine
+            verify=_authorities(*map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
+            if secure
+            else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+            http2=http2,
+            proxy=settings.proxy or None,
+            mounts=_DIRECT,
+            timeout=httpx2.Timeout(wait, connect=settings.connect_timeout, pool=None),
+            limits=httpx2.Limits(max_connections=1, keepalive_expiry=_KEEP),
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
+        )
+        for transport in (self.client._transport, *self.client._mounts.values()):
+            # httpcore2's pools take a backend of one's own, but httpx2 does not hand one on
+            if (pool := getattr(transport, "_pool", None)) is not None:
+                pool._network_backend = self.backend
+
+    async def send(
+        self,
+        url: str,
+        fields: Sequence[tuple[bytes, bytes]],
+        body: Callable[[], Iterable[bytes]],
+    ) -> httpx2.Response:
+        content = self._pages(body())
+        request = self.client.build_request("POST", url, headers=fields, content=content)
+        return await self.client.send(request, stream=True)
+
+    async def _pages(self, body: Iterable[bytes]) -> AsyncIterator[bytes]:
+        self.backend.is_sending = True
+        for page in body:
+            yield page
+        self.backend.is_sending = False
+
+    async def aclose(self) -> None:
+        with _unlogged():
+            await self.backend.aclose()
+            await self.client.aclose()
+
+
+@lru_cache(maxsize=4)
+def _authorities(_file: str | None, _directory: str | None) -> ssl.SSLContext:
+    """For these values of the environment, which httpx2 reads itself."""
+    return httpx2.create_ssl_context()
+
+
+@contextmanager
+def _described(settings: TransportSettings) -> Iterator[None]:
+    """Around every call of httpx2: turns its exceptions into ours."""
+    try:
+        with _unlogged():
+            yield
+    except TransportFailed:
+        raise
+    except Exception as error:  # noqa: BLE001 - socksio, h2 and hpack raise exceptions of their own
+        why, retryable = describe_exception(error, settings)
+        raise TransportFailed(why, retryable=retryable) from None
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    token = _ours.set(True)
+    try:
+        yield
+    finally:
+        _ours.reset(token)
