@@ -92,7 +92,7 @@ def test_a_reply_that_breaks_off_is_stored_as_interrupted_with_the_reason(tmp_pa
         reply, note = texts(await store.path(session.id))[2:]
         assert reply == ("model", "I was about to", "interrupted")
         assert note[0] == "error"
-        assert note[1].startswith("scripted: what came is no reply but a stream that broke off; ")
+        assert note[1].startswith("scripted: got a stream that broke off instead of a reply; ")
 
     in_store(tmp_path, story)
 

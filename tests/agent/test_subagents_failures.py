@@ -42,7 +42,7 @@ from tests.agent.test_subagents import (
 @pytest.mark.parametrize(
     ("script", "status", "why"),
     [
-        ([fails(BadReply("a page"))], "error", "the sub-agent failed: what came is no reply"),
+        ([fails(BadReply("a page"))], "error", "the sub-agent failed: got a page instead"),
         ([says(call("look", what="1")), says(call("look", what="2"))], "turns", "within 2 turns"),
         ([says("", finish="stop")], "empty", "without an answer"),
     ],

@@ -20,7 +20,7 @@ from recollect.agent.hooks import Hooks
 from recollect.entries import Body, Message, Note, Text, ToolCall, ToolResult
 from recollect.errors import RecollectError
 from recollect.hook_events import AfterTool, BeforeTool
-from recollect.permissions.command_rules import names_config
+from recollect.permissions.protected_paths import names_config
 from recollect.session import Session
 from recollect.tools.file_backups import FileBackups
 from recollect.tools.tool import BROKEN_STATUS, Tool, ToolContext, ToolFailed, ToolOutput
@@ -81,7 +81,7 @@ class ToolRunner:
         self._roots, self._hooks = roots, hooks
         self._permission_check, self._write_guard = permission_check, write_guard
         self._append_lock, self._store_lock = asyncio.Lock(), asyncio.Lock()
-        self._backups = FileBackups(session.store, session.id, roots, self._note)
+        self._backups = FileBackups(session.store, roots, self._note)
 
     async def events(self) -> AsyncGenerator[ToolStarted | ToolFinished, None]:
         try:
