@@ -66,14 +66,11 @@ def find_api_key(
     keyring = _from_keyring if keyring is None else keyring
     for look in (environment.get, keyring):
         for variable in variables:
-            secret = (look(variable) or "").strip()
-            if not secret:
-                continue
-            if not _HEADER_SAFE.fullmatch(secret):
-                raise ModelError(
-                    f"the API key in {variable} has characters that no key has; set it again"
-                )
-            return ApiKey(secret, variable)
+            if secret := (look(variable) or "").strip():
+                if _HEADER_SAFE.fullmatch(secret):
+                    return ApiKey(secret, variable)
+                why = f"the API key in {variable} has characters that no key has; set it again"
+                raise ModelError(why)
     return None
 
 

@@ -22,11 +22,11 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 from recollect.errors import ModelError
 from recollect.models.api_keys import MASK
-from recollect.models.embedded_weights import ProgressCallback, ensure_weights
+from recollect.models.embedded_weights import ProgressCallback, ensure_weights, printable_tail
 from recollect.models.llama_server import HOST, ServerConfig
 
 MODEL_NAME = "smollm2-135m"
@@ -87,11 +87,6 @@ class EmbeddedServer:
         return await asyncio.to_thread(_pool.start, self._path, path, self)
 
 
-async def server_address() -> ServerAddress:
-    """The address of a child that runs until this process ends; nothing has to be closed."""
-    return await _process_wide.address()
-
-
 class _ServerProcess:
     """A process that has announced its port."""
 
@@ -146,22 +141,16 @@ class _ServerProcess:
         if self._stderr.closed:
             return how
         self._stderr.seek(max(0, self._stderr.seek(0, os.SEEK_END) - 4 * _MAX_STDERR))
-        words = " ".join(self._stderr.read().decode("utf-8", "replace").split())[-_MAX_STDERR:]
-        shown = "".join(c if c.isprintable() else "?" for c in words)
+        shown = printable_tail(self._stderr.read(), _MAX_STDERR)
         return f"{how} ({shown})" if shown else how
 
     def end(self) -> None:
         """Close its input, upon which it exits; kill it if it hangs."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        with suppress(BrokenPipeError):
-            self.process.stdin.close()
         try:
-            self.process.wait(_EXIT_TIMEOUT)
+            self.process.communicate(timeout=_EXIT_TIMEOUT)
         except subprocess.TimeoutExpired:
             self.process.kill()
-            self.process.wait()
-        self.process.stdout.close()
+            self.process.communicate()
         self._stderr.close()
 
 
@@ -210,14 +199,15 @@ class _ServerPool:
 
 _pool = _ServerPool()
 atexit.register(_pool.end)
+# of a child that runs until this process ends; nothing has to be closed
 _process_wide = EmbeddedServer()
-_locks: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}
+server_address = _process_wide.address
+_locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
 
 def _start_lock() -> asyncio.Lock:
     """Held while the weights are downloaded and the child starts, so that neither happens twice."""
-    for loop in [loop for loop in _locks if loop.is_closed()]:
-        _locks.pop(loop, None)
+
     return _locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
 
 

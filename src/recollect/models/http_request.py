@@ -28,9 +28,8 @@ _SECRET_HEADERS = ("auth", "key", "token", "cookie", "secret")
 
 def build_url(endpoint: Endpoint, base: str, model: str) -> str:
     """The address of one request; a model's name cannot lead out of its place in the path."""
-    return base.rstrip("/") + _PATHS[endpoint.wire].format(
-        model=quote(model, safe="", errors="replace")
-    )
+    path = _PATHS[endpoint.wire].format(model=quote(model, safe="", errors="replace"))
+    return base.rstrip("/") + path
 
 
 def build_headers(

@@ -9,14 +9,14 @@ the call; the later wins. Nothing is sent here, and no key leaves its `ApiKey`.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import TypeAlias
 
 import msgspec
 
 from recollect.codecs.anthropic import AnthropicWire
-from recollect.codecs.anthropic.encode_options import AnthropicThinking
-from recollect.codecs.gemini.wire import RESULT_MEDIA, GeminiWire
+from recollect.codecs.gemini.wire import GeminiWire
 from recollect.codecs.openai import OpenAIWire
 from recollect.codecs.text_tools import TextToolsWire
 from recollect.codecs.think_tags import ThinkTagsWire
@@ -36,7 +36,7 @@ from recollect.profiles import (
 from recollect.settings import CustomModel, GenerationDefaults, Settings
 
 FindKey: TypeAlias = Callable[[Sequence[str]], ApiKey | None]
-_MAX_SIMILAR = 3
+_DEFAULTS = tuple(f"{e.name}/{e.default}" for e in ENDPOINTS if e.default)
 
 
 class ResolvedModel(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,45 +86,35 @@ def default_model_name(settings: Settings, find_key: FindKey = find_api_key) -> 
     return f"embedded/{EMBEDDED_MODEL}"
 
 
-def known_models(settings: Settings, find_key: FindKey = find_api_key) -> Iterator[ResolvedModel]:
+def known_models(settings: Settings, find_key: FindKey = find_api_key) -> Iterable[ResolvedModel]:
     """The settings' own models, each endpoint's default, then every model with a known price."""
-    found: dict[Sequence[str], ApiKey | None] = {}
-
-    def once(variables: Sequence[str]) -> ApiKey | None:
-        if variables not in found:
-            found[variables] = find_key(variables)
-        return found[variables]
-
-    defaults = (f"{endpoint.name}/{endpoint.default}" for endpoint in ENDPOINTS if endpoint.default)
-    listed = set()
-    for name in (*settings.models, *defaults, *PRICES):
-        chosen = look_up_model(name, settings, once)
-        if chosen.name not in listed:
-            listed.add(chosen.name)
-            yield chosen
+    find_once, models = cache(find_key), dict[str, ResolvedModel]()
+    for name in (*settings.models, *_DEFAULTS, *PRICES):
+        model = look_up_model(name, settings, find_once)
+        models.setdefault(model.name, model)
+    return models.values()
 
 
 def similar_names(name: str, settings: Settings) -> tuple[str, ...]:
     """What the user may have meant."""
-    known = [*settings.models, *PRICES]
-    known += [f"{endpoint.name}/{endpoint.default}" for endpoint in ENDPOINTS if endpoint.default]
-    known += [endpoint.default for endpoint in ENDPOINTS if endpoint.default]
-    bare = name.rsplit("/", 1)[-1]
-    if not find_profile(name).endpoint and "/" not in name and find_profile(name).prefix:
+    profile, bare = find_profile(name), name.rsplit("/", 1)[-1]
+    if not profile.endpoint and "/" not in name and profile.prefix:
         return (f"ollama/{name[:60]}", f"openrouter/{name[:60]}")
-    found = difflib.get_close_matches(name[:100], known, _MAX_SIMILAR, 0.6)
-    return tuple(found or difflib.get_close_matches(bare[:100], known, _MAX_SIMILAR, 0.6))
+    known = [*settings.models, *PRICES, *_DEFAULTS]
+    known += [endpoint.default for endpoint in ENDPOINTS if endpoint.default]
+    found = difflib.get_close_matches(name[:100], known)
+    return tuple(found or difflib.get_close_matches(bare[:100], known))
 
 
 def _from_settings(name: str, settings: Settings) -> ResolvedModel | None:
     own = settings.models.get(name)
     if own is None:
         return None
-    asked_as = own.model or name
+    wire_name = own.model or name
     return ResolvedModel(
         name=name,
-        wire_name=asked_as,
-        profile=_override_profile(find_profile(asked_as), own),
+        wire_name=wire_name,
+        profile=_override_profile(find_profile(wire_name), own),
         endpoint=Endpoint(
             name=name,
             wire=own.wire,
@@ -140,35 +130,18 @@ def _usual_headers(wire: str) -> dict[str, str]:
     return next((dict(e.headers) for e in ENDPOINTS if e.name == e.wire == wire), {})
 
 
-_PROFILE_FIELDS = (
-    "window",
-    "output",
-    "tools",
-    "thinks",
-    "think_switch",
-    "reasoning",
-    "system_role",
-    "max_tokens_field",
-    "media",
-    "price",
-)
-
-
 def _override_profile(profile: Profile, own: CustomModel) -> Profile:
-    set_ = {field: getattr(own, field) for field in _PROFILE_FIELDS}
-    given = {field: value for field, value in set_.items() if value is not None}
+    shared = set(Profile.__struct_fields__).intersection(CustomModel.__struct_fields__)
+    given = {f: value for f in shared if (value := getattr(own, f)) is not None}
     return msgspec.structs.replace(profile, **given)
 
 
 def _from_endpoint(name: str) -> ResolvedModel | None:
     first, _, rest = name.partition("/")
     endpoint = find_endpoint(first)
-    if endpoint is None:
+    if endpoint is None or not (model := rest or endpoint.default):
         return None
-    rest = rest or endpoint.default
-    if not rest:
-        return None
-    return _at_endpoint(endpoint, rest)
+    return _at_endpoint(endpoint, model)
 
 
 def _from_profile(name: str) -> ResolvedModel | None:
@@ -187,37 +160,25 @@ def _at_endpoint(endpoint: Endpoint, model: str) -> ResolvedModel:
     return ResolvedModel(name=name, wire_name=model, profile=profile, endpoint=endpoint)
 
 
-# --- generation --------------------------------------------------------------------------------
-
-
-def merge(lower: GenerationDefaults, upper: GenerationDefaults) -> GenerationDefaults:
+def merge(lower: GenerationDefaults, upper: GenerationDefaults | Generation) -> GenerationDefaults:
     """The upper values; the lower ones where they are not set."""
-    given = {
-        f: v
-        for f in GenerationDefaults.__struct_fields__
-        if (v := getattr(upper, f)) not in (None, "", ())
-    }
+    values = {field: getattr(upper, field) for field in GenerationDefaults.__struct_fields__}
+    given = {field: value for field, value in values.items() if value not in (None, "", ())}
     return msgspec.structs.replace(lower, **given)
 
 
 def fill_generation(chosen: ResolvedModel, called: Generation) -> Generation:
     """The call's options, with this model's defaults where they are not set."""
-    merged = {f: getattr(called, f) for f in Generation.__struct_fields__}
-    for field in GenerationDefaults.__struct_fields__:
-        if merged[field] in (None, "", ()):
-            merged[field] = getattr(chosen.generation, field)
+    merged = msgspec.structs.asdict(merge(chosen.generation, called))
     if merged["max_output"] is None and chosen.endpoint.wire == "anthropic":
         merged["max_output"] = chosen.profile.output  # this format requires it
-    return Generation(**merged)
+    return msgspec.structs.replace(called, **merged)
 
 
 def fill_options(chosen: ResolvedModel, options: RequestOptions) -> RequestOptions:
     """The options with this model's name and defaults."""
     generation = fill_generation(chosen, options.generation)
     return msgspec.structs.replace(options, model=chosen.wire_name, generation=generation)
-
-
-# --- the wire ----------------------------------------------------------------------------------
 
 
 def build_wire(
@@ -234,12 +195,9 @@ def build_wire(
     switch = given if given == "no_think_tag" or given == "slash_no_think" else ""
     if profile.thinks == "text" or (switch and thinking_off):
         wire = ThinkTagsWire(wire=wire, switch=switch, off=thinking_off)
-    return wrap_in_text_tools(wire, tools) if text_tools or profile.tools == "text" else wire
-
-
-def wrap_in_text_tools(wire: Wire, tools: Sequence[Declaration]) -> Wire:
-    """The same, with tools described in text; needed for earlier calls even without tools."""
-    return TextToolsWire(wire=wire, tools=tuple(tools))
+    if text_tools or profile.tools == "text":  # even without tools, for the sake of earlier calls
+        wire = TextToolsWire(wire=wire, tools=tuple(tools))
+    return wire
 
 
 def build_plain_wire(kind: WireName, model: str, profile: Profile) -> Wire:
@@ -250,14 +208,15 @@ def build_plain_wire(kind: WireName, model: str, profile: Profile) -> Wire:
         return GeminiWire(
             model=model,
             media=profile.media,
-            result_media=RESULT_MEDIA,
             thinking=profile.effort,
             stand_in_signature="skip_thought_signature_validator",
         )
     if kind == "anthropic":
-        thinking: AnthropicThinking = "adaptive" if profile.effort == "level" else "budget"
         return AnthropicWire(
-            model=model, media=profile.media, sampling=profile.sampling, thinking=thinking
+            model=model,
+            media=profile.media,
+            sampling=profile.sampling,
+            thinking="adaptive" if profile.effort == "level" else "budget",
         )
     switch = profile.think_switch
     return OpenAIWire(
