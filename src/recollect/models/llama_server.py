@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import sys
 import threading
 import time
@@ -32,8 +33,9 @@ class ServerConfig(NamedTuple):
 
 def main() -> None:
     parent = os.getppid()
-    announcement = _reserve_stdout()
-    _disable_core_dumps()
+    announcement = os.dup(1)  # for us alone: what a library prints goes to standard error
+    os.dup2(2, 1)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core dump would hold prompts
     config = ServerConfig(**json.loads(sys.stdin.buffer.readline()))
     threading.Thread(target=_exit_on_eof, daemon=True).start()
     try:
@@ -73,21 +75,6 @@ def start_server(config: ServerConfig) -> Any:
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = config.threads
     params.n_threads_http = config.slots + 2  # more, for requests that wait or are refused
     return xllamacpp.Server(params)
-
-
-def _reserve_stdout() -> int:
-    """Keep standard output for us alone: what a library prints there goes to standard error."""
-    own = os.dup(1)
-    os.dup2(2, 1)
-    return own
-
-
-def _disable_core_dumps() -> None:
-    """A core dump of this process would hold prompts."""
-    if sys.platform != "win32":
-        import resource  # Windows has no such module
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _exit_on_eof() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import NamedTuple, TypeAlias
 
 import msgspec
@@ -135,11 +136,10 @@ async def call_judge(
 
     If the judge fails, the answer is empty, which accuses nobody.
     """
-    try:
+    with suppress(ModelError, TimeoutError):
         async with asyncio.timeout(timeout):
             return await call((build_judge_message(messages),), JUDGE_INSTRUCTION)
-    except (ModelError, TimeoutError):
-        return ""
+    return ""
 
 
 def _parse_choice(answer: str, options: Sequence[ModelOption]) -> ModelChoice:

@@ -52,9 +52,8 @@ class ResolvedModel(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def variable(self) -> str:
         """The environment variable of its key."""
-        if self.key is not None and self.key.variable:
-            return self.key.variable
-        return self.endpoint.keys[0] if self.endpoint.keys else ""
+        found_in = self.key.variable if self.key is not None else ""
+        return found_in or next(iter(self.endpoint.keys), "")
 
 
 def resolve_model(name: str, settings: Settings, find_key: FindKey = find_api_key) -> ResolvedModel:
@@ -68,7 +67,7 @@ def resolve_model(name: str, settings: Settings, find_key: FindKey = find_api_ke
 def look_up_model(name: str, settings: Settings, find_key: FindKey = find_api_key) -> ResolvedModel:
     """The model of this name, also if its key is missing."""
     name = name.strip() or default_model_name(settings, find_key)
-    chosen = _from_settings(name, settings) or _from_endpoint(name) or _from_profile(name)
+    chosen = _from_settings(name, settings) or _from_endpoints(name)
     if chosen is None:
         raise UnknownModel(name[:100], similar_names(name, settings))
     endpoint = chosen.endpoint
@@ -111,40 +110,29 @@ def _from_settings(name: str, settings: Settings) -> ResolvedModel | None:
     if own is None:
         return None
     wire_name = own.model or name
+    shared = set(Profile.__struct_fields__).intersection(CustomModel.__struct_fields__)
+    given = {field: value for field in shared if (value := getattr(own, field)) is not None}
+    # those that every server of this format needs
+    usual_headers = next((dict(e.headers) for e in ENDPOINTS if e.name == e.wire == own.wire), {})
     return ResolvedModel(
         name=name,
         wire_name=wire_name,
-        profile=_override_profile(find_profile(wire_name), own),
+        profile=msgspec.structs.replace(find_profile(wire_name), **given),
         endpoint=Endpoint(
             name=name,
             wire=own.wire,
             url=own.url.rstrip("/"),
             keys=(own.key,) if own.key else (),
-            headers=tuple({**_usual_headers(own.wire), **own.headers}.items()),
+            headers=tuple({**usual_headers, **own.headers}.items()),
         ),
     )
 
 
-def _usual_headers(wire: str) -> dict[str, str]:
-    """Headers that every server of this format needs."""
-    return next((dict(e.headers) for e in ENDPOINTS if e.name == e.wire == wire), {})
-
-
-def _override_profile(profile: Profile, own: CustomModel) -> Profile:
-    shared = set(Profile.__struct_fields__).intersection(CustomModel.__struct_fields__)
-    given = {f: value for f in shared if (value := getattr(own, f)) is not None}
-    return msgspec.structs.replace(profile, **given)
-
-
-def _from_endpoint(name: str) -> ResolvedModel | None:
+def _from_endpoints(name: str) -> ResolvedModel | None:
     first, _, rest = name.partition("/")
     endpoint = find_endpoint(first)
-    if endpoint is None or not (model := rest or endpoint.default):
-        return None
-    return _at_endpoint(endpoint, model)
-
-
-def _from_profile(name: str) -> ResolvedModel | None:
+    if endpoint is not None and (model := rest or endpoint.default):
+        return _at_endpoint(endpoint, model)
     bare = name.removeprefix("models/")
     endpoint = find_endpoint(find_profile(bare).endpoint) if "/" not in bare else None
     return _at_endpoint(endpoint, bare) if endpoint is not None else None
