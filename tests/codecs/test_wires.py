@@ -23,7 +23,6 @@ MODULES = (
     "decode_parts",
     "encode_reply",
     "decode_reply",
-    "decode_stream",
     "wire",
 )
 

@@ -194,6 +194,7 @@ class _ReplyRecorder:
 
     async def _draft(self) -> None:
         message = self._so_far.message()
+        self._so_far.take_deltas()  # whoever sent them has shown them
         if message.parts:
             talk = self._talk
             head = talk.view.head

@@ -25,6 +25,7 @@ from recollect.codecs.foreign_json import (
     replace_surrogates,
 )
 from recollect.codecs.provider_errors import make_printable
+from recollect.codecs.reply_assembly import CallIds
 from recollect.entries import (
     MAX_DEPTH,
     FileRef,
@@ -121,23 +122,7 @@ def object_text(raw: msgspec.Raw) -> str:
     raise BadInput(f"a JSON object is expected in place of {make_printable(text, 60)}")
 
 
-class AnthropicCallIds:
-    """The ids of the calls so far. A call without one, or with another's, gets one by position."""
-
-    def __init__(self) -> None:
-        self._used: set[str] = set()
-        self._number = 0  # only grows, so that no choice of ids makes the search long
-
-    def assign(self, wanted: str) -> str:
-        self._number = max(self._number, len(self._used))
-        while not wanted or wanted in self._used:
-            self._number += 1
-            wanted = f"call-{self._number}"
-        self._used.add(wanted)
-        return wanted
-
-
-def decode_part(block: ContentBlock, ids: AnthropicCallIds) -> Part:
+def decode_part(block: ContentBlock, ids: CallIds) -> Part:
     """Anything but a result."""
     if block.type == "text":
         return Text(text=block.text or "")
@@ -194,7 +179,7 @@ def _decode_file(block: ContentBlock) -> Part:
 
 def decode_parts(content: Iterable[msgspec.Raw]) -> tuple[Part, ...]:
     """The blocks of a reply."""
-    ids = AnthropicCallIds()
+    ids = CallIds()
     blocks = (decode_block(bytes(raw)) for raw in content)
     return tuple(
         block if isinstance(block, Unknown) else decode_part(block, ids) for block in blocks

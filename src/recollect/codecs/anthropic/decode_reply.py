@@ -1,26 +1,40 @@
-"""A reply of Anthropic's API that came in one piece, and what it shares with streamed ones.
+"""A reply of Anthropic's API, in one piece or streamed, decoded while it arrives.
 
-Bytes that are not a reply raise a `BadReply` that names them; an error that came instead of a reply
-raises a `ProviderFailed`.
+Guarantees: any chunking of the bytes gives the same message and the same deltas. Blocks of an
+unknown type are kept whole, as `Unknown`; unknown events are skipped, as the API's documentation
+asks. An error raises a `ProviderFailed`; bytes that are not a reply raise a `BadReply` that names
+them. A whole reply that came instead of events is decoded. The cost is linear.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
-from recollect.codecs.anthropic.decode_parts import decode_json, decode_parts
-from recollect.codecs.foreign_json import clamp_count
+from recollect.codecs.anthropic.decode_parts import (
+    ContentBlock,
+    decode_block,
+    decode_json,
+    decode_part,
+    decode_parts,
+    raw_text,
+    unwrap_arguments,
+)
+from recollect.codecs.anthropic.encode_message import MALFORMED
+from recollect.codecs.foreign_json import JSON_ERRORS, NO_JSON, clamp_count, parse_object
 from recollect.codecs.provider_errors import (
     bad_reply_from,
     incomplete_json,
     make_printable,
     provider_error_from,
 )
-from recollect.codecs.reply_assembly import ReplyAssembly
-from recollect.codecs.wire_protocol import Finish
-from recollect.entries import Message, Part, Text, Thought, Usage
+from recollect.codecs.reply_assembly import CallIds, PartialCall, ReplyAssembly
+from recollect.codecs.sse import SseParser
+from recollect.codecs.wire_protocol import NO_DELTAS, Delta, Finish
+from recollect.entries import Message, Part, Text, Thought, Unknown, Usage, json_text
 from recollect.errors import BadInput, BadReply, ProviderFailed
 
 _FINISHES: dict[str, Finish] = {
@@ -45,12 +59,23 @@ _STATUS = {
     "overloaded_error": 529,
 }
 
+_KNOWN_EVENTS = frozenset(
+    {
+        "message_start",
+        "content_block_start",
+        "content_block_delta",
+        "content_block_stop",
+        "message_delta",
+        "error",
+    }
+)
+
 
 class _AnthropicUsageDetails(msgspec.Struct, gc=False):
     thinking_tokens: int | float | None = None
 
 
-class AnthropicUsage(msgspec.Struct, gc=False):
+class _AnthropicUsage(msgspec.Struct, gc=False):
     input_tokens: int | float | None = None
     output_tokens: int | float | None = None
     cache_creation_input_tokens: int | float | None = None
@@ -58,9 +83,37 @@ class AnthropicUsage(msgspec.Struct, gc=False):
     output_tokens_details: _AnthropicUsageDetails | None = None
 
 
-class AnthropicError(msgspec.Struct, gc=False):
+class _AnthropicError(msgspec.Struct, gc=False):
     type: str | None = None
     message: str | None = None
+
+
+class _BlockDelta(msgspec.Struct, gc=False):
+    type: str = ""
+    text: str | None = ""
+    partial_json: str | None = ""
+    thinking: str | None = ""
+    signature: str | None = ""
+    stop_reason: str | None = None
+
+
+class _MessageStart(msgspec.Struct, gc=False):
+    model: str | None = None
+    usage: _AnthropicUsage | None = None
+
+
+class _AnthropicEvent(msgspec.Struct, gc=False):
+    type: str = ""
+    index: int = 0
+    delta: _BlockDelta | None = None
+    content_block: msgspec.Raw = NO_JSON
+    message: _MessageStart | None = None
+    usage: _AnthropicUsage | None = None
+    error: _AnthropicError | None = None
+
+
+class _EventTag(msgspec.Struct, gc=False):
+    type: str = ""
 
 
 class _AnthropicReply(msgspec.Struct, gc=False):
@@ -68,39 +121,42 @@ class _AnthropicReply(msgspec.Struct, gc=False):
     content: list[msgspec.Raw] | None = None
     model: str | None = None
     stop_reason: str | None = None
-    usage: AnthropicUsage | None = None
-    error: AnthropicError | None = None
+    usage: _AnthropicUsage | None = None
+    error: _AnthropicError | None = None
 
 
 _decoder = msgspec.json.Decoder(_AnthropicReply)
+_event_decoder = msgspec.json.Decoder(_AnthropicEvent)
+_tag_decoder = msgspec.json.Decoder(_EventTag)
+_decode_event = _event_decoder.decode
 
 
 def decode_reply(body: bytes) -> Message:
     try:
         reply = decode_json(body, _decoder)
         if reply.error is not None:
-            raise error_from(reply.error)
+            raise _error_from(reply.error)
         if reply.type != "message" and reply.content is None:
             raise bad_reply_from(body)
         parts = decode_parts(reply.content or ())
     except BadInput as error:
-        raise explain_unreadable(body, error) from error
+        raise _explain_unreadable(body, error) from error
     assembly = ReplyAssembly()
     for part in parts:
         if has_content(part):
             assembly.add(part)
     assembly.model = reply.model or ""
-    assembly.usage = merge_usage([reply.usage] if reply.usage else [])
-    set_finish(assembly, reply.stop_reason or "")
+    assembly.usage = _merge_usage([reply.usage] if reply.usage else [])
+    assembly.end(reply.stop_reason or "", _FINISHES)
     return assembly.message()
 
 
-def error_from(error: AnthropicError) -> ProviderFailed:
+def _error_from(error: _AnthropicError) -> ProviderFailed:
     kind = error.type or ""
     return provider_error_from(error.message or "", _STATUS.get(kind, 0), kind)
 
 
-def explain_unreadable(data: bytes, error: BadInput) -> BadReply:
+def _explain_unreadable(data: bytes, error: BadInput) -> BadReply:
     """For bytes that should have been JSON of the API, and why they are not."""
     if not data.lstrip().startswith(b"{"):
         return bad_reply_from(data)
@@ -114,16 +170,7 @@ def explain_unreadable(data: bytes, error: BadInput) -> BadReply:
     return BadReply(f"JSON of another kind ({beginning}): {make_printable(str(error), 200)}")
 
 
-def set_finish(assembly: ReplyAssembly, reason: str) -> None:
-    """How the reply ended, with the provider's own word if it is unknown here."""
-    finish = _FINISHES.get(reason, "other") if reason else ""
-    if finish in ("stop", "calls"):
-        finish = "calls" if assembly.has_calls else "stop"
-    assembly.finish = finish
-    assembly.unknown_finish = make_printable(reason, 100) if finish == "other" else ""
-
-
-def merge_usage(reported: list[AnthropicUsage]) -> Usage | None:
+def _merge_usage(reported: list[_AnthropicUsage]) -> Usage | None:
     """A stream reports totals so far: the last value of each count is right."""
     counts = dict.fromkeys(("input", "created", "read", "output", "thoughts"), 0)
     for usage in reported:
@@ -152,3 +199,195 @@ def has_content(part: Part) -> bool:
     if isinstance(part, Text):
         return part.text != ""
     return not isinstance(part, Thought) or part.text != "" or part.signature != ""
+
+
+class _UnknownBlock:
+    """A block of an unknown type, which comes in pieces."""
+
+    def __init__(self, block: dict[str, Any]) -> None:
+        self.block, self.pieces = block, list[str]()
+
+    def part(self) -> Unknown:
+        text = "".join(self.pieces)
+        if not text:
+            return Unknown(data=json_text(self.block))
+        given = parse_object(text)
+        return Unknown(
+            data=json_text(self.block | {"input": {MALFORMED: text} if given is None else given})
+        )
+
+
+class AnthropicStreamDecoder:
+    def __init__(self) -> None:
+        self._events = SseParser()
+        self._assembly = ReplyAssembly()
+        self._feed = self._events.feed
+        self._has_events = False
+        self._whole: Message | None = None  # a reply in one piece came instead of events
+        self._reason = ""
+        self._start: _AnthropicUsage | None = None
+        self._end: _AnthropicUsage | None = None
+        self._ids = CallIds()
+        self._calls: dict[int, PartialCall] = {}
+        self._inputs: dict[int, str] = {}  # arguments that came with a call's beginning
+        self._unknown: dict[int, _UnknownBlock] = {}
+        self._signature: list[str] = []  # of the thought that is open
+
+    def feed(self, data: bytes) -> Sequence[Delta]:
+        events = self._feed(data)
+        if not events:
+            return NO_DELTAS
+        self._read_events(events)
+        return self._assembly.take_deltas()
+
+    def close(self) -> Sequence[Delta]:
+        self._read_events(self._events.close())
+        for index in sorted({*self._inputs, *self._unknown}):
+            self._stop(index)
+        if not self._has_events:
+            self._read_whole(self._events.stray)
+        return self._assembly.take_deltas()
+
+    def message(self) -> Message:
+        if self._whole is not None:
+            return self._whole
+        self._sign()
+        assembly = self._assembly
+        assembly.end(self._reason, _FINISHES)
+        assembly.usage = _merge_usage([c for c in (self._start, self._end) if c is not None])
+        return assembly.message()
+
+    def _read_whole(self, body: bytes) -> None:
+        """Some servers answer in one piece although a stream was requested."""
+        if not body.strip():
+            return
+        if not body.lstrip().startswith(b"{"):
+            raise bad_reply_from(body)
+        self._whole = decode_reply(body)
+        for part in self._whole.parts:
+            self._assembly.add_shown(part)
+
+    def _read_events(self, events: Sequence[bytes]) -> None:
+        self._has_events = self._has_events or bool(events)
+        for event in events:
+            self._read_event(event)
+
+    def _read_event(self, data: bytes) -> None:
+        try:
+            event = _decode_event(data)
+        except JSON_ERRORS:
+            careful = _decode_carefully(data)
+            if careful is None:
+                return
+            event = careful
+        kind, piece = event.type, event.delta
+        if kind == "content_block_delta" and piece is not None:
+            if piece.type == "text_delta":
+                if piece.text:
+                    if self._signature:
+                        self._sign()
+                    self._assembly.text(piece.text)
+            else:
+                self._add_delta(event.index, piece)
+        else:
+            self._apply(event)
+
+    def _add_delta(self, index: int, piece: _BlockDelta) -> None:
+        if piece.type == "thinking_delta":
+            if piece.thinking:
+                self._assembly.thought(piece.thinking)
+        elif piece.type == "signature_delta":
+            self._signature.append(piece.signature or "")
+        elif piece.type == "input_json_delta" and piece.partial_json:
+            if index in self._unknown:
+                self._unknown[index].pieces.append(piece.partial_json)
+                return
+            call = self._calls.get(index)
+            if call is None:
+                raise BadReply(f"a stream with pieces of a call that never began (block {index})")
+            self._inputs.pop(index, None)
+            self._assembly.extend_call(call, piece.partial_json)
+
+    def _apply(self, event: _AnthropicEvent) -> None:
+        """Anything but a piece of a block."""
+        kind = event.type
+        if event.error is not None or kind == "error":
+            raise _error_from(event.error or _AnthropicError())
+        if kind == "content_block_start":
+            try:
+                self._begin(event.index, decode_block(bytes(event.content_block)))
+            except BadInput as error:
+                raise BadReply(f"a stream with an unreadable block: {error}") from error
+        elif kind == "content_block_stop":
+            self._stop(event.index)
+        elif kind == "message_start" and event.message is not None:
+            self._assembly.model = event.message.model or self._assembly.model
+            self._start = event.message.usage or self._start
+        elif kind == "message_delta":
+            self._end = event.usage or self._end
+            if event.delta is not None:
+                self._reason = event.delta.stop_reason or self._reason
+
+    def _begin(self, index: int, block: ContentBlock | Unknown) -> None:
+        self._sign()
+        self._assembly.end_part()
+        if isinstance(block, Unknown):
+            self._stop(index)
+            self._unknown[index] = _UnknownBlock(parse_object(block.data) or {})
+        elif block.type == "tool_use":
+            self._begin_call(index, block)
+        elif block.type == "text":
+            if block.text:
+                self._assembly.text(block.text)
+        elif block.type == "thinking":
+            if block.thinking:
+                self._assembly.thought(block.thinking)
+            if block.signature:
+                self._signature.append(block.signature)
+        else:
+            self._assembly.add(decode_part(block, self._ids))
+
+    def _begin_call(self, index: int, block: ContentBlock) -> None:
+        self._stop(index)
+        given_id = self._ids.assign(block.id or "")
+        call = self._calls[index] = PartialCall(given_id, block.name or "")
+        self._assembly.add(call)
+        given = raw_text(block.input)
+        if given not in ("", "{}", "null"):
+            self._inputs[index] = given
+        self._assembly.extend_call(call, "", call.name)
+
+    def _stop(self, index: int) -> None:
+        """The end of a block: adds what was held back until nothing could follow."""
+        self._sign()
+        self._assembly.end_part()
+        unknown, given = self._unknown.pop(index, None), self._inputs.pop(index, None)
+        if unknown is not None:
+            self._assembly.add(unknown.part())
+        call = self._calls.pop(index, None)
+        if given is not None and call is not None:
+            self._assembly.extend_call(call, given)
+        if call is not None:
+            call.pieces = [unwrap_arguments("".join(call.pieces))]
+
+    def _sign(self) -> None:
+        if self._signature:
+            # joined first: a signature in many pieces would cost the square of its length
+            self._assembly.sign("".join(self._signature))
+            self._signature = []
+
+
+def _decode_carefully(data: bytes) -> _AnthropicEvent | None:
+    """None for an event that is skipped."""
+    if data.strip() in (b"", b"[DONE]"):
+        return None
+    try:
+        return decode_json(data, _event_decoder)
+    except BadInput as error:
+        try:
+            is_unknown = decode_json(data, _tag_decoder).type not in _KNOWN_EVENTS
+        except BadInput:
+            is_unknown = False
+        if is_unknown:
+            return None
+        raise _explain_unreadable(data, error) from error

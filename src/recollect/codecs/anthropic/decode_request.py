@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 
 from recollect.codecs.anthropic.decode_parts import (
-    AnthropicCallIds,
     ContentBlock,
     decode_block,
     decode_json,
@@ -24,6 +23,7 @@ from recollect.codecs.anthropic.decode_parts import (
 from recollect.codecs.anthropic.encode_options import BUDGETS
 from recollect.codecs.fixes import quote_text
 from recollect.codecs.foreign_json import NO_JSON
+from recollect.codecs.reply_assembly import CallIds
 from recollect.codecs.wire_protocol import (
     Declaration,
     DecodedRequest,
@@ -138,7 +138,7 @@ def _decode_parts(content: str | list[msgspec.Raw], names: dict[str, str]) -> tu
     if isinstance(content, str):
         return (Text(text=content),) if content else ()
     found: list[Part] = []
-    ids = AnthropicCallIds()  # of this message: repair deals with ids that are repeated later
+    ids = CallIds()  # of this message: repair deals with ids that are repeated later
     for raw in content:
         block = decode_block(bytes(raw))
         if isinstance(block, Unknown):
@@ -161,7 +161,7 @@ def _decode_result(block: ContentBlock, names: dict[str, str]) -> ToolResult:
     else:
         for raw in given or ():
             inner = decode_block(bytes(raw))
-            part = inner if isinstance(inner, Unknown) else decode_part(inner, AnthropicCallIds())
+            part = inner if isinstance(inner, Unknown) else decode_part(inner, CallIds())
             if not isinstance(part, Text | InlineData | FileRef | Unknown):
                 raise BadInput("a result holds a call or a thought")
             content.append(part)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from recollect.codecs.anthropic.decode_reply import decode_reply
+from recollect.codecs.anthropic.decode_reply import AnthropicStreamDecoder, decode_reply
 from recollect.codecs.anthropic.decode_request import decode_request
-from recollect.codecs.anthropic.decode_stream import AnthropicStreamDecoder
 from recollect.codecs.anthropic.encode_message import encode_message
 from recollect.codecs.anthropic.encode_options import encode_options
 from recollect.codecs.anthropic.encode_reply import encode_reply, encode_stream

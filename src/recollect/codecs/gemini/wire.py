@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from recollect.codecs.gemini.decode_reply import decode_reply
+from recollect.codecs.gemini.decode_reply import GeminiStreamDecoder, decode_reply
 from recollect.codecs.gemini.decode_request import decode_request
-from recollect.codecs.gemini.decode_stream import GeminiStreamDecoder
 from recollect.codecs.gemini.encode_message import encode_message
 from recollect.codecs.gemini.encode_options import encode_options
 from recollect.codecs.gemini.encode_reply import encode_reply, encode_stream

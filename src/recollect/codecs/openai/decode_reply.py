@@ -1,11 +1,15 @@
-"""A reply of the OpenAI chat format that came in one piece, and the reader it shares with streams.
+"""A reply of the OpenAI chat format, in one piece or streamed, decoded while it arrives.
 
 Only the first choice is read. Calls are put together by index, by id or by order, whatever the
-server sends; one without an id gets one by its position.
+server sends; one without an id gets one by its position. Any chunking of the bytes gives the same
+message and the same deltas. An error in the stream is raised after the deltas before it were
+returned: by the next `feed`, or by `close`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -20,10 +24,11 @@ from recollect.codecs.openai.chunks import (
 )
 from recollect.codecs.openai.decode_parts import decode_part
 from recollect.codecs.provider_errors import bad_reply_from, incomplete_json, make_printable
-from recollect.codecs.reply_assembly import PartialCall, StreamAssembly
-from recollect.codecs.wire_protocol import Finish
+from recollect.codecs.reply_assembly import PartialCall, ReplyAssembly
+from recollect.codecs.sse import SseParser
+from recollect.codecs.wire_protocol import NO_DELTAS, Delta, Finish
 from recollect.entries import Message, Part, Text, Thought, ToolCall, json_text
-from recollect.errors import BadReply
+from recollect.errors import BadReply, ModelError
 
 _FINISHES: dict[str, Finish] = {
     "stop": "stop",
@@ -42,37 +47,36 @@ _FINISHES: dict[str, Finish] = {
 
 
 def decode_reply(body: bytes) -> Message:
-    chunk = decode_whole(body)
+    chunk = _decode_whole(body)
     if not chunk.choices:
         raise BadReply("a reply without a choice")
-    reader = ChunkReader()
+    reader = _ChunkReader()
     reader.read(chunk)
     return reader.message()
 
 
-def decode_whole(body: bytes) -> ReplyChunk:
+def _decode_whole(body: bytes) -> ReplyChunk:
     try:
         return decode_chunk(body)
     except UnreadableJson as error:
-        raise explain_unreadable(body, error) from None
+        raise _explain_unreadable(body, error) from None
 
 
-def explain_unreadable(data: bytes, error: UnreadableJson) -> BadReply:
+def _explain_unreadable(data: bytes, error: UnreadableJson) -> BadReply:
     if data.lstrip()[:1] != b"{":
         return bad_reply_from(data)
     return BadReply(f"JSON {error}") if error.is_deep else incomplete_json(data)
 
 
-class ChunkReader:
+class _ChunkReader:
     """Assembles one reply from its chunks."""
 
-    __slots__ = ("_calls", "_keys", "_last", "_refused", "_slots", "assembly", "is_untouched")
+    __slots__ = ("_keys", "_last", "_refused", "_slots", "assembly", "is_untouched")
 
     def __init__(self) -> None:
-        self.assembly = StreamAssembly()
+        self.assembly = ReplyAssembly()
         self.is_untouched = True  # no chunk has come
         self._refused = False
-        self._calls = 0
         self._slots: dict[int, PartialCall] = {}
         self._keys: dict[str, PartialCall] = {}  # by the server's id
         self._last: PartialCall | None = None
@@ -153,10 +157,10 @@ class ChunkReader:
     def _read_call(self, delta: CallDelta, *, whole: bool) -> None:
         function = delta.function or FunctionDelta()
         text, name = function.arguments or "", function.name or ""
-        found = None if whole else self._find_call(delta.index, delta.id or "", name, text)
-        if found is None:
-            self._calls += 1
-        call = found or self.assembly.call(self._calls)
+        call = None if whole else self._find_call(delta.index, delta.id or "", name, text)
+        if call is None:
+            call = PartialCall()
+            self.assembly.add(call)
         if delta.index is not None:
             self._slots[delta.index] = call
         self._last = call
@@ -235,3 +239,69 @@ def _assign_ids(parts: list[Part]) -> list[Part]:
         taken.add(candidate)
         parts[place] = msgspec.structs.replace(part, id=candidate)
     return parts
+
+
+class OpenAIStreamDecoder:
+    """Decodes one streamed reply."""
+
+    __slots__ = ("_done", "_events", "_failure", "_feed", "_reader")
+
+    def __init__(self) -> None:
+        self._events = SseParser()
+        self._feed = self._events.feed
+        self._reader = _ChunkReader()
+        self._done = False  # the server has announced the end
+        self._failure: ModelError | None = None  # raised by the next call
+
+    def feed(self, data: bytes) -> Sequence[Delta]:
+        events = self._feed(data)
+        if not events:
+            return NO_DELTAS
+        self._read_events(events)
+        return self._reader.assembly.take_deltas()
+
+    def close(self) -> Sequence[Delta]:
+        self._read_events(self._events.close())
+        stray = self._events.stray
+        if stray and not self._done and not self._reader.assembly.finish:
+            self._read_stray(stray)
+        return self._reader.assembly.take_deltas()
+
+    def message(self) -> Message:
+        return self._reader.message()
+
+    def _read_events(self, events: Sequence[bytes]) -> None:
+        if self._failure is not None:
+            raise self._failure
+        try:
+            for data in events:
+                self._read_event(data)
+        except ModelError as error:
+            if not self._reader.assembly.deltas:
+                raise
+            self._failure = error
+
+    def _read_event(self, data: bytes) -> None:
+        if self._done:
+            return
+        try:
+            chunk = decode_chunk(data)
+        except UnreadableJson as error:
+            word = data.strip()
+            if word == b"[DONE]":
+                self._done = True
+            elif word:
+                raise _explain_unreadable(word, error) from None
+            return
+        self._reader.read(chunk)
+
+    def _read_stray(self, stray: bytes) -> None:
+        """A whole reply from a server that does not stream, or an error without `data` in front."""
+        if not self._reader.is_untouched:
+            with suppress(UnreadableJson):
+                decode_chunk(stray)  # raises the error
+            return
+        chunk = _decode_whole(stray)
+        if not chunk.choices:
+            raise bad_reply_from(stray)
+        self._reader.read(chunk)

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from recollect.codecs.openai.decode_reply import decode_reply
+from recollect.codecs.openai.decode_reply import OpenAIStreamDecoder, decode_reply
 from recollect.codecs.openai.decode_request import decode_request
-from recollect.codecs.openai.decode_stream import OpenAIStreamDecoder
 from recollect.codecs.openai.encode_message import encode_message
 from recollect.codecs.openai.encode_options import encode_options
 from recollect.codecs.openai.encode_reply import encode_reply, encode_stream
