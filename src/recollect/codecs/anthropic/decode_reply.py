@@ -58,7 +58,12 @@ _STATUS = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-
+_COUNTS = (
+    "input_tokens",
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
+    "output_tokens",
+)
 _KNOWN_EVENTS = frozenset(
     {
         "message_start",
@@ -69,18 +74,6 @@ _KNOWN_EVENTS = frozenset(
         "error",
     }
 )
-
-
-class _AnthropicUsageDetails(msgspec.Struct, gc=False):
-    thinking_tokens: int | float | None = None
-
-
-class _AnthropicUsage(msgspec.Struct, gc=False):
-    input_tokens: int | float | None = None
-    output_tokens: int | float | None = None
-    cache_creation_input_tokens: int | float | None = None
-    cache_read_input_tokens: int | float | None = None
-    output_tokens_details: _AnthropicUsageDetails | None = None
 
 
 class _AnthropicError(msgspec.Struct, gc=False):
@@ -99,7 +92,7 @@ class _BlockDelta(msgspec.Struct, gc=False):
 
 class _MessageStart(msgspec.Struct, gc=False):
     model: str | None = None
-    usage: _AnthropicUsage | None = None
+    usage: dict[str, Any] | None = None
 
 
 class _AnthropicEvent(msgspec.Struct, gc=False):
@@ -108,7 +101,7 @@ class _AnthropicEvent(msgspec.Struct, gc=False):
     delta: _BlockDelta | None = None
     content_block: msgspec.Raw = NO_JSON
     message: _MessageStart | None = None
-    usage: _AnthropicUsage | None = None
+    usage: dict[str, Any] | None = None
     error: _AnthropicError | None = None
 
 
@@ -121,7 +114,7 @@ class _AnthropicReply(msgspec.Struct, gc=False):
     content: list[msgspec.Raw] | None = None
     model: str | None = None
     stop_reason: str | None = None
-    usage: _AnthropicUsage | None = None
+    usage: dict[str, Any] | None = None
     error: _AnthropicError | None = None
 
 
@@ -146,7 +139,7 @@ def decode_reply(body: bytes) -> Message:
         if has_content(part):
             assembly.add(part)
     assembly.model = reply.model or ""
-    assembly.usage = _merge_usage([reply.usage] if reply.usage else [])
+    assembly.usage = _merge_usage(reply.usage)
     assembly.end(reply.stop_reason or "", _FINISHES)
     return assembly.message()
 
@@ -170,29 +163,20 @@ def _explain_unreadable(data: bytes, error: BadInput) -> BadReply:
     return BadReply(f"JSON of another kind ({beginning}): {make_printable(str(error), 200)}")
 
 
-def _merge_usage(reported: list[_AnthropicUsage]) -> Usage | None:
+def _merge_usage(*reported: dict[str, Any] | None) -> Usage | None:
     """A stream reports totals so far: the last value of each count is right."""
-    counts = dict.fromkeys(("input", "created", "read", "output", "thoughts"), 0)
+    last: dict[str, Any] = {}
     for usage in reported:
-        details = usage.output_tokens_details
-        values = {
-            "input": usage.input_tokens,
-            "created": usage.cache_creation_input_tokens,
-            "read": usage.cache_read_input_tokens,
-            "output": usage.output_tokens,
-            "thoughts": details.thinking_tokens if details is not None else None,
-        }
-        counts |= {name: clamp_count(n) for name, n in values.items() if n is not None}
-    if not any(counts.values()):
-        return None
-    total = counts["input"] + counts["created"] + counts["read"]
-    return Usage(
-        input=total,
-        output=counts["output"],
-        cached=counts["read"],
-        thoughts=counts["thoughts"],
-        total=total + counts["output"],
+        last |= {name: count for name, count in (usage or {}).items() if count is not None}
+    details = last.get("output_tokens_details")
+    thoughts = details.get("thinking_tokens") if isinstance(details, dict) else 0
+    new, created, cached, output, thoughts = map(
+        clamp_count, [*(last.get(name) for name in _COUNTS), thoughts]
     )
+    if not any((new, created, cached, output, thoughts)):
+        return None
+    total = new + created + cached
+    return Usage(input=total, output=output, cached=cached, thoughts=thoughts, total=total + output)
 
 
 def has_content(part: Part) -> bool:
@@ -225,8 +209,8 @@ class AnthropicStreamDecoder:
         self._has_events = False
         self._whole: Message | None = None  # a reply in one piece came instead of events
         self._reason = ""
-        self._start: _AnthropicUsage | None = None
-        self._end: _AnthropicUsage | None = None
+        self._start: dict[str, Any] | None = None
+        self._end: dict[str, Any] | None = None
         self._ids = CallIds()
         self._calls: dict[int, PartialCall] = {}
         self._inputs: dict[int, str] = {}  # arguments that came with a call's beginning
@@ -254,7 +238,7 @@ class AnthropicStreamDecoder:
         self._sign()
         assembly = self._assembly
         assembly.end(self._reason, _FINISHES)
-        assembly.usage = _merge_usage([c for c in (self._start, self._end) if c is not None])
+        assembly.usage = _merge_usage(self._start, self._end)
         return assembly.message()
 
     def _read_whole(self, body: bytes) -> None:

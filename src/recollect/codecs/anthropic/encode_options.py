@@ -38,7 +38,7 @@ _MARK = {"type": "ephemeral"}
 
 
 def encode_options(
-    options: RequestOptions, system: Sequence[Message], quirks: AnthropicQuirks
+    quirks: AnthropicQuirks, options: RequestOptions, system: Sequence[Message]
 ) -> RequestFrame:
     fixes: list[Fix] = []
     generation = options.generation

@@ -21,6 +21,7 @@ from recollect.codecs.gemini.decode_parts import (
     repair_json_text,
     unknown_part,
 )
+from recollect.codecs.gemini.quirks import GeminiQuirks
 from recollect.codecs.provider_errors import (
     bad_reply_from,
     incomplete_json,
@@ -131,7 +132,7 @@ _decode_typed = msgspec.json.Decoder(_GeminiEvent).decode
 _decode_untyped = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-def decode_reply(body: bytes, model: str = "") -> Message:
+def decode_reply(quirks: GeminiQuirks, body: bytes) -> Message:
     if not body.lstrip(b" \t\r\n").startswith(b"{"):
         _raise_bare_error(body)
         raise bad_reply_from(body)
@@ -147,7 +148,7 @@ def decode_reply(body: bytes, model: str = "") -> Message:
         parts = _decode_candidate(data, position) if candidate.parts else ()
         for part in parts:
             assembly.add(_with_id(part, ids))
-    assembly.model = event.model_version or model
+    assembly.model = event.model_version or quirks.model
     _finish_reply(assembly, reason, event.usage_metadata)
     return assembly.message()
 
@@ -242,7 +243,7 @@ def _with_id(part: Part, ids: CallIds) -> Part:
 class GeminiStreamDecoder:
     """Reads the events of `streamGenerateContent?alt=sse`."""
 
-    def __init__(self, model: str = "") -> None:
+    def __init__(self, model: str) -> None:
         self._events = SseParser()
         self._assembly = ReplyAssembly()
         self._assembly.model = model

@@ -24,6 +24,7 @@ from recollect.codecs.gemini.decode_parts import (
 )
 from recollect.codecs.gemini.encode_options import BUDGETS, LEVELS
 from recollect.codecs.gemini.openapi_schema import lowercase_types
+from recollect.codecs.gemini.quirks import GeminiQuirks
 from recollect.codecs.provider_errors import make_printable
 from recollect.codecs.wire_protocol import (
     NO_PARAMETERS,
@@ -48,15 +49,15 @@ _decode_integer = msgspec.json.Decoder(int, strict=False).decode  # 64 bits trav
 _decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
-def decode_request(body: bytes, model: str) -> DecodedRequest:
+def decode_request(quirks: GeminiQuirks, body: bytes) -> DecodedRequest:
     try:
-        return _decode(body, model)
+        return _decode(body, quirks.model)
     except (msgspec.MsgspecError, UnicodeError):
         pass  # perhaps text that only msgspec refuses: once more, repaired
     except RecursionError:
         raise _too_deep() from None
     try:
-        return _decode(repair_json_text(body), model)
+        return _decode(repair_json_text(body), quirks.model)
     except RecursionError:
         raise _too_deep() from None
     except BadInput:

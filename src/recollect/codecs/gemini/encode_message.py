@@ -63,7 +63,7 @@ class _PartMetadata(msgspec.Struct):
 _decode_metadata = msgspec.json.Decoder(_PartMetadata).decode
 
 
-def encode_message(message: Message, quirks: GeminiQuirks) -> EncodedMessage:
+def encode_message(quirks: GeminiQuirks, message: Message) -> EncodedMessage:
     parts = message.parts
     try:
         # nearly every message: one text and nothing beside it

@@ -35,7 +35,7 @@ _INT32 = range(-(2**31), 2**31)
 
 
 def encode_options(
-    options: RequestOptions, system: Sequence[Message], quirks: GeminiQuirks
+    quirks: GeminiQuirks, options: RequestOptions, system: Sequence[Message]
 ) -> RequestFrame:
     try:
         return _encode(options, system, quirks.thinking, [])

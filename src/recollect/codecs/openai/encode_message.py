@@ -44,7 +44,7 @@ _AUDIO = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/
 _PLURALS = {"image": "images", "audio": "sound", "video": "video"}
 
 
-def encode_message(message: Message, quirks: OpenAIQuirks) -> EncodedMessage:
+def encode_message(quirks: OpenAIQuirks, message: Message) -> EncodedMessage:
     """The message as its elements; no bytes if nothing of it can be sent."""
     parts = message.parts
     if len(parts) == 1 and type(only := parts[0]) is Text and message.role != "system":

@@ -29,7 +29,7 @@ _CHOICES = {"auto", "none", "required"}  # any other tool choice is a tool's nam
 
 
 def encode_options(
-    options: RequestOptions, system: Sequence[Message], quirks: OpenAIQuirks
+    quirks: OpenAIQuirks, options: RequestOptions, system: Sequence[Message]
 ) -> RequestFrame:
     fixes: list[Fix] = []
     body: dict[str, Any] = {"model": options.model or quirks.model}
@@ -38,7 +38,7 @@ def encode_options(
     body |= _options(quirks, options.generation, fixes)
     body |= _tools(options, fixes)
     data, more = encode_json(body, "the options and tools", -1)
-    elements = [encode_message(message, quirks) for message in system]
+    elements = [encode_message(quirks, message) for message in system]
     for element in elements:
         fixes += [msgspec.structs.replace(fix, message=-1) for fix in element.fixes]
     first = b",".join([element.data for element in elements if element.data])

@@ -21,7 +21,7 @@ _EVENT_TEXT = 4_000  # characters of one event; some clients refuse long lines
 DONE = b"data: [DONE]\n\n"
 
 
-def encode_reply(reply: Message, quirks: OpenAIQuirks) -> bytes:
+def encode_reply(quirks: OpenAIQuirks, reply: Message) -> bytes:
     texts: list[str] = []
     thoughts: list[str] = []
     calls: list[dict[str, Any]] = []
@@ -46,7 +46,7 @@ def encode_reply(reply: Message, quirks: OpenAIQuirks) -> bytes:
     return encode_json(body, "a reply", 0).data
 
 
-def encode_stream(reply: Message, quirks: OpenAIQuirks) -> Iterator[bytes]:
+def encode_stream(quirks: OpenAIQuirks, reply: Message) -> Iterator[bytes]:
     head = {**_head(reply, quirks), "object": "chat.completion.chunk"}
     yield _event(head, {"role": "assistant", "content": ""})
     calls = 0
