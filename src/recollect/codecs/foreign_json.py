@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from recollect.codecs.fixes import Fix
-from recollect.entries import MAX_DEPTH
+from recollect.entries import MAX_DEPTH, json_text
 
 JSON_ERRORS = (msgspec.MsgspecError, ValueError, RecursionError)  # what reading foreign JSON raises
 MAX_COUNT = 2**53  # JSON numbers beyond it are not exact, and no token count is that large
@@ -43,6 +44,13 @@ def load_json(data: bytes) -> Any:
     if is_too_deep(value):
         raise _too_deep()
     return value
+
+
+def repair_json_text(data: bytes, parse_constant: Callable[[str], None] = lambda _: None) -> bytes:
+    """The same JSON without what msgspec refuses and others send: bytes that are not UTF-8, halves
+    of surrogate pairs, NaN. Raises ValueError or RecursionError if it is not JSON."""
+    value = json.loads(data.decode("utf-8", "replace"), parse_constant=parse_constant)
+    return replace_surrogates(json_text(value)).encode()
 
 
 def _too_deep() -> UnreadableJson:

@@ -22,7 +22,7 @@ from recollect.codecs.foreign_json import (
     NO_JSON,
     is_too_deep,
     parse_object,
-    replace_surrogates,
+    repair_json_text,
 )
 from recollect.codecs.provider_errors import make_printable
 from recollect.codecs.reply_assembly import CallIds
@@ -80,17 +80,11 @@ def decode_json(data: bytes, decoder: msgspec.json.Decoder[_T]) -> _T:
     except JSON_ERRORS:
         pass
     try:
-        return decoder.decode(_repair_text(data))
+        return decoder.decode(repair_json_text(data, _refuse_constant))
     except RecursionError as error:
         raise BadInput(f"JSON nested deeper than {MAX_DEPTH} levels is refused") from error
     except ValueError as error:
         raise BadInput(make_printable(str(error), 200)) from error
-
-
-def _repair_text(data: bytes) -> bytes:
-    """The same JSON in valid UTF-8. JavaScript sends half a surrogate pair where it cut a text."""
-    value = json.loads(data.decode("utf-8", "replace"), parse_constant=_refuse_constant)
-    return replace_surrogates(json.dumps(value, ensure_ascii=False)).encode()
 
 
 def _refuse_constant(name: str) -> None:

@@ -13,12 +13,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from recollect.codecs.foreign_json import JSON_ERRORS, encode
+from recollect.codecs.foreign_json import JSON_ERRORS, encode, repair_json_text
 from recollect.codecs.gemini.decode_parts import (
     decode_fields,
     decode_items,
     decode_part,
-    repair_json_text,
     unknown_part,
 )
 from recollect.codecs.gemini.quirks import GeminiQuirks
@@ -82,13 +81,10 @@ class _GeminiUsage(msgspec.Struct, rename="camel", gc=False):
     total_token_count: int | None = None
 
     def usage(self) -> Usage:
+        counts = (max(getattr(self, name) or 0, 0) for name in self.__struct_fields__)
+        new, output, cached, thoughts, tool, total = counts
         return Usage(
-            input=max(self.prompt_token_count or 0, 0),
-            output=max(self.candidates_token_count or 0, 0),
-            cached=max(self.cached_content_token_count or 0, 0),
-            thoughts=max(self.thoughts_token_count or 0, 0),
-            tool=max(self.tool_use_prompt_token_count or 0, 0),
-            total=max(self.total_token_count or 0, 0),
+            input=new, output=output, cached=cached, thoughts=thoughts, tool=tool, total=total
         )
 
 
