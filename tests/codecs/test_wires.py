@@ -16,7 +16,6 @@ ROOT = Path(__file__).parents[2]
 SOURCE = Path(codecs.__file__).parent
 SETTING = get_args(get_type_hints(CustomModel)["wire"])
 MODULES = (
-    "quirks",
     "encode_options",
     "encode_message",
     "decode_request",

@@ -15,10 +15,10 @@ from typing import TypeAlias
 
 import msgspec
 
-from recollect.codecs.anthropic.quirks import AnthropicQuirks
 from recollect.codecs.fixes import Fix, quote_text
 from recollect.codecs.foreign_json import SURROGATES, encode, parse_object, replace_surrogates
 from recollect.codecs.provider_errors import make_printable
+from recollect.codecs.provider_rules import AnthropicQuirks
 from recollect.codecs.wire_protocol import EncodedMessage
 from recollect.entries import (
     Content,

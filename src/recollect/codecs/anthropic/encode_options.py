@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 
-from recollect.codecs.anthropic.quirks import AnthropicQuirks
 from recollect.codecs.fixes import Fix, quote_text
 from recollect.codecs.foreign_json import (
     SURROGATES,
@@ -23,6 +22,7 @@ from recollect.codecs.foreign_json import (
     raw_object,
     replace_surrogates,
 )
+from recollect.codecs.provider_rules import AnthropicQuirks
 from recollect.codecs.wire_protocol import (
     NO_PARAMETERS,
     Declaration,

@@ -9,7 +9,7 @@ from recollect.codecs.anthropic.decode_request import decode_request
 from recollect.codecs.anthropic.encode_message import encode_message
 from recollect.codecs.anthropic.encode_options import encode_options
 from recollect.codecs.anthropic.encode_reply import encode_reply, encode_stream
-from recollect.codecs.anthropic.quirks import AnthropicQuirks, AnthropicThinking
+from recollect.codecs.provider_rules import AnthropicQuirks, AnthropicThinking
 from recollect.profiles import Profile
 
 

@@ -20,13 +20,13 @@ from recollect.codecs.gemini.decode_parts import (
     decode_part,
     unknown_part,
 )
-from recollect.codecs.gemini.quirks import GeminiQuirks
 from recollect.codecs.provider_errors import (
     bad_reply_from,
     incomplete_json,
     make_printable,
     provider_error_from,
 )
+from recollect.codecs.provider_rules import GeminiQuirks
 from recollect.codecs.reply_assembly import CallIds, ReplyAssembly
 from recollect.codecs.sse import SseParser
 from recollect.codecs.wire_protocol import NO_DELTAS, Delta, Finish

@@ -26,8 +26,8 @@ from recollect.codecs.gemini.decode_parts import (
 )
 from recollect.codecs.gemini.encode_options import BUDGETS, LEVELS
 from recollect.codecs.gemini.openapi_schema import lowercase_types
-from recollect.codecs.gemini.quirks import GeminiQuirks
 from recollect.codecs.provider_errors import make_printable
+from recollect.codecs.provider_rules import GeminiQuirks
 from recollect.codecs.wire_protocol import (
     NO_PARAMETERS,
     Declaration,

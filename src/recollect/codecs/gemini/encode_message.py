@@ -24,8 +24,8 @@ from recollect.codecs.foreign_json import (
     parse_object,
     replace_surrogates,
 )
-from recollect.codecs.gemini.quirks import GeminiQuirks
 from recollect.codecs.provider_errors import make_printable
+from recollect.codecs.provider_rules import GeminiQuirks
 from recollect.codecs.wire_protocol import EncodedMessage
 from recollect.entries import (
     Content,

@@ -17,7 +17,7 @@ from recollect.codecs.fixes import Fix, quote_text
 from recollect.codecs.foreign_json import SURROGATES, encode, replace_surrogates
 from recollect.codecs.gemini.encode_message import encode_object
 from recollect.codecs.gemini.openapi_schema import fits_openapi
-from recollect.codecs.gemini.quirks import GeminiQuirks, GeminiThinking
+from recollect.codecs.provider_rules import GeminiQuirks, GeminiThinking
 from recollect.codecs.wire_protocol import (
     NO_PARAMETERS,
     Declaration,

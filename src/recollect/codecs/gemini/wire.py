@@ -12,7 +12,7 @@ from recollect.codecs.gemini.decode_request import decode_request
 from recollect.codecs.gemini.encode_message import encode_message
 from recollect.codecs.gemini.encode_options import encode_options
 from recollect.codecs.gemini.encode_reply import encode_reply, encode_stream
-from recollect.codecs.gemini.quirks import RESULT_MEDIA, GeminiQuirks
+from recollect.codecs.provider_rules import RESULT_MEDIA, GeminiQuirks
 from recollect.codecs.wire_protocol import Decoder
 from recollect.profiles import Profile
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from recollect.codecs.fixes import Fix, quote_text
 from recollect.codecs.foreign_json import encode, encode_json
-from recollect.codecs.openai.quirks import OpenAIQuirks
 from recollect.codecs.provider_errors import make_printable
+from recollect.codecs.provider_rules import OpenAIQuirks
 from recollect.codecs.wire_protocol import EncodedMessage
 from recollect.entries import (
     Content,

@@ -15,7 +15,7 @@ import msgspec
 from recollect.codecs.fixes import Fix, quote_text
 from recollect.codecs.foreign_json import encode_json, raw_object
 from recollect.codecs.openai.encode_message import encode_message
-from recollect.codecs.openai.quirks import OpenAIQuirks
+from recollect.codecs.provider_rules import OpenAIQuirks
 from recollect.codecs.wire_protocol import (
     NO_PARAMETERS,
     Declaration,

@@ -13,7 +13,7 @@ from typing import Any
 
 from recollect.codecs.foreign_json import encode_json, join_and_replace_surrogates
 from recollect.codecs.openai.encode_message import describe_unsent_media
-from recollect.codecs.openai.quirks import OpenAIQuirks
+from recollect.codecs.provider_rules import OpenAIQuirks
 from recollect.entries import FileRef, InlineData, Message, Part, Text, Thought, ToolCall, Usage
 
 _FINISHES = {"stop": "stop", "length": "length", "calls": "tool_calls", "safety": "content_filter"}

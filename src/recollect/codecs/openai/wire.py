@@ -11,7 +11,7 @@ from recollect.codecs.openai.decode_request import decode_request
 from recollect.codecs.openai.encode_message import encode_message
 from recollect.codecs.openai.encode_options import encode_options
 from recollect.codecs.openai.encode_reply import encode_reply, encode_stream
-from recollect.codecs.openai.quirks import OpenAIQuirks
+from recollect.codecs.provider_rules import OpenAIQuirks
 from recollect.profiles import Profile
 
 
