@@ -85,7 +85,6 @@ TEXT_RULES = ProviderRules(provider="text", results="first_in_user")
 # How a model is told how long to think: Gemini 2.5 by a budget of tokens, Gemini 3 by a level (it
 # still accepts a budget, but not both), older models not at all.
 GeminiThinking: TypeAlias = Literal["budget", "level", "no"]
-RESULT_MEDIA = ("image/", "application/pdf", "text/plain")
 
 
 class GeminiQuirks(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,7 +92,7 @@ class GeminiQuirks(msgspec.Struct, frozen=True, kw_only=True):
     # prefixes of the types that the model accepts from a user, and in a tool's result (none before
     # Gemini 3)
     media: tuple[str, ...] = ("image/", "audio/", "video/", "application/pdf", "text/")
-    result_media: tuple[str, ...] = RESULT_MEDIA
+    result_media: tuple[str, ...] = ("image/", "application/pdf", "text/plain")
     thinking: GeminiThinking = "budget"
     # Gemini 3 answers 400 when the first call of a model's message has no signature, such as one
     # that another model made. This is sent instead: "skip_thought_signature_validator"

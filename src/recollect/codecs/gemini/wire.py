@@ -12,7 +12,7 @@ from recollect.codecs.gemini.decode_request import decode_request
 from recollect.codecs.gemini.encode_message import encode_message
 from recollect.codecs.gemini.encode_options import encode_options
 from recollect.codecs.gemini.encode_reply import encode_reply, encode_stream
-from recollect.codecs.provider_rules import RESULT_MEDIA, GeminiQuirks
+from recollect.codecs.provider_rules import GeminiQuirks
 from recollect.codecs.wire_protocol import Decoder
 from recollect.profiles import Profile
 
@@ -35,7 +35,6 @@ class GeminiWire(GeminiQuirks, frozen=True, kw_only=True):
         return cls(
             model=model,
             media=profile.media,
-            result_media=RESULT_MEDIA,
             thinking=profile.effort,
             stand_in_signature="skip_thought_signature_validator",
         )

@@ -79,11 +79,11 @@ def tool_lines_at(text: str, at: int, names: Collection[str], *, final: bool) ->
         return None if not final and len(text) - at < 120 else 0
     if text[at + 5 : end].strip() not in names:
         return 0
-    start = _past_spaces(text, end)
+    start = past_spaces(text, end)
     word = begins(text, start, "ARGS:", final=final)
     if not word:
         return None if word is None else 0
-    start = _past_spaces(text, start + 5)
+    start = past_spaces(text, start + 5)
     word = begins(text, start, "{", final=final)
     return start if word else None if word is None else 0
 
@@ -117,6 +117,6 @@ def is_call_object(text: str) -> bool:
     return object_at(text, 0, final=True) == "call"
 
 
-def _past_spaces(text: str, at: int) -> int:
+def past_spaces(text: str, at: int) -> int:
     found = SPACES.match(text, at, at + WIDTH)
     return found.end() if found else at
