@@ -30,20 +30,18 @@ encode = msgspec.json.Encoder().encode
 class UnreadableJson(Exception):
     """The bytes are not JSON, or nested too deeply. Never leaves the codecs."""
 
-    is_deep = False
-
 
 def load_json(data: bytes) -> Any:
     """The value, with plain lists and dictionaries; lone surrogates are kept."""
     try:
         value = json.loads(data.decode("utf-8", "replace").lstrip("\ufeff"))
+        if not is_too_deep(value):
+            return value
     except RecursionError:
-        raise _too_deep() from None
+        pass
     except ValueError as error:
         raise UnreadableJson(str(error)[:200]) from None
-    if is_too_deep(value):
-        raise _too_deep()
-    return value
+    raise UnreadableJson(f"nested deeper than {MAX_DEPTH} levels")
 
 
 def repair_json_text(data: bytes, parse_constant: Callable[[str], None] = lambda _: None) -> bytes:
@@ -51,12 +49,6 @@ def repair_json_text(data: bytes, parse_constant: Callable[[str], None] = lambda
     of surrogate pairs, NaN. Raises ValueError or RecursionError if it is not JSON."""
     value = json.loads(data.decode("utf-8", "replace"), parse_constant=parse_constant)
     return replace_surrogates(json_text(value)).encode()
-
-
-def _too_deep() -> UnreadableJson:
-    error = UnreadableJson(f"nested deeper than {MAX_DEPTH} levels")
-    error.is_deep = True
-    return error
 
 
 def is_too_deep(value: object) -> bool:

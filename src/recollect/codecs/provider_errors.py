@@ -8,6 +8,7 @@ what came instead of a reply. Both accept any input, and their cost is bounded.
 
 from __future__ import annotations
 
+import json
 import re
 
 from recollect.errors import ApiKeyRefused, BadReply, ContextOverflow, ProviderBusy, ProviderFailed
@@ -137,6 +138,20 @@ def incomplete_json(data: bytes) -> BadReply:
     """For bytes that begin like JSON and break off."""
     beginning = data[:400].decode("utf-8", "replace")
     return BadReply(f"incomplete JSON ({make_printable(beginning, _SHOWN)})")
+
+
+def unreadable_reply(data: bytes, error: Exception) -> BadReply:
+    """For bytes that should have been a reply in JSON, and why they are not."""
+    if not data.lstrip().startswith(b"{"):
+        return bad_reply_from(data)
+    beginning = make_printable(data[:400].decode("utf-8", "replace"), 60)
+    try:
+        json.loads(data.decode("utf-8", "replace"))
+    except ValueError:
+        return incomplete_json(data)
+    except RecursionError:
+        return BadReply(f"JSON nested too deeply ({beginning})")
+    return BadReply(f"JSON of another kind ({beginning}): {make_printable(str(error), 200)}")
 
 
 def make_printable(text: str, limit: int = MAX_SAID) -> str:

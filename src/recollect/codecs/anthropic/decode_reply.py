@@ -8,7 +8,6 @@ them. A whole reply that came instead of events is decoded. The cost is linear.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,9 +26,8 @@ from recollect.codecs.anthropic.encode_message import MALFORMED
 from recollect.codecs.foreign_json import JSON_ERRORS, NO_JSON, clamp_count, parse_object
 from recollect.codecs.provider_errors import (
     bad_reply_from,
-    incomplete_json,
-    make_printable,
     provider_error_from,
+    unreadable_reply,
 )
 from recollect.codecs.reply_assembly import CallIds, PartialCall, ReplyAssembly
 from recollect.codecs.sse import SseParser
@@ -133,7 +131,7 @@ def decode_reply(body: bytes) -> Message:
             raise bad_reply_from(body)
         parts = decode_parts(reply.content or ())
     except BadInput as error:
-        raise _explain_unreadable(body, error) from error
+        raise unreadable_reply(body, error) from error
     assembly = ReplyAssembly()
     for part in parts:
         if has_content(part):
@@ -147,20 +145,6 @@ def decode_reply(body: bytes) -> Message:
 def _error_from(error: _AnthropicError) -> ProviderFailed:
     kind = error.type or ""
     return provider_error_from(error.message or "", _STATUS.get(kind, 0), kind)
-
-
-def _explain_unreadable(data: bytes, error: BadInput) -> BadReply:
-    """For bytes that should have been JSON of the API, and why they are not."""
-    if not data.lstrip().startswith(b"{"):
-        return bad_reply_from(data)
-    beginning = make_printable(data[:400].decode("utf-8", "replace"), 60)
-    try:
-        json.loads(data.decode("utf-8", "replace"))
-    except ValueError:
-        return incomplete_json(data)
-    except RecursionError:
-        return BadReply(f"JSON nested too deeply ({beginning})")
-    return BadReply(f"JSON of another kind ({beginning}): {make_printable(str(error), 200)}")
 
 
 def _merge_usage(*reported: dict[str, Any] | None) -> Usage | None:
@@ -185,22 +169,6 @@ def has_content(part: Part) -> bool:
     return not isinstance(part, Thought) or part.text != "" or part.signature != ""
 
 
-class _UnknownBlock:
-    """A block of an unknown type, which comes in pieces."""
-
-    def __init__(self, block: dict[str, Any]) -> None:
-        self.block, self.pieces = block, list[str]()
-
-    def part(self) -> Unknown:
-        text = "".join(self.pieces)
-        if not text:
-            return Unknown(data=json_text(self.block))
-        given = parse_object(text)
-        return Unknown(
-            data=json_text(self.block | {"input": {MALFORMED: text} if given is None else given})
-        )
-
-
 class AnthropicStreamDecoder:
     def __init__(self) -> None:
         self._events = SseParser()
@@ -214,7 +182,7 @@ class AnthropicStreamDecoder:
         self._ids = CallIds()
         self._calls: dict[int, PartialCall] = {}
         self._inputs: dict[int, str] = {}  # arguments that came with a call's beginning
-        self._unknown: dict[int, _UnknownBlock] = {}
+        self._unknown: dict[int, tuple[str, list[str]]] = {}  # blocks, and pieces of their input
         self._signature: list[str] = []  # of the thought that is open
 
     def feed(self, data: bytes) -> Sequence[Delta]:
@@ -284,7 +252,7 @@ class AnthropicStreamDecoder:
             self._signature.append(piece.signature or "")
         elif piece.type == "input_json_delta" and piece.partial_json:
             if index in self._unknown:
-                self._unknown[index].pieces.append(piece.partial_json)
+                self._unknown[index][1].append(piece.partial_json)
                 return
             call = self._calls.get(index)
             if call is None:
@@ -317,7 +285,7 @@ class AnthropicStreamDecoder:
         self._assembly.end_part()
         if isinstance(block, Unknown):
             self._stop(index)
-            self._unknown[index] = _UnknownBlock(parse_object(block.data) or {})
+            self._unknown[index] = (block.data, [])
         elif block.type == "tool_use":
             self._begin_call(index, block)
         elif block.type == "text":
@@ -347,7 +315,7 @@ class AnthropicStreamDecoder:
         self._assembly.end_part()
         unknown, given = self._unknown.pop(index, None), self._inputs.pop(index, None)
         if unknown is not None:
-            self._assembly.add(unknown.part())
+            self._assembly.add(_complete_block(unknown[0], "".join(unknown[1])))
         call = self._calls.pop(index, None)
         if given is not None and call is not None:
             self._assembly.extend_call(call, given)
@@ -359,6 +327,15 @@ class AnthropicStreamDecoder:
             # joined first: a signature in many pieces would cost the square of its length
             self._assembly.sign("".join(self._signature))
             self._signature = []
+
+
+def _complete_block(data: str, text: str) -> Unknown:
+    """A block of an unknown type with the input that came in pieces."""
+    if not text:
+        return Unknown(data=data)
+    given = parse_object(text)
+    block = parse_object(data) or {}
+    return Unknown(data=json_text(block | {"input": {MALFORMED: text} if given is None else given}))
 
 
 def _decode_carefully(data: bytes) -> _AnthropicEvent | None:
@@ -374,4 +351,4 @@ def _decode_carefully(data: bytes) -> _AnthropicEvent | None:
             is_unknown = False
         if is_unknown:
             return None
-        raise _explain_unreadable(data, error) from error
+        raise unreadable_reply(data, error) from error

@@ -36,14 +36,8 @@ from recollect.errors import BadInput, BadReply
 _FINISHES: dict[str, Finish] = {
     "STOP": "stop",
     "MAX_TOKENS": "length",
-    "SAFETY": "safety",
-    "RECITATION": "safety",
-    "BLOCKLIST": "safety",
-    "PROHIBITED_CONTENT": "safety",
-    "SPII": "safety",
-    "IMAGE_SAFETY": "safety",
-    "IMAGE_PROHIBITED_CONTENT": "safety",
-    "IMAGE_RECITATION": "safety",
+    **dict.fromkeys(("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"), "safety"),
+    **dict.fromkeys(("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"), "safety"),
     "FINISH_REASON_UNSPECIFIED": "",
 }
 
