@@ -21,7 +21,6 @@ from recollect.entries import Message, Role, Thought
 ResultPlacement: TypeAlias = Literal["next_content", "first_in_user", "separate"]
 # Neighbours of one group may be merged; results that stand alone are a group of their own.
 MergeGroup: TypeAlias = Literal["user", "model", "system", "results"]
-_ACCEPTED = {"ascii": re.compile(r"[!-~]+"), "word": re.compile(r"[A-Za-z0-9_-]+")}
 _REFUSED = {"ascii": re.compile(r"[^!-~]"), "word": re.compile(r"[^A-Za-z0-9_-]")}
 
 
@@ -49,13 +48,10 @@ class ProviderRules(msgspec.Struct, frozen=True, kw_only=True):
         return thought.signature != "" or (self.thoughts == "own" and thought.text != "")
 
     def accepts_id(self, id_: str) -> bool:
-        accepted = _ACCEPTED[self.id_characters]
-        return len(id_) <= self.id_limit and accepted.fullmatch(id_) is not None
+        return 0 < len(id_) <= self.id_limit and not _REFUSED[self.id_characters].search(id_)
 
     def clean_id(self, id_: str) -> str:
         """An id like this one that is accepted; empty if the id is."""
-        if self.accepts_id(id_):
-            return id_
         return _REFUSED[self.id_characters].sub("_", id_[: self.id_limit])
 
     @property

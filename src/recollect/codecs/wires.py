@@ -7,7 +7,8 @@ first use, because a program rarely needs more than one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from pkgutil import resolve_name
 from typing import NamedTuple
 
 from recollect.codecs.wire_protocol import Wire
@@ -15,41 +16,29 @@ from recollect.profiles import Profile, WireName
 
 
 class WireFormat(NamedTuple):
-    build: Callable[[str, Profile], Wire]  # for a model and its profile
+    wire: str  # the class and its module
     path: str  # of a streamed request, after the endpoint's URL
     key_header: str
     key_prefix: str = ""
 
-
-def _build_gemini(model: str, profile: Profile) -> Wire:
-    from recollect.codecs.gemini.wire import GeminiWire  # on first use
-
-    return GeminiWire.for_profile(model, profile)
-
-
-def _build_openai(model: str, profile: Profile) -> Wire:
-    from recollect.codecs.openai.wire import OpenAIWire  # on first use
-
-    return OpenAIWire.for_profile(model, profile)
-
-
-def _build_anthropic(model: str, profile: Profile) -> Wire:
-    from recollect.codecs.anthropic.wire import AnthropicWire  # on first use
-
-    return AnthropicWire.for_profile(model, profile)
+    def build(self, model: str, profile: Profile) -> Wire:
+        wire: Wire = resolve_name(self.wire).for_profile(model, profile)
+        return wire
 
 
 WIRES: Mapping[WireName, WireFormat] = {
     "gemini": WireFormat(
-        _build_gemini,
+        "recollect.codecs.gemini:GeminiWire",
         path="/v1beta/models/{model}:streamGenerateContent?alt=sse",
         key_header="x-goog-api-key",
     ),
     "openai": WireFormat(
-        _build_openai,
+        "recollect.codecs.openai:OpenAIWire",
         path="/chat/completions",
         key_header="authorization",
         key_prefix="Bearer ",
     ),
-    "anthropic": WireFormat(_build_anthropic, path="/v1/messages", key_header="x-api-key"),
+    "anthropic": WireFormat(
+        "recollect.codecs.anthropic:AnthropicWire", path="/v1/messages", key_header="x-api-key"
+    ),
 }

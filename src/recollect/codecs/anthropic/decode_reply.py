@@ -103,10 +103,6 @@ class _AnthropicEvent(msgspec.Struct, gc=False):
     error: _AnthropicError | None = None
 
 
-class _EventTag(msgspec.Struct, gc=False):
-    type: str = ""
-
-
 class _AnthropicReply(msgspec.Struct, gc=False):
     type: str = ""
     content: list[msgspec.Raw] | None = None
@@ -118,7 +114,6 @@ class _AnthropicReply(msgspec.Struct, gc=False):
 
 _decoder = msgspec.json.Decoder(_AnthropicReply)
 _event_decoder = msgspec.json.Decoder(_AnthropicEvent)
-_tag_decoder = msgspec.json.Decoder(_EventTag)
 _decode_event = _event_decoder.decode
 
 
@@ -345,10 +340,7 @@ def _decode_carefully(data: bytes) -> _AnthropicEvent | None:
     try:
         return decode_json(data, _event_decoder)
     except BadInput as error:
-        try:
-            is_unknown = decode_json(data, _tag_decoder).type not in _KNOWN_EVENTS
-        except BadInput:
-            is_unknown = False
-        if is_unknown:
+        event = parse_object(data.decode("utf-8", "replace")) or {"type": "error"}
+        if str(event.get("type")) not in _KNOWN_EVENTS:
             return None
         raise unreadable_reply(data, error) from error

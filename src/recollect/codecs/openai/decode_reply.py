@@ -65,19 +65,6 @@ def _decode_whole(body: bytes) -> ReplyChunk:
 class OpenAIStreamDecoder:
     """Assembles one reply from its chunks."""
 
-    __slots__ = (
-        "_assembly",
-        "_done",
-        "_events",
-        "_failure",
-        "_feed",
-        "_is_untouched",
-        "_keys",
-        "_last",
-        "_refused",
-        "_slots",
-    )
-
     def __init__(self) -> None:
         self._events = SseParser()
         self._feed = self._events.feed

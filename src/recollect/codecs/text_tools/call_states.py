@@ -16,9 +16,12 @@ from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
 from recollect.codecs.text_tools.argument_coercion import DeclaredTools
-from recollect.codecs.text_tools.call_starts import (
+from recollect.codecs.text_tools.call_boundaries import (
     CLOSING,
+    CUT,
+    JsonObjectScanner,
     MaybeStart,
+    ObjectEnding,
     begins,
     function_at,
     is_call_object,
@@ -32,7 +35,6 @@ from recollect.codecs.text_tools.call_syntax import (
     parse_calls,
     parse_function_call,
 )
-from recollect.codecs.text_tools.json_object_scanner import CUT, JsonObjectScanner, ObjectEnding
 from recollect.codecs.text_tools.lenient_json import JsonRepairer, parse_strict
 from recollect.codecs.wire_protocol import NO_DELTAS, Delta
 from recollect.entries import MAX_DEPTH, json_text
