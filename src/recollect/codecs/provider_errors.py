@@ -18,31 +18,14 @@ MAX_SAID = 500  # characters of a provider's words in an error
 _READ = 10_000  # characters of them that are searched
 _SHOWN = 60  # characters of bytes that are not a reply
 _BUSY_STATUS = frozenset({408, 409, 425, 429, 529})
-_BUSY_KINDS = frozenset(
-    {
-        "api_error",
-        "engine_overloaded",
-        "internal",
-        "internal_server_error",
-        "overloaded_error",
-        "rate_limit_error",
-        "rate_limit_exceeded",
-        "resource_exhausted",
-        "server_error",
-        "service_unavailable",
-        "timeout_error",
-        "unavailable",
-        "unavailable_error",  # llama.cpp while it loads its model
-    }
+_BUSY_KIND = re.compile(
+    # llama.cpp says unavailable_error while it loads its model
+    "(api|internal_server|overloaded|rate_limit|server|timeout|unavailable)_error"
+    "|engine_overloaded|internal|rate_limit_exceeded|resource_exhausted"
+    "|(service_)?unavailable"
 )
-_KEY_KINDS = frozenset(
-    {
-        "authentication_error",
-        "invalid_api_key",
-        "permission_denied",
-        "permission_error",
-        "unauthenticated",
-    }
+_KEY_KIND = re.compile(
+    "(authentication|permission)_error|invalid_api_key|permission_denied|unauthenticated"
 )
 # Anthropic, Groq and Bedrock say "tokens" and mean tokens per minute: checked first.
 _RATE_PHRASES = (
@@ -106,13 +89,13 @@ def provider_error_from(said: str, status: int = 0, kind: str = "") -> ProviderF
         limit = find_token_limit(about)
         requested = None if limit is None else find_requested_tokens(about, limit)
         return ContextOverflow(text, status, limit, requested)
-    if status in (401, 403) or kind in _KEY_KINDS or _contains(words, _KEY_PHRASES):
+    if status in (401, 403) or _KEY_KIND.fullmatch(kind) or _contains(words, _KEY_PHRASES):
         return ApiKeyRefused(text, status, "")
     if (
         limited
         or status in _BUSY_STATUS
         or 500 <= status <= 599
-        or kind in _BUSY_KINDS
+        or _BUSY_KIND.fullmatch(kind)
         or _contains(words, _BUSY_PHRASES)
     ):
         return ProviderBusy(text, status)

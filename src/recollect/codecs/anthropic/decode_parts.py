@@ -11,7 +11,6 @@ from __future__ import annotations
 import binascii
 import json
 from base64 import b64decode
-from collections.abc import Iterable
 from typing import TypeVar
 
 import msgspec
@@ -169,12 +168,3 @@ def _decode_file(block: ContentBlock) -> Part:
         return InlineData(mime=mime, data=b64decode(source.data or "", validate=True))
     except (binascii.Error, ValueError) as error:
         raise BadInput(f"the base64 of a block of type {block.type} is broken") from error
-
-
-def decode_parts(content: Iterable[msgspec.Raw]) -> tuple[Part, ...]:
-    """The blocks of a reply."""
-    ids = CallIds()
-    blocks = (decode_block(bytes(raw)) for raw in content)
-    return tuple(
-        block if isinstance(block, Unknown) else decode_part(block, ids) for block in blocks
-    )

@@ -8,6 +8,7 @@ them. A whole reply that came instead of events is decoded. The cost is linear.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +19,6 @@ from recollect.codecs.anthropic.decode_parts import (
     decode_block,
     decode_json,
     decode_part,
-    decode_parts,
     raw_text,
     unwrap_arguments,
 )
@@ -56,22 +56,8 @@ _STATUS = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-_COUNTS = (
-    "input_tokens",
-    "cache_creation_input_tokens",
-    "cache_read_input_tokens",
-    "output_tokens",
-)
-_KNOWN_EVENTS = frozenset(
-    {
-        "message_start",
-        "content_block_start",
-        "content_block_delta",
-        "content_block_stop",
-        "message_delta",
-        "error",
-    }
-)
+_COUNTS = ("input", "cache_creation_input", "cache_read_input", "output")  # of tokens
+_KNOWN_EVENT = re.compile("content_block_(start|delta|stop)|message_(start|delta)|error")
 
 
 class _AnthropicError(msgspec.Struct, gc=False):
@@ -124,7 +110,9 @@ def decode_reply(body: bytes) -> Message:
             raise _error_from(reply.error)
         if reply.type != "message" and reply.content is None:
             raise bad_reply_from(body)
-        parts = decode_parts(reply.content or ())
+        blocks = [decode_block(bytes(raw)) for raw in reply.content or ()]
+        ids = CallIds()
+        parts = [b if isinstance(b, Unknown) else decode_part(b, ids) for b in blocks]
     except BadInput as error:
         raise unreadable_reply(body, error) from error
     assembly = ReplyAssembly()
@@ -150,7 +138,7 @@ def _merge_usage(*reported: dict[str, Any] | None) -> Usage | None:
     details = last.get("output_tokens_details")
     thoughts = details.get("thinking_tokens") if isinstance(details, dict) else 0
     new, created, cached, output, thoughts = map(
-        clamp_count, [*(last.get(name) for name in _COUNTS), thoughts]
+        clamp_count, [*(last.get(f"{name}_tokens") for name in _COUNTS), thoughts]
     )
     if not any((new, created, cached, output, thoughts)):
         return None
@@ -341,6 +329,6 @@ def _decode_carefully(data: bytes) -> _AnthropicEvent | None:
         return decode_json(data, _event_decoder)
     except BadInput as error:
         event = parse_object(data.decode("utf-8", "replace")) or {"type": "error"}
-        if str(event.get("type")) not in _KNOWN_EVENTS:
+        if not _KNOWN_EVENT.fullmatch(str(event.get("type"))):
             return None
         raise unreadable_reply(data, error) from error
