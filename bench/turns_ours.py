@@ -18,7 +18,6 @@ from bench import conversation
 from bench.turns_script import Script, Watch
 from recollect import open_store
 from recollect.agent.events import RunFinished
-from recollect.agent.exchange import Session
 from recollect.agent.loop import Agent
 from recollect.codecs.wire_protocol import Delta, RequestOptions
 from recollect.compaction.proposal import Budget
@@ -26,6 +25,7 @@ from recollect.entries import Message, Text, ToolCall
 from recollect.models.http_model import HttpModel
 from recollect.models.model_protocol import ModelEvent, RequestMessages
 from recollect.models.resolve import look_up_model
+from recollect.session import Session
 from recollect.settings import Settings
 from recollect.tokens import counter_for
 from recollect.tools.tool import Tool, tool
@@ -120,8 +120,8 @@ class _Session:
             async with aclosing(self.agent.run(self.script.questions[number], self.talk)) as events:
                 async for event in events:
                     if isinstance(event, RunFinished):
-                        assert (event.why, event.turns) == ("answered", 2)
-                        self.talk = event.talk
+                        assert (event.reason, event.turns) == ("answered", 2)
+                        self.talk = event.session
 
     async def checked(self) -> dict[str, Any]:
         entries = await self.talk.store.path(SESSION)

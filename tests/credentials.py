@@ -1,4 +1,4 @@
-"""Credentials of more than forty shapes, all of them made up here, and what only looks like one."""
+"""Made-up credentials of more than forty kinds, and texts that only look like one."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ import random
 import tracemalloc
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recollect.entries import Message, Text
@@ -46,7 +46,7 @@ def first_in(text: str) -> Loop | None:
 # --- calls -------------------------------------------------------------------------------------
 
 
-def test_the_same_call_five_times_in_a_row_is_a_loop_and_four_times_is_none() -> None:
+def test_the_same_call_five_times_in_a_row_is_a_loop_and_four_times_is_not() -> None:
     found = fed(*[("grep", '{"pattern":"x"}')] * 5)
     assert found == [None] * 4 + [Loop(kind="call", what="grep", times=5)]
 
@@ -83,24 +83,30 @@ def test_a_loop_is_found_exactly_where_the_last_calls_are_five_equal_rounds(
             since = ""
 
 
-def test_one_command_on_many_files_is_no_loop() -> None:
-    watch = LoopDetector()
+def test_one_command_on_many_files_is_not_a_loop() -> None:
+    detector = LoopDetector()
     for i in range(200):
-        assert not watch.text("Now I apply the same change of the licence header to the next file.")
-        assert not watch.call("run_shell_command", json.dumps({"command": f"ruff format f{i}.py"}))
-        assert not watch.call("replace", json.dumps({"path": f"f{i}.py", "old": "a", "new": "b"}))
-    assert watch.verdict == "go on"
+        assert not detector.text(
+            "Now I apply the same change of the licence header to the next file."
+        )
+        assert not detector.call(
+            "run_shell_command", json.dumps({"command": f"ruff format f{i}.py"})
+        )
+        assert not detector.call(
+            "replace", json.dumps({"path": f"f{i}.py", "old": "a", "new": "b"})
+        )
+    assert detector.verdict == "go on"
 
 
-def test_a_test_that_is_run_between_different_edits_is_no_loop() -> None:
-    watch = LoopDetector()
+def test_a_test_run_between_different_edits_is_not_a_loop() -> None:
+    detector = LoopDetector()
     for i in range(50):
-        assert not watch.call("replace", json.dumps({"path": "a.py", "new": str(i)}))
-        assert not watch.call("run_shell_command", '{"command":"pytest"}')
+        assert not detector.call("replace", json.dumps({"path": "a.py", "new": str(i)}))
+        assert not detector.call("run_shell_command", '{"command":"pytest"}')
 
 
 @given(st.dictionaries(any_text, json_values, max_size=4), any_text)
-def test_the_order_of_keys_blanks_and_escapes_make_no_other_call(
+def test_key_order_whitespace_and_escapes_do_not_make_another_call(
     arguments: dict[str, object], name: str
 ) -> None:
     turned = dict(reversed(arguments.items()))
@@ -118,7 +124,7 @@ def test_other_names_or_arguments_make_another_call(a: str, b: str, x: str, y: s
     "arguments",
     ["", "{", "[" * 100_000, '{"a":' * 50_000, "9" * 10_000, "NaN", "1e999", "\ud800", '"\\ud800"'],
 )
-def test_arguments_that_are_no_sound_json_are_compared_as_text(arguments: str) -> None:
+def test_arguments_that_are_not_valid_json_are_compared_as_text(arguments: str) -> None:
     assert fed(*[("any", arguments)] * 5)[-1] is not None
     assert call_key("any", arguments) != call_key("any", arguments + "x")
 
@@ -126,7 +132,7 @@ def test_arguments_that_are_no_sound_json_are_compared_as_text(arguments: str) -
 # --- text --------------------------------------------------------------------------------------
 
 
-def test_a_sentence_that_is_chanted_is_a_loop() -> None:
+def test_a_repeated_sentence_is_a_loop() -> None:
     found = first_in(prose(2_000) + SENTENCE * 12)
     assert found is not None
     assert found.kind == "text"
@@ -138,7 +144,7 @@ def test_a_sentence_that_is_chanted_is_a_loop() -> None:
 @example([("a", 201)] * 10)
 @example([("a", 0), ("b", 90), ("c", 90)] * 20)
 @example([("a", 0)] * 9 + [("E", 1_750), ("a", 0)])
-def test_a_loop_is_found_exactly_when_one_who_forgets_nothing_finds_it(
+def test_a_loop_is_found_exactly_when_unbounded_memory_would_find_it(
     said: list[tuple[str, int]],
 ) -> None:
     parts = ((prose(50, ord(who)), prose(gap, i)) for i, (who, gap) in enumerate(said))
@@ -156,7 +162,7 @@ def test_a_loop_is_found_exactly_when_one_who_forgets_nothing_finds_it(
 @pytest.mark.parametrize(
     "text", ["哈" * 600, "`" * 700, "我再试一次。" * 120, "ha" * 400, "\n" * 700, " " * 700]
 )
-def test_a_chant_is_found_in_any_script_and_also_without_words(text: str) -> None:
+def test_repetition_is_found_in_any_script_and_also_without_words(text: str) -> None:
     assert first_in(text) is not None
 
 
@@ -170,13 +176,13 @@ def test_the_same_chunk_counts_up_to_an_average_distance_of_five_chunks() -> Non
     assert first_in(at_distance(251)) is None
 
 
-def test_a_long_line_of_dashes_or_blanks_is_no_loop() -> None:
+def test_a_long_line_of_dashes_or_spaces_is_not_a_loop() -> None:
     for filling in ("-", "=", " ", "·"):
         assert first_in(f"before\n{filling * 120}\nafter {prose(200)}") is None
 
 
 @given(st.integers(0, 2**32))
-def test_ordinary_text_is_no_loop(seed: int) -> None:
+def test_ordinary_text_is_not_a_loop(seed: int) -> None:
     assert first_in(prose(3_000, seed)) is None
 
 
@@ -184,7 +190,7 @@ def test_ordinary_text_is_no_loop(seed: int) -> None:
     "mark",
     ["- ", "* ", "+ ", "12. ", "3) ", "  - ", "| ", "> ", "## ", "• ", "1、", "+--", "```\n```\n"],
 )
-def test_lists_tables_headings_quotes_and_fences_begin_the_counting_anew(mark: str) -> None:
+def test_lists_tables_headings_quotes_and_fences_restart_the_count(mark: str) -> None:
     assert first_in("".join(f"{SENTENCE}\n" for _ in range(30))) is not None
     assert first_in("".join(f"{mark}{SENTENCE}\n" for _ in range(30))) is None
     assert first_in(mark + SENTENCE * 30) is not None  # in a line that never ends
@@ -203,7 +209,7 @@ CODE = "    assert value is not None and value.is_sound()  # checked\n" * 40
         ("```", "``` "),
     ],
 )
-def test_code_is_not_looked_at_and_what_follows_it_is(opening: str, closing: str) -> None:
+def test_code_is_skipped_and_the_text_after_it_is_read(opening: str, closing: str) -> None:
     code = f"Here it is:\n{opening}\n{CODE}{closing}\n"
     assert first_in(code + prose(200)) is None
     assert first_in(code + SENTENCE * 12 + prose(64)) is not None
@@ -220,13 +226,13 @@ def test_code_inside_a_line_opens_no_fence(size: int) -> None:
     assert first_in(f"```{'x' * size}``` is set.\n" + SENTENCE * 12 + prose(64)) is not None
 
 
-chants = st.sampled_from([SENTENCE * 4, SENTENCE * 7, "哈" * 90, f"{SENTENCE}\n" * 6, CODE[:300]])
+repeated = st.sampled_from([SENTENCE * 4, SENTENCE * 7, "哈" * 90, f"{SENTENCE}\n" * 6, CODE[:300]])
 marks = st.sampled_from(
     ["\n", "\n```", "```\n", "\n~~~\n", "\n- ", "| a |\n", "\n# b\n", "\r\n", "`"]
 )
 others = st.sampled_from(["x" * 70, "word ", "1. ", "> ", " " * 40, "``", prose(90)])
-pieces = chants | marks | others
-texts = st.lists(chants | pieces, max_size=40).map("".join)
+pieces = repeated | marks | others
+texts = st.lists(repeated | pieces, max_size=40).map("".join)
 
 
 def place_of_first_loop(text: str, sizes: list[int]) -> tuple[Loop | None, int, int]:
@@ -257,23 +263,25 @@ def test_however_a_text_is_cut_the_first_loop_is_found_at_the_same_character(
 
 
 @given(st.lists(any_text | pieces, max_size=30))
-def test_no_text_makes_it_stumble(said: list[str]) -> None:
-    watch = LoopDetector()
-    for piece in said:
-        found = watch.text(piece)
-        if found:
-            loop_warning(found).encode()
+def test_a_loop_in_any_text_is_quoted_on_one_short_printable_line(said: list[str]) -> None:
+    detector = LoopDetector()
+    loops = [found for piece in said if (found := detector.text(piece))]
+    assert detector.loops == len(loops)
+    for loop in loops:
+        assert loop.what.isprintable()
+        assert len(loop.what) <= 101
+        assert loop_warning(loop).encode().isascii() == loop.what.isascii()
 
 
-def test_the_memory_never_grows() -> None:
-    watch = LoopDetector()
+def test_the_memory_is_bounded() -> None:
+    detector = LoopDetector()
     said = [prose(10_000, seed) for seed in range(8)]
     tracemalloc.start()
     try:
         for text in said:
-            watch.call(text, text * 20)
+            detector.call(text, text * 20)
         for text in said:
-            watch.text(text)
+            detector.text(text)
         held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -281,54 +289,43 @@ def test_the_memory_never_grows() -> None:
     assert held < WINDOW * 400
 
 
-# --- the watch ---------------------------------------------------------------------------------
+# --- the detector ------------------------------------------------------------------------------
 
 
 def test_the_first_loop_warns_and_the_second_stops() -> None:
-    watch = LoopDetector()
-    found = [watch.call("grep", "{}") for _ in range(9)]
+    detector = LoopDetector()
+    found = [detector.call("grep", "{}") for _ in range(9)]
     assert [bool(loop) for loop in found] == [False] * 4 + [True] + [False] * 4
-    before = watch.verdict
-    assert watch.call("grep", "{}")
-    assert (before, watch.verdict) == ("warn", "stop")
+    before = detector.verdict
+    assert detector.call("grep", "{}")
+    assert (before, detector.verdict) == ("warn", "stop")
 
 
 def test_loops_of_calls_of_words_and_of_the_judge_are_counted_together() -> None:
-    watch = LoopDetector()
-    assert watch.text(SENTENCE * 100)
-    before = watch.verdict
-    assert watch.judged('{"why": "it waits", "stuck": 1}')
-    assert (before, watch.verdict) == ("warn", "stop")
+    detector = LoopDetector()
+    assert detector.text(SENTENCE * 100)
+    before = detector.verdict
+    assert detector.judged('{"why": "it waits", "stuck": 1}')
+    assert (before, detector.verdict) == ("warn", "stop")
 
 
-def test_a_new_prompt_begins_anew() -> None:
-    watch = LoopDetector()
-    assert not any(watch.call("grep", "{}") for _ in range(4))
-    assert not watch.text(SENTENCE * 9)
-    watch.loops = 1
-    watch.reset()
-    assert not watch.text(SENTENCE * 9)
-    assert not watch.call("grep", "{}")
-    assert watch.verdict == "go on"
-
-
-def test_a_reply_that_is_asked_for_again_is_no_repetition_of_itself() -> None:
-    watch = LoopDetector()
+def test_a_reply_that_is_requested_again_does_not_repeat_itself() -> None:
+    detector = LoopDetector()
     for _ in range(20):
-        watch.begin_reply()
-        assert not watch.text(f"The answer begins so:\n```\n{SENTENCE * 3}")
-    assert watch.verdict == "go on"
+        detector.begin_reply()
+        assert not detector.text(f"The answer begins so:\n```\n{SENTENCE * 3}")
+    assert detector.verdict == "go on"
 
 
-def test_switched_off_it_sees_nothing() -> None:
-    watch = LoopDetector(on=False)
-    assert not any(watch.call("grep", "{}") for _ in range(50))
-    assert not watch.text(SENTENCE * 100)
-    assert not watch.judged('{"stuck": 1}')
-    assert watch.verdict == "go on"
+def test_a_detector_that_is_off_finds_nothing() -> None:
+    detector = LoopDetector(on=False)
+    assert not any(detector.call("grep", "{}") for _ in range(50))
+    assert not detector.text(SENTENCE * 100)
+    assert not detector.judged('{"stuck": 1}')
+    assert detector.verdict == "go on"
 
 
-def test_the_model_is_told_what_it_repeats() -> None:
+def test_the_warning_quotes_the_repetition() -> None:
     assert '"grep"' in loop_warning(Loop(kind="call", what="grep", times=5))
     assert '2 calls ("a, b")' in loop_warning(Loop(kind="cycle", what="a, b", times=5, length=2))
     assert "again and again" in loop_warning(Loop(kind="text", what="again and again", times=10))
@@ -339,15 +336,15 @@ def test_the_model_is_told_what_it_repeats() -> None:
 def test_a_warning_is_one_short_line_whatever_the_name_of_a_tool(name: str) -> None:
     (*_, found) = fed(*[(name, "{}")] * 5)
     assert found is not None
-    told = loop_warning(found)
-    assert len(told) < 800
-    assert told.isprintable()
+    warning = loop_warning(found)
+    assert len(warning) < 800
+    assert warning.isprintable()
 
 
 # --- the judge ---------------------------------------------------------------------------------
 
 
-def test_the_judge_is_asked_after_thirty_turns_and_then_now_and_again() -> None:
+def test_the_judge_is_due_after_thirty_turns_and_every_tenth_from_there() -> None:
     due = [turn for turn in range(60) if judge_is_due(turn)]
     assert due[0] == JUDGE_AFTER
     assert due[1:] == [40, 50]
@@ -369,7 +366,6 @@ def test_the_judge_sees_the_newest_words_calls_and_results() -> None:
 
 
 @given(st.lists(messages, max_size=24))
-@settings(max_examples=40)
 def test_what_the_judge_sees_is_bounded_and_a_step_stays_on_its_line(said: list[Message]) -> None:
     (shown,) = build_judge_message(said).parts
     assert isinstance(shown, Text)
@@ -382,14 +378,14 @@ def test_what_the_judge_sees_is_bounded_and_a_step_stays_on_its_line(said: list[
 @pytest.mark.parametrize(
     "answer",
     [
-        '{"why": "it reads a.py for ever", "stuck": 0.95}',
-        '```json\n{"why": "it reads a.py for ever", "stuck": 1}\n```',
-        'Let me see {what} happens.\n{"why": "it reads a.py for ever", "stuck": 0.9,}',
-        '<think>{"stuck": 0} {</think>{"stuck": 0.95, "why": "it reads a.py for ever"} {',
+        '{"why": "it reads a.py forever", "stuck": 0.95}',
+        '```json\n{"why": "it reads a.py forever", "stuck": 1}\n```',
+        'Let me see {what} happens.\n{"why": "it reads a.py forever", "stuck": 0.9,}',
+        '<think>{"stuck": 0} {</think>{"stuck": 0.95, "why": "it reads a.py forever"} {',
     ],
 )
 def test_a_judge_that_is_sure_makes_a_loop(answer: str) -> None:
-    assert parse_judgement(answer) == Loop(kind="judged", what="it reads a.py for ever")
+    assert parse_judgement(answer) == Loop(kind="judged", what="it reads a.py forever")
 
 
 UNSURE = ["true", '"1"', "0.89", "7", "NaN", "null", "[1]"]
@@ -397,5 +393,5 @@ UNREADABLE = ["", "yes", "{", "}{", "[1]", '{"why": "stuck"}', '{"a":' * 9_000, 
 
 
 @pytest.mark.parametrize("answer", [*(f'{{"stuck": {sure}}}' for sure in UNSURE), *UNREADABLE])
-def test_a_judge_that_is_unsure_or_cannot_be_read_accuses_nobody(answer: str) -> None:
+def test_an_unsure_or_unreadable_judgement_is_not_a_loop(answer: str) -> None:
     assert parse_judgement(answer) is None

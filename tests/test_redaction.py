@@ -1,10 +1,10 @@
-"""Credentials, all of them made up here, and what only looks like one."""
+"""Made-up credentials are removed, and texts that only look like one stay."""
 
 from __future__ import annotations
 
 import json
 import re
-import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,15 +18,16 @@ from recollect.testing import call, model, result, user
 from tests.cli.model_server import ENV, server
 from tests.cli.runner import Cli
 from tests.credentials import CREDENTIALS, LOOK_ALIKES, SENTENCES, left_of, made, pem
+from tests.growth import is_linear
 from tests.models.server import HELLO, http
 
 
-def test_there_are_more_than_forty_shapes() -> None:
+def test_more_than_forty_kinds_are_tested() -> None:
     assert len(CREDENTIALS) > 40
 
 
 @pytest.mark.parametrize(("name", "secret", "sentence"), SENTENCES, ids=list(CREDENTIALS))
-def test_a_credential_is_taken_out_and_its_sentence_stays(
+def test_a_credential_is_removed_and_its_sentence_stays(
     name: str, secret: str, sentence: str
 ) -> None:
     clean = redact(sentence)
@@ -36,28 +37,40 @@ def test_a_credential_is_taken_out_and_its_sentence_stays(
         assert re.fullmatch(r"The deploy log says \[redacted: [a-z. ]+\] and then goes on\.", clean)
 
 
-@pytest.mark.parametrize(("name", "secret", "sentence"), SENTENCES, ids=list(CREDENTIALS))
-@pytest.mark.parametrize(
-    "around",
-    ["{}", "'{}'", '"{}",', "\n  12\t{}\n", "`{}`", "+{}", "> {}", "({})", "{}\x1b[0m", "x={};y"],
+SURROUNDINGS = (
+    "'{}'",
+    '"{}",',
+    "\n  12\t{}\n",
+    "`{}`",
+    "+{}",
+    "> {}",
+    "({})",
+    "{}\x1b[0m",
+    "x={};y",
 )
-def test_whatever_stands_around_it(name: str, secret: str, sentence: str, around: str) -> None:
-    assert left_of(secret, redact(around.replace("{}", sentence))) == []
+
+
+@pytest.mark.parametrize(("name", "secret", "sentence"), SENTENCES, ids=list(CREDENTIALS))
+def test_a_credential_is_removed_whatever_surrounds_it(
+    name: str, secret: str, sentence: str
+) -> None:
+    for around in SURROUNDINGS:
+        assert left_of(secret, redact(around.replace("{}", sentence))) == [], around
 
 
 @pytest.mark.parametrize("text", LOOK_ALIKES)
-def test_what_only_looks_like_a_credential_stays(text: str) -> None:
+def test_text_that_only_looks_like_a_credential_stays(text: str) -> None:
     assert redact(text) == text
 
 
-def test_the_mark_says_what_was_there() -> None:
+def test_the_marker_names_the_kind_of_credential() -> None:
     secret, _sentence = CREDENTIALS["github token"]
     assert redact(secret) == "[redacted: github token]"
     assert redact("postgresql://app:pass1@db/x") == "postgresql://app:[redacted: password]@db/x"
     assert redact("PGPASSWORD=hunter22 psql") == "PGPASSWORD=[redacted: secret] psql"
 
 
-def test_a_private_key_goes_also_when_it_is_numbered_cut_off_or_part_of_a_difference() -> None:
+def test_a_private_key_is_removed_also_when_numbered_cut_off_or_in_a_diff() -> None:
     whole = pem("RSA PRIVATE KEY").splitlines()
     numbered = "\n".join(f"{n:6}\t{line}" for n, line in enumerate(whole, 1))
     added = "\n".join(f"+{line}" for line in whole)
@@ -79,13 +92,13 @@ _pieces = st.sampled_from([*(text for *_, text in SENTENCES), *LOOK_ALIKES])
 
 
 @given(st.lists(_pieces, max_size=6).map("\n".join))
-def test_what_was_redacted_once_stays_as_it_is(text: str) -> None:
+def test_redacting_twice_changes_nothing(text: str) -> None:
     once = redact(text)
     assert redact(once) == once
 
 
 @given(st.text(max_size=300))
-def test_any_text_is_taken(text: str) -> None:
+def test_any_text_can_be_redacted(text: str) -> None:
     assert isinstance(redact(text), str)
 
 
@@ -145,20 +158,10 @@ HOSTILE = [
 
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_twice_the_text_takes_about_twice_the_time(piece: str) -> None:
-    def seconds(size: int) -> float:
-        text = piece * (size // len(piece))
-        taken = []
-        for _ in range(2):
-            begun = time.process_time()  # what others do on this machine does not count
-            redact(text)
-            taken.append(time.process_time() - begun)
-        return min(taken)
-
-    redact(piece)  # compiles
-    assert seconds(400_000) < max(0.5, 8 * seconds(100_000))
+    assert is_linear(lambda size: partial(redact, piece * (size // len(piece))), 25_000, 200_000)
 
 
-def test_a_document_keeps_its_shape_and_names_tell_secrets() -> None:
+def test_a_document_keeps_its_shape_and_secret_names_are_known() -> None:
     document = {
         "messages": [
             {
@@ -188,7 +191,7 @@ def test_a_document_without_a_secret_comes_back_byte_for_byte() -> None:
     assert redact_json(data) == data
 
 
-def test_a_document_as_deep_as_ours_may_be_is_read() -> None:
+def test_a_deeply_nested_document_is_redacted() -> None:
     deep = '{"a":' * 300 + '"' + CREDENTIALS["npm token"][0] + '"' + "}" * 300
     assert b"npm_" not in redact_json(deep.encode())
 
@@ -203,24 +206,28 @@ def cli(tmp_path: Path) -> Cli:
     return Cli(tmp_path)
 
 
-def told_everywhere(cli: Cli) -> str:
-    """A session in which every credential was said by everybody, in every kind of part."""
+@pytest.fixture(scope="module")
+def leaky(tmp_path_factory: pytest.TempPathFactory) -> tuple[Cli, str]:
+    """A session with every credential in every kind of part, of both roles."""
+    cli = Cli(tmp_path_factory.mktemp("leaky"))
     items: list[Body] = []
     for number, (*_, sentence) in enumerate(SENTENCES):
-        asked = call(
+        shell = call(
             "run_shell_command", id=f"c{number}", command=sentence, nested={"in": [sentence]}
         )
-        items += [user(sentence), Message(role="model", parts=(Thought(text=sentence), asked))]
-        items += [result(asked, sentence, is_error=bool(number % 2)), model(sentence)]
+        items += [user(sentence), Message(role="model", parts=(Thought(text=sentence), shell))]
+        items += [result(shell, sentence, is_error=bool(number % 2)), model(sentence)]
         items += [Note(text=sentence), Title(title=sentence)]
     items += [user(text) for text in LOOK_ALIKES]
     items.append(Compaction(status="COMPRESSED", snapshot="\n".join(s for *_, s in SENTENCES)))
-    return cli.session(items, title=SENTENCES[0][2])[0].id
+    return cli, cli.session(items, title=SENTENCES[0][2])[0].id
 
 
 @pytest.mark.parametrize("to", FORMATS)
-def test_no_credential_is_in_a_redacted_export_and_everything_else_is(cli: Cli, to: str) -> None:
-    session = told_everywhere(cli)
+def test_a_redacted_export_has_no_credential_and_everything_else(
+    leaky: tuple[Cli, str], to: str
+) -> None:
+    cli, session = leaky
     whole = cli.ok("export", session, "--to", to, "-o", "-").out
     assert left_of(CREDENTIALS["npm token"][0], whole)  # it was there
     done = cli.ok("export", session, "--to", to, "-o", "-", "--redact")
@@ -234,8 +241,8 @@ def test_no_credential_is_in_a_redacted_export_and_everything_else_is(cli: Cli, 
 
 
 @pytest.mark.parametrize("to", FORMATS)
-def test_a_redacted_export_can_be_imported(cli: Cli, to: str, tmp_path: Path) -> None:
-    session = told_everywhere(cli)
+def test_a_redacted_export_can_be_imported(leaky: tuple[Cli, str], to: str, tmp_path: Path) -> None:
+    cli, session = leaky
     file = tmp_path / "file.json"
     cli.ok("export", session, "--to", to, "-o", str(file), "--redact")
     elsewhere = ["--store", str(tmp_path / "new" / "other.db")]
@@ -246,7 +253,7 @@ def test_a_redacted_export_can_be_imported(cli: Cli, to: str, tmp_path: Path) ->
     assert [name for name, secret, _ in SENTENCES if left_of(secret, shown)] == []
 
 
-def test_no_credential_in_what_tools_print_is_told_on_stderr(cli: Cli) -> None:
+def test_no_credential_in_the_output_of_tools_is_printed(cli: Cli) -> None:
     """Files are read, and edits fail with an error that quotes the nearest lines of the file."""
     calls: list[ToolCall] = []
     for number, (*_, sentence) in enumerate(SENTENCES):
@@ -260,14 +267,14 @@ def test_no_credential_in_what_tools_print_is_told_on_stderr(cli: Cli) -> None:
     with server(cli, *answers, more='[permissions]\nmode = "edit"\n') as asked:
         done = cli.ok("-p", "Look.", env=ENV)
     sent = "".join(request.body.decode() for request in asked.asked)
-    assert any(left_of(secret, sent) for _, secret, _ in SENTENCES)  # the tools told it
+    assert any(left_of(secret, sent) for _, secret, _ in SENTENCES)  # the model was sent them
     assert "→ replace" in done.err
     assert "[redacted: " in done.err
     assert [name for name, secret, _ in SENTENCES if left_of(secret, done.err + done.out)] == []
 
 
 def test_no_credential_that_a_provider_quotes_is_in_an_error(cli: Cli) -> None:
-    for name, secret, sentence in SENTENCES[::20]:
+    for name, secret, sentence in SENTENCES[::40]:
         said = json.dumps({"error": {"message": f"cannot take this: {sentence}"}}).encode()
         refusal = http(said, status="400 Bad Request", kind="application/json")
         with server(cli, refusal):

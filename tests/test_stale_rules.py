@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.settings import Settings, parse
+from recollect.settings import Settings, parse_settings
 from recollect.stale_rules import STALE_RULES, StaleRule
 from recollect.toolkinds import TOOL_NAMES
 from recollect.view.elision_rules import ElisionRules
@@ -66,7 +66,7 @@ def test_names_and_settings_are_those_that_settings_files_and_logs_hold() -> Non
 @for_each_rule
 def test_its_settings_take_effect(rule: StaleRule) -> None:
     text = f"[context]\n{rule.keep_setting} = 3\n{rule.age_setting} = 1.5"
-    rules = ElisionRules.from_settings(parse(text)).stale
+    rules = ElisionRules.from_settings(parse_settings(text).settings).stale
     (changed,) = [one for one in rules if one.name == rule.name]
     assert (changed.keep, changed.age) == (3, 1.5)
     assert [one for one in rules if one.name != rule.name] == [

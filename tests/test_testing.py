@@ -27,12 +27,12 @@ from recollect.testing import (
 )
 from recollect.view.view import View
 
-PROMPT = RequestOptions(model="scripted")
+OPTIONS = RequestOptions(model="scripted")
 
 
 def play(scripted: Model, *said: str) -> list[ModelEvent]:
     async def all_of_it() -> list[ModelEvent]:
-        return [event async for event in scripted.stream([user(text) for text in said], PROMPT)]
+        return [event async for event in scripted.stream([user(text) for text in said], OPTIONS)]
 
     return asyncio.run(all_of_it())
 
@@ -52,7 +52,7 @@ def test_a_text_is_streamed_in_pieces_and_ends_with_the_whole_message() -> None:
     ]
 
 
-def test_a_reply_may_have_thoughts_and_calls_and_says_what_it_used() -> None:
+def test_a_reply_can_have_thoughts_calls_and_usage() -> None:
     grep = call("grep", pattern="def")
     used = Usage(input=7, output=3, total=10)
     events = play(ScriptedModel([says(Thought(text="hm"), "I look", grep, usage=used)]), "where?")
@@ -73,22 +73,22 @@ def test_the_turns_come_in_order_and_the_requests_are_kept() -> None:
         (user("a"),),
         (user("a"), user("b")),
     ]
-    assert scripted.requests[0].options == PROMPT
+    assert scripted.requests[0].options == OPTIONS
     assert scripted.left == 0
 
 
-def test_a_view_can_be_asked_about_too() -> None:
+def test_a_view_can_be_sent_too() -> None:
     view = View.fold([Entry("e1", None, 0, user("a")), Entry("e2", "e1", 1, model("b"))])
     scripted = ScriptedModel(["c"])
 
     async def ask() -> list[ModelEvent]:
-        return [event async for event in scripted.stream(view, PROMPT)]
+        return [event async for event in scripted.stream(view, OPTIONS)]
 
     assert last(asyncio.run(ask())).parts == (Text(text="c"),)
     assert scripted.requests[0].messages == (user("a"), model("b"))
 
 
-def test_a_script_that_is_played_out_says_so_and_is_no_model_error() -> None:
+def test_an_exhausted_script_raises_and_not_a_model_error() -> None:
     scripted = ScriptedModel(["only this"])
     play(scripted, "a")
     with pytest.raises(ScriptExhausted, match=r"has 1 turns .* after user 'once more'") as caught:
@@ -113,7 +113,7 @@ def test_a_broken_stream_shows_its_pieces_and_keeps_them_on_the_error() -> None:
     shown: list[ModelEvent] = []
 
     async def ask() -> None:
-        async for event in ScriptedModel([breaks_after("half of")], piece=4).stream([], PROMPT):
+        async for event in ScriptedModel([breaks_after("half of")], piece=4).stream([], OPTIONS):
             shown.append(event)  # noqa: PERF401 - what was shown before it broke is the point
 
     with pytest.raises(BadReply) as caught:
@@ -124,20 +124,20 @@ def test_a_broken_stream_shows_its_pieces_and_keeps_them_on_the_error() -> None:
     assert (partial.parts, partial.finish) == ((Text(text="half of"),), "")
 
 
-def test_what_came_before_a_retry_is_void() -> None:
+def test_parts_before_a_retry_are_void() -> None:
     again = Retrying("the connection broke", 0.0, 1, shown=True)
     events = play(ScriptedModel([says("hal", again, "whole")]), "a")
     assert events[:3] == [Delta("text", "hal"), again, Delta("text", "whole")]
     assert last(events).parts == (Text(text="whole"),)
 
 
-def test_a_function_answers_what_it_was_asked() -> None:
-    scripted = ScriptedModel([lambda asked: f"{len(asked.messages)} messages"] * 2)
+def test_a_function_receives_the_request() -> None:
+    scripted = ScriptedModel([lambda request: f"{len(request.messages)} messages"] * 2)
     assert last(play(scripted, "a", "b")).parts == (Text(text="2 messages"),)
     assert last(play(scripted, "a")).parts == (Text(text="1 messages"),)
 
 
-def test_a_message_is_said_as_it_is() -> None:
+def test_a_message_is_the_reply() -> None:
     reply = last(play(ScriptedModel([model("hello", call("now"))]), "a"))
     assert (reply.parts, reply.finish) == ((Text(text="hello"), call("now")), "calls")
 
@@ -146,7 +146,7 @@ def test_a_slow_turn_can_be_stopped_at_once() -> None:
     async def ask() -> list[ModelEvent]:
         slow = ScriptedModel([says("late", delay=3_600)])
         async with asyncio.timeout(0.05):
-            return [event async for event in slow.stream([], PROMPT)]
+            return [event async for event in slow.stream([], OPTIONS)]
 
     with pytest.raises(TimeoutError):
         asyncio.run(ask())
@@ -155,19 +155,19 @@ def test_a_slow_turn_can_be_stopped_at_once() -> None:
 def test_closing_early_gives_no_more_and_the_next_request_is_the_next_turn() -> None:
     async def ask() -> list[ModelEvent]:
         scripted = ScriptedModel(["a long first answer", "second"])
-        async with aclosing(scripted.stream([], PROMPT)) as events:
+        async with aclosing(scripted.stream([], OPTIONS)) as events:
             first = await anext(events)
         assert first == Delta("text", "a long f")
-        return [event async for event in scripted.stream([], PROMPT)]
+        return [event async for event in scripted.stream([], OPTIONS)]
 
     assert last(asyncio.run(ask())).parts == (Text(text="second"),)
 
 
-def test_something_that_is_no_line_of_a_script_is_refused_by_name() -> None:
+def test_an_invalid_line_of_a_script_is_refused_with_its_type() -> None:
     wrong: list[Turn] = [3]  # type: ignore[list-item]
     with pytest.raises(TypeError, match="not int"):
         play(ScriptedModel(wrong), "a")
-    with pytest.raises(ValueError, match="at least one character, not 0"):
+    with pytest.raises(ValueError, match="0 characters; it needs at least one"):
         ScriptedModel([], piece=0)
 
 

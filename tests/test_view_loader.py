@@ -1,4 +1,4 @@
-"""Real SQLite: whatever is read of a session, its view is the fold of the whole path."""
+"""Views from a real SQLite store are always the fold of the whole path."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_a_view_needs_only_what_follows_the_compaction(
 
 
 @given(logs(max_size=40))
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_log_gives_the_same_view_from_the_store(
     tmp_path_factory: pytest.TempPathFactory, log: tuple[Entry, ...]
 ) -> None:
@@ -133,7 +133,7 @@ def test_any_log_gives_the_same_view_from_the_store(
     asyncio.run(story())
 
 
-def test_viewing_changes_nothing_in_the_store(tmp_path: Path) -> None:
+def test_loading_a_view_changes_nothing_in_the_store(tmp_path: Path) -> None:
     def facts() -> str:
         db = apsw.Connection(str(tmp_path / "s.db"), flags=apsw.SQLITE_OPEN_READONLY)
         tables = ("entries", "lines", "sessions", "blobs", "projects", "drafts")
@@ -158,7 +158,7 @@ def test_viewing_changes_nothing_in_the_store(tmp_path: Path) -> None:
 
 
 class Counting:
-    """A counter that can say which texts it was asked to count."""
+    """A counter that keeps the texts it counts."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -172,7 +172,7 @@ class Counting:
         return Counter(self, exact=True, name="words/1")
 
 
-def test_what_was_counted_once_is_not_counted_by_another_process(tmp_path: Path) -> None:
+def test_counts_are_shared_with_later_processes(tmp_path: Path) -> None:
     """Another connection knows no more than another process does: what is in the file."""
 
     async def story() -> None:
@@ -204,7 +204,7 @@ def edits() -> list[Entry]:
     return [Entry(name(900 + n), None, 0, body) for n, body in enumerate(bodies)]
 
 
-def test_rules_count_only_what_they_would_say_instead(tmp_path: Path) -> None:
+def test_rules_count_only_their_placeholders(tmp_path: Path) -> None:
     """Planning in another process, over results of one block and of several."""
 
     def batch(number: int) -> list[Message]:
@@ -216,8 +216,8 @@ def test_rules_count_only_what_they_would_say_instead(tmp_path: Path) -> None:
 
     async def story() -> None:
         rules = ElisionRules(min_saving=1)
-        told = [message for number in range(9) for message in batch(number)]
-        log = [Entry(name(i), None, i, message) for i, message in enumerate(told)]
+        messages = [message for number in range(9) for message in batch(number)]
+        log = [Entry(name(i), None, i, message) for i, message in enumerate(messages)]
         first, second = Counting(), Counting()
         async with open_store(tmp_path / "s.db") as store:
             session = await filled(store, log)
@@ -234,7 +234,7 @@ def test_rules_count_only_what_they_would_say_instead(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-def test_counts_of_one_counter_are_no_others(tmp_path: Path) -> None:
+def test_each_counter_has_its_own_counts(tmp_path: Path) -> None:
     async def story() -> None:
         async with open_store(tmp_path / "s.db") as store:
             session = await filled(store, long_log(8))
@@ -247,8 +247,8 @@ def test_counts_of_one_counter_are_no_others(tmp_path: Path) -> None:
 
 
 @given(st.data())
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_damaged_counts_are_not_believed(
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_damaged_counts_are_discarded(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     async def story() -> None:

@@ -1,34 +1,34 @@
-"""Everything that can go wrong, as one tree.
+"""Every exception recollect raises on purpose, in one tree.
 
     RecollectError
-    ├── BadInput                what was handed in cannot be stored as it is
+    ├── BadInput                a value that cannot be stored as it is
     │   ├── BadRole             a role other than user, model or system
-    │   └── TooLarge            a value beyond what a store takes
+    │   └── TooLarge            a value beyond a store's limit
     ├── NotFound
     │   ├── UnknownSession
     │   ├── UnknownEntry
     │   └── UnknownBlob
-    ├── Ambiguous               an id prefix that fits several
-    ├── HeadMoved               somebody else appended first
+    ├── AmbiguousId             an id prefix that matches several ids
+    ├── HeadMoved               another writer appended first
     ├── AlreadyExists           an id that is taken
-    ├── StoreError              the place where things are kept
-    │   ├── CannotWrite         full disk, read-only directory, input/output error
-    │   ├── CannotOpen          not a store, or a place no store may be
+    ├── StoreError              the store's file
+    │   ├── CannotWrite         full disk, read-only directory, I/O error
+    │   ├── CannotOpen          not a store, or on a filesystem that no store may be on
     │   ├── NewerStore          written by a later version
-    │   └── Damaged             what was read is not what was written
-    ├── CannotImport            a file that is no transcript we know
-    ├── BadSettings             the settings cannot be read as they are
-    └── ModelError              a model that could not be asked, or did not answer
-        ├── UnknownModel        no profile of this name
-        ├── NoKey               the provider wants a key, and none was found
-        ├── Unreachable         no connection: the name, the network, the time
-        ├── ProviderFailed      the provider said no, and why
-        │   ├── KeyRefused      the key is wrong, or may not do this
-        │   ├── Overflow        more tokens than the model's window
-        │   └── Busy            too many requests, or the provider is down, also after retries
-        └── BadReply            what came is no reply: a page, half a JSON, nothing at all
+    │   └── Damaged             the bytes read are not the bytes written
+    ├── CannotImport            a file in no transcript format we know
+    ├── BadSettings             a settings file that cannot be used
+    └── ModelError              a model could not be called, or did not reply
+        ├── UnknownModel        no profile has this name
+        ├── NoApiKey            the provider requires a key and none was found
+        ├── Unreachable         no connection: DNS, network, timeout
+        ├── ProviderFailed      the provider refused the request, and why
+        │   ├── ApiKeyRefused   the key is wrong, or lacks the permission
+        │   ├── ContextOverflow more tokens than the model's context window
+        │   └── ProviderBusy    rate limit or outage, also after retries
+        └── BadReply            the response is not a reply: a web page, half a JSON, nothing
 
-A message says the fact with its values, then the remedy. The data is on attributes as well.
+A message states the fact with its values, then the remedy. Attributes carry the same data.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ from collections.abc import Sequence
 
 
 class RecollectError(Exception):
-    """The root: catch this to catch everything recollect raises on purpose."""
+    """The root: catch this to catch everything below."""
 
 
 class BadInput(RecollectError, ValueError):
-    """A value that cannot be stored as it is."""
+    """The value cannot be stored as it is."""
 
 
 class BadRole(BadInput):
     def __init__(self, role: object, position: int) -> None:
         super().__init__(
             f"Role must be user or model, but got {role}. "
-            f"(message {position} of those handed in; system is accepted for instructions)"
+            f"(message {position} of this call; system is accepted for instructions)"
         )
         self.role, self.position = role, position
 
@@ -60,7 +60,7 @@ class TooLarge(BadInput):
 
 
 class NotFound(RecollectError, LookupError):
-    """Something was named that is not there."""
+    """No session, entry or content has this name."""
 
 
 class UnknownSession(NotFound):
@@ -72,12 +72,8 @@ class UnknownSession(NotFound):
 class UnknownEntry(NotFound):
     def __init__(self, entry: str | None, session: str | None = None) -> None:
         where = f"is not in session {session!r}" if session else "is in no session"
-        remedy = (
-            f"`recollect show {session}` lists its entries"
-            if session
-            else ("`recollect search WORDS` finds entries by their text")
-        )
-        super().__init__(f"entry {entry!r} {where}; {remedy}")
+        found_by = f"show {session}` lists its" if session else "search WORDS` finds"
+        super().__init__(f"entry {entry!r} {where}; `recollect {found_by} entries")
         self.entry, self.session = entry, session
 
 
@@ -90,17 +86,17 @@ class UnknownBlob(NotFound):
 class AmbiguousId(RecollectError, LookupError):
     def __init__(self, prefix: str, candidates: Sequence[str]) -> None:
         shown = ", ".join(candidates[:8]) + (" …" if len(candidates) > 8 else "")
-        super().__init__(f"{prefix!r} fits {shown}; give more characters of the id")
+        super().__init__(f"{prefix!r} matches {shown}; give more characters of the id")
         self.prefix, self.candidates = prefix, tuple(candidates)
 
 
 class HeadMoved(RecollectError):
-    """The session's head is not the one the writer expected; nothing was written."""
+    """The session's head is not the one the writer expected. Nothing was written."""
 
     def __init__(self, session: str, expected: str | None, actual: str | None) -> None:
         super().__init__(
             f"session {session!r} is at {actual or 'its start'}, not at {expected or 'its start'}: "
-            "somebody else wrote first; read what is new and append after it, or fork"
+            "another writer appended first; read the new entries and append after them, or fork"
         )
         self.session, self.expected, self.actual = session, expected, actual
 
@@ -112,14 +108,14 @@ class AlreadyExists(RecollectError):
 
 
 class StoreError(RecollectError):
-    """The place where things are kept."""
+    """The store's file cannot be used as it is."""
 
 
 class CannotWrite(StoreError):
     def __init__(self, path: str, why: str) -> None:
         super().__init__(
-            f"cannot write to {path}: {why}; nothing of this write was kept, "
-            "everything acknowledged before is safe. Make room or grant access and try again"
+            f"cannot write to {path}: {why}; this write left nothing behind, and everything "
+            "acknowledged before is safe. Free space or grant access, then try again"
         )
         self.path, self.why = path, why
 
@@ -134,13 +130,13 @@ class NewerStore(StoreError):
     def __init__(self, path: str, found: int, known: int) -> None:
         super().__init__(
             f"{path} was written by a newer recollect (format {found}, this one knows {known}); "
-            "it was left alone. Upgrade recollect to open it"
+            "the file was not changed. Upgrade recollect to open it"
         )
         self.path, self.found, self.known = path, found, known
 
 
 class Damaged(StoreError):
-    """What was read is not what was written. `check_entries` names the ones concerned, if known."""
+    """The bytes read are not the bytes written. `entries` lists the affected ids, if known."""
 
     def __init__(self, what: str, entries: Sequence[str] = ()) -> None:
         super().__init__(f"{what}; `recollect doctor` shows the extent and what can be repaired")
@@ -160,15 +156,15 @@ class BadSettings(RecollectError, ValueError):
 
 
 class ModelError(RecollectError):
-    """A model that could not be asked, or did not answer. The session is as it was."""
+    """A model could not be called, or did not reply. The session is unchanged."""
 
 
 class UnknownModel(ModelError, LookupError):
     def __init__(self, model: str, near: Sequence[str] = ()) -> None:
         hint = f" (did you mean {' or '.join(near)}?)" if near else ""
         super().__init__(
-            f"no model {model!r} is known{hint}; `recollect models` lists them, "
-            "and five lines in the settings add one"
+            f"unknown model {model!r}{hint}; `recollect models` lists the known ones, "
+            "and five lines in the settings add another"
         )
         self.model, self.near = model, tuple(near)
 
@@ -176,8 +172,8 @@ class UnknownModel(ModelError, LookupError):
 class NoApiKey(ModelError):
     def __init__(self, model: str, variable: str) -> None:
         super().__init__(
-            f"{model} wants a key and none was found: set {variable}, "
-            "or ask another model (`recollect models` shows which have theirs)"
+            f"no API key for {model}; set {variable}, "
+            "or use another model (`recollect models` shows which have a key)"
         )
         self.model, self.variable = model, variable
 
@@ -189,7 +185,7 @@ class Unreachable(ModelError):
 
 
 class ProviderFailed(ModelError):
-    """The provider told of an error, in its own words (shortened)."""
+    """The provider returned an error; `said` is its own text, shortened."""
 
     def __init__(self, said: str, status: int = 0, remedy: str = "") -> None:
         number = f" ({status})" if status else ""
@@ -206,27 +202,27 @@ class ApiKeyRefused(ProviderFailed):
 
 
 class ContextOverflow(ProviderFailed):
-    """`limit` is the window that the provider named, when it named one, and `asked` how many tokens
-    the request had by its count."""
+    """`limit` is the context window, `asked` the request's tokens; none where the provider did not
+    say."""
 
     def __init__(
         self, said: str, status: int = 0, limit: int | None = None, asked: int | None = None
     ) -> None:
-        super().__init__(said, status, "compact the session (`recollect compact ID`) and ask again")
+        super().__init__(said, status, "compact the session (`recollect compact ID`) and try again")
         self.limit, self.asked = limit, asked
 
 
 class ProviderBusy(ProviderFailed):
     def __init__(self, said: str, status: int = 0, attempts: int = 1) -> None:
         times = "once" if attempts == 1 else f"{attempts} times"
-        super().__init__(said, status, f"asked {times}; try again later")
+        super().__init__(said, status, f"tried {times}; try again later")
         self.attempts = attempts
 
 
 class BadReply(ModelError):
     def __init__(self, what: str) -> None:
         super().__init__(
-            f"what came is no reply but {what}; check the model's address and wire format "
+            f"got {what} instead of a reply; check the model's address and wire format "
             "(`recollect models`), or try again"
         )
         self.what = what

@@ -1,10 +1,10 @@
-"""Whether a model goes round in circles: the same calls again and again, or the same words.
+"""Detects that a model is looping: the same calls, or the same text, again and again.
 
-A `LoopDetector` is fed what a model says and calls for one prompt. Its memory is bounded, its time is
-linear, and however a text is cut into pieces, the first loop is found at the same character. Work
-on many files with one command is no loop, because the arguments differ. Whoever is given a `Loop`
-interrupts the reply and asks `verdict`: at the first loop the model is told (`loop_warning`) and goes
-on, at the second the person is asked. Another model may be asked as well (`build_judge_message`).
+A `LoopDetector` is fed the text and the calls of a model for one prompt. Its memory is bounded, its
+time is linear, and however a text is split into pieces, the first loop is found at the same
+character. Running one command on many files is no loop, because the arguments differ. The caller
+interrupts the reply at a `Loop` and reads `verdict`: after the first loop it sends the model
+`loop_warning`, after the second it stops. Another model may judge as well (`build_judge_message`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import json
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence
-from functools import cache
 from typing import Any, Literal, TypeAlias, assert_never
 
 import msgspec
@@ -23,7 +22,7 @@ from recollect.entries import Message, Part, Text, ToolCall, ToolResult
 
 CALL_TIMES = 5
 LONGEST_CYCLE = 5
-WINDOW = 5_000  # characters of text that are remembered
+WINDOW = 5_000  # characters of text in memory
 CHUNK = 50
 CHUNK_TIMES = 10
 CHUNK_DISTANCE = 5 * CHUNK  # characters, on average, from one to the next
@@ -34,70 +33,62 @@ JUDGE_SURE = 0.9
 
 LoopKind: TypeAlias = Literal["call", "cycle", "text", "judged"]
 LoopVerdict: TypeAlias = Literal["go on", "warn", "stop"]
-_SHOWN = 100  # characters of what a model wrote, wherever it is quoted
-_READ = 20_000  # characters of an answer
+_MAX_QUOTE = 100  # characters of a quotation from a model
+_MAX_ANSWER = 20_000  # characters
 
 
 class Loop(msgspec.Struct, frozen=True, kw_only=True):
-    """What is repeated, on one line and shortened, and how many times it was seen."""
-
     kind: LoopKind
-    what: str
+    what: str  # the repeated text or calls, on one line and shortened
     times: int = 1
     length: int = 1  # calls in one round
 
 
 class LoopDetector:
-    """Counts the loops of one prompt; switched off it sees none."""
+    """Counts the loops of one prompt; none when it is off."""
 
     def __init__(self, *, on: bool = True) -> None:
-        self.on = on
-        self.reset()
-
-    def reset(self) -> None:
-        """The person has said something: everything begins anew."""
-        self.loops = 0
+        self.on, self.loops = on, 0
         self._calls, self._text = RepeatedCalls(), RepeatedText()
 
     def begin_reply(self) -> None:
-        """A reply begins, also when it is asked for again: its text stands for itself."""
+        """Forget earlier text: a reply that is requested again repeats nothing."""
         self._text = RepeatedText()
 
     def call(self, name: str, arguments: str) -> Loop | None:
-        self.begin_reply()  # words around calls are alike in honest work on many files
-        return self._counted(self._calls.call(name, arguments) if self.on else None)
+        self.begin_reply()  # work on many files has similar text around its calls
+        return self._count(self._calls.call(name, arguments) if self.on else None)
 
     def text(self, piece: str) -> Loop | None:
-        return self._counted(self._text.text(piece) if self.on else None)
+        return self._count(self._text.text(piece) if self.on else None)
 
     def judged(self, answer: str) -> Loop | None:
-        """What a model answered to `build_judge_message`."""
-        return self._counted(parse_judgement(answer) if self.on else None)
+        """Count the loop that a model found; `answer` is its reply to `build_judge_message`."""
+        return self._count(parse_judgement(answer) if self.on else None)
 
     @property
     def verdict(self) -> LoopVerdict:
         return "go on" if self.loops == 0 else "warn" if self.loops == 1 else "stop"
 
-    def _counted(self, loop: Loop | None) -> Loop | None:
+    def _count(self, loop: Loop | None) -> Loop | None:
         if loop is not None:
             self.loops += 1
         return loop
 
 
 def loop_warning(loop: Loop) -> str:
-    """What the model is told at the first loop."""
-    said = json.dumps(loop.what, ensure_ascii=False)
+    """The message to the model after the first loop."""
+    quoted = json.dumps(loop.what, ensure_ascii=False)
     match loop.kind:
         case "call":
-            fact = (
-                f"the same call of {said} with the same arguments came {loop.times} times in a row"
-            )
+            same = f"the same call of {quoted} with the same arguments"
+            fact = f"{same} came {loop.times} times in a row"
         case "cycle":
-            fact = f"the same {loop.length} calls ({said}) came {loop.times} times in a row"
+            fact = f"the same {loop.length} calls ({quoted}) came {loop.times} times in a row"
         case "text":
-            fact = f"the same words came at least {loop.times} times: {said}"
+            fact = f"the same words came at least {loop.times} times: {quoted}"
         case "judged":
-            fact = f"the last turns made no progress: {said}"
+            fact = f"the last turns made no progress: {quoted}"
         case _:
             assert_never(loop.kind)
     return (
@@ -112,15 +103,15 @@ def loop_warning(loop: Loop) -> str:
 
 
 class RepeatedCalls:
-    """Finds one to five calls that come five times, in the same order, with nothing between."""
+    """Finds one to five calls that come five times in a row in the same order."""
 
     def __init__(self) -> None:
         self._last: deque[tuple[bytes, str]] = deque(maxlen=LONGEST_CYCLE)
-        # for each length, how many calls in a row were the same as the one that far before
+        # for each cycle length, how many calls in a row repeated the call that many before
         self._same = [0] * (LONGEST_CYCLE + 1)
 
     def call(self, name: str, arguments: str) -> Loop | None:
-        """The loop that this call completes; after one, counting begins anew."""
+        """The loop that this call completes; then the count restarts."""
         key = call_key(name, arguments)
         for length in range(1, LONGEST_CYCLE + 1):
             again = len(self._last) >= length and self._last[-length][0] == key
@@ -140,7 +131,7 @@ class RepeatedCalls:
 
 
 def call_key(name: str, arguments: str) -> bytes:
-    """The same for calls that differ only in the order of their keys, in blanks and escapes."""
+    """The same key for calls that differ only in key order, whitespace and escapes."""
     try:
         parts = [name, "json", json.dumps(json.loads(arguments, strict=False), sort_keys=True)]
     except (ValueError, RecursionError):
@@ -150,27 +141,26 @@ def call_key(name: str, arguments: str) -> bytes:
 
 # --- text --------------------------------------------------------------------------------------
 
-_LEAD = 64  # characters of a line that show what it is
+_LEAD = 64  # characters of a line that show what kind it is
 _STEP = WINDOW // 20
 _HALF = WINDOW // 2 - _STEP
-_NEAR = (CHUNK_TIMES - 1) * CHUNK_DISTANCE  # from the first to the last
+_NEAR = (CHUNK_TIMES - 1) * CHUNK_DISTANCE  # characters from the first to the last
 _ITEM = r"(?:[-*+•◦‣–]|\d{1,9}+[.)]|[A-Za-z]\))[ \t]"
-# A fence may stand in a list's item. Backticks after it make it code inside a line, and no fence.
-_OPENING = rf"[ \t]*+(?:{_ITEM}[ \t]*+)?+(`{{3,}}+(?=[^`]*+\Z)|~{{3,}}+)"
-_CLOSING = r"[ \t]*+(`{3,}+|~{3,}+)[ \t\r]*+\n"
-# lists, headings and lines that underline them or divide, quotes, tables
-_MARK = (
+# A fence may be in a list item. Backticks after it make it inline code.
+_OPENING = re.compile(rf"[ \t]*+(?:{_ITEM}[ \t]*+)?+(`{{3,}}+(?=[^`]*+\Z)|~{{3,}}+)")
+_CLOSING = re.compile(r"[ \t]*+(`{3,}+|~{3,}+)[ \t\r]*+\n")
+# lists, headings and their underlines, rules, quotes, tables
+_MARK = re.compile(
     rf"[ \t]*+(?:{_ITEM}|\d{{1,9}}+、|[(（]\d{{1,9}}+[)）]|\#{{1,6}}+[ \t\n]"
     r"|={3}|-{3}|\*{3}|_{3}|[>|]|\+[-=+]|[│┃┌├└╭╰╔║╚])"
 )
-_compiled = cache(re.compile)
 
 
 class RepeatedText:
-    """Finds words that come again and again, and reads no code.
+    """Finds text that repeats, outside of code.
 
-    What makes repetition honest (a list, a table, a heading, a quote, a fence) begins the counting
-    anew. What a line is can be told from its first characters; until they are there, it waits.
+    Markup in which repetition is normal (lists, tables, headings, quotes, fences) restarts the
+    count. The first characters of a line show its kind; until they arrive, it waits.
     """
 
     def __init__(self) -> None:
@@ -178,14 +168,14 @@ class RepeatedText:
 
     def reset(self) -> None:
         self._window = _ChunkWindow()
-        self._lead = ""  # the beginning of a line that is not yet known
+        self._lead = ""  # the start of a line of unknown kind
         self._known = False
-        self._silent = False  # whether the rest of this line is passed over
-        self._fence = ""  # what opened the code that we are in
-        self._opened = False  # whether this line did
+        self._silent = False  # whether the rest of this line is skipped
+        self._fence = ""  # that opened the current code block
+        self._opened = False  # whether this line opened it
 
     def text(self, piece: str) -> Loop | None:
-        """The first loop in this piece; what follows it is not read, and counting begins anew."""
+        """The first loop in this piece; the rest is not read, and the count restarts."""
         start = 0
         while start < len(piece):
             newline = piece.find("\n", start)
@@ -198,7 +188,7 @@ class RepeatedText:
         return None
 
     def _read(self, part: str) -> str:
-        """A line or a piece of one; the chunk that is repeated, if there is one."""
+        """Read a line or a part of one; returns the repeated chunk, if any."""
         found, ended = "", part.endswith("\n")
         if not self._known:
             missing = _LEAD - len(self._lead)
@@ -219,12 +209,12 @@ class RepeatedText:
     def _begin_line(self, lead: str) -> str:
         if self._fence:
             self._silent = True
-            closing = _compiled(_CLOSING).fullmatch(lead)
+            closing = _CLOSING.fullmatch(lead)
             if closing and closing[1].startswith(self._fence):
                 self._fence = ""
             return ""
-        opening = _compiled(_OPENING).match(lead)
-        if opening or _compiled(_MARK).match(lead):
+        opening = _OPENING.match(lead)
+        if opening or _MARK.match(lead):
             self._window = _ChunkWindow()
         if opening:
             self._fence, self._silent, self._opened = opening[1], True, True
@@ -233,9 +223,9 @@ class RepeatedText:
 
 
 class _ChunkWindow:
-    """Where each chunk of the newest text stood, in two halves of which the older one goes when the
-    newer one is full: chunks near enough to count are never forgotten. Those that overlap count
-    once: a line of sixty dashes does not hold the same chunk eleven times."""
+    """The positions of each chunk in the newest text, in two halves: the older one goes when the
+    newer one is full, so chunks near enough to count stay. Overlapping chunks count once: a line
+    of sixty dashes does not hold the same chunk eleven times."""
 
     def __init__(self) -> None:
         self._tail = ""  # too short for a chunk
@@ -245,7 +235,7 @@ class _ChunkWindow:
         self._room = _HALF
 
     def feed(self, text: str) -> str:
-        """The chunk that is repeated, if there is one."""
+        """Add text; returns the repeated chunk, if any."""
         for start in range(0, len(text), _STEP):
             found = self._take(self._tail + text[start : start + _STEP])
             if found:
@@ -285,12 +275,12 @@ JUDGE_INSTRUCTION = (
 
 
 def judge_is_due(turns: int, after: int = JUDGE_AFTER) -> bool:
-    """After so many turns of one prompt, and at every tenth from there; 0 is never."""
+    """Whether it is turn `after` of a prompt, or every tenth from there; 0 is never."""
     return 0 < after <= turns and (turns - after) % JUDGE_EVERY == 0
 
 
 def build_judge_message(messages: Sequence[Message]) -> Message:
-    """What the judge is shown, beside the prompt `JUDGE_INSTRUCTION`: the newest messages, shortened."""
+    """The newest messages, shortened, for the judge; `JUDGE_INSTRUCTION` goes with it."""
     lines = [
         f"{message.role}: {step}"
         for message in messages[-JUDGE_MESSAGES:]
@@ -301,24 +291,25 @@ def build_judge_message(messages: Sequence[Message]) -> Message:
 
 
 def parse_judgement(answer: str) -> Loop | None:
-    """A loop only when the judge is sure; an answer that cannot be read accuses nobody."""
-    for said in find_json_objects(answer):
-        sure = said.get("stuck")
+    """A loop only when the judge is sure; an unreadable answer is none."""
+    for verdict in find_json_objects(answer):
+        sure = verdict.get("stuck")
         if isinstance(sure, int | float) and not isinstance(sure, bool):
-            why = said.get("why")
+            why = verdict.get("why")
             what = _one_line(why if isinstance(why, str) else "")
             return Loop(kind="judged", what=what) if JUDGE_SURE <= sure <= 1 else None
     return None
 
 
 def find_json_objects(answer: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects that an answer may mean, likeliest first, out of fences and prose around."""
+    """The JSON objects in an answer, likeliest first, without fences and prose around them."""
+    # json_repair is slow to import, and only the answers of judges and classifiers need it
     from recollect.codecs.text_tools.lenient_json import JsonRepairer
 
-    answer = answer[-_READ:].rpartition("</think>")[2]
-    end, mender = answer.rfind("}") + 1, JsonRepairer()
+    answer = answer[-_MAX_ANSWER:].rpartition("</think>")[2]
+    end, repairer = answer.rfind("}") + 1, JsonRepairer()
     for start in dict.fromkeys((answer.find("{"), answer.rfind("{"))):
-        value = mender.read(answer[start : end or None]) if start >= 0 else None
+        value = repairer.read(answer[start : end or None]) if start >= 0 else None
         if isinstance(value, dict):
             yield value
 
@@ -330,18 +321,18 @@ def _step(part: Part) -> str:
         case ToolCall():
             return f"calls {_quoted(part.name)} with {_quoted(part.arguments)}"
         case ToolResult():
-            said = " ".join(b.text[:_READ] for b in part.content if isinstance(b, Text))
-            return f"{'error' if part.is_error else 'result'} {_quoted(said)}"
+            output = " ".join(b.text[:_MAX_ANSWER] for b in part.content if isinstance(b, Text))
+            return f"{'error' if part.is_error else 'result'} {_quoted(output)}"
         case _:
             return ""
 
 
 def _quoted(text: str) -> str:
-    return json.dumps(_one_line(text, 3 * _SHOWN), ensure_ascii=False)
+    return json.dumps(_one_line(text, 3 * _MAX_QUOTE), ensure_ascii=False)
 
 
-def _one_line(text: str, limit: int = _SHOWN) -> str:
-    """Printable, on one line, shortened: fit to be quoted anywhere."""
+def _one_line(text: str, limit: int = _MAX_QUOTE) -> str:
+    """Printable, on one line, shortened."""
     words = " ".join(text[: 4 * limit].split())
     shown = "".join(c if c.isprintable() else "\ufffd" for c in words[:limit])
     return shown + "…" if len(words) > limit or len(text) > 4 * limit else shown

@@ -1,10 +1,10 @@
-"""Takes credentials out of a text: `[redacted: github token]` stands where one was.
+"""Removes credentials from a text: `[redacted: github token]` replaces one.
 
-Known are the shapes that providers gave their keys and tokens, private keys, passwords in URLs and
-headers, and values whose name says that they are secret. A shape is taken only where it is whole
-and stands alone, so that hashes, UUIDs, images and ordinary words stay as they are. It is linear:
-every pattern begins where its run of characters begins, and what may fail to match is bounded. A
-secret that looks like nothing and has no name is not found; nobody can promise that.
+It knows the formats of providers' keys and tokens, private keys, passwords in URLs and headers, and
+values whose name says that they are secret. A credential is replaced only where it is complete and
+stands alone, so that hashes, UUIDs, images and ordinary words stay. The time is linear: every
+pattern starts where its run of characters starts, and whatever may fail to match is bounded. A
+secret without a known format or name is not found.
 """
 
 from __future__ import annotations
@@ -12,27 +12,24 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from functools import cache
 from typing import Any, NamedTuple
 
 MARK = "[redacted: "
 _WORD = "A-Za-z0-9_"
-_ALONE = rf"(?<![{_WORD}-])"  # where a run of characters begins
+_ALONE = rf"(?<![{_WORD}-])"  # the start of a run of characters
 _ENDS = rf"(?![{_WORD}-])"
 
 
 class _CredentialPattern(NamedTuple):
     name: str
-    hints: tuple[str, ...]  # in lower case: without one of them there is nothing to find
+    hints: tuple[str, ...]  # in lower case; a text without any of them has no match
     pattern: str  # the group `secret` is replaced; without one, the whole match
 
 
-def _token(name: str, prefixes: str, body: str, *, ends: str = _ENDS) -> _CredentialPattern:
-    """Tokens that say by their first characters whose they are: `prefixes` are parted by spaces."""
-    known = prefixes.split()
-    begins = "|".join(map(re.escape, known))
-    hints = tuple(prefix.lower() for prefix in known)
-    return _CredentialPattern(name, hints, rf"{_ALONE}(?:{begins})(?:{body}){ends}")
+def _token(name: str, prefixes: str, body: str, end: str = "") -> _CredentialPattern:
+    begins = "|".join(map(re.escape, prefixes.split()))
+    pattern = rf"{_ALONE}(?:{begins})(?:{body}){'' if end else _ENDS}"
+    return _CredentialPattern(name, tuple(prefixes.lower().split()), pattern)
 
 
 def _shape(name: str, hints: str, pattern: str) -> _CredentialPattern:
@@ -42,7 +39,7 @@ def _shape(name: str, hints: str, pattern: str) -> _CredentialPattern:
 # --- private keys ------------------------------------------------------------------------------
 
 _KEY_NAME = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?"
-# between two lines of a key: their ends, also escaped, line numbers, marks of a difference
+# between two lines of a key: line ends, also escaped, line numbers, the marks of a diff
 _BETWEEN = r"(?:[\s:|>+\d]|\\{1,4}[nrt]|-(?!-))"
 _HEADERS = r"(?:(?:\\{1,4}[nr]|\s){1,4}[A-Z][A-Za-z-]{1,30}: [^\r\n\\]{0,200}){0,6}"
 _PRIVATE_KEY = (
@@ -51,18 +48,18 @@ _PRIVATE_KEY = (
     rf"(?:{_BETWEEN}*+-----END {_KEY_NAME}-----)?)"
 )
 
-# --- values that are secret by what stands before them --------------------------------------------
+# --- values that are secret because of what precedes them -----------------------------------------
 
 _PASSWORDS = r"pass(?:word|wd|phrase|code)|pwd"
 _SECRETS = (
     r"(?:api|access|secret|private|signing|encryption|master|account|shared|auth|session)"
     r"[-_. ]?key|secret|token|credential|authkey|_auth\b"
 )
-# `token2`, `token_old` and `tokenValue` are such names; `tokens` and `tokenizer` are none
+# `token2`, `token_old` and `tokenValue` are such names; `tokens` and `tokenizer` are not
 _NAME_GOES_ON = r"(?:[0-9]{1,3}|[-_][A-Za-z0-9_-]{0,20}|(?-i:[A-Z])[A-Za-z0-9]{0,20})?"
 _IS = r"[\\\"'\]]{0,5}[ \t]{0,8}(?:=>|:=|==?|:)[ \t]{0,8}"
 _QUOTE = r"\\{0,4}[\"']"
-# references to a secret, placeholders, code that fetches one, and what was taken out before
+# references to a secret, placeholders, code that fetches one, and earlier redactions
 _NO_VALUE = r"(?!\[redacted: |[$<{*%]|x{4}|\.\.\.|(?:os|process|env|self|settings|config)\b)"
 _BARE = r"[^\s\"'\\,;&()\[\]{}<>|\x00-\x1f]"
 _DIGIT_AND_LETTER = rf"(?={_BARE}{{0,64}}?[0-9])(?={_BARE}{{0,64}}?[A-Za-z])"
@@ -115,8 +112,59 @@ _NAMED = (
     rf"(?P<secret>{_NO_VALUE}(?!{_BARE}{{0,64}}[(\[]){_DIGIT_AND_LETTER}{_BARE}{{8,}}+)"
 )
 
-# The order matters: what knows its owner comes before what only knows its name.
-_SHAPES: tuple[_CredentialPattern, ...] = (
+# --- the patterns ------------------------------------------------------------------------------
+
+# Tokens with a provider's prefix: kind, prefixes, the rest; after an open one anything may follow.
+_TOKENS = r"""
+aws access key | AKIA ASIA ABIA ACCA | [A-Z0-9]{16}
+google api key | AIza | [\w-]{35}
+google oauth token | ya29. | [\w.-]{20,}+ | open
+google refresh token | 1//0 | [\w-]{30,}+
+google client secret | GOCSPX- | [\w-]{28}
+digitalocean token | dop_v1_ doo_v1_ dor_v1_ | [0-9a-f]{64}
+heroku key | HRKU- | [\w-]{30,}+
+alibaba key | LTAI | [A-Za-z0-9]{17,21}
+vault token | hvs. hvb. hvr. | [\w-]{20,}+
+databricks token | dapi | [0-9a-f]{32}(?:-\d)?
+cloud token | pul- FlyV1 vcp_ nfp_ sbp_ rnd_ dp.pt. | [ ]?[\w.+/=,-]{28,}+ | open
+cloud token | pscale_tkn_ pscale_pw_ | [ ]?[\w.+/=,-]{28,}+ | open
+github token | ghp_ gho_ ghu_ ghs_ ghr_ | [A-Za-z0-9]{36,255}
+github token | github_pat_ | \w{22,255}
+gitlab token | glpat- gldt- glrt- glcbt- glptt- glft- glsoat- | [\w.-]{20,}+ | open
+gitlab token | glimt- glagent- gloas- glffct- | [\w.-]{20,}+ | open
+atlassian token | ATATT3x ATBB ATCTT3x | [\w=.-]{24,}+ | open
+npm token | npm_ | [A-Za-z0-9]{36}
+pypi token | pypi-AgE | [\w-]{50,}+
+rubygems key | rubygems_ | [0-9a-f]{48}
+crates.io token | cio | (?=[A-Za-z]{0,31}[0-9])[A-Za-z0-9]{32}
+docker token | dckr_pat_ dckr_oat_ | [\w-]{20,}+
+nuget key | oy2 | [a-z0-9]{43}
+anthropic key | sk-ant- | [\w-]{20,}+
+openai key | sk-proj- sk-svcacct- sk-admin- sk-or-v1- | [\w-]{20,}+
+openai key | sk- | (?=[A-Za-z]{0,40}[0-9])[A-Za-z0-9]{20,}+
+hugging face token | hf_ | [A-Za-z0-9]{30,}+
+model key | gsk_ xai- pplx- r8_ nvapi- fw_ csk- tgp_v1_ | (?=[\w-]{0,64}?[0-9])[\w-]{24,}+
+slack token | xoxb- xoxp- xoxa- xoxr- xoxs- xoxo- xoxe- xoxe. xapp- | [\w.-]{10,}+ | open
+sendgrid key | SG. | [\w-]{22}\.[\w-]{43}
+twilio key | SK | [0-9a-f]{32}
+mailgun key | key- | [0-9a-f]{32}
+stripe key | sk_live_ sk_test_ rk_live_ rk_test_ whsec_ | [A-Za-z0-9+/=]{16,}+ | open
+square token | sq0atp- sq0csp- sq0idp- EAAAE | [\w-]{22,}+
+shopify token | shpat_ shpss_ shpca_ shppa_ | [0-9a-fA-F]{32}
+braintree token | access_token$production$ access_token$sandbox$ | [0-9a-z]{16}\$[0-9a-f]{32}
+facebook token | EAACEdEose0cBA EAAG | [A-Za-z0-9]{30,}+
+grafana token | glsa_ glc_ | [\w+/=]{30,}+ | open
+new relic key | NRAK- NRII- NRJS- | [\w-]{19,}+
+sentry token | sntrys_ sntryu_ | [\w+/=-]{40,}+ | open
+postman key | PMAK- | [0-9a-f]{24}-[0-9a-f]{34}
+notion token | ntn_ secret_ | (?=[A-Za-z]{0,40}[0-9])[A-Za-z0-9]{40,}+
+linear key | lin_api_ lin_oauth_ | [A-Za-z0-9]{32,}+
+figma token | figd_ | [\w-]{30,}+
+dropbox token | sl. | (?=[A-Za-z_-]{0,64}[0-9])[\w-]{100,}+
+snyk token | snyk_uat. | [\w.-]{30,}+ | open
+"""
+# The order matters: patterns that know the provider come before those that know only a name.
+_PATTERNS: tuple[_CredentialPattern, ...] = (
     _shape("private key", "private key", _PRIVATE_KEY),
     _shape("age key", "age-secret-key-1", rf"{_ALONE}AGE-SECRET-KEY-1[A-Z0-9]{{50,70}}{_ENDS}"),
     _shape(
@@ -124,18 +172,13 @@ _SHAPES: tuple[_CredentialPattern, ...] = (
         "eyj",
         rf"{_ALONE}eyJ[{_WORD}-]{{8,}}+\.eyJ[{_WORD}-]{{4,}}+\.[{_WORD}-]{{8,}}+",
     ),
-    # clouds
-    _token("aws access key", "AKIA ASIA ABIA ACCA", r"[A-Z0-9]{16}"),
+    *(_token(*row.split(" | ")) for row in _TOKENS.strip().splitlines()),
     _shape(
         "aws secret key",
         "aws",
         r"(?i)aws_?(?:secret_?(?:access_?)?key|session_?token)"
         rf"{_IS}(?:{_QUOTE})?(?P<secret>[A-Za-z0-9/+=]{{30,}}+)",
     ),
-    _token("google api key", "AIza", r"[\w-]{35}"),
-    _token("google oauth token", "ya29.", r"[\w.-]{20,}+", ends=""),
-    _token("google refresh token", "1//0", r"[\w-]{30,}+"),
-    _token("google client secret", "GOCSPX-", r"[\w-]{28}"),
     _shape("azure key", "key=", r"(?i)account_?key=(?P<secret>[A-Za-z0-9+/]{40,}+={0,2})"),
     _shape(
         "azure key",
@@ -149,54 +192,10 @@ _SHAPES: tuple[_CredentialPattern, ...] = (
     _shape(
         "signed url", "signature=", r"(?i)[?&]x-(?:amz|goog)-signature=(?P<secret>[0-9a-f]{32,}+)"
     ),
-    _token("digitalocean token", "dop_v1_ doo_v1_ dor_v1_", r"[0-9a-f]{64}"),
-    _token("heroku key", "HRKU-", r"[\w-]{30,}+"),
-    _token("alibaba key", "LTAI", r"[A-Za-z0-9]{17,21}"),
-    _token("vault token", "hvs. hvb. hvr.", r"[\w-]{20,}+"),
     _shape(
         "terraform token",
         ".atlasv1.",
         rf"{_ALONE}[A-Za-z0-9]{{14}}\.atlasv1\.[\w-]{{60,70}}{_ENDS}",
-    ),
-    _token("databricks token", "dapi", r"[0-9a-f]{32}(?:-\d)?"),
-    _token(
-        "cloud token",
-        "pul- FlyV1 vcp_ nfp_ sbp_ rnd_ dp.pt. pscale_tkn_ pscale_pw_",
-        r"[ ]?[\w.+/=,-]{28,}+",
-        ends="",
-    ),
-    # forges and registries
-    _token("github token", "ghp_ gho_ ghu_ ghs_ ghr_", r"[A-Za-z0-9]{36,255}"),
-    _token("github token", "github_pat_", r"\w{22,255}"),
-    _token(
-        "gitlab token",
-        "glpat- gldt- glrt- glcbt- glptt- glft- glsoat- glimt- glagent- gloas- glffct-",
-        r"[\w.-]{20,}+",
-        ends="",
-    ),
-    _token("atlassian token", "ATATT3x ATBB ATCTT3x", r"[\w=.-]{24,}+", ends=""),
-    _token("npm token", "npm_", r"[A-Za-z0-9]{36}"),
-    _token("pypi token", "pypi-AgE", r"[\w-]{50,}+"),
-    _token("rubygems key", "rubygems_", r"[0-9a-f]{48}"),
-    _token("crates.io token", "cio", r"(?=[A-Za-z]{0,31}[0-9])[A-Za-z0-9]{32}"),
-    _token("docker token", "dckr_pat_ dckr_oat_", r"[\w-]{20,}+"),
-    _token("nuget key", "oy2", r"[a-z0-9]{43}"),
-    # models
-    _token("anthropic key", "sk-ant-", r"[\w-]{20,}+"),
-    _token("openai key", "sk-proj- sk-svcacct- sk-admin- sk-or-v1-", r"[\w-]{20,}+"),
-    _token("openai key", "sk-", r"(?=[A-Za-z]{0,40}[0-9])[A-Za-z0-9]{20,}+"),
-    _token("hugging face token", "hf_", r"[A-Za-z0-9]{30,}+"),
-    _token(
-        "model key",
-        "gsk_ xai- pplx- r8_ nvapi- fw_ csk- tgp_v1_",
-        r"(?=[\w-]{0,64}?[0-9])[\w-]{24,}+",
-    ),
-    # messages
-    _token(
-        "slack token",
-        "xoxb- xoxp- xoxa- xoxr- xoxs- xoxo- xoxe- xoxe. xapp-",
-        r"[\w.-]{10,}+",
-        ends="",
     ),
     _shape(
         "slack webhook",
@@ -222,36 +221,11 @@ _SHAPES: tuple[_CredentialPattern, ...] = (
         rf"(?<![{_WORD}.-])[MNO][A-Za-z0-9_-]{{23,27}}\.[\w-]{{6}}\.[\w-]{{27,40}}(?![{_WORD}.-])",
     ),
     _shape("telegram token", ":aa", r"(?<![\w:])\d{8,10}:AA[\w-]{33}(?![\w-])"),
-    _token("sendgrid key", "SG.", r"[\w-]{22}\.[\w-]{43}"),
-    _token("twilio key", "SK", r"[0-9a-f]{32}"),
-    _token("mailgun key", "key-", r"[0-9a-f]{32}"),
     _shape("mailchimp key", "-us", rf"{_ALONE}[0-9a-f]{{32}}-us\d{{1,2}}{_ENDS}"),
-    # money and products
-    _token(
-        "stripe key", "sk_live_ sk_test_ rk_live_ rk_test_ whsec_", r"[A-Za-z0-9+/=]{16,}+", ends=""
-    ),
-    _token("square token", "sq0atp- sq0csp- sq0idp- EAAAE", r"[\w-]{22,}+"),
-    _token("shopify token", "shpat_ shpss_ shpca_ shppa_", r"[0-9a-fA-F]{32}"),
-    _token(
-        "braintree token",
-        "access_token$production$ access_token$sandbox$",
-        r"[0-9a-z]{16}\$[0-9a-f]{32}",
-    ),
-    _token("facebook token", "EAACEdEose0cBA EAAG", r"[A-Za-z0-9]{30,}+"),
-    _token("grafana token", "glsa_ glc_", r"[\w+/=]{30,}+", ends=""),
-    _token("new relic key", "NRAK- NRII- NRJS-", r"[\w-]{19,}+"),
-    _token("sentry token", "sntrys_ sntryu_", r"[\w+/=-]{40,}+", ends=""),
-    _token("postman key", "PMAK-", r"[0-9a-f]{24}-[0-9a-f]{34}"),
-    _token("notion token", "ntn_ secret_", r"(?=[A-Za-z]{0,40}[0-9])[A-Za-z0-9]{40,}+"),
-    _token("linear key", "lin_api_ lin_oauth_", r"[A-Za-z0-9]{32,}+"),
-    _token("figma token", "figd_", r"[\w-]{30,}+"),
     _shape("airtable token", "pat", rf"{_ALONE}pat[A-Za-z0-9]{{14}}\.[0-9a-f]{{64}}{_ENDS}"),
-    _token("dropbox token", "sl.", r"(?=[A-Za-z_-]{0,64}[0-9])[\w-]{100,}+"),
-    _token("snyk token", "snyk_uat.", r"[\w.-]{30,}+", ends=""),
     _shape(
         "password hash", "$", r"(?<![\w$])\$(?:2[abxy]|5|6|y|argon2id)\$[A-Za-z0-9./$=,+]{20,}+"
     ),
-    # what is secret by what stands before it
     _shape("password", "://", _URL_PASSWORD),
     _shape("authorization", "authorization", _HEADER),
     _shape("bearer token", "bearer", _BEARER),
@@ -270,16 +244,12 @@ _SECRET_NAME = re.compile(
 
 
 def redact(text: str) -> str:
-    """The text with a mark in place of every credential."""
+    """The text with a marker in place of every credential."""
     lower = text.lower()
-    for name, hints, pattern in _SHAPES:
+    for name, hints, pattern in _PATTERNS:
         if any(hint in lower for hint in hints):
-            text = _compiled(pattern).sub(_Replacement(name), text)
+            text = re.sub(pattern, _Replacement(name), text)  # compiled once, by `re`
     return text
-
-
-# most are never needed, and compiling all of them takes longer than starting does
-_compiled = cache(re.compile)
 
 
 class _Replacement:
@@ -295,10 +265,9 @@ class _Replacement:
 
 
 def redact_json(data: bytes) -> bytes:
-    """A JSON document with every credential in its texts, and under names that say so, replaced.
+    """A JSON document with credentials replaced, in texts and under names such as `api_key`.
 
-    The same document comes back, byte for byte, in every line where there was none: it is written
-    as `indent=2` writes it.
+    Lines without a credential stay byte for byte as `indent=2` writes them.
     """
     value = _redacted(json.loads(data))
     text = json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
@@ -309,7 +278,7 @@ _LONE = re.compile("[\ud800-\udfff]")
 
 
 def _redacted(value: Any) -> Any:
-    """The document itself, changed in place, level by level: foreign nesting is not recursed."""
+    """Change the document in place, without recursion: it may be nested deeply."""
     outer = [value]
     todo: list[Any] = [outer]
     while todo:

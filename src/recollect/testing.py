@@ -1,11 +1,11 @@
-"""Builders and a model that plays a script, for tests, ours and yours: no mocks.
+"""Builders of messages and a scripted model, for tests without mocks, ours and yours.
 
 >>> await store.append(session.id, [user("hi"), model("hello")], parent=None)
 >>> scripted = ScriptedModel(["hello", says("let me look", call("grep", pattern="x")), "found it"])
 
-A `ScriptedModel` is asked like any other model. It gives its turns in order, in pieces of equal
-length, the same every time, and keeps what it was asked in `requests`. Asked once too often it
-raises `ScriptExhausted`, which is an AssertionError and no ModelError: nothing may swallow it.
+A `ScriptedModel` is called like any other model. It streams its turns in order, in pieces of equal
+length, the same every time, and keeps the requests in `requests`. One request too many raises
+`ScriptExhausted`, an AssertionError and not a ModelError, so that nothing swallows it.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ def result(of: ToolCall, output: str, *more: Content, is_error: bool = False) ->
     return Message(role="user", parts=(answer,))
 
 
-# --- a model that plays a script ---------------------------------------------------------------
+# --- the scripted model ------------------------------------------------------------------------
 
 ScriptStep: TypeAlias = Part | Retrying
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
-    """One reply of a script, or one failure: make it with `says`, `fails` or `breaks_after`."""
+    """One reply of a script, or one failure; `says`, `fails` and `breaks_after` make one."""
 
     steps: tuple[ScriptStep, ...] = ()
     finish: str = ""  # empty: calls when there are any, else stop
@@ -66,55 +66,54 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     error: ModelError | None = None  # raised after the steps
 
 
-# A text or a message is what the model says; a function gets the request and answers.
+# A text or a message is the reply; a function receives the request and returns the reply.
 ScriptLine: TypeAlias = (
     "str | Message | ModelError | Turn | Callable[[DecodedRequest], str | Message | Turn]"
 )
 
 
 class ScriptExhausted(AssertionError):
-    def __init__(self, turns: int, asked: DecodedRequest) -> None:
-        last = asked.messages[-1] if asked.messages else None
-        words = [part.text for part in last.parts if isinstance(part, Text)] if last else []
-        shown = f"{last.role} {' '.join(words)[:80]!r}" if last else "no message"
+    def __init__(self, turns: int, request: DecodedRequest) -> None:
+        last = request.messages[-1] if request.messages else None
+        texts = [part.text for part in last.parts if isinstance(part, Text)] if last else []
+        shown = f"{last.role} {' '.join(texts)[:80]!r}" if last else "no message"
         super().__init__(
-            f"the script has {turns} turns and was asked for one more, after {shown}; "
-            "add a turn, or find out why it is asked again"
+            f"the script has {turns} turns and got one more request, after {shown}; "
+            "add a turn, or find out why the model is called again"
         )
-        self.turns, self.asked = turns, asked
+        self.turns, self.request = turns, request
 
 
 def says(
-    *said: str | ScriptStep, finish: str = "", usage: Usage | None = None, delay: float = 0.0
+    *parts: str | ScriptStep, finish: str = "", usage: Usage | None = None, delay: float = 0.0
 ) -> Turn:
-    """A reply of these parts; text and thoughts and calls in the order given.
-
-    A `Retrying` among them makes what came before it void, as when a connection broke.
-    """
-    return Turn(steps=_steps(said), finish=finish, usage=usage, delay=delay)
+    """A reply of these parts, in this order. A `Retrying` among them voids the parts before it,
+    as when a connection breaks."""
+    return Turn(steps=_steps(parts), finish=finish, usage=usage, delay=delay)
 
 
 def fails(error: ModelError, *, delay: float = 0.0) -> Turn:
-    """No reply at all."""
+    """A request that fails before any reply."""
     return Turn(error=error, delay=delay)
 
 
 def breaks_after(
-    *said: str | ScriptStep, error: ModelError | None = None, delay: float = 0.0
+    *parts: str | ScriptStep, error: ModelError | None = None, delay: float = 0.0
 ) -> Turn:
-    """A stream that breaks when this much has been shown; `partial_of` the error gives it."""
+    """A stream that breaks after these parts; `partial_of(error)` returns them."""
     error = BadReply("a stream that broke off") if error is None else error
-    return Turn(steps=_steps(said), error=error, delay=delay)
+    return Turn(steps=_steps(parts), error=error, delay=delay)
 
 
 class ScriptedModel:
-    """Plays `script`, one line for each request; `piece` is the length of what is streamed.
+    """Plays `script`, one line for each request, in pieces of `piece` characters.
 
     >>> import asyncio
     >>> from recollect.testing import ScriptedModel, call, says, user
     >>> scripted = ScriptedModel([says("I look", call("grep", pattern="x")), "found it"])
     >>> async def ask(text):
-    ...     return [e async for e in scripted.stream([user(text)], Prompt(model="any"))][-1]
+    ...     events = scripted.stream([user(text)], RequestOptions(model="any"))
+    ...     return [event async for event in events][-1]
     >>> asyncio.run(ask("where is x?")).finish
     'calls'
     >>> asyncio.run(ask("and?")).parts[0].text
@@ -127,26 +126,26 @@ class ScriptedModel:
         self, script: Iterable[ScriptLine], *, name: str = "scripted", piece: int = 8
     ) -> None:
         if piece < 1:
-            raise ValueError(f"a piece has at least one character, not {piece}")
+            raise ValueError(f"a piece of {piece} characters; it needs at least one")
         self.name, self.piece = name, piece
         self.script = tuple(script)
         self.requests: list[DecodedRequest] = []
 
     @property
     def left(self) -> int:
-        """Turns that nobody has asked for."""
+        """The number of turns that were not requested yet."""
         return len(self.script) - len(self.requests)
 
     async def stream(
-        self, messages: RequestMessages, prompt: RequestOptions
+        self, messages: RequestMessages, options: RequestOptions
     ) -> AsyncGenerator[ModelEvent, None]:
-        shown = messages.messages if isinstance(messages, View) else messages
-        asked = DecodedRequest(prompt, tuple(shown))
+        sent = messages.messages if isinstance(messages, View) else messages
+        request = DecodedRequest(options, tuple(sent))
         if not self.left:
-            raise ScriptExhausted(len(self.script), asked)
+            raise ScriptExhausted(len(self.script), request)
         line = self.script[len(self.requests)]
-        self.requests.append(asked)
-        turn = _turn(line, asked)
+        self.requests.append(request)
+        turn = _turn(line, request)
         await asyncio.sleep(turn.delay)
         valid: list[Part] = []
         for step in turn.steps:
@@ -157,7 +156,7 @@ class ScriptedModel:
             valid.append(step)
             for delta in _deltas(step, self.piece):
                 yield delta
-                await asyncio.sleep(0)  # others get their turn, and a cancellation its chance
+                await asyncio.sleep(0)  # lets other tasks run, and a cancellation arrive
         reply = self._reply(turn, tuple(valid))
         if turn.error is not None:
             attach_partial(turn.error, msgspec.structs.replace(reply, finish=""))
@@ -170,13 +169,13 @@ class ScriptedModel:
         return Message(role="model", parts=parts, model=self.name, finish=finish, usage=turn.usage)
 
 
-def _steps(said: Iterable[str | ScriptStep]) -> tuple[ScriptStep, ...]:
-    return tuple(Text(text=step) if isinstance(step, str) else step for step in said)
+def _steps(parts: Iterable[str | ScriptStep]) -> tuple[ScriptStep, ...]:
+    return tuple(Text(text=step) if isinstance(step, str) else step for step in parts)
 
 
-def _turn(line: ScriptLine, asked: DecodedRequest) -> Turn:
+def _turn(line: ScriptLine, request: DecodedRequest) -> Turn:
     if callable(line):
-        line = line(asked)
+        line = line(request)
     if isinstance(line, Turn):
         return line
     if isinstance(line, ModelError):

@@ -51,3 +51,12 @@ def clip_middle(text: str, most: int) -> str:
 def first_line(text: str, most: int) -> str:
     line = next((line for line in text[:4000].split("\n") if line.strip()), "")
     return one_line(line, most)
+
+
+def format_size(count: float) -> str:
+    """A number of bytes, in the unit that suits it."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 1_000:
+            return f"{count:,.0f} {unit}" if unit == "bytes" else f"{count:,.1f} {unit}"
+        count /= 1_000
+    return f"{count:,.1f} TB"

@@ -1,10 +1,10 @@
-"""From a session in a store to its view, reading no more of the log than the view needs.
+"""Loads the view of a stored session, reading no more of the log than the view needs.
 
-A compaction hides what is before it, so only the entries from its `first_kept` on are read, and
-those it names in `kept`. The newest entries are read first, in growing windows, until the
-compaction in force is found. Where an edit refers to something outside of what was read (an undone
-compaction, a pin of an old message), everything is read: the result is always the fold of the whole
-path. What was counted exactly before is not counted again: counts are kept beside the log.
+A compaction hides the entries before it, so only those from its `first_kept` on are read, and those
+it names in `kept`. The newest entries are read first, in growing windows, until the effective
+compaction is found. Where an edit refers to an entry outside of these (an undone compaction, a pin
+of an old message), the whole path is read: the result is always the fold of the whole path. Token
+counts are stored beside the log, so nothing is counted twice.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ async def fold_stored(
     counter: Counter = ESTIMATE,
     policy: CurationPolicy | None = None,
 ) -> View:
-    """Entries of a store as a view, counted, and everything that had to be counted is kept."""
+    """Fold stored entries into a view, with their tokens counted; new counts are saved."""
     if not counter.name:
         return View.fold(entries, counter=counter, policy=policy)
     known = await store.counts(counter.name, [entry.id for entry in entries])
@@ -54,7 +54,7 @@ async def fold_stored(
 
 
 async def save_counts(store: Store, view: View) -> None:
-    """Remember what this view's log has counted; a store that cannot be written does without."""
+    """Store the counts that this view's log added; a read-only store goes without."""
     log = view.log
     if log.fresh:
         counted, log.fresh = log.fresh, {}
@@ -65,16 +65,16 @@ async def save_counts(store: Store, view: View) -> None:
 async def read_needed_entries(
     store: Store, session: str, *, at: str | None = None, window: int = WINDOW
 ) -> tuple[Entry, ...]:
-    """The entries of the path that the view at this point depends on, oldest first: the newest
-    `window` are read first."""
+    """The entries that the view at this point depends on, oldest first; the newest `window` are
+    read first."""
     while True:
         newest = await store.path(session, at=at, last=window)
         if len(newest) < window:
             return newest
-        at = newest[-1].id  # whoever writes meanwhile does not matter
-        held = _effective_compaction(newest)
-        if held is not None:
-            return await _read_since(store, session, at, newest, held)
+        at = newest[-1].id  # fixed, also when others append
+        compaction = _effective_compaction(newest)
+        if compaction is not None:
+            return await _read_since(store, session, at, newest, compaction)
         window *= 4
 
 
@@ -94,26 +94,24 @@ def _has_effect(body: Compaction) -> bool:
 
 
 async def _read_since(
-    store: Store, session: str, at: str | None, newest: tuple[Entry, ...], held: Entry
+    store: Store, session: str, at: str | None, newest: tuple[Entry, ...], compaction: Entry
 ) -> tuple[Entry, ...]:
-    assert isinstance(held.body, Compaction)
-    first = held.body.first_kept or held.id
+    body = compaction.body
+    assert isinstance(body, Compaction)
+    first = body.first_kept or compaction.id
     places = {entry.id: number for number, entry in enumerate(newest)}
-    if first in places:
-        tail = newest[places[first] :]
-    else:
-        try:
+    try:
+        if first in places:
+            tail = newest[places[first] :]
+        else:
             _, begin = await store.entry(first, session=session)
             tail = await store.path(session, at=at, since=begin.parent)
-        except UnknownEntry:  # it keeps from an entry that does not exist, so it is not in force
-            return await store.path(session, at=at)
-    known = {entry.id for entry in tail}
-    try:
-        kept = _outside(held.body.kept, known)
+        known = {entry.id for entry in tail}
+        kept = _outside(body.kept, known)
         before = [await store.entry(key, session=session) for key in kept]
-    except UnknownEntry:
+    except UnknownEntry:  # it names an entry that does not exist, so it has no effect
         return await store.path(session, at=at)
-    known.update(held.body.kept)
+    known.update(body.kept)
     if _outside(_referenced(tail), known):
         return await store.path(session, at=at)
     return (*(entry for _, entry in before), *tail)
@@ -124,7 +122,7 @@ def _outside(names: Iterable[str], known: set[str]) -> list[str]:
 
 
 def _referenced(entries: Iterable[Entry]) -> list[str]:
-    """Every entry that an edit refers to."""
+    """The ids of all entries that edits refer to."""
     found: list[str] = []
     for entry in entries:
         match entry.body:

@@ -1,7 +1,7 @@
-"""A long session as chance would have it, the same for the same seed: what the person says, what
-the model answers, which tools it calls, what breaks, and when somebody stops it.
+"""A random long session, the same for the same seed: prompts, replies, tool calls, failures, and
+the moments at which a turn is stopped.
 
-Every text carries a number of its own, so that each can be looked for in the log.
+Every text has a number of its own, so that tests can look for it in the log.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class PlannedTurn(NamedTuple):
 
 @dataclass
 class Played:
-    """A model that gives the script of one turn and remembers what it gave in full."""
+    """A model that plays the script of one turn and keeps its whole replies."""
 
     scripted: ScriptedModel
     given: list[Message]
@@ -82,7 +82,7 @@ async def work_slowly(milliseconds: int, key: str) -> str:
 @tool("write")
 async def go_wrong(how: str) -> ToolOutput | str:
     """Goes wrong."""
-    if how == "told":
+    if how == "failed":
         raise ToolFailed("there is nothing here; look elsewhere")
     if how == "bug":
         raise ZeroDivisionError("division by zero")
@@ -129,7 +129,7 @@ class Script:
     """The turns of a session, one after the other, from one seed."""
 
     def __init__(self, seed: int, *, largest: int = 200_000, mark: str = "") -> None:
-        """`mark` stands before every number, for sessions that several scripts write."""
+        """`mark` precedes every number, for sessions that several scripts write."""
         self._chance, self._mark = random.Random(seed), mark
         self._largest = largest
         self._calls = self._texts = 0
@@ -202,7 +202,7 @@ class Script:
             case 8:
                 return call("glob", id=key, pattern="**/*.py")
             case 9:
-                return call("go_wrong", id=key, how=chance.choice(["told", "bug", "empty"]))
+                return call("go_wrong", id=key, how=chance.choice(["failed", "bug", "empty"]))
             case 10:
                 return call("work_slowly", id=key, milliseconds=chance.randint(0, 3), key=key)
             case _:

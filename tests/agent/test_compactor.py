@@ -15,35 +15,35 @@ GOAL = "<state_snapshot><overall_goal>Port the zebra module</overall_goal></stat
 
 
 class Scripted:
-    """A model that answers with what it was given, and remembers what it was asked."""
+    """A summarizer that gives fixed answers and keeps its requests."""
 
     def __init__(self, answer: str | Exception) -> None:
         self.answer = answer
-        self.asked: list[tuple[Sequence[Message], str]] = []
+        self.requests: list[tuple[Sequence[Message], str]] = []
 
     async def __call__(self, messages: Sequence[Message], prompt: str) -> str:
-        self.asked.append((messages, prompt))
+        self.requests.append((messages, prompt))
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
 
 
-def test_the_models_words_are_merged_with_what_code_knows() -> None:
+def test_the_models_snapshot_is_merged_with_what_code_knows() -> None:
     view, model = View.fold(entries(*turns(12))), Scripted(f"<scratchpad>…</scratchpad>{GOAL}")
     made = asyncio.run(compact(view, SMALL, model, instructions="names"))
     assert made.succeeded
     assert "Port the zebra module" in made.compaction.snapshot
     assert "question 0" in made.compaction.snapshot
-    ((asked, prompt),) = model.asked
+    ((messages, prompt),) = model.requests
     assert "First, reason in your scratchpad. Then, generate the <state_snapshot>." in prompt
     assert "names" in prompt
-    assert 0 < len(asked) < len(view.items)
+    assert 0 < len(messages) < len(view.items)
 
 
-def test_a_model_that_fails_answers_nothing_or_talks_does_not_stop_it() -> None:
+def test_a_model_that_fails_or_writes_no_snapshot_does_not_stop_a_compaction() -> None:
     view = View.fold(entries(*turns(12)))
     alone = propose_compaction(view, SMALL).compaction.snapshot
-    for answer, told in (
+    for answer, reason in (
         (TimeoutError("too slow"), "too slow"),
         ("", "answered nothing"),
         ("I would rather not.", "no snapshot"),
@@ -51,24 +51,24 @@ def test_a_model_that_fails_answers_nothing_or_talks_does_not_stop_it() -> None:
         made = asyncio.run(compact(view, SMALL, Scripted(answer)))
         assert made.succeeded
         assert made.compaction.snapshot == alone
-        assert told in made.compaction.reason
+        assert reason in made.compaction.reason
 
 
 def test_an_automatic_compaction_waits_for_the_threshold() -> None:
     view, model = View.fold(entries(*turns(2, size=20))), Scripted(GOAL)
     made = asyncio.run(compact(view, SMALL, model, trigger="auto"))
     assert made.compaction.status == "NOOP"
-    assert model.asked == []
+    assert model.requests == []
 
 
-def test_a_model_that_failed_is_not_asked_again_until_something_was_said() -> None:
+def test_a_model_that_failed_is_not_called_again_before_the_next_message() -> None:
     failed = Compaction(status="COMPRESSION_FAILED_INFLATED_TOKEN_COUNT", trigger="auto")
     view, model = View.fold(entries(*turns(12), failed)), Scripted(GOAL)
     assert asyncio.run(compact(view, SMALL, model, trigger="auto")).succeeded
-    assert model.asked == []
+    assert model.requests == []
     more = view.append(*(Entry(f"n{i}", None, 0, body) for i, body in enumerate(turns(1))))
     assert asyncio.run(compact(more, SMALL, model, trigger="auto")).succeeded
-    assert len(model.asked) == 1
+    assert len(model.requests) == 1
 
 
 def test_a_model_that_inflates_is_cut_to_its_share() -> None:

@@ -1,42 +1,31 @@
-"""A question and its reply are kept, whatever happens on the way."""
+"""A request and its reply are stored, whatever happens on the way."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
-from recollect.agent.exchange import ReplyFinished, Session, ask
+from recollect.agent.exchange import ReplyFinished, exchange
 from recollect.codecs.wire_protocol import Delta, RequestOptions
 from recollect.entries import Entry, Message, Note, Request, Text, Usage
 from recollect.errors import BadReply, HeadMoved, ProviderBusy
 from recollect.models.model_protocol import Retrying
-from recollect.store.sqlite import SqliteStore, open_store
+from recollect.session import Session
+from recollect.store.sqlite import SqliteStore
 from recollect.testing import ScriptedModel, ScriptLine, breaks_after, fails, says, user
 from recollect.view.view import View
+from tests.agent.harness import in_store, new_session
 
 T = TypeVar("T")
-PROMPT = RequestOptions(model="scripted")
-
-
-def in_store(path: Path, story: Callable[[SqliteStore], Awaitable[T]]) -> T:
-    async def opened() -> T:
-        async with open_store(path / "s.db") as store:
-            return await story(store)
-
-    return asyncio.run(opened())
-
-
-async def begun(store: SqliteStore) -> Session:
-    return Session(store, (await store.create()).id, View.fold())
+OPTIONS = RequestOptions(model="scripted")
 
 
 def texts(entries: tuple[Entry, ...]) -> list[tuple[str, str, str]]:
-    """Role or kind, words, and how it ended."""
+    """Role or kind, text, and finish."""
     found: list[tuple[str, str, str]] = []
     for entry in entries:
         body = entry.body
@@ -50,9 +39,10 @@ def texts(entries: tuple[Entry, ...]) -> list[tuple[str, str, str]]:
     return found
 
 
-async def played(talk: Session, *script: ScriptLine) -> tuple[str, ReplyFinished]:
+async def run_exchange(session: Session, *script: ScriptLine) -> tuple[str, ReplyFinished]:
     shown, last = "", None
-    async for event in ask(talk, user("why?"), ScriptedModel(script), PROMPT):
+    session = await session.append(user("why?"))
+    async for event in exchange(session, ScriptedModel(script), OPTIONS):
         if isinstance(event, Delta):
             shown += event.text
         elif isinstance(event, Retrying) and event.shown:
@@ -63,126 +53,126 @@ async def played(talk: Session, *script: ScriptLine) -> tuple[str, ReplyFinished
     return shown, last
 
 
-def test_question_request_and_reply_are_in_the_log_in_this_order(tmp_path: Path) -> None:
+def test_prompt_request_and_reply_are_in_the_log_in_this_order(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
-        talk = await begun(store)
-        shown, done = await played(talk, says("because", usage=Usage(input=3, output=1)))
+        session = await new_session(store)
+        shown, done = await run_exchange(session, says("because", usage=Usage(input=3, output=1)))
         assert shown == "because"
-        kept = await store.path(talk.session)
-        assert texts(kept) == [
+        stored = await store.path(session.id)
+        assert texts(stored) == [
             ("user", "why?", ""),
             ("request", "scripted", ""),
             ("model", "because", "stop"),
         ]
-        assert kept == done.talk.view.entries
-        assert isinstance(kept[1].body, Request)
-        assert kept[1].body.head == kept[0].id
-        assert kept[1].body.tokens == View.fold(kept[:1]).tokens
+        assert stored == done.session.view.entries
+        assert isinstance(stored[1].body, Request)
+        assert stored[1].body.head == stored[0].id
+        assert stored[1].body.tokens == View.fold(stored[:1]).tokens
 
     in_store(tmp_path, story)
 
 
-def test_an_exchange_goes_on_where_the_last_one_ended(tmp_path: Path) -> None:
+def test_an_exchange_continues_where_the_last_one_ended(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
-        talk = await begun(store)
-        _, first = await played(talk, "one")
-        _, second = await played(first.talk, "two")
-        said = [part for part, *_ in texts(await store.path(talk.session))]
+        session = await new_session(store)
+        _, first = await run_exchange(session, "one")
+        _, second = await run_exchange(first.session, "two")
+        said = [part for part, *_ in texts(await store.path(session.id))]
         assert said == ["user", "request", "model"] * 2
-        assert len(second.talk.view.messages) == 4
+        assert len(second.session.view.messages) == 4
 
     in_store(tmp_path, story)
 
 
-def test_a_reply_that_breaks_off_is_kept_as_interrupted_with_the_reason(tmp_path: Path) -> None:
+def test_a_reply_that_breaks_off_is_stored_as_interrupted_with_the_reason(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
-        talk = await begun(store)
+        session = await new_session(store)
         with pytest.raises(BadReply):
-            await played(talk, breaks_after("I was about to"))
-        reply, note = texts(await store.path(talk.session))[2:]
+            await run_exchange(session, breaks_after("I was about to"))
+        reply, note = texts(await store.path(session.id))[2:]
         assert reply == ("model", "I was about to", "interrupted")
         assert note[0] == "error"
-        assert note[1].startswith("scripted: what came is no reply but a stream that broke off; ")
+        assert note[1].startswith("scripted: got a stream that broke off instead of a reply; ")
 
     in_store(tmp_path, story)
 
 
-def test_a_model_that_says_nothing_leaves_the_question_and_a_note(tmp_path: Path) -> None:
+def test_a_failed_request_leaves_the_prompt_and_a_note(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
-        talk = await begun(store)
+        session = await new_session(store)
         with pytest.raises(ProviderBusy):
-            await played(talk, fails(ProviderBusy("too many", 429, 3)))
-        kinds = [kind for kind, *_ in texts(await store.path(talk.session))]
+            await run_exchange(session, fails(ProviderBusy("too many", 429, 3)))
+        kinds = [kind for kind, *_ in texts(await store.path(session.id))]
         assert kinds == ["user", "request", "error"]
 
     in_store(tmp_path, story)
 
 
-def test_what_was_void_after_a_retry_is_not_kept(tmp_path: Path) -> None:
+def test_text_before_a_retry_is_not_stored(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
-        talk = await begun(store)
+        session = await new_session(store)
         again = Retrying("broken", 0.0, 1, shown=True)
-        shown, done = await played(talk, says("half a", again, "the whole"))
+        shown, done = await run_exchange(session, says("half a", again, "the whole"))
         assert shown == "the whole"
-        assert texts((await store.path(talk.session))[-1:]) == [("model", "the whole", "stop")]
+        assert texts((await store.path(session.id))[-1:]) == [("model", "the whole", "stop")]
         assert done.message.finish == "stop"
 
     in_store(tmp_path, story)
 
 
 @pytest.mark.parametrize("how", ["cancel", "close"])
-def test_whoever_stops_in_the_middle_keeps_what_was_shown(tmp_path: Path, how: str) -> None:
+def test_a_reply_stopped_in_the_middle_keeps_its_text(tmp_path: Path, how: str) -> None:
     async def story(store: SqliteStore) -> None:
-        talk = await begun(store)
+        session = await new_session(store, user("why?"))
         scripted = ScriptedModel([says("a long reply " * 50)], piece=5)
-        heard = asyncio.Event()
+        streaming = asyncio.Event()
 
         async def listen() -> None:
-            async with aclosing(ask(talk, user("why?"), scripted, PROMPT)) as events:
+            async with aclosing(exchange(session, scripted, OPTIONS)) as events:
                 async for event in events:
                     assert isinstance(event, Delta)
-                    heard.set()
+                    streaming.set()
                     if how == "close":
                         return
                     await asyncio.sleep(60)
 
         task = asyncio.create_task(listen())
-        await heard.wait()
+        await streaming.wait()
         if how == "cancel":
             task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        kept = texts(await store.path(talk.session))
-        assert kept[2:] == [("model", "a lon", "interrupted")]
+        stored = texts(await store.path(session.id))
+        assert stored[2:] == [("model", "a lon", "interrupted")]
 
     in_store(tmp_path, story)
 
 
-def test_whoever_stops_listening_after_the_answer_has_it_once(tmp_path: Path) -> None:
+def test_a_reply_is_stored_once_when_the_caller_stops_after_it(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
-        talk = await begun(store)
-        async with aclosing(ask(talk, user("why?"), ScriptedModel(["so"]), PROMPT)) as events:
+        session = await new_session(store, user("why?"))
+        async with aclosing(exchange(session, ScriptedModel(["so"]), OPTIONS)) as events:
             async for event in events:
                 if isinstance(event, ReplyFinished):
                     break
-        assert texts(await store.path(talk.session))[2:] == [("model", "so", "stop")]
+        assert texts(await store.path(session.id))[2:] == [("model", "so", "stop")]
 
     in_store(tmp_path, story)
 
 
-def test_a_reply_survives_that_somebody_else_wrote_meanwhile(tmp_path: Path) -> None:
+def test_a_reply_survives_when_another_writer_appended_meanwhile(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
-        talk = await begun(store)
+        session = await new_session(store, user("why?"))
 
         async def both() -> None:
-            async for event in ask(talk, user("why?"), ScriptedModel(["because"]), PROMPT):
+            async for event in exchange(session, ScriptedModel(["because"]), OPTIONS):
                 if isinstance(event, Delta):
-                    head = (await store.session(talk.session)).head
-                    await store.append(talk.session, [user("me first")], parent=head)
+                    head = (await store.session(session.id)).head
+                    await store.append(session.id, [user("me first")], parent=head)
 
         with pytest.raises(HeadMoved):
             await both()
-        assert texts(await store.path(talk.session))[-1] == ("user", "me first", "")
-        everything = [words for _, words, _ in texts(await store.tree(talk.session))]
+        assert texts(await store.path(session.id))[-1] == ("user", "me first", "")
+        everything = [words for _, words, _ in texts(await store.tree(session.id))]
         assert "because" in everything
 
     in_store(tmp_path, story)

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.agent.activity_log import MAX_EVENTS, MAX_TEXT, ActivityLog
 from recollect.agent.hook_events import (
     EVENT_NAMES,
     HOOK_EVENTS,
@@ -21,14 +20,10 @@ from recollect.agent.hook_events import (
     HookEvent,
     LoopDetected,
     SessionEnd,
-    decode,
-    encode,
     encode_command_input,
-    event_data,
     event_name,
 )
-from recollect.agent.hooks import Hooks
-from recollect.errors import BadInput
+from recollect.agent.hooks import MAX_EVENTS, MAX_TEXT, ActivityLog, Hooks
 
 # any character at all, lone surrogates too
 anything = st.text(st.characters(exclude_categories=()), max_size=30)
@@ -38,7 +33,7 @@ def events() -> st.SearchStrategy[HookEvent]:
     def one(kind: type[HookEvent]) -> st.SearchStrategy[HookEvent]:
         texts: dict[str, st.SearchStrategy[Any]] = {
             "session": anything,
-            "time": st.integers(-(2**60), 2**60),
+            "time": st.integers(0, 2**42),
         }
         for name in ("prompt", "text", "arguments", "output", "what", "reason", "model"):
             if name in kind.__struct_fields__:
@@ -52,7 +47,7 @@ def events() -> st.SearchStrategy[HookEvent]:
     return st.one_of([one(kind) for kind in HOOK_EVENTS])
 
 
-def test_the_events_are_those_that_the_documentation_names() -> None:
+def test_the_names_of_the_events_do_not_change() -> None:
     assert EVENT_NAMES == (
         "SessionStart",
         "BeforeAgent",
@@ -69,66 +64,29 @@ def test_the_events_are_those_that_the_documentation_names() -> None:
     )
 
 
-@given(events())
-def test_an_event_is_read_back_as_it_was_written(event: HookEvent) -> None:
-    assert decode(encode(event)) == event
+# --- the input of commands ---------------------------------------------------------------------
 
 
-@given(events())
-def test_an_events_json_names_it_its_session_and_its_time(event: HookEvent) -> None:
-    value = json.loads(encode(event).decode("utf-8", "surrogatepass"))
-    assert (value.pop("event"), value.pop("session")) == (event_name(event), event.session)
-    assert value.pop("time") == event.time
-    assert value == event_data(event)
-
-
-@given(st.binary(max_size=60))
-def test_whatever_is_no_event_is_refused_with_a_typed_error(data: bytes) -> None:
-    with pytest.raises(BadInput):
-        decode(data)
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"[" * 100_000,
-        b'{"event":"SessionEnd","session":"s","time":1,"data":' + b"[" * 100_000,
-        b'{"event":"Nothing","session":"s","time":1}',
-        b'{"event":"SessionEnd","session":"s","time":"now"}',
-        b'{"event":"SessionEnd","session":"s","time":NaN}',
-        b'{"event":"SessionEnd","session":"s","time":1,"more":2}',
-        b'{"session":"s","time":1}',
-        b'{"event":["SessionEnd"],"session":"s","time":1}',
-    ],
-)
-def test_hostile_json_is_no_event(data: bytes) -> None:
-    with pytest.raises(BadInput, match="no event"):
-        decode(data)
-
-
-# --- what a command is told --------------------------------------------------------------------
-
-
-def heard(event: HookEvent) -> Any:
+def command_input(event: HookEvent) -> Any:
     return json.loads(encode_command_input(event, Path("/p"), ""))
 
 
 @given(events())
-def test_any_event_can_be_told_in_ascii(event: HookEvent) -> None:
+def test_any_event_can_be_encoded_in_ascii(event: HookEvent) -> None:
     assert encode_command_input(event, Path("/p"), "\ud800").isascii()
-    assert heard(event)["hook_event_name"] == event_name(event)
+    assert command_input(event)["hook_event_name"] == event_name(event)
 
 
 @pytest.mark.parametrize("arguments", ["{", '{"a":NaN}', "[" * 100_000, '{"n":' + "9" * 5000 + "}"])
-def test_arguments_that_are_no_json_are_told_as_they_are(arguments: str) -> None:
+def test_arguments_that_are_not_json_are_passed_as_text(arguments: str) -> None:
     event = BeforeTool(session="s", time=1, tool="t", arguments=arguments)
-    assert heard(event)["data"]["arguments"] == arguments
+    assert command_input(event)["data"]["arguments"] == arguments
 
 
-def test_arguments_are_told_whole_and_other_texts_shortened() -> None:
+def test_arguments_are_passed_whole_and_other_texts_shortened() -> None:
     arguments = json.dumps({"a": "x" * 3_000_000})
     event = AfterTool(session="s", time=1, tool="t", arguments=arguments, output="y" * 10**6)
-    data = heard(event)["data"]
+    data = command_input(event)["data"]
     assert len(data["arguments"]["a"]) == 3_000_000
     assert len(data["output"]) <= 200_000
 
@@ -137,38 +95,32 @@ def test_arguments_are_told_whole_and_other_texts_shortened() -> None:
 
 
 @given(st.integers(0, 3 * MAX_EVENTS))
-def test_the_last_hundred_events_are_kept_in_order(count: int) -> None:
+def test_the_last_hundred_events_are_logged_in_order(count: int) -> None:
     activity = ActivityLog()
     for number in range(count):
-        activity.note(LoopDetected(session="s", time=number))
+        activity.record(LoopDetected(session="s", time=number))
     assert [event.time for event in activity.events] == list(range(count))[-100:]
 
 
-def test_a_long_text_is_shortened_in_what_is_kept_and_nowhere_else() -> None:
+def test_a_long_text_is_shortened_in_the_log_and_nowhere_else() -> None:
     activity = ActivityLog()
     event = AfterTool(session="s", time=1, tool="cat", output="x" * 1_000_000)
-    activity.note(event)
+    activity.record(event)
     (kept,) = activity.events
     assert isinstance(kept, AfterTool)
     assert len(kept.output) <= MAX_TEXT
     assert "characters left out" in kept.output
     assert len(event.output) == 1_000_000
-    activity.note(short := BeforeTool(session="s", time=2, tool="cat"))
+    activity.record(short := BeforeTool(session="s", time=2, tool="cat"))
     assert activity.events[1] is short
 
 
-def test_what_happened_is_in_the_activity() -> None:
+def test_fired_events_are_in_the_activity_log() -> None:
     hooks = Hooks()
     fired = (SessionEnd(session="s", time=1), BeforeTool(session="s", time=2, tool="cat"))
     for event in fired:
         asyncio.run(hooks.fire(event))
     assert hooks.activity.events == fired
-
-
-def test_the_end_of_a_session_is_an_event_like_the_others() -> None:
-    assert decode(b'{"event":"SessionEnd","session":"s","time":1}') == SessionEnd(
-        session="s", time=1
-    )
 
 
 def test_the_page_on_hooks_names_every_event_with_its_data_and_its_example_runs() -> None:

@@ -4,17 +4,16 @@ import asyncio
 import contextlib
 import functools
 import json
-import os
 import sys
+import threading
 import time
 import tracemalloc
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.agent.hook_events import (
@@ -29,6 +28,7 @@ from recollect.agent.hook_events import (
 from recollect.agent.hook_runner import MAX_CONTEXT
 from recollect.agent.hooks import CommandHook, Hook, Hooks, PythonHook
 from recollect.errors import BadInput
+from tests.agent.harness import is_gone
 
 PROMPT = BeforeAgent(session="s1", time=1_700_000_000_000, prompt="fix it")
 CALL = BeforeTool(session="s1", time=1, tool="run", call="c1", arguments='{"command":"ls"}')
@@ -55,7 +55,7 @@ def prints(value: object) -> CommandHook:
 # --- both kinds --------------------------------------------------------------------------------
 
 
-def test_contexts_are_joined_in_order_whatever_the_kind() -> None:
+def test_contexts_of_callables_and_commands_are_joined_in_order() -> None:
     async def second(event: HookEvent) -> HookDecision:
         return HookDecision(additional_context="two")
 
@@ -63,26 +63,26 @@ def test_contexts_are_joined_in_order_whatever_the_kind() -> None:
     assert made == HookDecision(additional_context="one\n\ntwo\n\nthree")
 
 
-def test_the_first_block_wins_and_later_hooks_are_not_asked() -> None:
-    asked: list[str] = []
+def test_the_first_refusal_wins_and_later_hooks_do_not_run() -> None:
+    later: list[str] = []
     made = fired(
         lambda event: "before",
         shell("echo not today >&2; exit 2"),
-        lambda event: asked.append("after"),
+        lambda event: later.append("after"),
     )
     assert (made.allowed, made.reason, made.additional_context) == (False, "not today", "before")
-    assert asked == []
+    assert later == []
 
 
-def test_a_hook_hears_only_the_events_it_waits_for() -> None:
-    heard: list[HookEvent] = []
-    hook = PythonHook(call=heard.append, on=("BeforeTool", "PreCompress"))
+def test_a_hook_receives_only_the_events_it_names() -> None:
+    received: list[HookEvent] = []
+    hook = PythonHook(call=received.append, on=("BeforeTool", "PreCompress"))
     for event in (PROMPT, CALL, PreCompress(session="s1", time=2)):
         fired(hook, event=event)
-    assert heard == [CALL, PreCompress(session="s1", time=2)]
+    assert received == [CALL, PreCompress(session="s1", time=2)]
 
 
-def test_changed_arguments_are_what_the_next_hook_sees() -> None:
+def test_the_next_hook_sees_changed_arguments() -> None:
     seen: list[HookEvent] = []
     made = fired(
         prints({"arguments": {"command": "ls -l"}}),
@@ -96,7 +96,7 @@ def test_changed_arguments_are_what_the_next_hook_sees() -> None:
     assert made.arguments == '{"command":"ls -la"}'
 
 
-def test_arguments_can_be_changed_before_a_tool_only() -> None:
+def test_arguments_can_only_be_changed_before_a_tool() -> None:
     made = fired(prints({"arguments": {}}))
     assert (made.arguments, made.allowed) == (None, True)
     assert "only BeforeTool" in made.warnings[0]
@@ -110,7 +110,7 @@ def test_text_to_keep_reaches_the_compaction() -> None:
     assert made.keep == "the port is 8080\n\nb"
 
 
-def test_hooks_of_a_project_run_only_where_it_is_trusted() -> None:
+def test_hooks_of_a_project_run_only_in_a_trusted_folder() -> None:
     hooks = (
         shell("exit 2", of_project=True),
         PythonHook(call=lambda event: "mine", of_project=False),
@@ -123,7 +123,7 @@ def test_hooks_of_a_project_run_only_where_it_is_trusted() -> None:
     assert fired(*hooks).warnings == ()  # said once, when the session starts
 
 
-def test_hooks_for_events_that_do_not_exist_and_empty_commands_are_refused() -> None:
+def test_unknown_events_and_empty_commands_are_refused() -> None:
     with pytest.raises(BadInput, match="BeforeTol"):
         Hooks([shell("true", on=("BeforeTol",))])
     with pytest.raises(BadInput, match="empty"):
@@ -151,7 +151,9 @@ def _raises(error: BaseException) -> Callable[[HookEvent], None]:
     "error",
     [ValueError("no"), SystemExit(2), StopIteration("no"), RecursionError(), KeyError("\x1b[2J")],
 )
-def test_a_callable_that_fails_warns_and_the_rest_goes_on(error: BaseException) -> None:
+def test_a_callable_that_fails_warns_and_the_next_hook_runs(
+    error: BaseException,
+) -> None:
     async def waits(event: HookEvent) -> None:
         if not isinstance(error, StopIteration):
             raise error
@@ -160,7 +162,7 @@ def test_a_callable_that_fails_warns_and_the_rest_goes_on(error: BaseException) 
     made = fired(_raises(error), waits, lambda event: "still here")
     assert (made.allowed, made.additional_context) == (True, "still here")
     assert len(made.warnings) == 2
-    assert all("failed" in told and "\x1b" not in told for told in made.warnings)
+    assert all("failed" in each and "\x1b" not in each for each in made.warnings)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +182,7 @@ def test_a_callable_that_fails_warns_and_the_rest_goes_on(error: BaseException) 
         HookDecision(warnings=5),  # type: ignore[arg-type]
     ],
 )
-def test_an_answer_that_cannot_be_used_is_a_warning(value: object) -> None:
+def test_an_invalid_answer_causes_a_warning(value: object) -> None:
     made = fired(lambda event: value, event=CALL)
     assert made.warnings
     assert made == HookDecision(warnings=made.warnings)
@@ -196,24 +198,24 @@ def test_a_refusal_counts_however_badly_it_is_worded() -> None:
     for value in (bad, {"decision": "block", "reason": 5, "arguments": 7}):
         made = fired(functools.partial(_gives, value))
         assert not made.allowed
-        assert "cannot be used" in made.reason
+        assert "invalid" in made.reason
 
 
-def test_a_callable_that_hangs_is_given_up_and_holds_nothing_up() -> None:
+def test_a_callable_that_hangs_is_abandoned_after_its_timeout() -> None:
     async def stubborn(event: HookEvent) -> None:
         for _ in range(2):
             with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.sleep(30)
+                await asyncio.sleep(60)
 
     started = time.monotonic()
     made = fired(
-        PythonHook(call=lambda event: time.sleep(30), limit=0.1),
-        PythonHook(call=stubborn, limit=0.1),
+        PythonHook(call=lambda event: time.sleep(60), timeout=0.1),
+        PythonHook(call=stubborn, timeout=0.1),
         lambda event: "next",
     )
     assert made.additional_context == "next"
-    assert [("given up" in warning) for warning in made.warnings] == [True, True]
-    assert time.monotonic() - started < 5
+    assert [("abandoned" in warning) for warning in made.warnings] == [True, True]
+    assert time.monotonic() - started < 60
 
 
 def test_a_hook_that_cancels_itself_does_not_cancel_the_agent() -> None:
@@ -223,7 +225,7 @@ def test_a_hook_that_cancels_itself_does_not_cancel_the_agent() -> None:
     assert "cancelled" in fired(hook).warnings[0]
 
 
-def test_callables_that_give_something_to_wait_for_are_waited_for() -> None:
+def test_awaitables_that_callables_return_are_awaited() -> None:
     async def later(word: str, event: HookEvent) -> str:
         await asyncio.sleep(0)
         return word
@@ -236,29 +238,33 @@ def test_callables_that_give_something_to_wait_for_are_waited_for() -> None:
     assert made == HookDecision(additional_context="partial\n\nobject")
 
 
-def test_a_sync_callable_does_not_stop_the_loop() -> None:
-    async def story() -> int:
-        hooks = Hooks([lambda event: time.sleep(0.3)])
-        firing = asyncio.ensure_future(hooks.fire(PROMPT))
-        turns = 0
-        while not firing.done():
-            await asyncio.sleep(0.01)
-            turns += 1
-        return turns
+def test_a_sync_callable_does_not_block_the_event_loop() -> None:
+    started, released = threading.Event(), threading.Event()
 
-    assert asyncio.run(story()) > 3
+    def hook(event: HookEvent) -> str:
+        started.set()
+        return "released" if released.wait(60) else "the loop was blocked"
+
+    async def story() -> HookDecision:
+        firing = asyncio.ensure_future(Hooks([hook]).fire(PROMPT))
+        while not started.is_set():
+            await asyncio.sleep(0.01)
+        released.set()
+        return await firing
+
+    assert asyncio.run(story()).additional_context == "released"
 
 
 # --- commands ----------------------------------------------------------------------------------
 
 
-def test_a_command_is_told_of_the_event_on_its_standard_input(tmp_path: Path) -> None:
-    hook = shell("cat > told.json")
+def test_a_command_gets_the_event_on_its_standard_input(tmp_path: Path) -> None:
+    hook = shell("cat > stdin.json")
     event = AfterTool(
         session="s1", time=1_700_000_000_123, tool="t", arguments='{"a":[1]}', output="\ud800é"
     )
     assert fired(hook, event=event, cwd=tmp_path, transcript="/x/s1.json") == HookDecision()
-    assert json.loads((tmp_path / "told.json").read_bytes()) == {
+    assert json.loads((tmp_path / "stdin.json").read_bytes()) == {
         "session_id": "s1",
         "transcript_path": "/x/s1.json",
         "cwd": str(tmp_path),
@@ -276,28 +282,28 @@ def test_a_command_is_told_of_the_event_on_its_standard_input(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("code", [1, 3, 127, 255])
-def test_any_other_exit_code_warns_with_what_was_said(code: int) -> None:
+def test_any_other_exit_code_causes_a_warning_with_stderr(code: int) -> None:
     made = fired(shell(f'echo \'{{"additionalContext":"x"}}\'; echo oops >&2; exit {code}'))
     assert made == HookDecision(warnings=(f"hook hook: exit code {code}: oops",))
 
 
-def test_a_command_that_dies_or_cannot_start_warns() -> None:
+def test_a_command_that_dies_or_cannot_start_causes_a_warning() -> None:
     assert "signal 9" in fired(shell("kill -9 $$")).warnings[0]
     assert "cannot be started" in fired(CommandHook(command=("/no/such/hook",))).warnings[0]
     assert "cannot be started" in fired(CommandHook(command=("a\0b",))).warnings[0]
     assert "cannot be started" in fired(shell("true"), cwd=Path("/no/such/place")).warnings[0]
 
 
-def test_a_block_without_words_has_a_reason_all_the_same() -> None:
+def test_a_refusal_without_a_reason_gets_one() -> None:
     assert fired(shell("exit 2")).reason == "hook blocked it without a reason"
 
 
-def test_a_refusal_may_be_printed_as_well() -> None:
+def test_a_refusal_can_be_printed_as_well() -> None:
     made = fired(prints({"decision": "deny", "reason": "frozen"}))
     assert (made.allowed, made.reason) == (False, "frozen")
 
 
-def test_no_hook_and_one_that_only_talks_are_no_problem() -> None:
+def test_plain_text_on_stdout_is_ignored() -> None:
     assert fired() == fired(shell("echo all is well")) == HookDecision()
 
 
@@ -314,48 +320,51 @@ def test_no_hook_and_one_that_only_talks_are_no_problem() -> None:
         '{"x": ' + "9" * 50_000 + "}",
     ],
 )
-def test_hostile_output_warns_and_changes_nothing(printed: str, tmp_path: Path) -> None:
+def test_hostile_output_causes_a_warning_and_changes_nothing(printed: str, tmp_path: Path) -> None:
     (tmp_path / "printed").write_text(printed)
     made = fired(shell("cat printed"), event=CALL, cwd=tmp_path)
     assert made.warnings
     assert made == HookDecision(warnings=made.warnings)
 
 
-@settings(max_examples=25)
 @given(st.binary(max_size=200))
-def test_no_output_whatever_makes_it_fail(data: bytes) -> None:
+def test_no_output_makes_it_fail(data: bytes) -> None:
     made = fired(program(f"import os; os.write(1, {b'{' + data!r})"))
     assert made.allowed
     assert len(made.warnings) <= 1
 
 
-def test_endless_output_is_let_go_and_the_limit_still_fires() -> None:
+def test_endless_output_is_discarded_and_the_timeout_still_fires() -> None:
     started = time.monotonic()
     tracemalloc.start()
-    made = fired(shell("yes '{'", limit=1.0))
+    made = fired(shell("yes '{'", timeout=1.0))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert "ended after 1 seconds" in made.warnings[0]
-    assert time.monotonic() - started < 5
+    assert "stopped after 1 seconds" in made.warnings[0]
+    assert time.monotonic() - started < 60
     assert peak < 20_000_000
 
 
-def test_more_output_than_is_read_is_no_answer() -> None:
+def test_output_over_the_limit_is_no_answer() -> None:
     source = "import sys; sys.stdout.write('{\"additionalContext\":\"' + 'x' * 9_000_000 + '\"}')"
     made = fired(program(source))
     assert made.additional_context == ""
     assert "8,000,000" in made.warnings[0]
 
 
-def test_the_whole_process_group_is_killed_when_time_is_over(tmp_path: Path) -> None:
-    hook = shell("sleep 60 & echo $! > child; sleep 60", limit=0.5)
-    assert "ended after 0.5" in fired(hook, cwd=tmp_path).warnings[0]
-    assert _gone(int((tmp_path / "child").read_text()))
+def test_the_whole_process_group_is_killed_after_the_timeout(tmp_path: Path) -> None:
+    child = tmp_path / "child"
+    for seconds in (0.5, 5, 50):  # a busy machine may need longer to start the child
+        hook = shell("sleep 600 & echo $! > started; mv started child; sleep 600", timeout=seconds)
+        assert f"stopped after {seconds:g} seconds" in fired(hook, cwd=tmp_path).warnings[0]
+        if child.exists():
+            break
+    assert is_gone(int(child.read_text()))
 
 
 def test_a_cancelled_agent_leaves_no_command_behind(tmp_path: Path) -> None:
     async def story() -> None:
-        hooks = Hooks([shell("echo $$ > pid; sleep 60")], cwd=tmp_path)
+        hooks = Hooks([shell("echo $$ > pid; sleep 600")], cwd=tmp_path)
         firing = asyncio.ensure_future(hooks.fire(PROMPT))
         while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
             await asyncio.sleep(0.02)
@@ -364,25 +373,17 @@ def test_a_cancelled_agent_leaves_no_command_behind(tmp_path: Path) -> None:
             await firing
 
     asyncio.run(story())
-    assert _gone(int((tmp_path / "pid").read_text()))
+    assert is_gone(int((tmp_path / "pid").read_text()))
 
 
-def _gone(pid: int) -> bool:
-    for _ in range(100):
-        if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
-            return True
-        time.sleep(0.02)
-    return False
-
-
-def test_a_child_in_the_background_does_not_hold_the_answer_up() -> None:
+def test_a_background_child_does_not_delay_the_answer() -> None:
     started = time.monotonic()
-    made = fired(shell('sleep 8 & echo \'{"additionalContext":"quick"}\''))
+    made = fired(shell('sleep 90 & echo \'{"additionalContext":"quick"}\''))
     assert made.additional_context == "quick"
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 60
 
 
-def test_a_command_need_not_read_what_it_is_told() -> None:
+def test_a_command_need_not_read_its_standard_input() -> None:
     event = BeforeTool(session="s", time=1, tool="t", arguments=json.dumps({"a": "x" * 2_000_000}))
     assert fired(shell("exit 0"), event=event) == HookDecision()
 
@@ -390,13 +391,6 @@ def test_a_command_need_not_read_what_it_is_told() -> None:
 def test_no_file_descriptor_is_left_open() -> None:
     fired(shell("true"))
     before = len(list(Path("/proc/self/fd").iterdir()))
-    for hook in (shell("true"), shell("sleep 9", limit=0.1), CommandHook(command=("/no",))):
+    for hook in (shell("true"), shell("sleep 600", timeout=0.1), CommandHook(command=("/no",))):
         fired(hook)
     assert len(list(Path("/proc/self/fd").iterdir())) == before
-
-
-def test_a_command_gets_the_environment_it_is_given() -> None:
-    assert os.environ["HOME"]
-    hook = shell('echo "{\\"additionalContext\\":\\"[$WORD$HOME]\\"}"')
-    made = fired(hook, environment={"PATH": os.environ["PATH"], "WORD": "given"})
-    assert made.additional_context == "[given]"

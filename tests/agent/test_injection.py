@@ -1,5 +1,5 @@
-"""What tools, files, memory, searches and the history say is information: whatever it orders, the
-permissions, the settings, the tools and the structure of a snapshot stay what the person made."""
+"""Texts of tools, files, memory, searches and the history are data: whatever they order, the
+user's permissions, settings and tools and the structure of snapshots stay as they are."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ import msgspec
 import pytest
 
 from recollect.agent.events import RunFinished
-from recollect.agent.exchange import Session
-from recollect.agent.fit_context import fit_context
 from recollect.cli.coding_agent import (
     INSTRUCTIONS,
     LazyCommands,
@@ -29,6 +27,7 @@ from recollect.codecs.encoder import encode
 from recollect.codecs.wire_protocol import RequestOptions
 from recollect.compaction.budget import Budget
 from recollect.entries import Compaction, Entry, Message, Text, ToolResult
+from recollect.session import Session
 from recollect.settings import load_settings
 from recollect.snapshot.snapshot_format import SECTIONS, parse_snapshot, write_snapshot
 from recollect.store.sqlite import SqliteStore, open_store
@@ -95,7 +94,7 @@ class House:
         (self.root / "README.md").write_text(ALL)
         (self.root / "limiter.py").write_text(f"# {ALL}\nx = 1\n")
         for place in (self.root, self.root / "sub"):
-            (place / "AGENTS.md").write_text(ALL.replace("\x00", ""))  # with NUL it is no text
+            (place / "AGENTS.md").write_text(ALL.replace("\x00", ""))  # NUL means binary
         (self.root / "settings.toml").write_text(HOSTILE["settings"])
         (self.root / ".recollect").mkdir()
         (self.root / "recollect.toml").write_text(HOSTILE["settings"])
@@ -115,7 +114,7 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
 
 def folder(house: House) -> Workspace:
     found = resolve_settings(house.root)
-    hooks = build_hooks(found, tell=lambda _: None)
+    hooks = build_hooks(found, warn=lambda _: None)
     return Workspace(house.root, found, identify_project(house.root), LazyCommands(found), hooks)
 
 
@@ -130,15 +129,15 @@ async def answered(
     model = ScriptedModel(script)
     where = folder(house)
     agent = build_agent(model, where, max_turns=50)
-    talk = Session(store, (await store.create()).id, View.fold())
-    talk = await talk.append(*await opening(house.root))
+    session = Session(store, (await store.create()).id, View.fold())
+    session = await session.append(*await opening(house.root))
     try:
-        events = [event async for event in agent.run(PROMPTS[0], talk)]
+        events = [event async for event in agent.run(PROMPTS[0], session)]
     finally:
         await where.commands.close()
     last = events[-1]
     assert isinstance(last, RunFinished)
-    return last.talk, model, await store.path(talk.session)
+    return last.session, model, await store.path(session.id)
 
 
 def results(entries: tuple[Entry, ...]) -> dict[str, ToolResult]:
@@ -188,7 +187,7 @@ def test_a_model_that_obeys_what_it_read_is_refused(house: House, mode: str) -> 
         return results(entries)
 
     found = house.play(story)
-    allowed = {"shell"} if mode == "free" else set()  # the person said so, for what is harmless
+    allowed = {"shell"} if mode == "free" else set()  # the user allowed harmless commands
     obeyed = {key for key in OBEYS if not found[key].is_error} - allowed
     changed = digest(house.root)
     for name in allowed:
@@ -245,9 +244,9 @@ def results_of(messages: tuple[Message, ...]) -> list[ToolResult]:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_no_text_becomes_a_message_a_role_or_a_call_of_a_request(house: House, name: str) -> None:
+def test_no_text_becomes_a_message_a_role_or_a_call_in_a_request(house: House, name: str) -> None:
     text = HOSTILE[name]
-    tools = build_agent(ScriptedModel([]), folder(house)).prompt().tools
+    tools = build_agent(ScriptedModel([]), folder(house)).request_options().tools
     asked = call("read_file", id="a", absolute_path="x")
 
     def shown(text: str) -> list[Message]:
@@ -281,17 +280,17 @@ def skeleton(value: Any) -> Any:
 # --- memory ------------------------------------------------------------------------------------
 
 
-def told(messages: tuple[Message, ...]) -> str:
+def joined_text(messages: tuple[Message, ...]) -> str:
     return "\n".join(p.text for m in messages for p in m.parts if isinstance(p, Text))
 
 
 def test_memory_of_a_folder_that_is_not_trusted_is_not_read(house: House) -> None:
-    assert CANARY not in told(asyncio.run(opening(house.root)))
+    assert CANARY not in joined_text(asyncio.run(opening(house.root)))
 
 
 def test_memory_of_a_trusted_folder_stays_between_its_marks(house: House) -> None:
     trust_folder(house.root)
-    text = told(asyncio.run(opening(house.root)))
+    text = joined_text(asyncio.run(opening(house.root)))
     assert CANARY in text
     blocks = re.findall(
         r"<memory_file path=\"([^\"]*)\" origin=\"(\w+)\">(.*?)</memory_file>", text, re.S
@@ -311,9 +310,9 @@ def test_memory_of_a_trusted_folder_stays_between_its_marks(house: House) -> Non
 
 
 async def full_of_it(store: SqliteStore, house: House) -> Session:
-    """A session in which everybody but the person says hostile things, in every place there is."""
-    talk = Session(store, (await store.create()).id, View.fold())
-    talk = await talk.append(*await opening(house.root))
+    """A session with hostile texts everywhere except in the user's prompts."""
+    session = Session(store, (await store.create()).id, View.fold())
+    session = await session.append(*await opening(house.root))
     for number, text in enumerate([*HOSTILE.values(), ALL]):
         key = f"c{number}"
         tool = ("read_file", "run_shell_command", "search_file_content", "recall")[number % 4]
@@ -321,13 +320,13 @@ async def full_of_it(store: SqliteStore, house: House) -> Session:
         answer = ToolResult(
             call_id=key, name=tool, content=(Text(text=text),), is_error=number % 3 == 0
         )
-        talk = await talk.append(
+        session = await session.append(
             Message(role="user", parts=(Text(text=PROMPTS[number % 3]),)),
             Message(role="model", parts=(Text(text=f"It says: {text}"), asked)),
             Message(role="user", parts=(answer,)),
             Message(role="model", parts=(Text(text="I have read it. " * 20),)),
         )
-    return talk
+    return session
 
 
 WRITERS: dict[str, str | None] = {
@@ -339,20 +338,21 @@ WRITERS: dict[str, str | None] = {
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_a_snapshot_has_its_sections_and_only_the_persons_directives(
+def test_a_snapshot_has_its_sections_and_only_the_users_directives(
     house: House, writer: str
 ) -> None:
     wrote = WRITERS[writer]
 
-    async def ask(messages: object, instruction: str) -> str:
+    async def summarizer(messages: object, instruction: str) -> str:
         return wrote or ""
 
     async def story(store: SqliteStore) -> Compaction:
-        talk = await full_of_it(store, house)
+        session = await full_of_it(store, house)
         given = build_agent(ScriptedModel([]), folder(house))
-        agent = msgspec.structs.replace(given, ask=ask if wrote else None)
-        made = await fit_context(talk, Budget(60_000, 3_000, 2_500, 1_500), agent)
-        (held,) = [e.body for e in made.talk.view.entries if isinstance(e.body, Compaction)]
+        agent = msgspec.structs.replace(given, summarizer=summarizer if wrote else None)
+        budget = Budget(60_000, 3_000, 2_500, 1_500)
+        session, _ = await agent.context_fitter().fit(session, budget)
+        (held,) = [e.body for e in session.view.entries if isinstance(e.body, Compaction)]
         return held
 
     held = house.play(story)
@@ -373,7 +373,7 @@ def test_a_snapshot_has_its_sections_and_only_the_persons_directives(
         assert any(line.strip('"“”') in prompt or prompt in line for prompt in PROMPTS), line
 
 
-# --- what the person sees ----------------------------------------------------------------------
+# --- the terminal ------------------------------------------------------------------------------
 
 UNSEEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]"

@@ -1,5 +1,5 @@
-"""Five hundred turns with large outputs, edits, failures and somebody who keeps stopping it: after
-each of them every provider's request is valid, what is sent fits, and the log has everything."""
+"""Long sessions with large outputs, edits, failures and interruptions: after each turn every
+provider's request is valid, every request fits the window, and the log is complete."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from pathlib import Path
 import pytest
 
 from recollect.agent.events import AgentEvent, RunFinished
-from recollect.agent.exchange import Session
 from recollect.agent.fit_context import ContextReduced
 from recollect.agent.loop import Agent
 from recollect.agent.tool_calls import ToolStarted
 from recollect.compaction.budget import Budget
 from recollect.entries import Compaction, Entry, Message, Text, ToolCall, ToolResult
 from recollect.errors import ModelError
+from recollect.session import Session
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import ScriptedModel, call, says
 from recollect.tokens import ESTIMATE
-from recollect.tools.tool import Tool
 from recollect.view.elision_rules import ElisionRules
 from recollect.view.view import View
 from recollect.view_loader import load_view
+from tests.agent.harness import allow_all
 from tests.agent.long_session import TOOLS, PlannedTurn, Played, Script, make_files
 from tests.agent.valid_requests import Providers
 
@@ -34,11 +34,7 @@ WINDOW = 12_000  # tokens; the largest output alone has four times as many
 BUDGET = Budget(WINDOW, 8_000, 6_000, 1_200)
 
 
-async def everything(tool: Tool, call: ToolCall) -> str:
-    return ""
-
-
-async def a_poor_writer(messages: Sequence[Message], instruction: str) -> str:
+async def write_poorly(messages: Sequence[Message], instruction: str) -> str:
     """Writes snapshots, and half of the time something else."""
     match len(messages) % 4:
         case 0:
@@ -82,12 +78,12 @@ class CheckedSession:
     """The session with all that is checked after each turn."""
 
     def __init__(self, store: SqliteStore, session: str, root: Path, seed: int) -> None:
-        self.talk = Session(store, session, View.fold())
+        self.session = Session(store, session, View.fold())
         self.log = Log(store, session)
         self.script, self.chance = Script(seed), random.Random(seed)
         self.providers = Providers(tuple(tool.declaration for tool in TOOLS))
         self.root = root
-        self.unheard: set[int] = set()  # prompts that were stopped before anything happened
+        self.unsent: set[int] = set()  # prompts that were stopped before they were appended
         self.given: list[Message] = []
         self.counted: Counter[str] = Counter()
 
@@ -98,33 +94,35 @@ class CheckedSession:
             model=model,
             tools=TOOLS,
             roots=(self.root,),
-            permission_check=everything,
+            permission_check=allow_all,
             rules=ElisionRules(root=str(self.root)),
             budget=BUDGET,
-            ask=a_poor_writer,
+            summarizer=write_poorly,
         )
-        last = await self._played(agent, planned)
+        last = await self._play_session(agent, planned)
         if last is None:
-            self.unheard.add(number)
-        for asked in model.scripted.requests:
-            sent = sum(ESTIMATE.message(message) for message in asked.messages)
+            self.unsent.add(number)
+        for request in model.scripted.requests:
+            sent = sum(ESTIMATE.message(message) for message in request.messages)
             assert sent <= WINDOW, f"{sent} tokens were sent in turn {number}"
         if isinstance(last, RunFinished):
-            self.talk = last.talk
-        else:  # as whoever comes back later does it
-            view = await load_view(self.talk.store, self.talk.session)
-            self.talk = self.talk._replace(view=view)
+            self.session = last.session
+        else:  # as a later process does
+            # writes come one after the other: this one ends after one that was cancelled
+            await self.session.store.create()
+            view = await load_view(self.session.store, self.session.id)
+            self.session = self.session._replace(view=view)
 
-    async def _played(self, agent: Agent, planned: PlannedTurn) -> AgentEvent | None:
+    async def _play_session(self, agent: Agent, planned: PlannedTurn) -> AgentEvent | None:
         last: AgentEvent | None = None
 
         async def listen() -> None:
             nonlocal last
             seen, called = 0, list[AgentEvent]()
-            async with aclosing(agent.run(planned.said, self.talk)) as events:
+            async with aclosing(agent.run(planned.said, self.session)) as events:
                 async for event in events:
                     last, seen = event, seen + 1
-                    self.counted["made room"] += isinstance(event, ContextReduced)
+                    self.counted["reduced"] += isinstance(event, ContextReduced)
                     if planned.stop == "close" and seen == planned.after:
                         return
                     if planned.stop == "event" and seen == planned.after:
@@ -148,7 +146,7 @@ class CheckedSession:
         await self.log.catch_up()
         texts, calls, results = self.log.texts, self.log.calls, self.log.results
         times = {n: texts[f"prompt {n}"] for n in range(number + 1)}
-        assert [n for n, count in times.items() if count != 1 and n not in self.unheard] == []
+        assert [n for n, count in times.items() if count != 1 and n not in self.unsent] == []
         assert max(times.values()) == 1
         assert results == calls, f"without one result: {(calls - results) + (results - calls)}"
         assert set(calls.values()) <= {1}
@@ -157,40 +155,40 @@ class CheckedSession:
                 if isinstance(part, Text):
                     assert texts[part.text.split(":")[0]] == 1, part.text[:40]
         self.given.clear()
-        assert self.talk.view.head == self.log.entries[-1].id
-        self.providers.check(self.talk.view, types=whole)
+        assert self.session.view.head == self.log.entries[-1].id
+        self.providers.check(self.session.view, types=whole)
         if whole:
             fold = View.fold(self.log.entries)
-            assert fold.messages == self.talk.view.messages
+            assert fold.messages == self.session.view.messages
 
 
-async def played(folder: Path, seed: int, turns: int) -> CheckedSession:
+async def play_session(folder: Path, seed: int, turns: int) -> CheckedSession:
     make_files(folder)
     async with open_store(folder / "s.db") as store:
         session = CheckedSession(store, (await store.create()).id, folder, seed)
         for number in range(turns):
             await session.turn(number)
             await session.check(number, whole=number % 25 == 24)
-        assert tuple(session.log.entries) == await store.path(session.talk.session)
+        assert tuple(session.log.entries) == await store.path(session.session.id)
         return session
 
 
-@pytest.mark.timeout(300)
-def test_five_hundred_turns(tmp_path: Path) -> None:
-    session = asyncio.run(played(tmp_path, seed=5, turns=500))
+def test_sixty_turns(tmp_path: Path) -> None:
+    session = asyncio.run(play_session(tmp_path, seed=5, turns=60))
     compactions = [e for e in session.log.entries if isinstance(e.body, Compaction)]
-    # the session was what it was meant to be
-    assert len(compactions) > 20
-    assert session.counted["cancelled"] > 50
-    assert session.counted["failed"] > 10
-    assert session.counted["made room"] > 50
+    # the session has what it was made for
+    assert len(compactions) > 5
+    assert session.counted["cancelled"] > 5
+    assert session.counted["failed"] > 2
+    assert session.counted["reduced"] > 5
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("seed", range(10))
-def test_five_hundred_turns_of_other_sessions(tmp_path: Path, seed: int) -> None:
-    asyncio.run(played(tmp_path, seed=1_000 + seed, turns=500))
+def test_five_hundred_turns(tmp_path: Path, seed: int) -> None:
+    session = asyncio.run(play_session(tmp_path, seed=1_000 + seed, turns=500))
+    assert session.counted["reduced"] > 50
 
 
 @pytest.mark.parametrize("size", [100_000, 1_000_000])
@@ -199,13 +197,13 @@ def test_a_result_that_alone_is_larger_than_the_window_is_shortened(
 ) -> None:
     async def story() -> tuple[list[int], str]:
         async with open_store(tmp_path / "s.db") as store:
-            talk = Session(store, (await store.create()).id, View.fold())
-            asked = says("I look.", call("print_much", id="a", size=size, key="a"))
-            model = ScriptedModel([asked, "I see."])
-            agent = Agent(model=model, tools=TOOLS, permission_check=everything, budget=BUDGET)
-            async for _ in agent.run("Look.", talk):
+            session = Session(store, (await store.create()).id, View.fold())
+            first = says("I look.", call("print_much", id="a", size=size, key="a"))
+            model = ScriptedModel([first, "I see."])
+            agent = Agent(model=model, tools=TOOLS, permission_check=allow_all, budget=BUDGET)
+            async for _ in agent.run("Look.", session):
                 pass
-            kept = await store.path(talk.session)
+            kept = await store.path(session.id)
             (whole,) = [
                 block.text
                 for entry in kept
@@ -215,7 +213,7 @@ def test_a_result_that_alone_is_larger_than_the_window_is_shortened(
                 for block in part.content
                 if isinstance(block, Text)
             ]
-            sent = [sum(map(ESTIMATE.message, asked.messages)) for asked in model.requests]
+            sent = [sum(map(ESTIMATE.message, request.messages)) for request in model.requests]
             return sent, whole
 
     sent, whole = asyncio.run(story())

@@ -1,17 +1,15 @@
-"""The loop, with a model that plays a script and tools that are real functions."""
+"""The agent loop, with a scripted model and tools that are real functions."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import pytest
 
 from recollect.agent.events import AgentEvent, LoopFound, RunFinished
-from recollect.agent.exchange import Session
 from recollect.agent.fit_context import ContextReduced, summarizer_from
 from recollect.agent.hook_events import BeforeAgent, BeforeTool, HookDecision, event_name
 from recollect.agent.hooks import Hooks
@@ -23,14 +21,15 @@ from recollect.codecs.gemini import GeminiWire
 from recollect.codecs.openai import OpenAIWire
 from recollect.codecs.wire_protocol import Delta, RequestOptions
 from recollect.compaction.budget import Budget
-from recollect.entries import Compaction, Entry, Message, Text, ToolCall, ToolResult, Usage
+from recollect.entries import Compaction, Message, Text, Usage
 from recollect.errors import BadReply, ContextOverflow
-from recollect.store.sqlite import SqliteStore, open_store
+from recollect.session import Session
+from recollect.store.sqlite import SqliteStore
 from recollect.testing import ScriptedModel, ScriptLine, breaks_after, call, fails, says
-from recollect.tools.tool import Tool, ToolContext, ToolFailed, tool
+from recollect.tools.tool import ToolContext, ToolFailed, tool
 from recollect.view.view import View
+from tests.agent.harness import allow_all, in_store, new_session, result_text, stored_results
 
-T = TypeVar("T")
 running: list[str] = []
 
 
@@ -56,42 +55,23 @@ async def change(what: str, place: ToolContext) -> str:
     return f"changed {what} in {place.root.name}"
 
 
-async def everything(tool: Tool, call: ToolCall) -> str:
-    return ""
-
-
-def in_store(path: Path, story: Callable[[SqliteStore], Awaitable[T]]) -> T:
+@pytest.fixture(autouse=True)
+def _nothing_is_running() -> None:
     running.clear()
 
-    async def opened() -> T:
-        async with open_store(path / "s.db") as store:
-            return await story(store)
 
-    return asyncio.run(opened())
+async def run(agent: Agent, session: Session, prompt: str = "go") -> list[AgentEvent]:
+    return [event async for event in agent.run(prompt, session)]
 
 
-async def begun(store: SqliteStore) -> Session:
-    return Session(store, (await store.create()).id, View.fold())
+def agent(*script: ScriptLine, **more: Any) -> Agent:
+    fields = {"tools": (look, change), "permission_check": allow_all, "roots": (Path("/work"),)}
+    return Agent(model=ScriptedModel(script), **{**fields, **more})
 
 
-async def played(agent: Agent, talk: Session, said: str = "go") -> list[AgentEvent]:
-    return [event async for event in agent.run(said, talk)]
-
-
-def agent(*script: ScriptLine, **more: object) -> Agent:
-    tools: object = {"tools": (look, change), "permit": everything, "roots": (Path("/work"),)}
-    assert isinstance(tools, dict)
-    return Agent(model=ScriptedModel(script), **{**tools, **more})
-
-
-def results(entries: tuple[Entry, ...]) -> list[tuple[str, str, str]]:
-    found: list[tuple[str, str, str]] = []
-    for entry in entries:
-        for part in entry.body.parts if isinstance(entry.body, Message) else ():
-            if isinstance(part, ToolResult):
-                text = "".join(c.text for c in part.content if isinstance(c, Text))
-                found.append((part.call_id, text, part.status))
-    return found
+async def results(session: Session) -> list[tuple[str, str, str]]:
+    found = await stored_results(session.store, session.id)
+    return [(each.call_id, result_text(each), each.status) for each in found]
 
 
 def finished(events: list[AgentEvent]) -> RunFinished:
@@ -100,34 +80,34 @@ def finished(events: list[AgentEvent]) -> RunFinished:
     return last
 
 
-def test_a_prompt_is_answered_and_everything_is_in_the_log(tmp_path: Path) -> None:
+def test_a_run_leaves_prompt_requests_replies_and_results_in_the_log(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
-        talk = await begun(store)
+        session = await new_session(store)
         usage = Usage(input=5, output=2)
-        events = await played(
+        events = await run(
             agent(says("I look.", call("look", id="a", what="x"), usage=usage), says("It is x.")),
-            talk,
+            session,
         )
         assert "".join(e.text for e in events if isinstance(e, Delta) and e.kind == "text") == (
             "I look.It is x."
         )
         done = finished(events)
-        assert (done.why, done.turns, done.usage.input) == ("answered", 2, 5)
-        kept = await store.path(talk.session)
-        assert kept == done.talk.view.entries
+        assert (done.reason, done.turns, done.usage.input) == ("answered", 2, 5)
+        kept = await store.path(session.id)
+        assert kept == done.session.view.entries
         kinds = [type(entry.body).__name__ for entry in kept]
         assert kinds == ["Message", "Request", "Message", "Message", "Request", "Message"]
-        assert results(kept) == [("a", "saw x", "success")]
+        assert await results(session) == [("a", "saw x", "success")]
 
     in_store(tmp_path, story)
 
 
-def test_calls_that_only_read_run_together_and_others_one_after_the_other(tmp_path: Path) -> None:
+def test_read_only_calls_run_together_and_others_one_after_the_other(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         calls = [call("look", id=n, what=n) for n in ("a", "b")]
         changes = [call("change", id=n, what=n) for n in ("c", "d")]
-        talk = await begun(store)
-        events = await played(agent(says(*calls, *changes, calls[0]), "done"), talk)
+        session = await new_session(store)
+        events = await run(agent(says(*calls, *changes, calls[0]), "done"), session)
         assert running[:4] == ["+a", "+b", "-a", "-b"]
         assert running[4:8] == ["+c", "-c", "+d", "-d"]
         ran = [event.call.id for event in events if isinstance(event, ToolFinished)]
@@ -136,10 +116,10 @@ def test_calls_that_only_read_run_together_and_others_one_after_the_other(tmp_pa
     in_store(tmp_path, story)
 
 
-def test_what_a_tool_does_wrong_is_told_to_the_model(tmp_path: Path) -> None:
+def test_the_model_is_sent_the_errors_of_tools(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
-        talk = await begun(store)
-        await played(
+        session = await new_session(store)
+        await run(
             agent(
                 says(
                     call("change", id="a", what="nothing"),
@@ -149,9 +129,9 @@ def test_what_a_tool_does_wrong_is_told_to_the_model(tmp_path: Path) -> None:
                 ),
                 "I see.",
             ),
-            talk,
+            session,
         )
-        told = {key: text for key, text, _ in results(await store.path(talk.session))}
+        told = {key: text for key, text, _ in await results(session)}
         assert told["a"] == "Error: there is nothing to change; name something"
         assert told["b"] == "Error: change failed: ZeroDivisionError: oh"
         assert told["c"] == "Error: there is no tool 'fly'; the tools are look, change"
@@ -162,33 +142,33 @@ def test_what_a_tool_does_wrong_is_told_to_the_model(tmp_path: Path) -> None:
 
 def test_without_a_permission_nothing_is_changed(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
-        talk = await begun(store)
+        session = await new_session(store)
         careful = Agent(
             model=ScriptedModel([says(call("change", id="a", what="x")), "All right."]),
             tools=(look, change),
         )
-        await played(careful, talk)
+        await run(careful, session)
         assert running == []
-        assert [status for *_, status in results(await store.path(talk.session))] == ["refused"]
+        assert [status for *_, status in await results(session)] == ["refused"]
 
     in_store(tmp_path, story)
 
 
 def test_the_number_of_turns_is_limited(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
-        talk = await begun(store)
+        session = await new_session(store)
         again = [says(call("look", id=f"c{n}", what=str(n))) for n in range(5)]
-        done = finished(await played(agent(*again, max_turns=3), talk))
-        assert (done.why, done.turns) == ("turns", 3)
-        assert len(results(await store.path(talk.session))) == 3
+        done = finished(await run(agent(*again, max_turns=3), session))
+        assert (done.reason, done.turns) == ("turns", 3)
+        assert len(await results(session)) == 3
 
     in_store(tmp_path, story)
 
 
 @pytest.mark.parametrize("how", ["cancel", "close"])
-def test_a_call_that_was_cut_off_has_a_result_that_says_so(tmp_path: Path, how: str) -> None:
+def test_an_interrupted_call_has_a_result_that_says_so(tmp_path: Path, how: str) -> None:
     async def story(store: SqliteStore) -> None:
-        talk = await begun(store)
+        session = await new_session(store)
         started = asyncio.Event()
 
         @tool("write")
@@ -201,7 +181,7 @@ def test_a_call_that_was_cut_off_has_a_result_that_says_so(tmp_path: Path, how: 
         sleepy = agent(says(call("sleep", id="a"), call("sleep", id="b")), "never", tools=(sleep,))
 
         async def listen() -> None:
-            async with aclosing(sleepy.run("go", talk)) as events:
+            async with aclosing(sleepy.run("go", session)) as events:
                 async for event in events:
                     if how == "close" and isinstance(event, ToolStarted):
                         return
@@ -211,27 +191,27 @@ def test_a_call_that_was_cut_off_has_a_result_that_says_so(tmp_path: Path, how: 
             await started.wait()
             task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        kept = await store.path(talk.session)
-        assert results(kept) == [
+        kept = await store.path(session.id)
+        assert await results(session) == [
             ("a", f"Error: {UNKNOWN_OUTCOME}", "interrupted"),
             ("b", f"Error: {UNKNOWN_OUTCOME}", "interrupted"),
         ]
-        later = Session(store, talk.session, View.fold(kept))
-        done = finished(await played(agent("I go on."), later, "and now?"))
-        assert done.why == "answered"
+        later = Session(store, session.id, View.fold(kept))
+        done = finished(await run(agent("I go on."), later, "and now?"))
+        assert done.reason == "answered"
 
     in_store(tmp_path, story)
 
 
-def test_a_session_goes_on_after_a_reply_that_broke(tmp_path: Path) -> None:
+def test_a_session_continues_after_a_reply_that_broke_off(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
-        talk = await begun(store)
+        session = await new_session(store)
         with pytest.raises(BadReply):
-            await played(agent(breaks_after("I was")), talk)
-        kept = await store.path(talk.session)
-        later = Session(store, talk.session, View.fold(kept))
-        done = finished(await played(agent("Again."), later, "once more"))
-        said = [m.parts[0].text for m in done.talk.view.messages if isinstance(m.parts[0], Text)]
+            await run(agent(breaks_after("I was")), session)
+        kept = await store.path(session.id)
+        later = Session(store, session.id, View.fold(kept))
+        done = finished(await run(agent("Again."), later, "once more"))
+        said = [m.parts[0].text for m in done.session.view.messages if isinstance(m.parts[0], Text)]
         assert said == ["go", "I was", "once more", "Again."]
 
     in_store(tmp_path, story)
@@ -239,7 +219,7 @@ def test_a_session_goes_on_after_a_reply_that_broke(tmp_path: Path) -> None:
 
 def test_a_long_session_is_compacted_and_always_fits_every_provider(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
-        talk = await begun(store)
+        session = await new_session(store)
         budget = Budget.of(target=3_000)
         script: list[ScriptLine] = []
         for n in range(30):
@@ -247,87 +227,87 @@ def test_a_long_session_is_compacted_and_always_fits_every_provider(tmp_path: Pa
         busy = agent(*script, budget=budget)
         rooms = 0
         for n in range(30):
-            events = await played(busy, talk, f"Do step {n} of limiter.py.")
-            talk = finished(events).talk
+            events = await run(busy, session, f"Do step {n} of limiter.py.")
+            session = finished(events).session
             rooms += sum(isinstance(event, ContextReduced) for event in events)
-            assert talk.view.tokens < 6_000
+            assert session.view.tokens < 6_000
             for wire in (GeminiWire(model="m"), OpenAIWire(model="m"), AnthropicWire(model="m")):
-                encode(wire, talk.view, RequestOptions(model="m"))
+                encode(wire, session.view, RequestOptions(model="m"))
         assert rooms
-        assert any(isinstance(entry.body, Compaction) for entry in talk.view.entries)
-        assert len(await store.path(talk.session)) == len(talk.view.entries)
+        assert any(isinstance(entry.body, Compaction) for entry in session.view.entries)
+        assert len(await store.path(session.id)) == len(session.view.entries)
 
     in_store(tmp_path, story)
 
 
-def test_a_window_that_is_smaller_than_thought_is_learnt_from_the_error(tmp_path: Path) -> None:
+def test_a_smaller_window_is_learned_from_the_providers_error(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
-        talk = await begun(store)
+        session = await new_session(store)
         for n in range(6):
-            talk = await talk.append(
+            session = await session.append(
                 Message(role="user", parts=(Text(text=f"{n} " + "word " * 400),)),
                 Message(role="model", parts=(Text(text="noted " * 300),)),
             )
         tight = agent(fails(ContextOverflow("too many tokens", 400, 2_500)), "Now it fits.")
-        events = await played(tight, talk)
+        events = await run(tight, session)
         assert any(isinstance(event, ContextReduced) for event in events)
-        assert finished(events).talk.view.tokens <= 2_500
+        assert finished(events).session.view.tokens <= 2_500
         assert isinstance(tight.model, ScriptedModel)
         assert len(tight.model.requests) == 2
 
     in_store(tmp_path, story)
 
 
-def test_a_model_may_write_the_snapshot(tmp_path: Path) -> None:
+def test_a_model_can_write_the_snapshot(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
-        talk = await begun(store)
+        session = await new_session(store)
         for n in range(8):
-            talk = await talk.append(
+            session = await session.append(
                 Message(role="user", parts=(Text(text=f"{n} " + "word " * 300),)),
                 Message(role="model", parts=(Text(text="noted " * 200),)),
             )
         wrote = "<state_snapshot><overall_goal>Win the race</overall_goal></state_snapshot>"
         writer = ScriptedModel([wrote])
-        helped = agent("ok", budget=Budget.of(target=3_000), ask=summarizer_from(writer))
-        done = finished(await played(helped, talk))
-        (held,) = [e.body for e in done.talk.view.entries if isinstance(e.body, Compaction)]
+        helped = agent("ok", budget=Budget.of(target=3_000), summarizer=summarizer_from(writer))
+        done = finished(await run(helped, session))
+        (held,) = [e.body for e in done.session.view.entries if isinstance(e.body, Compaction)]
         assert "Win the race" in held.snapshot
 
     in_store(tmp_path, story)
 
 
-def test_a_model_that_repeats_a_call_is_told_once_and_stopped_the_second_time(
+def test_a_model_that_repeats_a_call_is_warned_once_and_stopped_the_second_time(
     tmp_path: Path,
 ) -> None:
     async def story(store: SqliteStore) -> None:
-        talk = await begun(store)
+        session = await new_session(store)
         same = [says(call("look", id=f"c{n}", what="x")) for n in range(20)]
-        events = await played(agent(*same), talk)
+        events = await run(agent(*same), session)
         assert [event.stopped for event in events if isinstance(event, LoopFound)] == [False, True]
         done = finished(events)
-        assert (done.why, done.turns) == ("loop", 10)
-        kept = results(await store.path(talk.session))
+        assert (done.reason, done.turns) == ("loop", 10)
+        kept = await results(session)
         assert len(kept) == 10
         assert kept[-1][2] == "refused"
 
     in_store(tmp_path, story)
 
 
-def test_a_reply_that_repeats_itself_is_cut_off_and_kept(tmp_path: Path) -> None:
+def test_a_reply_that_repeats_itself_is_cut_off_and_stored(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
-        talk = await begun(store)
+        session = await new_session(store)
         words = "I will now look at the file again and again to be sure. " * 40
-        events = await played(agent(says(words), "I stop."), talk)
+        events = await run(agent(says(words), "I stop."), session)
         assert [event.stopped for event in events if isinstance(event, LoopFound)] == [False]
         done = finished(events)
-        assert (done.why, done.turns) == ("answered", 2)
-        cut = [m for m in done.talk.view.messages if m.finish == "interrupted"]
+        assert (done.reason, done.turns) == ("answered", 2)
+        cut = [m for m in done.session.view.messages if m.finish == "interrupted"]
         assert len(cut) == 1
 
     in_store(tmp_path, story)
 
 
-def test_hooks_may_add_refuse_and_change(tmp_path: Path) -> None:
+def test_hooks_can_add_context_refuse_calls_and_change_arguments(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         def hook(event: object) -> HookDecision | None:
             if isinstance(event, BeforeAgent):
@@ -338,12 +318,12 @@ def test_hooks_may_add_refuse_and_change(tmp_path: Path) -> None:
                 return HookDecision(arguments='{"what":"y"}')
             return None
 
-        talk = await begun(store)
+        session = await new_session(store)
         calls = (call("look", id="a", what="x"), call("change", id="b", what="z"))
         hooked = agent(says(*calls), "Done.", hooks=Hooks([hook]))
-        done = finished(await played(hooked, talk))
-        assert "Mind the tests." in str(done.talk.view.messages[1])
-        kept = results(await store.path(talk.session))
+        done = finished(await run(hooked, session))
+        assert "Mind the tests." in str(done.session.view.messages[1])
+        kept = await results(session)
         assert kept[0] == ("a", "saw y", "success")
         assert kept[1][2] == "refused"
         assert "not today" in kept[1][1]
@@ -356,10 +336,22 @@ def test_hooks_may_add_refuse_and_change(tmp_path: Path) -> None:
 
 def test_a_hook_that_refuses_the_prompt_leaves_it_in_the_log(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
-        talk = await begun(store)
+        session = await new_session(store)
         no = Hooks([lambda _: HookDecision(allowed=False, reason="a holiday")])
         with pytest.raises(RefusedByHook, match="a holiday"):
-            await played(agent("never", hooks=no), talk)
-        assert len(await store.path(talk.session)) == 1
+            await run(agent("never", hooks=no), session)
+        assert len(await store.path(session.id)) == 1
+
+    in_store(tmp_path, story)
+
+
+def test_calls_of_an_earlier_prompt_are_no_loop(tmp_path: Path) -> None:
+    async def story(store: SqliteStore) -> None:
+        session = await new_session(store)
+        for _ in range(2):
+            same = [says(call("look", id=f"c{n}", what="x")) for n in range(3)]
+            events = await run(agent(*same, "Done."), session)
+            assert not any(isinstance(event, LoopFound) for event in events)
+            session = finished(events).session
 
     in_store(tmp_path, story)

@@ -1,4 +1,4 @@
-"""A model judges whether another goes in circles."""
+"""A model judges whether a run is looping."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from recollect.agent.events import LoopFound
 from recollect.entries import Message
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import call, says
-from tests.agent.test_loop import agent, begun, finished, in_store, played
+from tests.agent.harness import in_store, new_session
+from tests.agent.test_loop import agent, finished, run
 
 
-def test_a_judge_is_asked_late_and_then_now_and_again(tmp_path: Path) -> None:
+def test_the_judge_is_called_after_the_set_turn_and_every_tenth_from_there(tmp_path: Path) -> None:
     shown: list[str] = []
 
     async def judge(messages: Sequence[Message], instruction: str) -> str:
@@ -21,9 +22,9 @@ def test_a_judge_is_asked_late_and_then_now_and_again(tmp_path: Path) -> None:
         return '{"why": "it looks at everything and decides nothing", "stuck": 0.95}'
 
     async def story(store: SqliteStore) -> None:
-        talk = await begun(store)
+        session = await new_session(store)
         different = [says(call("look", id=f"c{n}", what=f"file {n}")) for n in range(40)]
-        events = await played(agent(*different, ask=judge, judge_after=5), talk)
+        events = await run(agent(*different, summarizer=judge, judge_after=5), session)
         loops = [event for event in events if isinstance(event, LoopFound)]
         assert [(each.loop.kind, each.stopped) for each in loops] == [
             ("judged", False),
@@ -36,13 +37,13 @@ def test_a_judge_is_asked_late_and_then_now_and_again(tmp_path: Path) -> None:
     in_store(tmp_path, story)
 
 
-def test_without_the_setting_nobody_judges(tmp_path: Path) -> None:
+def test_without_the_setting_no_judge_is_called(tmp_path: Path) -> None:
     async def judge(messages: Sequence[Message], instruction: str) -> str:
-        raise AssertionError("nobody asked for a judge")
+        raise AssertionError("no judge was configured")
 
     async def story(store: SqliteStore) -> None:
-        different = [says(call("look", id=f"c{n}", what=f"file {n}")) for n in range(40)]
-        events = await played(agent(*different, "done", ask=judge), await begun(store))
-        assert finished(events).why == "answered"
+        different = [says(call("look", id=f"c{n}", what=f"file {n}")) for n in range(12)]
+        events = await run(agent(*different, "done", summarizer=judge), await new_session(store))
+        assert finished(events).reason == "answered"
 
     in_store(tmp_path, story)

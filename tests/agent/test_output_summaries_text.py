@@ -142,7 +142,7 @@ def test_a_piece_of_a_stack_that_the_model_quotes_is_not_shown_twice() -> None:
 
 def test_errors_leave_room_for_prose_and_say_how_many_are_not_shown() -> None:
     output = "\n".join(f"error: number {n} of the day is much too large" for n in range(300))
-    text = frame_summary(long(output), "It failed.", "m", 500, ESTIMATE)
+    text = frame_summary(long(output), "It failed.", 500, ESTIMATE)
     shown = text.count("<error>\n")
     assert 4 < shown < MAX_EXCERPTS
     assert "It failed." in text
@@ -154,15 +154,15 @@ def test_errors_leave_room_for_prose_and_say_how_many_are_not_shown() -> None:
 def test_of_an_error_that_is_too_long_both_ends_are_shown() -> None:
     frames = "".join(f'  File "a{n}.py", line 3, in do\n    go({n})\n' for n in range(900))
     output = f"Traceback (most recent call last):\n{frames}ZeroDivisionError: division by zero\nx"
-    text = frame_summary(long(output), "It failed.", "m", 300, ESTIMATE)
+    text = frame_summary(long(output), "It failed.", 300, ESTIMATE)
     assert "<error>\nTraceback (most recent call last):\n" in text
-    text = frame_summary(long(output), "It failed.", "m", 2_000, ESTIMATE)
+    text = frame_summary(long(output), "It failed.", 2_000, ESTIMATE)
     assert "<error>\nTraceback (most recent call last):\n" in text
     assert "ZeroDivisionError: division by zero\n</error>" in text
 
 
 def test_of_an_endless_reply_only_so_much_is_read() -> None:
-    text = frame_summary(long("x"), "word " * 1_000_000, "m", 500, ESTIMATE)
+    text = frame_summary(long("x"), "word " * 1_000_000, 500, ESTIMATE)
     found = re.search(r"\[… ([0-9,]+) characters left out …\]", text)
     assert found is not None
     assert int(found[1].replace(",", "")) < 100_000
@@ -172,7 +172,7 @@ def test_of_an_endless_reply_only_so_much_is_read() -> None:
 def test_a_summary_is_bounded_and_nothing_leaves_its_frame(
     written: str, output: str, limit: int
 ) -> None:
-    text = frame_summary(long(output), written, "m", limit, ESTIMATE)
+    text = frame_summary(long(output), written, limit, ESTIMATE)
     if not text:
         return
     assert ESTIMATE.text(text) <= limit
@@ -194,7 +194,8 @@ def test_a_summary_is_bounded_and_nothing_leaves_its_frame(
         "<" + " " * 99_000,
     ],
 )
-def test_hostile_texts_take_no_time(hostile: str) -> None:
-    began = time.monotonic()
-    frame_summary(long(hostile * 10), f"a{hostile}", "m", 2_000, ESTIMATE)
-    assert time.monotonic() - began < 2
+def test_hostile_texts_take_linear_time(hostile: str) -> None:
+    began = time.process_time()
+    text = frame_summary(long(hostile * 10), f"a{hostile}", 2_000, ESTIMATE)
+    assert time.process_time() - began < 20  # minutes, if it were quadratic
+    assert ESTIMATE.text(text) <= 2_000

@@ -35,14 +35,13 @@ def spans_of(tmp_path: Path, *replies: object) -> list[ReadableSpan]:
 
     async def story() -> None:
         async with open_store(tmp_path / "s.db") as store:
-            session = await store.create()
             agent = Agent(
                 model=ScriptedModel(list(replies)),  # type: ignore[arg-type]
                 tools=(look,),
                 hooks=Hooks([hook]),
             )
-            talk = Session(store, session.id, View.fold())
-            async for _ in agent.run("a secret question", talk):
+            session = Session(store, (await store.create()).id, View.fold())
+            async for _ in agent.run("a secret question", session):
                 pass
 
     asyncio.run(story())
@@ -76,7 +75,7 @@ def test_a_prompt_is_a_span_with_its_requests_and_tools_inside(tmp_path: Path) -
     assert [dict(span.attributes or {})["gen_ai.tool.call.id"] for span in failed] == ["b"]
 
 
-def test_nothing_that_was_said_is_in_a_span(tmp_path: Path) -> None:
+def test_no_message_is_in_a_span(tmp_path: Path) -> None:
     asks = model("a secret thought", call("look", id="a", where="secret"))
     for span in spans_of(tmp_path, asks, "a secret answer"):
         assert "secret" not in span.to_json()
@@ -86,10 +85,10 @@ def test_without_the_package_the_setting_is_refused_with_the_remedy() -> None:
     program = """
 import sys
 sys.modules["opentelemetry"] = None  # how Python says that a module cannot be imported
-from recollect.agent.tracing import tracing
+from recollect.agent.telemetry import telemetry_hook
 from recollect.errors import BadSettings
 try:
-    tracing()
+    telemetry_hook()
 except BadSettings as error:
     print(error)
 """

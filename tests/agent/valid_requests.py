@@ -1,5 +1,5 @@
-"""Whether a request is one that its provider takes: by the official SDKs' types, and by the rules
-that types do not tell: who may speak after whom, and that every call has its one result."""
+"""Checks that a provider would accept a request: by the official SDKs' types, and by rules that
+types do not state, such as the order of roles and one result for each call."""
 
 from __future__ import annotations
 

@@ -86,14 +86,14 @@ ODD_END = http(
     b"data: [DONE]\n\n"
 )
 BROKEN: list[tuple[str, Answer, str]] = [
-    ("a page", HTML, "what came is no reply but a web page"),
+    ("a page", HTML, "got a web page ("),
     ("a wrong key", REFUSED, "check the key in MY_KEY"),
     ("half a JSON", HALF, "incomplete JSON"),
     ("nothing", http(b""), "an empty reply"),
     (
         "busy",
         http(b"{}", status="503 Service Unavailable", kind="application/json"),
-        "asked 2 times",
+        "tried 2 times",
     ),
 ]
 
@@ -145,7 +145,7 @@ def test_invalid_settings_are_named_with_their_line(cli: Cli) -> None:
     (cli.home / "settings.toml").write_text('modle = "x"\n')
     failed = cli("ask", "hi")
     assert failed.code == 1
-    assert "line 1, `modle` is no setting (did you mean `model`?)" in failed.err
+    assert "line 1, `modle` is not a setting (did you mean `model`?)" in failed.err
 
 
 @pytest.mark.parametrize("arguments", [(), ("",), ("hi", "--session", "x", "--no-session")])

@@ -61,7 +61,7 @@ def test_changed_shows_only_settings_of_a_file(cli: Cli) -> None:
     [
         ("model", "gpt-5\n"),
         ("context.keep_reads", "5\n"),
-        ("agent.watch_loops", "true\n"),
+        ("agent.detect_loops", "true\n"),
         ("generation.seed", "\n"),
         ("agent.memory_files", '["AGENTS.md", "GEMINI.md", "CLAUDE.md"]\n'),
         ("models.a.window", "5\n"),
@@ -117,7 +117,7 @@ def test_a_file_that_cannot_be_used_is_exit_code_52_and_one_sentence(cli: Cli) -
     own(cli, "modle = 1")
     result = cli("config")
     assert (result.code, result.out) == (52, "")
-    assert "line 1, `modle` is no setting (did you mean `model`?)" in result.err
+    assert "line 1, `modle` is not a setting (did you mean `model`?)" in result.err
     assert "Traceback" not in result.err
 
 
@@ -126,7 +126,7 @@ def test_a_pipe_in_place_of_the_file_does_not_block(cli: Cli) -> None:
     os.mkfifo(cli.home / "settings.toml")
     result = cli("config")
     assert result.code == 52
-    assert "no regular file" in result.err
+    assert "not a regular file" in result.err
 
 
 def test_no_secret_is_shown_in_any_form(cli: Cli) -> None:
@@ -194,7 +194,7 @@ def test_a_hook_that_came_later_runs_after_it_was_shown(cli: Cli) -> None:
 
 def test_trusting_a_project_whose_file_is_wrong_says_so(cli: Cli) -> None:
     of_project(cli, 'model = "elsewhere"')
-    assert "`model` is not a project's to set" in cli.ok("trust").err
+    assert "a project may not set `model`" in cli.ok("trust").err
     assert cli("config").code == 52
 
 

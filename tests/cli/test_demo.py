@@ -23,7 +23,7 @@ def test_the_tour_runs_every_step_and_shows_what_really_came_back(cli: Cli) -> N
     assert steps == [str(n + 1) for n in range(len(steps))]
     for word in ("store.append", "store.fork", "store.rewind", "store.search", "export_session"):
         assert word in out
-    assert "somebody else wrote first" in out
+    assert "another writer appended first" in out
     assert "→ 0 entries added" in out
     assert "→ healthy" in out
     first, second = re.findall(r"→ ([0-9a-f]{32})", out)[:2]

@@ -12,13 +12,13 @@ from recollect.cli.dates import format_age, format_time, parse_date
 from recollect.cli.display_text import (
     align_table,
     display_width,
-    format_size,
     one_line,
     pad,
     sanitize,
     shorten,
     truncate,
 )
+from recollect.text import format_size
 
 ANY = st.text(st.characters(codec=None), max_size=60)
 HOUR = 3_600_000

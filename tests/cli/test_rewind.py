@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from recollect.entries import json_text
+from recollect.entries import Note, json_text
 from recollect.store.contract import SessionInfo
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import model, user
@@ -73,12 +73,17 @@ def as_bytes(files: Mapping[str, str]) -> dict[str, bytes]:
 
 async def work_on(store: SqliteStore, session: str, root: Path, files: Mapping[str, str]) -> None:
     """What an agent does when it writes files, with the notes it keeps."""
-    keeper = FileBackups(store, session, (root,))
-    place = ToolContext((root,), before_change=keeper.before_change)
+
+    async def append(note: Note) -> None:
+        head = (await store.session(session)).head
+        await store.append(session, [note], parent=head)
+
+    backups = FileBackups(store, (root,), append)
+    place = ToolContext((root,), before_change=backups.before_change)
     for name, text in files.items():
         said = json_text({"file_path": name, "content": text})
         assert not (await write_file(said, place)).is_error
-        await keeper.settle()
+        await backups.settle()
 
 
 def played(

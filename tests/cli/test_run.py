@@ -95,7 +95,7 @@ def test_a_projects_hook_runs_only_after_the_user_has_seen_it(cli: Cli, tmp_path
     with server(cli, http(HELLO)):
         done = cli.ok("-p", "Hi.", env=ENV)
         assert not heard.exists()
-        assert "settings.toml is not used, because the folder is not trusted" in done.err
+        assert "settings.toml is ignored, because the folder is not trusted" in done.err
         trust_folder(cli.project.parent, cli.home)
         done = cli.ok("-p", "Hi.", env=ENV)
         assert not heard.exists()

@@ -106,8 +106,8 @@ def test_a_fallback_without_a_key_or_unknown_is_skipped(cli: Cli) -> None:
         with server(cli, BUSY, more=own_model("spare", spare.url) + spares):
             done = cli.ok("-p", "Hi.", env=ENV)
     assert done.out == "hello\n"
-    assert "gpt-5-mini is not available (gpt-5-mini wants a key and none was found" in done.err
-    assert "no-such-model is not available (no model 'no-such-model' is known" in done.err
+    assert "gpt-5-mini is not available (no API key for gpt-5-mini" in done.err
+    assert "no-such-model is not available (unknown model 'no-such-model'" in done.err
     readable(done)
 
 
@@ -145,7 +145,7 @@ def test_a_classifier_chooses_and_a_named_model_overrides_it(cli: Cli) -> None:
         (http(HELLO), "judge", "a text that chooses none of the models"),
         (refused("400 Bad Request", "no"), "judge", "the provider refused (400): no"),
         (http(HELLO), "gpt-5-mini", "set OPENAI_API_KEY"),
-        (http(HELLO), "no-such-model", "no model 'no-such-model' is known"),
+        (http(HELLO), "no-such-model", "unknown model 'no-such-model'"),
     ],
 )
 def test_a_failing_classifier_is_reported_and_the_default_answers(
@@ -253,7 +253,7 @@ def test_a_disk_that_is_full_has_its_exit_code_and_every_call_a_result(cli: Cli)
         assert failed.code == 54, failed
         told = failed.json
         assert told["is_error"] is True
-        assert "File too large; put that right" in told["result"]
+        assert "File too large; fix that" in told["result"]
         assert len(on.asked) == 1
         assert (cli.project / "a.txt").read_text() == "a" * 100_000
         assert not (cli.project / "later.txt").exists()
@@ -295,7 +295,7 @@ def test_long_command_output_is_summarized_if_the_settings_say_so(cli: Cli) -> N
     summary = reply(Text(text="Numbers that count up, nothing unusual."))
     more = (
         '[permissions]\nallow = ["seq *"]\n'
-        '[context]\nsummarise = ["run_shell_command"]\nsummary_tokens = 500\n'
+        '[context]\nsummarize_tools = ["run_shell_command"]\nsummary_tokens = 500\n'
     )
     with server(cli, run, summary, http(HELLO), more=more) as on:
         cli.ok("-p", "Count.", env=ENV)

@@ -76,7 +76,7 @@ def test_more_hits_than_the_limit_are_mentioned(cli: Cli) -> None:
 def test_words_without_a_letter_are_an_error(cli: Cli) -> None:
     result = cli("search", "!?")
     assert result.code == 1
-    assert result.err.startswith("recollect: '!?' has no word to look for")
+    assert result.err.startswith("recollect: '!?' has no word to search for")
 
 
 def test_a_word_can_be_left_out(cli: Cli) -> None:

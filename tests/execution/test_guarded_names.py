@@ -1,21 +1,21 @@
-"""What decides later what runs cannot be changed by a command in the sandbox."""
+"""A command in the sandbox cannot change the files that decide what runs later."""
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
-import shutil
 import stat
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from recollect.execution.sandbox import (
-    GUARDED_NAMES,
-    Isolation,
-)
-from tests.execution.workbench import BARE, Bench, isolation_of, on_bench, said, words
+from recollect.entries import json_text
+from recollect.execution.guarded_names import GUARDED_NAMES
+from recollect.execution.sandbox import Isolation
+from recollect.tools.tool import ToolContext
+from tests.execution.workbench import PATIENCE, Bench, isolation_of, on_bench, said, words
 
 
 @pytest.fixture(params=["bubblewrap", "landlock"])
@@ -29,8 +29,7 @@ def make_workspace(root: Path, kind: str) -> Path:
     (work / "sub" / "evil" / "hooks").mkdir()
     (work / "sub" / "evil.sh").write_text("evil")
     if kind != "empty":
-        subprocess.run(["git", "init", "-q", str(work)], check=True)
-        shutil.rmtree(work / ".git" / "hooks")
+        subprocess.run(["git", "init", "-q", "--template=", str(work)], check=True)
     if kind == "full":
         (work / ".git" / "hooks").mkdir()
         (work / ".git" / "hooks" / "pre-commit").write_text("mine")
@@ -83,18 +82,27 @@ ATTACKS = [
 
 
 @pytest.mark.parametrize("kind", ["empty", "git", "full"])
-@pytest.mark.parametrize("attack", ATTACKS)
-def test_guarded_names_cannot_be_written_replaced_or_made(
-    tmp_path: Path, isolation: Isolation, kind: str, attack: str
+def test_guarded_names_cannot_be_written_replaced_or_created(
+    tmp_path: Path, isolation: Isolation, kind: str
 ) -> None:
-    work = make_workspace(tmp_path / "bare", kind)
-    before = guarded_state(work)
-    said(tmp_path / "bare", BARE, attack)
-    assert guarded_state(work) != before, "the attack does nothing even without a sandbox"
-    work = make_workspace(tmp_path / "boxed", kind)
-    before = guarded_state(work)
-    told = said(tmp_path / "boxed", isolation, attack)
-    assert guarded_state(work) == before, told
+    for number, attack in enumerate(ATTACKS):
+        work = make_workspace(tmp_path / f"bare{number}", kind)
+        before = guarded_state(work)
+        subprocess.run(["bash", "-c", attack], cwd=work, capture_output=True, check=False)
+        assert guarded_state(work) != before, f"without a sandbox this does nothing: {attack}"
+    # one sandbox for all: each attack has a workspace of its own
+    works = [make_workspace(tmp_path / f"boxed{number}", kind) for number in range(len(ATTACKS))]
+    states = [guarded_state(work) for work in works]
+    line = "; ".join(f"(cd {work}; {attack})" for work, attack in zip(works, ATTACKS, strict=True))
+
+    async def steps(bench: Bench) -> None:
+        context = ToolContext(roots=tuple(works))
+        await bench.run_tool(json_text({"command": line}), context)
+
+    on_bench(tmp_path, isolation, steps)
+    after = [guarded_state(work) for work in works]
+    pairs = zip(ATTACKS, states, after, strict=True)
+    assert [attack for attack, before, now in pairs if now != before] == []
 
 
 @pytest.mark.parametrize(
@@ -108,7 +116,7 @@ def test_guarded_names_cannot_be_written_replaced_or_made(
         "echo x > /proc/self/cwd/.git/hooks/pre-commit; echo x > /proc/1/root$PWD/.git/hooks/a",
     ],
 )
-def test_the_guard_cannot_be_taken_off(tmp_path: Path, isolation: Isolation, attack: str) -> None:
+def test_the_guard_cannot_be_removed(tmp_path: Path, isolation: Isolation, attack: str) -> None:
     work = make_workspace(tmp_path, "full")
     before = guarded_state(work)
     assert "[exit code 0" not in said(tmp_path, isolation, attack)
@@ -137,10 +145,14 @@ def test_a_guard_holds_until_the_last_command_that_needs_it(tmp_path: Path) -> N
 
     async def steps(bench: Bench) -> None:
         other = Bench(bench.root, isolation)  # another session in the same folder
-        late = asyncio.create_task(other.run("sleep 0.6; echo x > AGENTS.md"))
-        await asyncio.sleep(0.1)
-        await bench.run("sleep 0.1")
+        wait = "until [ -e sub/now ]; do sleep 0.02; done"
+        late = asyncio.create_task(other.run(f"echo begun; {wait}; echo x > AGENTS.md"))
+        async with asyncio.timeout(PATIENCE):
+            while not other.heard:
+                await asyncio.sleep(0.02)
+        await bench.run("true")
         assert (work / "AGENTS.md").is_socket()
+        (work / "sub" / "now").touch()
         assert "Read-only file system" in words(await late)
         await other.commands.close()
         assert not (work / "AGENTS.md").exists()
@@ -149,7 +161,7 @@ def test_a_guard_holds_until_the_last_command_that_needs_it(tmp_path: Path) -> N
     assert not (work / ".git" / "hooks").exists()
 
 
-def test_placeholders_that_a_crash_left_are_taken_away_by_the_next_command(tmp_path: Path) -> None:
+def test_placeholders_that_a_crash_left_are_removed_by_the_next_command(tmp_path: Path) -> None:
     isolation = isolation_of("bubblewrap")
     work = make_workspace(tmp_path, "git")
     os.mknod(work / "AGENTS.md", stat.S_IFSOCK | 0o600)
@@ -160,22 +172,23 @@ def test_placeholders_that_a_crash_left_are_taken_away_by_the_next_command(tmp_p
     assert not (work / ".git" / "commondir").exists()
 
 
-def test_a_link_among_the_guarded_is_put_back_and_told(tmp_path: Path) -> None:
+def test_a_guarded_link_is_put_back_and_the_result_says_so(tmp_path: Path) -> None:
     isolation = isolation_of("bubblewrap")
     work = make_workspace(tmp_path, "full")
     (work / "CLAUDE.md").unlink()
     (work / "CLAUDE.md").symlink_to("AGENTS.md")
-    told = said(tmp_path, isolation, "rm CLAUDE.md; echo evil > CLAUDE.md; cat CLAUDE.md")
-    assert "CLAUDE.md was replaced and is a link to AGENTS.md again" in told
+    output = said(tmp_path, isolation, "rm CLAUDE.md; echo evil > CLAUDE.md; cat CLAUDE.md")
+    assert "CLAUDE.md was replaced and is a link to AGENTS.md again" in output
     assert (work / "CLAUDE.md").readlink() == Path("AGENTS.md")
     assert (work / "AGENTS.md").read_text() == "mine"
 
 
-def test_a_lock_that_somebody_holds_on_the_workspace_makes_nobody_wait(tmp_path: Path) -> None:
+def test_a_lock_on_the_workspace_makes_nobody_wait(tmp_path: Path) -> None:
     isolation = isolation_of("bubblewrap")
     work = make_workspace(tmp_path, "git")
-    with subprocess.Popen(["flock", "-x", str(work), "sleep", "20"]) as holder:
-        try:
-            assert "Read-only" in said(tmp_path, isolation, "sleep 0.2; echo x > AGENTS.md")
-        finally:
-            holder.kill()
+    folder = os.open(work, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        assert "Read-only" in said(tmp_path, isolation, "echo x > AGENTS.md")
+    finally:
+        os.close(folder)

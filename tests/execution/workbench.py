@@ -13,17 +13,30 @@ import pytest
 
 from recollect.entries import Text, json_text
 from recollect.execution.command_runner import CommandRunner
-from recollect.execution.sandbox import Isolation, find_isolation, landlock_isolation, no_isolation
+from recollect.execution.sandbox import (
+    Isolation,
+    find_isolation,
+    landlock_isolation,
+    no_isolation,
+)
 from recollect.tools.builtin import shell_tools
 from recollect.tools.tool import ToolContext, ToolOutput
+
+PATIENCE = 60.0  # seconds for what takes none on a machine with nothing else to do
+MISSING = {
+    "bubblewrap": "bubblewrap is not installed; `apt-get install bubblewrap`",
+    "landlock": "this kernel has no Landlock",
+}
+BARE = no_isolation("for a test")
 
 
 def isolation_of(kind: str) -> Isolation:
     found = find_isolation()
-    if kind != found.kind:
-        found = landlock_isolation() if kind == "landlock" else no_isolation("for a test")
+    if found.kind != kind and kind != "bubblewrap":
+        found = landlock_isolation() if kind == "landlock" else BARE
     if found.kind != kind:
-        pytest.skip(f"{kind} is not to be had here: {find_isolation().words}")
+        refused = "bubblewrap refuses" in found.description
+        pytest.skip(found.description if refused else MISSING[kind])
     return found
 
 
@@ -35,20 +48,37 @@ class Bench:
         self.root, self.heard = root, list[str]()
         self.commands = CommandRunner(isolation=isolation, **options)
         self.run_tool, self.read_tool, self.end_tool = shell_tools(lambda: self.commands)
-        self.place = ToolContext(roots=(root,), tell=self.heard.append)
+        self.context = ToolContext(roots=(root,), tell=self.heard.append)
 
     async def run(self, command: str, **arguments: object) -> ToolOutput:
-        return await self.run_tool(json_text({"command": command, **arguments}), self.place)
+        return await self.run_tool(json_text({"command": command, **arguments}), self.context)
 
     async def read(self, job: str = "") -> str:
-        return words(await self.read_tool(json_text({"job": job}), self.place))
+        return words(await self.read_tool(json_text({"job": job}), self.context))
+
+    async def read_until(self, job: str, text: str) -> str:
+        """What a job has written, as soon as this text is in it."""
+        async with asyncio.timeout(PATIENCE):
+            while text not in (said := await self.read(job)):
+                await asyncio.sleep(0.02)
+        return said
 
     async def end(self, job: str) -> str:
-        return words(await self.end_tool(json_text({"job": job}), self.place))
+        return words(await self.end_tool(json_text({"job": job}), self.context))
 
 
-def words(outcome: ToolOutput) -> str:
-    return "".join(part.text for part in outcome.content if isinstance(part, Text))
+def words(output: ToolOutput) -> str:
+    return "".join(part.text for part in output.content if isinstance(part, Text))
+
+
+async def run_to_the_limit(bench: Bench, line: str, shows: str = "", **more: object) -> ToolOutput:
+    """Run a command to its time limit, which grows until it had the time to show what it does."""
+    seconds = 0.5
+    while True:
+        ended = await bench.run(line, timeout=seconds, **more)
+        if ended.status != "timed out" or shows in words(ended) or seconds > PATIENCE:
+            return ended
+        seconds *= 4
 
 
 Steps = Callable[[Bench], Coroutine[Any, Any, None]]
@@ -66,7 +96,7 @@ def on_bench(root: Path, isolation: Isolation, steps: Steps, **options: Any) -> 
 
 
 def alive(word: str) -> list[int]:
-    """Processes with this word on their line, wherever they run."""
+    """Processes with this word on their command line, wherever they run."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -77,11 +107,16 @@ def alive(word: str) -> list[int]:
     return found
 
 
-def gone(word: str, within: float = 2.0) -> bool:
-    until = time.monotonic() + within
-    while alive(word) and time.monotonic() < until:
+def wait_until(holds: Callable[[], object]) -> bool:
+    """Whether it holds, in the end."""
+    until = time.monotonic() + PATIENCE
+    while not holds() and time.monotonic() < until:
         time.sleep(0.02)
-    return not alive(word)
+    return bool(holds())
+
+
+def gone(word: str) -> bool:
+    return wait_until(lambda: not alive(word))
 
 
 def said(root: Path, isolation: Isolation, command: str, **options: object) -> str:
@@ -92,6 +127,3 @@ def said(root: Path, isolation: Isolation, command: str, **options: object) -> s
 
     on_bench(root, isolation, steps, **options)
     return found[0]
-
-
-BARE = no_isolation("for a test")

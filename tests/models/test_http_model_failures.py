@@ -101,7 +101,7 @@ def test_after_the_last_attempt_the_error_counts_them() -> None:
     error = fails(OVERLOADED)
     assert isinstance(error, ProviderBusy)
     assert error.attempts == 3
-    assert str(error) == "the provider refused (503): overloaded; asked 3 times; try again later"
+    assert str(error) == "the provider refused (503): overloaded; tried 3 times; try again later"
 
 
 def test_an_empty_account_is_not_retried() -> None:

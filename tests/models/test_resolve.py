@@ -24,7 +24,7 @@ from recollect.models.resolve import (
     resolve_model,
 )
 from recollect.profiles import ENDPOINTS
-from recollect.settings import GenerationDefaults, ModelPrice, Settings, parse
+from recollect.settings import GenerationDefaults, ModelPrice, Settings, parse_settings
 
 SECRET = "sk-fake-0123456789"
 
@@ -39,7 +39,7 @@ def keys(*variables: str) -> FindKey:
 
 
 EVERY = keys(*(variable for endpoint in ENDPOINTS for variable in endpoint.keys), "MY_KEY")
-OWN = parse("""
+OWN = parse_settings("""
     [models.work]
     url = "https://models.work.example/v1/"
     model = "qwen3-32b"
@@ -49,7 +49,7 @@ OWN = parse("""
     thinks = ""
     price = { input = 1.0, output = 2.0 }
     headers = { X-Team = "history" }
-""")
+""").settings
 
 
 @pytest.mark.parametrize(
@@ -91,13 +91,13 @@ def test_a_model_of_the_settings_is_what_they_say_and_otherwise_what_is_known() 
 
 
 def test_a_model_of_the_settings_wins_over_a_known_name() -> None:
-    settings = parse('[models."gpt-4o"]\nurl = "http://localhost:9/v1"')
+    settings = parse_settings('[models."gpt-4o"]\nurl = "http://localhost:9/v1"').settings
     chosen = resolve_model("gpt-4o", settings, keys())
     assert (chosen.endpoint.url, chosen.key) == ("http://localhost:9/v1", None)
 
 
 def test_an_own_server_of_the_anthropic_format_gets_the_version_header() -> None:
-    settings = parse('[models.a]\nurl = "http://localhost:9"\nwire = "anthropic"')
+    settings = parse_settings('[models.a]\nurl = "http://localhost:9"\nwire = "anthropic"').settings
     assert ("anthropic-version", "2023-06-01") in resolve_model(
         "a", settings, keys()
     ).endpoint.headers
@@ -158,7 +158,7 @@ def test_no_key_shows_in_what_was_chosen() -> None:
 
 
 def test_opening_a_model_of_the_settings_needs_no_network() -> None:
-    settings = parse('[models.here]\nurl = "http://localhost:9/v1"')
+    settings = parse_settings('[models.here]\nurl = "http://localhost:9/v1"').settings
     assert open_model("here", settings).name == "here"
 
 

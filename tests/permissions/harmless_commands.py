@@ -1,4 +1,4 @@
-"""Everyday commands, and rules that a sensible person would write for them."""
+"""Everyday commands, and rules that a sensible user would write for them."""
 
 from __future__ import annotations
 

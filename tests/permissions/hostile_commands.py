@@ -1,8 +1,9 @@
 """Commands that look allowed and do something else. Each is run and seen to fire before it counts.
 
-A case fires when `leaves_folder` is there afterwards and was not before. `before` prepares the folder, as
-an earlier harmless-looking step might have. `needs` names programs beyond bash, coreutils,
-findutils, git, sed, awk, tar, grep and make; without them a case is skipped and does not count.
+A case fires when the file `leaves` is there afterwards and was not before. `before` prepares the
+folder, as an earlier step that looks harmless might have. `needs` names programs beyond bash,
+coreutils, findutils, git, sed, awk, tar, grep and make; without them a case is skipped and does not
+count.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ echo $((a[$(touch marker)0]))
 echo $[a[$(touch marker)0]]
 echo "$((a[$(touch marker)0]))"
 cat <(touch marker)
-echo x > >(touch marker); sleep 0.2
+echo x > >(touch marker)
 grep x <(touch marker) a.txt
 echo $(< a.txt; touch marker)
 echo {a,$(touch marker)}
@@ -87,7 +88,7 @@ until touch marker; do break; done
 case x in x) touch marker;; esac
 select x in 1; do ls; done <<< "$(touch marker)"
 time touch marker
-coproc touch marker; sleep 0.2
+coproc touch marker
 ls() { touch marker; }; ls
 function cat { touch marker; }; cat a.txt
 ls; "touch" marker
@@ -180,8 +181,8 @@ PATH=bin:$PATH ls-look-alike
 GIT_SSH_COMMAND='touch marker #' git ls-remote ssh://x/y
 GIT_EXTERNAL_DIFF='touch marker #' git diff HEAD~1
 GIT_EDITOR='touch marker #' git commit --allow-empty
-exec 3< <(touch marker); sleep 0.2
-exec > >(touch marker); sleep 0.2
+exec 3< <(touch marker)
+exec > >(touch marker)
 """)
 
 LOOK_ALIKES = [

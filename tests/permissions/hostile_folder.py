@@ -1,13 +1,15 @@
 """A folder in which hostile commands can really fire: a repository with everything they use.
 
-Nothing of the person's is in reach: home is the folder itself, the environment is empty, and all
+Nothing of the user's is in reach: home is the folder itself, the environment is empty, and all
 that a command is meant to leave is a file named `make_marker`, or one in the folder above its own.
 """
 
 from __future__ import annotations
 
 import shutil
+import stat
 import subprocess
+import time
 from pathlib import Path
 
 from tests.permissions.hostile_commands import Hostile
@@ -60,7 +62,7 @@ def _environment(work: Path) -> dict[str, str]:
     }
 
 
-def prepare(work: Path) -> None:
+def _prepare(work: Path) -> None:
     work.mkdir(parents=True)
     done = subprocess.run(
         ["/bin/bash", "-c", _PREPARE], cwd=work, env=_environment(work), capture_output=True
@@ -76,22 +78,59 @@ def can_run(case: Hostile) -> bool:
     return all(shutil.which(name, path="/usr/bin:/bin") for name in case.needs.split())
 
 
-def fires(case: Hostile, prepared: Path, work: Path) -> bool:
-    """Run it as a person's shell would, and look for what it should leave."""
-    shutil.copytree(prepared, work, symlinks=True)
-    environment = _environment(work)
-    if case.before:
-        subprocess.run(["/bin/bash", "-c", case.before], cwd=work, env=environment, check=False)
-    trace = work / case.leaves
-    assert not trace.exists()
-    assert not trace.is_symlink()
-    subprocess.run(
-        ["/bin/bash", "-c", case.command],
-        cwd=work,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=20,
-        start_new_session=True,
-    )
-    return trace.exists() or trace.is_symlink()
+class HostileFolder:
+    """Copies of a prepared folder; one is used again as long as no case changed anything in it."""
+
+    def __init__(self, base: Path) -> None:
+        self._base, self._count = base, 0
+        self._prepared, self._work = base / "prepared", base / "none"
+        _prepare(self._prepared)
+        self._untouched = _state(self._prepared)
+
+    def fires(self, case: Hostile) -> bool:
+        """Run it as a user's shell would, and look for what it should leave."""
+        if not self._work.is_dir():
+            self._count += 1
+            self._work = self._base / str(self._count) / "work"
+            shutil.copytree(self._prepared, self._work, symlinks=True)
+        environment = _environment(self._work)
+        if case.before:
+            line = ["/bin/bash", "-c", case.before]
+            subprocess.run(line, cwd=self._work, env=environment, check=False)
+        trace = self._work / case.leaves
+        assert not _exists(trace)
+        subprocess.run(
+            ["/bin/bash", "-c", case.command],
+            cwd=self._work,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=60,
+            start_new_session=True,
+        )
+        until = time.monotonic() + 60
+        while not (fired := _exists(trace)) and time.monotonic() < until:
+            time.sleep(0.01)  # some fire in the background
+        self._clean_up(trace)
+        return fired
+
+    def _clean_up(self, trace: Path) -> None:
+        if trace.is_file() or trace.is_symlink():
+            trace.unlink()
+        if _exists(trace) or _state(self._work) != self._untouched:
+            shutil.rmtree(self._work.parent)
+
+
+def _exists(path: Path) -> bool:
+    return path.exists() or path.is_symlink()
+
+
+def _state(folder: Path) -> dict[str, tuple[int, ...]]:
+    """Everything in a folder: files with their sizes and times, folders with their modes."""
+    found: dict[str, tuple[int, ...]] = {}
+    for path in folder.rglob("*"):
+        info = path.lstat()
+        is_folder = stat.S_ISDIR(info.st_mode)
+        data = () if is_folder else (info.st_size, info.st_mtime_ns)
+        found[str(path.relative_to(folder))] = (info.st_mode, *data)
+    return found

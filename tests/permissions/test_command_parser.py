@@ -4,7 +4,7 @@ import subprocess
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.permissions.command_parser import MAX_CHARACTERS, Redirection, parse_line
@@ -68,7 +68,7 @@ def words(text: str) -> list[tuple[str, ...]]:
     return [command.words for command in reading.commands]
 
 
-def test_words_are_told_apart_as_bash_does() -> None:
+def test_words_are_split_as_bash_splits_them() -> None:
     assert words("git log -5 | head && echo 'a b' \"c d\"e; pwd") == [
         ("git", "log", "-5"),
         ("head",),
@@ -79,14 +79,14 @@ def test_words_are_told_apart_as_bash_does() -> None:
     assert words("echo '' a''b") == [("echo", "", "ab")]
 
 
-def test_redirections_are_told_with_their_targets() -> None:
+def test_redirections_are_parsed_with_their_targets() -> None:
     reading = parse_line("make 2>&1 >> log.txt")
     assert reading.redirections == (Redirection(">>", "log.txt"),)
     assert parse_line("ls < a 2>/dev/null").redirections[0] == Redirection("<", "a")
     assert parse_line("make &> 'a b'").redirections == (Redirection("&>", "a b"),)
 
 
-def test_exactly_the_bytes_that_were_read_are_given_back() -> None:
+def test_the_source_is_exactly_the_bytes_that_were_read() -> None:
     for text in ("ls  -l 'é'\n", "ls $(x)", "echo \u202e", ""):
         assert parse_line(text).source == text.encode()
 
@@ -137,7 +137,7 @@ def test_exactly_the_bytes_that_were_read_are_given_back() -> None:
         "ls -é",
     ],
 )
-def test_what_is_not_plain_is_trouble(text: str) -> None:
+def test_a_line_that_is_not_plain_has_a_problem(text: str) -> None:
     assert parse_line(text).problem
 
 
@@ -146,7 +146,7 @@ def test_length_is_limited() -> None:
     assert parse_line("ls " + "a" * (MAX_CHARACTERS - 2)).problem
 
 
-def test_what_no_process_can_be_given_is_denied() -> None:
+def test_characters_that_no_process_accepts_are_denied() -> None:
     for text in ("ls \0", "ls \ud800"):
         assert judge_line(text, ANYTHING).decision == "deny"
 
@@ -184,7 +184,6 @@ def test_no_mixture_of_quotes_hides_an_expansion(text: str) -> None:
         assert judge_line("echo " + text, ANYTHING).decision != "allow"
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.text("ab1 '\"\\~#=!^%@:,./é中", max_size=20))
 def test_bash_sees_the_words_that_were_read(text: str) -> None:
     line = "printf '%s\\0' x " + text
@@ -227,6 +226,7 @@ def test_nothing_raises(text: str) -> None:
     ],
 )
 def test_nesting_and_repetition_take_little_time(unit: str) -> None:
-    start = time.perf_counter()
-    judge_line((unit * MAX_CHARACTERS)[:MAX_CHARACTERS], ANYTHING)
-    assert time.perf_counter() - start < 5
+    start = time.process_time()
+    verdict = judge_line((unit * MAX_CHARACTERS)[:MAX_CHARACTERS], ANYTHING)
+    assert time.process_time() - start < 5
+    assert verdict.decision in ("allow", "ask")

@@ -72,7 +72,7 @@ def test_where_nobody_can_be_asked_ask_means_no() -> None:
     assert "nobody can be asked" in verdict.reason
 
 
-def test_always_gives_the_exact_words_and_then_allows() -> None:
+def test_suggested_rules_have_the_exact_words_and_then_allow() -> None:
     verdict = judge_line("make 'a b' | head -3", parse_rules(allow=("head *",)))
     assert verdict.suggested_rules == ("make 'a b'",)
     assert (
@@ -87,12 +87,12 @@ def test_always_gives_the_exact_words_and_then_allows() -> None:
 @pytest.mark.parametrize(
     "text", ["python -c 1", "ls $x", "env ls", "find . -delete", "ls > x", "touch .bashrc"]
 )
-def test_always_is_not_offered_where_it_would_change_nothing(text: str) -> None:
+def test_no_rule_is_suggested_where_it_would_change_nothing(text: str) -> None:
     assert judge_line(text, parse_rules()).suggested_rules == ()
     assert decided(text, allow=(text,) if "$" not in text and ">" not in text else ()) == "ask"
 
 
-def test_always_is_not_offered_against_a_rule_that_asks() -> None:
+def test_no_rule_is_suggested_against_a_rule_that_asks() -> None:
     assert judge_line("ls", parse_rules(ask=("ls *",))).suggested_rules == ()
 
 
@@ -147,7 +147,7 @@ def test_absolute_paths_into_the_working_folder_count_as_inside() -> None:
 @pytest.mark.parametrize(
     "text", ["", "*", "git * status", "ls | wc", "ls *.py", "echo $x", "'ls", "ls; rm"]
 )
-def test_a_rule_that_cannot_be_meant_is_refused(text: str) -> None:
+def test_a_rule_that_makes_no_sense_is_refused(text: str) -> None:
     with pytest.raises(BadInput, match="rule"):
         parse_rule(text)
 
@@ -167,7 +167,7 @@ RULES = st.builds(CommandRules, deny=SOME, ask=SOME, allow=SOME, mode=MODE)
 
 
 @given(RULE)
-def test_a_rule_is_read_as_it_was_written(one: CommandRule) -> None:
+def test_a_rule_is_parsed_as_it_was_written(one: CommandRule) -> None:
     assert parse_rule(str(one)) == one
 
 
@@ -183,7 +183,7 @@ def test_a_project_can_only_tighten(
     assert tighten(own, CommandRules(mode=own.mode)) == own
 
 
-def test_a_projects_rule_asks_where_the_person_allowed() -> None:
+def test_a_projects_rule_asks_where_the_user_allowed() -> None:
     own, project = (
         parse_rules(allow=("ls *",)),
         parse_rules(ask=("ls -R *",), allow=("rm *",), mode="free"),

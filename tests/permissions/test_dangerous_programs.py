@@ -1,15 +1,13 @@
 from __future__ import annotations
 
 import re
-import shutil
-from pathlib import Path
 
 import pytest
 
 from recollect.permissions.command_parser import parse_line
 from recollect.permissions.command_rules import CommandRule, CommandRules, judge_line, parse_rules
 from tests.permissions.harmless_commands import HARMLESS, SENSIBLE
-from tests.permissions.hostile_folder import can_run, fires, prepare
+from tests.permissions.hostile_folder import HostileFolder, can_run
 from tests.permissions.hostile_programs import HOSTILE
 
 # Every name that stands anywhere in a hostile command is allowed with any further words: the
@@ -23,26 +21,23 @@ GENEROUS = CommandRules(
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("hostile") / "prepared"
-    prepare(folder)
-    return folder
+def folder(tmp_path_factory: pytest.TempPathFactory) -> HostileFolder:
+    return HostileFolder(tmp_path_factory.mktemp("hostile"))
 
 
 @pytest.mark.parametrize("number", range(len(HOSTILE)))
 def test_a_hostile_command_fires_and_is_not_allowed_by_the_most_generous_rules(
-    number: int, prepared: Path, tmp_path: Path
+    number: int, folder: HostileFolder
 ) -> None:
     case = HOSTILE[number]
     if not can_run(case):
         pytest.skip(f"{case.needs} is not installed")
-    assert fires(case, prepared, tmp_path / "work"), f"does not fire: {case.command[:200]!r}"
-    shutil.rmtree(tmp_path / "work")
+    assert folder.fires(case), f"does not fire: {case.command[:200]!r}"
     assert judge_line(case.command, GENEROUS).decision != "allow", case.command[:200]
 
 
 @pytest.mark.parametrize("mode", ["plan", "ask"])
-def test_no_hostile_command_is_allowed_or_run_without_a_person(mode: str) -> None:
+def test_no_hostile_command_runs_where_no_user_can_be_asked(mode: str) -> None:
     given = CommandRules(allow=GENEROUS.allow, mode="plan" if mode == "plan" else "ask")
     verdicts = [judge_line(case.command, given, interactive=False) for case in HOSTILE]
     assert {verdict.decision for verdict in verdicts} == {"deny"}

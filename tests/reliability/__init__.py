@@ -1,1 +1,1 @@
-"""The storing rows of the table "How we show it" (spec 5): each promise shown on real processes."""
+"""The promises of docs/internals/reliability.md, each shown with real processes."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from zlib import crc32
 
 from recollect.agent.events import AgentEvent
-from recollect.agent.exchange import ReplyFinished, Session
+from recollect.agent.exchange import ReplyFinished
 from recollect.agent.loop import Agent
 from recollect.agent.tool_calls import ToolFinished, ToolStarted
 from recollect.codecs.wire_protocol import Delta, RequestOptions
@@ -26,6 +26,7 @@ from recollect.compaction.budget import Budget
 from recollect.entries import Message, Text, ToolCall
 from recollect.errors import ModelError
 from recollect.models.model_protocol import Model, ModelEvent, RequestMessages
+from recollect.session import Session
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import ScriptedModel, call, says
 from recollect.tools.tool import Tool, ToolContext, tool
@@ -80,7 +81,7 @@ async def conversation(store: SqliteStore, session: str) -> Session:
 
 def tell(event: AgentEvent) -> None:
     if isinstance(event, ReplyFinished):
-        say("ok", ids=[event.talk.view.head])
+        say("ok", ids=[event.session.view.head])
     elif isinstance(event, ToolFinished):
         say("ran", call=event.call.id)
 

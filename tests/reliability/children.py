@@ -1,4 +1,4 @@
-"""Starts worker processes, hears what they acknowledge, and looks at what is left afterwards."""
+"""Starts worker processes, reads their acknowledgements, and checks the store afterwards."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def end_all() -> None:
 
 
 def note_figures(name: str, figures: object) -> None:
-    """For docs/internals/reliability.md: a line of JSON in the file that RELIABILITY_FIGURES names."""
+    """Append a line of JSON to the file that RELIABILITY_FIGURES names, for the documentation."""
     if place := os.environ.get("RELIABILITY_FIGURES"):
         with Path(place).open("a") as file:
             file.write(json.dumps({name: figures}) + "\n")

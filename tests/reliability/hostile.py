@@ -1,4 +1,4 @@
-"""Strings that stores, encoders and terminals trip over, and a body for each field they can be in.
+"""Strings that break stores, encoders and terminals, and a body for each field that can hold them.
 
 For every store: whatever `bodies(text)` gives must come back equal after close and reopen.
 """

@@ -1,4 +1,4 @@
-"""Stores to be damaged, the truth about them, and which bytes of the file belong to which entry."""
+"""Stores to damage, their true content, and which bytes of the file belong to which entry."""
 
 from __future__ import annotations
 

@@ -8,16 +8,17 @@ import random
 import sys
 import time
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from recollect.agent.events import RunFinished
-from recollect.agent.exchange import Session
 from recollect.codecs.encoder import encode
 from recollect.codecs.openai import OpenAIWire
 from recollect.codecs.wire_protocol import RequestOptions
 from recollect.entries import Entry, Message, Part, ToolCall, ToolResult
+from recollect.session import Session
 from recollect.store.recovery import store_doctor
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import ScriptedModel
@@ -99,8 +100,8 @@ class Trials:
         events = [event async for event in agent_for(model, self.root).run(said, talk)]
         last = events[-1]
         assert isinstance(last, RunFinished)
-        assert last.why == "answered"
-        providers.check(last.talk.view, types=False)
+        assert last.reason == "answered"
+        providers.check(last.session.view, types=False)
         entries = await store.path(self.session, last=1)
         assert text_of(entries[0]).startswith("reply after")
 
@@ -141,8 +142,7 @@ def random_trials(folder: Path, kills: int) -> int:
 def staged_trial(trials: Trials, stage: str) -> None:
     child = trials.start("staged", stage)
     if stage == "mid-stream":
-        child.wait_for("piece", 5)
-        time.sleep(random.uniform(0.3, 2.0))
+        child.wait_for("piece", random.randint(70, 90))
         killed = time.time()
     else:
         child.wait_for("stage")
@@ -166,9 +166,10 @@ def staged_trial(trials: Trials, stage: str) -> None:
 
 
 def check_stream(facts: list[Fact], entries: tuple[Entry, ...], killed: float) -> None:
-    """All but the last second is there, marked as interrupted."""
+    """All but the last second is there, marked as interrupted; more where the child runs slowly."""
     pieces = [fact for fact in facts if fact["what"] == "piece"]
-    due = [fact["text"] for fact in pieces if fact["time"] < killed - 1.0]
+    delay = max(after["time"] - before["time"] for before, after in pairwise(pieces))
+    due = [fact["text"] for fact in pieces if fact["time"] < killed - 1.0 - 10 * (delay - 0.02)]
     if not due:
         return
     reply = entries[-1]
@@ -178,21 +179,20 @@ def check_stream(facts: list[Fact], entries: tuple[Entry, ...], killed: float) -
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("store", range(6))
-def test_an_agent_killed_at_any_moment_goes_on(tmp_path: Path, store: int) -> None:
+@pytest.mark.parametrize("store", range(2))
+def test_an_agent_killed_at_any_moment_can_continue(tmp_path: Path, store: int) -> None:
     random_trials(tmp_path / "a", KILLS_PER_STORE)
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("stage", STAGES)
-def test_an_agent_killed_at_a_stage_goes_on(tmp_path: Path, stage: str) -> None:
+def test_an_agent_killed_at_a_stage_can_continue(tmp_path: Path, stage: str) -> None:
     trials = Trials(tmp_path / "a")
-    for _ in range(4):
+    for _ in range(2):
         staged_trial(trials, stage)
 
 
-@pytest.mark.timeout(120)
-def test_a_call_that_a_kill_cut_off_is_told_to_the_model_as_interrupted(tmp_path: Path) -> None:
+def test_the_model_sees_a_call_cut_off_by_a_kill_as_interrupted(tmp_path: Path) -> None:
     trials = Trials(tmp_path / "a")
     child = trials.start("staged", "tool-running")
     child.wait_for("stage")

@@ -1,4 +1,4 @@
-"""What had come of a reply survives its writer; a live writer's draft is left alone."""
+"""An unfinished reply survives its writer; the draft of a running writer is not touched."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def stream_trials(path: Path, trials: int) -> None:
     assert_goes_on(path, session)
 
 
-def test_a_reply_cut_by_a_kill_is_there_as_far_as_it_came(tmp_path: Path) -> None:
-    stream_trials(tmp_path / "s.db", 10)
+def test_a_reply_cut_by_a_kill_is_saved_as_far_as_it_was_received(tmp_path: Path) -> None:
+    stream_trials(tmp_path / "s.db", 4)
 
 
 @pytest.mark.long
@@ -76,7 +76,7 @@ def finish_while_others_open(path: Path, *, stopped_for: float = 0.0) -> None:
     assert (reply.id, text_of(reply)) == (draft, "so far, so good")
 
 
-def test_a_live_writers_draft_is_left_alone(tmp_path: Path) -> None:
+def test_a_running_writers_draft_is_not_touched(tmp_path: Path) -> None:
     finish_while_others_open(tmp_path / "s.db")
 
 
@@ -85,7 +85,7 @@ def test_a_writer_that_stalls_for_half_a_minute_still_owns_its_draft(tmp_path: P
     finish_while_others_open(tmp_path / "s.db", stopped_for=STALLED)
 
 
-def test_a_writer_that_is_dead_but_not_buried_does_not_keep_its_draft(tmp_path: Path) -> None:
+def test_the_draft_of_a_zombie_process_is_recovered(tmp_path: Path) -> None:
     """A killed process stays in the process table until its parent asks about it."""
     path = tmp_path / "s.db"
     session = new_session(path)
@@ -93,7 +93,7 @@ def test_a_writer_that_is_dead_but_not_buried_does_not_keep_its_draft(tmp_path: 
     draft = writer.wait_for("draft", 2)
     writer.signal(signal.SIGKILL)
     stat = Path(f"/proc/{writer.process.pid}/stat")
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while " Z " not in stat.read_text() and time.monotonic() < deadline:
         time.sleep(0.01)
     entries = path_of(path, session)
@@ -101,7 +101,7 @@ def test_a_writer_that_is_dead_but_not_buried_does_not_keep_its_draft(tmp_path: 
     assert entries[-1].id == draft["id"]
 
 
-def test_a_cut_reply_stands_where_it_began_when_the_session_has_gone_on(tmp_path: Path) -> None:
+def test_a_cut_reply_becomes_a_branch_if_the_session_has_moved_on(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     session = new_session(path)
     writer = Child("stream", path, session, "0.03")
@@ -123,7 +123,7 @@ def test_a_cut_reply_stands_where_it_began_when_the_session_has_gone_on(tmp_path
     assert found[draft["id"]] == draft["parent"] == found[gone_on]
 
 
-def test_a_draft_of_a_number_used_again_by_another_process_is_not_taken_for_alive(
+def test_a_draft_is_recovered_when_its_process_number_is_used_again(
     tmp_path: Path,
 ) -> None:
     """In a container an agent often has the same process number after every restart."""

@@ -1,4 +1,4 @@
-"""Files that are no store, or not ours to touch, are refused with a word and left as they are."""
+"""Files that are not stores, or not ours, are refused with a reason and not changed."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def other_database(path: Path, *, journal: str = "delete", version: int = 0) -> 
 
 
 @pytest.mark.parametrize("what", ["100 bytes", "text", "random", "half a header", "directory"])
-def test_what_is_no_store_is_refused_and_left_alone(tmp_path: Path, what: str) -> None:
+def test_a_file_that_is_not_a_store_is_refused_and_not_changed(tmp_path: Path, what: str) -> None:
     path = tmp_path / "s.db"
     noise = random.Random(1).randbytes(20_000)
     if what == "directory":
@@ -69,7 +69,7 @@ def test_what_is_no_store_is_refused_and_left_alone(tmp_path: Path, what: str) -
 
 
 def test_an_empty_file_is_refused_because_a_lost_store_looks_like_it(tmp_path: Path) -> None:
-    """A store that was cut to nothing must not become a new one without a word."""
+    """A store that was truncated to nothing must not silently become a new one."""
     path = tmp_path / "s.db"
     path.touch()
     with pytest.raises(StoreError):

@@ -1,4 +1,4 @@
-"""Hostile strings in every field come back exactly; what cannot be kept is refused by name."""
+"""Hostile strings in every field are read back exactly; what cannot be stored is refused."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_hostile_string_in_any_field_is_exact_after_reopening(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("name", STRINGS)
-def test_search_list_and_lookup_bear_a_hostile_string(tmp_path: Path, name: str) -> None:
+def test_search_list_and_lookup_survive_a_hostile_string(tmp_path: Path, name: str) -> None:
     text = STRINGS[name]
 
     async def use(store: SqliteStore) -> None:
@@ -111,7 +111,7 @@ def test_search_list_and_lookup_bear_a_hostile_string(tmp_path: Path, name: str)
 
 
 @pytest.mark.parametrize("name", STRINGS)
-def test_titles_projects_and_ids_bear_a_hostile_string(tmp_path: Path, name: str) -> None:
+def test_titles_projects_and_ids_survive_a_hostile_string(tmp_path: Path, name: str) -> None:
     text = STRINGS[name]
     project = Project(path=f"/{text}", git=text or None, inode="1", names=(text,))
 
@@ -147,6 +147,7 @@ def test_ten_megabytes_of_one_character_in_a_field_are_stored_once(tmp_path: Pat
     assert (tmp_path / "s.db").stat().st_size < 1_000_000
 
 
+@pytest.mark.long
 def test_a_text_of_a_hundred_megabytes_comes_back(tmp_path: Path) -> None:
     text = "0123456789abcde\u00e9" * 6_250_000
     (found,) = stored(tmp_path / "s.db", [user(text)])
@@ -157,7 +158,7 @@ def test_a_text_of_a_hundred_megabytes_comes_back(tmp_path: Path) -> None:
     "levels", [1, 50, 100, 200, 300, 330, 400, 490, 600, 900, 990, 5_000, 200_000]
 )
 @pytest.mark.parametrize("long", [False, True])
-def test_deep_json_is_kept_exactly_or_refused(tmp_path: Path, levels: int, long: bool) -> None:
+def test_deep_json_is_stored_exactly_or_refused(tmp_path: Path, levels: int, long: bool) -> None:
     inner = '"' + "x" * 5_000 + '"' if long else "1"
     nested = deep(levels, inner=inner)
     path = tmp_path / "s.db"
@@ -216,7 +217,7 @@ ODD: list[Body] = [
 
 
 @pytest.mark.parametrize("body", ODD, ids=lambda body: repr(body)[:70])
-def test_what_cannot_be_kept_exactly_is_refused(tmp_path: Path, body: Body) -> None:
+def test_a_body_that_cannot_be_stored_exactly_is_refused(tmp_path: Path, body: Body) -> None:
     exact_or_refused(tmp_path / "s.db", body)
 
 

@@ -15,7 +15,7 @@ def modes(directory: Path) -> dict[str, int]:
     return {file.name: stat.S_IMODE(file.stat().st_mode) for file in directory.iterdir()}
 
 
-def test_nobody_else_may_read_a_store_even_with_an_open_umask(tmp_path: Path) -> None:
+def test_other_users_cannot_read_a_store_even_with_an_open_umask(tmp_path: Path) -> None:
     async def run() -> None:
         async with open_store(tmp_path / "a" / "b" / "s.db") as store:
             session = await store.create()

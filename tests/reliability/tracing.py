@@ -1,4 +1,4 @@
-"""Runs a worker under strace: to see its system calls in order, and to make some of them fail."""
+"""Runs a worker under strace, to read its system calls in order and to make some of them fail."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def traced(
         env={**os.environ, "RELIABILITY_ACKS": str(acks)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=280,
     )
     assert done.returncode in (0, 3), done.stderr
     said = acks.read_text().splitlines() if acks.exists() else []

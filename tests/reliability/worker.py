@@ -1,4 +1,4 @@
-"""A process that writes to a store and says so, to be killed, stopped or starved by its parent.
+"""A process that writes to a store and reports it, to be killed, stopped or starved by its parent.
 
 Run as `python worker.py MODE STORE [ARGUMENT …]`. Every fact goes out as one JSON line, in one
 `write`, to the file named by RELIABILITY_ACKS or else to standard output: `try` before an

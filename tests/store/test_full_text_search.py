@@ -82,7 +82,7 @@ def test_words_in_any_script_and_parts_of_identifiers_are_found(
 
 @pytest.mark.parametrize("query", ["", "  ", '""', "-", "*", "...", "-word", "\x00"])
 def test_a_query_without_a_word_says_so(query: str) -> None:
-    with pytest.raises(BadInput, match="word to look for"):
+    with pytest.raises(BadInput, match="word to search for"):
         search_tokenizer.parse_query(query)
 
 

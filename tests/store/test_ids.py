@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import time
 import uuid
-from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from multiprocessing.queues import SimpleQueue
 
 from recollect.store.ids import derived_id, new_id
 
 
-def test_new_ids_are_version_7_in_order_and_never_the_same() -> None:
+def test_new_ids_are_version_7_in_order_and_unique() -> None:
     before = time.time_ns() // 1_000_000
     ids = []
     for _ in range(1_000):
@@ -25,14 +25,20 @@ def test_new_ids_are_version_7_in_order_and_never_the_same() -> None:
 
 def test_a_forked_process_makes_ids_of_its_own() -> None:
     new_id()
-    with ProcessPoolExecutor(2, mp_context=get_context("fork")) as pool:
-        noise = {text[16:] for ids in pool.map(_ids, range(2)) for text in ids}
-    assert len(noise | {text[16:] for text in _ids(0)}) == 300
+    fork = get_context("fork")
+    queue: SimpleQueue[list[str]] = fork.SimpleQueue()
+    children = [fork.Process(target=_put_ids, args=(queue,)) for _ in range(2)]
+    for child in children:
+        child.start()
+    _put_ids(queue)
+    random_parts = {text[16:] for _ in range(3) for text in queue.get()}
+    for child in children:
+        child.join()
+    assert len(random_parts) == 300
 
 
-def _ids(_: int) -> list[str]:
-    time.sleep(0.2)  # so that each process gets one
-    return [new_id() for _ in range(100)]
+def _put_ids(queue: SimpleQueue[list[str]]) -> None:
+    queue.put([new_id() for _ in range(100)])
 
 
 def test_derived_ids_depend_on_their_source_alone() -> None:

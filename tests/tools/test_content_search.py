@@ -44,8 +44,8 @@ def search(root: Path, pattern: str, **more: object) -> ToolOutput:
     return asyncio.run(search_file_content(arguments, ToolContext((root,))))
 
 
-def said(outcome: ToolOutput) -> str:
-    (block,) = outcome.content
+def said(output: ToolOutput) -> str:
+    (block,) = output.content
     assert isinstance(block, Text)
     return block.text
 
@@ -81,7 +81,7 @@ def test_a_search_can_be_narrowed(either: str, tmp_path: Path) -> None:
     assert said(search(tmp_path, "here", include="*.go")) == "No match for here in .."
 
 
-def test_what_git_ignores_and_what_is_no_text_is_not_searched(either: str, tmp_path: Path) -> None:
+def test_ignored_and_binary_files_are_not_searched(either: str, tmp_path: Path) -> None:
     make(tmp_path, ".gitignore", "build/\n*.log\n")
     make(tmp_path, "sub/.gitignore", "own.txt\n")
     for path in ("build/x", "a.log", "sub/own.txt", ".git/config"):
@@ -102,9 +102,7 @@ def test_an_agent_does_not_search_its_own_log(
     assert said(search(tmp_path, "needle")).startswith("No match")
 
 
-def test_expressions_that_ripgrep_does_not_know_work_all_the_same(
-    either: str, tmp_path: Path
-) -> None:
+def test_expressions_that_ripgrep_rejects_still_work(either: str, tmp_path: Path) -> None:
     make(tmp_path, "a", "foobar\nfoobaz\n")
     assert said(search(tmp_path, "foo(?=baz)")).endswith("2→foobaz")
 
@@ -120,7 +118,7 @@ def test_links_lead_nowhere(either: str, tmp_path: Path) -> None:
         assert search(root, "needle", path=path).is_error
 
 
-def test_many_matches_are_cut_and_it_is_said(either: str, tmp_path: Path) -> None:
+def test_many_matches_are_cut_and_the_answer_says_so(either: str, tmp_path: Path) -> None:
     for number in range(9):
         make(tmp_path, f"f{number}", "hit\n" * 60)
     text = said(search(tmp_path, "hit"))
@@ -137,24 +135,22 @@ def test_a_long_line_is_shown_around_the_match(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["", "(", "a{2,1}", "[", "*", "x" * 2_000, "(" * 900])
-def test_what_is_no_expression_is_an_error_for_the_model(pattern: str, tmp_path: Path) -> None:
+def test_an_invalid_expression_is_an_error_for_the_model(pattern: str, tmp_path: Path) -> None:
     assert search(tmp_path, pattern).is_error
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)+$", "(?:a?){60}a{60}$"])
 def test_an_expression_that_never_ends_is_stopped(pattern: str) -> None:
-    began = time.monotonic()
     text = "a" * 5_000 + "c"
     with pytest.raises(content_search.SearchTimeout):
-        list(find_matches(text, regex.compile(pattern), SearchDeadline(0.3)))
-    assert time.monotonic() - began < 10
+        list(find_matches(text, regex.compile(pattern), SearchDeadline(0.1)))
 
 
-def test_the_event_loop_goes_on_and_a_cancelled_search_ends(
+def test_a_search_does_not_block_the_event_loop_and_can_be_cancelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    for number in range(50):
+    for number in range(500):
         make(tmp_path, f"f{number}", "a" * 5_000 + "c\n")
 
     async def story() -> None:
@@ -168,7 +164,7 @@ def test_the_event_loop_goes_on_and_a_cancelled_search_ends(
 
     began = time.monotonic()
     asyncio.run(story())
-    assert time.monotonic() - began < 10  # `run` waits for the thread: it has ended, too
+    assert time.monotonic() - began < 60  # `run` waits for the thread: it has ended, too
 
 
 def test_a_program_in_the_roots_is_not_taken_for_ripgrep(
@@ -184,7 +180,7 @@ def test_a_program_in_the_roots_is_not_taken_for_ripgrep(
     assert find_ripgrep((tmp_path / "elsewhere",)) is None
 
 
-def test_the_call_is_recognised_by_its_name() -> None:
+def test_the_call_is_recognized_by_its_name() -> None:
     assert classify_tool(search_file_content.name) == "search"
 
 

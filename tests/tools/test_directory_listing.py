@@ -19,8 +19,8 @@ def use(tool: Tool, root: Path, **arguments: object) -> ToolOutput:
     return asyncio.run(tool(json_text(arguments), ToolContext((root,))))
 
 
-def said(outcome: ToolOutput) -> str:
-    (block,) = outcome.content
+def said(output: ToolOutput) -> str:
+    (block,) = output.content
     assert isinstance(block, Text)
     return block.text
 
@@ -45,7 +45,7 @@ def test_a_folder_is_listed_folders_first_with_sizes_and_links(tmp_path: Path) -
         "a/",
         "b.txt (5 bytes)",
         "link -> /etc/passwd",
-        "pipe (no regular file)",
+        "pipe (not a regular file)",
     ]
 
 
@@ -64,15 +64,17 @@ def test_a_long_listing_is_cut_and_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["..", "/etc", "nothing", "file", "out"])
-def test_what_is_no_folder_inside_is_an_error_for_the_model(path: str, tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_folder_inside_is_an_error_for_the_model(
+    path: str, tmp_path: Path
+) -> None:
     make(tmp_path, "file")
     (tmp_path / "out").symlink_to("/etc")
-    for outcome in (
+    for output in (
         use(list_directory, tmp_path, path=path),
         use(glob, tmp_path, pattern="*", path=path),
     ):
-        assert outcome.is_error
-        assert said(outcome).startswith("Error: ")
+        assert output.is_error
+        assert said(output).startswith("Error: ")
 
 
 def test_files_are_found_newest_first(tmp_path: Path) -> None:
@@ -83,7 +85,7 @@ def test_files_are_found_newest_first(tmp_path: Path) -> None:
     assert found(tmp_path, "*.py", path="sub") == ["sub/middle.py"]
 
 
-def test_what_gitignore_files_leave_out_is_not_found(tmp_path: Path) -> None:
+def test_files_that_gitignore_excludes_are_not_found(tmp_path: Path) -> None:
     make(tmp_path, "a.py", "build/b.py", "sub/c.py", "sub/d.py", "sub/deep/e.py", ".git/f.py")
     (tmp_path / ".gitignore").write_text("build/\n")
     (tmp_path / "sub" / ".gitignore").write_text("/d.py\ndeep\n")
@@ -91,7 +93,7 @@ def test_what_gitignore_files_leave_out_is_not_found(tmp_path: Path) -> None:
     assert found(tmp_path, "*.py", path="sub") == ["sub/c.py"]
 
 
-def test_an_ignore_file_above_counts_for_a_search_below(tmp_path: Path) -> None:
+def test_an_ignore_file_above_holds_for_a_search_below(tmp_path: Path) -> None:
     make(tmp_path, "sub/a.py", "sub/b.py")
     (tmp_path / ".gitignore").write_text("b.py\n")
     assert found(tmp_path, "*.py", path="sub") == ["sub/a.py"]
@@ -132,7 +134,7 @@ def test_more_files_than_are_shown_are_counted(tmp_path: Path) -> None:
     assert "[3 older ones are not shown" in text
 
 
-def test_nothing_found_says_how_to_look_further(tmp_path: Path) -> None:
+def test_an_empty_answer_says_how_to_search_further(tmp_path: Path) -> None:
     make(tmp_path, "sub/a.py")
     assert "`**/*.py` looks in every folder" in said(use(glob, tmp_path, pattern="*.py"))
 
@@ -142,6 +144,6 @@ def test_a_pattern_that_cannot_be_used_is_an_error(pattern: str, tmp_path: Path)
     assert use(glob, tmp_path, pattern=pattern).is_error
 
 
-def test_the_calls_are_recognised_by_their_names() -> None:
+def test_the_calls_are_recognized_by_their_names() -> None:
     assert classify_tool(list_directory.name) == classify_tool(glob.name) == "list"
     assert [file.path for file in parse_paths('{"path":"src"}')] == ["src"]

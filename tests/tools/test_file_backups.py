@@ -1,4 +1,4 @@
-"""What tools changed comes back on a rewind; what the person changed is never overwritten."""
+"""What tools changed comes back on a rewind; what the user changed is never overwritten."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from recollect.tools.file_backups import (
     FileBackups,
     FileState,
     RestorePlan,
-    append_note,
     change_note,
     changes_since,
     plan_restore,
@@ -37,18 +36,21 @@ class World:
 
     def __init__(self, root: Path, store: SqliteStore, session: str) -> None:
         self.root, self.store, self.session = root, store, session
-        self.keeper = FileBackups(store, session, (root,))
+        self.backups = FileBackups(store, (root,), self.append)
         self.start: str | None = None
 
     async def begin(self) -> None:
         (entry,) = await self.store.append(self.session, [user("go")], parent=None)
         self.start = entry.id
 
+    async def append(self, note: Note) -> None:
+        await self.store.append(self.session, [note], parent=await self.head())
+
     async def write(self, path: str, content: str) -> None:
-        place = ToolContext((self.root,), before_change=self.keeper.before_change)
+        context = ToolContext((self.root,), before_change=self.backups.before_change)
         said = json_text({"file_path": path, "content": content})
-        assert not (await write_file(said, place)).is_error
-        await self.keeper.settle()
+        assert not (await write_file(said, context)).is_error
+        await self.backups.settle()
 
     async def entries(self) -> tuple[Entry, ...]:
         return await self.store.path(self.session, since=self.start)
@@ -89,7 +91,7 @@ def play(tmp_path: Path, story: Callable[[World], Awaitable[None]]) -> Path:
     return root
 
 
-def test_a_rewind_brings_back_what_tools_changed_made_and_emptied(tmp_path: Path) -> None:
+def test_a_rewind_restores_what_tools_changed_created_and_emptied(tmp_path: Path) -> None:
     async def story(world: World) -> None:
         (world.root / "old").write_text("old")
         (world.root / "old").chmod(0o640)
@@ -110,12 +112,12 @@ def test_a_rewind_brings_back_what_tools_changed_made_and_emptied(tmp_path: Path
     assert not (root / "new" / "file").exists()
 
 
-def test_what_the_person_changed_since_is_a_conflict_and_stays(tmp_path: Path) -> None:
+def test_a_file_the_user_changed_since_is_a_conflict_and_stays(tmp_path: Path) -> None:
     async def story(world: World) -> None:
         for name in ("edited", "removed", "linked", "fine"):
             (world.root / name).write_text("old")
             await world.write(name, "tool's")
-        (world.root / "edited").write_text("person's")
+        (world.root / "edited").write_text("user's")
         (world.root / "removed").unlink()
         (world.root / "linked").unlink()
         (world.root / "linked").symlink_to("edited")
@@ -129,35 +131,35 @@ def test_what_the_person_changed_since_is_a_conflict_and_stays(tmp_path: Path) -
         }
 
     root = play(tmp_path, story)
-    assert (root / "edited").read_text() == "person's"
+    assert (root / "edited").read_text() == "user's"
     assert (root / "fine").read_text() == "old"
     assert not (root / "removed").exists()
     assert (root / "linked").is_symlink()
 
 
-def test_what_the_person_changed_between_two_tools_is_a_conflict(tmp_path: Path) -> None:
+def test_a_file_the_user_changed_between_two_tools_is_a_conflict(tmp_path: Path) -> None:
     async def story(world: World) -> None:
         (world.root / "f").write_text("old")
         await world.write("f", "one")
-        (world.root / "f").write_text("person's")
-        await world.write("f", "person's and two")
+        (world.root / "f").write_text("user's")
+        await world.write("f", "user's and two")
         done = await world.rewind()
         assert [c.why for c in done.conflicts] == [
             "somebody else changed it between two changes by tools"
         ]
 
-    assert (play(tmp_path, story) / "f").read_text() == "person's and two"
+    assert (play(tmp_path, story) / "f").read_text() == "user's and two"
 
 
-def test_a_change_whose_outcome_is_unknown_is_never_restored_over(tmp_path: Path) -> None:
+def test_a_change_whose_result_is_unknown_is_never_overwritten(tmp_path: Path) -> None:
     async def story(world: World) -> None:
         (world.root / "f").write_text("old")
-        await world.keeper.before_change(world.root / "f")
+        await world.backups.before_change(world.root / "f")
         plan = await world.plan()
         assert plan.unchanged == (str(world.root / "f"),)  # it did not happen
         (world.root / "f").write_text("half")
         plan = await world.plan()
-        assert plan.restorings == ()
+        assert plan.restores == ()
         assert "not known" in plan.conflicts[0].why
 
     play(tmp_path, story)
@@ -180,11 +182,11 @@ def test_tools_and_restores_can_follow_each_other(tmp_path: Path) -> None:
 def test_a_tool_that_failed_left_nothing_to_restore(tmp_path: Path) -> None:
     async def story(world: World) -> None:
         (world.root / "f").write_text("old")
-        await world.keeper.before_change(world.root / "f")
-        await world.keeper.settle()
-        place = ToolContext((world.root,), before_change=world.keeper.before_change)
+        await world.backups.before_change(world.root / "f")
+        await world.backups.settle()
+        context = ToolContext((world.root,), before_change=world.backups.before_change)
         said = json_text({"file_path": "f", "old_string": "absent", "new_string": "x"})
-        assert (await replace(said, place)).is_error
+        assert (await replace(said, context)).is_error
         changes = changes_since(await world.entries())
         assert len(changes) == 1
         assert (await world.plan()).unchanged == (str(world.root / "f"),)
@@ -192,13 +194,13 @@ def test_a_tool_that_failed_left_nothing_to_restore(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_what_cannot_be_kept_is_not_changed(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_backed_up_is_not_changed(tmp_path: Path) -> None:
     async def story(world: World) -> None:
         (world.root / "f").write_text("old")
         outside = world.root.parent / "outside"
         outside.write_text("outside")
         with pytest.raises(ToolFailed):
-            await world.keeper.before_change(outside)
+            await world.backups.before_change(outside)
 
     play(tmp_path, story)
 
@@ -221,8 +223,8 @@ def test_a_forged_note_restores_nothing_outside_and_nothing_false(tmp_path: Path
             ("nul\0", FileState(), old),
             ("half \ud800", FileState(), old),
         ):
-            await append_note(world.store, world.session, change_note(path, "before", before))
-            await append_note(world.store, world.session, change_note(path, "after", after))
+            await world.append(change_note(path, "before", before))
+            await world.append(change_note(path, "after", after))
         done = await world.rewind(beside=True)
         assert (done.done, len(done.conflicts), done.unchanged) == (0, 7, ())
         assert outside.read_text() == "mine"
@@ -232,7 +234,7 @@ def test_a_forged_note_restores_nothing_outside_and_nothing_false(tmp_path: Path
     assert sorted(path.name for path in root.parent.iterdir()) == ["home", "outside", "root"]
 
 
-def test_a_note_that_came_with_an_imported_session_counts_for_nothing() -> None:
+def test_a_note_of_an_imported_session_is_ignored() -> None:
     note = change_note("a", "before", FileState())
     assert changes_since([Entry(derived_id("x"), None, 0, note)]) == ()
     assert len(changes_since([Entry(new_id(), None, 0, note)])) == 1
@@ -249,7 +251,7 @@ def test_a_note_that_came_with_an_imported_session_counts_for_nothing() -> None:
         '{"note":"\\"file_change\\""}',
     ],
 )
-def test_notes_that_are_not_ours_are_passed_over(extra: str) -> None:
+def test_notes_that_are_not_ours_are_ignored(extra: str) -> None:
     assert changes_since([Entry("1", None, 0, Note(text="x", extra=extra))]) == ()
 
 
@@ -257,7 +259,7 @@ def test_notes_survive_the_store(tmp_path: Path) -> None:
     async def story(world: World) -> None:
         state = FileState("ab", "cd", 0o644)
         for name in ("plain", "grüße 你好", "odd \udcff", 'quote"\n'):
-            await append_note(world.store, world.session, change_note(name, "before", state))
+            await world.append(change_note(name, "before", state))
         assert [change.path for change in changes_since(await world.entries())] == [
             "plain",
             "grüße 你好",
@@ -274,12 +276,12 @@ def state(content: str | None) -> FileState:
 
 contents = st.sampled_from([None, "a", "b", "c"])
 edits = st.lists(
-    st.tuples(st.sampled_from(["tool", "person"]), st.sampled_from("fg"), contents), max_size=12
+    st.tuples(st.sampled_from(["tool", "user"]), st.sampled_from("fg"), contents), max_size=12
 )
 
 
 @given(edits=edits, first=st.fixed_dictionaries({"f": contents, "g": contents}))
-def test_a_plan_leads_back_or_leaves_alone_and_loses_nothing_of_the_persons(
+def test_a_plan_restores_or_leaves_alone_and_loses_nothing_of_the_users(
     edits: list[tuple[str, str, str | None]], first: dict[str, str | None]
 ) -> None:
     files = dict(first)
@@ -299,7 +301,7 @@ def test_a_plan_leads_back_or_leaves_alone_and_loses_nothing_of_the_persons(
     disturbed |= {path for path, content in left.items() if files[path] != content}
     changes = changes_since(entries)
     plan = plan_restore(changes, {path: state(content) for path, content in files.items()})
-    restored = {item.path: item for item in plan.restorings}
+    restored = {item.path: item for item in plan.restores}
     conflicts = {conflict.path for conflict in plan.conflicts}
     for path, content in found.items():
         if files[path] == content:
@@ -321,34 +323,34 @@ moves = st.lists(
 
 
 @given(moves=moves)
-def test_any_entry_is_reached_from_anywhere_also_after_crashes_on_the_way(
+def test_any_entry_can_be_rewound_to_also_after_crashes(
     moves: list[tuple[str, int | str, str | None]],
 ) -> None:
     files: dict[str, str | None] = {"f": None, "g": "a"}
     entries: list[Entry] = []
     seen: list[dict[str, str | None]] = []  # the files at each entry
 
-    def tell(note: Note) -> None:
+    def append(note: Note) -> None:
         entries.append(Entry(str(len(entries)), None, 0, note))
         seen.append(dict(files))
 
     for move, where, what in moves:
         if move == "write":
             path = str(where)
-            tell(change_note(path, "before", state(files[path])))
+            append(change_note(path, "before", state(files[path])))
             files[path] = what
-            tell(change_note(path, "after", state(what)))
+            append(change_note(path, "after", state(what)))
         elif entries:
-            place = int(where) % len(entries)
-            changes = changes_since(entries, str(place))
+            position = int(where) % len(entries)
+            changes = changes_since(entries, str(position))
             plan = plan_restore(changes, {path: state(files[path]) for path in files})
             assert plan.conflicts == ()
-            for one in plan.restorings:
-                tell(change_note(one.path, "before", one.now, one.target))
-            for one in plan.restorings:
+            for one in plan.restores:
+                append(change_note(one.path, "before", one.now, one.target))
+            for one in plan.restores:
                 if what in (None, one.path):  # else the crash came before this file
                     files[one.path] = one.target.hash[1:] or None
             if what is None:
-                assert files == seen[place]
-                for one in plan.restorings:
-                    tell(change_note(one.path, "restored", one.target))
+                assert files == seen[position]
+                for one in plan.restores:
+                    append(change_note(one.path, "restored", one.target))

@@ -31,12 +31,12 @@ class Witness:
 
 def use(tool: Tool, root: Path, witness: Witness | None = None, **arguments: object) -> ToolOutput:
     witness = witness or Witness()
-    place = ToolContext((root,), before_change=witness.before_change)
-    return asyncio.run(tool(json_text(arguments), place))
+    context = ToolContext((root,), before_change=witness.before_change)
+    return asyncio.run(tool(json_text(arguments), context))
 
 
-def said(outcome: ToolOutput) -> str:
-    (block,) = outcome.content
+def said(output: ToolOutput) -> str:
+    (block,) = output.content
     assert isinstance(block, Text)
     return block.text
 
@@ -46,21 +46,21 @@ def said(outcome: ToolOutput) -> str:
 
 def test_a_new_file_is_written_with_its_folders(tmp_path: Path) -> None:
     witness = Witness()
-    outcome = use(write_file, tmp_path, witness, file_path="a/b/c.txt", content="1\n2\n")
-    assert said(outcome) == f"Created {tmp_path}/a/b/c.txt (2 lines, 4 bytes)."
+    output = use(write_file, tmp_path, witness, file_path="a/b/c.txt", content="1\n2\n")
+    assert said(output) == f"Created {tmp_path}/a/b/c.txt (2 lines, 4 bytes)."
     assert (tmp_path / "a/b/c.txt").read_text() == "1\n2\n"
     assert witness.seen == [(tmp_path / "a/b/c.txt", None)]
 
 
-def test_a_file_is_kept_before_it_is_written_and_the_answer_shows_the_difference(
+def test_a_file_is_backed_up_before_it_is_written_and_the_answer_is_a_diff(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "f").write_text("one\ntwo\n")
     (tmp_path / "f").chmod(0o750)
     witness = Witness()
-    outcome = use(write_file, tmp_path, witness, file_path="f", content="one\n2\n")
+    output = use(write_file, tmp_path, witness, file_path="f", content="one\n2\n")
     assert witness.seen == [(tmp_path / "f", b"one\ntwo\n")]
-    assert "\n-two\n+2\n" in said(outcome)
+    assert "\n-two\n+2\n" in said(output)
     assert stat.S_IMODE((tmp_path / "f").stat().st_mode) == 0o750
 
 
@@ -76,58 +76,58 @@ def test_writing_what_is_there_changes_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "path", ["../out", "/etc/passwd", "link", "through/f", "folder", "folder/", "new/", "a\0", ""]
 )
-def test_what_may_not_be_written_is_not_even_kept(path: str, tmp_path: Path) -> None:
+def test_a_file_that_may_not_be_written_is_not_even_backed_up(path: str, tmp_path: Path) -> None:
     root = tmp_path / "root"
     (root / "folder").mkdir(parents=True)
     (tmp_path / "target").write_text("untouched")
     (root / "link").symlink_to("../target")
     (root / "through").symlink_to("folder")
     witness = Witness()
-    for outcome in (
+    for output in (
         use(write_file, root, witness, file_path=path, content="bad"),
         use(replace, root, witness, file_path=path, old_string="u", new_string="bad"),
     ):
-        assert outcome.is_error
-        assert said(outcome).startswith("Error: ")
+        assert output.is_error
+        assert said(output).startswith("Error: ")
     assert witness.seen == []
     assert (tmp_path / "target").read_text() == "untouched"
     assert sorted(f.name for f in root.rglob("*")) == ["folder", "link", "through"]
 
 
-def test_a_file_that_somebody_changes_in_between_is_left_alone(tmp_path: Path) -> None:
+def test_a_file_that_somebody_else_changes_meanwhile_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("old")
 
     class Meddler(Witness):
         async def before_change(self, path: Path) -> None:
-            path.write_text("the person's")
+            path.write_text("the user's")
 
     for tool, arguments in (
         (write_file, {"content": "new"}),
         (replace, {"old_string": "old", "new_string": "new"}),
     ):
         (tmp_path / "f").write_text("old")
-        outcome = use(tool, tmp_path, Meddler(), file_path="f", **arguments)
-        assert "changed meanwhile" in said(outcome)
-        assert (tmp_path / "f").read_text() == "the person's"
+        output = use(tool, tmp_path, Meddler(), file_path="f", **arguments)
+        assert "changed meanwhile" in said(output)
+        assert (tmp_path / "f").read_text() == "the user's"
 
 
 def test_half_characters_are_refused(tmp_path: Path) -> None:
-    outcome = asyncio.run(
+    output = asyncio.run(
         write_file('{"file_path":"f","content":"\\ud800"}', ToolContext((tmp_path,)))
     )
-    assert outcome.is_error
+    assert output.is_error
     assert list(tmp_path.iterdir()) == []
 
 
 # --- replace -----------------------------------------------------------------------------------
 
 
-def test_a_text_is_replaced_and_the_difference_shown(tmp_path: Path) -> None:
+def test_a_text_is_replaced_and_the_diff_shown(tmp_path: Path) -> None:
     (tmp_path / "f.py").write_text("a = 1\nb = 2\nc = 3\n")
     witness = Witness()
-    outcome = use(replace, tmp_path, witness, file_path="f.py", old_string="b = 2", new_string="b")
+    output = use(replace, tmp_path, witness, file_path="f.py", old_string="b = 2", new_string="b")
     path = f"{tmp_path}/f.py"
-    assert said(outcome) == (
+    assert said(output) == (
         f"Replaced once in {path}:\n--- {path}\n+++ {path}\n"
         "@@ -1,4 +1,4 @@\n a = 1\n-b = 2\n+b\n c = 3\n "
     )
@@ -135,11 +135,11 @@ def test_a_text_is_replaced_and_the_difference_shown(tmp_path: Path) -> None:
     assert witness.seen == [(tmp_path / "f.py", b"a = 1\nb = 2\nc = 3\n")]
 
 
-def test_a_text_that_is_not_unique_is_refused_with_its_places(tmp_path: Path) -> None:
+def test_a_text_that_is_not_unique_is_refused_with_its_lines(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("x\ny\nx\n")
-    outcome = use(replace, tmp_path, file_path="f", old_string="x", new_string="z")
-    assert "stands 2 times" in said(outcome)
-    assert "(lines 1, 3)" in said(outcome)
+    output = use(replace, tmp_path, file_path="f", old_string="x", new_string="z")
+    assert "occurs 2 times" in said(output)
+    assert "(lines 1, 3)" in said(output)
     assert (tmp_path / "f").read_text() == "x\ny\nx\n"
     use(replace, tmp_path, file_path="f", old_string="x", new_string="z", expected_replacements=2)
     assert (tmp_path / "f").read_text() == "z\ny\nz\n"
@@ -147,14 +147,14 @@ def test_a_text_that_is_not_unique_is_refused_with_its_places(tmp_path: Path) ->
 
 def test_a_text_that_is_not_found_is_answered_with_the_nearest_lines(tmp_path: Path) -> None:
     (tmp_path / "f.py").write_text("import os\n\n\ndef load(path):\n    return open(path)\n")
-    outcome = use(
+    output = use(
         replace, tmp_path, file_path="f.py", old_string="def load(  path ):", new_string="x"
     )
-    assert outcome.is_error
-    assert "with these spaces" in said(outcome)
-    assert "4→def load(path):" in said(outcome)
-    outcome = use(replace, tmp_path, file_path="f.py", old_string="zebra!", new_string="x")
-    assert "nothing like it" in said(outcome)
+    assert output.is_error
+    assert "with these spaces" in said(output)
+    assert "4→def load(path):" in said(output)
+    output = use(replace, tmp_path, file_path="f.py", old_string="zebra!", new_string="x")
+    assert "nothing like it" in said(output)
 
 
 def test_line_ends_of_a_file_stay_what_they_are(tmp_path: Path) -> None:
@@ -171,16 +171,16 @@ def test_replacements_that_make_no_sense_are_refused(old: str, new: str, expecte
         substitute("abc", old, new, expected, "f")
 
 
-def test_files_that_are_no_text_are_not_edited(tmp_path: Path) -> None:
+def test_files_that_are_not_text_are_not_edited(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"caf\xe9")
-    outcome = use(replace, tmp_path, file_path="f", old_string="caf", new_string="x")
-    assert "no UTF-8" in said(outcome)
+    output = use(replace, tmp_path, file_path="f", old_string="caf", new_string="x")
+    assert "not UTF-8" in said(output)
     assert "does not exist" in said(
         use(replace, tmp_path, file_path="g", old_string="a", new_string="x")
     )
 
 
-def test_the_calls_are_recognised_by_names_and_paths() -> None:
+def test_the_calls_are_recognized_by_names_and_paths() -> None:
     assert (classify_tool(write_file.name), classify_tool(replace.name)) == ("write", "edit")
     said = json_text({"file_path": "a.py", "old_string": "x", "new_string": "y"})
     assert [file.path for file in parse_paths(said)] == ["a.py"]
@@ -223,14 +223,14 @@ lines = st.lists(st.sampled_from(["a", "b", "", "-x", "@@ y"]), max_size=30).map
 
 
 @given(before=lines, after=lines)
-def test_a_difference_leads_from_one_text_to_the_other(before: str, after: str) -> None:
+def test_a_diff_leads_from_one_text_to_the_other(before: str, after: str) -> None:
     diff = unified_diff(before, after, "f")
     assert (diff == "") == (before == after)
     if diff:
         assert applied(before, diff) == after
 
 
-def test_differences_of_large_texts_are_quick_and_short() -> None:
+def test_diffs_of_large_texts_are_fast_and_short() -> None:
     began = time.process_time()
     before = "\n".join(f"{n % 7}" for n in range(100_000))
     after = "\n".join(f"{n % 5}" for n in range(100_000))

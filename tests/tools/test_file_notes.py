@@ -1,58 +1,31 @@
+"""Notes on files: written by the model, shown again when the file is read."""
+
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect import open_store
-from recollect.entries import Compaction, Entry, Message, Text, ToolResult
-from recollect.snapshot.ledger_builder import build_ledger
-from recollect.snapshot.plan_steps import PlanStep, apply_plan_call, parse_steps
+from recollect.entries import Compaction, Message, ToolResult
 from recollect.testing import call, model, result, user
-from recollect.toolkinds import classify_tool
-from recollect.tools.builtin import note, save_memory_tool, todo
+from recollect.tools.builtin import note
 from recollect.tools.file_notes import (
     FileNote,
     all_notes,
     format_notes,
     notes_for,
 )
-from recollect.tools.tool import Tool, ToolContext, ToolFailed, ToolOutput
-from recollect.view.view import View
+from recollect.tools.tool import ToolContext
 from recollect.view_loader import load_view
-
-ROOT = Path("/work")
-PLACE = ToolContext(roots=(ROOT,))
-
-
-def made(tool: Tool, **arguments: object) -> ToolOutput:
-    return asyncio.run(tool(json.dumps(arguments), PLACE))
-
-
-def text(outcome: ToolOutput) -> str:
-    first = outcome.content[0]
-    assert isinstance(first, Text)
-    return first.text
+from tests.tools.calls import ROOT, made, text, view
 
 
 def noted(path: str, said: str) -> Message:
-    outcome = made(note, path=path, text=said)
-    return result(call("note", path=path, text=said), text(outcome), is_error=outcome.is_error)
-
-
-def view(*messages: Message) -> View:
-    entries = [
-        Entry(f"{n:032x}", f"{n - 1:032x}" if n else None, n * 1_000, message)
-        for n, message in enumerate(messages)
-    ]
-    return View.fold(entries)
-
-
-# --- notes -------------------------------------------------------------------------------------
+    output = made(note, path=path, text=said)
+    return result(call("note", path=path, text=said), text(output), is_error=output.is_error)
 
 
 def test_the_newest_ten_notes_on_a_file_are_read_back_newest_first() -> None:
@@ -79,7 +52,7 @@ def test_one_file_has_one_name_however_it_is_written() -> None:
     assert notes_for(seen, "a.py", str(ROOT)) == ()
 
 
-def test_neither_failures_nor_other_tools_nor_talk_make_notes() -> None:
+def test_neither_failures_nor_other_tools_nor_messages_make_notes() -> None:
     said = "Note on a.py\nforged"
     seen = view(
         user(said),
@@ -129,126 +102,11 @@ def test_notes_outlive_a_compaction_and_a_new_process_but_not_a_rewind(tmp_path:
             await store.append(session.id, [compaction, fresh], parent=last.id)
             seen = await load_view(store, session.id)
             assert [one.text for one in notes_for(seen, "src/a.py")] == ["fresh"]
-            place = ToolContext(roots=(tmp_path,), session=session.id, store=store, view=seen)
+            context = ToolContext(roots=(tmp_path,), session=session.id, store=store, view=seen)
             for path in ("src/a.py", str(tmp_path / "src/a.py")):
-                found = await all_notes(place, path)
+                found = await all_notes(context, path)
                 assert [one.text for one in found] == ["fresh", "kept"]
-            assert await all_notes(place, "...") == ()
-            assert await all_notes(place, 'a"b') == ()
+            assert await all_notes(context, "...") == ()
+            assert await all_notes(context, 'a"b') == ()
 
     asyncio.run(story())
-
-
-# --- the list ----------------------------------------------------------------------------------
-
-STATUSES = st.sampled_from(["pending", "in_progress", "completed"])
-ITEMS = st.lists(
-    st.fixed_dictionaries({"content": st.text(max_size=30)}, optional={"status": STATUSES})
-)
-
-
-def test_a_list_is_shown_with_its_marks() -> None:
-    items = [
-        {"content": "read", "status": "completed"},
-        {"content": "write\nit", "status": "in_progress", "activeForm": "writing"},
-        {"content": "test"},
-    ]
-    assert text(made(todo, items=items)) == "1 of 3 done\n[x] read\n[>] write it\n[ ] test"
-
-
-def test_the_snapshot_reads_our_list() -> None:
-    items = [{"content": "read", "status": "completed"}, {"content": "test", "status": "pending"}]
-    asked = call("todo", items=items)
-    answer = result(asked, text(made(todo, items=items)))
-    assert classify_tool(todo.name) == "plan"
-    ledger = build_ledger(view(user("go on"), model("", asked), answer).entries)
-    assert ledger.steps == (PlanStep("read", "done"), PlanStep("test", "open"))
-
-
-@given(ITEMS)
-def test_what_is_shown_is_what_the_snapshot_understands_of_the_call(
-    items: list[dict[str, str]],
-) -> None:
-    outcome = made(todo, items=items)
-    doing = sum(item.get("status") == "in_progress" for item in items)
-    if outcome.is_error:
-        understood = apply_plan_call((), {"items": items})
-        assert doing > 1 or len(items) > 60 or len(understood) < len(items)
-    elif items:
-        assert parse_steps(text(outcome)) == apply_plan_call((), {"items": items})
-
-
-@pytest.mark.parametrize(
-    "items",
-    [
-        [{"content": "a", "status": "started"}],
-        [{"content": "a", "status": "in_progress"}, {"content": "b", "status": "in_progress"}],
-        [{"content": " \n "}],
-        [{"status": "pending"}],
-        [{"content": "a"}] * 61,
-        [{"content": 5}],
-        ["a"],
-        "a",
-        {"content": "a"},
-    ],
-)
-def test_a_list_that_makes_no_sense_is_refused_with_a_reason(items: object) -> None:
-    outcome = made(todo, items=items)
-    assert outcome.is_error
-    assert text(outcome).startswith("Error: ")
-    assert len(text(outcome)) < 300
-
-
-def test_a_list_may_be_emptied() -> None:
-    assert text(made(todo, items=[])) == "The list is empty."
-
-
-def test_the_model_is_told_the_statuses_without_references() -> None:
-    schema = json.loads(todo.declaration.parameters)
-    item = schema["properties"]["items"]["items"]
-    assert sorted(item["properties"]["status"]["enum"]) == ["completed", "in_progress", "pending"]
-    assert "$ref" not in todo.declaration.parameters
-
-
-# --- memory ------------------------------------------------------------------------------------
-
-
-class Memory:
-    def __init__(self, error: Exception | None = None) -> None:
-        self.facts: list[str] = []
-        self.error = error
-
-    async def save(self, fact: str) -> str:
-        if self.error is not None:
-            raise self.error
-        self.facts.append(fact)
-        return "MEMORY.md"
-
-
-def test_a_fact_is_handed_on_as_one_clean_line() -> None:
-    memory = Memory()
-    outcome = made(save_memory_tool(memory.save), fact=" likes\n\n## Heading\x1b[2J tabs ")
-    assert memory.facts == ["likes ## Heading tabs"]
-    assert text(outcome) == "Remembered in MEMORY.md: likes ## Heading tabs"
-
-
-def test_saving_a_memory_is_a_change_that_may_have_to_be_asked_for() -> None:
-    tool = save_memory_tool(Memory().save)
-    assert (tool.name, tool.effect) == ("save_memory", "write")
-    assert list(json.loads(tool.declaration.parameters)["properties"]) == ["fact"]
-
-
-@pytest.mark.parametrize(
-    "fact", ["", " \n", "\x00", "x" * 1_001, "x" * 1_000_000, "\x00" * 9_000 + "a"]
-)
-def test_a_fact_without_words_or_without_end_is_refused(fact: str) -> None:
-    memory = Memory()
-    assert made(save_memory_tool(memory.save), fact=fact).is_error
-    assert memory.facts == []
-
-
-@pytest.mark.parametrize("error", [PermissionError("read-only"), ToolFailed("not allowed")])
-def test_a_memory_that_cannot_be_written_is_an_error_the_model_reads(error: Exception) -> None:
-    outcome = made(save_memory_tool(Memory(error).save), fact="x")
-    assert outcome.is_error
-    assert str(error) in text(outcome)

@@ -34,12 +34,12 @@ def read(root: Path, path: object, **more: object) -> ToolOutput:
     return asyncio.run(read_file(json_text({"absolute_path": path, **more}), ToolContext((root,))))
 
 
-def texts(outcome: ToolOutput) -> list[str]:
-    return [block.text if isinstance(block, Text) else "data" for block in outcome.content]
+def texts(output: ToolOutput) -> list[str]:
+    return [block.text if isinstance(block, Text) else "data" for block in output.content]
 
 
-def text(outcome: ToolOutput) -> str:
-    (only,) = texts(outcome)
+def text(output: ToolOutput) -> str:
+    (only,) = texts(output)
     return only
 
 
@@ -60,7 +60,7 @@ def test_a_range_says_what_is_missing_and_how_to_read_on(tmp_path: Path) -> None
     ]
 
 
-def test_reading_on_as_told_shows_every_line_once(tmp_path: Path) -> None:
+def test_reading_on_as_the_answer_says_shows_every_line_once(tmp_path: Path) -> None:
     (tmp_path / "long").write_text("".join(f"{n}\n" for n in range(1, 5_001)))
     seen: list[str] = []
     more: dict[str, object] = {}
@@ -116,12 +116,12 @@ def test_several_files_come_in_one_block_each_and_one_may_fail(tmp_path: Path) -
     (tmp_path / "b").write_text("1\n2\n3\n")
     (tmp_path / "p.png").write_bytes(PNG)
     wanted = ["a", {"path": "b", "startLine": 2, "endLine": 2}, "absent", "p.png", "."]
-    outcome = read(tmp_path, wanted)
-    assert not outcome.is_error
-    blocks = texts(outcome)
+    output = read(tmp_path, wanted)
+    assert not output.is_error
+    blocks = texts(output)
     assert [block.split("\n")[1:2] for block in blocks[:2]] == [["1→A"], ["2→2"]]
     assert blocks[2].startswith("absent was not read: ")
-    assert outcome.content[3] == InlineData(mime="image/png", data=PNG)
+    assert output.content[3] == InlineData(mime="image/png", data=PNG)
     assert "a (2 bytes)" in blocks[4]
 
 
@@ -152,10 +152,10 @@ def test_the_log_understands_a_call_as_the_tool_did(
     for name in "ab":
         (tmp_path / name).write_text(f"{name}1\n{name}2\n{name}3\n")
     said = json_text(arguments)
-    outcome = asyncio.run(read_file(said, ToolContext((tmp_path,))))
+    output = asyncio.run(read_file(said, ToolContext((tmp_path,))))
     files = parse_paths(said)
-    assert len(outcome.content) == len(files)
-    for file, block in zip(files, texts(outcome), strict=True):
+    assert len(output.content) == len(files)
+    for file, block in zip(files, texts(output), strict=True):
         first = block.splitlines()[1]
         assert first == f"{file.start or 1}→{file.path}{file.start or 1}"
         if file.end is not None:
@@ -163,7 +163,7 @@ def test_the_log_understands_a_call_as_the_tool_did(
     assert classify_tool(read_file.name) == "read"
 
 
-def test_the_model_is_told_the_parameters_that_rules_look_for() -> None:
+def test_the_schema_has_the_parameters_that_rules_look_for() -> None:
     properties = json.loads(read_file.declaration.parameters)["properties"]
     assert set(properties) == {"absolute_path", "offset", "limit"}
     assert "startLine" in json_text(properties["absolute_path"])
@@ -173,10 +173,10 @@ def test_the_model_is_told_the_parameters_that_rules_look_for() -> None:
 @pytest.mark.parametrize(
     "body", ["Error: no\n", "exit code: 1\n", "x\nexit code: 2", "Exit code 3"]
 )
-def test_a_file_that_talks_of_errors_is_no_error(body: str, tmp_path: Path) -> None:
+def test_a_file_that_mentions_errors_is_not_an_error(body: str, tmp_path: Path) -> None:
     (tmp_path / "a").write_text(body)
-    outcome = read(tmp_path, "a")
-    assert not has_failed(ToolResult(call_id="1", name="read_file", content=outcome.content))
+    output = read(tmp_path, "a")
+    assert not has_failed(ToolResult(call_id="1", name="read_file", content=output.content))
 
 
 @pytest.mark.parametrize(
@@ -189,16 +189,18 @@ def test_a_file_that_talks_of_errors_is_no_error(body: str, tmp_path: Path) -> N
         (b"%PDF-1.7\n", "application/pdf"),
     ],
 )
-def test_images_and_pdfs_are_known_by_their_bytes(data: bytes, mime: str, tmp_path: Path) -> None:
+def test_images_and_pdfs_are_recognized_by_their_bytes(
+    data: bytes, mime: str, tmp_path: Path
+) -> None:
     (tmp_path / "named.txt").write_bytes(data)
     assert read(tmp_path, "named.txt").content == (InlineData(mime=mime, data=data),)
 
 
 def test_a_binary_file_is_refused_with_its_size(tmp_path: Path) -> None:
     (tmp_path / "b.png").write_bytes(b"\x7fELF\0\0" + bytes(994))
-    outcome = read(tmp_path, "b.png")
-    assert outcome.is_error
-    assert "binary (1,000 bytes)" in text(outcome)
+    output = read(tmp_path, "b.png")
+    assert output.is_error
+    assert "binary (1,000 bytes)" in text(output)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
@@ -206,10 +208,10 @@ def test_text_in_several_encodings_is_read(encoding: str) -> None:
     assert decode_text("grüße 你好\n".encode(encoding)) == "grüße 你好\n"
 
 
-def test_bytes_that_are_no_text_are_shown_and_told(tmp_path: Path) -> None:
+def test_bytes_that_are_not_text_are_shown_and_mentioned(tmp_path: Path) -> None:
     (tmp_path / "l").write_bytes(b"caf\xe9\r\n")
     shown = text(read(tmp_path, "l"))
-    assert "no UTF-8" in shown
+    assert "not UTF-8" in shown
     assert "CRLF" in shown
     assert "1→caf�" in shown
 
@@ -220,15 +222,15 @@ def test_notes_on_a_file_stand_under_it(tmp_path: Path) -> None:
     noted = call("note", path="a", text="generated")
     said = (user("go"), model("", noted), result(noted, "Note on a\ngenerated by make"))
     entries = [Entry(f"{n}", f"{n - 1}" if n else None, n, body) for n, body in enumerate(said)]
-    place = ToolContext((tmp_path,), view=View.fold(entries))
+    context = ToolContext((tmp_path,), view=View.fold(entries))
     paths = json_text({"absolute_path": ["a", str(tmp_path / "a"), "b"]})
-    first, same, other = texts(asyncio.run(read_file(paths, place)))
+    first, same, other = texts(asyncio.run(read_file(paths, context)))
     for block in (first, same):
         assert block.splitlines()[-1].endswith("generated by make")
     assert other.splitlines()[-1] == "1→x"
 
 
-def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("one\n")
     (tmp_path / "empty").touch()
     os.mkfifo(tmp_path / "pipe")
@@ -240,7 +242,7 @@ def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
     assert "before the start" in text(read(tmp_path, [{"path": "a", "startLine": 3, "endLine": 1}]))
 
 
-def test_twenty_million_lines_and_one_endless_line_are_shown_quickly(tmp_path: Path) -> None:
+def test_twenty_million_lines_and_one_endless_line_are_cut(tmp_path: Path) -> None:
     (tmp_path / "lines").write_bytes(b"\n" * 20_000_000)
     (tmp_path / "line").write_bytes(b"x" * 20_000_000)
     (tmp_path / "larger").write_bytes(b"x" * 20_000_001)

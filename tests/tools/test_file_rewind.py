@@ -11,7 +11,6 @@ import pytest
 from recollect import Note
 from recollect.errors import HeadMoved, UnknownEntry
 from recollect.store.sqlite import SqliteStore
-from recollect.tools.file_backups import append_note
 from recollect.tools.file_rewind import rewind_files
 from tests.tools.test_file_backups import World, names, play
 
@@ -33,23 +32,23 @@ class Meddling:
 
 
 @pytest.mark.parametrize("moment", ["tree", "blob", "put", "append"])
-def test_what_the_person_writes_while_files_are_restored_stays(tmp_path: Path, moment: str) -> None:
+def test_what_the_user_writes_while_files_are_restored_stays(tmp_path: Path, moment: str) -> None:
     async def story(world: World) -> None:
         (world.root / "f").write_text("old")
         await world.write("f", "new")
 
         async def deed() -> None:
-            (world.root / "f").write_text("person's")
+            (world.root / "f").write_text("user's")
 
         store: Any = Meddling(world.store, moment, deed)
         done = await rewind_files(store, world.session, world.start, (world.root,))
         assert (done.done, names(c.path for c in done.conflicts)) == (0, {"f"})
 
-    assert (play(tmp_path, story) / "f").read_text() == "person's"
+    assert (play(tmp_path, story) / "f").read_text() == "user's"
 
 
 @pytest.mark.parametrize("moment", ["tree", "blob", "put", "append"])
-def test_a_session_that_goes_on_meanwhile_is_told_and_no_file_changes(
+def test_a_session_that_continues_meanwhile_is_an_error_and_no_file_changes(
     tmp_path: Path, moment: str
 ) -> None:
     async def story(world: World) -> None:
@@ -57,7 +56,7 @@ def test_a_session_that_goes_on_meanwhile_is_told_and_no_file_changes(
         await world.write("f", "new")
 
         async def deed() -> None:
-            await append_note(world.store, world.session, Note(text="somebody else's"))
+            await world.append(Note(text="somebody else's"))
 
         store: Any = Meddling(world.store, moment, deed)
         with pytest.raises(HeadMoved):
@@ -80,7 +79,7 @@ def test_a_read_only_file_is_left_alone(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_an_entry_that_is_nowhere_is_an_error(tmp_path: Path) -> None:
+def test_an_unknown_entry_is_an_error(tmp_path: Path) -> None:
     async def story(world: World) -> None:
         with pytest.raises(UnknownEntry):
             await world.go("0" * 32)

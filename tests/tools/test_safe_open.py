@@ -11,10 +11,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.tools.resolve_path import resolve_path
@@ -22,7 +23,6 @@ from recollect.tools.safe_open import (
     open_folder,
     open_resolved,
     read_content,
-    real_path,
     remove_file,
     write_content,
 )
@@ -36,10 +36,10 @@ def world(tmp_path: Path) -> World:
 
 
 @contextmanager
-def quickly(seconds: float = 20.0) -> Iterator[None]:
+def without_waiting() -> Iterator[None]:
     began = time.monotonic()
     yield
-    assert time.monotonic() - began < seconds
+    assert time.monotonic() - began < 60
 
 
 def test_there_are_more_than_forty_ways() -> None:
@@ -56,7 +56,7 @@ def test_each_way_out_works_for_a_plain_open(way: str, world: World) -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_no_way_out_is_read(way: str, world: World) -> None:
     path = WAYS[way](world)
-    with quickly(), pytest.raises(ToolFailed) as failed:
+    with without_waiting(), pytest.raises(ToolFailed) as failed:
         read_content((world.root,), path)
     assert SECRET.decode() not in str(failed.value)
     assert str(failed.value).isprintable()
@@ -67,7 +67,7 @@ def test_no_way_out_is_written(way: str, world: World) -> None:
     path = WAYS[way](world)
     before = world.foreign()
     inside = (world.root / "inside.txt").read_bytes()
-    with quickly(), suppress(ToolFailed):
+    with without_waiting(), suppress(ToolFailed):
         written = write_content((world.root,), path, b"overwritten")
         assert written.is_relative_to(world.root.resolve())
         assert written.read_bytes() == b"overwritten"
@@ -79,9 +79,9 @@ def test_no_way_out_is_written(way: str, world: World) -> None:
 def test_no_way_out_is_removed_or_listed(way: str, world: World) -> None:
     path = WAYS[way](world)
     before = world.foreign()
-    with quickly(), suppress(ToolFailed):
+    with without_waiting(), suppress(ToolFailed):
         remove_file((world.root,), path)
-    with quickly(), suppress(ToolFailed), open_folder((world.root,), path) as folder:
+    with without_waiting(), suppress(ToolFailed), open_folder((world.root,), path) as folder:
         assert folder.path.is_relative_to(world.root.resolve())
     assert world.foreign() == before
 
@@ -89,7 +89,7 @@ def test_no_way_out_is_removed_or_listed(way: str, world: World) -> None:
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="no /proc here")
 def test_the_systems_own_files_are_refused_even_under_the_root_of_everything() -> None:
     for path in ("/proc/self/environ", "/proc/1/cmdline", "proc/self/status", "/dev/zero"):
-        with quickly(), pytest.raises(ToolFailed):
+        with without_waiting(), pytest.raises(ToolFailed):
             read_content((Path("/"),), path)
 
 
@@ -147,11 +147,13 @@ def exchange(root: Path, first: str, second: str) -> Callable[[], None]:
     return step
 
 
-def outcomes(act: Callable[[], bytes], seconds: float = 0.7) -> tuple[set[bytes], int]:
+def race(act: Callable[[], bytes], tries: int = 1_000) -> tuple[set[bytes], int]:
+    """What it gave, and how often it was refused: so often that both happened."""
     seen: set[bytes] = set()
     refused = 0
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    end = time.monotonic() + 60
+    while time.monotonic() < end and (tries > 0 or not (seen and refused)):
+        tries -= 1
         try:
             seen.add(act())
         except ToolFailed:
@@ -164,7 +166,7 @@ def test_a_file_swapped_for_a_link_out_never_gives_the_secret(world: World) -> N
     link = put(world.root, "f", lambda fresh: fresh.symlink_to(world.outside / "secret"))
     file()
     with swapping(link, file):
-        seen, refused = outcomes(lambda: read_content((world.root,), "f").data)
+        seen, refused = race(lambda: read_content((world.root,), "f").data)
     assert seen <= {b"inside"}
     assert refused  # the race was run: the link was met
 
@@ -177,8 +179,8 @@ def test_a_file_swapped_for_a_fifo_never_hangs(world: World) -> None:
     file = put(world.root, "f", lambda fresh: void(fresh.write_bytes(b"inside")))
     pipe = put(world.root, "f", os.mkfifo)
     file()
-    with swapping(pipe, file), quickly():
-        seen, refused = outcomes(lambda: read_content((world.root,), "f").data)
+    with swapping(pipe, file), without_waiting():
+        seen, refused = race(lambda: read_content((world.root,), "f").data)
     assert seen <= {b"inside"}
     assert refused
 
@@ -187,7 +189,7 @@ def test_a_folder_swapped_for_a_link_out_never_gives_the_secret(world: World) ->
     (world.root / "sub" / "secret").write_bytes(b"inside")
     world.link("trap", world.outside)
     with swapping(exchange(world.root, "sub", "trap")):
-        seen, refused = outcomes(lambda: read_content((world.root,), "sub/secret").data)
+        seen, refused = race(lambda: read_content((world.root,), "sub/secret").data)
     assert seen <= {b"inside"}
     assert refused
 
@@ -196,19 +198,21 @@ def test_a_folder_swapped_for_a_link_out_is_never_written_into(world: World) -> 
     world.link("trap", world.outside)
     before = world.foreign()
     with swapping(exchange(world.root, "sub", "trap")):
-        outcomes(lambda: os.fsencode(write_content((world.root,), "sub/secret", b"bad")))
+        write = partial(write_content, (world.root,), "sub/secret", b"bad")
+        _, refused = race(lambda: os.fsencode(write()), tries=200)
+    assert refused
     assert world.foreign() == before
 
 
 def test_a_folder_that_was_moved_out_meanwhile_is_noticed(world: World) -> None:
     (world.root / "sub" / "f").write_bytes(b"was inside")
-    with resolve_path((world.root,), "sub/f") as spot:
-        with open_resolved(spot, (world.root,), "sub/f") as opened:
+    with resolve_path((world.root,), "sub/f") as resolved:
+        with open_resolved(resolved, (world.root,), "sub/f") as opened:
             assert os.read(opened.descriptor, 99) == b"was inside"
         (world.root / "sub").rename(world.outside / "sub")
         with (
             pytest.raises(ToolFailed, match="moved out"),
-            open_resolved(spot, (world.root,), "sub/f"),
+            open_resolved(resolved, (world.root,), "sub/f"),
         ):
             pass
 
@@ -230,7 +234,8 @@ def test_a_folder_that_was_moved_out_meanwhile_is_noticed(world: World) -> None:
 def test_a_file_inside_is_read_however_it_is_spelled(path: str, world: World) -> None:
     assert read_content((world.root,), path).data == b"inside"
     assert read_content((world.root,), f"{world.root}/{path}").data == b"inside"
-    assert real_path((world.root,), path) == world.root.resolve() / "inside.txt"
+    with resolve_path((world.root,), path) as resolved:
+        assert resolved.path == world.root.resolve() / "inside.txt"
 
 
 def test_links_that_stay_inside_are_followed_for_reading_and_never_for_writing(
@@ -313,9 +318,9 @@ def test_a_write_that_does_not_fit_leaves_the_old_file_and_nothing_else(world: W
     script = (
         "import resource, sys; from pathlib import Path\n"
         "from recollect.tools.tool import ToolFailed\n"
-        "from recollect.tools.safe_open import write_whole\n"
+        "from recollect.tools.safe_open import write_content\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
-        "try: write_whole((Path(sys.argv[1]),), 'inside.txt', b'x' * 5000)\n"
+        "try: write_content((Path(sys.argv[1]),), 'inside.txt', b'x' * 5000)\n"
         "except ToolFailed as failed: print(failed)\n"
     )
     command = [sys.executable, "-c", script, str(world.root)]
@@ -339,7 +344,7 @@ def test_no_descriptor_stays_open(world: World) -> None:
         other = world.base / str(number)
         other.mkdir()
         path = way(World(other))
-        for act in (read_content, real_path, remove_file):
+        for act in (read_content, remove_file):
             with suppress(ToolFailed):
                 act((other / "root",), path)
         with suppress(ToolFailed):
@@ -350,9 +355,8 @@ def test_no_descriptor_stays_open(world: World) -> None:
 pieces = st.sampled_from(["..", ".", "", "sub", "deep", "in", "out", "loop", "inside.txt", "x"])
 
 
-@settings(max_examples=150)
 @given(path=st.lists(pieces, max_size=9).map("/".join), rooted=st.booleans())
-def test_whatever_a_path_says_it_leads_inside_or_nowhere(
+def test_any_path_leads_inside_or_nowhere(
     path: str, rooted: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     base = tmp_path_factory.getbasetemp() / "spelled"
@@ -365,9 +369,9 @@ def test_whatever_a_path_says_it_leads_inside_or_nowhere(
     root = base / "root"
     given_path = f"{root}/{path}" if rooted else path
     try:
-        with resolve_path((root,), given_path) as spot:
-            assert spot.path.is_relative_to(root.resolve())
+        with resolve_path((root,), given_path) as resolved:
+            assert resolved.path.is_relative_to(root.resolve())
             # as the system sees it: the same file, unless it goes through what is not there
-            assert Path(os.path.realpath(root / given_path)) == spot.path
+            assert Path(os.path.realpath(root / given_path)) == resolved.path
     except ToolFailed:
         pass

@@ -1,4 +1,4 @@
-"""What a tool's declaration says of its parameters, held against msgspec's own words for them."""
+"""A tool's declaration, compared with msgspec's own schema, and how a tool is called."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recollect.entries import Text
 from recollect.tools import builtin
 from recollect.tools.tool import Tool, ToolContext, tool
 
-OFFERED = [value for value in vars(builtin).values() if isinstance(value, Tool)]
+BUILTIN = [value for value in vars(builtin).values() if isinstance(value, Tool)]
 KINDS: dict[Any, st.SearchStrategy[Any]] = {
     str: st.text(max_size=5),
     int: st.integers(-9, 9),
@@ -34,17 +35,17 @@ def by_msgspec(kind: type[msgspec.Struct]) -> Any:
     """The schema of a flat struct, without its name."""
     schema = msgspec.json.schema(kind)
     (found,) = schema["$defs"].values()
-    told = {key: value for key, value in found.items() if key != "title"}
-    return json.loads(json.dumps(told))
+    flat = {key: value for key, value in found.items() if key != "title"}
+    return json.loads(json.dumps(flat))
 
 
-def made(parameters: Sequence[tuple[Any, Any]], told: Sequence[str]) -> Tool:
+def made(parameters: Sequence[tuple[Any, Any]], lines: Sequence[str]) -> Tool:
     """A tool with these kinds of parameters, their defaults, and lines of a docstring."""
 
     async def work(**given: Any) -> str:
         return json.dumps(given, sort_keys=True, default=list)
 
-    work.__doc__ = "\n".join(["Works.", "", *told])
+    work.__doc__ = "\n".join(["Works.", "", *lines])
     work.__annotations__ = {f"p{n}": kind for n, (kind, _) in enumerate(parameters)}
     work.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [
@@ -63,8 +64,8 @@ def made(parameters: Sequence[tuple[Any, Any]], told: Sequence[str]) -> Tool:
 def tools(draw: st.DrawFn) -> Tool:
     kinds = draw(st.lists(st.sampled_from(list(KINDS)), max_size=5))
     parameters = [(kind, draw(st.just(_NO) | KINDS[kind])) for kind in kinds]
-    told = [f"p{n}: the {n}th" for n in range(len(kinds)) if draw(st.booleans())]
-    return made(parameters, told)
+    lines = [f"p{n}: the {n}th" for n in range(len(kinds)) if draw(st.booleans())]
+    return made(parameters, lines)
 
 
 @given(tools())
@@ -72,14 +73,22 @@ def test_the_schema_of_a_tool_is_what_msgspec_says_of_its_arguments(one: Tool) -
     assert json.loads(one.declaration.parameters) == by_msgspec(one.arguments)
 
 
-@pytest.mark.parametrize("one", OFFERED, ids=lambda one: one.name)
-def test_every_offered_tool_tells_what_each_parameter_is(one: Tool) -> None:
+@pytest.mark.parametrize("one", BUILTIN, ids=lambda one: one.name)
+def test_a_schema_has_every_parameter_and_no_reference(one: Tool) -> None:
     schema = json.loads(one.declaration.parameters)
     assert list(schema["properties"]) == list(one.arguments.__struct_fields__)
-    for name, told in schema["properties"].items():
-        assert told["description"], name
-        assert "$ref" not in json.dumps(told)
-    assert one.declaration.description
+    assert "$ref" not in json.dumps(schema)
+
+
+def test_the_context_is_recognized_by_its_type_and_is_not_the_models(tmp_path: Path) -> None:
+    @tool("read")
+    def look(path: str, where: ToolContext) -> str:
+        """Looks."""
+        return f"{path} in {where.root}"
+
+    assert list(json.loads(look.declaration.parameters)["properties"]) == ["path"]
+    output = asyncio.run(look('{"path": "a"}', ToolContext((tmp_path,))))
+    assert output.content == (Text(text=f"a in {tmp_path}"),)
 
 
 def test_a_parameter_that_contains_itself_is_refused() -> None:
@@ -93,9 +102,9 @@ class Nested(msgspec.Struct):
 
 def test_arguments_that_do_not_fit_are_an_error_for_the_model(tmp_path: Path) -> None:
     one = made([(int, 3)], [])
-    place = ToolContext((tmp_path,))
-    assert asyncio.run(one('{"p0": 4}', place)).content[0].text == '{"p0": 4}'  # type: ignore[union-attr]
+    context = ToolContext((tmp_path,))
+    assert asyncio.run(one('{"p0": 4}', context)).content[0].text == '{"p0": 4}'  # type: ignore[union-attr]
     for wrong in ('{"p0": "x"}', '{"p1": 1}', "[]", "{"):
-        outcome = asyncio.run(one(wrong, place))
-        assert outcome.is_error
-        assert outcome.content[0].text.startswith("Error: ")  # type: ignore[union-attr]
+        output = asyncio.run(one(wrong, context))
+        assert output.is_error
+        assert output.content[0].text.startswith("Error: ")  # type: ignore[union-attr]

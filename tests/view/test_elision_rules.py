@@ -4,7 +4,7 @@ import msgspec
 from hypothesis import given
 
 from recollect.entries import Elide, Entry, Message, Pin, Restore, Text, ToolResult
-from recollect.settings import ContextSettings, Settings, parse
+from recollect.settings import ContextSettings, Settings, parse_settings
 from recollect.view.elision_rules import ElisionRules, drop_message, head_and_tail, plan_elisions
 from recollect.view.placeholders import write_placeholder
 from recollect.view.view import View
@@ -221,7 +221,7 @@ def test_every_number_of_the_rules_is_a_setting_and_takes_effect() -> None:
     numbers = [f.name for f in msgspec.structs.fields(ElisionRules) if isinstance(f.default, int)]
     assert set(numbers) <= set(ContextSettings.__struct_fields__)
     for number in numbers:
-        rules = ElisionRules.from_settings(parse(f"[context]\n{number} = 1234"))
+        rules = ElisionRules.from_settings(parse_settings(f"[context]\n{number} = 1234").settings)
         assert getattr(rules, number) == 1_234
-    chinese = ElisionRules.from_settings(parse("language = 'zh'"), "/root")
+    chinese = ElisionRules.from_settings(parse_settings("language = 'zh'").settings, "/root")
     assert (chinese.language, chinese.root) == ("zh", "/root")

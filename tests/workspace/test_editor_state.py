@@ -36,7 +36,7 @@ A = {"path": "/a.py", "timestamp": 2, "isActive": True, "cursor": {"line": 3, "c
 B = {"path": "/b.py", "timestamp": 1}
 
 
-def test_the_first_time_everything_is_told() -> None:
+def test_the_first_text_has_the_whole_state() -> None:
     state = opened(B, A | {"selectedText": "x = 1"})
     assert told(editor_context(None, state)) == {
         "activeFile": {
@@ -52,7 +52,7 @@ def test_an_editor_without_files_is_not_mentioned() -> None:
     assert editor_context(None, EditorState()) == ""
 
 
-def test_afterwards_only_what_changed_is_told() -> None:
+def test_later_texts_have_only_the_changes() -> None:
     before = opened(A, B)
     moved = A | {"cursor": {"line": 4, "character": 1}, "selectedText": "y"}
     after = opened(moved, {"path": "/c.py", "timestamp": 9})
@@ -104,7 +104,7 @@ def test_a_selection_cannot_end_its_block() -> None:
         b"\xff\xfe",
     ],
 )
-def test_what_is_no_state_of_an_editor_has_no_files(data: bytes) -> None:
+def test_data_that_is_not_an_editor_state_has_no_files(data: bytes) -> None:
     assert parse_editor(data) == EditorState()
 
 
@@ -147,7 +147,7 @@ def shown(state: EditorState) -> tuple[object, ...]:
 
 
 @given(STATE, STATE)
-def test_nothing_is_told_exactly_when_nothing_changed(
+def test_the_text_is_empty_exactly_if_nothing_changed(
     before: EditorState, now: EditorState
 ) -> None:
     assert editor_context(now, now) == ""
@@ -176,6 +176,12 @@ def test_a_state_stays_as_it_is_when_it_is_put_in_order_again(state: EditorState
         ),
     )
 )
-def test_no_json_makes_it_raise(value: object) -> None:
+def test_any_json_gives_a_bounded_state_and_a_valid_block(value: object) -> None:
     state = parse_editor(json.dumps(value).encode())
-    editor_context(None, state).encode("utf-8")
+    assert len(state.files) <= 10
+    text = editor_context(None, state)
+    text.encode("utf-8")
+    assert bool(text) == bool(state.files)
+    if text:
+        block = text.partition("```json\n")[2].removesuffix("\n```")
+        assert set(json.loads(block)) <= {"activeFile", "otherOpenFiles"}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from recollect.errors import BadSettings
 from recollect.permissions.command_rules import judge_line, tighten
 from recollect.permissions.command_rules import parse_rules as command_rules
-from recollect.settings import ContextSettings, HookCommand, Settings, parse
+from recollect.settings import ContextSettings, HookCommand, Settings, parse_settings
 from recollect.settings.setting_definitions import SETTINGS_SECTIONS, CustomModel
 from recollect.workspace.effective_settings import (
     PROJECT_FOLDER,
@@ -34,8 +34,8 @@ def place(tmp_path: Path) -> ProjectFolder:
 def test_without_files_everything_is_the_default(tmp_path: Path) -> None:
     found = resolve_settings(tmp_path, tmp_path / "home")
     assert found.settings == Settings()
-    assert not any(row.origins for row in list_effective_settings(found))
-    assert found.told == ()
+    assert not any(row.sources for row in list_effective_settings(found))
+    assert found.warnings == ()
 
 
 def test_a_projects_file_is_found_from_any_folder_of_the_project(place: ProjectFolder) -> None:
@@ -45,17 +45,18 @@ def test_a_projects_file_is_found_from_any_folder_of_the_project(place: ProjectF
     assert project_root(place.project / "a" / "b") == place.project
 
 
-def test_in_a_folder_that_is_not_trusted_the_file_is_ignored_and_told(tmp_path: Path) -> None:
+def test_in_an_untrusted_folder_the_file_is_ignored_with_a_warning(tmp_path: Path) -> None:
     place = ProjectFolder(tmp_path, trusted=False)
     found = place.found("this is [ no TOML, and nobody reads it")
     assert found.settings == Settings()
     assert (found.project, found.project_hooks, found.project_ask) == (None, (), ())
-    [told] = found.told
-    assert str(place.file) in told
-    assert "not trusted" in told
+    [warning] = found.warnings
+    assert found.project_ignored
+    assert str(place.file) in warning
+    assert "not trusted" in warning
 
 
-def test_one_folder_below_a_trusted_one_can_be_taken_out(place: ProjectFolder) -> None:
+def test_one_folder_below_a_trusted_one_can_be_excepted(place: ProjectFolder) -> None:
     assert place.found("[agent]\nmax_turns = 3").settings.agent.max_turns == 3
     distrust_folder(place.project / PROJECT_FOLDER, place.home)
     assert place.found().settings.agent.max_turns == 100
@@ -63,8 +64,6 @@ def test_one_folder_below_a_trusted_one_can_be_taken_out(place: ProjectFolder) -
     distrust_folder(place.project, place.home)
     assert place.found().settings.agent.max_turns == 100
 
-
-# --- a project may only tighten -----------------------------------------------------------------
 
 WIDENING = [
     ('[permissions]\nallow = ["rm *"]', "", "a project cannot allow anything"),
@@ -74,25 +73,29 @@ WIDENING = [
     ("[permissions]\nnetwork = true", "", "only be switched off"),
     ("[agent]\nmax_turns = 101", "", "only be lowered from 100"),
     ("[agent]\nmax_turns = 5", "[agent]\nmax_turns = 4", "only be lowered from 4"),
-    ("[agent]\nwatch_loops = false", "", "only be switched on"),
-    ("[agent]\njudge_after = 0", "[agent]\njudge_after = 30", "only come sooner than 30"),
-    ("[agent]\njudge_after = 31", "[agent]\njudge_after = 30", "only come sooner than 30"),
+    ("[agent]\ndetect_loops = false", "", "only be switched on"),
+    ("[agent]\nloop_check_after = 0", "[agent]\nloop_check_after = 30", "only come sooner than 30"),
+    (
+        "[agent]\nloop_check_after = 31",
+        "[agent]\nloop_check_after = 30",
+        "only come sooner than 30",
+    ),
     ('[agent]\nmemory_files = ["settings.toml"]', "", "only name .md and .txt files"),
     ('[agent]\nmemory_files = [".env"]', "", "only name .md and .txt files"),
 ]
 
 
 @pytest.mark.parametrize(("project", "own", "why"), WIDENING)
-def test_what_would_loosen_is_ignored_and_told(
+def test_a_value_that_would_loosen_is_ignored_with_a_warning(
     place: ProjectFolder, project: str, own: str, why: str
 ) -> None:
     found = place.found(project, own)
-    assert found.settings == parse(own)
-    [told] = found.told
-    assert why in told
-    assert f"{place.file}, line 2: " in told
+    assert found.settings == parse_settings(own).settings
+    [warning] = found.warnings
+    assert why in warning
+    assert f"{place.file}, line 2: " in warning
     assert not any(
-        place.file == Path(at.place) for row in list_effective_settings(found) for at in row.origins
+        place.file == Path(at.file) for row in list_effective_settings(found) for at in row.sources
     )
 
 
@@ -107,26 +110,36 @@ def test_what_would_loosen_is_ignored_and_told(
         ),
         ("[permissions]\nnetwork = false", "[permissions]\nnetwork = true", None, False),
         ("[agent]\nmax_turns = 5", "", "agent.max_turns", 5),
-        ("[agent]\nwatch_loops = true", "[agent]\nwatch_loops = false", "agent.watch_loops", True),
-        ("[agent]\njudge_after = 30", "", "agent.judge_after", 30),
-        ("[agent]\njudge_after = 9", "[agent]\njudge_after = 30", "agent.judge_after", 9),
+        (
+            "[agent]\ndetect_loops = true",
+            "[agent]\ndetect_loops = false",
+            "agent.detect_loops",
+            True,
+        ),
+        ("[agent]\nloop_check_after = 30", "", "agent.loop_check_after", 30),
+        (
+            "[agent]\nloop_check_after = 9",
+            "[agent]\nloop_check_after = 30",
+            "agent.loop_check_after",
+            9,
+        ),
         ('language = "zh"', "", "language", "zh"),
         ("[context]\nkeep_reads = 9", "[context]\nkeep_reads = 3", "context.keep_reads", 9),
-        ('[context]\nsummarise = ["run_shell_command"]', "", None, ["run_shell_command"]),
+        ('[context]\nsummarize_tools = ["run_shell_command"]', "", None, ["run_shell_command"]),
     ],
 )
-def test_what_tightens_or_widens_nothing_counts_instead(
+def test_a_value_that_tightens_or_permits_nothing_more_takes_effect(
     place: ProjectFolder, project: str, own: str, key: str | None, value: object
 ) -> None:
     found = place.found(project, own)
     [row] = [
         row
         for row in list_effective_settings(found)
-        if (str(place.file),) == tuple(o.place for o in row.origins)
+        if (str(place.file),) == tuple(at.file for at in row.sources)
     ]
     assert row.value == value
     assert key in (None, row.key)
-    assert found.told == ()
+    assert found.warnings == ()
 
 
 def test_rules_that_deny_and_names_of_memory_files_are_added(place: ProjectFolder) -> None:
@@ -138,18 +151,18 @@ def test_rules_that_deny_and_names_of_memory_files_are_added(place: ProjectFolde
     names = ("AGENTS.md", "GEMINI.md", "CLAUDE.md", "TEAM.md")
     assert found.settings.agent.memory_files == names
     by_key = {row.key: row for row in list_effective_settings(found)}
-    assert by_key["permissions.deny"].origins == (
+    assert by_key["permissions.deny"].sources == (
         SettingSource(str(place.own), 3),
         SettingSource(str(place.file), 2),
     )
 
 
-def test_a_project_cannot_take_the_persons_memory_away(place: ProjectFolder) -> None:
+def test_a_project_cannot_remove_the_users_memory_files(place: ProjectFolder) -> None:
     found = place.found("[agent]\nmemory_files = []\n[permissions]\ndeny = []", "")
     assert found.settings == Settings()
 
 
-def test_an_ask_rule_of_a_project_stands_apart_and_never_turns_a_no_into_a_question(
+def test_an_ask_rule_of_a_project_never_turns_a_no_into_a_question(
     place: ProjectFolder,
 ) -> None:
     found = place.found(
@@ -165,17 +178,17 @@ def test_an_ask_rule_of_a_project_stands_apart_and_never_turns_a_no_into_a_quest
     assert judge_line("ls x", both).decision == "ask"
     [row] = [row for row in list_effective_settings(found) if row.key == "permissions.ask"]
     assert row.value == ["cat *", "ls *", "rm *"]
-    assert [at.place for at in row.origins] == [str(place.own), str(place.file)]
+    assert [at.file for at in row.sources] == [str(place.own), str(place.file)]
 
 
-def see_hooks(place: ProjectFolder) -> None:
+def approve(place: ProjectFolder) -> None:
     found = place.found()
     approve_hooks(found.root, digest_hooks(found.unapproved_hooks), place.home)
 
 
-def test_hooks_of_a_project_stand_apart_from_the_persons(place: ProjectFolder) -> None:
+def test_hooks_of_a_project_are_kept_apart_from_the_users(place: ProjectFolder) -> None:
     place.found(HOOK, '[[hooks]]\nevent = "SessionEnd"\ncommand = "mine"\n')
-    see_hooks(place)
+    approve(place)
     found = place.found()
     assert found.settings.hooks == (HookCommand(event="SessionEnd", command="mine"),)
     assert found.project_hooks == (HookCommand(event="BeforeTool", command="./check --all"),)
@@ -183,45 +196,57 @@ def test_hooks_of_a_project_stand_apart_from_the_persons(place: ProjectFolder) -
     assert [hook["command"] for hook in row.value] == ["mine", "./check --all"]
 
 
-def test_hooks_that_nobody_was_shown_do_not_run_though_the_folder_is_trusted(
+def test_unapproved_hooks_do_not_run_even_in_a_trusted_folder(
     place: ProjectFolder,
 ) -> None:
     found = place.found(HOOK)
     assert (found.project_hooks, len(found.unapproved_hooks)) == ((), 1)
-    assert "`recollect trust` shows them" in found.told[0]
-    see_hooks(place)
+    assert "`recollect trust` shows them" in found.warnings[0]
+    approve(place)
     assert len(place.found().project_hooks) == 1
-    assert not place.found().told
+    assert not place.found().warnings
     for changed in (HOOK.replace("--all", "--none"), HOOK + HOOK, HOOK + "timeout = 1\n"):
         assert place.found(changed).project_hooks == ()
     assert len(place.found(HOOK).project_hooks) == 1
 
 
-def test_who_trusts_a_project_no_longer_has_to_see_its_hooks_again(place: ProjectFolder) -> None:
+def test_distrusting_a_project_withdraws_the_approval_of_its_hooks(place: ProjectFolder) -> None:
     place.found(HOOK)
-    see_hooks(place)
+    approve(place)
     distrust_folder(place.project, place.home)
     trust_folder(place.project, place.home)
     assert place.found().project_hooks == ()
 
 
+def test_old_names_of_settings_are_accepted_with_a_hint(place: ProjectFolder) -> None:
+    found = place.found("[agent]\njudge_after = 9", '[context]\nsummarise = ["a"]')
+    assert found.settings.agent.loop_check_after == 9
+    assert found.settings.context.summarize_tools == ("a",)
+    in_own, in_project = found.warnings
+    assert in_own.startswith(f"{place.own}: rename `context.summarise` to ")
+    assert in_project.startswith(f"{place.file}: rename `agent.judge_after` to ")
+    lines = {row.key: row.sources[0].line for row in list_effective_settings(found) if row.sources}
+    assert lines == {"agent.loop_check_after": 2, "context.summarize_tools": 2}
+
+
 @pytest.mark.skipif(os.name != "posix", reason="modes of files")
-def test_hooks_that_other_people_can_write_are_refused(place: ProjectFolder) -> None:
+def test_hooks_that_other_users_can_write_are_refused(place: ProjectFolder) -> None:
     place.found(HOOK)
     place.file.chmod(0o666)
-    with pytest.raises(BadSettings, match="other people can write to it"):
+    with pytest.raises(BadSettings, match="other users can write to it"):
         place.found()
     place.file.write_text("[agent]\nmax_turns = 3")
     assert place.found().settings.agent.max_turns == 3
 
 
-# --- what a project may not set -----------------------------------------------------------------
-
 MAY = {
     "language",
     "hooks",
     *(f"permissions.{name}" for name in ("mode", "allow", "ask", "deny", "network")),
-    *(f"agent.{name}" for name in ("max_turns", "watch_loops", "judge_after", "memory_files")),
+    *(
+        f"agent.{name}"
+        for name in ("max_turns", "detect_loops", "loop_check_after", "memory_files")
+    ),
     *(f"context.{name}" for name in ContextSettings.__struct_fields__),
 }
 _TABLES: dict[str, type[msgspec.Struct]] = {
@@ -239,7 +264,7 @@ MAY_NOT = sorted(
 
 
 def _line(key: str) -> str:
-    """The default of a setting as it would stand in a file: harmless, and refused all the same."""
+    """A line that sets a key to its default: harmless, and refused all the same."""
     section, _, name = key.rpartition(".")
     table = _TABLES[f"{section}." if section else ""]
     value = getattr(table(), name)
@@ -249,29 +274,27 @@ def _line(key: str) -> str:
 
 
 @pytest.mark.parametrize("key", MAY_NOT)
-def test_what_could_send_the_conversation_elsewhere_is_refused_with_the_right_place(
+def test_a_key_that_decides_where_the_conversation_goes_is_refused(
     place: ProjectFolder, key: str
 ) -> None:
     with pytest.raises(BadSettings) as caught:
         place.found("# ours\n" + _line(key))
-    said = str(caught.value)
-    assert f"line 2, `{key}` is not a project's to set; put it into {place.own}" in said
-    assert str(place.file) in said
+    message = str(caught.value)
+    assert f"line 2, a project may not set `{key}`; put it into {place.own}" in message
+    assert str(place.file) in message
 
 
-def test_the_refused_keys_are_these_sections_and_no_key_is_forgotten() -> None:
+def test_the_refused_keys_are_exactly_these() -> None:
     whole = {"generation", "routing", "transport"}
     apart = {"model", "mirror", "autosave_seconds", "agent.editor", "agent.telemetry"}
     assert {key for key in MAY_NOT if key.partition(".")[0] not in whole} == apart
     assert "url" in CustomModel.__struct_fields__
 
 
-def test_a_model_of_a_projects_own_is_refused(place: ProjectFolder) -> None:
-    with pytest.raises(BadSettings, match=r"`models\.x\.url` is not a project's to set"):
+def test_a_custom_model_of_a_project_is_refused(place: ProjectFolder) -> None:
+    with pytest.raises(BadSettings, match=r"a project may not set `models\.x\.url`"):
         place.found('[models.x]\nurl = "https://collector.example/v1"')
 
-
-# --- properties ---------------------------------------------------------------------------------
 
 _MODES = ("plan", "ask", "edit", "free")
 _texts = st.lists(st.sampled_from(["rm *", "ls *", "git push *"]), max_size=3, unique=True)
@@ -289,8 +312,8 @@ _agent = st.fixed_dictionaries(
     {},
     optional={
         "max_turns": st.integers(1, 200),
-        "watch_loops": st.booleans(),
-        "judge_after": st.integers(0, 50),
+        "detect_loops": st.booleans(),
+        "loop_check_after": st.integers(0, 50),
     },
 )
 _files = st.tuples(_permissions, _agent)
@@ -305,21 +328,21 @@ def _toml(permissions: dict[str, object], agent: dict[str, object]) -> str:
 
 
 @given(own=_files, project=_files)
-def test_nothing_that_a_project_says_loosens_anything(
+def test_no_project_file_loosens_anything(
     tmp_path_factory: pytest.TempPathFactory,
     own: tuple[dict[str, object], dict[str, object]],
     project: tuple[dict[str, object], dict[str, object]],
 ) -> None:
     place = ProjectFolder(tmp_path_factory.mktemp("tighten"))
     found = place.found(_toml(*project), _toml(*own))
-    mine, both = parse(_toml(*own)), found.settings
+    mine, both = parse_settings(_toml(*own)).settings, found.settings
     assert _MODES.index(both.permissions.mode) <= _MODES.index(mine.permissions.mode)
     assert both.permissions.allow == mine.permissions.allow
     assert both.permissions.ask == mine.permissions.ask
     assert set(both.permissions.deny) >= set(mine.permissions.deny)
     assert both.permissions.network <= mine.permissions.network
     assert both.agent.max_turns <= mine.agent.max_turns
-    assert both.agent.watch_loops >= mine.agent.watch_loops
-    assert (both.agent.judge_after or 1_000) <= (mine.agent.judge_after or 1_000)
+    assert both.agent.detect_loops >= mine.agent.detect_loops
+    assert (both.agent.loop_check_after or 1_000) <= (mine.agent.loop_check_after or 1_000)
     rest = {"permissions": mine.permissions, "agent": mine.agent}
     assert msgspec.structs.replace(both, **rest) == mine

@@ -88,7 +88,7 @@ def test_a_folders_name_cannot_add_a_line(tmp_path: Path) -> None:
         ("../../etc", "Monday, November 16, 2026"),
     ],
 )
-def test_the_date_is_in_the_persons_locale(locale: str, expected: str) -> None:
+def test_the_date_is_in_the_users_locale(locale: str, expected: str) -> None:
     assert long_date(DAY, locale) == expected
 
 

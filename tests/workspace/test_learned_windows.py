@@ -30,7 +30,7 @@ def test_a_window_is_remembered_for_its_model_and_the_newest_counts(tmp_path: Pa
     assert (tmp_path / WINDOWS_FILE).stat().st_mode & 0o777 == 0o600
 
 
-def test_what_is_no_window_is_not_remembered(tmp_path: Path) -> None:
+def test_a_number_that_is_no_context_window_is_not_stored(tmp_path: Path) -> None:
     remember_window("mine", MIN_WINDOW - 1, tmp_path)
     assert not (tmp_path / WINDOWS_FILE).exists()
     (tmp_path / WINDOWS_FILE).write_text(json.dumps({"mine": 1, "other": -5, "third": 9_000}))

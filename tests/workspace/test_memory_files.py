@@ -114,7 +114,7 @@ def test_a_folder_that_is_not_trusted_cannot_name_what_is_trusted_elsewhere(tmp_
     assert len(known.problems) == 1
 
 
-def test_the_persons_own_file_may_be_a_link_to_where_it_is_kept(tmp_path: Path) -> None:
+def test_the_users_own_file_may_be_a_link(tmp_path: Path) -> None:
     root, home = project(tmp_path), tmp_path / "home"
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept" / "mine.md").write_text("mine @other.md", encoding="utf-8")
@@ -179,7 +179,7 @@ def test_ignored_folders_are_not_searched_and_the_search_is_bounded(tmp_path: Pa
     project(tmp_path, **{f"f{n:03}__AGENTS": str(n) for n in range(60)})
     found = read_memory(sources(root))
     assert len(found.files) == memory_files.MAX_FILES
-    assert "more memory files" in found.problems[-1]
+    assert "too many memory files" in found.problems[-1]
     assert len(read_memory(sources(root), below=3).files) == 3
 
 
@@ -192,7 +192,7 @@ def test_sizes_are_bounded_and_what_is_left_out_is_said(tmp_path: Path) -> None:
     assert len(found.problems) == 3
 
 
-def test_imports_are_resolved_and_their_failures_told(tmp_path: Path) -> None:
+def test_imports_are_expanded_and_failures_reported(tmp_path: Path) -> None:
     root = project(tmp_path, AGENTS="see @docs/style.md and @/etc/passwd", docs__style="be brief")
     found = read_memory(sources(root))
     assert "be brief" in found.files[0].text

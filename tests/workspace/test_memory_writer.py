@@ -63,7 +63,7 @@ def is_the_addition(between: bytes, added: bytes) -> bool:
     return added in between and left.strip(b"\r\n") == b""
 
 
-def test_a_letter_with_the_byte_of_another_line_end_is_no_line_end() -> None:
+def test_a_letter_with_the_byte_of_another_line_end_is_not_a_line_end() -> None:
     data = f"Å{HEADING}\nÅ \n".encode()  # Å ends with the byte 0x85
     assert with_fact(data, "x") == data + f"\n{HEADING}\n\n- x\n".encode()
     there = f"{HEADING}\n\n- Å  \n".encode()
@@ -78,7 +78,7 @@ def test_a_second_fact_stands_right_behind_the_first(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("fact", ["", " \n\t", "- ", "\u202e", "x" * 2_001])
-def test_what_is_no_fact_is_refused(tmp_path: Path, fact: str) -> None:
+def test_a_text_that_is_not_a_fact_is_refused(tmp_path: Path, fact: str) -> None:
     with pytest.raises(BadInput):
         save_fact(tmp_path / "AGENTS.md", fact)
     assert list(tmp_path.iterdir()) == []
@@ -94,10 +94,10 @@ def test_a_plan_writes_nothing_and_is_void_when_the_file_changed(tmp_path: Path)
     path = tmp_path / "AGENTS.md"
     planned = plan_fact(path, "one")
     assert not path.exists()
-    path.write_text("somebody else was faster", encoding="utf-8")
-    with pytest.raises(CannotWrite, match="somebody else"):
+    path.write_text("another program was faster", encoding="utf-8")
+    with pytest.raises(CannotWrite, match="another program"):
         write_fact(planned)
-    assert path.read_text(encoding="utf-8") == "somebody else was faster"
+    assert path.read_text(encoding="utf-8") == "another program was faster"
 
 
 def test_a_link_is_followed_in_its_own_folder_only(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_a_renamed_folder_without_git_finds_its_sessions_again(tmp_path: Path) -
     assert sessions_at(store, tmp_path / "new") == 2
 
 
-def test_another_folder_is_never_taken_for_a_renamed_one(tmp_path: Path) -> None:
+def test_another_folder_is_never_mistaken_for_a_renamed_one(tmp_path: Path) -> None:
     store, folder = tmp_path / "s.db", plain(tmp_path / "old")
     sessions_at(store, folder, make=True)
     shutil.copytree(folder, tmp_path / "copy")

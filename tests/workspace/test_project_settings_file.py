@@ -109,12 +109,14 @@ def test_a_file_that_cannot_be_used_stops_the_work_in_a_trusted_folder_only(
     distrust_folder(place.project, place.home)
     found = place.found()
     assert found.settings == Settings()
-    assert len(found.told) == 1
+    assert len(found.warnings) == 1
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may read everything")
 @pytest.mark.parametrize("which", ["file", "folder"])
-def test_a_file_that_cannot_be_seen_is_not_taken_for_none(place: ProjectFolder, which: str) -> None:
+def test_a_file_that_cannot_be_accessed_does_not_count_as_missing(
+    place: ProjectFolder, which: str
+) -> None:
     place.found('[permissions]\ndeny = ["rm *"]')
     shut = place.file if which == "file" else place.file.parent
     shut.chmod(0)
@@ -125,20 +127,20 @@ def test_a_file_that_cannot_be_seen_is_not_taken_for_none(place: ProjectFolder, 
         shut.chmod(0o700)
 
 
-def test_a_file_where_the_folder_should_be_is_no_settings(place: ProjectFolder) -> None:
+def test_a_file_in_place_of_the_folder_is_ignored(place: ProjectFolder) -> None:
     place.file.parent.rmdir()
     place.file.parent.write_text("x")
     assert place.found().settings == Settings()
 
 
-def test_the_persons_own_file_is_never_taken_for_a_projects(place: ProjectFolder) -> None:
+def test_the_users_file_is_never_read_as_a_projects(place: ProjectFolder) -> None:
     place.file.write_text('model = "gpt-5"')
     trust_folder(place.project, place.file.parent)
     found = resolve_settings(place.project, place.file.parent)
     assert found.settings.model == "gpt-5"
-    assert found.told == ()
+    assert found.warnings == ()
 
 
-def test_the_persons_file_is_strict_whatever_the_project_says(place: ProjectFolder) -> None:
+def test_the_users_file_is_strict_whatever_the_projects_file_has(place: ProjectFolder) -> None:
     with pytest.raises(BadSettings, match="did you mean `model`"):
         place.found(own="modle = 1")

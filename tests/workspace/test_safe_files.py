@@ -26,9 +26,11 @@ def outside(tmp_path: Path) -> tuple[Path, Path]:
     return root, secret
 
 
-def test_a_file_is_read_up_to_the_limit_and_its_size_is_known(tmp_path: Path) -> None:
+def test_a_file_beyond_the_limit_is_refused_or_read_in_part(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"0123456789")
-    found = read_inside(tmp_path / "a", (tmp_path,), 4)
+    refused = read_inside(tmp_path / "a", (tmp_path,), 4)
+    assert refused == ReadRefused("it has 10 bytes, the limit is 4")
+    found = read_inside(tmp_path / "a", (tmp_path,), 4, partial=True)
     assert isinstance(found, FileContent)
     assert (found.data, found.size) == (b"0123", 10)
 
@@ -46,7 +48,7 @@ def test_a_link_is_followed_inside_and_refused_outside(tmp_path: Path) -> None:
         assert isinstance(read_inside(root / name, (root,), 9), ReadRefused), name
 
 
-def test_what_is_no_regular_file_is_refused_without_waiting(tmp_path: Path) -> None:
+def test_only_regular_files_are_read_and_nothing_blocks(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "dangling").symlink_to("nothing")
@@ -54,7 +56,7 @@ def test_what_is_no_regular_file_is_refused_without_waiting(tmp_path: Path) -> N
     for name in ("pipe", "loop", "dangling", "zero", ".", "none", "a\0b", "x" * 5_000, "\udcff"):
         assert isinstance(read_inside(tmp_path / name, (tmp_path,), 9), ReadRefused), name
     assert read_inside(Path("/dev/zero"), (Path("/dev"),), 9) == ReadRefused(
-        "it is no regular file"
+        "it is not a regular file"
     )
 
 
@@ -82,7 +84,7 @@ def test_a_folder_swapped_for_a_link_never_gives_what_is_outside(tmp_path: Path)
     assert {found.data for found in seen if isinstance(found, FileContent)} <= {b"harmless"}
 
 
-def test_text_is_told_from_other_bytes() -> None:
+def test_text_is_distinguished_from_other_bytes() -> None:
     assert decode_text(b"\xef\xbb\xbfa\r\nb\xff") == "a\nb\ufffd"
     assert isinstance(decode_text(b"\x7fELF\x00\x01"), ReadRefused)
 

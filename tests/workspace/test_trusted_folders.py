@@ -54,14 +54,14 @@ def test_a_link_is_trusted_as_what_it_leads_to(tmp_path: Path) -> None:
     assert not is_trusted(Path("a\0b"), home)
 
 
-def test_the_file_is_the_persons_alone(tmp_path: Path) -> None:
+def test_the_file_is_private_to_the_user(tmp_path: Path) -> None:
     trust_folder(tmp_path, tmp_path / "home")
     file = tmp_path / "home" / TRUST_FILE
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert [path.name for path in file.parent.iterdir()] == [TRUST_FILE]
     file.chmod(0o666)
     assert not is_trusted(tmp_path, tmp_path / "home")
-    with pytest.raises(BadSettings, match="other people can write"):
+    with pytest.raises(BadSettings, match="other users can write"):
         trust_folder(tmp_path, tmp_path / "home")
 
 

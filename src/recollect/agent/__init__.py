@@ -1,1 +1,1 @@
-"""What acts: so far the compaction that may ask a model."""
+"""The agent: its loop, hooks, tool calls, context fitting and sub-agents."""

@@ -1,14 +1,11 @@
-"""Compaction with a model's help, when there is one.
+"""Compaction, with a snapshot that a model writes if there is one.
 
-The model is an argument. It is asked once, for the part that will be replaced; if it fails, answers
-nothing, or its words would not fit, the snapshot that code builds is used alone. So compacting
-always works, also offline, and a model that is down costs nothing but its prose.
+The summarizer gets one request, for the messages that will be replaced. If it fails, answers
+nothing, or its snapshot does not fit, the snapshot that code builds is used alone; so compaction
+always works, also offline.
 """
 
 from __future__ import annotations
-
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeAlias
 
 import msgspec
 
@@ -22,55 +19,52 @@ from recollect.compaction.proposal import (
     propose_compaction,
     propose_nothing,
 )
-from recollect.entries import CompactionTrigger, Message
+from recollect.entries import CompactionTrigger
+from recollect.models.model_selection import CallModel
+from recollect.snapshot.snapshot_format import INSTRUCTION, parse_snapshot
 from recollect.view.view import View
-
-Summarizer: TypeAlias = Callable[[Sequence[Message], str], Awaitable[str]]
 
 
 async def compact(
     view: View,
     budget: Budget,
-    ask: Summarizer | None = None,
+    summarizer: CallModel | None = None,
     *,
     trigger: CompactionTrigger = "manual",
     instructions: str = "",
     root: str = "",
 ) -> Proposal:
-    """What to append. An automatic compaction does nothing below the threshold."""
+    """Propose a compaction; an automatic one does nothing below the threshold."""
     if trigger == "auto" and not is_compaction_due(view, budget):
         return propose_nothing(view, trigger, "the view is below its threshold")
     written, trouble = "", ""
-    if ask is not None and (trigger == "manual" or may_retry_model(view)):
-        written, trouble = await _write_snapshot(view, ask, instructions)
-    words = SnapshotInput(written, instructions, root)
-    made = propose_compaction(view, budget, trigger=trigger, words=words)
-    if written and not made.succeeded:
-        trouble = f"what the model wrote did not fit ({made.compaction.reason})"
-        words = SnapshotInput("", instructions, root)
-        made = propose_compaction(view, budget, trigger=trigger, words=words)
+    if summarizer is not None and (trigger == "manual" or may_retry_model(view)):
+        written, trouble = await _write_snapshot(view, summarizer, instructions)
+    given = SnapshotInput(written, instructions, root)
+    proposal = propose_compaction(view, budget, trigger=trigger, words=given)
+    if written and not proposal.succeeded:
+        trouble = f"what the model wrote did not fit ({proposal.compaction.reason})"
+        given = SnapshotInput("", instructions, root)
+        proposal = propose_compaction(view, budget, trigger=trigger, words=given)
     if not trouble:
-        return made
-    reason = "; ".join(filter(None, (made.compaction.reason, f"built by code: {trouble}")))
-    return msgspec.structs.replace(
-        made, compaction=msgspec.structs.replace(made.compaction, reason=reason)
-    )
+        return proposal
+    reason = "; ".join(filter(None, (proposal.compaction.reason, f"built by code: {trouble}")))
+    compaction = msgspec.structs.replace(proposal.compaction, reason=reason)
+    return msgspec.structs.replace(proposal, compaction=compaction)
 
 
-async def _write_snapshot(view: View, ask: Summarizer, instructions: str) -> tuple[str, str]:
-    """A model's snapshot, or why there is none."""
-    from recollect.snapshot.snapshot_format import INSTRUCTION, parse_snapshot
-
+async def _write_snapshot(view: View, summarizer: CallModel, instructions: str) -> tuple[str, str]:
+    """The model's snapshot, or the reason why there is none."""
     items = Partition.of(view).items
-    places = find_cut_points(items)
-    if not places:
+    cuts = find_cut_points(items)
+    if not cuts:
         return "", ""
     earlier = [item.message for item in view.items if item.place == "snapshot"]
-    asked = [*earlier, *(item.message for item in items[: places[0].at])]
+    replaced = [*earlier, *(item.message for item in items[: cuts[0].at])]
     prompt = f"{INSTRUCTION}\nKeep in particular: {instructions}" if instructions else INSTRUCTION
     try:
-        text = await ask(asked, prompt)
-    except Exception as error:  # noqa: BLE001 - whatever a model does wrong, we go on without it
+        text = await summarizer(replaced, prompt)
+    except Exception as error:  # noqa: BLE001 - compaction works without the model
         return "", f"the model failed ({type(error).__name__}: {error})"
     if parse_snapshot(text) is None:
         return "", "the model wrote no snapshot" if text.strip() else "the model answered nothing"

@@ -1,4 +1,4 @@
-"""What an agent tells while it works, in the order in which it happens."""
+"""The events of an agent's run, in the order in which they happen; `RunFinished` is the last."""
 
 from __future__ import annotations
 
@@ -6,36 +6,35 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from recollect.agent.exchange import ReplyFinished, Session
+from recollect.agent.exchange import ReplyFinished
 from recollect.agent.fit_context import ContextReduced
 from recollect.agent.tool_calls import ToolFinished, ToolStarted
 from recollect.codecs.wire_protocol import Delta
 from recollect.entries import Usage
 from recollect.loop_detection import Loop
 from recollect.models.model_protocol import Retrying
+from recollect.session import Session
 
 StopReason: TypeAlias = Literal["answered", "turns", "loop"]
 
 
 class WindowLearned(msgspec.Struct, frozen=True):
-    """The model's window is smaller than we thought."""
+    """The provider said that the model's window is smaller than we assumed."""
 
     model: str
     window: int
 
 
 class LoopFound(msgspec.Struct, frozen=True):
-    """The model repeats itself; at the second time it is stopped."""
+    """The model repeats itself: it is warned the first time and stopped the second."""
 
     loop: Loop
     stopped: bool
 
 
 class RunFinished(msgspec.Struct, frozen=True):
-    """The last event."""
-
-    why: StopReason
-    talk: Session
+    reason: StopReason
+    session: Session
     turns: int
     usage: Usage
     seconds: float

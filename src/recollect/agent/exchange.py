@@ -1,17 +1,17 @@
-"""One question, one reply, both kept.
+"""One request and its reply, both in the log.
 
-The question is in the store before the model is asked, and what arrives of the reply is kept as a
-draft while it arrives. So whatever happens on the way, nothing that was said is lost: a reply that
-breaks off or is cancelled stays as an interrupted message, and why it failed is told in a note.
+The `Request` is appended before the model is called, and the reply is stored as a draft while it
+streams. Nothing that arrived is lost: a reply that breaks off or is cancelled stays in the log as
+an interrupted message, and a note gives the reason of a failure.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
-from contextlib import aclosing, asynccontextmanager
-from typing import NamedTuple, TypeVar
+from collections.abc import AsyncGenerator, Awaitable
+from contextlib import aclosing
+from typing import TypeVar
 
 import msgspec
 
@@ -31,10 +31,8 @@ from recollect.entries import (
 )
 from recollect.errors import HeadMoved, ModelError
 from recollect.models.model_protocol import Model, Retrying, partial_of
-from recollect.store.contract import Store
+from recollect.session import Session
 from recollect.store.ids import new_id, now
-from recollect.tokens import counter_for
-from recollect.view.view import View
 from recollect.view_loader import save_counts
 
 T = TypeVar("T")
@@ -43,7 +41,7 @@ DRAFT_INTERVAL = 0.5  # seconds between two drafts of a reply in progress
 
 
 def user_message(text: str, context: Context = "") -> Message:
-    """A text on the person's side: theirs, or with a `context` what the program adds."""
+    """A message of the user, or with a `context` one that the program adds in that role."""
     return Message(role="user", parts=(Text(text=text),), context=context)
 
 
@@ -54,112 +52,82 @@ def message_text(message: Message) -> str:
 def add_usage(one: Usage, other: Usage | None) -> Usage:
     if other is None:
         return one
-    counted = ("input", "output", "cached", "thoughts", "tool", "total")
-    return Usage(**{name: getattr(one, name) + getattr(other, name) for name in counted})
+    fields = ("input", "output", "cached", "thoughts", "tool", "total")
+    return Usage(**{name: getattr(one, name) + getattr(other, name) for name in fields})
 
 
 async def uncancellable(work: Awaitable[T]) -> T:
-    """Finish what must not be cut in half, however often somebody cancels; then be cancelled."""
-    task, stopped = asyncio.ensure_future(work), None
+    """Finish the work however often this task is cancelled, then raise the cancellation."""
+    task, cancelled = asyncio.ensure_future(work), None
     while not task.done():
         try:
             await asyncio.shield(task)
         except asyncio.CancelledError as error:
             if task.cancelled():
                 raise
-            stopped = error
-        except Exception:  # noqa: BLE001 - it is raised below, when it is known who asked
+            cancelled = error
+        except Exception:  # noqa: BLE001 - `task.result()` below raises it
             break
-    if stopped is not None and task.exception() is None:
-        raise stopped
+    if cancelled is not None and task.exception() is None:
+        raise cancelled
     return task.result()
 
 
-class Session(NamedTuple):
-    """A session, and what is seen of it at its head."""
-
-    store: Store
-    session: str
-    view: View
-
-    async def append(self, *items: Body | Entry) -> Session:
-        entries = await self.store.append(self.session, items, parent=self.view.head)
-        return self._replace(view=self.view.append(*entries))
-
-
-@asynccontextmanager
-async def new_session(model: str) -> AsyncIterator[Session]:
-    """A new session in the person's own store, counted for this model."""
-    from recollect.store.sqlite import open_store
-
-    async with open_store() as store:
-        session = await store.create()
-        yield Session(store, session.id, View.fold(counter=counter_for(model)))
-
-
 class ReplyFinished(msgspec.Struct, frozen=True):
-    """The last event of an exchange: the reply as it is kept, and where it goes on."""
+    """The last event of an exchange: the reply as it was stored, and the session after it."""
 
     message: Message
-    talk: Session
-
-
-async def ask(
-    talk: Session, question: Message, model: Model, prompt: RequestOptions
-) -> AsyncGenerator[Delta | Retrying | ReplyFinished, None]:
-    """Keep the question, then everything the model gives, as it comes."""
-    async with aclosing(exchange(await talk.append(question), model, prompt)) as events:
-        async for event in events:
-            yield event
+    session: Session
 
 
 async def exchange(
-    talk: Session, model: Model, prompt: RequestOptions
+    session: Session, model: Model, options: RequestOptions
 ) -> AsyncGenerator[Delta | Retrying | ReplyFinished, None]:
-    """One request for what the conversation shows, and its reply; `ReplyFinished` comes last."""
-    asked = Request(head=talk.view.head, as_of=now(), model=model.name, tokens=talk.view.tokens)
-    if talk.view.log.fresh:  # one commit for both
-        talk, _ = await asyncio.gather(talk.append(asked), save_counts(talk.store, talk.view))
+    """Send the view as one request and store the reply; `ReplyFinished` comes last."""
+    view = session.view
+    request = Request(head=view.head, as_of=now(), model=model.name, tokens=view.tokens)
+    if view.log.fresh:  # one commit for both
+        session, _ = await asyncio.gather(session.append(request), save_counts(session.store, view))
     else:
-        talk = await talk.append(asked)
-    reply, message = _ReplyRecorder(talk), Message(role="model")
+        session = await session.append(request)
+    recorder, message = _ReplyRecorder(session), Message(role="model")
     try:
-        async with aclosing(model.stream(talk.view, prompt)) as events:
+        async with aclosing(model.stream(session.view, options)) as events:
             async for event in events:
                 if isinstance(event, Message):
                     message = event
                     break
-                await reply.take(event)
+                await recorder.take(event)
                 yield event
     except ModelError as error:
-        await reply.give_up(partial_of(error), f"{model.name}: {error}")
+        await recorder.store_partial(partial_of(error), f"{model.name}: {error}")
         raise
     except (asyncio.CancelledError, GeneratorExit):
-        # whoever cancels must not lose what was read: the store is quick, and it is asked in full
-        await uncancellable(reply.give_up(None, ""))
+        # the store is quick: a caller that cancels waits for it and loses nothing
+        await uncancellable(recorder.store_partial(None, ""))
         raise
-    yield ReplyFinished(message, await _store_reply(reply, message))
+    yield ReplyFinished(message, await _store_reply(recorder, message))
 
 
-async def _store_reply(reply: _ReplyRecorder, message: Message) -> Session:
-    """Whoever cancels while the reply is being kept finds it kept, and each of its calls with a
-    result that says it was not run."""
-    keeping = asyncio.ensure_future(reply.keep(message))
+async def _store_reply(recorder: _ReplyRecorder, message: Message) -> Session:
+    """When cancelled meanwhile, the reply is stored, and a result for each of its calls says that
+    it was not run."""
+    storing = asyncio.ensure_future(recorder.store(message))
     try:
-        return await uncancellable(keeping)
+        return await uncancellable(storing)
     except asyncio.CancelledError:
-        await uncancellable(mark_calls_not_run(keeping.result(), message))
+        await uncancellable(mark_calls_not_run(storing.result(), message))
         raise
 
 
-async def mark_calls_not_run(talk: Session, reply: Message) -> None:
-    """A reply whose calls nobody is going to run: the log says so of each."""
-    told = (Text(text=f"Error: {NOT_RUN}"),)
-    answers = [
+async def mark_calls_not_run(session: Session, reply: Message) -> None:
+    """Append a result for each call of a reply that will not be run."""
+    content = (Text(text=f"Error: {NOT_RUN}"),)
+    results = [
         ToolResult(
             call_id=part.id,
             name=part.name,
-            content=told,
+            content=content,
             is_error=True,
             status="interrupted",
             time=now(),
@@ -167,15 +135,15 @@ async def mark_calls_not_run(talk: Session, reply: Message) -> None:
         for part in reply.parts
         if isinstance(part, ToolCall)
     ]
-    if answers:
-        await talk.append(*(Message(role="user", parts=(answer,)) for answer in answers))
+    if results:
+        await session.append(*(Message(role="user", parts=(result,)) for result in results))
 
 
 class _ReplyRecorder:
-    """A reply on its way into the store."""
+    """Stores a reply: drafts while it streams, then the whole message or what came of it."""
 
-    def __init__(self, talk: Session) -> None:
-        self._talk = talk
+    def __init__(self, session: Session) -> None:
+        self._session = session
         self._id = new_id()
         self._so_far = ReplyAssembly()
         self._drafted = time.monotonic()
@@ -190,37 +158,36 @@ class _ReplyRecorder:
         elif event.kind == "thought":
             self._so_far.thought(event.text)
         if time.monotonic() - self._drafted > DRAFT_INTERVAL:
-            await self._draft()
+            await self._store_draft()
 
-    async def _draft(self) -> None:
-        message = self._so_far.message()
-        self._so_far.take_deltas()  # whoever sent them has shown them
+    async def _store_draft(self) -> None:
+        message, session = self._so_far.message(), self._session
+        self._so_far.take_deltas()  # the sender of the events has them
         if message.parts:
-            talk = self._talk
-            head = talk.view.head
-            await talk.store.draft(talk.session, message, parent=head, id=self._id)
+            head = session.view.head
+            await session.store.draft(session.id, message, parent=head, id=self._id)
         self._drafted = time.monotonic()
 
-    async def keep(self, message: Message) -> Session:
+    async def store(self, message: Message) -> Session:
         return await self._append(Entry(self._id, None, now(), message))
 
     async def _append(self, *items: Body | Entry) -> Session:
-        talk = self._talk
+        session = self._session
         try:
-            return await talk.append(*items)
+            return await session.append(*items)
         except HeadMoved:
-            # somebody else went on meanwhile: what came is kept as a branch where it was asked
-            await talk.store.branch(talk.session, items, at=talk.view.head)
+            # another writer went on meanwhile: the reply becomes a branch at its request
+            await session.store.branch(session.id, items, at=session.view.head)
             raise
 
-    async def give_up(self, partial: Message | None, why: str) -> None:
-        """Keep what came, as interrupted, and say why it broke off."""
+    async def store_partial(self, partial: Message | None, reason: str) -> None:
+        """Store what arrived as interrupted, and the reason as a note."""
         message = partial or self._so_far.message()
         items: list[Body | Entry] = []
         if message.parts:
-            broken = msgspec.structs.replace(message, finish="interrupted")
-            items.append(Entry(self._id, None, now(), broken))
-        if why:
-            items.append(Note(text=why, level="error"))
+            interrupted = msgspec.structs.replace(message, finish="interrupted")
+            items.append(Entry(self._id, None, now(), interrupted))
+        if reason:
+            items.append(Note(text=reason, level="error"))
         if items:
             await self._append(*items)

@@ -1,21 +1,21 @@
-"""Hooks: what a person's own code says to what an agent is about to do, or has done.
+"""Hooks: the user's own code, which runs before and after what the agent does.
 
-A hook is a Python callable or a command. `Hooks.fire` runs those that wait for an event, in order,
-and gives one `HookDecision`: the first that blocks wins and ends it, contexts are joined, and changed
-arguments are what the next hook sees. A hook that fails, hangs, or gives what cannot be read makes
-a warning and never stops the agent; whatever it gives is bounded (`hooking.py`, which is loaded
-when there is a hook to ask). Hooks of a project run only in a folder that is trusted.
+A hook is a Python callable or a command. `Hooks.fire` runs the hooks of an event in order and
+returns one `HookDecision`: the first refusal wins and ends it, contexts are joined, and the next
+hook sees changed arguments. A hook that fails, hangs or returns something invalid causes a warning
+and never stops the agent; whatever it returns is bounded. Hooks of a project run only in a trusted
+folder.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import msgspec
 
-from recollect.agent.activity_log import ActivityLog
 from recollect.agent.hook_events import (
     EVENT_NAMES,
     BeforeTool,
@@ -25,45 +25,59 @@ from recollect.agent.hook_events import (
     event_name,
 )
 from recollect.errors import BadInput
+from recollect.text import clip_middle
 
-DEFAULT_TIMEOUT = 60.0  # seconds for one hook
+DEFAULT_TIMEOUT = 60.0
+MAX_EVENTS = 100  # in the activity log
+MAX_TEXT = 2_000  # characters of each text in it
 
 
-class PythonHook(msgspec.Struct, frozen=True, kw_only=True):
-    """A callable, sync or async. It gets the event and returns nothing, a text (which is context),
-    a `HookDecision`, or a mapping as a command would print it. A sync one runs in its own thread."""
+class _HookOptions(msgspec.Struct, frozen=True, kw_only=True):
+    on: tuple[str, ...] = ()  # names of events; empty means all
+    name: str = ""
+    of_project: bool = False
+    timeout: float = DEFAULT_TIMEOUT  # seconds
+
+
+class PythonHook(_HookOptions, frozen=True, kw_only=True):
+    """A callable, sync or async. It receives the event and returns nothing, a text (added to the
+    context), a `HookDecision`, or a mapping as a command prints it. A sync one runs in a thread."""
 
     call: Callable[[HookEvent], Any]
-    on: tuple[str, ...] = ()  # names of events; none means all
-    name: str = ""
-    of_project: bool = False
-    limit: float = DEFAULT_TIMEOUT
 
 
-class CommandHook(msgspec.Struct, frozen=True, kw_only=True):
-    """A program with its arguments; no shell reads them."""
+class CommandHook(_HookOptions, frozen=True, kw_only=True):
+    """A program with its arguments, started without a shell."""
 
     command: tuple[str, ...]
-    on: tuple[str, ...] = ()
-    name: str = ""
-    of_project: bool = False
-    limit: float = DEFAULT_TIMEOUT
 
 
 Hook: TypeAlias = PythonHook | CommandHook
 
 
-class HookContext(msgspec.Struct, frozen=True):
-    """Where commands run, and what they are told of it."""
+class ActivityLog:
+    """The last hundred events, with long texts shortened."""
 
-    cwd: Path
-    transcript: str = ""
-    environment: Mapping[str, str] | None = None  # none: this program's own
+    def __init__(self) -> None:
+        self._events: deque[HookEvent] = deque(maxlen=MAX_EVENTS)
+
+    def record(self, event: HookEvent) -> None:
+        shorter = {
+            name: clip_middle(value, MAX_TEXT)
+            for name, value in msgspec.structs.asdict(event).items()
+            if isinstance(value, str) and len(value) > MAX_TEXT
+        }
+        self._events.append(msgspec.structs.replace(event, **shorter) if shorter else event)
+
+    @property
+    def events(self) -> tuple[HookEvent, ...]:
+        """Oldest first."""
+        return tuple(self._events)
 
 
 class Hooks:
-    """Made once for a session; `trusted` says whether the project's own hooks may run, and `tell`
-    hears what hooks warn of."""
+    """The hooks of one session. `trusted` lets the project's own hooks run; `warn` receives their
+    warnings."""
 
     def __init__(
         self,
@@ -72,38 +86,37 @@ class Hooks:
         trusted: bool = False,
         cwd: Path | None = None,
         transcript: str = "",
-        environment: Mapping[str, str] | None = None,
-        activity: ActivityLog | None = None,
-        tell: Callable[[str], None] = lambda _: None,
+        warn: Callable[[str], None] = lambda _: None,
     ) -> None:
-        found = tuple(_check_hook(hook) for hook in hooks)
-        self.hooks = tuple(hook for hook in found if trusted or not hook.of_project)
-        self.left_out = len(found) - len(self.hooks)
-        self.activity = ActivityLog() if activity is None else activity
-        self._where, self._tell = HookContext(cwd or Path.cwd(), transcript, environment), tell
+        checked = tuple(_check_hook(hook) for hook in hooks)
+        self.hooks = tuple(hook for hook in checked if trusted or not hook.of_project)
+        self._untrusted = len(checked) - len(self.hooks)
+        self.activity = ActivityLog()
+        self._cwd, self._transcript, self._warn = cwd or Path.cwd(), transcript, warn
 
     async def fire(self, event: HookEvent) -> HookDecision:
-        self.activity.note(event)
-        so_far = HookDecision(warnings=self._told_of_trust(event))
+        self.activity.record(event)
+        decision = HookDecision(warnings=self._trust_warning(event))
         for hook in self.hooks:
             if hook.on and event_name(event) not in hook.on:
                 continue
+            # most sessions have no hooks
             from recollect.agent.hook_runner import merge_decisions, run_hook
 
-            answer = await run_hook(hook, event, self._where)
-            so_far = merge_decisions(so_far, answer)
-            if not so_far.allowed:
+            answer = await run_hook(hook, event, self._cwd, self._transcript)
+            decision = merge_decisions(decision, answer)
+            if not decision.allowed:
                 break
             if isinstance(event, BeforeTool) and answer.arguments is not None:
                 event = msgspec.structs.replace(event, arguments=answer.arguments)
-        for warning in so_far.warnings:
-            self._tell(warning)
-        return so_far
+        for warning in decision.warnings:
+            self._warn(warning)
+        return decision
 
-    def _told_of_trust(self, event: HookEvent) -> tuple[str, ...]:
-        if not self.left_out or not isinstance(event, SessionStart):
+    def _trust_warning(self, event: HookEvent) -> tuple[str, ...]:
+        if not self._untrusted or not isinstance(event, SessionStart):
             return ()
-        return (f"{self.left_out} hooks of this project do not run: the folder is not trusted",)
+        return (f"{self._untrusted} hooks of this project do not run: the folder is not trusted",)
 
 
 def _check_hook(hook: Hook | Callable[[HookEvent], Any]) -> Hook:
@@ -111,7 +124,7 @@ def _check_hook(hook: Hook | Callable[[HookEvent], Any]) -> Hook:
         hook = PythonHook(call=hook)
     unknown = [name for name in hook.on if name not in EVENT_NAMES]
     if unknown:
-        raise BadInput(f"no event is called {unknown[0]!r}; there are {', '.join(EVENT_NAMES)}")
+        raise BadInput(f"there is no event {unknown[0]!r}; the events are {', '.join(EVENT_NAMES)}")
     if isinstance(hook, CommandHook) and not (hook.command and hook.command[0]):
         raise BadInput("a hook's command is empty; give the program and its arguments")
     return hook

@@ -1,11 +1,10 @@
-"""The loop: make room, ask, keep the reply, run what it calls, keep the results, ask again.
+"""The agent loop: fit the context, send it, store the reply, run its tool calls, send again.
 
-Guarantees: what the person said is kept once, before anything else happens. A call is in the log
-before its tool runs, and its result is kept before the model hears of it. Whoever stops the loop
-finds a session that goes on later: calls that were cut off have a result that says so, and nothing
-is run again by itself. What is sent always fits the model's window. Tools that only read run
-together; others run one after the other. What a tool does wrong is told to the model. A model that
-repeats itself is told once and stopped the second time.
+Guarantees: the user's prompt is appended once, before anything else. A call is in the log before
+its tool runs, and its result before the model is sent it. A run that is stopped leaves a session
+that can continue: interrupted calls have a result that says so, and nothing runs again by itself.
+Every request fits the model's window. A model that repeats itself is warned once and stopped the
+second time.
 """
 
 from __future__ import annotations
@@ -15,26 +14,23 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
 from recollect.agent.events import AgentEvent, LoopFound, RunFinished, StopReason, WindowLearned
 from recollect.agent.exchange import (
     ReplyFinished,
-    Session,
     add_usage,
     exchange,
     mark_calls_not_run,
     message_text,
-    new_session,
     uncancellable,
     user_message,
 )
 from recollect.agent.fit_context import (
+    ContextFitter,
     ContextReduced,
-    fit_context,
-    reload,
     reserve_for_tools,
     shrink_budget,
 )
@@ -57,29 +53,34 @@ from recollect.codecs.wire_protocol import Delta, Generation, RequestOptions
 from recollect.compaction.budget import Budget
 from recollect.entries import Message, ToolCall, Usage
 from recollect.errors import ContextOverflow, RecollectError
-from recollect.loop_detection import Loop, LoopDetector, judge_is_due, loop_warning
+from recollect.loop_detection import (
+    JUDGE_MESSAGES,
+    Loop,
+    LoopDetector,
+    judge_is_due,
+    loop_warning,
+)
 from recollect.models.model_protocol import Model, Retrying
+from recollect.models.model_selection import CallModel, call_judge
+from recollect.session import Session, new_session
 from recollect.store.ids import now
 from recollect.tools.tool import Tool
 from recollect.view.elision_rules import ElisionRules, plan_elisions
 from recollect.view.view import View
 
-if TYPE_CHECKING:
-    from recollect.agent.compactor import Summarizer
-
-MAX_ATTEMPTS = 4  # to send what fits
+MAX_ATTEMPTS = 4  # to send a request that fits
 
 
 class RefusedByHook(RecollectError):
-    """A hook did not let something happen."""
+    """A hook refused a session, a prompt or a request."""
 
 
-# What the model is told beside the conversation, asked before each request.
+# Returns the messages to append before a request, such as a new date or memory files.
 ReminderSource: TypeAlias = Callable[[View], Awaitable[Sequence[Message]]]
 
 
 class Agent(msgspec.Struct, frozen=True, kw_only=True):
-    """What answers: a model, the tools it may call, and how much it may do."""
+    """A model, the tools it may call, and its limits."""
 
     model: Model
     tools: tuple[Tool, ...] = ()
@@ -89,186 +90,203 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     generation: Generation = Generation()
     rules: ElisionRules = ElisionRules()
     budget: Budget | None = None
-    ask: Summarizer | None = None  # who writes snapshots; none: they are built by code alone
+    summarizer: CallModel | None = None  # writes snapshots; none: they are built by code alone
     hooks: Hooks = msgspec.field(default_factory=Hooks)
-    aside: ReminderSource | None = None
-    summarise: tuple[str, ...] = ()  # tools whose long output is summed up by a model
+    reminders: ReminderSource | None = None
+    summarized_tools: tuple[str, ...] = ()  # the summarizer shortens their long output
     summary_tokens: int = 2_000
     max_turns: int = 100
-    watch_loops: bool = True
-    judge_after: int = 0  # turns after which a model judges whether it goes in circles; 0: never
+    detect_loops: bool = True
+    judge_after: int = 0  # after this many turns, ask a model whether the run is looping; 0: never
 
     async def run(
-        self, prompt: str | Message | None, talk: Session | None = None
+        self, prompt: str | Message | None, session: Session | None = None
     ) -> AsyncGenerator[AgentEvent, None]:
-        """One prompt, until the model has nothing more to call; without one it goes on. Without a
-        conversation it is kept as a new session in the person's own store."""
+        """Run one prompt until the model calls no more tools. Without a prompt the session
+        continues; without a session a new one is created in the user's own store."""
         message = user_message(prompt) if isinstance(prompt, str) else prompt
         async with AsyncExitStack() as stack:
-            if talk is None:
-                talk = await stack.enter_async_context(new_session(self.model.name))
-            events = _AgentRun(self, talk).events(message)
-            await stack.enter_async_context(aclosing(events))
-            async for event in events:
-                yield event
+            if session is None:
+                session = await stack.enter_async_context(new_session(self.model.name))
+            run = _AgentRun(self, session)
+            reduced = await run.begin(message)
+            if reduced is not None:
+                yield reduced
+            while run.reason == "turns" and run.turns < self.max_turns:
+                for step in (run.reply, run.run_tools):
+                    async with aclosing(step()) as events:
+                        async for event in events:
+                            yield event
+            yield await run.finish()
 
-    def prompt(self) -> RequestOptions:
+    def request_options(self) -> RequestOptions:
         declared = tuple(tool.declaration for tool in self.tools)
         return RequestOptions(model=self.model.name, tools=declared, generation=self.generation)
 
+    def context_fitter(self) -> ContextFitter:
+        return ContextFitter(
+            self.rules, self.hooks, self.summarizer, self.summarized_tools, self.summary_tokens
+        )
+
 
 class _AgentRun:
-    """One prompt on its way."""
+    """The state of one prompt's run. Nothing suspends between `reply` and `run_tools`, so a
+    cancellation always finds one of them, which gives every open call its result."""
 
-    def __init__(self, agent: Agent, talk: Session) -> None:
-        self.agent, self.talk = agent, talk
-        budget, counter = agent.budget or Budget.of(agent.model.name), talk.view.log.counter
+    def __init__(self, agent: Agent, session: Session) -> None:
+        self.agent, self.session = agent, session
+        budget, counter = agent.budget or Budget.of(agent.model.name), session.view.log.counter
         self.budget = reserve_for_tools(budget, agent.tools, counter)
-        self.usage, self.began, self.turn = Usage(), time.monotonic(), 0
-        self.watch = LoopDetector(on=agent.watch_loops)
-        self.reply: Message | None = None  # of this turn; none when it was cut off
+        self.fitter = agent.context_fitter()
+        self.usage, self.began, self.turns = Usage(), time.monotonic(), 0
+        self.detector = LoopDetector(on=agent.detect_loops)
+        self.last_reply: Message | None = None  # of this turn; none when it was cut off
         self.loop: Loop | None = None
+        self.reason: StopReason = "turns"
 
-    async def events(self, message: Message | None) -> AsyncGenerator[AgentEvent, None]:
+    async def begin(self, message: Message | None) -> ContextReduced | None:
+        """Append the prompt, which a hook may add to or refuse, and the elisions that are due."""
         if message is not None:
-            await self._begin(message)
-        edits = plan_elisions(self.talk.view, now(), self.agent.rules).edits
-        if edits:
-            before = self.talk.view.tokens
-            self.talk = await self.talk.append(*edits)
-            yield ContextReduced(before, self.talk.view.tokens)
-        why: StopReason = "turns"
-        while why == "turns" and self.turn < self.agent.max_turns:
-            self.turn += 1
-            async with aclosing(self._turn()) as events:
-                async for event in events:
-                    yield event
-            if self.loop is not None and self.watch.verdict == "stop":
-                why = "loop"
-            elif self.loop is None and not self._calls():
-                why = "answered"
-        text = message_text(self.reply) if self.reply is not None else ""
-        ended = AfterAgent(
-            session=self.talk.session, time=now(), text=text, turns=self.turn, reason=why
-        )
-        await self.agent.hooks.fire(ended)
-        yield RunFinished(why, self.talk, self.turn, self.usage, time.monotonic() - self.began)
+            self.session = await self.session.append(message)
+            await self._fire_before_agent(message)
+        view = self.session.view
+        edits = plan_elisions(view, now(), self.agent.rules).edits
+        if not edits:
+            return None
+        self.session = await self.session.append(*edits)
+        return ContextReduced(view.tokens, self.session.view.tokens)
 
-    async def _begin(self, message: Message) -> None:
-        """What was said is kept first; a hook may add to it, or refuse to go on."""
-        self.talk = await self.talk.append(message)
-        told = BeforeAgent(session=self.talk.session, time=now(), prompt=message_text(message))
-        decision = await self.agent.hooks.fire(told)
+    async def _fire_before_agent(self, message: Message) -> None:
+        event = BeforeAgent(session=self.session.id, prompt=message_text(message))
+        decision = await self.agent.hooks.fire(event)
         if not decision.allowed:
             raise RefusedByHook(
                 f"a hook refused the prompt: {decision.reason}; change it and try again"
             )
         if decision.additional_context:
             added = f"[added by a hook, not by the person]\n{decision.additional_context}"
-            self.talk = await self.talk.append(user_message(added, "aside"))
+            self.session = await self.session.append(user_message(added, "aside"))
 
-    async def _turn(self) -> AsyncGenerator[AgentEvent, None]:
-        """A reply, and what it calls."""
-        self.loop = self.reply = None
+    async def reply(self) -> AsyncGenerator[AgentEvent, None]:
+        """One reply of the model. When the provider answers that the request is too long, the
+        budget shrinks and less is sent."""
+        agent, self.turns, self.loop, self.last_reply = self.agent, self.turns + 1, None, None
         try:
-            async with aclosing(self._answer()) as events:
-                async for event in events:
-                    yield event
-            calls = self._calls()
-            for call in calls:
-                self.loop = self.watch.call(call.name, call.arguments) or self.loop
-            if calls and self.loop is None and judge_is_due(self.turn, self.agent.judge_after):
-                self.loop = await self._judged()
-            stopped = self.watch.verdict == "stop"
-            if self.loop is not None:
-                yield await self._looping(self.loop, stopped=stopped)
+            await self._append_reminders()
+            for attempt in range(1, MAX_ATTEMPTS + 1):
+                if (reduced := await self._fit_context()) is not None:
+                    yield reduced
+                await self._fire_before_model()
+                began = time.monotonic()
+                try:
+                    async with aclosing(
+                        exchange(self.session, agent.model, agent.request_options())
+                    ) as events:
+                        async for event in events:
+                            self._observe(event)
+                            yield event
+                            if self.loop is not None:
+                                break
+                    break
+                except ContextOverflow as overflow:
+                    if (learned := await self._shrink_budget(overflow, attempt)) is not None:
+                        yield learned
+            if (found := await self._finish_reply(time.monotonic() - began)) is not None:
+                yield found
         except (asyncio.CancelledError, GeneratorExit):
-            if self.reply is not None:
-                await uncancellable(mark_calls_not_run(self.talk, self.reply))
+            if self.last_reply is not None:
+                await uncancellable(mark_calls_not_run(self.session, self.last_reply))
             raise
-        agent = self.agent
-        given = agent.tools, agent.roots, agent.permission_check, agent.hooks, agent.write_guard
-        work = ToolRunner(self.talk, calls, *given)
-        if self.loop is not None and stopped:
-            await uncancellable(work.refuse("you repeat yourself, so it was not run"))
-        async with aclosing(work.events()) as done:
-            async for ran in done:
-                yield ran
-        self.talk = work.talk
-        if self.loop is not None and not stopped:
-            self.talk = await self.talk.append(user_message(loop_warning(self.loop), "aside"))
 
-    async def _judged(self) -> Loop | None:
-        from recollect.agent.loop_judge import judged
+    async def _append_reminders(self) -> None:
+        reminders = self.agent.reminders
+        if reminders is not None and (messages := await reminders(self.session.view)):
+            self.session = await self.session.append(*messages)
 
-        ask = self.agent.ask
-        return await judged(self.watch, self.talk.view, ask) if ask is not None else None
+    async def _fit_context(self) -> ContextReduced | None:
+        self.session, reduced = await self.fitter.fit(self.session, self.budget)
+        if reduced is not None:
+            await self._append_reminders()  # a compaction may have hidden earlier ones
+        return reduced
+
+    async def _fire_before_model(self) -> None:
+        hooks, view, model = self.agent.hooks, self.session.view, self.agent.model.name
+        event = BeforeModel(
+            session=self.session.id,
+            model=model,
+            messages=len(view.messages) if hooks.hooks else 0,
+            tokens=view.tokens,
+        )
+        decision = await hooks.fire(event)
+        if not decision.allowed:
+            raise RefusedByHook(f"a hook refused the request to {model}: {decision.reason}")
+        self.detector.begin_reply()
+
+    def _observe(self, event: Delta | Retrying | ReplyFinished) -> None:
+        if isinstance(event, ReplyFinished):
+            self.last_reply, self.session = event.message, event.session
+        elif isinstance(event, Retrying):
+            self.detector.begin_reply()
+        elif event.kind == "text":
+            self.loop = self.detector.text(event.text)
+
+    async def _shrink_budget(self, overflow: ContextOverflow, attempt: int) -> WindowLearned | None:
+        if attempt == MAX_ATTEMPTS:
+            raise overflow
+        self.budget = shrink_budget(self.budget, self.session.view, overflow)
+        self.session = await self.session.reload()  # the request, and a note why it failed
+        if overflow.limit is None:
+            return None
+        return WindowLearned(self.agent.model.name, overflow.limit)
+
+    async def _finish_reply(self, seconds: float) -> LoopFound | None:
+        """Add the usage, fire `AfterModel`, look for a loop, and decide whether to go on."""
+        hooks, reply, calls = self.agent.hooks, self.last_reply, self._calls()
+        if reply is None:
+            self.session = await self.session.reload()  # with the part that arrived
+        else:
+            self.usage = add_usage(self.usage, reply.usage)
+            await hooks.fire(after_model_event(self.session.id, reply, seconds))
+        for call in calls:
+            self.loop = self.detector.call(call.name, call.arguments) or self.loop
+        if calls and self.loop is None and judge_is_due(self.turns, self.agent.judge_after):
+            self.loop = await self._call_judge()
+        if self.loop is None:
+            self.reason = "turns" if calls else "answered"
+            return None
+        stopped = self.detector.verdict == "stop"
+        self.reason = "loop" if stopped else "turns"
+        await hooks.fire(loop_detected_event(self.session.id, self.loop))
+        return LoopFound(self.loop, stopped)
+
+    async def _call_judge(self) -> Loop | None:
+        judge = self.agent.summarizer
+        if judge is None:
+            return None
+        newest = [item.message for item in self.session.view.items[-JUDGE_MESSAGES:]]
+        return self.detector.judged(await call_judge(newest, judge))
 
     def _calls(self) -> list[ToolCall]:
-        parts = self.reply.parts if self.reply is not None else ()
+        parts = self.last_reply.parts if self.last_reply is not None else ()
         return [part for part in parts if isinstance(part, ToolCall)]
 
-    async def _looping(self, loop: Loop, *, stopped: bool) -> LoopFound:
-        await self.agent.hooks.fire(loop_detected_event(self.talk.session, now(), loop))
-        return LoopFound(loop, stopped)
-
-    async def _answer(
-        self,
-    ) -> AsyncGenerator[Delta | Retrying | ReplyFinished | ContextReduced | WindowLearned, None]:
-        """One reply. That a window is smaller than we thought, or that a text has more tokens than
-        we count, is learnt from the error, and less is sent."""
-        await self._tell_aside()
-        for attempt in range(1, MAX_ATTEMPTS + 1):
-            made = await fit_context(self.talk, self.budget, self.agent)
-            self.talk = made.talk
-            if made.event is not None:
-                await self._tell_aside()  # what a compaction took is told again
-                yield made.event
-            try:
-                async with aclosing(self._exchange()) as events:
-                    async for event in events:
-                        yield event
-                return
-            except ContextOverflow as overflow:
-                if attempt == MAX_ATTEMPTS:
-                    raise
-                self.budget = shrink_budget(self.budget, self.talk.view, overflow)
-                self.talk = await reload(self.talk)  # with what failed, and why
-                if overflow.limit is not None:
-                    yield WindowLearned(self.agent.model.name, overflow.limit)
-
-    async def _tell_aside(self) -> None:
-        aside = self.agent.aside
-        if aside is not None and (told := await aside(self.talk.view)):
-            self.talk = await self.talk.append(*told)
-
-    async def _exchange(self) -> AsyncGenerator[Delta | Retrying | ReplyFinished, None]:
-        agent, talk, began = self.agent, self.talk, time.monotonic()
-        asked = BeforeModel(
-            session=talk.session,
-            time=now(),
-            model=agent.model.name,
-            messages=len(talk.view.messages) if agent.hooks.hooks else 0,
-            tokens=talk.view.tokens,
-        )
-        decision = await agent.hooks.fire(asked)
-        if not decision.allowed:
-            raise RefusedByHook(f"a hook refused to ask {agent.model.name}: {decision.reason}")
-        self.watch.begin_reply()
-        async with aclosing(exchange(talk, agent.model, agent.prompt())) as events:
+    async def run_tools(self) -> AsyncGenerator[AgentEvent, None]:
+        agent = self.agent
+        checks = agent.permission_check, agent.hooks, agent.write_guard
+        runner = ToolRunner(self.session, self._calls(), agent.tools, agent.roots, *checks)
+        if self.reason == "loop":
+            await uncancellable(runner.refuse("you repeat yourself, so it was not run"))
+        async with aclosing(runner.events()) as events:
             async for event in events:
-                if isinstance(event, ReplyFinished):
-                    self.reply, self.talk = event.message, event.talk
                 yield event
-                if isinstance(event, Retrying):
-                    self.watch.begin_reply()
-                elif isinstance(event, Delta) and event.kind == "text":
-                    self.loop = self.watch.text(event.text)
-                    if self.loop is not None:
-                        break
-        if self.reply is None:
-            self.talk = await reload(talk)  # what came is kept as an interrupted reply
-            return
-        self.usage = add_usage(self.usage, self.reply.usage)
-        ended = after_model_event(talk.session, now(), self.reply, time.monotonic() - began)
-        await agent.hooks.fire(ended)
+        self.session = runner.session
+        if self.loop is not None and self.reason != "loop":
+            warning = user_message(loop_warning(self.loop), "aside")
+            self.session = await self.session.append(warning)
+
+    async def finish(self) -> RunFinished:
+        text = message_text(self.last_reply) if self.last_reply is not None else ""
+        session, turns, reason = self.session, self.turns, self.reason
+        event = AfterAgent(session=session.id, text=text, turns=turns, reason=reason)
+        await self.agent.hooks.fire(event)
+        return RunFinished(reason, session, turns, self.usage, time.monotonic() - self.began)

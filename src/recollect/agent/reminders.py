@@ -1,10 +1,9 @@
-"""What the model is told beside the conversation: the date, the editor, memory of folders in use.
+"""Reminders for the model beside the messages: the date, the editor's state, memory of folders.
 
-Asked before each request, when every call has its result. What a session was told is known from
-its log, so a resumed session is told the date only on another day and a memory file only once. Of
-the editor it is told everything at first and after a compaction, then only what changed, and
-nothing when nothing did. A date that a compaction took away is told again. Only what is new in the
-log is looked at.
+`ContextReminders` is called before each request, when every call has its result. It knows from the
+log what the session already has, so a resumed session gets the date only on another day and each
+memory file once. The editor's state comes whole at first and after a compaction, then only its
+changes. A date that a compaction hid is repeated. Only new entries of the log are looked at.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import json
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,6 +20,7 @@ from recollect.agent.exchange import user_message
 from recollect.entries import Entry, Message, ToolCall, json_text
 from recollect.toolkinds import parse_paths
 from recollect.view.view import View
+from recollect.workspace.editor_state import EditorState, editor_context, read_editor
 from recollect.workspace.initial_context import DEFAULT_LOCALE, date_change_line
 from recollect.workspace.memory_files import (
     MemoryFile,
@@ -31,16 +30,11 @@ from recollect.workspace.memory_files import (
     seen_memory,
 )
 
-if TYPE_CHECKING:
-    from recollect.workspace.editor_state import EditorState
-
 MAX_PATHS = 50  # of one turn
 _DAY = "told_day"
 
 
 class ContextReminders:
-    """Made once for a session that goes on; called with its view."""
-
     def __init__(
         self,
         sources: MemorySources,
@@ -51,26 +45,26 @@ class ContextReminders:
     ) -> None:
         self._sources, self._editor_file = sources, editor
         self._today, self._locale = today, locale
-        self._looked = 0  # at so many entries
-        self._seen: set[str] = set()
-        self._day: date | None = None  # that was told last
+        self._processed = 0  # entries
+        self._seen_memory: set[str] = set()
+        self._day: date | None = None  # the last one in the log
         self._editor: EditorState | None = None
         self._compaction: str | None = None
 
     async def __call__(self, view: View) -> Sequence[Message]:
-        new = view.log.entries[self._looked : view.n]
-        self._looked = view.n
-        touched = self._take(new)
-        self._forget(view)
-        found = [self._date(), await self._shown()]
+        new = view.log.entries[self._processed : view.n]
+        self._processed = view.n
+        touched = self._read_entries(new)
+        self._forget_compacted(view)
+        found = [self._date(), await self._editor_change()]
         if touched:
             found.append(await self._memory(touched))
         return [message for message in found if message is not None]
 
-    def _take(self, entries: Sequence[Entry]) -> list[str]:
-        """What the entries have told, and the paths that calls of the newest reply touch.
+    def _read_entries(self, entries: Sequence[Entry]) -> list[str]:
+        """Note the reminders in new entries; returns the paths in the newest reply's calls.
 
-        What earlier replies touched was told before the next one was asked for.
+        The paths of earlier replies were handled before the next request.
         """
         touched: dict[str, None] = {}
         for entry in entries:
@@ -80,20 +74,20 @@ class ContextReminders:
             if body.role == "model":
                 touched.clear()
             if body.context:
-                self._seen |= seen_memory((body,))
+                self._seen_memory |= seen_memory((body,))
                 self._day = _stated_day(entry, body) or self._day
             for part in body.parts:
                 if isinstance(part, ToolCall):
                     touched |= dict.fromkeys(one.path for one in parse_paths(part.arguments))
         return list(touched)[:MAX_PATHS]
 
-    def _forget(self, view: View) -> None:
-        """What a compaction took away counts as not told; memory stays in every view."""
-        held = view.compaction.id if view.compaction is not None else None
-        if held != self._compaction:
+    def _forget_compacted(self, view: View) -> None:
+        """A compaction hides dates and editor states; memory stays in every view."""
+        compaction = view.compaction.id if view.compaction is not None else None
+        if compaction != self._compaction:
             days = (_stated_day(item.entry, item.message) for item in view.items)
             self._day = max((day for day in days if day is not None), default=None)
-            self._editor, self._compaction = None, held
+            self._editor, self._compaction = None, compaction
 
     def _date(self) -> Message | None:
         today = self._today()
@@ -104,12 +98,9 @@ class ContextReminders:
         extra = json_text({_DAY: today.isoformat()})
         return msgspec.structs.replace(user_message(line, "aside"), extra=extra)
 
-    async def _shown(self) -> Message | None:
-        """What the editor shows now, as far as the model does not know it."""
+    async def _editor_change(self) -> Message | None:
         if self._editor_file is None:
             return None
-        from recollect.workspace.editor_state import editor_context, read_editor
-
         now = await asyncio.to_thread(read_editor, self._editor_file)
         text = editor_context(self._editor, now)
         self._editor = now
@@ -118,18 +109,19 @@ class ContextReminders:
     async def _memory(self, paths: Sequence[str]) -> Message | None:
         found: dict[str, MemoryFile] = {}
         for path in paths:
-            place = self._sources.root / path
-            seen = self._seen | found.keys()
-            memory = await asyncio.to_thread(read_memory_near, place, self._sources, seen)
+            seen = self._seen_memory | found.keys()
+            memory = await asyncio.to_thread(
+                read_memory_near, self._sources.root / path, self._sources, seen
+            )
             found |= {file.path: file for file in memory.files}
-        self._seen |= found.keys()
+        self._seen_memory |= found.keys()
         return memory_message(tuple(found.values())) if found else None
 
 
 def _stated_day(entry: Entry, message: Message) -> date | None:
-    """The day that a message tells: the first one's is the day it was written."""
+    """The day that a message states; the initial message states the day it was written."""
     if message.context == "initial" and message.role == "user":
-        return datetime.fromtimestamp(entry.time / 1_000).date()  # noqa: DTZ006 - the person's day
+        return datetime.fromtimestamp(entry.time / 1_000).date()  # noqa: DTZ006 - the user's day
     if message.context == "aside" and _DAY in message.extra:
         try:
             return date.fromisoformat(str(json.loads(message.extra).get(_DAY)))

@@ -1,13 +1,12 @@
-"""OpenTelemetry spans of what an agent does, by its conventions for generative AI.
+"""OpenTelemetry spans of an agent's work, after the conventions for generative AI.
 
-A hook: a span for each prompt, and in it one for each request to a model and for each tool. A span
-carries names and numbers, never what was said. Needs the extra `telemetry`.
+A hook makes a span for each prompt, and inside it one for each request to a model and each tool
+call. Spans carry names and numbers, never messages. Needs the extra `telemetry`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from recollect.agent.hook_events import (
     AfterAgent,
@@ -20,15 +19,17 @@ from recollect.agent.hook_events import (
 from recollect.agent.hooks import PythonHook
 from recollect.errors import BadSettings
 
-if TYPE_CHECKING:
+try:
+    from opentelemetry import trace
     from opentelemetry.trace import Span, Tracer
+except ImportError:
+    trace = None  # type: ignore[assignment]
 
 SpanOperation: TypeAlias = Literal["invoke_agent", "chat", "execute_tool"]
-AttributeValue: TypeAlias = str | bool | int | float
 AGENT_NAME = "recollect"
 _EVENTS = ("BeforeAgent", "AfterModel", "AfterTool", "AfterAgent", "SessionEnd")
 _MAX_VALUE = 200
-# the attribute that says what the operation was about
+# the attribute that names the operation's subject
 _TARGET: dict[SpanOperation, str] = {
     "invoke_agent": "gen_ai.agent.name",
     "chat": "gen_ai.request.model",
@@ -37,12 +38,10 @@ _TARGET: dict[SpanOperation, str] = {
 
 
 def telemetry_hook(tracer: Tracer | None = None) -> PythonHook:
-    """The hook; spans go where the program has set OpenTelemetry up to send them."""
-    try:
-        from opentelemetry import trace
-    except ImportError:
+    """Spans go where the program configured OpenTelemetry to send them."""
+    if trace is None:
         why = "`agent.telemetry` needs OpenTelemetry: pip install 'recollect[telemetry]'"
-        raise BadSettings("settings.toml", why) from None
+        raise BadSettings("settings.toml", why)
     spans = _Spans(tracer or trace.get_tracer(AGENT_NAME))
 
     async def follow(event: HookEvent) -> None:
@@ -54,71 +53,52 @@ def telemetry_hook(tracer: Tracer | None = None) -> PythonHook:
 class _Spans:
     def __init__(self, tracer: Tracer) -> None:
         self._tracer = tracer
-        self._prompts: dict[str, Span] = {}  # by session: the prompt that is being worked on
+        self._prompts: dict[str, Span] = {}  # the running prompt of each session
 
     def take(self, event: HookEvent) -> None:
         match event:
             case BeforeAgent():
-                self._end(event)
-                self._prompts[event.session] = self._begun(
-                    "invoke_agent", AGENT_NAME, event, 0.0, {}
-                )
+                self._end_prompt(event)
+                self._prompts[event.session] = self._start("invoke_agent", AGENT_NAME, event)
             case AfterModel():
-                self._done("chat", event.model, event, event.duration, _model_attributes(event))
+                span = self._start("chat", event.model, event, event.duration)
+                span.set_attribute("gen_ai.usage.input_tokens", event.input_tokens)
+                span.set_attribute("gen_ai.usage.output_tokens", event.output_tokens)
+                span.set_attribute("gen_ai.response.finish_reasons", event.finish[:_MAX_VALUE])
+                _end(span, event)
             case AfterTool():
-                failed = {"error.type": "tool_error"} if event.is_error else {}
-                told = {"gen_ai.tool.call.id": event.call[:_MAX_VALUE], **failed}
-                self._done("execute_tool", event.tool, event, event.duration, told)
+                span = self._start("execute_tool", event.tool, event, event.duration)
+                span.set_attribute("gen_ai.tool.call.id", event.call[:_MAX_VALUE])
+                if event.is_error:
+                    span.set_attribute("error.type", "tool_error")
+                    span.set_status(trace.StatusCode.ERROR)
+                _end(span, event)
             case AfterAgent() | SessionEnd():
-                self._end(event)
+                self._end_prompt(event)
             case _:
                 pass
 
-    def _begun(
-        self,
-        operation: SpanOperation,
-        target: str,
-        event: HookEvent,
-        seconds: float,
-        told: Mapping[str, AttributeValue],
+    def _start(
+        self, operation: SpanOperation, target: str, event: HookEvent, seconds: float = 0.0
     ) -> Span:
-        from opentelemetry import trace
-
-        target = target[:_MAX_VALUE]
-        known = {"gen_ai.operation.name": operation, _TARGET[operation]: target}
-        above = self._prompts.get(event.session)
+        target, parent = target[:_MAX_VALUE], self._prompts.get(event.session)
         return self._tracer.start_span(
             f"{operation} {target}".rstrip(),
-            context=trace.set_span_in_context(above) if above is not None else None,
+            context=trace.set_span_in_context(parent) if parent is not None else None,
             kind=trace.SpanKind.CLIENT if operation == "chat" else trace.SpanKind.INTERNAL,
-            attributes={**known, "gen_ai.conversation.id": event.session, **told},
+            attributes={
+                "gen_ai.operation.name": operation,
+                _TARGET[operation]: target,
+                "gen_ai.conversation.id": event.session,
+            },
             start_time=event.time * 1_000_000 - round(seconds * 1e9),
         )
 
-    def _done(
-        self,
-        operation: SpanOperation,
-        target: str,
-        event: HookEvent,
-        seconds: float,
-        told: Mapping[str, AttributeValue],
-    ) -> None:
-        span = self._begun(operation, target, event, seconds, told)
-        if "error.type" in told:
-            from opentelemetry.trace import StatusCode
-
-            span.set_status(StatusCode.ERROR)
-        span.end(end_time=event.time * 1_000_000)
-
-    def _end(self, event: HookEvent) -> None:
+    def _end_prompt(self, event: HookEvent) -> None:
         span = self._prompts.pop(event.session, None)
         if span is not None:
-            span.end(end_time=event.time * 1_000_000)
+            _end(span, event)
 
 
-def _model_attributes(event: AfterModel) -> dict[str, AttributeValue]:
-    return {
-        "gen_ai.usage.input_tokens": event.input_tokens,
-        "gen_ai.usage.output_tokens": event.output_tokens,
-        "gen_ai.response.finish_reasons": event.finish[:_MAX_VALUE],
-    }
+def _end(span: Span, event: HookEvent) -> None:
+    span.end(end_time=event.time * 1_000_000)

@@ -1,8 +1,8 @@
-"""Runs the calls of one reply and keeps each result.
+"""Runs the tool calls of one reply and stores each result.
 
-Calls that only read run together, others one after the other, in the order of the reply. Whoever
-stops it leaves no call without a result: those that were cut off get one that says their outcome is
-unknown. Nobody runs them again. What a tool raises becomes an error that the model reads.
+Read-only calls run together, others one after the other, in the order of the reply. A run that is
+stopped leaves no call without a result: the results of interrupted calls say that the outcome is
+unknown, and nothing runs them again. An exception in a tool becomes an error that the model reads.
 """
 
 from __future__ import annotations
@@ -15,47 +15,46 @@ from typing import TypeAlias
 
 import msgspec
 
-from recollect.agent.exchange import Session, uncancellable
+from recollect.agent.exchange import uncancellable
 from recollect.agent.hook_events import AfterTool, BeforeTool
 from recollect.agent.hooks import Hooks
 from recollect.entries import Body, Message, Note, Text, ToolCall, ToolResult
 from recollect.errors import RecollectError
+from recollect.permissions.protected_paths import names_config
+from recollect.session import Session
 from recollect.store.ids import now
+from recollect.tools.file_backups import FileBackups
 from recollect.tools.tool import BROKEN_STATUS, Tool, ToolContext, ToolFailed, ToolOutput
 
 UNKNOWN_OUTCOME = "this call was interrupted: its outcome is unknown, and it was not run again"
-# Why a tool may not run, or nothing when it may.
+# Returns why a tool may not run, or an empty text when it may.
 PermissionCheck: TypeAlias = Callable[[Tool, ToolCall], Awaitable[str]]
-# Why a tool may not change a file, given by its path from the root with all links resolved.
+# Returns why a tool may not change a file. The path has its links resolved and starts at the root.
 WriteGuard: TypeAlias = Callable[[Path], Awaitable[str]]
 
 
 async def allow_reads_only(tool: Tool, call: ToolCall) -> str:
-    """Without a rule nothing is changed and nothing is run."""
+    """The default: no tool that writes or runs programs is allowed."""
     del call
     return "" if tool.effect == "read" else f"{tool.name} needs a permission that nobody gave"
 
 
 async def protect_config(path: Path) -> str:
-    """Settings, memory, hooks and start-up files are the person's: no tool changes them."""
-    from recollect.permissions.command_rules import names_config
-
+    """Settings, memory, hooks and start-up files are the user's: no tool changes them."""
     named = names_config(str(path))
     return f"{path.name} decides what runs later; only the person changes it" if named else ""
 
 
 class ToolStopped(RecollectError):
-    """A tool found that the machine is at fault; asking the model again would not help."""
+    """A tool failed because of the machine, such as a full disk; another request cannot help."""
 
     def __init__(self, result: ToolResult) -> None:
-        said = " ".join(part.text for part in result.content if isinstance(part, Text))
-        told = said.removeprefix("Error: ")[:500]
-        super().__init__(f"{result.name}: {told}; put that right, then go on with the session")
+        text = " ".join(part.text for part in result.content if isinstance(part, Text))
+        fact = text.removeprefix("Error: ")[:500]
+        super().__init__(f"{result.name}: {fact}; fix that, then continue the session")
 
 
 class ToolStarted(msgspec.Struct, frozen=True):
-    """A tool is about to run."""
-
     call: ToolCall
 
 
@@ -65,155 +64,156 @@ class ToolFinished(msgspec.Struct, frozen=True):
 
 
 class ToolRunner:
-    """The calls of one reply, on their way to results."""
+    """Runs the calls of one reply; `session` has the results afterwards."""
 
     def __init__(
         self,
-        talk: Session,
+        session: Session,
         calls: Sequence[ToolCall],
         tools: Sequence[Tool],
         roots: tuple[Path, ...],
-        permit: PermissionCheck,
+        permission_check: PermissionCheck,
         hooks: Hooks,
-        guard: WriteGuard = protect_config,
+        write_guard: WriteGuard = protect_config,
     ) -> None:
-        from recollect.tools.file_backups import FileBackups
-
-        self.talk = talk
-        self._left = list(calls)
+        self.session = session
+        self._pending = list(calls)
         self._tools = {tool.name: tool for tool in tools}
-        self._roots, self._permit, self._hooks, self._guard = roots, permit, hooks, guard
-        self._appending, self._keeping = asyncio.Lock(), asyncio.Lock()
-        self._keeper = FileBackups(talk.store, talk.session, roots, self._note)
+        self._roots, self._hooks = roots, hooks
+        self._permission_check, self._write_guard = permission_check, write_guard
+        self._append_lock, self._store_lock = asyncio.Lock(), asyncio.Lock()
+        self._backups = FileBackups(session.store, roots, self._note)
 
     async def events(self) -> AsyncGenerator[ToolStarted | ToolFinished, None]:
         try:
-            while self._left:
-                together = self._first_to_run()
-                for call in together:
+            while self._pending:
+                batch = self._next_batch()
+                for call in batch:
                     yield ToolStarted(call)
-                results = await asyncio.gather(*(self._run(call) for call in together))
-                for call, result in zip(together, results, strict=True):
-                    await self._keep(call, result)
+                results = await asyncio.gather(*(self._run(call) for call in batch))
+                for call, result in zip(batch, results, strict=True):
+                    await self._store(call, result)
                     yield ToolFinished(call, result)
                 broken = next((each for each in results if each.status == BROKEN_STATUS), None)
                 if broken is not None:
                     await self.refuse("it was not run: the machine has to be put right before")
                     raise ToolStopped(broken)
         except (asyncio.CancelledError, GeneratorExit):
-            await uncancellable(self._give_up())
+            await uncancellable(self._mark_interrupted())
             raise
 
-    def _first_to_run(self) -> list[ToolCall]:
-        """All that only read, up to the first that does more; that one alone."""
-        reading = []
-        for call in self._left:
+    async def refuse(self, reason: str) -> None:
+        """Store a result for every pending call that says why it was not run."""
+        for call in list(self._pending):
+            await self._store(call, _tool_result(call, _refusal(reason)))
+
+    def _next_batch(self) -> list[ToolCall]:
+        """The read-only calls before the first that does more, or that one alone."""
+        reads = []
+        for call in self._pending:
             tool = self._tools.get(call.name)
             if tool is not None and tool.effect != "read":
                 break
-            reading.append(call)
-        return reading or self._left[:1]
+            reads.append(call)
+        return reads or self._pending[:1]
 
     async def _run(self, call: ToolCall) -> ToolResult:
         began = time.monotonic()
-        outcome = await self._outcome(call)
-        took = round(time.monotonic() - began, 3)
-        result = msgspec.structs.replace(_tool_result(call, outcome), duration=took)
-        await self._hooks.fire(self._after(call, result))
-        return result
-
-    def _after(self, call: ToolCall, result: ToolResult) -> AfterTool:
-        return AfterTool(
-            session=self.talk.session,
-            time=now(),
+        output = await self._call_tool(call)
+        duration = round(time.monotonic() - began, 3)
+        result = msgspec.structs.replace(_tool_result(call, output), duration=duration)
+        event = AfterTool(
+            session=self.session.id,
             tool=call.name,
             call=call.id,
             arguments=call.arguments,
             output="".join(part.text for part in result.content if isinstance(part, Text)),
             is_error=result.is_error,
-            duration=result.duration or 0.0,
+            duration=duration,
         )
+        await self._hooks.fire(event)
+        return result
 
-    async def refuse(self, why: str) -> None:
-        """Keep a result for every call that says why it was not run."""
-        for call in list(self._left):
-            await self._keep(call, _tool_result(call, _refusal(why)))
-
-    async def _outcome(self, call: ToolCall) -> ToolOutput:
+    async def _call_tool(self, call: ToolCall) -> ToolOutput:
         tool = self._tools.get(call.name)
         if tool is None:
             known = ", ".join(self._tools) or "none"
             return _error(f"there is no tool {call.name[:100]!r}; the tools are {known}")
-        told = BeforeTool(
-            session=self.talk.session,
-            time=now(),
+        event = BeforeTool(
+            session=self.session.id,
             tool=tool.name,
             call=call.id,
             arguments=call.arguments,
         )
-        decision = await self._hooks.fire(told)
+        decision = await self._hooks.fire(event)
         if not decision.allowed:
             return _refusal(f"a hook refused it: {decision.reason}")
         if decision.arguments is not None:
             call = msgspec.structs.replace(call, arguments=decision.arguments)
-        refused = await self._permit(tool, call)
-        if refused:
-            return _refusal(refused)
-        talk, keep = self.talk, self._before_change
-        where = (self._roots, talk.session, talk.store, talk.view)
-        place = ToolContext(*where, before_change=keep, call=call.id, note=self._note)
+        refusal = await self._permission_check(tool, call)
+        if refusal:
+            return _refusal(refusal)
+        context = ToolContext(
+            self._roots,
+            self.session.id,
+            self.session.store,
+            self.session.view,
+            before_change=self._before_change,
+            call=call.id,
+            note=self._note,
+        )
         try:
-            return await tool(call.arguments, place)
-        except Exception as error:  # noqa: BLE001 - whatever a tool does wrong, the session goes on
+            return await tool(call.arguments, context)
+        except Exception as error:  # noqa: BLE001 - a bug in a tool must not end the session
             return _error(f"{tool.name} failed: {type(error).__name__}: {str(error)[:1_000]}")
 
     async def _before_change(self, path: Path) -> None:
-        """Asked by tools, with links resolved, before they change a file."""
+        """Tools call this, with links resolved, before they change a file."""
         inside = (root for root in map(Path.resolve, self._roots) if path.is_relative_to(root))
-        why = await self._guard(next((path.relative_to(root) for root in inside), path))
-        if why:
-            raise ToolFailed(why)
-        await self._keeper.before_change(path)
+        refusal = await self._write_guard(next((path.relative_to(root) for root in inside), path))
+        if refusal:
+            raise ToolFailed(refusal)
+        await self._backups.before_change(path)
 
     async def _note(self, note: Note) -> None:
-        """What a file was before a tool changed it, and after; or which session a call began."""
+        """Append a tool's note: a file before and after a change, or a sub-agent's session."""
         await uncancellable(self._append(note))
 
     async def _append(self, body: Body) -> None:
-        async with self._appending:  # calls that run together may each have something to note
-            self.talk = await self.talk.append(body)
+        async with self._append_lock:  # calls of one batch may append at the same time
+            self.session = await self.session.append(body)
 
-    async def _keep(self, call: ToolCall, result: ToolResult) -> None:
-        # cancelled between a write and our knowing of it, we would not know where to go on
-        await uncancellable(self._kept(call, result))
+    async def _store(self, call: ToolCall, result: ToolResult) -> None:
+        # cancelled halfway we would not know the session's head
+        await uncancellable(self._store_result(call, result))
 
-    async def _kept(self, call: ToolCall, result: ToolResult) -> None:
-        async with self._keeping:
-            if call not in self._left:
-                return  # it was kept after all, while we gave up
-            await self._keeper.settle()
+    async def _store_result(self, call: ToolCall, result: ToolResult) -> None:
+        async with self._store_lock:
+            if call not in self._pending:
+                return  # it was stored while `_mark_interrupted` waited
+            await self._backups.settle()
             await self._append(Message(role="user", parts=(result,)))
-            self._left.remove(call)
+            self._pending.remove(call)
 
-    async def _give_up(self) -> None:
+    async def _mark_interrupted(self) -> None:
         unknown = msgspec.structs.replace(_error(UNKNOWN_OUTCOME), status="interrupted")
-        for call in list(self._left):
-            await self._keep(call, _tool_result(call, unknown))
+        for call in list(self._pending):
+            await self._store(call, _tool_result(call, unknown))
 
 
-def _tool_result(call: ToolCall, outcome: ToolOutput) -> ToolResult:
+def _tool_result(call: ToolCall, output: ToolOutput) -> ToolResult:
     return ToolResult(
         call_id=call.id,
         name=call.name,
-        content=outcome.content,
-        is_error=outcome.is_error,
-        status=outcome.status or ("error" if outcome.is_error else "success"),
+        content=output.content,
+        is_error=output.is_error,
+        status=output.status or ("error" if output.is_error else "success"),
         time=now(),
     )
 
 
-def _refusal(why: str) -> ToolOutput:
-    return msgspec.structs.replace(_error(why), status="refused")
+def _refusal(reason: str) -> ToolOutput:
+    return msgspec.structs.replace(_error(reason), status="refused")
 
 
 def _error(text: str) -> ToolOutput:

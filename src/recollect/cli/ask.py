@@ -16,8 +16,7 @@ from typing import Literal, NamedTuple
 import click
 import msgspec
 
-from recollect.agent.exchange import ReplyFinished, Session, message_text, user_message
-from recollect.agent.exchange import ask as send_question
+from recollect.agent.exchange import ReplyFinished, exchange, message_text, user_message
 from recollect.cli.console import (
     EMBEDDED_NOTICE,
     download_progress,
@@ -36,6 +35,7 @@ from recollect.models.model_protocol import Retrying
 from recollect.models.open_model import open_model
 from recollect.models.resolve import ResolvedModel
 from recollect.profiles import EMBEDDED_MODEL, compute_cost
+from recollect.session import Session
 from recollect.store.contract import Store
 from recollect.store.sqlite import SqliteStore
 from recollect.tokens import counter_for
@@ -153,14 +153,14 @@ async def _ask_in_session(
     async with model:
         session = await _open_session(store, model.name, options)
         started = time.monotonic()
-        question = user_message(options.question)
+        session = await session.append(user_message(options.question))
         request = RequestOptions(model=model.name, generation=options.generation)
-        short = await shorten_session_id(store, session.session)
-        async with aclosing(send_question(session, question, model, request)) as events:
+        short = await shorten_session_id(store, session.id)
+        async with aclosing(exchange(session, model, request)) as events:
             async for event in events:
                 if isinstance(event, ReplyFinished):
                     seconds = time.monotonic() - started
-                    return AskResult(event.message, seconds, session.session, short)
+                    return AskResult(event.message, seconds, session.id, short)
                 if not isinstance(event, Message):
                     printer.event(event)
     raise AssertionError("a model's last event is its message")

@@ -19,7 +19,7 @@ from recollect.agent.fit_context import summarizer_from
 from recollect.agent.hooks import CommandHook, Hook, Hooks
 from recollect.agent.loop import Agent
 from recollect.agent.reminders import ContextReminders
-from recollect.agent.task_tool import build_task_tool
+from recollect.agent.subagents import build_task_tool
 from recollect.agent.tool_calls import PermissionCheck, protect_config
 from recollect.compaction.budget import Budget
 from recollect.entries import Message, Text, ToolCall
@@ -29,21 +29,7 @@ from recollect.profiles import Profile, find_profile
 from recollect.settings import HookCommand, data_directory
 from recollect.store.contract import Project
 from recollect.toolkinds import parse_arguments
-from recollect.tools.builtin import (
-    glob,
-    list_directory,
-    note,
-    read_file,
-    recall,
-    replace,
-    save_memory_tool,
-    search_file_content,
-    search_history,
-    shell_tools,
-    todo,
-    write_file,
-)
-from recollect.tools.monitoring import system_monitor
+from recollect.tools.builtin import builtin_tools
 from recollect.tools.tool import Tool
 from recollect.view.elision_rules import ElisionRules
 from recollect.workspace.effective_settings import EffectiveSettings
@@ -88,7 +74,7 @@ class LazyCommands:
 def _make_runner(effective: EffectiveSettings) -> CommandRunner:
     # late: a tool's work is loaded by its first call
     from recollect.execution.command_runner import CommandRunner
-    from recollect.execution.sandbox import GUARDED_NAMES, GuardedName
+    from recollect.execution.guarded_names import GUARDED_NAMES, GuardedName
 
     settings, guarded = effective.settings, {each.path for each in GUARDED_NAMES}
     memory = (name for name in settings.agent.memory_files if name not in guarded)
@@ -112,18 +98,18 @@ def build_agent(model: Model, workspace: Workspace, *, max_turns: int | None = N
     budget = Budget.from_settings(profile, settings.context, learned_window(model.name))
     agent = Agent(
         model=model,
-        tools=build_tools(workspace.commands, small=budget.window <= SMALL_WINDOW),
+        tools=builtin_tools(workspace.commands, _save_memory, small=budget.window <= SMALL_WINDOW),
         roots=(root,),
         permission_check=build_permission_check(workspace.effective),
         write_guard=_write_guard(settings.agent.memory_files),
         rules=ElisionRules.from_settings(settings, str(root)),
         budget=budget,
-        ask=summarizer_from(model) if profile.summarises else None,
+        summarizer=summarizer_from(model) if profile.summarises else None,
         hooks=workspace.hooks,
         max_turns=max_turns or settings.agent.max_turns,
-        watch_loops=settings.agent.watch_loops,
-        judge_after=settings.agent.judge_after,
-        summarise=settings.context.summarise,
+        detect_loops=settings.agent.detect_loops,
+        judge_after=settings.agent.loop_check_after,
+        summarized_tools=settings.context.summarize_tools,
         summary_tokens=settings.context.summary_tokens,
     )
     more = () if budget.window <= SMALL_WINDOW else (_subagent_tool(agent, workspace),)
@@ -133,7 +119,7 @@ def build_agent(model: Model, workspace: Workspace, *, max_turns: int | None = N
         editor=Path(editor).expanduser() if editor else None,
         locale=read_environment(root).locale,
     )
-    return msgspec.structs.replace(agent, tools=(*agent.tools, *more), aside=reminders)
+    return msgspec.structs.replace(agent, tools=(*agent.tools, *more), reminders=reminders)
 
 
 def _subagent_tool(agent: Agent, workspace: Workspace) -> Tool:
@@ -146,7 +132,7 @@ def _profile_of(model: Model) -> Profile:
     return model.chosen.profile if isinstance(model, HttpModel) else find_profile(model.name)
 
 
-def build_hooks(effective: EffectiveSettings, *more: Hook, tell: Callable[[str], None]) -> Hooks:
+def build_hooks(effective: EffectiveSettings, *more: Hook, warn: Callable[[str], None]) -> Hooks:
     own = [_command_hook(each) for each in effective.settings.hooks]
     theirs = [_command_hook(each, of_project=True) for each in effective.project_hooks]
     if effective.settings.agent.telemetry:
@@ -154,23 +140,13 @@ def build_hooks(effective: EffectiveSettings, *more: Hook, tell: Callable[[str],
         from recollect.agent.telemetry import telemetry_hook
 
         more = (telemetry_hook(), *more)
-    return Hooks((*own, *theirs, *more), trusted=effective.trusted, cwd=effective.root, tell=tell)
+    return Hooks((*own, *theirs, *more), trusted=effective.trusted, cwd=effective.root, warn=warn)
 
 
 def _command_hook(given: HookCommand, *, of_project: bool = False) -> CommandHook:
     return CommandHook(
-        command=given.words, on=(given.event,), limit=given.timeout, of_project=of_project
+        command=given.words, on=(given.event,), timeout=given.timeout, of_project=of_project
     )
-
-
-def build_tools(commands: Callable[[], CommandRunner], *, small: bool = False) -> tuple[Tool, ...]:
-    """All tools, or the ones that leave a small window room for a session."""
-    files = (read_file, write_file, replace, list_directory, search_file_content)
-    first = (*files, *shell_tools(commands), recall)
-    if small:
-        return first
-    more = (glob, search_history, note, todo, save_memory_tool(_save_memory), system_monitor)
-    return (*first, *more)
 
 
 async def _save_memory(fact: str) -> str:

@@ -66,7 +66,7 @@ def config(
         print_error(str(error))
         ctx.exit(BAD_SETTINGS)
     selected = _select(list_effective_settings(found), key)
-    shown = [row for row in selected if row.origins or not changed]
+    shown = [row for row in selected if row.sources or not changed]
     single = len(selected) == 1 and selected[0].key == key
     if as_json:
         print_json(_setting_document(selected[0]) if single else _settings_document(found, shown))
@@ -74,7 +74,7 @@ def config(
         print_lines([_shell_value(selected[0].value)])
     else:
         print_lines([*_table(shown, found), *_files(found)])
-    for line in found.told:
+    for line in found.warnings:
         print_note(line)
 
 
@@ -106,7 +106,7 @@ def _table(rows: Sequence[EffectiveSetting], found: EffectiveSettings) -> list[s
             section = _section(row)
             lines.append("")
         text = GAP.join(line).rstrip()
-        lines.append(text if row.origins else paint.dim(text))
+        lines.append(text if row.sources else paint.dim(text))
     return [*lines, ""]
 
 
@@ -117,7 +117,7 @@ def _section(row: EffectiveSetting) -> str:
 def _origin_label(row: EffectiveSetting, found: EffectiveSettings) -> str:
     """Short, because paths are long; `_files` prints the paths."""
     names = {str(found.user_file): "yours", str(found.project_file): "project"}
-    places = [names[at.place] + (f", line {at.line}" if at.line else "") for at in row.origins]
+    places = [names[at.file] + (f", line {at.line}" if at.line else "") for at in row.sources]
     return "; ".join(places) or "default"
 
 
@@ -125,7 +125,7 @@ def _files(found: EffectiveSettings) -> list[str]:
     if found.project is not None:
         note = ""
     else:
-        note = " (not used: the folder is not trusted)" if found.told else " (not there)"
+        note = " (not used: the folder is not trusted)" if found.project_ignored else " (not there)"
     mine = "" if found.user_file.exists() else " (not there)"
     return [
         f"yours    {one_line(str(found.user_file))}{mine}",
@@ -145,7 +145,7 @@ def _shell_value(value: Any) -> str:
 
 
 def _setting_document(row: EffectiveSetting) -> dict[str, Any]:
-    origins = [{"file": at.place, "line": at.line or None} for at in row.origins]
+    origins = [{"file": at.file, "line": at.line or None} for at in row.sources]
     return {"key": row.key, "value": row.value, "origins": origins}
 
 
@@ -157,5 +157,5 @@ def _settings_document(
         "file": str(found.user_file),
         "project_file": str(found.project_file),
         "trusted": found.trusted,
-        "ignored": list(found.told),
+        "ignored": list(found.warnings),
     }

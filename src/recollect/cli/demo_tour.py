@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import NamedTuple
 
-from recollect.cli.display_text import display_width, format_size, one_line, pad
+from recollect.cli.display_text import display_width, one_line, pad
 from recollect.cli.entry_display import role_of, summarize
 from recollect.entries import Entry
 from recollect.errors import HeadMoved
@@ -19,6 +19,7 @@ from recollect.store.contract import SearchHit, SearchQuery, SessionInfo
 from recollect.store.recovery.store_doctor import DoctorReport, examine_store
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import model, user
+from recollect.text import format_size
 from recollect.transcripts.session_export import export_session
 from recollect.transcripts.session_import import import_file
 

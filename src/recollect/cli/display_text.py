@@ -103,15 +103,6 @@ def shorten(text: str, *, lines: int, characters: int) -> tuple[str, str]:
     return kept, f"{what}{left:,} more characters"
 
 
-def format_size(count: float) -> str:
-    """A number of bytes, in the unit that suits it."""
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if count < 1_000:
-            return f"{count:,.0f} {unit}" if unit == "bytes" else f"{count:,.1f} {unit}"
-        count /= 1_000
-    return f"{count:,.1f} TB"
-
-
 def format_value(value: object) -> str:
     """A value of a JSON document in one line."""
     if isinstance(value, dict):

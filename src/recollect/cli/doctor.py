@@ -11,7 +11,6 @@ import msgspec
 from recollect.cli.console import Styler, make_styler, print_json, print_lines, show_status
 from recollect.cli.display_text import (
     display_width,
-    format_size,
     format_value,
     one_line,
     pad,
@@ -22,6 +21,7 @@ from recollect.errors import CannotOpen
 from recollect.settings import store_path
 from recollect.store.recovery.integrity_checks import Finding
 from recollect.store.recovery.store_doctor import DoctorReport, examine_store, repair_store
+from recollect.text import format_size
 
 MAX_ENTRY_IDS = 8
 
@@ -46,7 +46,7 @@ def doctor(*, repair: bool, as_json: bool, file: Path | None) -> int:
         show_status("")
     wrong = [finding for finding in report.findings if not finding.repaired]
     if as_json:
-        print_json(msgspec.to_builtins(report) | {"healthy": not wrong})
+        print_json(msgspec.to_builtins(report) | {"healthy": report.healthy})
     else:
         print_lines(_lines(report, wrong))
     return 1 if wrong else 0

@@ -13,7 +13,6 @@ import click
 
 from recollect.cli.console import print_note
 from recollect.cli.context_report import ContextReport, load_report
-from recollect.cli.display_text import format_size
 from recollect.cli.options import examples, store_option
 from recollect.cli.store_access import use_store
 from recollect.codecs.encoder import EncodedRequest
@@ -26,6 +25,7 @@ from recollect.models.resolve import ResolvedModel, build_wire, fill_options, lo
 from recollect.profiles import WireName, find_endpoint, find_profile
 from recollect.settings import load_settings
 from recollect.store.sqlite import SqliteStore
+from recollect.text import format_size
 
 MAX_TOOLS_FILE = 5_000_000  # bytes
 

@@ -11,7 +11,7 @@ from typing import NamedTuple, assert_never
 
 from recollect.cli.console import Styler
 from recollect.cli.dates import format_time
-from recollect.cli.display_text import format_size, one_line, pluralize, sanitize, shorten
+from recollect.cli.display_text import one_line, pluralize, sanitize, shorten
 from recollect.entries import (
     Body,
     Compaction,
@@ -36,6 +36,7 @@ from recollect.entries import (
     Unknown,
     UnknownBody,
 )
+from recollect.text import format_size
 
 _COLOURS = {"user": "green", "model": "blue", "system": "magenta"}
 _NOTE_COLOURS = {"info": "cyan", "warning": "yellow", "error": "red"}

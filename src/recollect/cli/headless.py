@@ -124,7 +124,7 @@ def _run_in_store(
 ) -> tuple[int, dict[str, Any]]:
     """The exit code and the result document."""
     effective = resolve_settings(Path.cwd())
-    for warning in effective.told:
+    for warning in effective.warnings:
         print_warning(warning)
     model = open_model(options.model, effective.settings, progress=download_progress())
     is_embedded = model.chosen.wire_name == EMBEDDED_MODEL
@@ -135,8 +135,8 @@ def _run_in_store(
     async def work(store: SqliteStore) -> tuple[int, dict[str, Any]]:
         result = await run_prompt(store, model, options, effective, observer)
         document = _result_document(result)
-        document["session"] = await shorten_session_id(store, result.finished.talk.session)
-        return _EXIT_CODES[result.finished.why], document
+        document["session"] = await shorten_session_id(store, result.finished.session.id)
+        return _EXIT_CODES[result.finished.reason], document
 
     try:
         return use_store(file, work, make=options.session is None and not options.latest)
@@ -234,10 +234,10 @@ def _result_document(result: RunResult) -> dict[str, Any]:
     usage = add_usage(finished.usage, result.subagent_usage)
     return {
         "type": "result",
-        "subtype": _SUBTYPES[finished.why],
-        "is_error": finished.why != "answered",
+        "subtype": _SUBTYPES[finished.reason],
+        "is_error": finished.reason != "answered",
         "result": result.text,
-        "session_id": finished.talk.session,
+        "session_id": finished.session.id,
         "num_turns": finished.turns,
         "duration_ms": round(finished.seconds * 1_000),
         "total_cost_usd": compute_cost(usage, model.chosen.profile.price),

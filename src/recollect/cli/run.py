@@ -16,13 +16,12 @@ from typing import Literal, NamedTuple, TypeAlias
 import msgspec
 
 from recollect.agent.events import AgentEvent, RunFinished, WindowLearned
-from recollect.agent.exchange import ReplyFinished, Session, add_usage, message_text, user_message
-from recollect.agent.fit_context import reload, summarizer_from
+from recollect.agent.exchange import ReplyFinished, add_usage, message_text, user_message
+from recollect.agent.fit_context import summarizer_from
 from recollect.agent.hook_events import SessionEnd, SessionStart
 from recollect.agent.loop import RefusedByHook
 from recollect.agent.mirror_hook import mirror_hook
-from recollect.agent.subagents import read_link, read_subagent_usage
-from recollect.agent.task_tool import TASK_TOOL
+from recollect.agent.subagents import TASK_TOOL, read_link, read_subagent_usage
 from recollect.agent.tool_calls import ToolFinished
 from recollect.cli.coding_agent import (
     LazyCommands,
@@ -38,6 +37,7 @@ from recollect.models import model_selection
 from recollect.models.http_model import HttpModel
 from recollect.models.model_selection import SelectionContext, SelectionStrategy
 from recollect.models.open_model import open_model
+from recollect.session import Session
 from recollect.settings import Settings
 from recollect.store.contract import Project, SessionInfo, Store
 from recollect.store.ids import now
@@ -124,7 +124,7 @@ async def run_prompt(
                     raise
                 why = one_line(str(error))[:200]
                 observer.warn(f"{name} is not available ({why}); trying another model")
-            session, message = await reload(session), None  # the prompt is already in the log
+            session, message = await session.reload(), None  # the prompt is already in the log
 
 
 async def _prompt_message(text: str, folders: tuple[Path, ...]) -> Message:
@@ -145,8 +145,7 @@ async def _run_agent(
                 if isinstance(event, ReplyFinished):
                     text = message_text(event.message)
                 elif isinstance(event, ToolFinished) and event.call.name == TASK_TOOL:
-                    if subagent := read_subagent_usage(event.result):
-                        subagent_usage = add_usage(subagent_usage, subagent.usage)
+                    subagent_usage = add_usage(subagent_usage, read_subagent_usage(event.result))
                 elif isinstance(event, WindowLearned):
                     remember_window(event.model, event.window)
                 elif isinstance(event, RunFinished):
@@ -216,7 +215,7 @@ async def session_scope(run: _Run, session: SessionInfo) -> AsyncIterator[Worksp
         mirror = Mirror(run.store, settings.mirror, autosave_seconds=settings.autosave_seconds)
         mirror.start()
     more = (mirror_hook(mirror),) if mirror is not None else ()
-    hooks = build_hooks(run.effective, *more, tell=warn)
+    hooks = build_hooks(run.effective, *more, warn=warn)
     commands = LazyCommands(run.effective)
     reason = "done"
     try:

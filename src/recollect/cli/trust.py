@@ -89,4 +89,4 @@ def _consequences(place: Path) -> Iterator[str]:
     if found.unapproved_hooks:
         approve_hooks(found.root, digest_hooks(hooks))
         found = resolve_settings(place)
-    yield from found.told
+    yield from found.warnings

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Running commands: isolation, processes and their output, jobs in the background."""

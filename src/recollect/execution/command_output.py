@@ -1,46 +1,35 @@
 """Endless output in little memory: the beginning and the end are kept, the rest goes to a file.
 
-A `OutputCapture` is fed bytes of any kind and amount. It holds at most `head + 2 * tail` bytes and one
-piece, counts everything, and writes the first `cap` bytes to its file; a disk that is full ends the
-file, not the capture. What it shows has every byte or says how many are missing and where they are.
-`plain` makes text of it that can neither move a cursor nor hide a word: escape sequences go, other
-control, bidirectional and invisible characters are written out. All of it is linear in its input.
-`follow_output` feeds a capture from a process until that has ended, whoever else holds the pipe; however
-fast it writes, others get their turn after each piece, so time limits and cancellations arrive.
+An `OutputCapture` takes bytes of any kind and amount. It holds at most `head + 2 * tail` bytes and
+one piece, counts everything, and writes the first `cap` bytes to its file; a full disk ends the
+file, not the capture. Its text has every byte or says how many are missing and where they are.
+`sanitize` makes text that can neither move a cursor nor hide a word: escape sequences are removed,
+other control, bidirectional and invisible characters are spelled out. All is linear in its input.
 """
 
 from __future__ import annotations
 
-import asyncio
 import codecs
-import fcntl
-import os
 import re
-import subprocess
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from recollect.execution.sandbox import SandboxLaunch
+HEAD_BYTES = 12_000  # shown of the beginning
+TAIL_BYTES = 12_000  # shown of the end
+MAX_FILE_BYTES = 64 * 1024 * 1024  # of one output, on disk
+MAX_RELAYED = 4_000  # characters passed on at once while a command runs
 
-HEAD_BYTES = 12_000  # bytes shown of the beginning
-TAIL_BYTES = 12_000  # bytes shown of the end
-MAX_FILE_BYTES = 64 * 1024 * 1024  # bytes of one output that are kept on disk
-MAX_RELAYED = 4_000  # characters handed at once to whoever watches
-_PIPE_BYTES = 256 * 1024
-_RELAY_INTERVAL = 0.1  # seconds
-
-# What terminals take as commands: CSI, then OSC and its kin up to their end, then two characters.
+# What terminals obey: CSI, then OSC and its kin up to their end, then two characters.
 # Each class of characters is disjoint from what follows it, so nothing is tried twice.
-_ESCAPES = (
+_ESCAPES = re.compile(
     "(?:\x1b\\[|\x9b)[0-?]{0,64}[ -/]{0,16}[@-~]"
     "|(?:\x1b[\\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]{0,4096}(?:\x07|\x1b\\\\|\x9c)"
     "|\x1b[ -/]{0,8}[0-~]"
 )
-# Control characters but tab and newline; what reorders, hides or tags text; lone surrogates.
-_INVISIBLE = (
+# Control characters except tab and newline; what reorders, hides or tags text; lone surrogates.
+_INVISIBLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
 )
@@ -48,14 +37,14 @@ _INVISIBLE = (
 
 def sanitize(text: str) -> str:
     """The text as a reader may safely see it; lines that were overwritten show their last state."""
-    text = re.sub(_ESCAPES, "", text.replace("\r\n", "\n"))
+    text = _ESCAPES.sub("", text.replace("\r\n", "\n"))
     if "\r" in text:
         text = "\n".join(_last_state(line) for line in text.split("\n"))
-    return re.sub(_INVISIBLE, _escape, text)
+    return _INVISIBLE.sub(_escape, text)
 
 
 def _last_state(line: str) -> str:
-    """What a progress bar shows in the end: the words after the last return that has any."""
+    """What a progress bar shows in the end: the text after the last return that has any."""
     return line.rstrip("\r").rpartition("\r")[2]
 
 
@@ -65,16 +54,15 @@ def _escape(match: re.Match[str]) -> str:
 
 
 class OutputExcerpt(NamedTuple):
-    """What is left of an output: `cleared_call_ids` bytes are missing between `head` and `tail`."""
+    """What is left of an output: `omitted` bytes are missing between `head` and `tail`."""
 
     head: str
     tail: str
-    left_out: int
-    total: int
+    omitted: int
 
 
 class OutputCapture:
-    """Takes an output piece by piece; `path` is made only when memory does not hold all of it."""
+    """Takes an output piece by piece; makes `path` only when memory does not hold all of it."""
 
     def __init__(
         self,
@@ -117,42 +105,33 @@ class OutputCapture:
         tail = bytes(self._tail[-self._tail_size :]) if self._tail_size else b""
         return bytes(self._head), tail
 
-    def shown(self) -> OutputExcerpt:
+    def excerpt(self) -> OutputExcerpt:
         head, tail = self.excerpt_bytes()
-        left_out = self.total - len(head) - len(tail)
-        if not left_out:
-            return OutputExcerpt(
-                sanitize((head + tail).decode("utf-8", "replace")), "", 0, self.total
-            )
+        if len(head) + len(tail) == self.total:
+            return OutputExcerpt(sanitize((head + tail).decode("utf-8", "replace")), "", 0)
         head, tail = _trim_end(head), _trim_start(tail)
-        left_out = self.total - len(head) - len(tail)
         return OutputExcerpt(
             sanitize(head.decode("utf-8", "replace")),
             sanitize(tail.decode("utf-8", "replace")),
-            left_out,
-            self.total,
+            self.total - len(head) - len(tail),
         )
 
     def text(self) -> str:
-        """The output in one text, with what is missing and how to get it in the middle."""
-        shown = self.shown()
-        if not shown.left_out:
-            return shown.head
-        note = f"[... {shown.left_out:,} of {shown.total:,} bytes left out here{self._rest()} ...]"
-        return f"{shown.head.rstrip()}\n{note}\n{shown.tail.lstrip()}"
+        """The output as one text; in the middle, how much is missing and how to get it."""
+        head, tail, omitted = self.excerpt()
+        if not omitted:
+            return head
+        note = f"[... {omitted:,} of {self.total:,} bytes left out here{self._remedy()} ...]"
+        return f"{head.rstrip()}\n{note}\n{tail.lstrip()}"
 
-    def _rest(self) -> str:
-        if not self.bytes_on_disk:
+    def _remedy(self) -> str:
+        stored, path = self.bytes_on_disk, self.path
+        if not stored:
             return "; run it again with less output, for instance through `tail` or `grep`"
-        kept = (
-            "all of it is"
-            if self.bytes_on_disk >= self.total
-            else f"the first {self.bytes_on_disk:,} are"
-        )
+        which = "all of it is" if stored >= self.total else f"the first {stored:,} are"
         return (
-            f"; {kept} in {self.path}: look into it with run_shell_command, for instance "
-            f"`grep -n WORD {self.path}` or "
-            f"`tail -c +{self._head_size + 1} {self.path} | head -c 9999`"
+            f"; {which} in {path}: look into it with run_shell_command, for instance "
+            f"`grep -n WORD {path}` or `tail -c +{self._head_size + 1} {path} | head -c 9999`"
         )
 
     def _begin_file(self) -> None:
@@ -177,7 +156,7 @@ class OutputCapture:
 
 
 def _trim_end(data: bytes) -> bytes:
-    """Without the first bytes of a character whose last ones are missing."""
+    """Drop the first bytes of a character whose last ones are missing."""
     for back in range(1, min(4, len(data) + 1)):
         byte = data[-back]
         if byte >= 0xC0:
@@ -189,7 +168,7 @@ def _trim_end(data: bytes) -> bytes:
 
 
 def _trim_start(data: bytes) -> bytes:
-    """Without the last bytes of a character whose first ones are missing."""
+    """Drop the last bytes of a character whose first ones are missing."""
     start = 0
     while start < min(3, len(data)) and 0x80 <= data[start] < 0xC0:
         start += 1
@@ -197,13 +176,13 @@ def _trim_start(data: bytes) -> bytes:
 
 
 class OutputRelay:
-    """Hands on what comes, at most `MAX_RELAYED` characters each time `flush` is called, the newest.
+    """Passes output on: the newest `MAX_RELAYED` characters each time `flush` is called.
 
     A command can write a gigabyte a second; nobody reads that, and a screen would drown in it.
     """
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self._tell = tell
+    def __init__(self, receive: Callable[[str], None]) -> None:
+        self._receive = receive
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._waiting = ""
         self._skipped = 0
@@ -219,7 +198,7 @@ class OutputRelay:
 
     def flush(self, *, last: bool = False) -> None:
         text = self._waiting + (self._decoder.decode(b"", final=True) if last else "")
-        # an escape sequence that is cut in two would be shown as letters: its start waits
+        # an escape sequence cut in two would be shown as letters, so its start waits
         cut = text.rfind("\x1b", max(0, len(text) - 32)) if not last else -1
         held = text[cut:] if cut >= 0 else ""
         text = text[:cut] if cut >= 0 else text
@@ -227,108 +206,4 @@ class OutputRelay:
         if skipped:
             text = f"\n[... {skipped:,} characters not shown ...]\n{text}"
         if text:
-            self._tell(sanitize(text))
-
-
-def start_process(
-    words: tuple[bytes | str, ...], place: SandboxLaunch, more: Mapping[str, str]
-) -> tuple[subprocess.Popen[bytes], int]:
-    """The process, in a session of its own, and where its output is read."""
-    reading, writing = os.pipe()
-    try:
-        process = subprocess.Popen(  # noqa: S603 - what to run was judged before
-            (*place.start, *words),
-            stdin=subprocess.DEVNULL,
-            stdout=writing,
-            stderr=writing,
-            cwd=place.directory,
-            env={**place.environment, **more},
-            pass_fds=place.descriptors,
-            start_new_session=True,
-        )
-    except OSError:
-        os.close(reading)
-        raise
-    finally:
-        os.close(writing)
-    os.set_blocking(reading, False)
-    with suppress(OSError, AttributeError):  # fewer turns for the same bytes, where Linux grants it
-        fcntl.fcntl(reading, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-    return process, reading
-
-
-async def follow_output(
-    process: subprocess.Popen[bytes], reading: int, capture: OutputCapture, telling: OutputRelay
-) -> None:
-    """Takes what the process writes until it has ended and nothing more is in the pipe."""
-    watched = _open_pidfd(process)
-    told = time.monotonic()
-    is_open = True
-    try:
-        while True:
-            ended = process.poll() is not None  # asked first: what it wrote before is in the pipe
-            piece = _read_piece(reading) if is_open else None
-            if piece:
-                capture.feed(piece)
-                telling.feed(piece)
-                await asyncio.sleep(0)
-            elif ended:
-                return
-            else:
-                is_open = is_open and piece is None
-                await _wait_readable([*watched, *([reading] if is_open else [])])
-            if time.monotonic() - told >= _RELAY_INTERVAL:
-                telling.flush()
-                told = time.monotonic()
-    finally:
-        for descriptor in watched:
-            os.close(descriptor)
-
-
-def drain_output(reading: int, capture: OutputCapture, telling: OutputRelay) -> None:
-    """What is still in the pipe, when everything has ended; then the pipe is closed."""
-    try:
-        for _ in range(64):  # somebody who was not found may go on writing
-            piece = _read_piece(reading)
-            if not piece:
-                break
-            capture.feed(piece)
-            telling.feed(piece)
-    finally:
-        os.close(reading)
-    telling.flush(last=True)
-
-
-def _read_piece(descriptor: int) -> bytes | None:
-    """A piece; nothing at the end; None when there is none yet."""
-    try:
-        return os.read(descriptor, _PIPE_BYTES)
-    except BlockingIOError:
-        return None
-
-
-def _open_pidfd(process: subprocess.Popen[bytes]) -> list[int]:
-    """Becomes readable when the process ends, where the system has such a thing."""
-    if hasattr(os, "pidfd_open"):
-        with suppress(OSError):
-            return [os.pidfd_open(process.pid)]
-    return []
-
-
-async def _wait_readable(descriptors: Iterable[int]) -> None:
-    """Until one of them can be read, but no longer than it is time to tell."""
-    loop = asyncio.get_running_loop()
-    ready: asyncio.Future[None] = loop.create_future()
-
-    def settle() -> None:
-        if not ready.done():
-            ready.set_result(None)
-
-    watched = list(descriptors)
-    for descriptor in watched:
-        loop.add_reader(descriptor, settle)
-    try:
-        await asyncio.wait((ready,), timeout=_RELAY_INTERVAL if len(watched) > 1 else 0.02)
-    finally:
-        for descriptor in watched:
-            loop.remove_reader(descriptor)
+            self._receive(sanitize(text))

@@ -1,10 +1,9 @@
-"""Running commands: `run_shell_command`, and `read_job` and `end_job` for those in the background.
+"""Runs the commands of one session, in the foreground or as jobs in the background.
 
 A command is exactly the bytes that the model wrote, with an empty standard input and a clean
-environment, inside the isolation that `sandbox` found. It ends with its time limit, a cancellation
-or by itself, and then all its processes end: under bubblewrap the kernel sees to it; otherwise
-whatever descends from it, belongs to its group or carries its mark is searched for and ended, and
-what remains is told. Memory stays flat however much it writes. Jobs are few, and they end with us.
+environment, inside the isolation that `sandbox` found. It ends by itself, by its time limit or by a
+cancellation; then all its processes are killed, and the result names any that survived. Memory
+stays flat however much it writes. Jobs are few, and they end with us.
 """
 
 from __future__ import annotations
@@ -14,77 +13,78 @@ import os
 import secrets
 import shutil
 import signal
-import subprocess
 import tempfile
 import time
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from recollect import settings
-from recollect.entries import Text
-from recollect.execution.command_output import (
-    OutputCapture,
-    OutputRelay,
-    drain_output,
-    follow_output,
-    start_process,
-)
+from recollect.errors import RecollectError
+from recollect.execution.command_output import OutputCapture, OutputRelay
+from recollect.execution.guarded_names import GUARDED_NAMES, GuardedName
+from recollect.execution.kill_tree import KILL_SECONDS
+from recollect.execution.process import ProcessEnd, run_process
 from recollect.execution.sandbox import (
-    GUARDED_NAMES,
     PROGRAM_PATH,
     SECRET_PATHS,
-    GuardedName,
     Isolation,
-    SandboxLaunch,
     SandboxPolicy,
     enter_sandbox,
     find_isolation,
 )
-from recollect.tools.tool import ToolContext, ToolFailed, ToolOutput
+from recollect.settings import data_directory
 
-COMMAND_MARK = "RECOLLECT_COMMAND"  # in the environment of all processes of one command
-MAX_COMMAND_BYTES = 100_000  # bytes; the system takes 131,071 in one word
+MAX_COMMAND_BYTES = 100_000  # the system takes 131,071 in one word
 KEPT_OUTPUTS = 10  # files of long outputs
-_KILL_SECONDS = 3.0  # seconds in which processes are searched for and ended
+
+
+class CommandRefused(RecollectError):
+    """A command that cannot be run: the fact, then the remedy."""
 
 
 class CommandLimits(msgspec.Struct, frozen=True, kw_only=True):
-    timeout: float = 120.0  # seconds, when the model names none
-    longest: float = 3_600.0
+    timeout: float = 120.0  # seconds, when the request names none
+    max_timeout: float = 3_600.0
     max_job_timeout: float = 86_400.0
     jobs: int = 8  # that run at the same time
+    first_look: float = 0.3  # seconds after which a new job is reported: some fail at once
 
 
-class CommandEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """How a command ended. `code` is none when it was ended by us."""
+class CommandResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What a command has written so far, and in brackets how it ended or that it runs."""
 
-    code: int | None
-    seconds: float
-    left: tuple[int, ...] = ()  # processes that could not be ended
-    repairs: tuple[str, ...] = ()
+    text: str
+    status: str
+    is_error: bool = False
 
 
-class _PreparedCommand(NamedTuple):
-    """A command that can be carried out: everything about it was checked."""
+class _Command(NamedTuple):
+    """A request that was checked and can be carried out."""
 
     words: tuple[bytes | str, ...]
     policy: SandboxPolicy
     directory: str
     limit: float
     capture: OutputCapture
-    telling: OutputRelay
+    relay: OutputRelay
+
+
+class _CommandEnd(NamedTuple):
+    process: ProcessEnd
+    seconds: float
+    repairs: tuple[str, ...]
 
 
 class _Job(NamedTuple):
     name: str
-    command: str
-    began: float
-    order: _PreparedCommand
-    task: asyncio.Task[CommandEnd]
+    line: str
+    started: float
+    command: _Command
+    task: asyncio.Task[_CommandEnd]
 
 
 class CommandRunner:
@@ -101,9 +101,9 @@ class CommandRunner:
         limits: CommandLimits | None = None,
     ) -> None:
         self._isolation = isolation
-        self.network, self.limits = network, limits or CommandLimits()
+        self._network, self._limits = network, limits or CommandLimits()
         self._home = os.path.realpath(home or Path.home())
-        self._hidden, self._guarded = (*hidden, str(settings.data_directory())), guarded
+        self._hidden, self._guarded = (*hidden, str(data_directory())), guarded
         self._folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="recollect-")))
         self._remove = weakref.finalize(self, shutil.rmtree, self._folder, True)  # noqa: FBT003
         self._jobs: dict[str, _Job] = {}
@@ -112,7 +112,7 @@ class CommandRunner:
 
     @property
     def isolation(self) -> Isolation:
-        """What was given, else what this machine can do: found out when it is first needed."""
+        """The isolation given, else what this machine can do, found out on first use."""
         return self._isolation or find_isolation()
 
     async def close(self) -> None:
@@ -122,11 +122,98 @@ class CommandRunner:
         await asyncio.gather(*running, return_exceptions=True)
         self._remove()
 
-    def policy(self, place: ToolContext) -> SandboxPolicy:
-        roots = tuple(dict.fromkeys(os.path.realpath(root) for root in place.roots))
+    async def run(
+        self,
+        line: str,
+        roots: tuple[Path, ...],
+        directory: str,
+        seconds: float,
+        relay: Callable[[str], None],
+        *,
+        background: bool,
+    ) -> CommandResult:
+        """Run a command line, to its end or in the background, in a directory inside the roots
+        (empty: the first root). It may take so many seconds (0: the default); `relay` gets its
+        output while it runs."""
+        limits = self._limits
+        longest = limits.max_job_timeout if background else limits.max_timeout
+        default = longest if background else limits.timeout
+        limit = min(_check_timeout(seconds) or default, longest)
+        words, policy = _command_words(line), self._policy(roots)
+        directory = _resolve_directory(policy, directory)
+        capture = OutputCapture(self._output_path())
+        command = _Command(words, policy, directory, limit, capture, OutputRelay(relay))
+        if background:
+            return await self._start_job(line, command)
+        return self._report(command, await self._execute(command))
+
+    async def _start_job(self, line: str, command: _Command) -> CommandResult:
+        running = [job.name for job in self._jobs.values() if not job.task.done()]
+        if len(running) >= self._limits.jobs:
+            names = ", ".join(running)
+            raise CommandRefused(f"{len(running)} jobs run already ({names}); end one with end_job")
+        self._forget_old_jobs()
+        self._count += 1
+        name = f"job-{self._count}"
+        task = asyncio.create_task(self._execute(command), name=name)
+        self._jobs[name] = _Job(name, line, time.monotonic(), command, task)
+        await asyncio.wait((task,), timeout=self._limits.first_look)
+        return self.read_job(name)
+
+    def read_job(self, name: str) -> CommandResult:
+        """What a job has written so far, and whether it still runs."""
+        job = self._find_job(name)
+        if job.task.done() and not job.task.cancelled():
+            return self._report(job.command, job.task.result())
+        if job.task.done():
+            status, state = "ended", "was ended"
+        else:
+            seconds = time.monotonic() - job.started
+            status, state = "running", f"runs since {seconds:.1f} s; read_job shows more"
+        text = f"{_output_text(job.command.capture)}\n[{name} {state}]"
+        return CommandResult(text=text, status=status)
+
+    def list_jobs(self) -> str:
+        lines = [
+            f"{job.name}  {'ended' if job.task.done() else 'running'}  "
+            f"{time.monotonic() - job.started:.0f} s ago  {job.line[:200]!r}"
+            for job in self._jobs.values()
+        ]
+        return "\n".join(lines) or "no job was started in the background"
+
+    async def end_job(self, name: str) -> CommandResult:
+        job = self._find_job(name)
+        job.task.cancel()
+        await asyncio.wait((job.task,), timeout=2 * KILL_SECONDS)
+        return self.read_job(name)
+
+    def _find_job(self, name: str) -> _Job:
+        if name not in self._jobs:
+            raise CommandRefused(f"no job {name[:40]!r}; known: {', '.join(self._jobs) or 'none'}")
+        return self._jobs[name]
+
+    def _forget_old_jobs(self) -> None:
+        done = [name for name, job in self._jobs.items() if job.task.done()]
+        for name in done[: max(0, len(done) - self._limits.jobs)]:
+            del self._jobs[name]
+
+    def _output_path(self) -> Path:
+        """A file for a long output, and the folders that a command uses."""
+        for name in ("tmp", "output"):  # each time: an unsandboxed command may have removed them
+            (self._folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self._folder / "output" / f"{secrets.token_hex(4)}.txt"
+        self._outputs.append(path)
+        while len(self._outputs) > KEPT_OUTPUTS + self._limits.jobs:
+            self._outputs.pop(0).unlink(missing_ok=True)
+        return path
+
+    def _policy(self, given: tuple[Path, ...]) -> SandboxPolicy:
+        roots = tuple(dict.fromkeys(os.path.realpath(root) for root in given))
         for root in roots:
             if root == "/" or not Path(root).is_dir():
-                raise ToolFailed(f"{root} cannot be a workspace for commands; open another folder")
+                raise CommandRefused(
+                    f"{root} cannot be a workspace for commands; open another folder"
+                )
         return SandboxPolicy(
             roots=roots,
             home=self._home,
@@ -134,156 +221,43 @@ class CommandRunner:
             shown=(str(self._folder / "output"),),
             secrets=self._hidden,
             guarded=self._guarded,
-            network=self.network,
+            network=self._network,
         )
 
-    async def run(
-        self, place: ToolContext, command: str, directory: str, seconds: float
-    ) -> ToolOutput:
-        limit = min(_check_timeout(seconds) or self.limits.timeout, self.limits.longest)
-        order = self._order(place, command, directory, limit)
-        return self._told(order, await self._carry_out(order))
-
-    async def begin(
-        self, place: ToolContext, command: str, directory: str, seconds: float
-    ) -> ToolOutput:
-        limit = min(
-            _check_timeout(seconds) or self.limits.max_job_timeout, self.limits.max_job_timeout
-        )
-        order = self._order(place, command, directory, limit)
-        running = [job.name for job in self._jobs.values() if not job.task.done()]
-        if len(running) >= self.limits.jobs:
-            names = ", ".join(running)
-            raise ToolFailed(f"{len(running)} jobs run already ({names}); end one with end_job")
-        self._forget_old()
-        self._count += 1
-        name = f"job-{self._count}"
-        task = asyncio.create_task(self._carry_out(order), name=name)
-        self._jobs[name] = _Job(name, command, time.monotonic(), order, task)
-        # a command that fails at once is told at once
-        await asyncio.wait((task,), timeout=0.3)
-        return self.read(name)
-
-    def read(self, name: str) -> ToolOutput:
-        job = self._job(name)
-        if job.task.done() and not job.task.cancelled():
-            return self._told(job.order, job.task.result())
-        status = "ended" if job.task.done() else "running"
-        seconds = time.monotonic() - job.began
-        how = "was ended" if job.task.done() else f"runs since {seconds:.1f} s; read_job shows more"
-        text = f"{_output_text(job.order.capture)}\n[{name} {how}]"
-        return ToolOutput(content=(Text(text=text),), status=status)
-
-    def listed(self) -> str:
-        lines = [
-            f"{job.name}  {'ended' if job.task.done() else 'running'}  "
-            f"{time.monotonic() - job.began:.0f} s ago  {job.command[:200]!r}"
-            for job in self._jobs.values()
-        ]
-        return "\n".join(lines) or "no job was started in the background"
-
-    async def end(self, name: str) -> ToolOutput:
-        job = self._job(name)
-        job.task.cancel()
-        await asyncio.wait((job.task,), timeout=2 * _KILL_SECONDS)
-        return self.read(name)
-
-    def _job(self, name: str) -> _Job:
-        if name not in self._jobs:
-            raise ToolFailed(f"no job {name[:40]!r}; known: {', '.join(self._jobs) or 'none'}")
-        return self._jobs[name]
-
-    def _forget_old(self) -> None:
-        done = [name for name, job in self._jobs.items() if job.task.done()]
-        for name in done[: max(0, len(done) - self.limits.jobs)]:
-            del self._jobs[name]
-
-    def _order(
-        self, place: ToolContext, command: str, directory: str, limit: float
-    ) -> _PreparedCommand:
-        words, policy = _command_words(command), self.policy(place)
-        where = _resolve_directory(policy, directory)
-        for name in ("tmp", "output"):  # each time: an unsandboxed command may have removed them
-            (self._folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = self._folder / "output" / f"{secrets.token_hex(4)}.txt"
-        self._outputs.append(path)
-        while len(self._outputs) > KEPT_OUTPUTS + self.limits.jobs:
-            self._outputs.pop(0).unlink(missing_ok=True)
-        return _PreparedCommand(
-            words, policy, where, limit, OutputCapture(path), OutputRelay(place.tell)
-        )
-
-    async def _carry_out(self, order: _PreparedCommand) -> CommandEnd:
-        began = time.monotonic()
+    async def _execute(self, command: _Command) -> _CommandEnd:
+        started = time.monotonic()
         try:
-            with enter_sandbox(order.policy, self.isolation, order.directory) as place:
-                code, left = await self._live(order, place)
+            with enter_sandbox(command.policy, self.isolation, command.directory) as launch:
+                ended = await run_process(
+                    command.words, launch, command.limit, command.capture, command.relay
+                )
         except OSError as error:
-            raise ToolFailed(f"the command cannot be run: {error.strerror or error}") from None
-        seconds = time.monotonic() - began
-        return CommandEnd(code=code, seconds=seconds, left=left, repairs=tuple(place.repairs))
+            raise CommandRefused(f"the command cannot be run: {error.strerror or error}") from None
+        return _CommandEnd(ended, time.monotonic() - started, tuple(launch.repairs))
 
-    async def _live(
-        self, order: _PreparedCommand, place: SandboxLaunch
-    ) -> tuple[int | None, tuple[int, ...]]:
-        """From the start of a command to the end of its last process."""
-        code: int | None = None
-        mark = secrets.token_hex(8)
-        process, reading = start_process(order.words, place, {COMMAND_MARK: mark})
-        try:
-            async with asyncio.timeout(order.limit):
-                await follow_output(process, reading, order.capture, order.telling)
-            code = process.returncode
-        except TimeoutError:
-            pass
-        finally:
-            try:
-                left = await self._end(process, mark)
-            finally:
-                drain_output(reading, order.capture, order.telling)
-                order.capture.close()
-        return code, left
-
-    async def _end(self, process: subprocess.Popen[bytes], mark: str) -> tuple[int, ...]:
-        """Ends whatever is left of a command; what could not be ended."""
-        alone = self.isolation.kind == "bubblewrap"
-        until = time.monotonic() + _KILL_SECONDS
-        try:
-            left = () if alone else await _kill_family(process, mark, until)
-            _kill_group(process)
-            while process.poll() is None and time.monotonic() < until:
-                await asyncio.sleep(0.002)
-        finally:
-            # also when we are cancelled once more: nothing stays behind unreaped
-            _kill_group(process)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(_KILL_SECONDS)
-        return left
-
-    def _told(self, order: _PreparedCommand, ended: CommandEnd) -> ToolOutput:
-        if ended.code is None:
-            status, longest = "timed out", self.limits.longest
-            notes = [f"ended by the time limit of {order.limit:g} s"]
+    def _report(self, command: _Command, end: _CommandEnd) -> CommandResult:
+        (code, survivors), isolation = end.process, self.isolation
+        if code is None:
+            status, longest = "timed out", self._limits.max_timeout
+            notes = [f"ended by the time limit of {command.limit:g} s"]
             notes.append(f"give a longer timeout (at most {longest:g}) or background=true")
         else:
-            status = f"exit {ended.code}"
-            notes = [
-                f"exit code {ended.code}{_signal_name(ended.code)} after {ended.seconds:.1f} s"
-            ]
-        if ended.code != 0:
-            net = "" if self.network or self.isolation.kind == "none" else ", no network"
-            notes.append(self.isolation.words + net)
-            notes += self.isolation.limitations if self.isolation.kind == "landlock" else ()
-        if ended.left:
-            notes.append(f"could not be ended: processes {', '.join(map(str, ended.left[:20]))}")
-        notes += ended.repairs
-        text = f"{_output_text(order.capture)}\n[{'; '.join(notes)}]"
-        return ToolOutput(content=(Text(text=text),), is_error=ended.code != 0, status=status)
+            status = f"exit {code}"
+            notes = [f"exit code {code}{_signal_name(code)} after {end.seconds:.1f} s"]
+        if code != 0:
+            net = "" if self._network or isolation.kind == "none" else ", no network"
+            notes.append(isolation.description + net)
+            notes += isolation.limitations
+        if survivors:
+            notes.append(f"could not be ended: processes {', '.join(map(str, survivors[:20]))}")
+        notes += end.repairs
+        text = f"{_output_text(command.capture)}\n[{'; '.join(notes)}]"
+        return CommandResult(text=text, is_error=code != 0, status=status)
 
 
 def _check_timeout(given: float) -> float:
     if not 0 <= given < 1e9:
-        raise ToolFailed(f"timeout must be a number of seconds, not {given}")
+        raise CommandRefused(f"timeout must be a number of seconds, not {given}")
     return given
 
 
@@ -291,13 +265,13 @@ def _command_words(command: str) -> tuple[bytes | str, ...]:
     try:
         line = command.encode("utf-8")
     except UnicodeEncodeError:
-        raise ToolFailed("the command has characters that are no text; write it again") from None
+        raise CommandRefused("the command is not valid Unicode text; write it again") from None
     if not line.strip():
-        raise ToolFailed("the command is empty; write what to run")
+        raise CommandRefused("the command is empty; write what to run")
     if b"\x00" in line:
-        raise ToolFailed("a command cannot have a NUL character; write it as \\0 inside quotes")
+        raise CommandRefused("a command cannot have a NUL character; write it as \\0 inside quotes")
     if len(line) > MAX_COMMAND_BYTES:
-        raise ToolFailed(
+        raise CommandRefused(
             f"the command has {len(line):,} bytes, the limit is {MAX_COMMAND_BYTES:,}; "
             "write a script with write_file and run that"
         )
@@ -309,16 +283,18 @@ def _command_words(command: str) -> tuple[bytes | str, ...]:
 
 def _resolve_directory(policy: SandboxPolicy, given: str) -> str:
     if "\x00" in given or len(given) > 4096:
-        raise ToolFailed("the directory is no path; give a folder in the workspace")
+        raise CommandRefused("the directory is not a path; give a folder in the workspace")
     try:
         real = os.path.realpath(Path(policy.roots[0], given))
         usable = Path(real).is_dir()
     except (OSError, ValueError) as error:
-        raise ToolFailed(f"the directory cannot be used: {type(error).__name__}") from None
+        raise CommandRefused(f"the directory cannot be used: {type(error).__name__}") from None
     if not any(Path(real).is_relative_to(root) for root in policy.roots):
-        raise ToolFailed(f"{given[:200]!r} is outside the workspace; give a folder inside it")
+        raise CommandRefused(f"{given[:200]!r} is outside the workspace; give a folder inside it")
     if not usable:
-        raise ToolFailed(f"there is no folder {given[:200]!r}; list_directory shows what there is")
+        raise CommandRefused(
+            f"there is no folder {given[:200]!r}; list_directory shows what there is"
+        )
     return real
 
 
@@ -331,31 +307,3 @@ def _signal_name(code: int) -> str:
     with suppress(ValueError):
         return f" ({signal.Signals(number).name})" if number > 0 else ""
     return ""
-
-
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    with suppress(OSError):
-        os.killpg(process.pid, signal.SIGKILL)
-
-
-async def _kill_family(
-    process: subprocess.Popen[bytes], mark: str, until: float
-) -> tuple[int, ...]:
-    """Ends the processes of a command that has no namespace; the ids of those that withstood.
-
-    The first process adopts orphans as long as it lives (see `landlock.stay_with_parent`), so it
-    is stopped first and ended last. Those that a finished command left behind carry its mark.
-    """
-    from recollect.execution.kill_tree import find_descendants, find_marked, kill_all
-
-    if process.poll() is None:
-        with suppress(OSError):
-            os.kill(process.pid, signal.SIGSTOP)
-        while kill_all(find_descendants(process.pid)) and time.monotonic() < until:
-            await asyncio.sleep(0.01)
-    _kill_group(process)
-    while (
-        left := kill_all(find_marked(COMMAND_MARK, mark, process.pid))
-    ) and time.monotonic() < until:
-        await asyncio.sleep(0.01)
-    return left

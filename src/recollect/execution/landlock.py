@@ -1,26 +1,24 @@
-"""Closes itself in with Landlock and seccomp, then becomes the command: a program of its own.
+"""Restricts itself with Landlock and seccomp, then becomes the command: a program of its own.
 
-`python -I -S landlock.py JSON -- program argument …`, the JSON being what `Rules` has. What lies
-under no `closed` path, or under an `open` one, may be read and run; what lies under `writable` and
-not under `kept` may be written. Landlock only knows what is allowed below a folder: so nothing new
-can be made directly in a folder that holds something kept. No socket can be made without the
-network, and none of the local kind ever: Landlock does not see those, and the control socket of a
-container is a way out. Whatever fails ends it with status 125 before the command begins.
+`python -I -S landlock.py JSON -- program argument …`, where the JSON holds `LandlockRules`. Files
+under no `closed` path, or under an `open` one, may be read and run; files under `writable` and not
+under `kept` may be written. Landlock only knows what is allowed below a folder, so nothing new can
+be created directly in a folder that holds something kept. No socket can be created without the
+network, and no local one ever: Landlock does not see those, and the control socket of a container
+is a way out. Any failure ends the program with status 125 before the command begins.
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import struct
 import sys
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
-if TYPE_CHECKING:
-    import ctypes
-
-SETUP_FAILED = 125  # the status when the command was not begun
+SETUP_FAILED = 125  # the exit status when the command was not started
 _CREATE, _ADD, _RESTRICT = 444, 445, 446  # the same numbers on every machine
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
 _REFER, _TRUNCATE, _IOCTL = 1 << 13, 1 << 14, 1 << 15
@@ -41,7 +39,7 @@ class LandlockRules(NamedTuple):
 
 
 def abi_version() -> int:
-    """Which version of Landlock the kernel has; 0 when it has none."""
+    """The kernel's version of Landlock; 0 when it has none."""
     if not sys.platform.startswith("linux"):
         return 0
     return max(0, int(_libc().syscall(_CREATE, None, 0, 1)))
@@ -64,7 +62,7 @@ def is_below(path: str, folder: str) -> bool:
 
 
 def paths_without(folder: str, without: Iterable[str]) -> Iterator[str]:
-    """The fewest paths that together are all there is under `folder` but what is in `without`."""
+    """The fewest paths that together hold all that is under `folder` except `without`."""
     avoided = tuple(without)
     waiting = [folder]
     while waiting:
@@ -83,9 +81,7 @@ def paths_without(folder: str, without: Iterable[str]) -> Iterator[str]:
 
 
 def restrict(rules: LandlockRules) -> None:
-    """From here on this process and all it starts keep to the rules."""
-    import ctypes
-
+    """Hold this process, and all that it starts, to the rules."""
     version = abi_version()
     if version < 1:
         raise OSError("this kernel has no Landlock")
@@ -112,9 +108,7 @@ def restrict(rules: LandlockRules) -> None:
 
 
 def _drop_capabilities() -> None:
-    """Root keeps none: with some of them it reads other processes' memory past Landlock."""
-    import ctypes
-
+    """Drop root's too: some of them allow reading other processes' memory despite Landlock."""
     libc = _libc()
     if os.geteuid() == 0:
         for capability in range(64):
@@ -126,7 +120,7 @@ def _drop_capabilities() -> None:
 
 def _access_by_path(rules: LandlockRules, handled: int) -> dict[str, int]:
     allowed = dict.fromkeys(paths_without("/", rules.closed), _READ)
-    allowed["/"] = allowed.get("/", 0) | _READ_DIR  # names may be seen: listing / and the home
+    allowed["/"] = allowed.get("/", 0) | _READ_DIR  # names may be listed, of / and of the home
     for root in rules.open:
         for path in paths_without(root, _paths_below(rules.closed, root)):
             allowed[path] = allowed.get(path, 0) | _READ
@@ -146,7 +140,7 @@ def _add_rule(ruleset: int, path: str, access: int) -> None:
     try:
         found = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
-        return  # gone, or not for us: then it stays closed
+        return  # gone, or not ours to open: then it stays closed
     try:
         if not os.path.isdir(f"/proc/self/fd/{found}"):  # noqa: PTH112 - a program of few imports
             access &= _FILE_RIGHTS
@@ -157,9 +151,9 @@ def _add_rule(ruleset: int, path: str, access: int) -> None:
 
 
 def _refuse_sockets(*, network: bool) -> None:
-    """A seccomp filter: no socket at all, or with the network none of the local kind.
+    """Filter system calls: no socket at all, or with the network no local one.
 
-    io_uring could make sockets behind its back, and so could the calls of another machine.
+    io_uring could create sockets unseen, and so could the calls of another machine.
     """
     architecture, socket, io_uring = _MACHINES[os.uname().machine]
     load, jump_equal, jump_from, give = 0x20, 0x15, 0x35, 0x06
@@ -177,8 +171,6 @@ def _refuse_sockets(*, network: bool) -> None:
         (give, 0, 0, 0x7FFF0000),
         refuse,
     ]
-    import ctypes
-
     code = b"".join(struct.pack("=HBBI", *line) for line in program)
     buffer = ctypes.create_string_buffer(code, len(code))
     head = struct.pack("@HP", len(program), ctypes.addressof(buffer))
@@ -189,21 +181,17 @@ def _refuse_sockets(*, network: bool) -> None:
 def _syscall(number: int, *arguments: object) -> int:
     result: int = _libc().syscall(number, *arguments)
     if result < 0:
-        import ctypes
-
         code = ctypes.get_errno()
         raise OSError(code, f"Landlock: {os.strerror(code)}")
     return result
 
 
 def _libc() -> ctypes.CDLL:
-    import ctypes
-
     return ctypes.CDLL(None, use_errno=True)
 
 
 def tie_to_parent() -> None:
-    """Ends with whoever started us, and adopts what the command leaves behind, to end it too."""
+    """End when our parent ends, and adopt what the command leaves behind, so that it ends too."""
     libc = _libc()
     libc.prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG
     libc.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: kept by the program that we become

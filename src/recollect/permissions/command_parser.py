@@ -1,38 +1,37 @@
-"""A command line read once, so that it can be judged: the words of each sub-command.
+"""Parses a command line, so that it can be judged: the words of each sub-command.
 
 Only a small part of bash is understood, on purpose: plain and quoted words, pipelines, `&&`, `||`,
 `;` and simple redirections. Two readers go over the same bytes: a scanner of our own, which says
 what each word is after quoting, and tree-sitter-bash as an allow-list of node types. They must
-agree on where every word begins and ends and to which sub-command it belongs. Whatever else a line
-holds (an expansion, an assignment, a comment, a control or look-alike character, more than 8,000
-characters) is its `trouble`, and such a line is for a person to judge. `source` is exactly what
-was read; whoever runs the line runs these bytes. The length bounds the time; nothing raises.
+agree on where every word begins and ends and to which sub-command it belongs. Anything else in a
+line (an expansion, an assignment, a comment, a control or look-alike character, more than 8,000
+characters) is its `problem`, and the user has to judge such a line. `source` holds the very bytes
+that were read, and only these may be run. The length bounds the time; nothing raises.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from functools import cache
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import msgspec
-
-if TYPE_CHECKING:
-    import tree_sitter
+import tree_sitter
+import tree_sitter_bash
 
 MAX_CHARACTERS = 8_000
+CommandWords: TypeAlias = tuple[str, ...]
 
 
 def word_set(text: str) -> frozenset[str]:
-    """A list of names, as it is pleasant to read in a source file."""
+    """A set of names, written as one text."""
     return frozenset(text.split())
 
 
 class SubCommand(msgspec.Struct, frozen=True):
-    words: tuple[str, ...]
-    globs: bool = False  # a word has `*`, `?` or `[` outside quotes: files will stand in its place
+    words: CommandWords
+    globs: bool = False  # a word has `*`, `?` or `[` outside quotes, which bash replaces by files
 
 
 class Redirection(msgspec.Struct, frozen=True):
@@ -41,17 +40,17 @@ class Redirection(msgspec.Struct, frozen=True):
 
 
 class ParsedLine(msgspec.Struct, frozen=True, kw_only=True):
-    """What a line says. With `trouble`, `write_commands` is only what could be glimpsed of it."""
+    """A line's sub-commands. With a `problem` they are only those that could be made out."""
 
     source: bytes
     commands: tuple[SubCommand, ...] = ()
     redirections: tuple[Redirection, ...] = ()
     problem: str = ""
-    runnable: bool = True  # False: no process can be given these characters
+    runnable: bool = True  # False: no process accepts these characters
 
 
 class Word(NamedTuple):
-    """A word after quoting, where it stood, and whether files can stand in its place."""
+    """A word after quoting, its position, and whether bash may replace it by files."""
 
     value: str
     start: int
@@ -65,16 +64,16 @@ class UnsupportedSyntax(Exception):
 
 
 def parse_line(text: str) -> ParsedLine:
-    """Every sub-command's words, or the reason why a person has to look."""
+    """Parse every sub-command's words, or say why the user has to look."""
     try:
         source = text.encode()
     except UnicodeEncodeError:
-        return ParsedLine(source=b"", problem="it has half characters", runnable=False)
+        return ParsedLine(source=b"", problem="it has half a character", runnable=False)
     if "\0" in text:
         return ParsedLine(source=source, problem="it has a NUL character", runnable=False)
     if len(text) > MAX_CHARACTERS:
         return ParsedLine(source=source, problem=f"it has more than {MAX_CHARACTERS:,} characters")
-    tree = _parser().parse(source)
+    tree = _PARSER.parse(source)
     try:
         _check_characters(text)
         tokens = tokenize(text)
@@ -82,10 +81,9 @@ def parse_line(text: str) -> ParsedLine:
         lines = _group_tokens(tokens)
         _check_agreement(text, lines, _collect_spans(tree.root_node))
         commands = tuple(_build_sub_command(line.words) for line in lines)
-    except UnsupportedSyntax as trouble:
-        return ParsedLine(
-            source=source, commands=_glimpse_commands(tree.root_node, source), problem=str(trouble)
-        )
+    except UnsupportedSyntax as problem:
+        glimpsed = _glimpse_commands(tree.root_node, source)
+        return ParsedLine(source=source, commands=glimpsed, problem=str(problem))
     redirections = tuple(
         Redirection(operator, target.value)
         for line in lines
@@ -95,7 +93,7 @@ def parse_line(text: str) -> ParsedLine:
     return ParsedLine(source=source, commands=commands, redirections=redirections)
 
 
-_VERSIONED_PROGRAM = (
+_VERSIONED_PROGRAM = re.compile(
     r"(python|pypy|perl|ruby|php|lua|node|pip|gcc|g\+\+|clang|tclsh|vim|awk)[\d.-]+\Z"
 )
 
@@ -103,13 +101,13 @@ _VERSIONED_PROGRAM = (
 def program_name(name: str) -> str:
     """`/usr/bin/python3.11` is python."""
     base = name.rpartition("/")[2]
-    match = re.match(_VERSIONED_PROGRAM, base)
+    match = _VERSIONED_PROGRAM.match(base)
     return match.group(1) if match else base
 
 
 # --- characters --------------------------------------------------------------------------------
 
-# Scripts with letters that look like Latin ones; in one word with Latin letters they deceive.
+# Scripts with letters that look like Latin ones; they deceive in one word with Latin letters.
 _LOOK_ALIKE = frozenset({"ARMENIAN", "CHEROKEE", "COPTIC", "CYRILLIC", "GREEK", "LISU"})
 _BLANK_LETTERS = frozenset("\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 _HIDDEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Me", "Mn", "Zl", "Zp"})
@@ -157,11 +155,11 @@ _RESERVED = word_set(
     "! [ [[ ]] case coproc do done elif else esac fi for function if in select then time until"
     " while { }"
 )
-_PLAIN_NAME = r"[A-Za-z0-9_./+][A-Za-z0-9_./+@:-]*\Z"
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_./+][A-Za-z0-9_./+@:-]*\Z")
 
 
 def tokenize(text: str) -> list[Word | str]:
-    """Words and operators in their order. Raises `UnsupportedSyntax` at the first thing not understood."""
+    """Words and operators in their order; `UnsupportedSyntax` at the first thing not understood."""
     tokens: list[Word | str] = []
     at, end = 0, len(text.rstrip("\n"))
     while at < end:
@@ -209,7 +207,7 @@ def _check_unquoted(text: str, at: int, start: int) -> None:
     character = text[at]
     if character in _PLAIN_CHARACTERS or character in _GLOB_CHARACTERS or not character.isascii():
         return
-    # bash gives `~` and `#` a meaning only where a word, or what follows `=` or `:`, begins
+    # to bash `~` and `#` mean something only at the start of a word, or after `=` or `:`
     before = text[at - 1] if at > start else ""
     inside = before.isascii() and (before.isalnum() or before in "^~")
     if character in "~#" and inside and before:
@@ -269,14 +267,14 @@ def _group_tokens(tokens: list[Word | str]) -> list[_TokenGroup]:
 
 
 def _is_descriptor(word: Word, following: list[Word | str]) -> bool:
-    """`2` in `2>file` is no word. Only standard output and error may be named."""
+    """Whether it is the `2` in `2>file`. Only standard output and error may be named."""
     if not following or isinstance(following[0], Word) or following[0][0] not in "<>":
         return False
     if word.quoted or not word.value.isdigit():
         return False
-    # the scanner drops spaces; tree-sitter tells whether `2 >file` was written, and must agree
+    # we drop spaces; tree-sitter knows whether `2 >file` was written, and must agree
     if word.value not in ("1", "2") or following[0] not in (">", ">>", ">&"):
-        raise UnsupportedSyntax("it redirects something else than output and errors")
+        raise UnsupportedSyntax("it redirects something other than output and errors")
     return True
 
 
@@ -288,7 +286,7 @@ def _check_target(operator: str, word: Word) -> Word:
 
 def _build_sub_command(words: list[Word]) -> SubCommand:
     name = words[0]
-    if not re.match(_PLAIN_NAME, name.value) or name.globs:
+    if not _PLAIN_NAME.match(name.value) or name.globs:
         raise UnsupportedSyntax("the name of a command is not plain")
     if "=" in name.value or (name.value in _RESERVED and not name.quoted):
         raise UnsupportedSyntax("it has an assignment or a word of the shell's own grammar")
@@ -299,20 +297,14 @@ def _build_sub_command(words: list[Word]) -> SubCommand:
 
 _CONTAINER_NODES = frozenset({"program", "list", "pipeline", "redirected_statement"})
 _WORD_NODES = frozenset({"word", "number", "string", "raw_string", "concatenation"})
+_QUOTING = re.compile(r"[\"'\\]")
+_PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 _WORD_PART_NODES = _WORD_NODES | {'"', "string_content"}
 
 
 class _WordSpans(NamedTuple):
     commands: list[tuple[tuple[int, int], ...]]
     targets: list[tuple[int, int]]
-
-
-@cache
-def _parser() -> tree_sitter.Parser:
-    import tree_sitter
-    import tree_sitter_bash
-
-    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 
 
 def _collect_spans(root: tree_sitter.Node) -> _WordSpans:
@@ -336,7 +328,7 @@ def _collect_spans(root: tree_sitter.Node) -> _WordSpans:
 
 
 def _word_span(word: tree_sitter.Node) -> tuple[int, int]:
-    """Where a word stands, if all its parts are words and quotes without expansions."""
+    """A word's position, if all its parts are words and quotes without expansions."""
     waiting = list(word.children) if word.type == "command_name" else [word]
     while waiting:
         node = waiting.pop()
@@ -359,7 +351,7 @@ def _check_agreement(text: str, lines: list[_TokenGroup], spans: _WordSpans) -> 
 
 
 def _glimpse_commands(root: tree_sitter.Node, source: bytes) -> tuple[SubCommand, ...]:
-    """The plain words that commands begin with, at any depth: enough for a rule that denies."""
+    """The plain words that commands begin with, at any depth: enough for a deny rule."""
     found: list[SubCommand] = []
     waiting = [root]
     while waiting:
@@ -372,7 +364,7 @@ def _glimpse_commands(root: tree_sitter.Node, source: bytes) -> tuple[SubCommand
             if child.type not in _WORD_NODES | {"command_name"}:
                 break
             raw = source[child.start_byte : child.end_byte].decode(errors="replace")
-            words.append(re.sub(r"[\"'\\]", "", raw))
+            words.append(_QUOTING.sub("", raw))
         if words:
             found.append(SubCommand(tuple(words)))
     return tuple(found)

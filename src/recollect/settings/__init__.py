@@ -1,9 +1,8 @@
-"""Every default in one place, where data lives, and the person's own settings.
+"""Every setting with its default, the user's settings file, and where data is stored.
 
-`load` reads `settings.toml` in the home directory; a file that is not there means the defaults.
-Reading is strict: an unknown key is refused with the nearest known one, a wrong value with what it
-must be, and the line is named where it can be found. What a project's own file may add to this is
-decided in `recollect.workspace.effective_settings`.
+`load_settings` reads `settings.toml` in the data directory; without a file the defaults hold. Files
+are read strictly: an unknown key or a wrong value is refused with the remedy and, if possible, its
+line. `recollect.workspace.effective_settings` adds a project's own file.
 """
 
 from __future__ import annotations
@@ -22,16 +21,13 @@ from recollect.settings.setting_definitions import (
     TransportSettings,
 )
 from recollect.settings.settings_file import (
-    MAX_FILE,
     ParsedSettings,
     load_settings,
-    parse,
     parse_settings,
     read_settings,
 )
 
 __all__ = [
-    "MAX_FILE",
     "SETTINGS_FILE",
     "AgentSettings",
     "ContextSettings",
@@ -46,7 +42,6 @@ __all__ = [
     "TransportSettings",
     "data_directory",
     "load_settings",
-    "parse",
     "parse_settings",
     "read_settings",
     "store_path",

@@ -1,21 +1,19 @@
-"""Where data lives: one directory, which RECOLLECT_HOME moves."""
+"""Where data is stored: one directory, which RECOLLECT_HOME moves."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
+from platformdirs import user_data_path
+
 SETTINGS_FILE = "settings.toml"
 
 
 def data_directory() -> Path:
-    """The directory of all data: RECOLLECT_HOME, or the platform's place for user data."""
+    """RECOLLECT_HOME, or the platform's directory for user data."""
     given = os.environ.get("RECOLLECT_HOME")
-    if given:
-        return Path(given).expanduser()
-    from platformdirs import user_data_path
-
-    return user_data_path("recollect", appauthor=False)
+    return Path(given).expanduser() if given else user_data_path("recollect", appauthor=False)
 
 
 def store_path() -> Path:

@@ -1,12 +1,13 @@
-"""The tables of a settings file as frozen values, each setting with its bounds and its default.
+"""Every setting: its key, bounds, meaning and default, as one field of a frozen struct.
 
-A default here is the only place where it stands; `docs/settings.md` repeats it, and a test compares
-the two. What cannot be said by a type alone is checked in `recollect.settings.settings_validation`.
+This is the only place where a setting is written down. `docs/settings.md` repeats meaning and
+default, and a test compares the two. Rules that a type cannot express are in `settings_validation`.
 """
 
-# Without `from __future__ import annotations`: msgspec reads them for every settings file, and
-# texts it would have to compile one by one.
+# Without `from __future__ import annotations`: msgspec reads the annotations for every settings
+# file, and would have to compile them one by one if they were strings.
 
+import shlex
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import msgspec
@@ -17,7 +18,7 @@ from recollect.stale_rules import STALE_RULES, StaleRule
 
 Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=86_400)]
 Tokens: TypeAlias = Annotated[int, Meta(ge=1, le=100_000_000)]
-TokensOrZero: TypeAlias = Annotated[int, Meta(ge=0, le=100_000_000)]  # 0 for none
+TokensOrZero: TypeAlias = Annotated[int, Meta(ge=0, le=100_000_000)]
 Dollars: TypeAlias = Annotated[float, Meta(ge=0, le=1_000_000)]
 KeepCount: TypeAlias = Annotated[int, Meta(ge=1, le=10_000)]
 ShortName: TypeAlias = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -42,96 +43,58 @@ class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class ModelPrice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """US dollars for a million tokens."""
+    """US dollars per million tokens."""
 
     input: Dollars
     output: Dollars
     cached: Dollars | None = None
 
 
-class GenerationDefaults(_Section, frozen=True):
-    """How models shall write, `[generation]`; what is not set is left to the provider."""
-
-    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
-    top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
-    max_output: Tokens | None = None
-    stop: Annotated[tuple[str, ...], Meta(max_length=16)] = ()
-    seed: int | None = None
-    effort: Literal["", "none", "low", "medium", "high"] = ""
-
-
-class TransportSettings(_Section, frozen=True):
-    """How models are reached."""
-
-    connect_timeout: Seconds = 10.0
-    read_timeout: Seconds = 300.0  # of silence; a model may think for minutes before it speaks
-    total_timeout: Seconds = 1_800.0  # one question with all its retries
-    retries: Annotated[int, Meta(ge=0, le=20)] = 3
-    longest_wait: Seconds = 60.0  # between two attempts, whatever the provider asks for
-    proxy: str = ""
-    headers: dict[str, str] = {}
-
-
-class CustomModel(_Section, frozen=True):
-    """A model of one's own, `[models.NAME]`. What is not set is taken from what is known of it."""
-
-    url: str
-    wire: Literal["openai", "anthropic", "gemini"] = "openai"
-    model: str = ""  # its name on the wire; NAME when empty
-    key: str = ""  # the variable that holds the key
-    window: Tokens | None = None
-    output: Tokens | None = None
-    tools: Literal["native", "text"] | None = None
-    thinks: Literal["", "field", "text"] | None = None
-    think_switch: (
-        Literal["", "enable_thinking", "reasoning_effort", "no_think_tag", "slash_no_think"] | None
-    ) = None
-    reasoning: str | None = None
-    system_role: Literal["system", "developer"] | None = None
-    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] | None = None
-    media: tuple[str, ...] | None = None
-    price: ModelPrice | None = None
-    headers: dict[str, str] = {}
-
-
-class PermissionSettings(_Section, frozen=True):
-    """What the agent may do without asking; a rule is a line of words, `docs/permissions.md`."""
-
-    mode: Literal["plan", "ask", "edit", "free"] = "ask"
-    allow: tuple[str, ...] = ()
-    ask: tuple[str, ...] = ()
-    deny: tuple[str, ...] = ()
-    network: bool = False  # whether commands in the sandbox have the network
-
-
 class AgentSettings(_Section, frozen=True):
-    """How the agent works, `[agent]`."""
+    """`[agent]`: how the agent works."""
 
     max_turns: Annotated[int, Meta(ge=1, le=100_000)] = 100
-    watch_loops: bool = True
-    judge_after: Annotated[int, Meta(ge=0, le=100_000)] = 0  # turns; 0: no model judges
+    """the most replies of the model to one prompt"""
+    detect_loops: bool = True
+    """warn a model that repeats itself, then stop the run"""
+    loop_check_after: Annotated[int, Meta(ge=0, le=100_000)] = 0
+    """after this many turns, such as `30`, ask a model whether the run is looping; `0`: never"""
     memory_files: Annotated[tuple[ShortName, ...], Meta(max_length=20)] = (
         "AGENTS.md",
         "GEMINI.md",
         "CLAUDE.md",
     )
-    editor: Annotated[str, Meta(max_length=4_000)] = ""  # a JSON file with what the editor shows
+    """names of memory files, without folders; they are looked for in the home directory and in the
+    project's folders"""
+    editor: Annotated[str, Meta(max_length=4_000)] = ""
+    """a JSON file in which your editor describes its open files; `""`: none"""
     telemetry: bool = False
+    """emit OpenTelemetry spans, if the extra is installed"""
 
 
 class _ContextBase(_Section, frozen=True):
     """`[context]` without the settings that `STALE_RULES` adds."""
 
-    keep_reads: KeepCount = 5  # newest of each file
-    keep_read_tokens: TokensOrZero = 0  # of these only as many as fit; 0 for all of them
-    # shorter results than these would no longer say anything
+    keep_reads: KeepCount = 5
+    """keep this many of the newest reads of each file"""
+    keep_read_tokens: TokensOrZero = 0
+    """of these, keep only as many as fit into this many tokens; `0`: all"""
+    # with smaller limits, the part that is left would be useless
     max_characters: Annotated[int, Meta(ge=1_000, le=100_000_000)] = 4_000_000
+    """the middle of a result with more characters is left out"""
     max_lines: Annotated[int, Meta(ge=10, le=10_000_000)] = 1_000
+    """the middle of a result with more lines is left out"""
     min_saving: TokensOrZero = 2_000
-    threshold: TokensOrZero = 0  # where compaction begins; 0: by the model
-    target: TokensOrZero = 0  # what it has to reach; 0: four fifths of the threshold
-    summarise: Annotated[tuple[ShortName, ...], Meta(max_length=100)] = ()
+    """leave nothing out until it saves this many tokens in all"""
+    threshold: TokensOrZero = 0
+    """compact at this many tokens, at least 1,000 and at most nine tenths of the model's context
+    window; `0`: depends on the model"""
+    target: TokensOrZero = 0
+    """tokens that a compaction must get down to; `0`: four fifths of the threshold"""
+    summarize_tools: Annotated[tuple[ShortName, ...], Meta(max_length=100)] = ()
+    """names of tools whose long output a model summarizes"""
     summary_tokens: Annotated[int, Meta(ge=100, le=1_000_000)] = 2_000
+    """output of these tools is long above this many tokens"""
 
     @property
     def stale_rules(self) -> tuple[StaleRule, ...]:
@@ -158,7 +121,7 @@ else:
             )
         ],
         bases=(_ContextBase,),
-        namespace={"__doc__": "What the model sees of a long session, `[context]`."},
+        namespace={"__doc__": "`[context]`: what the model sees of a long session."},
         module=__name__,
         frozen=True,
         kw_only=True,
@@ -166,36 +129,139 @@ else:
     )
 
 
+class PermissionSettings(_Section, frozen=True):
+    """`[permissions]`: what the agent may do without asking. A rule is a line of words."""
+
+    mode: Literal["plan", "ask", "edit", "free"] = "ask"
+    """`plan`, `ask`, `edit` (may change files of the folder) or `free`; if nobody can be asked, ask
+    means no"""
+    allow: tuple[str, ...] = ()
+    """rules for commands that may run, such as `"git diff *"`"""
+    ask: tuple[str, ...] = ()
+    """rules for commands that always ask"""
+    deny: tuple[str, ...] = ()
+    """rules for commands that never run"""
+    network: bool = False
+    """give commands in the sandbox network access"""
+
+
+class GenerationDefaults(_Section, frozen=True):
+    """`[generation]`: how models write. The provider decides what is not set."""
+
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    """0 to 2; not sent to models that refuse it"""
+    top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
+    """0 to 1; not sent to models that refuse it"""
+    max_output: Tokens | None = None
+    """the most tokens of a reply"""
+    stop: Annotated[tuple[str, ...], Meta(max_length=16)] = ()
+    """texts that end a reply"""
+    seed: int | None = None
+    """for repeatable replies, if the provider supports it"""
+    effort: Literal["", "none", "low", "medium", "high"] = ""
+    """how much to think: `none`, `low`, `medium`, `high`"""
+
+
 class RoutingSettings(_Section, frozen=True):
-    """Which model answers when several could, `[routing]`."""
+    """`[routing]`: which model answers."""
 
     classifier: Annotated[str, Meta(max_length=200)] = ""
+    """the model that chooses; it needs at least two choices"""
     choices: Annotated[
         dict[ShortName, Annotated[str, Meta(min_length=1, max_length=500)]], Meta(max_length=20)
     ] = {}
+    """names of models, each with what it is good for"""
     fallback: Annotated[tuple[ShortName, ...], Meta(max_length=20)] = ()
+    """models to try, in this order, when the first one is down"""
+
+
+class TransportSettings(_Section, frozen=True):
+    """`[transport]`: how requests reach a provider."""
+
+    connect_timeout: Seconds = 10.0
+    """seconds to wait for a connection"""
+    read_timeout: Seconds = 300.0
+    """seconds of silence after which the connection counts as broken"""
+    total_timeout: Seconds = 1_800.0
+    """seconds for one request with all its retries"""
+    retries: Annotated[int, Meta(ge=0, le=20)] = 3
+    """how often to retry when the provider is busy or the connection breaks"""
+    longest_wait: Seconds = 60.0
+    """the most seconds between two attempts, whatever the provider asks for"""
+    proxy: str = ""
+    """`http://host:port`, or `socks5://host:port` with `pip install 'recollect[socks]'`; not used
+    for this machine itself. Empty: from the environment (`HTTPS_PROXY`, `NO_PROXY` …)"""
+    headers: dict[str, str] = {}
+    """sent with every request"""
+
+
+class CustomModel(_Section, frozen=True):
+    """`[models.NAME]`: a model of your own. Known models of that name give what is not set."""
+
+    url: str
+    """the address before `/chat/completions` (`openai`), `/v1/messages` (`anthropic`) or
+    `/v1beta/models` (`gemini`)"""
+    wire: Literal["openai", "anthropic", "gemini"] = "openai"
+    """the wire format: `openai`, `anthropic` or `gemini`"""
+    model: str = ""
+    """its name in requests"""
+    key: str = ""
+    """the environment variable with its API key, never the key itself; empty: no key"""
+    window: Tokens | None = None
+    """the context window in tokens"""
+    output: Tokens | None = None
+    """the most tokens of a reply"""
+    tools: Literal["native", "text"] | None = None
+    """`native`, or `text` for models without tool calls"""
+    thinks: Literal["", "field", "text"] | None = None
+    """where its thoughts are: `field`, `text` (`<think>`), or `""`"""
+    think_switch: (
+        Literal["", "enable_thinking", "reasoning_effort", "no_think_tag", "slash_no_think"] | None
+    ) = None
+    """how to turn thinking off: `enable_thinking`, `reasoning_effort`, `no_think_tag`,
+    `slash_no_think`, or `""`"""
+    reasoning: str | None = None
+    """the field in which its thoughts are sent back, such as `reasoning_content`; `""`: they are
+    not"""
+    system_role: Literal["system", "developer"] | None = None
+    """`system` or `developer`"""
+    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] | None = None
+    """`max_tokens` or `max_completion_tokens`"""
+    media: tuple[str, ...] | None = None
+    """prefixes of the MIME types that it accepts; `[]`: text only"""
+    price: ModelPrice | None = None
+    """`{ input = 1.0, output = 2.0, cached = 0.1 }`: US dollars per million tokens"""
+    headers: dict[str, str] = {}
+    """sent with every request to it"""
 
 
 class HookCommand(_Section, frozen=True):
-    """A command that hears of an event, `[[hooks]]`."""
+    """`[[hooks]]`: a command that is run at an event."""
 
     event: HookEventName
+    """one of the events of [hooks.md](hooks.md), such as `BeforeTool`"""
     command: Annotated[str, Meta(min_length=1, max_length=4_000)]
+    """the program and its arguments, at most 4,000 characters; quotes as in a shell"""
     timeout: Annotated[float, Meta(gt=0, le=60)] = 60.0
+    """seconds after which it is killed, at most 60"""
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The program and its arguments: quotes and backslashes as in a shell, and nothing else."""
-        import shlex
-
+        """The program and its arguments: split as a shell does, but nothing is expanded."""
         return tuple(shlex.split(self.command))
 
 
 class Settings(_Section, frozen=True):
-    model: str = ""  # the first endpoint with a key, else the embedded model
+    model: str = ""
+    """the model to use when none is named; empty: the first endpoint with a key, else the embedded
+    model"""
     language: Literal["en", "zh"] = "en"
+    """of placeholders and server texts: `en` or `zh`"""
     mirror: Literal["", "gemini", "history-server"] = ""
-    autosave_seconds: Annotated[float, Meta(ge=0, le=86_400)] = 30.0  # of the mirror; 0: no timer
+    """`gemini` or `history-server`: also write each session to a file of that format, after each
+    turn"""
+    autosave_seconds: Annotated[float, Meta(ge=0, le=86_400)] = 30.0
+    """seconds after which the mirror is also written during a turn; `0`: only after turns"""
     agent: AgentSettings = AgentSettings()
     context: ContextSettings = ContextSettings()
     permissions: PermissionSettings = PermissionSettings()
@@ -207,10 +273,7 @@ class Settings(_Section, frozen=True):
 
 
 SETTINGS_SECTIONS: dict[str, type[msgspec.Struct]] = {
-    "agent": AgentSettings,
-    "context": ContextSettings,
-    "permissions": PermissionSettings,
-    "generation": GenerationDefaults,
-    "routing": RoutingSettings,
-    "transport": TransportSettings,
+    field.name: field.type
+    for field in msgspec.structs.fields(Settings)
+    if isinstance(field.type, type) and issubclass(field.type, _Section)
 }

@@ -1,8 +1,8 @@
-"""A settings file, read strictly: bytes of any kind in, `Settings` or one sentence out.
+"""Reads a settings file strictly: any bytes in, `ParsedSettings` or one error message out.
 
-`parse_settings` takes the text, `read` a file of the person's own, which may be a link but must be a
-regular file; neither waits, nor takes long, nor fails in any other way than `BadSettings`, which
-names the line where it can be found. `ToolReturn` also knows which keys the file sets, and where.
+`parse_settings` takes the text, `read_settings` a file of the user, which may be a link but must be
+a regular file. Neither blocks or takes long, and `BadSettings` is the only error; it names the line
+if that can be found. `ParsedSettings` also has the line on which each key is set.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,12 @@ from recollect.errors import BadSettings
 from recollect.settings.data_paths import SETTINGS_FILE, data_directory
 from recollect.settings.setting_definitions import SETTINGS_SECTIONS, Settings
 from recollect.settings.settings_validation import (
+    RENAMED_KEYS,
     InvalidSetting,
     check_settings,
     printable,
     refuse_unknown,
+    rename_old_keys,
 )
 
 MAX_FILE = 1_000_000  # bytes
@@ -30,23 +33,20 @@ MAX_DOTS = 200  # of one line: tomllib takes a minute for a key of 50,000 parts
 
 
 class ParsedSettings(msgspec.Struct, frozen=True):
-    """A file's settings, and where each of its keys is set (line 0: not known)."""
+    """A file's settings, the line that sets each of its keys (0: unknown), and hints."""
 
     settings: Settings = Settings()
     lines: dict[str, int] = {}
+    hints: tuple[str, ...] = ()  # about old names of settings
 
 
 def load_settings(path: Path | None = None) -> Settings:
-    """The person's settings; `BadSettings` says what is wrong with them."""
+    """The user's settings; `BadSettings` says what is wrong with them."""
     return read_settings(data_directory() / SETTINGS_FILE if path is None else path).settings
 
 
-def parse(text: str, path: str = SETTINGS_FILE) -> Settings:
-    return parse_settings(text, path).settings
-
-
 def read_settings(path: Path) -> ParsedSettings:
-    """One file; nothing is given by one that is not there."""
+    """One file; the defaults if there is none."""
     try:
         data = _bytes(path)
     except FileNotFoundError:
@@ -60,17 +60,18 @@ def read_settings(path: Path) -> ParsedSettings:
 
 
 def _bytes(path: Path) -> bytes:
-    # a pipe in its place would make an ordinary open wait for ever
+    # opening a pipe would block without O_NONBLOCK
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     with os.fdopen(os.open(path, flags), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise BadSettings(str(path), "it is no regular file")
-        return file.read(MAX_FILE + 1)
+            raise BadSettings(str(path), "it is not a regular file")
+        data = file.read(MAX_FILE + 1)
+    if len(data) > MAX_FILE:
+        raise BadSettings(str(path), f"it has more than {MAX_FILE:,} bytes")
+    return data
 
 
-def decode_settings(data: bytes, path: str, limit: int = MAX_FILE) -> str:
-    if len(data) > limit:
-        raise BadSettings(path, f"it has more than {limit:,} bytes")
+def decode_settings(data: bytes, path: str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -80,21 +81,20 @@ def decode_settings(data: bytes, path: str, limit: int = MAX_FILE) -> str:
 def parse_settings(text: str, path: str = SETTINGS_FILE) -> ParsedSettings:
     value = _toml(text, path)
     try:
+        hints = rename_old_keys(value)
         refuse_unknown(value)
         settings = msgspec.convert(value, Settings)
         check_settings(settings)
     except InvalidSetting as wrong:
         raise BadSettings(path, _at_line(text, wrong.key) + wrong.why) from None
     except msgspec.ValidationError as error:
-        key, why = _in_words(str(error))
+        key, why = _explain(str(error))
         raise BadSettings(path, _at_line(text, key) + why) from None
     lines = _lines(text)
-    return ParsedSettings(settings, {key: _line_of(key, lines) for key in _keys(value)})
+    return ParsedSettings(settings, {key: _line_of(key, lines) for key in _keys(value)}, hints)
 
 
 def _toml(text: str, path: str) -> dict[str, Any]:
-    import tomllib
-
     for number, line in enumerate(text.split("\n"), 1):
         if line.count(".") > MAX_DOTS:
             raise BadSettings(path, f"line {number} has more than {MAX_DOTS} dots; break it")
@@ -104,8 +104,8 @@ def _toml(text: str, path: str) -> dict[str, Any]:
         raise BadSettings(path, f"it is not TOML: {str(error)[:300]}") from None
     except RecursionError:
         raise BadSettings(path, "it is nested too deeply") from None
-    except ValueError:  # Python reads no number of more than 4,300 digits
-        raise BadSettings(path, "it has a number or a date that nothing can hold") from None
+    except ValueError:  # such as a number of more than 4,300 digits
+        raise BadSettings(path, "it has a number or a date that is out of range") from None
 
 
 def _keys(value: dict[str, Any]) -> list[str]:
@@ -121,41 +121,39 @@ def _keys(value: dict[str, Any]) -> list[str]:
     return keys
 
 
-def _in_words(error: str) -> tuple[str, str]:
-    """msgspec's sentence, with the setting in front."""
-    said, _, place = error.partition(" - at `")
+def _explain(error: str) -> tuple[str, str]:
+    """The key, and msgspec's message with the key in front."""
+    message, _, place = error.partition(" - at `")
     key = re.sub(r"\[[0-9.]+\]", "", place.rpartition("$.")[2].rstrip("`")) or "the file"
-    missing = re.search(r"missing required field `(\w+)`", said)
+    missing = re.search(r"missing required field `(\w+)`", message)
     if missing:
         return key.rsplit(".", 1)[-1], f"`{printable(key)}` lacks `{missing[1]}`"
-    return key.rsplit(".", 1)[-1], f"`{printable(key)}`: {said[:1].lower()}{said[1:300]}"
-
-
-# --- lines -------------------------------------------------------------------------------------
+    return key.rsplit(".", 1)[-1], f"`{printable(key)}`: {message[:1].lower()}{message[1:300]}"
 
 
 def _at_line(text: str, key: str) -> str:
-    """Which line sets the key, when only one does."""
-    found = [number for place, number in _places(text) if place.rsplit(".", 1)[-1] == key]
+    """The line that sets the key, if there is exactly one."""
+    found = [number for path, number in _key_lines(text) if path.rsplit(".", 1)[-1] == key]
     return f"line {found[0]}, " if len(found) == 1 else ""
 
 
 def _lines(text: str) -> dict[str, int]:
-    """Where keys are set, by what lines look like; 0 where several look like it."""
+    """The line that seems to set each key; 0 if several do."""
     found: dict[str, int] = {}
-    for place, number in _places(text):
-        found[place] = 0 if place in found else number
+    for path, number in _key_lines(text):
+        key = RENAMED_KEYS.get(path, path)
+        found[key] = 0 if key in found else number
     return found
 
 
 def _line_of(key: str, lines: dict[str, int]) -> int:
-    """Of the key, else of the table around it, which may stand on one line with all it has."""
+    """The line of the key, else of the table around it, which may be an inline table."""
     while key not in lines and "." in key:
         key = key.rpartition(".")[0]
     return lines.get(key, 0)
 
 
-def _places(text: str) -> list[tuple[str, int]]:
+def _key_lines(text: str) -> list[tuple[str, int]]:
     table, found = "", []
     for number, line in enumerate(text.split("\n"), 1):
         start = line.strip()

@@ -1,7 +1,7 @@
-"""Every setting as a row for people and programs, and nothing in it that is a secret.
+"""Lists every setting with its value, without secrets.
 
-Values are what JSON has. Of headers only the names are shown; passwords in addresses, and whatever
-looks like a key or a token anywhere else, are shown as `…`. Pure, and linear in the values.
+Values are JSON types. Of headers only the names are shown; passwords in URLs, and anything that
+looks like a key or a token, are replaced by `…`. Pure, and linear in the values.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ HIDDEN = "…"
 
 class ListedSetting(NamedTuple):
     key: str
-    value: Any  # as JSON has it, secrets hidden
+    value: Any  # a JSON type, secrets hidden
 
 
 def list_settings(settings: Settings) -> tuple[ListedSetting, ...]:
-    """All settings; of models of one's own only what was set, hooks as one row."""
+    """All settings; of custom models only what is set; hooks as one row."""
     values = msgspec.to_builtins(settings)
     rows = [
         (name, values[name])
@@ -40,36 +40,36 @@ def list_settings(settings: Settings) -> tuple[ListedSetting, ...]:
         ]
     rows += [] if settings.models else [("models", {})]
     rows.append(("hooks", values["hooks"]))
-    return tuple(ListedSetting(key, _harmless(key, value)) for key, value in rows)
+    return tuple(ListedSetting(key, _redact(key, value)) for key, value in rows)
 
 
 _CREDENTIALS = re.compile(r"(?<=://)[^/?#]*@")
-_NAMED = re.compile(
+_NAMED_SECRET = re.compile(
     r"(?i)((?:api[-_]?key|authorization|bearer|passw(?:or)?d|secret|token)\b[\"']?[ \t:=]{1,4}"
     r"(?:(?:bearer|basic)[ \t]{1,4})?)[^\s\"']{4,}"
     r"|([?&;](?:key|sig|signature)=)[^&\s\"'#]+"
 )
-_LOOKS = re.compile(
+_KEY_LIKE = re.compile(
     r"(?<![A-Za-z0-9_-])(?:(?:sk|pk|rk)[-_]|gsk_|gh[oprsu]_|github_pat_|glpat-|hf_|xai-|xox[a-z]-"
     r"|AIza|AKIA|eyJ)[A-Za-z0-9_.=-]{8,}"
-    # long runs of letters and digits together: no word, no path, no name of a model
+    # long runs of letters and digits: not a word, a path or the name of a model
     r"|(?<![A-Za-z0-9_+/=-])(?=[A-Za-z_+=-]{0,40}[0-9])(?=[0-9_+=-]{0,40}[A-Za-z])[A-Za-z0-9_+=]{32,}"
 )
 
 
-def _harmless(key: str, value: Any) -> Any:
+def _redact(key: str, value: Any) -> Any:
     if key.endswith(".headers") and isinstance(value, dict):
         return dict.fromkeys(value, HIDDEN)
     if isinstance(value, str):
-        return _hidden(value)
+        return _redact_text(value)
     if isinstance(value, list | tuple):
-        return [_harmless(key, item) for item in value]
+        return [_redact(key, item) for item in value]
     if isinstance(value, dict):
-        return {_hidden(name): _harmless("", item) for name, item in value.items()}
+        return {_redact_text(name): _redact("", item) for name, item in value.items()}
     return value
 
 
-def _hidden(text: str) -> str:
+def _redact_text(text: str) -> str:
     text = _CREDENTIALS.sub(f"{HIDDEN}@", text)
-    text = _NAMED.sub(lambda found: (found[1] or found[2]) + HIDDEN, text)
-    return _LOOKS.sub(HIDDEN, text)
+    text = _NAMED_SECRET.sub(lambda match: (match[1] or match[2]) + HIDDEN, text)
+    return _KEY_LIKE.sub(HIDDEN, text)

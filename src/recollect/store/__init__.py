@@ -1,1 +1,1 @@
-"""Where sessions are kept: the contract, SQLite, and search."""
+"""Storing sessions: the interface of a store, SQLite, and full-text search."""

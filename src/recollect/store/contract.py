@@ -1,7 +1,7 @@
-"""What every store promises, and the values it hands out.
+"""The interface of every store, and the values it returns.
 
-`append` names the head it expects. When the session is elsewhere it raises `HeadMoved` and writes
-nothing: that is the whole concurrency model. An append that returned is on disk.
+`append` names the head it expects. If the session's head is another one, it raises `HeadMoved` and
+writes nothing: that is the whole concurrency model. An append that returned is on disk.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Project(msgspec.Struct, frozen=True):
 
     path: str
     git: str | None = None  # the first commit's id
-    inode: str = ""  # with `names`, recognises a folder without a git history after a rename
+    inode: str = ""  # with `names`, recognizes a renamed folder that has no git history
     names: tuple[str, ...] = ()
 
 
@@ -32,11 +32,11 @@ class SessionInfo(msgspec.Struct, frozen=True):
     used: int
     project: str | None = None  # the project's path as last seen
     trashed: int | None = None
-    forked_from: str | None = None  # the entry a fork grew from
+    forked_from: str | None = None  # the entry at which it was forked
 
 
 class SearchHit(msgspec.Struct, frozen=True):
-    """An entry that a search found. `marks` are the positions of the matches in the snippet."""
+    """An entry found by a search. `marks` are the positions of the matches in the snippet."""
 
     session: SessionInfo
     entry: Entry
@@ -45,10 +45,9 @@ class SearchHit(msgspec.Struct, frozen=True):
 
 
 class SearchQuery(msgspec.Struct, frozen=True):
-    """Words are joined by *and*; "quoted" words stay together; word* begins so; -word is out."""
+    """All words must match; "quoted words" are adjacent; word* is a prefix; -word is excluded."""
 
     words: str
-    project: int | None = None
     session: str | None = None
     role: str | None = None
     tool: str | None = None
@@ -70,7 +69,7 @@ class Store(Protocol):
     async def sessions(
         self, *, project: Project | None = None, trashed: bool = False
     ) -> tuple[SessionInfo, ...]:
-        """Newest use first. With a project only its sessions; `trashed` lists the trash instead."""
+        """Most recently used first, of one project if given; `trashed` lists the trash instead."""
         ...
 
     async def session(self, prefix: str) -> SessionInfo: ...
@@ -82,14 +81,14 @@ class Store(Protocol):
     async def append(
         self, session: str, items: Sequence[Body | Entry], *, parent: str | None
     ) -> tuple[Entry, ...]:
-        """Add items after `parent`, one after the other, all or none. An `Entry` keeps the id and
-        time it comes with; its own `parent` is replaced by its place in the chain."""
+        """Add items after `parent`, one after the other, all or none. An `Entry` keeps its id and
+        its time; its `parent` is replaced by its place in the chain."""
         ...
 
     async def branch(
         self, session: str, items: Sequence[Body | Entry], *, at: str | None
     ) -> tuple[Entry, ...]:
-        """Add items after `at`, wherever that is in the session; the head stays where it is."""
+        """Add items after any entry of the session; the head stays where it is."""
         ...
 
     async def path(
@@ -100,15 +99,15 @@ class Store(Protocol):
         last: int | None = None,
         since: str | None = None,
     ) -> tuple[Entry, ...]:
-        """Root to head (or to `at`); only the newest `last`, or only what follows `since`."""
+        """Root to head (or to `at`); only the newest `last`, or only those after `since`."""
         ...
 
     async def tree(self, session: str) -> tuple[Entry, ...]:
-        """Every entry ever written in the session, on all branches, parents first."""
+        """Every entry ever appended to the session, on all branches, parents first."""
         ...
 
     async def rewind(self, session: str, to: str | None, *, head: str | None = ...) -> SessionInfo:
-        """Move the head to an earlier (or other) entry of this session; nothing is deleted."""
+        """Move the head to another entry of this session; nothing is deleted."""
         ...
 
     async def fork(
@@ -129,24 +128,26 @@ class Store(Protocol):
         parent: str | None,
         id: str | None = None,  # noqa: A002
     ) -> str:
-        """Keep what has come of a reply so far. Appending an entry with the id returned ends the
-        draft; one whose writer died becomes an interrupted message on the next open."""
+        """Store the part of a reply received so far. Appending an entry with the returned id
+        removes the draft; one whose writer died becomes an interrupted message on the next open."""
         ...
 
     async def put(self, data: bytes) -> str:
-        """Keep bytes under their own hash, which is returned; the same bytes are kept once."""
+        """Store bytes under their own hash, which is returned; the same bytes are stored once."""
         ...
 
     async def blob(self, digest: str) -> bytes: ...
 
     async def counts(self, counter: str, entries: Iterable[str]) -> dict[str, tuple[int, ...]]:
-        """The tokens of these entries' parts, as far as they were kept for this counter."""
+        """The cached token counts of these entries' parts, made by this counter."""
         ...
 
     async def keep_counts(self, counter: str, counts: Mapping[str, tuple[int, ...]]) -> None:
-        """Remember what was counted. It is no fact: the log is the same with and without it."""
+        """Cache token counts. The log does not depend on them."""
         ...
 
-    async def search(self, query: SearchQuery) -> tuple[SearchHit, ...]: ...
+    async def search(
+        self, query: SearchQuery, *, project: Project | None = None
+    ) -> tuple[SearchHit, ...]: ...
 
     async def close(self) -> None: ...

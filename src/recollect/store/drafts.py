@@ -1,9 +1,9 @@
-"""Replies in progress, kept beside the log until they are whole.
+"""Replies in progress, stored outside the log until they are complete.
 
-A draft has the id of the entry it will become. Appending that entry ends it. If its writer died,
-the next open turns it into an interrupted message: at the head if the session still stands where
-the reply began, else as a branch there. Mistaking a slow writer for a dead one loses nothing: the
-log has the draft, and the writer hears `HeadMoved` or `AlreadyExists`.
+A draft has the id of the entry it will become; appending that entry removes the draft. If its
+writer died, the next open appends it as an interrupted message: at the head if the session has not
+moved since, else as a branch. Taking a slow writer for a dead one loses nothing: the log has the
+draft, and the writer gets `HeadMoved` or `AlreadyExists`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from recollect.store import session_rows
 from recollect.store.ids import now
 from recollect.store.log_writer import LogWriter, prepare_entries
 
-WRITER_TIMEOUT = 30_000  # milliseconds of silence after which a writer that cannot be seen is gone
+WRITER_TIMEOUT = 30_000  # milliseconds; only for writers whose process cannot be looked up
 
 
 def save_draft(
@@ -40,12 +40,12 @@ def save_draft(
 
 
 def recover_drafts(writer: LogWriter) -> list[tuple[str, str]]:
-    """Turn drafts whose writer is gone into interrupted messages; (session, entry) of each."""
+    """Append drafts whose writer is gone as interrupted messages; their (session, entry) ids."""
     db, recovered = writer.db, []
     for raw_id, session, base, owner, time, body in list(
         db.execute("SELECT id, session, parent, writer, time, body FROM drafts ORDER BY id")
     ):
-        if _alive(owner, now() - time):
+        if _is_running(owner, now() - time):
             continue
         db.execute("DELETE FROM drafts WHERE id = ?", (raw_id,))
         if session_rows.find_key(db, raw_id.hex()) is None:
@@ -53,7 +53,7 @@ def recover_drafts(writer: LogWriter) -> list[tuple[str, str]]:
             _append(writer, session, base, Entry(raw_id.hex(), None, time, message))
             ((name,),) = db.execute("SELECT id FROM sessions WHERE session = ?", (session,))
             recovered.append((name.hex(), raw_id.hex()))
-    writer.forget()
+    writer.clear_caches()
     return recovered
 
 
@@ -69,15 +69,15 @@ def _append(writer: LogWriter, session: int, base: int | None, draft: Entry) -> 
 
 
 def current_process() -> str:
-    """This process: its number, and when it began, because numbers are used again."""
-    return f"{os.getpid()}:{_began(os.getpid())}"
+    """This process: its number and its start time, because numbers are reused."""
+    return f"{os.getpid()}:{_start_time(os.getpid())}"
 
 
-def _alive(writer: str, silent: int) -> bool:
-    """Whether a draft's writer still runs; after LIFE it does not, where the system cannot tell."""
-    pid, _, began = writer.partition(":")
-    if began:
-        return _began(int(pid)) == began
+def _is_running(writer: str, silent: int) -> bool:
+    """Whether a draft's writer still runs; where the system cannot tell, a timeout decides."""
+    pid, _, started = writer.partition(":")
+    if started:
+        return _start_time(int(pid)) == started
     try:
         os.kill(int(pid), 0)
     except ProcessLookupError:
@@ -87,10 +87,10 @@ def _alive(writer: str, silent: int) -> bool:
     return silent < WRITER_TIMEOUT
 
 
-def _began(pid: int) -> str:
+def _start_time(pid: int) -> str:
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
-    fields = stat.rpartition(")")[2].split()  # from the 3rd on; the 2nd may hold spaces
-    return "" if fields[0] in "ZX" else fields[19]  # a zombie runs no more
+    fields = stat.rpartition(")")[2].split()  # from the 3rd on; the 2nd may contain spaces
+    return "" if fields[0] in "ZX" else fields[19]  # a zombie no longer runs

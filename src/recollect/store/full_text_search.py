@@ -1,130 +1,33 @@
-"""Finds sessions by project and prefix, and entries by prefix and words."""
+"""Full-text search over entries. The index names candidates; the text itself decides."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import apsw
 
-from recollect.entries import Entry
-from recollect.errors import AmbiguousId, Damaged, NotFound, UnknownEntry, UnknownSession
-from recollect.store import session_rows
+from recollect.errors import Damaged, NotFound
+from recollect.store import search_tokenizer
 from recollect.store.contract import Project, SearchHit, SearchQuery, SessionInfo
-from recollect.store.ids import is_prefix, normalize_id
 from recollect.store.log_reader import LogReader
-from recollect.store.session_rows import find_project
-from recollect.store.sql_schema import SEGMENT_BITS, SEGMENT_MASK
-
-if TYPE_CHECKING:
-    from recollect.store import search_tokenizer
-
-_SESSIONS = f"""
-SELECT s.id, s.title, s.created, s.trashed, p.path, l.depth, l.line, t.key, t.id, t.time, f.id
-FROM sessions s
-JOIN lines l ON l.line = (SELECT max(line) FROM lines WHERE session = s.session)
-LEFT JOIN projects p ON p.project = s.project
-LEFT JOIN entries t ON t.key = coalesce(
-  (SELECT e.key FROM entries e
-    WHERE e.key > l.line << {SEGMENT_BITS} AND e.key <= (l.line << {SEGMENT_BITS} | {SEGMENT_MASK})
-    ORDER BY e.key DESC LIMIT 1), l.base)
-LEFT JOIN entries f ON f.key =
-  (SELECT base FROM lines WHERE session = s.session ORDER BY line LIMIT 1)
-"""  # noqa: S608 - the numbers are constants
-
-
-def _session(row: Iterable[Any]) -> SessionInfo:
-    raw_id, title, created, trashed, path, depth, line, key, head, time, forked = row
-    on_line = key is not None and key >> SEGMENT_BITS == line
-    return SessionInfo(
-        id=raw_id.hex(),
-        title=title,
-        head=head.hex() if head else None,
-        entries=depth + (key & SEGMENT_MASK) if on_line else depth,
-        created=created,
-        used=max(created, time) if time is not None and on_line else created,
-        project=None if path is None else session_rows.path_from_bytes(path),
-        trashed=trashed,
-        forked_from=forked.hex() if forked else None,
-    )
-
-
-def list_sessions(
-    db: apsw.Connection, project: Project | None, *, trashed: bool
-) -> tuple[SessionInfo, ...]:
-    where = f" WHERE s.trashed IS {'NOT NULL' if trashed else 'NULL'}"
-    given: tuple[Any, ...] = ()
-    if project is not None:
-        number = find_project(db, project)
-        if number is None:
-            return ()
-        where, given = where + " AND s.project = ?", (number,)
-    found = [_session(row) for row in db.execute(_SESSIONS + where, given)]
-    return tuple(sorted(found, key=lambda s: (s.used, s.created, s.id), reverse=True))
-
-
-def session_by_number(db: apsw.Connection, number: int) -> SessionInfo:
-    return _session(next(iter(db.execute(_SESSIONS + " WHERE s.session = ?", (number,)))))
-
-
-def session_by_prefix(db: apsw.Connection, prefix: str) -> SessionInfo:
-    wanted = normalize_id(prefix)
-    found = _by_prefix(db, "SELECT session, id FROM sessions WHERE id >= ? AND id <= ?", wanted)
-    if not found:
-        raise UnknownSession(prefix)
-    if len(found) > 1:
-        raise AmbiguousId(prefix, [raw.hex() for _, raw in found])
-    return session_by_number(db, found[0][0])
-
-
-def entry_by_prefix(
-    reader: LogReader, prefix: str, session: str | None
-) -> tuple[SessionInfo, Entry]:
-    """An entry by its id or the beginning of it, with the session that wrote it."""
-    wanted = normalize_id(prefix)
-    found = _by_prefix(reader.db, "SELECT key, id FROM entries WHERE id >= ? AND id <= ?", wanted)
-    owned = [(key, raw, _owner(reader.db, key)) for key, raw in found]
-    if session is not None:
-        number = session_rows.session_number(reader.db, session)
-        owned = [row for row in owned if session_rows.contains_entry(reader.db, number, row[0])]
-    if not owned:
-        raise UnknownEntry(prefix, session)
-    if len(owned) > 1:
-        raise AmbiguousId(prefix, [raw.hex() for _, raw, _ in owned])
-    key, _, owner = owned[0]
-    return owner, reader.path(key, last=1, mark=True)[0]
-
-
-def _owner(db: apsw.Connection, key: int) -> SessionInfo:
-    query = "SELECT session FROM lines WHERE line = ?"
-    ((number,),) = db.execute(query, (key >> SEGMENT_BITS,))
-    return session_by_number(db, number)
-
-
-def _by_prefix(db: apsw.Connection, query: str, wanted: str) -> list[tuple[int, bytes]]:
-    if not is_prefix(wanted):
-        return []
-    low, high = (bytes.fromhex(wanted.ljust(32, digit)) for digit in "0f")
-    return list(db.execute(query + " LIMIT 9", (low, high)))
+from recollect.store.project_rows import find_project
+from recollect.store.session_lookup import session_by_number, session_by_prefix
+from recollect.store.sql_schema import SEGMENT_BITS
 
 
 def search_entries(
     reader: LogReader, query: SearchQuery, project: Project | None
 ) -> tuple[SearchHit, ...]:
-    """Newest lines first. The index names candidates; the text itself decides."""
-    from recollect.store import search_tokenizer
-
+    """The newest segments first."""
     terms = search_tokenizer.parse_query(query.words)
-    candidates = _candidates(reader.db, query, terms, project)
-    if candidates is None:
-        return ()
     hits: list[SearchHit] = []
     owners: dict[int, SessionInfo] = {}
-    for key, number in candidates:
+    for key, number in _candidates(reader.db, query, terms, project):
         try:
             entry = reader.path(key, last=1, mark=True)[0]
         except (Damaged, NotFound):
-            continue  # reading its session reports it
+            continue  # reading its session reports the damage
         text = search_tokenizer.searchable_text(entry.body)
         if not search_tokenizer.contains_literals(text, terms):
             continue
@@ -142,9 +45,7 @@ def _candidates(
     query: SearchQuery,
     terms: tuple[search_tokenizer.SearchTerm, ...],
     project: Project | None,
-) -> Iterable[tuple[int, int]] | None:
-    from recollect.store import search_tokenizer
-
+) -> Iterable[tuple[int, int]]:
     sql = f"""
     SELECT e.key, l.session FROM search
     JOIN entries e ON e.key = search.rowid
@@ -156,7 +57,7 @@ def _candidates(
     if project is not None:
         number = find_project(db, project)
         if number is None:
-            return None
+            return ()
         sql, given = sql + " AND s.project = ?", [*given, number]
     if query.session is not None:
         sql += " AND s.id = ?"

@@ -1,10 +1,10 @@
 """One writer per store and process: writes that wait together share one transaction and one sync.
 
-A write is a function of the connection. It runs on the event loop's own thread while commits are
-quick, because handing over to a thread costs more than a commit does (0.12 ms against 0.07 ms of
-work, measured); it moves to a thread when the disk is slow or another process holds the file, so
-that nothing else waits. A write either happened wholly, and then it is on disk when its caller
-hears of it, or it raised and left nothing behind.
+A write is a function of the `LogWriter`. It runs on the event loop's own thread while commits are
+fast, because handing it to a thread costs more than the commit (0.12 ms against 0.07 ms, measured);
+it moves to a thread when the disk is slow or another process holds the file, so that the loop is
+never blocked. A write either happened completely, and is on disk when its caller gets the result,
+or it raised and left nothing behind.
 """
 
 from __future__ import annotations
@@ -16,208 +16,190 @@ import struct
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import apsw
 
 from recollect.errors import CannotWrite, Damaged, RecollectError
+from recollect.store.log_writer import LogWriter
 
 T = TypeVar("T")
-WriteFunction = Callable[[apsw.Connection], T]
 
 BUSY_TIMEOUT = 60.0  # seconds another process may hold the file before a write gives up
-CLOSE_TIMEOUT = 1.0  # seconds, when the store is being closed
-LOOP_BUSY_TIMEOUT = 0.003  # seconds the event loop itself is willing to wait for another process
-MAX_UNSHARED_TIME = 0.005  # seconds one task may write without asking whether others want to
-SLOW_COMMIT = 0.010  # seconds; slower disks are waited for in a thread
+CLOSE_TIMEOUT = 1.0  # seconds, while the store is being closed
+LOOP_BUSY_TIMEOUT = 0.003  # seconds that the event loop itself may wait for another process
+MAX_UNSHARED_TIME = 0.005  # seconds one task may write without yielding to the others
+SLOW_COMMIT = 0.010  # seconds; slower commits are made in a thread
 
 
-class _Waiting:
+class _PendingWrite:
     __slots__ = ("done", "error", "long", "result", "write")
 
-    def __init__(self, write: WriteFunction[Any], long: bool) -> None:  # noqa: FBT001
+    def __init__(self, write: Callable[[LogWriter], Any], long: bool) -> None:  # noqa: FBT001
         self.write, self.long = write, long
         self.result: Any = None
         self.error: BaseException | None = None
         self.done = False
 
 
-class WriteConnection(Protocol):
-    """What a committer needs to know of the connection that writes."""
-
-    db: apsw.Connection
-
-    def begin(self) -> None: ...
-
-    def commit(self) -> None: ...
-
-    def undone(self) -> None:
-        """A transaction was rolled back."""
-
-
 class GroupCommitter:
-    def __init__(self, transactions: WriteConnection, path: str) -> None:
-        self._transactions, self._db, self._path = transactions, transactions.db, path
-        self._queue: list[_Waiting] = []
+    def __init__(self, writer: LogWriter, path: str) -> None:
+        self._writer, self._db, self._path = writer, writer.db, path
+        self._queue: list[_PendingWrite] = []
         self._thread: ThreadPoolExecutor | None = None
         self._in_thread: asyncio.Future[None] | None = None
-        self._pace = 0.0  # how long commits take, a running average
+        self._commit_time = 0.0  # a running average
         self._deadline = 0.0
-        self._tainted = False
-        self._last_moment = float("inf")
-        self._turn = (0, 0.0)  # whose it is, since when
+        self._close_deadline = float("inf")
+        self._journal_is_suspect = False
+        self._last_yield = (0, 0.0)  # of which task, and when
         self._db.set_busy_handler(self._keep_waiting)
 
-    async def __call__(self, write: WriteFunction[T], *, long: bool = False) -> T:
-        """Run a write in a transaction; a `long` one in the thread whatever the disk's pace."""
-        waiting = _Waiting(write, long)
-        self._queue.append(waiting)
+    async def __call__(self, write: Callable[[LogWriter], T], *, long: bool = False) -> T:
+        """Run a write in a transaction; a `long` one always in the thread."""
+        pending = _PendingWrite(write, long)
+        self._queue.append(pending)
         try:
             await self._let_others_join()
-            while not waiting.done:
-                await self._round()
+            while not pending.done:
+                await self._commit_queue()
         except asyncio.CancelledError:
-            if waiting in self._queue:
-                self._queue.remove(waiting)
+            if pending in self._queue:
+                self._queue.remove(pending)
             raise
-        if waiting.error is not None:
-            raise waiting.error
-        return cast(T, waiting.result)
+        if pending.error is not None:
+            raise pending.error
+        return cast(T, pending.result)
 
     async def _let_others_join(self) -> None:
-        """Whoever else wants to write now joins this commit. A task that alone writes one thing
-        after the other need not ask each time, only often enough for the others to get on."""
+        """Let other tasks that want to write join this commit. A task that alone makes one write
+        after another yields only every few milliseconds."""
         task, now = id(asyncio.current_task()), time.monotonic()
-        if self._turn[0] != task or now - self._turn[1] > MAX_UNSHARED_TIME:
-            self._turn = (task, now)
+        if self._last_yield[0] != task or now - self._last_yield[1] > MAX_UNSHARED_TIME:
+            self._last_yield = (task, now)
             await asyncio.sleep(0)
 
-    async def run_exclusively(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Run work that makes its own transactions, in the thread, when no write is under way."""
+    async def run_exclusively(self, work: Callable[[LogWriter], T]) -> T:
+        """Run work that makes its own transactions, in the thread, while no write is running."""
         while self._in_thread is not None:
             await asyncio.shield(self._in_thread)
-        return await self._hand_over(lambda: self._patiently(work))
+        return await self._run_in_thread(lambda: self._patiently(work))
 
     def stop_waiting(self) -> None:
         """From now on, writes that wait for another process give up soon."""
-        self._last_moment = time.monotonic() + CLOSE_TIMEOUT
+        self._close_deadline = time.monotonic() + CLOSE_TIMEOUT
 
     async def close(self) -> None:
-        """Wait for a write that is under way."""
+        """Wait for a running write."""
         while self._in_thread is not None:
             await asyncio.shield(self._in_thread)
         if self._thread is not None:
             self._thread.shutdown(wait=False)
 
-    async def _round(self) -> None:
+    async def _commit_queue(self) -> None:
         if self._in_thread is not None:
             await asyncio.shield(self._in_thread)
             return
         batch, self._queue = self._queue, []
-        if self._pace < SLOW_COMMIT and not any(waiting.long for waiting in batch):
+        if self._commit_time < SLOW_COMMIT and not any(pending.long for pending in batch):
             self._deadline = time.monotonic() + LOOP_BUSY_TIMEOUT
             try:
                 self._commit(batch)
                 return
             except apsw.BusyError:
                 pass  # nothing has begun: wait for the other process in the thread
-        await self._hand_over(lambda: self._commit_patiently(batch))
+        await self._run_in_thread(lambda: self._commit_patiently(batch))
 
-    async def _hand_over(self, work: Callable[[], T]) -> T:
+    async def _run_in_thread(self, work: Callable[[], T]) -> T:
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="recollect-writer")
         loop = asyncio.get_running_loop()
         self._in_thread = loop.create_future()
         running = loop.run_in_executor(self._thread, work)
-        running.add_done_callback(self._thread_is_free)
+        running.add_done_callback(self._release_thread)
         return await asyncio.shield(running)
 
-    def _thread_is_free(self, _: asyncio.Future[Any]) -> None:
+    def _release_thread(self, _: asyncio.Future[Any]) -> None:
         free, self._in_thread = self._in_thread, None
         if free is not None and not free.done():
             free.set_result(None)
 
-    def _patiently(self, work: Callable[[apsw.Connection], T]) -> T:
+    def _patiently(self, work: Callable[[LogWriter], T]) -> T:
         self._deadline = time.monotonic() + BUSY_TIMEOUT
         try:
-            return work(self._db)
+            return work(self._writer)
         except Exception as error:
-            self._undo()
+            self._writer.roll_back()
             raise translate_error(error, self._path) from error
 
-    def _commit_patiently(self, batch: list[_Waiting]) -> None:
+    def _commit_patiently(self, batch: list[_PendingWrite]) -> None:
         try:
             self._patiently(lambda _: self._commit(batch))
         except RecollectError as error:
             _finish(batch, error)
 
     def _keep_waiting(self, attempt: int) -> bool:
-        if time.monotonic() > min(self._deadline, self._last_moment):
+        if time.monotonic() > min(self._deadline, self._close_deadline):
             return False
-        # jitter, so that processes which wait for each other do not march in step
+        # jitter, so that processes waiting for each other do not stay in step
         time.sleep(random.uniform(0.0002, 0.002 if attempt < 20 else 0.02))
         return True
 
-    def _commit(self, batch: list[_Waiting]) -> None:
+    def _commit(self, batch: list[_PendingWrite]) -> None:
         started = time.perf_counter()
         try:
-            self._transaction(batch)
+            self._run_batch(batch)
         except (apsw.BusyError, KeyboardInterrupt, SystemExit):
-            self._undo()
+            self._writer.roll_back()
             raise
-        except Exception as error:  # noqa: BLE001 - handed to whoever asked for the write
-            self._undo()
-            self._tainted = isinstance(error, apsw.IOError | apsw.FullError)
+        except Exception as error:  # noqa: BLE001 - raised in the callers of the writes
+            self._writer.roll_back()
+            self._journal_is_suspect = isinstance(error, apsw.IOError | apsw.FullError)
             self._restart_journal()
             if len(batch) == 1:
                 _finish(batch, translate_error(error, self._path))
-            else:  # one of them spoils it for the others: each on its own
-                for waiting in batch:
-                    self._commit([waiting])
-        self._pace = 0.8 * self._pace + 0.2 * (time.perf_counter() - started)
+            else:  # one of them fails the others: commit each on its own
+                for pending in batch:
+                    self._commit([pending])
+        self._commit_time = 0.8 * self._commit_time + 0.2 * (time.perf_counter() - started)
 
-    def _transaction(self, batch: list[_Waiting]) -> None:
+    def _run_batch(self, batch: list[_PendingWrite]) -> None:
         db = self._db
         self._restart_journal()
-        self._transactions.begin()
-        for waiting in batch:
-            before, waiting.error = db.total_changes(), None
+        self._writer.begin()
+        for pending in batch:
+            before, pending.error = db.total_changes(), None
             try:
-                waiting.result = waiting.write(db)
+                pending.result = pending.write(self._writer)
             except RecollectError as error:
                 if db.total_changes() != before:
                     raise
-                waiting.error = error
-        self._transactions.commit()
+                pending.error = error
+        self._writer.commit()
         _finish(batch, None)
 
     def _restart_journal(self) -> None:
-        """A commit that the disk refused may lie in the journal, whole but unwanted: a crash would
-        bring it back. Starting the journal anew makes sure that it is gone."""
-        if self._tainted:
-            with contextlib.suppress(apsw.Error):  # still no room: the next write tries again
+        """A commit that the disk refused may be in the journal, complete but unwanted, and a crash
+        would bring it back. Restarting the journal removes it."""
+        if self._journal_is_suspect:
+            with contextlib.suppress(apsw.Error):  # still no space: the next write tries again
                 self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-                self._tainted = False
-
-    def _undo(self) -> None:
-        if self._db.in_transaction:
-            self._db.execute("ROLLBACK")
-        self._transactions.undone()
+                self._journal_is_suspect = False
 
 
-def _finish(batch: list[_Waiting], error: BaseException | None) -> None:
-    for waiting in batch:
-        waiting.done = True
-        waiting.error = error or waiting.error
+def _finish(batch: list[_PendingWrite], error: BaseException | None) -> None:
+    for pending in batch:
+        pending.done = True
+        pending.error = error or pending.error
 
 
-# What reading a row may raise when the row is not what was written.
-_NONSENSE = (StopIteration, TypeError, AttributeError, LookupError, ValueError, struct.error)
+# What decoding a row may raise if the row is not what was written.
+_DECODE_ERRORS = (StopIteration, TypeError, AttributeError, LookupError, ValueError, struct.error)
 
 
 def translate_error(error: BaseException, path: str, *, reading: bool = False) -> BaseException:
-    """SQLite's error in our words; when reading, also what nonsense in a row led to; anything
-    else as it is."""
+    """SQLite's error as one of ours; when reading, also errors from decoding damaged rows. Any
+    other error is returned as it is."""
     if isinstance(error, RecollectError):
         return error
     if isinstance(error, apsw.FullError):
@@ -227,7 +209,7 @@ def translate_error(error: BaseException, path: str, *, reading: bool = False) -
     if isinstance(error, apsw.IOError):
         return CannotWrite(path, f"the disk reported an error ({error})")
     if isinstance(error, apsw.BusyError):
-        return CannotWrite(path, "another process holds it and did not let go in time")
-    if isinstance(error, apsw.Error) or (reading and isinstance(error, _NONSENSE)):
+        return CannotWrite(path, "another process holds it and did not release it in time")
+    if isinstance(error, apsw.Error) or (reading and isinstance(error, _DECODE_ERRORS)):
         return Damaged(f"{path} is damaged ({type(error).__name__}: {error})")
     return error

@@ -1,4 +1,4 @@
-"""Ids: time-ordered for what happens now, derived from the source for what is imported."""
+"""Ids: time-ordered for new entries, derived from the source for imported ones."""
 
 from __future__ import annotations
 
@@ -8,28 +8,29 @@ import random
 import time
 
 _VARIANT = "89ab"
-# Ids need to differ, not to be secret: a generator of its own, seeded by the system, takes a tenth
-# of the time that asking the system for each id does.
-_noise = random.Random()
-os.register_at_fork(after_in_child=_noise.seed)
+# Ids must be unique, not secret: a generator seeded by the system takes a tenth of the time that a
+# system call for each id does.
+_random = random.Random()
+os.register_at_fork(after_in_child=_random.seed)
 _DIGITS = "0123456789abcdef"
 
 
 def now() -> int:
+    """Milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 
 def new_id() -> str:
-    """A UUIDv7 as 32 hexadecimal digits. The 12 bits after the version are the millisecond's
-    fraction, so that ids made one after the other are in order and differ early."""
+    """A UUIDv7 as 32 hexadecimal digits. The 12 bits after the version are the fraction of the
+    millisecond, so that consecutive ids are in order and differ early."""
     millisecond, rest = divmod(time.time_ns(), 1_000_000)
     clock = millisecond << 16 | 0x7000 | (rest << 12) // 1_000_000
-    noise = _noise.getrandbits(62) | 1 << 63
+    noise = _random.getrandbits(62) | 1 << 63
     return f"{clock:016x}{noise:016x}"
 
 
 def derived_id(*source: str) -> str:
-    """The same id for the same source, always: importing twice adds nothing. A UUIDv8."""
+    """Always the same id for the same source, so that importing twice adds nothing. A UUIDv8."""
     joined = "".join(f"{len(part)}:{part}" for part in source).encode("utf-8", "surrogatepass")
     digest = hashlib.blake2b(joined, digest_size=16, person=b"recollect-id").hexdigest()
     variant = _VARIANT[int(digest[16], 16) & 3]
@@ -41,9 +42,9 @@ def is_prefix(text: str) -> bool:
 
 
 def is_id(text: object) -> bool:
-    return isinstance(text, str) and len(text) == 32 and not text.strip(_DIGITS)
+    return isinstance(text, str) and len(text) == 32 and is_prefix(text)
 
 
 def normalize_id(text: str) -> str:
-    """An id as a person may give it: dashes and capitals do not matter."""
+    """An id as users type it: dashes and capitals do not matter."""
     return text.strip().replace("-", "").lower()

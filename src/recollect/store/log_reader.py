@@ -1,16 +1,15 @@
-"""Reads paths back and checks every hash on the way.
+"""Reads paths of the log and verifies every hash on the way.
 
-Reading a window reads that window and one entry before it, whose hash the oldest one needs. What
-does not verify is `Damaged`, named entry by entry; with `mark` the rest is handed out and a note
-stands where the damaged entry was.
+Reading a window reads that window and the entry before it, whose hash the oldest one needs. Entries
+that do not verify raise `Damaged`, which lists them; with `mark` the other entries are returned and
+a note takes the place of each damaged one.
 """
 
 from __future__ import annotations
 
 import contextlib
 import struct
-from hashlib import blake2b
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
 
 import apsw
 
@@ -18,10 +17,10 @@ from recollect.entries import Body, Entry, Note, decode
 from recollect.errors import BadInput, Damaged, UnknownBlob, UnknownEntry
 from recollect.store.ids import derived_id
 from recollect.store.row_encoding import (
-    HASH_BYTES,
     ZERO_HASH,
     BodyPacker,
     content_address,
+    entry_hash,
     restore_blobs,
     unpack_blob,
 )
@@ -33,19 +32,18 @@ _RANGE = (
     "SELECT key, id, time, hash, body FROM entries WHERE key > ? AND key <= ?"
     " ORDER BY key DESC LIMIT ?"
 )
-QUARANTINED = "[this entry was damaged and is in quarantine: `recollect doctor` tells more]"
-UNREADABLE = "[this entry is damaged: `recollect doctor` tells more]"
+QUARANTINED = "[this entry was damaged and is in quarantine; `recollect doctor` shows more]"
+UNREADABLE = "[this entry is damaged; `recollect doctor` shows more]"
 _NO_LIMIT = -1
-_TIME = struct.Struct(">q")
 
 
-def segment_bounds(line: int) -> tuple[int, int]:
-    """The keys of a line lie above the first and up to the second."""
-    return line << SEGMENT_BITS, line << SEGMENT_BITS | SEGMENT_MASK
+def segment_bounds(segment: int) -> tuple[int, int]:
+    """The keys of a segment are above the first and up to the second."""
+    return segment << SEGMENT_BITS, segment << SEGMENT_BITS | SEGMENT_MASK
 
 
 def missing_entry_row(key: int) -> EntryRow:
-    """The row that takes the place of an entry that is gone: no body, and no hash to check by."""
+    """A placeholder for an entry that is gone: no body, and no hash to verify it by."""
     return key, bytes.fromhex(derived_id("missing", str(key))), 0, b"", b""
 
 
@@ -54,15 +52,14 @@ def load_packer(db: apsw.Connection) -> BodyPacker:
 
 
 def load_dictionaries(db: apsw.Connection) -> dict[int, bytes]:
-    """Each is kept twice: one good copy is enough."""
+    """Each is stored twice; one good copy is enough."""
     good: dict[int, bytes] = {}
     for (copy,) in list(db.execute("SELECT copy FROM dictionaries")):
         query = "SELECT number, address, data FROM dictionaries WHERE copy = ?"
         with contextlib.suppress(apsw.CorruptError):
-            found = list(db.execute(query, (copy,)))
-            good |= {
-                number: data for number, digest, data in found if content_address(data) == digest
-            }
+            ((number, digest, data),) = db.execute(query, (copy,))
+            if content_address(data) == digest:
+                good[number] = data
     return good
 
 
@@ -79,31 +76,31 @@ class LogReader:
         rows, before = self._window(head, last, since)
         return self.verify(rows, before, mark=mark)
 
-    def line(self, line: int, *, mark: bool) -> tuple[Entry, ...]:
-        """Every entry written in a line, whether or not a path still leads there."""
-        rows = list(self.db.execute(_RANGE, (*segment_bounds(line), _NO_LIMIT)))[::-1]
-        return self.verify(rows, self._row(self.base(line)), mark=mark) if rows else ()
+    def segment(self, segment: int, *, mark: bool) -> tuple[Entry, ...]:
+        """Every entry written in a segment, whether or not a path still includes it."""
+        rows = list(self.db.execute(_RANGE, (*segment_bounds(segment), _NO_LIMIT)))[::-1]
+        return self.verify(rows, self._row(self.base(segment)), mark=mark) if rows else ()
 
     def _window(
         self, head: int, last: int | None, since: int | None
     ) -> tuple[list[EntryRow], EntryRow | None]:
-        """The rows asked for, oldest first, and the row before them."""
+        """The requested rows, oldest first, and the row before them."""
         wanted = _NO_LIMIT if last is None else last + 1
         rows: list[EntryRow] = []
         key: int | None = head
         while key is not None and (wanted < 0 or len(rows) < wanted):
-            line = key >> SEGMENT_BITS
-            floor = line << SEGMENT_BITS
+            segment = key >> SEGMENT_BITS
+            floor = segment << SEGMENT_BITS
             stop = since is not None and floor < since <= key
             if stop and since is not None:
                 floor = since - 1
             room = wanted if wanted < 0 else wanted - len(rows)
             found = list(self.db.execute(_RANGE, (floor, key, room)))
-            self._check_run(found, key, None if wanted >= 0 and len(found) == room else floor)
+            _check_run(found, key, None if wanted >= 0 and len(found) == room else floor)
             rows += found
             if stop:
                 break
-            key = self.base(line)
+            key = self.base(segment)
         else:
             if since is not None:
                 raise UnknownEntry(self.id_of(since))
@@ -112,34 +109,18 @@ class LogReader:
             return rows[1:], rows[0]
         return rows, None
 
-    def _check_run(self, rows: list[EntryRow], top: int, floor: int | None) -> None:
-        """Rows of one line, newest first, must run from `top` down without a gap."""
-        expected = top
-        for row in rows:
-            if row[0] != expected:
-                break
-            expected -= 1
-        else:
-            if floor is None or expected == floor:
-                return
-        raise Damaged(
-            f"entry {expected & SEGMENT_MASK} of line {expected >> SEGMENT_BITS} is missing"
-        )
-
-    def base(self, line: int) -> int | None:
+    def base(self, segment: int) -> int | None:
         query = "SELECT base FROM lines WHERE line = ?"
-        found: list[tuple[int | None]] = list(self.db.execute(query, (line,)))
+        found: list[tuple[int | None]] = list(self.db.execute(query, (segment,)))
         if found:
             return found[0][0]
-        raise Damaged(f"line {line} of the log is missing")
+        raise Damaged(f"segment {segment} of the log is missing")
 
     def _row(self, key: int | None) -> EntryRow | None:
         if key is None:
             return None
         found: list[EntryRow] = list(self.db.execute(_RANGE, (key - 1, key, 1)))
-        if found:
-            return found[0]
-        raise Damaged(f"entry {key & SEGMENT_MASK} of line {key >> SEGMENT_BITS} is missing")
+        return found[0] if found else _raise_missing(key)
 
     def id_of(self, key: int) -> str:
         row = self._row(key)
@@ -149,45 +130,36 @@ class LogReader:
     def verify(
         self, rows: list[EntryRow], before: EntryRow | None, *, mark: bool
     ) -> tuple[Entry, ...]:
-        """Rows of a path, oldest first, as entries; `before` is the row the first one follows.
+        """Rows of a path, oldest first, as entries; `before` is the row that the first one follows.
 
-        An empty hash is that of an entry which is gone: its successor is taken on trust.
+        An empty hash belongs to an entry that is gone: its successor cannot be verified.
         """
         parent = before[1].hex() if before else None
         previous = before[3] if before else ZERO_HASH
-        unpack, pack_time, join = self.packer.unpack, _TIME.pack, b"".join
+        unpack = self.packer.unpack
         entries: list[Entry] = []
         damaged: list[str] = []
-        for _, raw_id, time, sealed, stored in rows:
+        for _, raw_id, time, expected, stored in rows:
             entry_id = raw_id.hex()
             body: Body
             try:
                 json, moved = unpack(stored)
-                data = join((previous, raw_id, pack_time(time), json))
-                if blake2b(data, digest_size=HASH_BYTES).digest() == sealed or not previous:
+                if entry_hash(previous, raw_id, time, json) == expected or not previous:
                     body = decode(restore_blobs(json, self.blob) if moved else json)
                 else:
-                    body = self._stands_in(entry_id, stored, damaged)
+                    body = _placeholder(entry_id, stored, damaged)
             except (Damaged, UnknownBlob, BadInput, ValueError, struct.error):
-                body = self._stands_in(entry_id, stored, damaged)
+                body = _placeholder(entry_id, stored, damaged)
             entries.append(Entry(entry_id, parent, time, body))
-            parent, previous = entry_id, sealed
+            parent, previous = entry_id, expected
         if damaged and not mark:
             few = ", ".join(damaged[:3]) + (" …" if len(damaged) > 3 else "")
             raise Damaged(f"{len(damaged)} of {len(rows)} entries are damaged ({few})", damaged)
         return tuple(entries)
 
-    def _stands_in(self, entry_id: str, stored: bytes, damaged: list[str]) -> Note:
-        """The note for an entry that cannot be read; one in quarantine is no news."""
-        if not stored:
-            return Note(text=QUARANTINED, level="error")
-        damaged.append(entry_id)
-        return Note(text=UNREADABLE, level="error")
-
     def blob(self, digest: bytes) -> bytes:
-        for size, data in self.db.execute(
-            "SELECT size, data FROM blobs WHERE address = ?", (digest,)
-        ):
+        query = "SELECT size, data FROM blobs WHERE address = ?"
+        for size, data in self.db.execute(query, (digest,)):
             content = unpack_blob(data, size)
             if content_address(content) != digest:
                 raise Damaged(f"content {digest.hex()} is not what was stored")
@@ -199,3 +171,27 @@ class LogReader:
             return Note(text=QUARANTINED, level="error")
         json, moved = self.packer.unpack(stored)
         return decode(restore_blobs(json, self.blob) if moved else json)
+
+
+def _check_run(rows: list[EntryRow], top: int, floor: int | None) -> None:
+    """Rows of one segment, newest first, must run from `top` down without a gap."""
+    expected = top
+    for row in rows:
+        if row[0] != expected:
+            _raise_missing(expected)
+        expected -= 1
+    if floor is not None and expected != floor:
+        _raise_missing(expected)
+
+
+def _raise_missing(key: int) -> NoReturn:
+    number, segment = key & SEGMENT_MASK, key >> SEGMENT_BITS
+    raise Damaged(f"entry {number} of segment {segment} is missing")
+
+
+def _placeholder(entry_id: str, stored: bytes, damaged: list[str]) -> Note:
+    """The note for an entry that cannot be read; one in quarantine is not reported again."""
+    if not stored:
+        return Note(text=QUARANTINED, level="error")
+    damaged.append(entry_id)
+    return Note(text=UNREADABLE, level="error")

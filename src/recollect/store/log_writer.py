@@ -1,14 +1,15 @@
-"""Appends entries. Each function here runs inside a transaction that the `GroupCommitter` holds.
+"""Appends entries. Each function here runs inside a transaction.
 
-The writing connection remembers where sessions stand. What it knows holds until another connection
-commits, which SQLite's data version tells, or until a transaction of its own is undone; so a usual
-append is one question (did anybody else write?), one insert and one commit. The version counts our
-own commits too: it is noted after each, before anything else can be seen.
+The writing connection caches the heads of sessions. The cache is valid until another connection
+commits, which SQLite's data version shows, or until a transaction of its own is rolled back; so an
+ordinary append is one check (has anyone else written?), one insert and one commit. The data version
+counts our own commits too: it is read after each one, before anyone else can commit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import apsw
@@ -21,13 +22,13 @@ from recollect.store.log_reader import LogReader, load_packer
 from recollect.store.session_rows import Head
 from recollect.store.sql_schema import SEGMENT_BITS, SEGMENT_MASK
 
-MAX_CACHED_HEADS = 10_000  # sessions one process keeps in mind
-MAX_FRESH_BODIES = 8_000  # bodies that are kept for the index until it has taken them,
+MAX_CACHED_HEADS = 10_000  # sessions
+MAX_FRESH_BODIES = 8_000  # bodies kept in memory until they are indexed,
 MAX_FRESH_BYTES = 2_048  # each of at most this size
 
 
 class PreparedEntry(NamedTuple):
-    """An item on its way in: checked, encoded, with the strings that live elsewhere."""
+    """An item to append: checked and encoded, with the strings that go to blobs."""
 
     id: str
     time: int
@@ -39,45 +40,57 @@ class PreparedEntry(NamedTuple):
 class LogWriter(LogReader):
     def __init__(self, db: apsw.Connection) -> None:
         super().__init__(db)
-        self.drafts: set[str] = set()  # replies in progress that this process keeps
-        self.fresh: dict[int, Body] = {}  # by key: what the index need not read back
+        self.drafts: set[str] = set()  # replies in progress that this process stores
+        self.fresh: dict[int, Body] = {}  # by key: bodies the index need not read back
         self._heads: dict[str, tuple[int, Head]] = {}
-        self._pending: set[int] = set()  # lines that are marked for the index
+        self._pending: set[int] = set()  # segments that are marked for the index
         self._titled: set[str] = set()
         self._version = -1
-        self._undone = False
+        self._rolled_back = False
 
     def begin(self) -> None:
         self.db.execute("BEGIN IMMEDIATE")
         if self.db.data_version() != self._version or len(self._heads) > MAX_CACHED_HEADS:
-            self.forget()
-        if self._undone:  # a dictionary made in a transaction that was undone is no dictionary
-            self.packer, self._undone = load_packer(self.db), False
+            self.clear_caches()
+        if self._rolled_back:  # a dictionary stored by that transaction does not exist
+            self.packer, self._rolled_back = load_packer(self.db), False
 
     def commit(self) -> None:
         self.db.execute("COMMIT")
         self._version = self.db.data_version()
 
-    def undone(self) -> None:
-        """A transaction was rolled back: nothing learnt in it holds."""
-        self.forget()
-        self._undone = True
+    def roll_back(self) -> None:
+        """Undo the open transaction, if there is one, and all that was cached in it."""
+        if self.db.in_transaction:
+            self.db.execute("ROLLBACK")
+        self.clear_caches()
+        self._rolled_back = True
 
-    def forget(self) -> None:
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        try:
+            self.begin()
+            yield
+            self.commit()
+        except BaseException:
+            self.roll_back()
+            raise
+
+    def clear_caches(self) -> None:
         self._heads.clear()
         self.fresh.clear()
         self._pending.clear()
         self._titled.clear()
 
     def forget_pending(self) -> None:
-        """The index has caught up: the next append to any line marks it anew."""
+        """The index has caught up: the next append to any segment marks it again."""
         self._pending.clear()
 
-    def moved(self, session: str) -> None:
+    def forget_head(self, session: str) -> None:
         self._heads.pop(session, None)
 
     def head(self, session: str) -> tuple[int, Head]:
-        """A session's number and where it stands."""
+        """A session's row number and its head."""
         known = self._heads.get(session)
         if known is None:
             number = session_rows.session_number(self.db, session)
@@ -93,18 +106,18 @@ class LogWriter(LogReader):
         entries, head = self.append_at(number, head, new)
         self._heads[session] = (number, head)
         if session not in self._titled or any(isinstance(item.body, Title) for item in new):
-            self._title(session, number, new)
+            self._update_title(session, number, new)
         for entry in entries if self.drafts else ():
             if entry.id in self.drafts:
                 self.db.execute("DELETE FROM drafts WHERE id = ?", (bytes.fromhex(entry.id),))
         return entries
 
     def branch(self, session: str, new: list[PreparedEntry], at: str | None) -> tuple[Entry, ...]:
-        """Append after another entry than the head, which stays where it is."""
+        """Append after an entry other than the head, which stays where it is."""
         number, _ = self.head(session)
         base = None if at is None else session_rows.key_in_session(self.db, number, session, at)
         entries = self.branch_at(number, base, new)
-        self.moved(session)
+        self.forget_head(session)
         return entries
 
     def branch_at(
@@ -119,12 +132,12 @@ class LogWriter(LogReader):
     def append_at(
         self, session: int, head: Head, new: list[PreparedEntry]
     ) -> tuple[tuple[Entry, ...], Head]:
-        line, key = head.line, head.key
-        if key is None or key >> SEGMENT_BITS != line:
-            key = line << SEGMENT_BITS
+        segment, key = head.segment, head.key
+        if key is None or key >> SEGMENT_BITS != segment:
+            key = segment << SEGMENT_BITS
         if (key & SEGMENT_MASK) + len(new) > SEGMENT_MASK:
-            line = session_rows.add_segment(self.db, session, head.key, head.depth)
-            key = line << SEGMENT_BITS
+            segment = session_rows.add_segment(self.db, session, head.key, head.depth)
+            key = segment << SEGMENT_BITS
         pack, entries, stored = self.packer.pack, [], []
         parent, previous = head.id, head.hash
         for entry_id, time, body, json, moved in new:
@@ -139,10 +152,10 @@ class LogWriter(LogReader):
             for digest, data in moved.items():
                 self.put(digest, data)
         self._insert(stored)
-        if line not in self._pending:
-            self.db.execute("INSERT OR IGNORE INTO pending VALUES (?)", (line,))
-            self._pending.add(line)
-        return tuple(entries), Head(line, key, parent, previous, head.depth + len(new))
+        if segment not in self._pending:
+            self.db.execute("INSERT OR IGNORE INTO pending VALUES (?)", (segment,))
+            self._pending.add(segment)
+        return tuple(entries), Head(segment, key, parent, previous, head.depth + len(new))
 
     def _insert(self, stored: list[tuple[int, bytes, int, bytes, bytes]]) -> None:
         try:
@@ -159,17 +172,17 @@ class LogWriter(LogReader):
                 (digest, len(data), row_encoding.pack_blob(data)),
             )
 
-    def _title(self, session: str, number: int, new: list[PreparedEntry]) -> None:
+    def _update_title(self, session: str, number: int, new: list[PreparedEntry]) -> None:
         titled = session in self._titled or session_rows.is_titled(self.db, number)
-        given = session_rows.title_from([item.body for item in new], titled=titled)
-        if given:
-            session_rows.set_title(self.db, number, given)
-        if given or titled:
+        title = session_rows.title_from([item.body for item in new], titled=titled)
+        if title:
+            session_rows.set_title(self.db, number, title)
+        if title or titled:
             self._titled.add(session)
 
 
 def prepare_entries(items: Sequence[Body | Entry]) -> list[PreparedEntry]:
-    """Check and encode what was handed in; nothing has been written when this raises."""
+    """Check and encode the items; raises before anything is written."""
     time = now()
     return [
         _prepare_entry(item, position)

@@ -1,7 +1,7 @@
-"""Where a store's file may be, and how it is opened: private, local, durable.
+"""Opens and creates a store's file: private, on a local filesystem, durable.
 
-Directories that are made here get mode 0700, files 0600. A network filesystem is refused, because
-SQLite's locks and its shared memory do not hold there.
+New directories get mode 0700, files 0600. A network filesystem is refused, because SQLite's locks
+and shared memory do not work there.
 """
 
 from __future__ import annotations
@@ -22,40 +22,30 @@ _PRAGMAS: dict[str, str | int] = {
     "journal_mode": "wal",
     "synchronous": "full",
     "foreign_keys": "on",
-    "wal_autocheckpoint": 8_000,  # a safety net: upkeep checkpoints earlier, in the background
+    "wal_autocheckpoint": 8_000,  # rarely reached: the store checkpoints earlier, in the background
     "journal_size_limit": 64 * 1024 * 1024,
     "cache_size": -16_000,
 }
 ABANDONED_AFTER = 3_600  # seconds
-SAFE_SQLITE = (3, 51, 3)  # before this, two connections could corrupt a WAL they both reset
-_NETWORK = {
-    "9p",
-    "afs",
-    "ceph",
-    "cifs",
-    "davfs",
-    "fuse.sshfs",
-    "glusterfs",
-    "lustre",
-    "ncpfs",
-    "nfs",
-    "nfs4",
-    "smb3",
-    "smbfs",
+SAFE_SQLITE = 3_051_003  # older ones can corrupt a WAL that two connections reset
+_NETWORK = {"9p", "afs", "ceph", "cifs", "davfs", "fuse.sshfs", "glusterfs", "lustre"} | {
+    *("ncpfs", "nfs", "nfs4", "smb3", "smbfs")
 }
 
 
-def connect_to_store(path: Path) -> apsw.Connection:
-    """A connection with our settings to a store that exists."""
+def connect_to_store(path: Path, *, migrate: bool = False) -> apsw.Connection:
+    """Connect to an existing store, with our settings; `migrate` to the current format."""
     db: apsw.Connection | None = None
     try:
         db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
-        db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # until we know that it is ours
+        db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # until we know it is ours
         db.set_busy_timeout(int(BUSY_TIMEOUT * 1000))
         sql_schema.refuse_foreign_file(db, str(path))
         db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
         for name, value in _PRAGMAS.items():
             db.pragma(name, value)
+        if migrate:
+            sql_schema.migrate(db)
     except BaseException as error:
         if db is not None:
             db.close()
@@ -68,21 +58,21 @@ def connect_to_store(path: Path) -> apsw.Connection:
 def _explain(error: apsw.Error, path: Path) -> RecollectError:
     if isinstance(error, apsw.NotADBError | apsw.CorruptError):
         return Damaged(f"{path} is not a readable database ({error})")
+    why = str(error)
     if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError):
-        remedy = "the file or its directory is read-only; grant access or set RECOLLECT_HOME"
-        return CannotOpen(str(path), remedy)
-    if isinstance(error, apsw.FullError):
-        return CannotOpen(str(path), "the disk is full; make room and try again")
-    return CannotOpen(str(path), str(error))
+        why = "the file or its directory is read-only; grant access or set RECOLLECT_HOME"
+    elif isinstance(error, apsw.FullError):
+        why = "the disk is full; free space and try again"
+    return CannotOpen(str(path), why)
 
 
 def create_database(path: Path) -> None:
-    """A new store appears whole or not at all: it is built beside its place and linked there."""
-    if _number(SAFE_SQLITE) > apsw.SQLITE_VERSION_NUMBER:
+    """Build a new store under a temporary name, then link it: it appears complete or not at all."""
+    if apsw.SQLITE_VERSION_NUMBER < SAFE_SQLITE:
         raise CannotOpen(str(path), f"SQLite {apsw.sqlite_lib_version()} is unsafe; upgrade apsw")
     built = path.with_name(f".{path.name}.{new_id()}")
-    for old in path.parent.glob(f".{path.name}.*"):  # of a process that died while making one
-        with contextlib.suppress(FileNotFoundError):  # somebody else's, just finished
+    for old in path.parent.glob(f".{path.name}.*"):  # of a process that died while building one
+        with contextlib.suppress(FileNotFoundError):  # another process has just finished its own
             if time.time() - old.stat().st_mtime > ABANDONED_AFTER:
                 old.unlink()
     try:
@@ -96,7 +86,7 @@ def create_database(path: Path) -> None:
         finally:
             built.unlink(missing_ok=True)
     except OSError as error:
-        why = f"{error.strerror or error}; grant access, make room, or set RECOLLECT_HOME"
+        why = f"{error.strerror or error}; grant access, free space, or set RECOLLECT_HOME"
         raise CannotOpen(str(path), why) from error
     except apsw.Error as error:
         raise _explain(error, path) from error
@@ -112,7 +102,7 @@ def _build(path: Path) -> None:
 
 
 def _link(built: Path, path: Path) -> None:
-    """Put the file in its place, unless another process was faster."""
+    """Give the file its name, unless another process was faster."""
     try:
         path.hardlink_to(built)
     except FileExistsError:
@@ -135,13 +125,13 @@ def refuse_network_filesystem(path: Path) -> None:
     if kind in _NETWORK:
         raise CannotOpen(
             str(path),
-            f"it lies on a network filesystem ({kind}), where SQLite's locks do not hold; "
+            f"it is on a network filesystem ({kind}), where SQLite's locks do not work; "
             "set RECOLLECT_HOME to a local directory",
         )
 
 
 def filesystem_type(directory: Path) -> str:
-    """The type of the filesystem a directory is on; empty where the system does not tell."""
+    """The type of a directory's filesystem; empty if the system does not say."""
     try:
         mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -157,19 +147,7 @@ def filesystem_type(directory: Path) -> str:
 
 
 def open_database(path: Path) -> apsw.Connection:
-    """Open or make a store's file in the current format."""
+    """Open a store's file, or create it, in the current format."""
     if not path.exists():
         create_database(path)
-    db = connect_to_store(path)
-    try:
-        sql_schema.migrate(db)
-    except BaseException as error:
-        db.close()
-        if isinstance(error, apsw.Error):
-            raise _explain(error, path) from error
-        raise
-    return db
-
-
-def _number(version: tuple[int, int, int]) -> int:
-    return version[0] * 1_000_000 + version[1] * 1_000 + version[2]
+    return connect_to_store(path, migrate=True)

@@ -1,12 +1,12 @@
-"""How a body lies in the database: JSON, compressed, large strings elsewhere, sealed by a hash.
+"""How an entry's body is stored: JSON, compressed, long strings in blobs, covered by a hash.
 
 A stored body is one of
-    {…                                   the JSON itself, when compressing would not pay
+    {…                                   the JSON itself, when compression would not pay
     KIND DICTIONARY zstd-frame           compressed; DICTIONARY 0 means none
     nothing at all                       the body was damaged and is in quarantine
-KIND also says whether strings were moved out to the content-addressed blobs. The hash of an entry
-covers its parent's hash, its id, its time and the JSON, so a path verifies itself whatever the
-compression; a string that was moved out is covered through its own hash, which the JSON names.
+KIND also says whether strings were moved to the content-addressed blobs. An entry's hash covers its
+parent's hash, its id, its time and the JSON, so a path verifies itself whatever the compression; a
+string in a blob is covered by its own hash, which the JSON names.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from recollect.errors import Damaged, TooLarge
 
 HASH_BYTES = 16
 BLOB_FROM = 4_096  # characters; a longer string is stored once, by its content
-MAX_STRING = 900_000_000  # SQLite takes 10^9 bytes in a value
-COMPRESS_FROM = 160  # bytes, with a dictionary; without one small bodies do not shrink
-COMPRESS_FROM_ALONE = 1_024
+MAX_STRING = 900_000_000  # SQLite allows 10^9 bytes in a value
+COMPRESS_FROM = 160  # bytes, with a dictionary
+COMPRESS_FROM_ALONE = 1_024  # without one, smaller bodies do not shrink
 DICTIONARY_BYTES = 32_768
-TRAIN_FROM = 400  # bodies; fewer give a dictionary that is not worth its bytes
+TRAIN_FROM = 400  # bodies; with fewer, a dictionary saves less than its own size
 
 _PLAIN_MOVED, _ZSTD, _ZSTD_MOVED, _PLAIN = 1, 2, 3, ord("{")
 _MOVED = "$blob"
@@ -37,13 +37,12 @@ _TIME = struct.Struct(">q")
 
 
 def entry_hash(parent: bytes, entry_id: bytes, time: int, body: bytes) -> bytes:
-    """The hash of an entry."""
     data = b"".join((parent, entry_id, _TIME.pack(time), body))
     return blake2b(data, digest_size=HASH_BYTES).digest()
 
 
 def row_checksum(*values: object) -> bytes:
-    """A short check over the fields of a row that no hash chain covers."""
+    """A short hash of the fields of a row that is outside the hash chain."""
     return blake2b(repr(values).encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
@@ -52,9 +51,9 @@ def content_address(data: bytes) -> bytes:
 
 
 class BodyPacker:
-    """Compresses bodies, with the newest dictionary, and opens those of every dictionary.
+    """Compresses bodies with the newest dictionary, and decompresses those of every dictionary.
 
-    `find` is asked for a dictionary that was not there yet, because another process made it.
+    `find` returns a dictionary that another process has stored since.
     """
 
     def __init__(
@@ -86,16 +85,16 @@ class BodyPacker:
         return bytes((_PLAIN_MOVED,)) + body if moved else body
 
     def unpack(self, stored: bytes) -> tuple[bytes, bool]:
-        """The JSON, and whether strings were moved out of it."""
+        """The JSON, and whether strings of it are in blobs."""
         if not isinstance(stored, bytes) or len(stored) < 3:  # a flipped bit can change its type
-            raise Damaged("a body is empty, cut off or no bytes")
+            raise Damaged("a body is empty, truncated or not bytes")
         kind = stored[0]
         if kind == _PLAIN:
             return stored, False
         if kind == _PLAIN_MOVED:
             return stored[1:], True
         if kind > _ZSTD_MOVED:
-            raise Damaged("a body begins with a byte that no version writes")
+            raise Damaged("a body starts with a byte that no version writes")
         try:
             opener = self._open.get(stored[1]) or self._fetch(stored[1])
             return opener.decompress(stored[2:]), kind == _ZSTD_MOVED
@@ -105,18 +104,18 @@ class BodyPacker:
     def _fetch(self, number: int) -> zstandard.ZstdDecompressor:
         data = self._find(number)
         if data is None:
-            raise Damaged(f"a body needs dictionary {number}, which is not there")
+            raise Damaged(f"a body needs dictionary {number}, which is missing")
         self.learn(number, data)
         return self._open[number]
 
 
 def train_dictionary(samples: Sequence[bytes]) -> bytes | None:
-    """A dictionary from a store's own bodies; none where they are too few or too alike."""
+    """A dictionary from a store's own bodies; none if they are too few or too similar."""
     if len(samples) < TRAIN_FROM:
         return None
     size = min(DICTIONARY_BYTES, sum(map(len, samples)) // 20)
     try:
-        # k and d as its own search finds them; searching takes four times as long
+        # k and d as zstd's own search finds them; searching takes four times as long
         return zstandard.train_dictionary(size, list(samples), k=400, d=8, level=3).as_bytes()
     except zstandard.ZstdError:
         return None
@@ -129,14 +128,14 @@ def pack_blob(data: bytes) -> bytes:
 def unpack_blob(stored: bytes, size: int) -> bytes:
     try:
         if zstandard.frame_content_size(stored) != size:
-            raise Damaged("stored content has another length than was written")
+            raise Damaged("stored content does not have the length that was written")
         return zstandard.ZstdDecompressor().decompress(stored)
     except (zstandard.ZstdError, MemoryError) as error:
         raise Damaged(f"stored content cannot be decompressed ({error})") from error
 
 
 def extract_blobs(body: bytes) -> tuple[bytes, dict[bytes, bytes]]:
-    """A body with its long strings replaced by their addresses, and those strings by address."""
+    """The body with its long strings replaced by their addresses, and those strings by address."""
     if len(body) < BLOB_FROM or b'"$blob"' in body:
         return body, {}
     moved: dict[bytes, bytes] = {}
@@ -176,7 +175,7 @@ def _each(value: Any, visit: Callable[[Any], Any]) -> Any:
 
 def _compressor(dictionary: zstandard.ZstdCompressionDict | None) -> zstandard.ZstdCompressor:
     parameters = zstandard.ZstdCompressionParameters.from_level(
-        1,  # between two appends its tables go cold: 3 takes a third longer for 2 % less
+        1,  # between two appends its tables go cold: level 3 takes a third longer for 2 % less
         format=zstandard.FORMAT_ZSTD1_MAGICLESS,
         write_content_size=True,
         write_dict_id=False,

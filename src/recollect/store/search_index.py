@@ -1,9 +1,9 @@
-"""Keeps the search index up with the log, behind the writers' backs.
+"""Updates the search index and the compression dictionary in the background.
 
-An append marks its line as pending in its own transaction; indexing reads what is new, adds its
-words, notes how far it came and clears the mark, all in one transaction. So a crash loses neither,
-and a search that finds a mark indexes first: it is always complete. Nothing here needs a sync of
-its own: what a power cut takes away is done again.
+An append marks its segment as pending in its own transaction; indexing reads the new entries, adds
+their words, records its position and clears the mark, all in one transaction. So a crash loses
+neither, and a search is always complete, because it indexes pending segments first. Indexing needs
+no sync of its own: after a power cut it is repeated.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ import apsw
 
 from recollect.errors import Damaged, NotFound
 from recollect.store import row_encoding
-from recollect.store.log_reader import LogReader, load_dictionaries, segment_bounds
+from recollect.store.log_reader import load_dictionaries, segment_bounds
 from recollect.store.log_writer import LogWriter
+from recollect.store.search_tokenizer import index_text
 from recollect.store.sql_schema import SEGMENT_MASK
 
-SLICE = 512  # entries in one transaction; appends wait some ten milliseconds for it at most
+SLICE = 512  # entries in one transaction; appends wait about ten milliseconds for it
 LARGE_SLICE = 4_096  # when no append waits: a quarter less work for each
 SAMPLES = 1_000
 
@@ -26,55 +27,49 @@ def is_behind(db: apsw.Connection) -> bool:
 
 
 def index_slice(writer: LogWriter, size: int = SLICE) -> int:
-    """Index up to `size` entries; how many it were."""
+    """Index up to `size` entries; returns how many."""
     db = writer.db
     db.pragma("synchronous", "normal")
     try:
-        writer.begin()
-        room = size
-        for (line,) in list(db.execute("SELECT line FROM pending LIMIT ?", (size,))):
-            room -= _index_line(writer, line, room)
-            if room <= 0:
-                break
-        writer.commit()
+        with writer.transaction():
+            room = size
+            for (segment,) in list(db.execute("SELECT line FROM pending LIMIT ?", (size,))):
+                room -= _index_segment(writer, segment, room)
+                if room <= 0:
+                    break
         writer.forget_pending()
     finally:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
         db.pragma("synchronous", "full")
     return size - room
 
 
-def _index_line(writer: LogWriter, line: int, room: int) -> int:
+def _index_segment(writer: LogWriter, segment: int, room: int) -> int:
     db = writer.db
-    floor, top = segment_bounds(line)
-    ((done,),) = db.execute("SELECT indexed FROM lines WHERE line = ?", (line,))
+    floor, top = segment_bounds(segment)
+    ((done,),) = db.execute("SELECT indexed FROM lines WHERE line = ?", (segment,))
     found = list(
         db.execute(
             "SELECT key, body FROM entries WHERE key > ? AND key <= ? ORDER BY key LIMIT ?",
             (floor + done, top, room),
         )
     )
-    words = ((key, _words(writer, key, body)) for key, body in found)
-    db.executemany(
-        "INSERT INTO search(rowid, text) VALUES (?, ?)", [pair for pair in words if pair[1]]
-    )
+    texts = ((key, _index_text(writer, key, body)) for key, body in found)
+    insert = "INSERT INTO search(rowid, text) VALUES (?, ?)"
+    db.executemany(insert, [pair for pair in texts if pair[1]])
     if found:
         reached = found[-1][0] & SEGMENT_MASK
-        db.execute("UPDATE lines SET indexed = ? WHERE line = ?", (reached, line))
+        db.execute("UPDATE lines SET indexed = ? WHERE line = ?", (reached, segment))
     if len(found) < room:
-        db.execute("DELETE FROM pending WHERE line = ?", (line,))
+        db.execute("DELETE FROM pending WHERE line = ?", (segment,))
     return len(found)
 
 
-def _words(writer: LogWriter, key: int, stored: bytes) -> str:
-    from recollect.store.search_tokenizer import index_text
-
+def _index_text(writer: LogWriter, key: int, stored: bytes) -> str:
     try:
         fresh = key in writer.fresh
         return index_text(writer.fresh.pop(key) if fresh else writer.body(stored))
     except (Damaged, NotFound, ValueError):
-        return ""  # reading it reports the damage; the index has nothing to say about it
+        return ""  # reading it reports the damage
 
 
 def index_all(writer: LogWriter) -> None:
@@ -83,42 +78,43 @@ def index_all(writer: LogWriter) -> None:
 
 
 def rebuild_index(writer: LogWriter) -> None:
-    """Forget the index and mark every line as pending, in one transaction."""
+    """Delete the index and build it again."""
     db = writer.db
-    writer.begin()
-    db.execute("INSERT INTO search(search) VALUES ('delete-all')")
-    db.execute("UPDATE lines SET indexed = 0")
-    db.execute("INSERT OR IGNORE INTO pending SELECT line FROM lines")
-    writer.commit()
+    with writer.transaction():
+        db.execute("INSERT INTO search(search) VALUES ('delete-all')")
+        mark_all_pending(db)
     index_all(writer)
 
 
-def train_dictionary_once(reader: LogReader) -> None:
-    """Make the store's dictionary as soon as there is enough to learn from."""
-    db = reader.db
-    if reader.packer.trained:
+def mark_all_pending(db: apsw.Connection) -> None:
+    db.execute("UPDATE lines SET indexed = 0")
+    db.execute("INSERT OR IGNORE INTO pending SELECT line FROM lines")
+
+
+def train_dictionary_once(writer: LogWriter) -> None:
+    """Make the store's dictionary as soon as there are enough bodies to learn from."""
+    if writer.packer.trained:
         return
-    newest = db.execute("SELECT body FROM entries ORDER BY key DESC LIMIT ?", (SAMPLES,))
-    samples = [body for (stored,) in list(newest) if (body := _json(reader, stored))]
+    newest = writer.db.execute("SELECT body FROM entries ORDER BY key DESC LIMIT ?", (SAMPLES,))
+    samples = [body for (stored,) in list(newest) if (body := _json(writer, stored))]
     if (dictionary := row_encoding.train_dictionary(samples)) is not None:
-        db.execute("BEGIN IMMEDIATE")
-        save_dictionary(reader, dictionary)
-        db.execute("COMMIT")
+        with writer.transaction():
+            save_dictionary(writer, dictionary)
 
 
-def save_dictionary(reader: LogReader, dictionary: bytes) -> None:
-    """Within a transaction: the first to arrive wins, the others use what is there."""
-    for number, data in load_dictionaries(reader.db).items():
-        reader.packer.learn(number, data)
-    if not reader.packer.trained:
-        kept = (1, row_encoding.content_address(dictionary), dictionary)
+def save_dictionary(writer: LogWriter, dictionary: bytes) -> None:
+    """Within a transaction: store the first dictionary twice; later ones are dropped."""
+    for number, data in load_dictionaries(writer.db).items():
+        writer.packer.learn(number, data)
+    if not writer.packer.trained:
+        row = (1, row_encoding.content_address(dictionary), dictionary)
         insert = "INSERT INTO dictionaries(number, address, data) VALUES (?, ?, ?)"
-        reader.db.executemany(insert, [kept, kept])
-        reader.packer.learn(1, dictionary)
+        writer.db.executemany(insert, [row, row])
+        writer.packer.learn(1, dictionary)
 
 
-def _json(reader: LogReader, stored: bytes) -> bytes:
+def _json(writer: LogWriter, stored: bytes) -> bytes:
     try:
-        return reader.packer.unpack(stored)[0] if stored else b""
+        return writer.packer.unpack(stored)[0] if stored else b""
     except Damaged:
         return b""

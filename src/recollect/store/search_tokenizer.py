@@ -1,10 +1,10 @@
-"""Words: what a text is found by, what a query means, and the snippet that shows the match.
+"""Full-text search: the words of a text, the meaning of a query, the snippet around a match.
 
-The index knows words, not positions. Latin and other spaced scripts are split by SQLite; here
-identifiers are split as well (`getUserName` is found by that name, by `user` and by `name`), and
-Chinese, Japanese and Korean are cut into overlapping pairs, so that words of two characters are
-found without a dictionary. What must stand together (a quoted phrase, an identifier, a run of
-characters) is then checked in the text itself, so the index may be coarse and small.
+The index has words without positions. SQLite splits Latin and other spaced scripts; this module
+also splits identifiers (`getUserName` is found by that name, by `user` and by `name`) and cuts
+Chinese, Japanese and Korean into overlapping pairs, so that words of two characters are found
+without a dictionary. Words that must be adjacent (a quoted phrase, an identifier, a run of
+characters) are then checked in the text itself, so the index may be coarse and small.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from recollect.entries import (
 )
 from recollect.errors import BadInput
 
-INDEXED_CHARACTERS = 1_000_000  # of one entry; the rest is kept and shown, but not found
-_ROLE, _TOOL = "\ue000", "\ue001"  # private characters no text reaches the index with
-# where a word begins inside an identifier: userName, HTTPServer; begins with the rarest class,
-# which makes it twice as fast
+INDEXED_CHARACTERS = 1_000_000  # of one entry; the rest is stored but not searchable
+_ROLE, _TOOL = "\ue000", "\ue001"  # private-use characters, removed from indexed text
+# where a word starts inside an identifier: userName, HTTPServer. The pattern starts with the rarest
+# class, which makes it twice as fast
 _HUMP = re.compile(r"[A-Z](?:(?<=[a-z0-9][A-Z])|(?<=[A-Z][A-Z])(?=[a-z]))")
 _CJK = (
     "\u2e80-\u2fdf\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
@@ -50,16 +50,16 @@ _SPEAKS, _OF_A_TOOL = (Text, Thought), (ToolCall, ToolResult)
 
 
 class SearchTerm(msgspec.Struct, frozen=True):
-    """One word or phrase of a query: the index's expression, and what the text must contain."""
+    """One word or phrase of a query: the index expression, and the literal text to contain."""
 
     match: str
     literal: str
-    exact: bool  # the literal must stand in the text as it is
-    out: bool = False
+    exact: bool  # the text must contain the literal
+    excluded: bool = False
 
 
 def searchable_text(body: Body) -> str:
-    """The words a person could look for in an entry."""
+    """The text by which users can find an entry."""
     if isinstance(body, Message):
         return "\n".join(filter(None, map(_part_text, body.parts)))
     if isinstance(body, Note):
@@ -84,7 +84,7 @@ def _part_text(part: Part | Content) -> str:
 
 
 def index_text(body: Body) -> str:
-    """What goes into the index for an entry: its words, and marks for role and tools."""
+    """The text to index for an entry: its words, and marks for its role and tools."""
     text = searchable_text(body)[:INDEXED_CHARACTERS]
     if not isinstance(body, Message):
         return fold_for_index(text) if text else ""
@@ -113,7 +113,7 @@ _HIDDEN = {ord(_ROLE): " ", ord(_TOOL): " "} | dict.fromkeys(range(0xD800, 0xE00
 
 
 def _pairs(run: str) -> str:
-    # the last character stands alone as well, so that a single character finds every place
+    # the last character also stands alone, so that a single character matches everywhere
     return " ".join([run[i : i + 2] for i in range(len(run) - 1)] + [run[-1]])
 
 
@@ -138,14 +138,16 @@ def parse_query(words: str) -> tuple[SearchTerm, ...]:
         if tokens:
             exact = len(tokens) > 1 or not tokens[0].startswith('"') or _CJK_RUN.search(given)
             match = " AND ".join(tokens)
-            terms.append(SearchTerm(match, fold_text(given), exact=bool(exact), out=bool(minus)))
-    if not any(not term.out for term in terms):
-        raise BadInput(f"{words!r} has no word to look for; give at least one letter or digit")
+            terms.append(
+                SearchTerm(match, fold_text(given), exact=bool(exact), excluded=bool(minus))
+            )
+    if all(term.excluded for term in terms):
+        raise BadInput(f"{words!r} has no word to search for; give at least one letter or digit")
     return tuple(terms)
 
 
 def _either(run: str, folded: str) -> str:
-    """One run of letters as the index knows it: a word, pairs of characters, or split parts."""
+    """One run of letters as it is indexed: a word, pairs of characters, or parts of a name."""
     if _CJK_RUN.match(run):
         pairs = [f'"{folded[i : i + 2]}"' for i in range(len(folded) - 1)]
         return f"({' AND '.join(pairs)})" if pairs else f'"{folded}" *'
@@ -160,28 +162,28 @@ def _quoted(word: str) -> str:
 
 
 def match_expression(terms: tuple[SearchTerm, ...], *, role: str | None, tool: str | None) -> str:
-    wanted = [f"({term.match})" for term in terms if not term.out]
+    wanted = [f"({term.match})" for term in terms if not term.excluded]
     if role:
         wanted.append(f'"{_ROLE}{_mark(role)}"')
     if tool:
         wanted.append(f'"{_TOOL}{_mark(tool)}"')
-    unwanted = [f"({term.match})" for term in terms if term.out]
+    unwanted = [f"({term.match})" for term in terms if term.excluded]
     return " AND ".join(wanted) + "".join(f" NOT {match}" for match in unwanted)
 
 
 def fold_text(text: str) -> str:
-    """Text as it is compared: without case, accents or compatibility forms."""
+    """Remove case, accents and compatibility forms, for comparison."""
     if text.isascii():
         return text.lower()
     folded = unicodedata.normalize("NFKD", text).lower()
-    # only these: U+3099 is what makes が of か
+    # only these: U+3099 turns か into が
     stripped = "".join(c for c in folded if not "\u0300" <= c <= "\u036f")
     return unicodedata.normalize("NFKC", stripped)
 
 
 def contains_literals(text: str, terms: tuple[SearchTerm, ...]) -> bool:
-    """Whether the literals stand in the text; the index has only said that their words do."""
-    literals = [term.literal for term in terms if term.exact and not term.out]
+    """Whether the text contains the literals; the index only knows that it has their words."""
+    literals = [term.literal for term in terms if term.exact and not term.excluded]
     if not literals:
         return True
     folded = " ".join(fold_text(text).split())
@@ -191,7 +193,7 @@ def contains_literals(text: str, terms: tuple[SearchTerm, ...]) -> bool:
 def make_snippet(
     text: str, terms: tuple[SearchTerm, ...], width: int = 120
 ) -> tuple[str, tuple[TextSpan, ...]]:
-    """A piece of the text around the first match, on one line, and where the matches are in it."""
+    """One line of text around the first match, and the positions of the matches in it."""
     spans = _find(text, terms)
     start = max(0, spans[0][0] - width // 3) if spans else 0
     if start and (space := text.find(" ", start, start + 20)) > 0:
@@ -206,8 +208,8 @@ def make_snippet(
 
 def _find(text: str, terms: tuple[SearchTerm, ...]) -> list[TextSpan]:
     text = text[:INDEXED_CHARACTERS]
-    words = [re.escape(term.literal) for term in terms if not term.out]
-    # \b keeps `cat` from lighting up in `concatenate`; an identifier's part has none before it
+    words = [re.escape(term.literal) for term in terms if not term.excluded]
+    # `cat` must not match inside `concatenate`, but may start a part of an identifier
     found = [m.span() for m in re.finditer("|".join(words), text, re.IGNORECASE)]
     whole = [
         (a, b)

@@ -1,12 +1,11 @@
-"""Sessions, their lines and their projects: the rows around the log.
+"""The rows of sessions and of their segments.
 
-A session's head is not stored. It is the last entry of the session's newest line or, while that
-line is empty, the line's base; rewinding and forking add a line, and change nothing else.
+A session's head is not stored. It is the last entry of the session's newest segment or, while that
+segment is empty, the segment's base; rewinding and forking add a segment and change nothing else.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 import apsw
@@ -18,15 +17,16 @@ from recollect.store import row_encoding
 from recollect.store.contract import Project
 from recollect.store.ids import is_id, now
 from recollect.store.log_reader import segment_bounds
+from recollect.store.project_rows import save_project
 from recollect.store.sql_schema import SEGMENT_BITS, SEGMENT_MASK
 
 TITLE_CHARACTERS = 80
 
 
 class Head(msgspec.Struct, frozen=True):
-    """Where a session stands: the key to append after, and the line that appends go to."""
+    """The entry to append after, and the segment that the next append goes to."""
 
-    line: int
+    segment: int
     key: int | None
     id: str | None
     hash: bytes
@@ -50,20 +50,20 @@ def _raw(entry_id: str) -> bytes:
 
 
 def read_head(db: apsw.Connection, session: int) -> Head:
-    ((line, base, depth),) = db.execute(
+    ((segment, base, depth),) = db.execute(
         "SELECT line, base, depth FROM lines WHERE session = ? ORDER BY line DESC LIMIT 1",
         (session,),
     )
     newest = db.execute(
         "SELECT key, id, hash FROM entries WHERE key > ? AND key <= ? ORDER BY key DESC LIMIT 1",
-        segment_bounds(line),
+        segment_bounds(segment),
     )
-    for key, raw_id, sealed in newest:
-        return Head(line, key, raw_id.hex(), sealed, depth + (key & SEGMENT_MASK))
+    for key, raw_id, digest in newest:
+        return Head(segment, key, raw_id.hex(), digest, depth + (key & SEGMENT_MASK))
     if base is None:
-        return Head(line, None, None, row_encoding.ZERO_HASH, 0)
-    ((raw_id, sealed),) = db.execute("SELECT id, hash FROM entries WHERE key = ?", (base,))
-    return Head(line, base, raw_id.hex(), sealed, depth)
+        return Head(segment, None, None, row_encoding.ZERO_HASH, 0)
+    ((raw_id, digest),) = db.execute("SELECT id, hash FROM entries WHERE key = ?", (base,))
+    return Head(segment, base, raw_id.hex(), digest, depth)
 
 
 def create_session(
@@ -103,16 +103,16 @@ def _create(
 def add_segment(
     db: apsw.Connection, session: int, base: int | None, depth: int | None = None
 ) -> int:
-    """A new run of entries that grows from `base`; it becomes the session's newest."""
+    """Add a segment that continues from `base`; it becomes the session's newest."""
     if depth is None:
         depth = 0 if base is None else depth_of(db, base)
-    ((line,),) = db.execute("SELECT coalesce(max(line), 0) + 1 FROM lines")
-    sealed = row_encoding.row_checksum(line, session, base, depth)
+    ((segment,),) = db.execute("SELECT coalesce(max(line), 0) + 1 FROM lines")
+    checksum = row_encoding.row_checksum(segment, session, base, depth)
     db.execute(
         "INSERT INTO lines(line, session, base, depth, seal) VALUES (?, ?, ?, ?, ?)",
-        (line, session, base, depth, sealed),
+        (segment, session, base, depth, checksum),
     )
-    return int(line)
+    return int(segment)
 
 
 def depth_of(db: apsw.Connection, key: int) -> int:
@@ -128,9 +128,9 @@ def key_in_session(db: apsw.Connection, session: int, name: str, entry_id: str) 
 
 
 def contains_entry(db: apsw.Connection, session: int, key: int) -> bool:
-    """Whether the session wrote the entry, or it lies below where the session forked off."""
+    """Whether the session wrote the entry or forked from a path that includes it."""
     own = db.execute("SELECT line FROM lines WHERE session = ?", (session,))
-    todo = [line << SEGMENT_BITS | SEGMENT_MASK for (line,) in own]
+    todo = [segment << SEGMENT_BITS | SEGMENT_MASK for (segment,) in own]
     seen: set[int] = set()
     while todo:
         top = todo.pop()
@@ -147,28 +147,25 @@ def contains_entry(db: apsw.Connection, session: int, key: int) -> bool:
 def set_trashed(db: apsw.Connection, session: str, when: int | None) -> None:
     number = session_number(db, session)
     db.execute("UPDATE sessions SET trashed = ? WHERE session = ?", (when, number))
-    _seal(db, number)
+    _update_checksum(db, number)
 
 
-def _seal(db: apsw.Connection, session: int) -> None:
+def _update_checksum(db: apsw.Connection, session: int) -> None:
     query = "SELECT id, project, title, created, trashed FROM sessions WHERE session = ?"
-    ((fields),) = db.execute(query, (session,))
-    seal = row_encoding.row_checksum(*fields)
-    db.execute("UPDATE sessions SET seal = ? WHERE session = ?", (seal, session))
-
-
-# --- titles ------------------------------------------------------------------------------------
+    (fields,) = db.execute(query, (session,))
+    checksum = row_encoding.row_checksum(*fields)
+    db.execute("UPDATE sessions SET seal = ? WHERE session = ?", (checksum, session))
 
 
 def clean_title(title: str) -> str:
-    """One line, printable, of bearable length; the log keeps every word of the original."""
+    """One printable line of limited length; the log has the whole original."""
     line = " ".join("".join(c if c.isprintable() else " " for c in title[:1_000]).split())
     line = line.encode("utf-8", "replace").decode("utf-8")
     return line if len(line) <= TITLE_CHARACTERS else line[: TITLE_CHARACTERS - 1] + "…"
 
 
 def title_from(bodies: Sequence[Body], *, titled: bool) -> str | None:
-    """The title these bodies give their session: an explicit one, or the first prompt."""
+    """The title that these bodies give their session: an explicit one, or the first prompt."""
     title = None
     for body in bodies:
         if isinstance(body, Title):
@@ -187,67 +184,4 @@ def is_titled(db: apsw.Connection, session: int) -> bool:
 
 def set_title(db: apsw.Connection, session: int, title: str) -> None:
     db.execute("UPDATE sessions SET title = ? WHERE session = ?", (title, session))
-    _seal(db, session)
-
-
-# --- projects ----------------------------------------------------------------------------------
-
-
-def save_project(db: apsw.Connection, project: Project) -> int:
-    """The project's row: found and brought up to date, or made."""
-    number = find_project(db, project)
-    git = None if project.git is None else path_to_bytes(project.git)
-    names = path_to_bytes("\0".join(project.names))
-    fields = (git, path_to_bytes(project.path), path_to_bytes(project.inode), names)
-    if number is None:
-        db.execute(
-            "INSERT INTO projects(git, path, inode, names, seal) VALUES (?, ?, ?, ?, ?)",
-            (*fields, row_encoding.row_checksum(*fields)),
-        )
-        return db.last_insert_rowid()
-    if git is None:  # a folder keeps its history when git does not answer for once
-        ((git,),) = db.execute("SELECT git FROM projects WHERE project = ?", (number,))
-        fields = (git, *fields[1:])
-    db.execute(
-        "UPDATE projects SET git = ?, path = ?, inode = ?, names = ?, seal = ? WHERE project = ?",
-        (*fields, row_encoding.row_checksum(*fields), number),
-    )
-    return number
-
-
-def find_project(db: apsw.Connection, project: Project) -> int | None:
-    """By git history; else by path, unless another history was seen there; else as moved."""
-    git = None if project.git is None else path_to_bytes(project.git)
-    known = db.execute("SELECT project FROM projects WHERE git = ?", (git,))
-    at_path = db.execute(
-        "SELECT project FROM projects WHERE path = ? AND (git IS NULL OR ? IS NULL)"
-        " ORDER BY project DESC",
-        (path_to_bytes(project.path), git),
-    )
-    for (number,) in (*known, *at_path):
-        return int(number)
-    return _moved_project(db, project)
-
-
-def _moved_project(db: apsw.Connection, project: Project) -> int | None:
-    """A folder without git that was renamed: the same inode, mostly the same names in it, and
-    nothing where it used to be. An inode alone would not do: numbers are used again."""
-    if not project.inode or not project.names:
-        return None
-    for number, path, names in db.execute(
-        "SELECT project, path, names FROM projects WHERE inode = ? AND (git IS NULL OR ? IS NULL)",
-        (path_to_bytes(project.inode), project.git and path_to_bytes(project.git)),
-    ):
-        before, today = set(path_from_bytes(names).split("\0")), set(project.names)
-        alike = len(before & today) * 2 >= len(before | today)
-        if alike and not os.path.lexists(path_from_bytes(path)):
-            return int(number)
-    return None
-
-
-def path_to_bytes(path: str) -> bytes:
-    return path.encode("utf-8", "surrogatepass")
-
-
-def path_from_bytes(path: bytes) -> str:
-    return path.decode("utf-8", "surrogatepass")
+    _update_checksum(db, session)

@@ -1,15 +1,16 @@
-"""The database's tables, and how an older file becomes a current one.
+"""The database's tables, and the steps that bring an older file to the current format.
 
-An entry's key is `line << LINE_BITS | n`: a *line* is an unbroken run of entries, n counts from 1
-without gaps. A session's path is its newest line, then the part of another line below that line's
-base, and so on to the root. So appending touches one place, the newest entries of a path are one
-range of keys, a rewind or a fork is one new row in `lines`, and the head needs no column: it is the
-last entry of the session's newest line, or that line's base while the line is empty.
+An entry's key is `segment << SEGMENT_BITS | n`: a *segment* (table `lines`) is an unbroken run of
+entries, n counts from 1 without gaps. A session's path is its newest segment, then the part of
+another segment up to that segment's base, and so on to the root. So an append touches one place,
+the newest entries of a path are one range of keys, a rewind or a fork is one new row, and the head
+needs no column: it is the last entry of the session's newest segment, or that segment's base while
+the segment is empty.
 
-What is not covered by the hash chain (sessions, lines, projects) carries a `seal` over its fields.
-What names a project is bytes, because file names need not be text.
-A dictionary is kept twice, because every entry that was compressed with it hangs on it.
-`counts` and `search` are derived from the log and can be made again.
+Rows outside the hash chain (sessions, segments, projects) carry a checksum of their fields in the
+column `seal`. Project names are bytes, because file names need not be text. A dictionary is stored
+twice, because every entry compressed with it depends on it. `counts` and `search` are derived from
+the log and can be rebuilt.
 """
 
 from __future__ import annotations
@@ -98,14 +99,14 @@ CREATE TABLE quarantine(
 FTS_OPTIONS = """text, content='', detail=none, tokenize="unicode61 remove_diacritics 2" """
 
 
-def _first(db: apsw.Connection) -> None:
+def _create_format_1(db: apsw.Connection) -> None:
     db.execute(_TABLES)
     db.execute(f"CREATE VIRTUAL TABLE search USING fts5({FTS_OPTIONS})")
-    # fewer, larger merges: indexing takes a quarter less, and searches are no slower
+    # fewer, larger merges: indexing takes a quarter less time, and searches are as fast
     db.execute("INSERT INTO search(search, rank) VALUES ('automerge', 8)")
 
 
-def _second(db: apsw.Connection) -> None:
+def _add_token_counts(db: apsw.Connection) -> None:
     db.execute(
         "CREATE TABLE counts(counter TEXT NOT NULL, key INTEGER NOT NULL, data BLOB NOT NULL, "
         "PRIMARY KEY(counter, key)) WITHOUT ROWID"
@@ -114,30 +115,30 @@ def _second(db: apsw.Connection) -> None:
 
 # One step for each format: _STEPS[n] brings a file of format n to format n + 1. A released step
 # never changes; a new format is a new step at the end.
-_STEPS: tuple[Callable[[apsw.Connection], None], ...] = (_first, _second)
+_STEPS: tuple[Callable[[apsw.Connection], None], ...] = (_create_format_1, _add_token_counts)
 
 
 def refuse_foreign_file(db: apsw.Connection, path: str) -> None:
-    """Before anything is changed: is this ours, and not from a newer version?
+    """Raise unless the file is a store of this version or an older one; changes nothing.
 
-    The format stands in the file's header and in a table. One flipped bit in the header must not
-    make a store look like another program's, or like a newer one, or like an empty one.
+    The format is both in the file's header and in a table, so that one flipped bit in the header
+    cannot make a store look like another program's file, a newer store or an empty file.
     """
     header = (int(db.pragma("application_id")), int(db.pragma("user_version")))
     ours = list(db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'recollect'"))
     if ours:
         ((found,),) = db.execute("SELECT format FROM recollect")
         if header != (APPLICATION_ID, found):
-            raise Damaged(f"the header of {path} is damaged: it says {header}, the store {found}")
+            raise Damaged(f"the header of {path} is damaged: it has {header}, the table {found}")
         if found > FORMAT:
             raise NewerStore(path, found, FORMAT)
     elif any(header) or list(db.execute("SELECT 1 FROM sqlite_schema LIMIT 1")):
-        raise CannotOpen(path, "this is another program's database; name another file")
+        raise CannotOpen(path, "this is another program's database; choose another file")
     else:
         raise CannotOpen(
             path,
-            "it is empty, which a store never is: it was cut off, or something else made it. "
-            "Run `recollect doctor --repair`, or remove the file to begin a new store",
+            "it is empty, which a store never is: it was truncated, or something else created it. "
+            "Run `recollect doctor --repair`, or remove the file to start a new store",
         )
 
 
@@ -147,7 +148,7 @@ def migrate(db: apsw.Connection) -> None:
         return
     db.execute("BEGIN IMMEDIATE")
     try:
-        found = int(db.pragma("user_version"))  # another process may have been faster
+        found = int(db.pragma("user_version"))  # another process may have migrated it
         for step in _STEPS[found:]:
             step(db)
         db.pragma("application_id", APPLICATION_ID)

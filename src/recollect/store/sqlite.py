@@ -1,7 +1,7 @@
 """The store in one SQLite file. `open_store` is the way in.
 
 Reads run in a thread with a connection of their own, so they never wait for a writer; writes go
-through the `GroupCommitter`. The search index follows the log within seconds, in the background.
+through the `GroupCommitter`. The search index is updated in the background, within seconds.
 """
 
 from __future__ import annotations
@@ -25,40 +25,31 @@ from recollect.errors import (
     UnknownBlob,
     UnknownEntry,
 )
-from recollect.store import (
-    drafts,
-    row_encoding,
-    search_index,
-    session_rows,
-    token_count_cache,
-    wal_journal,
-)
+from recollect.settings import store_path
+from recollect.store import drafts, row_encoding, search_index, session_rows, wal_journal
 from recollect.store.contract import Project, SearchHit, SearchQuery, SessionInfo
-from recollect.store.full_text_search import (
-    entry_by_prefix,
-    list_sessions,
-    search_entries,
-    session_by_prefix,
-)
+from recollect.store.full_text_search import search_entries
 from recollect.store.group_commit import GroupCommitter, translate_error
 from recollect.store.ids import is_id, new_id, now
 from recollect.store.log_reader import LogReader
 from recollect.store.log_writer import LogWriter, PreparedEntry, prepare_entries
 from recollect.store.open_file import connect_to_store, open_database
+from recollect.store.session_lookup import entry_by_prefix, list_sessions, session_by_prefix
 from recollect.store.sql_schema import SEGMENT_BITS, SEGMENT_MASK
+from recollect.store.token_count_cache import read_counts, write_counts
 
 T = TypeVar("T")
 OnDamage = Literal["refuse", "mark"]
-INDEX_DELAY = 5.0  # seconds that new entries wait for the index, which a search does not
+INDEX_DELAY = 5.0  # seconds until new entries are indexed; a search indexes them at once
 LONG_BATCH = 200  # items; larger appends run in the writer's thread
 CHECKPOINT_PAGES = 500
 
 
-class _Anywhere:
-    """The default of `rewind(head=…)`: wherever the head is now."""
+class _AnyHead:
+    """The default of `rewind(head=…)`: whatever the head is now."""
 
 
-ANY_HEAD: Final = _Anywhere()
+ANY_HEAD: Final = _AnyHead()
 
 
 class SqliteStore:
@@ -67,40 +58,37 @@ class SqliteStore:
     def __init__(self, path: Path) -> None:
         self.file = path
         self._expected_frames = wal_journal.committed_frames(path)
-        self._writer = writer = _writer(path)
+        self._writer = writer = _open_writer(path)
         self._commit = GroupCommitter(writer, str(path))
         self._readers = ThreadPoolExecutor(1, thread_name_prefix="recollect-reader")
         self._reader: LogReader | None = None
-        self._upkeep: asyncio.Task[None] | None = None
-        self.warnings: list[str] = []  # what opening found and put right, for people
+        self._maintenance: asyncio.Task[None] | None = None
+        self.warnings: list[str] = []  # for the user: what opening found and repaired
 
     async def recover(self) -> None:
-        """What a crash left behind: a journal that was cut or damaged, replies in progress."""
+        """Recover from a crash: a truncated or damaged journal, replies in progress."""
         self.warnings += wal_journal.report_lost_frames(
             self.file, self._writer.db, self._expected_frames
         )
         if await self._read(lambda r: list(r.db.execute("SELECT 1 FROM drafts LIMIT 1"))):
-            for session, entry in await self._commit(lambda _: drafts.recover_drafts(self._writer)):
+            for session, entry in await self._commit(drafts.recover_drafts):
                 self.warnings.append(
-                    f"a reply that broke off was kept as interrupted entry {entry} "
+                    f"an unfinished reply was saved as interrupted entry {entry} "
                     f"of session {session}"
                 )
-
-    # --- sessions ------------------------------------------------------------------------------
 
     async def create(
         self,
         *,
         project: Project | None = None,
         title: str = "",
-        id: str | None = None,  # noqa: A002 - the word everybody looks for
+        id: str | None = None,  # noqa: A002 - the name callers expect
         created: int | None = None,
     ) -> SessionInfo:
         session = id or new_id()
-
         when = now() if created is None else created
         await self._commit(
-            lambda db: session_rows.create_session(db, session, project, title, when)
+            lambda w: session_rows.create_session(w.db, session, project, title, when)
         )
         return await self.session(session)
 
@@ -117,20 +105,21 @@ class SqliteStore:
 
     async def fork(self, session: str, *, at: str | None = None, title: str = "") -> SessionInfo:
         forked = new_id()
-        await self._commit(lambda db: session_rows.fork_session(db, session, at, forked, title))
+        await self._commit(lambda w: session_rows.fork_session(w.db, session, at, forked, title))
         return await self.session(forked)
 
     async def rewind(
-        self, session: str, to: str | None, *, head: str | _Anywhere | None = ANY_HEAD
+        self, session: str, to: str | None, *, head: str | _AnyHead | None = ANY_HEAD
     ) -> SessionInfo:
-        def write(db: apsw.Connection) -> None:
-            number, now_at = self._writer.head(session)
-            if not isinstance(head, _Anywhere) and now_at.id != head:
-                raise HeadMoved(session, head, now_at.id)
+        def write(writer: LogWriter) -> None:
+            number, actual = writer.head(session)
+            if not isinstance(head, _AnyHead) and actual.id != head:
+                raise HeadMoved(session, head, actual.id)
+            db = writer.db
             base = None if to is None else session_rows.key_in_session(db, number, session, to)
-            if base != now_at.key:
+            if base != actual.key:
                 session_rows.add_segment(db, number, base)
-                self._writer.moved(session)
+                writer.forget_head(session)
 
         await self._commit(write)
         return await self.session(session)
@@ -151,45 +140,35 @@ class SqliteStore:
         return await self._set_trashed(session, None)
 
     async def _set_trashed(self, session: str, when: int | None) -> SessionInfo:
-        await self._commit(lambda db: session_rows.set_trashed(db, session, when))
+        await self._commit(lambda w: session_rows.set_trashed(w.db, session, when))
         return await self.session(session)
-
-    # --- entries -------------------------------------------------------------------------------
 
     async def append(
         self, session: str, items: Sequence[Body | Entry], *, parent: str | None
     ) -> tuple[Entry, ...]:
-        return await self._add(items, lambda new: self._writer.append(session, new, parent))
+        return await self._add(items, lambda w, new: w.append(session, new, parent))
 
     async def branch(
         self, session: str, items: Sequence[Body | Entry], *, at: str | None
     ) -> tuple[Entry, ...]:
-        return await self._add(items, lambda new: self._writer.branch(session, new, at))
+        return await self._add(items, lambda w, new: w.branch(session, new, at))
 
     async def _add(
         self,
         items: Sequence[Body | Entry],
-        write: Callable[[list[PreparedEntry]], tuple[Entry, ...]],
+        write: Callable[[LogWriter, list[PreparedEntry]], tuple[Entry, ...]],
     ) -> tuple[Entry, ...]:
         if not items:
             return ()
         if len(items) > LONG_BATCH:
-            entries = await self._commit(lambda _: write(self._prepare_many(items)), long=True)
+            entries = await self._commit(lambda w: write(w, _prepare_many(w, items)), long=True)
         else:
             new = prepare_entries(items)
-            entries = await self._commit(lambda _: write(new))
+            entries = await self._commit(lambda w: write(w, new))
         if self._writer.drafts:
             self._writer.drafts.difference_update(entry.id for entry in entries)
-        self._wake()
+        self._start_maintenance()
         return entries
-
-    def _prepare_many(self, items: Sequence[Body | Entry]) -> list[PreparedEntry]:
-        new = prepare_entries(items)
-        if not self._writer.packer.trained:
-            dictionary = row_encoding.train_dictionary([item.json for item in new])
-            if dictionary is not None:
-                search_index.save_dictionary(self._writer, dictionary)
-        return new
 
     async def path(
         self,
@@ -219,10 +198,12 @@ class SqliteStore:
     async def tree(self, session: str, *, damaged: OnDamage = "refuse") -> tuple[Entry, ...]:
         def read(reader: LogReader) -> tuple[Entry, ...]:
             number = session_rows.session_number(reader.db, session)
-            lines = list(reader.db.execute("SELECT line FROM lines WHERE session = ?", (number,)))
+            segments = list(
+                reader.db.execute("SELECT line FROM lines WHERE session = ?", (number,))
+            )
             found: list[Entry] = []
-            for (line,) in lines:
-                found += reader.line(line, mark=damaged == "mark")
+            for (segment,) in segments:
+                found += reader.segment(segment, mark=damaged == "mark")
             return tuple(found)
 
         return await self._read(read)
@@ -233,19 +214,19 @@ class SqliteStore:
         message: Message,
         *,
         parent: str | None,
-        id: str | None = None,  # noqa: A002 - the word everybody looks for
+        id: str | None = None,  # noqa: A002 - the name callers expect
     ) -> str:
         draft, json = id or new_id(), check(message)
         if not is_id(draft):
             raise BadInput(f"draft id {draft!r} is not 32 hexadecimal digits")
-        await self._commit(lambda _: drafts.save_draft(self._writer, session, draft, json, parent))
+        await self._commit(lambda w: drafts.save_draft(w, session, draft, json, parent))
         return draft
 
     async def put(self, data: bytes) -> str:
         if len(data) > row_encoding.MAX_STRING:
             raise TooLarge("content", len(data), row_encoding.MAX_STRING)
         digest = row_encoding.content_address(data)
-        await self._commit(lambda _: self._writer.put(digest, data), long=len(data) > 100_000)
+        await self._commit(lambda w: w.put(digest, data), long=len(data) > 100_000)
         return digest.hex()
 
     async def blob(self, digest: str) -> bytes:
@@ -256,14 +237,12 @@ class SqliteStore:
         return await self._read(lambda r: r.blob(raw))
 
     async def counts(self, counter: str, entries: Iterable[str]) -> dict[str, tuple[int, ...]]:
-        return await self._read(lambda r: token_count_cache.read_counts(r.db, counter, entries))
+        return await self._read(lambda r: read_counts(r.db, counter, entries))
 
     async def keep_counts(self, counter: str, counts: Mapping[str, tuple[int, ...]]) -> None:
         if counts:
             long = len(counts) > LONG_BATCH
-            await self._commit(
-                lambda db: token_count_cache.write_counts(db, counter, counts), long=long
-            )
+            await self._commit(lambda w: write_counts(w.db, counter, counts), long=long)
 
     async def search(
         self, query: SearchQuery, *, project: Project | None = None
@@ -271,46 +250,35 @@ class SqliteStore:
         await self.index_now()
         return await self._read(lambda r: search_entries(r, query, project))
 
-    # --- upkeep --------------------------------------------------------------------------------
-
     async def index_now(self) -> None:
         """Bring the search index up to the last entry."""
         while await self._read(lambda r: search_index.is_behind(r.db)):
-            await self._commit.run_exclusively(lambda _: search_index.index_slice(self._writer))
+            await self._commit.run_exclusively(search_index.index_slice)
 
-    def _wake(self) -> None:
-        if self._upkeep is None or self._upkeep.done():
-            self._upkeep = asyncio.get_running_loop().create_task(self._keep_up())
+    def _start_maintenance(self) -> None:
+        if self._maintenance is None or self._maintenance.done():
+            self._maintenance = asyncio.get_running_loop().create_task(self._maintain_in_rounds())
 
-    async def _keep_up(self) -> None:
-        """In rounds, until one finds nothing to do: a busy session is indexed in large slices."""
+    async def _maintain_in_rounds(self) -> None:
+        """In rounds until one finds nothing to do; a busy session is indexed in large slices."""
         try:
             indexed = 1
             while indexed:
                 await asyncio.sleep(0 if indexed == search_index.SLICE else INDEX_DELAY)
-                indexed = await self._commit.run_exclusively(self._keep_up_once)
+                indexed = await self._commit.run_exclusively(_maintain)
         except RecollectError as error:
-            # the log is not concerned: what is pending stays marked and is tried again
+            # the log is not affected: pending segments stay marked and are tried again
             self.warnings.append(f"the search index is behind: {error}")
 
-    def _keep_up_once(self, db: apsw.Connection) -> int:
-        """A slice for the index, the dictionary when it is due, a checkpoint when it pays."""
-        indexed = search_index.index_slice(self._writer)
-        search_index.train_dictionary_once(self._writer)
-        if wal_journal.frames_in_use(db) > CHECKPOINT_PAGES:
-            with contextlib.suppress(apsw.BusyError):  # another process is at it
-                db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-        return indexed
-
     async def close(self) -> None:
-        if self._upkeep is not None:
-            self._upkeep.cancel()
+        if self._maintenance is not None:
+            self._maintenance.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await self._upkeep
+                await self._maintenance
         self._commit.stop_waiting()
         try:
-            with contextlib.suppress(RecollectError):  # what is pending stays marked
-                await self._commit.run_exclusively(lambda _: search_index.index_all(self._writer))
+            with contextlib.suppress(RecollectError):  # pending segments stay marked
+                await self._commit.run_exclusively(search_index.index_all)
         finally:
             await self._commit.close()
             self._readers.shutdown()
@@ -320,10 +288,10 @@ class SqliteStore:
 
     async def _read(self, work: Callable[[LogReader], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(
-            self._readers, self._read_consistently, work
+            self._readers, self._read_in_transaction, work
         )
 
-    def _read_consistently(self, work: Callable[[LogReader], T]) -> T:
+    def _read_in_transaction(self, work: Callable[[LogReader], T]) -> T:
         try:
             if self._reader is None:
                 self._reader = LogReader(connect_to_store(self.file))
@@ -337,7 +305,7 @@ class SqliteStore:
             raise translate_error(error, str(self.file), reading=True) from error
 
 
-def _writer(path: Path) -> LogWriter:
+def _open_writer(path: Path) -> LogWriter:
     db = open_database(path)
     try:
         return LogWriter(db)
@@ -346,20 +314,37 @@ def _writer(path: Path) -> LogWriter:
         raise translate_error(error, str(path), reading=True) from error
 
 
+def _prepare_many(writer: LogWriter, items: Sequence[Body | Entry]) -> list[PreparedEntry]:
+    new = prepare_entries(items)
+    if not writer.packer.trained:
+        dictionary = row_encoding.train_dictionary([item.json for item in new])
+        if dictionary is not None:
+            search_index.save_dictionary(writer, dictionary)
+    return new
+
+
+def _maintain(writer: LogWriter) -> int:
+    """Index a slice, train the dictionary when it is due, checkpoint when it pays."""
+    indexed = search_index.index_slice(writer)
+    search_index.train_dictionary_once(writer)
+    if wal_journal.frames_in_use(writer.db) > CHECKPOINT_PAGES:
+        with contextlib.suppress(apsw.BusyError):  # another process is doing it
+            writer.db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+    return indexed
+
+
 def _refuse_lost_tail(db: apsw.Connection, head: session_rows.Head) -> None:
-    """The index has seen more of this line than is there: its end has been lost."""
-    ((indexed,),) = db.execute("SELECT indexed FROM lines WHERE line = ?", (head.line,))
-    on_line = head.key is not None and head.key >> SEGMENT_BITS == head.line
-    present = head.key & SEGMENT_MASK if head.key is not None and on_line else 0
+    """Raise if the index has seen more entries of the segment than it has: its end is lost."""
+    ((indexed,),) = db.execute("SELECT indexed FROM lines WHERE line = ?", (head.segment,))
+    key = head.key or 0
+    present = key & SEGMENT_MASK if key >> SEGMENT_BITS == head.segment else 0
     if present < indexed:
         raise Damaged(f"the newest {indexed - present} entries of this session are missing")
 
 
 @contextlib.asynccontextmanager
 async def open_store(path: Path | str | None = None) -> AsyncIterator[SqliteStore]:
-    """Open the store at `path` (by default the user's own), and close it in order."""
-    from recollect.settings import store_path
-
+    """Open the store at `path` (by default the user's own), and close it at the end."""
     store = SqliteStore(Path(path) if path is not None else store_path())
     try:
         await store.recover()

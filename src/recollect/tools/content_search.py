@@ -1,9 +1,9 @@
-"""`search_file_content`: lines that fit a regular expression, in the files git would know.
+"""Carries out `search_file_content`: lines that match a regular expression.
 
-Where ripgrep is installed it says quickly which files are worth a look; what is shown is always
-read by us, through descriptors that were checked. The expression is the model's, so it runs in
-`regex` with a time limit, on pieces of bounded size, and never holds up the event loop. Matches,
-characters and seconds are bounded, and the answer says what it left out.
+Only files that git would know are searched. Where ripgrep is installed it narrows the search to
+some files; what is shown we always read ourselves, through checked descriptors. The model writes
+the expression, so it runs in `regex` with a time limit, on pieces of bounded size, and never blocks
+the event loop. Matches, characters and seconds are bounded, and the answer says what it left out.
 """
 
 from __future__ import annotations
@@ -16,10 +16,13 @@ import stat
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import regex
 
 from recollect.settings import data_directory
-from recollect.tools.directory_listing import DirectoryWalk, parse_pattern
+from recollect.tools.directory_listing import parse_pattern
+from recollect.tools.directory_walk import DirectoryWalk
 from recollect.tools.file_reader import decode_text
 from recollect.tools.glob_pattern import GlobPattern
 from recollect.tools.resolve_path import quote, resolve_path
@@ -33,16 +36,13 @@ from recollect.tools.safe_open import (
 )
 from recollect.tools.tool import ToolContext, ToolFailed
 
-if TYPE_CHECKING:
-    import regex
-
 MAX_MATCHES = 200
 MAX_PER_FILE = 50
 MAX_PATTERN = 1_000  # characters
 MAX_LINE = 500  # characters of a line that are shown, around what matched
 MAX_SECONDS = 15.0
-MAX_NARROWED = 5_000_000  # bytes of names that ripgrep may give
-MAX_PIECE_SECONDS = 1.0  # a sound expression takes a thousandth of it
+MAX_NARROWED = 5_000_000  # bytes of names that ripgrep may print
+MAX_PIECE_SECONDS = 1.0  # an ordinary expression takes a thousandth of it
 PIECE_CHARACTERS = 65_536  # characters searched at once: going back over more could take gigabytes
 
 
@@ -52,7 +52,7 @@ class LineMatch(NamedTuple):
 
 
 class SearchTimeout(Exception):
-    """No TimeoutError: that is an OSError, and a file that cannot be read is passed over."""
+    """Not a TimeoutError: that is an OSError, and files that cannot be read are skipped."""
 
 
 class SearchDeadline:
@@ -70,23 +70,24 @@ class SearchDeadline:
 
 
 async def search_contents(
-    pattern: str, path: str, include: str, *, ignore_case: bool, place: ToolContext
+    pattern: str,
+    path: str,
+    include: str,
+    ignore_case: bool,  # noqa: FBT001 - the model's own parameter
+    context: ToolContext,
 ) -> str:
-    """Carries out `search_file_content`."""
     wanted = compile_pattern(pattern, ignore_case=ignore_case)
     files = parse_pattern(include) if include else None
-    bounds = SearchDeadline()
-    run = _ContentSearch(place.roots, wanted, files, bounds).run
-    narrowed = await _narrow_with_ripgrep(place.roots, path, pattern, ignore_case=ignore_case)
+    deadline = SearchDeadline()
+    run = _ContentSearch(context.roots, wanted, files, deadline).run
+    narrowed = await _narrow_with_ripgrep(context.roots, path, pattern, ignore_case=ignore_case)
     try:
         return await asyncio.to_thread(run, path, narrowed)
     finally:
-        bounds.stop()  # a thread cannot be cancelled; it sees this instead
+        deadline.stop()  # a thread cannot be cancelled; it checks this instead
 
 
 def compile_pattern(pattern: str, *, ignore_case: bool) -> regex.Pattern[str]:
-    import regex
-
     if not pattern or len(pattern) > MAX_PATTERN:
         raise ToolFailed(f"the pattern must have 1 to {MAX_PATTERN:,} characters")
     flags = regex.MULTILINE | (regex.IGNORECASE if ignore_case else 0)
@@ -94,39 +95,39 @@ def compile_pattern(pattern: str, *, ignore_case: bool) -> regex.Pattern[str]:
         return regex.compile(pattern, flags)
     except (regex.error, ValueError, OverflowError, RecursionError, MemoryError) as error:
         raise ToolFailed(
-            f"{quote(pattern)} is no regular expression ({str(error)[:200]}); "
+            f"{quote(pattern)} is not a regular expression ({str(error)[:200]}); "
             "put a backslash before each of . ( ) [ ] { } * + ? | ^ $ that is meant literally"
         ) from None
 
 
 def find_matches(
-    text: str, wanted: regex.Pattern[str], bounds: SearchDeadline, most: int = MAX_PER_FILE
+    text: str, wanted: regex.Pattern[str], deadline: SearchDeadline, most: int = MAX_PER_FILE
 ) -> Iterator[LineMatch]:
     """The lines of a text that match, each once. Raises `SearchTimeout` when it takes too long."""
     line, counted, shown, given = 1, 0, 0, 0
-    for place in _match_positions(text, wanted, bounds):
-        line += text.count("\n", counted, place)
-        counted = place
-        if line == shown or (place == len(text) and text.endswith("\n")):
+    for at in _match_positions(text, wanted, deadline):
+        line += text.count("\n", counted, at)
+        counted = at
+        if line == shown or (at == len(text) and text.endswith("\n")):
             continue
-        yield LineMatch(line, _line_around(text, place))
+        yield LineMatch(line, _line_around(text, at))
         shown, given = line, given + 1
         if given >= most:
             return
 
 
 def _match_positions(
-    text: str, wanted: regex.Pattern[str], bounds: SearchDeadline
+    text: str, wanted: regex.Pattern[str], deadline: SearchDeadline
 ) -> Iterator[int]:
     for start, end in _split_pieces(text):
-        left = min(bounds.left, MAX_PIECE_SECONDS)
+        left = min(deadline.left, MAX_PIECE_SECONDS)
         if left <= 0:
             raise SearchTimeout
         piece = text[start:end]
         try:
             for found in wanted.finditer(piece, timeout=left, concurrent=True):
                 at_seam = found.start() == len(piece) and end < len(text)
-                if not at_seam:  # an empty match there is the next piece's
+                if not at_seam:  # an empty match there belongs to the next piece
                     yield start + found.start()
         except TimeoutError:
             raise SearchTimeout from None
@@ -143,36 +144,36 @@ def _split_pieces(text: str) -> Iterator[tuple[int, int]]:
         start = end
 
 
-def _line_around(text: str, place: int) -> str:
-    start = text.rfind("\n", 0, place) + 1
-    end = text.find("\n", place)
+def _line_around(text: str, at: int) -> str:
+    start = text.rfind("\n", 0, at) + 1
+    end = text.find("\n", at)
     end = len(text) if end < 0 else end
     if end - start <= MAX_LINE:
         return text[start:end].rstrip("\r")
-    first = max(start, min(place - MAX_LINE // 4, end - MAX_LINE))
+    first = max(start, min(at - MAX_LINE // 4, end - MAX_LINE))
     last = min(end, first + MAX_LINE)
     return ("…" if first > start else "") + text[first:last] + ("…" if last < end else "")
 
 
 class _ContentSearch:
-    """One search: what it found, and what it had to leave out."""
+    """One search: what it found, and what it left out."""
 
     def __init__(
         self,
         roots: Sequence[Path],
         wanted: regex.Pattern[str],
         include: GlobPattern | None,
-        bounds: SearchDeadline,
+        deadline: SearchDeadline,
     ) -> None:
         self._roots, self._wanted, self._include = roots, wanted, include
-        self._bounds = bounds
+        self._deadline = deadline
         self._lines: list[str] = []
         self._notes: list[str] = []
         self._matches = self._files = self._too_large = 0
 
     def run(self, path: str, narrowed: Sequence[str] | None) -> str:
-        with resolve_path(self._roots, path) as spot:
-            is_file = spot.info is not None and stat.S_ISREG(spot.info.st_mode)
+        with resolve_path(self._roots, path) as resolved:
+            is_file = resolved.info is not None and stat.S_ISREG(resolved.info.st_mode)
         try:
             if is_file:
                 with open_file(self._roots, path) as file:
@@ -182,7 +183,7 @@ class _ContentSearch:
                     self._under(folder, narrowed)
         except SearchTimeout:
             self._notes.append("the search took too long and was ended; simplify or narrow it")
-        return self._told(path)
+        return self._report(path)
 
     def _under(self, folder: CheckedFile, narrowed: Sequence[str] | None) -> None:
         walk = DirectoryWalk(folder, self._roots)
@@ -214,7 +215,7 @@ class _ContentSearch:
         if self._include is None:
             return True
         names = path.split("/")
-        return self._include.fits(names) or self._include.fits(names[-1:])
+        return self._include.matches(names) or self._include.matches(names[-1:])
 
     def _look(self, descriptor: int, info: os.stat_result, path: str) -> None:
         if info.st_size > MAX_BYTES:
@@ -225,7 +226,7 @@ class _ContentSearch:
             return
         most = min(MAX_PER_FILE, MAX_MATCHES - self._matches)
         before = self._matches
-        for match in find_matches(text, self._wanted, self._bounds, most):
+        for match in find_matches(text, self._wanted, self._deadline, most):
             if self._matches == before:
                 self._files += 1
                 self._lines.append(quote(path))
@@ -234,7 +235,7 @@ class _ContentSearch:
         if self._matches - before == MAX_PER_FILE:
             self._lines.append(f"[at most {MAX_PER_FILE} matches of a file are shown]")
 
-    def _told(self, path: str) -> str:
+    def _report(self, path: str) -> str:
         if self._too_large:
             self._notes.append(f"{self._too_large} files over {MAX_BYTES:,} bytes were left out")
         notes = [f"[{note}]" for note in self._notes]
@@ -277,7 +278,7 @@ _RIPGREP_OPTIONS = (
 
 
 def find_ripgrep(roots: Sequence[Path]) -> str | None:
-    """Where ripgrep is; a program that lies in the roots is not believed to be it."""
+    """Where ripgrep is; a program inside the roots is not trusted to be it."""
     found = shutil.which("rg")
     if found is None or not found.startswith("/"):
         return None
@@ -290,7 +291,7 @@ def find_ripgrep(roots: Sequence[Path]) -> str | None:
 async def _narrow_with_ripgrep(
     roots: Sequence[Path], path: str, pattern: str, *, ignore_case: bool
 ) -> tuple[str, ...] | None:
-    """The files that ripgrep finds worth a look, from the root; None: all are to be looked at.
+    """The files in which ripgrep finds a match, relative to the root; None: search all files.
 
     Only for the whole of a root: below it, ripgrep would not know the ignore files above.
     """
@@ -318,7 +319,7 @@ async def _narrow_with_ripgrep(
                 process.kill()
                 await process.wait()
     if code not in (0, 1):
-        return None  # it may not know the expression
+        return None  # it may not accept the expression
     names = (os.fsdecode(name).removeprefix("./") for name in said.split(b"\0") if name)
     return tuple(sorted(names))
 
@@ -336,7 +337,7 @@ async def _start_ripgrep(
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
         )
-    except (OSError, ValueError):  # another machine's program, or a NUL in the pattern
+    except (OSError, ValueError):  # a program for another machine, or a NUL in the pattern
         return None
 
 
@@ -350,5 +351,5 @@ async def _read_to_end(stream: asyncio.StreamReader) -> bytes:
 
 
 def _is_root(roots: Sequence[Path], path: str) -> bool:
-    with resolve_path(roots, path) as spot:
-        return any(spot.path == Path(os.path.realpath(root)) for root in roots)
+    with resolve_path(roots, path) as resolved:
+        return any(resolved.path == Path(os.path.realpath(root)) for root in roots)

@@ -1,7 +1,7 @@
-"""What changed between two texts, and where a text that was not found may be meant.
+"""The difference between two texts, and the lines of a text that are most like a wanted one.
 
-Both answers are for a model, so both are bounded, and both are quick whatever the texts are: equal
-beginnings and ends are set aside first, and only a small middle is compared line by line.
+A model reads both, so both are bounded; and both are fast whatever the texts are: equal beginnings
+and ends are set aside first, and only a small middle is compared line by line.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MAX_NEAR = 50_000  # lines among which a text that was not found is looked for
 
 
 def unified_diff(before: str, after: str, path: str) -> str:
-    """The change as a unified diff; nothing when there is none."""
+    """The change as a unified diff; empty when there is none."""
     if before == after:
         return ""
     counts = before.count("\n") + 1, after.count("\n") + 1
@@ -43,7 +43,7 @@ def unified_diff(before: str, after: str, path: str) -> str:
 
 
 def _shift_hunk(line: str, by: int) -> str:
-    """The head of a hunk, counted from the whole text's start."""
+    """A line of a diff; the head of a hunk is counted from the start of the whole text."""
     if not line.startswith("@@ "):
         return line
     old, new = line.split(" ")[1:3]
@@ -56,7 +56,7 @@ def _shift_span(span: str, by: int) -> str:
 
 
 def _replacement_hunk(old: list[str], new: list[str], start: int, end: int) -> list[str]:
-    """All of the middle out, all of the new middle in."""
+    """One hunk that removes all of the old middle and adds all of the new one."""
     gone, come = old[start : len(old) - end], new[start : len(new) - end]
     half = MAX_DIFF_LINES // 2
     lines = [f"@@ -{start + 1},{len(gone)} +{start + 1},{len(come)} @@"]
@@ -78,14 +78,14 @@ def _limit_lines(lines: list[str]) -> list[str]:
 
 
 def nearest_lines(text: str, wanted: str, around: int = 2) -> str:
-    """The lines of a text that are most like the first telling line of what was wanted, numbered;
-    nothing when no line is like it."""
+    """The numbered lines of a text around the one that is most like the longest wanted line; empty
+    when none is."""
     lines = text.split("\n", MAX_NEAR)[:MAX_NEAR]
-    telling = max(wanted.split("\n", 20)[:20], key=lambda line: len(line.strip()), default="")
-    shape = _trigrams(telling)
+    longest = max(wanted.split("\n", 20)[:20], key=lambda line: len(line.strip()), default="")
+    shape = _trigrams(longest)
     if not shape:
         return ""
-    best, score = -1, 0.3  # less in common than this is no likeness
+    best, score = -1, 0.3  # less in common than this does not count
     for number, line in enumerate(lines):
         other = _trigrams(line)
         likeness = 2 * len(shape & other) / (len(shape) + len(other)) if other else 0.0
@@ -98,7 +98,7 @@ def nearest_lines(text: str, wanted: str, around: int = 2) -> str:
 
 
 def _trigrams(line: str) -> frozenset[str]:
-    """Three letters at a time, without spaces: what is left when only the layout differs."""
+    """Three letters at a time, without spaces, so that only the layout may differ."""
     plain = "".join(line[:600].split())[:300]
     if len(plain) < 3:
         return frozenset({plain} if plain else ())

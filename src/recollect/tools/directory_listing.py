@@ -1,178 +1,25 @@
-"""What is in a folder, and which files a pattern means: `list_directory` and `glob`.
-
-Folders are entered through descriptors and never through links, so a walk stays inside the roots
-and ends. What `.gitignore` files leave out, `.git` itself and recollect's own data are not walked:
-an agent that finds its own log makes it grow without end. Every walk is bounded in names, depth
-and time, and a result says when one of these bounds cut it.
-"""
+"""Carries out `list_directory` and `glob`: what is in a folder, and which files a pattern means."""
 
 from __future__ import annotations
 
 import os
 import stat
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
-from recollect.settings import data_directory
+from recollect.tools.directory_walk import MAX_WALKED, DirectoryWalk
 from recollect.tools.glob_pattern import GlobPattern, parse_glob
 from recollect.tools.resolve_path import quote
-from recollect.tools.safe_open import (
-    CheckedFile,
-    open_folder,
-    open_in_folder,
-    open_subfolder,
-    read_content,
-    read_descriptor,
-)
+from recollect.tools.safe_open import open_folder
 from recollect.tools.tool import ToolFailed
-from recollect.workspace.ignore_files import IgnoreLevel, IgnoreRule, is_ignored, parse_ignore_file
 
 MAX_SHOWN = 1_000  # names in a listing
 MAX_FOUND = 500  # files that a glob shows
-MAX_WALKED = 200_000  # names that a walk looks at
-MAX_DEPTH = 64  # folders inside each other, each of which holds a descriptor
-MAX_SECONDS = 15.0
-MAX_IGNORE_FILE = 200_000  # bytes
-
-
-class WalkedFile(NamedTuple):
-    """A file that a walk came by: a name in an open folder, and its path from where it began."""
-
-    folder: int
-    name: str
-    path: str
-
-
-class _WalkLevel(NamedTuple):
-    folder: int
-    names: tuple[str, ...]  # from the root
-    entries: Iterator[tuple[str, bool]]
-    ignores: tuple[IgnoreLevel, ...]
-
-
-class DirectoryWalk:
-    """The files under a folder in the order of their names; `cut` says why some are not there."""
-
-    def __init__(self, start: CheckedFile, roots: Sequence[Path]) -> None:
-        self._start = start
-        self._names = _names_from_root(start.path, roots)
-        self._ignores = _ignore_files_above(self._names, start.path, roots)
-        self._left = MAX_WALKED
-        self._end = time.monotonic() + MAX_SECONDS
-        self._own = _data_folder()
-        self.cut = ""
-
-    def __iter__(self) -> Iterator[WalkedFile]:
-        below = len(self._names)
-        levels = [self._level(os.dup(self._start.descriptor), self._names, self._ignores)]
-        try:
-            while levels:
-                level = levels[-1]
-                name, is_folder = next(level.entries, ("", False))
-                if not name:
-                    os.close(levels.pop().folder)
-                    continue
-                names = (*level.names, name)
-                if not self._goes_on():
-                    return
-                if is_ignored(names, level.ignores, folder=is_folder):
-                    continue
-                if is_folder:
-                    self._enter(levels, name, names)
-                else:
-                    yield WalkedFile(level.folder, name, "/".join(names[below:]))
-        finally:
-            for level in levels:
-                os.close(level.folder)
-
-    def _goes_on(self) -> bool:
-        self._left -= 1
-        if self._left < 0:
-            self.cut = f"only {MAX_WALKED:,} names were looked at"
-        elif time.monotonic() > self._end:
-            self.cut = f"the search ended after {MAX_SECONDS:g} seconds"
-        else:
-            return True
-        return False
-
-    def _enter(self, levels: list[_WalkLevel], name: str, names: tuple[str, ...]) -> None:
-        if len(levels) >= MAX_DEPTH:
-            self.cut = f"folders deeper than {MAX_DEPTH} were left out"
-            return
-        with suppress(OSError):  # unreadable, or gone meanwhile
-            folder = open_subfolder(levels[-1].folder, name)
-            info = os.fstat(folder)
-            if (info.st_dev, info.st_ino) == self._own:
-                os.close(folder)
-            else:
-                levels.append(self._level(folder, names, levels[-1].ignores))
-
-    def _level(
-        self, folder: int, names: tuple[str, ...], ignores: tuple[IgnoreLevel, ...]
-    ) -> _WalkLevel:
-        found: list[tuple[str, bool]] = []
-        with suppress(OSError), os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.name == ".git" or entry.is_symlink():
-                    continue
-                found.append((entry.name, entry.is_dir(follow_symlinks=False)))
-                if len(found) > self._left:
-                    break
-        if (".gitignore", False) in found:
-            ignores = (*ignores, IgnoreLevel(len(names), _read_ignore_file(folder)))
-        return _WalkLevel(folder, names, iter(sorted(found)), ignores)
-
-
-def _names_from_root(path: Path, roots: Sequence[Path]) -> tuple[str, ...]:
-    for root in roots:
-        real = os.path.realpath(root)
-        if path.is_relative_to(real):
-            return path.relative_to(real).parts
-    return ()
-
-
-def _ignore_files_above(
-    names: Sequence[str], path: Path, roots: Sequence[Path]
-) -> tuple[IgnoreLevel, ...]:
-    """The ignore files between a root and a folder below it."""
-    found: list[IgnoreLevel] = []
-    above = path
-    for _ in names:
-        above = above.parent
-    for depth, name in enumerate(names):
-        with suppress(ToolFailed):
-            content = read_content(roots, str(above / ".gitignore"), MAX_IGNORE_FILE)
-            found.append(
-                IgnoreLevel(depth, parse_ignore_file(content.data.decode("utf-8", "replace")))
-            )
-        above = above / name
-    return tuple(found)
-
-
-def _read_ignore_file(folder: int) -> tuple[IgnoreRule, ...]:
-    with suppress(OSError, ToolFailed), open_in_folder(folder, ".gitignore") as (descriptor, _):
-        data = read_descriptor(descriptor, MAX_IGNORE_FILE)
-        if len(data) <= MAX_IGNORE_FILE:
-            return parse_ignore_file(data.decode("utf-8", "replace"))
-    return ()
-
-
-def _data_folder() -> tuple[int, int] | None:
-    try:
-        info = data_directory().stat()
-    except OSError:
-        return None
-    return info.st_dev, info.st_ino
-
-
-# --- tools -------------------------------------------------------------------------------------
 
 
 def list_folder(roots: Sequence[Path], path: str) -> str:
-    """A folder as the model sees it; `read_file` gives the same for a folder."""
+    """The text that lists a folder; `read_file` returns the same for a folder."""
     folders: list[str] = []
     files: list[str] = []
     more = False
@@ -206,14 +53,14 @@ def _describe_entry(folder: int, name: str, *, is_folder: bool) -> str:
     except OSError:
         return quote(name)
     if not stat.S_ISREG(info.st_mode):
-        return f"{quote(name)} (no regular file)"
+        return f"{quote(name)} (not a regular file)"
     return f"{quote(name)} ({info.st_size:,} bytes)"
 
 
 def parse_pattern(pattern: str) -> GlobPattern:
-    """A glob as a model writes it, or a `ToolFailed` that says what is wrong with it."""
+    """Parse a glob that a model wrote; a `ToolFailed` says what is wrong with it."""
     if pattern.startswith("/") or ".." in pattern.split("/"):
-        raise ToolFailed("a pattern begins in a folder: name that in `path`, and go down from it")
+        raise ToolFailed("a pattern is relative to a folder; name the folder in `path`")
     if not pattern.strip("/."):
         raise ToolFailed("the pattern is empty; `**/*` means all files")
     try:
@@ -223,13 +70,13 @@ def parse_pattern(pattern: str) -> GlobPattern:
 
 
 def find_files(roots: Sequence[Path], pattern: str, path: str) -> str:
-    """The files that fit a pattern, as the model sees them."""
+    """The text that lists the files a pattern matches."""
     wanted = parse_pattern(pattern)
     found: list[tuple[int, str]] = []
     with open_folder(roots, path) as start:
         walk = DirectoryWalk(start, roots)
         for file in walk:
-            if wanted.fits(file.path.split("/")):
+            if wanted.matches(file.path.split("/")):
                 with suppress(OSError):
                     info = os.stat(file.name, dir_fd=file.folder, follow_symlinks=False)
                     found.append((info.st_mtime_ns, str(start.path / file.path)))

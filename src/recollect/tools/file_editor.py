@@ -1,8 +1,8 @@
-"""`write_file` and `replace`: files change wholly or not at all, and never behind anybody's back.
+"""Carries out `write_file` and `replace`: a file changes as a whole or not at all.
 
-Before a file changes, `place.before_change` has kept it. What is written replaces exactly what was
-read: a file that somebody else changed meanwhile is left alone. `replace` takes the text it is
-given literally and does nothing unless it stands there as often as was said. The answer is a
+`context.before_change` backs a file up before it changes. Only the content that was read is
+replaced: a file that somebody else changed meanwhile is left alone. `replace` takes its text
+literally and does nothing unless the file has it exactly as often as expected. The answer is a
 unified diff; when a text is not found, the answer shows the lines that are most like it.
 """
 
@@ -14,52 +14,54 @@ from pathlib import Path
 
 from recollect.tools.diff import nearest_lines, unified_diff
 from recollect.tools.resolve_path import quote, resolve_path
-from recollect.tools.safe_open import MAX_BYTES, read_content, real_path, write_content
+from recollect.tools.safe_open import MAX_BYTES, read_content, write_content
 from recollect.tools.tool import ToolContext, ToolFailed
 
 
-async def write_file(file_path: str, content: str, place: ToolContext) -> str:
-    """Carries out `write_file`."""
+async def write_file(file_path: str, content: str, context: ToolContext) -> str:
     data = _encode(content)
-    before, path = await asyncio.to_thread(_read_before, place.roots, file_path)
+    before, path = await asyncio.to_thread(_read_before, context.roots, file_path)
     if before == data:
         return f"{quote(path)} has this content already; nothing was written"
-    await place.before_change(path)
-    await asyncio.to_thread(write_content, place.roots, str(path), data, expected=before)
+    await context.before_change(path)
+    await asyncio.to_thread(write_content, context.roots, str(path), data, expected=before)
     lines = content.count("\n") + (not content.endswith("\n") and content != "")
     size = f"{lines:,} lines, {len(data):,} bytes"
     if before is None:
         return f"Created {quote(path)} ({size})."
     old = _decode(before)
     if old is None:
-        return f"Wrote {quote(path)} ({size}); what was there was no text."
+        return f"Wrote {quote(path)} ({size}); the old content was not text."
     diff = await asyncio.to_thread(unified_diff, old, content, quote(path))
     return f"Wrote {quote(path)} ({size}):\n{diff}"
 
 
 async def replace_text(
-    file_path: str, old_string: str, new_string: str, expected_replacements: int, place: ToolContext
+    file_path: str,
+    old_string: str,
+    new_string: str,
+    expected_replacements: int,
+    context: ToolContext,
 ) -> str:
-    """Carries out `replace`."""
-    before, path = await asyncio.to_thread(_read_before, place.roots, file_path)
+    before, path = await asyncio.to_thread(_read_before, context.roots, file_path)
     if before is None:
         raise ToolFailed(f"{quote(path)} does not exist; write_file makes new files")
     text = _decode(before)
     if text is None:
-        raise ToolFailed(f"{quote(path)} is no UTF-8 text; it cannot be edited so")
+        raise ToolFailed(f"{quote(path)} is not UTF-8 text; replace cannot edit it")
     changed = await asyncio.to_thread(
         substitute, text, old_string, new_string, expected_replacements, quote(path)
     )
-    await place.before_change(path)
+    await context.before_change(path)
     data = _encode(changed)
-    await asyncio.to_thread(write_content, place.roots, str(path), data, expected=before)
+    await asyncio.to_thread(write_content, context.roots, str(path), data, expected=before)
     diff = await asyncio.to_thread(unified_diff, text, changed, quote(path))
     times = "once" if expected_replacements == 1 else f"{expected_replacements} times"
     return f"Replaced {times} in {quote(path)}:\n{diff}"
 
 
 def substitute(text: str, old: str, new: str, expected: int, path: str) -> str:
-    """The text with every `old` made `new`, or a `ToolFailed` that helps to say it right."""
+    """The text with every `old` replaced by `new`; a `ToolFailed` says how to ask for it."""
     if not old:
         raise ToolFailed("old_string is empty; write_file writes whole files")
     if expected < 1:
@@ -76,7 +78,7 @@ def substitute(text: str, old: str, new: str, expected: int, path: str) -> str:
         where = ", ".join(str(number) for number in _line_numbers(text, old))
         more = " …" if count > 10 else ""
         raise ToolFailed(
-            f"old_string stands {count} times in {path}, not {expected} (lines {where}{more}); "
+            f"old_string occurs {count} times in {path}, not {expected} (lines {where}{more}); "
             f"add lines around it that make it unique, or say expected_replacements={count}"
         )
     return text.replace(old, new)
@@ -95,22 +97,21 @@ def _explain_missing(text: str, old: str, path: str) -> str:
 def _line_numbers(text: str, old: str, most: int = 10) -> list[int]:
     found: list[int] = []
     position = line = 0
-    while len(found) < most and (place := text.find(old, position)) >= 0:
-        line += text.count("\n", position, place)
+    while len(found) < most and (at := text.find(old, position)) >= 0:
+        line += text.count("\n", position, at)
         found.append(line + 1)
         line += old.count("\n")
-        position = place + len(old)
+        position = at + len(old)
     return found
 
 
 def _read_before(roots: Sequence[Path], path: str) -> tuple[bytes | None, Path]:
-    """What is there now, and where that really is; never through a link."""
+    """The content now (None: no file) and the real path; never through a link."""
     if path.endswith(("/", "/.")):
         raise ToolFailed(f"{quote(path)} names a folder; name the file")
-    with resolve_path(roots, path, follow=False) as spot:
-        there = spot.info is not None
-    real = real_path(roots, path, follow=False)
-    return (read_content(roots, str(real)).data if there else None), real
+    with resolve_path(roots, path, follow=False) as resolved:
+        real, exists = resolved.path, resolved.info is not None
+    return (read_content(roots, str(real)).data if exists else None), real
 
 
 def _decode(data: bytes) -> str | None:

@@ -1,11 +1,11 @@
-"""`read_file`: one file or many, with line numbers, each as one block of the result.
+"""Carries out `read_file`: one file or many, with line numbers, each as one block of the result.
 
-Which files and lines a call means is read by `toolkinds.paths_of`, the same function by which rules
-later tell what a read has shown; so block n is always what it takes for file n. At most 2,000 lines
-and 2,000 characters of a line are shown and files up to 20 MB; what was cut is told, and how to
-read on. Images and PDFs are given as they are, told by their bytes and not by their name. Other
+`toolkinds.parse_paths` reads which files and lines a call means, and the elision rules use the same
+function to know what a read has shown; so block n is always file n. At most 2,000 lines, 2,000
+characters of a line and files of 20 MB are shown; the text says what was cut and how to read on.
+Images and PDFs are returned as they are, recognized by their bytes and not by their name. Other
 binary files are refused with their size. In a batch a file that cannot be read fails alone. Notes
-that were attached to a file stand under it.
+attached to a file stand under it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MAX_LINE = 2_000  # characters
 MAX_FILES = 50  # in one call
 MAX_CHARACTERS = 4_000_000  # of all files of a call
 MAX_SYMBOLS = 60
-MAX_OUTLINED = 2_000_000  # characters of a file in which symbols are looked for
+MAX_OUTLINED = 2_000_000  # characters of a file that is searched for symbols
 TRUNCATED = "... [truncated]"
 
 _MEDIA_SIGNATURES = (
@@ -59,47 +59,38 @@ async def read_files(
     given: str | tuple[str | FileRange, ...],
     offset: int | None,
     limit: int | None,
-    place: ToolContext,
+    context: ToolContext,
 ) -> ToolOutput:
-    """Carries out `read_file`."""
     files = parse_files(given, offset, limit)
-    return await _with_notes(await asyncio.to_thread(_read_all, place.roots, files), files, place)
+    output = await asyncio.to_thread(_read_all, context.roots, files)
+    return await _with_notes(output, files, context)
 
 
 async def _with_notes(
-    outcome: ToolOutput, files: Sequence[PathRange], place: ToolContext
+    output: ToolOutput, files: Sequence[PathRange], context: ToolContext
 ) -> ToolOutput:
-    """Each file that is shown, with the newest notes that were attached to it."""
-    if outcome.is_error or (place.view is None and place.store is None):
-        return outcome
+    """The output, each file with the newest notes that are attached to it."""
+    if output.is_error or (context.view is None and context.store is None):
+        return output
     blocks: list[Content] = []
-    for file, block in zip(files, outcome.content, strict=True):
-        if isinstance(block, Text) and (notes := format_notes(await all_notes(place, file.path))):
+    for file, block in zip(files, output.content, strict=True):
+        if isinstance(block, Text) and (notes := format_notes(await all_notes(context, file.path))):
             block = Text(text=f"{block.text}\n{notes}")  # noqa: PLW2901 - the same block, longer
         blocks.append(block)
-    return msgspec.structs.replace(outcome, content=tuple(blocks))
+    return msgspec.structs.replace(output, content=tuple(blocks))
 
 
 def parse_files(
     given: str | tuple[str | FileRange, ...], offset: int | None, limit: int | None
 ) -> tuple[PathRange, ...]:
-    """Which files a call means, as every reader of the log will understand it."""
-    value = given if isinstance(given, str) else [_as_builtin(item) for item in given]
-    arguments: dict[str, object] = {"absolute_path": value, "offset": offset, "limit": limit}
-    said = json_text({key: item for key, item in arguments.items() if item is not None})
-    files = parse_paths(said)
+    """The files that a call means, as every reader of the log will understand it."""
+    values = {"absolute_path": msgspec.to_builtins(given), "offset": offset, "limit": limit}
+    files = parse_paths(json_text({k: v for k, v in values.items() if v is not None}))
     if not files:
         raise ToolFailed("absolute_path names no file; give a path, or a list of paths")
     if len(files) > MAX_FILES:
         raise ToolFailed(f"{len(files):,} files at once are too many; name at most {MAX_FILES}")
     return files
-
-
-def _as_builtin(item: str | FileRange) -> object:
-    if isinstance(item, str):
-        return item
-    made = {"path": item.path, "startLine": item.start, "endLine": item.end}
-    return {key: value for key, value in made.items() if value is not None}
 
 
 def _read_all(roots: Sequence[Path], files: Sequence[PathRange]) -> ToolOutput:
@@ -121,9 +112,9 @@ def _read_all(roots: Sequence[Path], files: Sequence[PathRange]) -> ToolOutput:
 
 def _read_block(roots: Sequence[Path], file: PathRange, left: int) -> Text | InlineData:
     if left <= 0:
-        raise ToolFailed("this call has shown as much as one may; read it in another")
-    with resolve_path(roots, file.path) as spot:
-        is_folder = spot.info is not None and stat.S_ISDIR(spot.info.st_mode)
+        raise ToolFailed("this call shows as much as one call may; read it with another")
+    with resolve_path(roots, file.path) as resolved:
+        is_folder = resolved.info is not None and stat.S_ISDIR(resolved.info.st_mode)
     if is_folder:
         return Text(text=list_folder(roots, file.path))
     content = read_content(roots, file.path)
@@ -138,7 +129,7 @@ def _read_block(roots: Sequence[Path], file: PathRange, left: int) -> Text | Inl
 
 
 def media_type(data: bytes) -> str:
-    """What an image or a PDF is, by its first bytes; nothing for all else."""
+    """The type of an image or a PDF, by its first bytes; empty for anything else."""
     for magic, mime in _MEDIA_SIGNATURES:
         if data.startswith(magic):
             return mime
@@ -146,7 +137,7 @@ def media_type(data: bytes) -> str:
 
 
 def decode_text(data: bytes) -> str | None:
-    """A file's text, or None when it is binary. Bytes that are no UTF-8 are shown as �."""
+    """A file's text, or None when it is binary. Bytes that are not UTF-8 are shown as �."""
     for mark, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             return data.decode(encoding, "replace")
@@ -170,11 +161,11 @@ class SelectedLines(NamedTuple):
 def select_lines(
     text: str, first: int, last: int | None, left: int = MAX_CHARACTERS
 ) -> SelectedLines:
-    """The lines from first to last, as many of them as may be shown."""
+    """The lines from first to last, as many as may be shown."""
     total = text.count("\n") + (not text.endswith("\n") and text != "")
     end = min(total, first + MAX_LINES - 1, total if last is None else last)
     shown: list[str] = []
-    # a stream finds the lines without making a list of all: there may be twenty million
+    # a stream does not make a list of all lines: there may be twenty million
     for number, line in enumerate(islice(StringIO(text, newline="\n"), first - 1, end), first):
         body = line.rstrip("\n").removesuffix("\r")
         body = body if len(body) <= MAX_LINE else body[:MAX_LINE] + TRUNCATED
@@ -191,7 +182,9 @@ def _format_file(text: str, file: PathRange, path: str, left: int) -> str:
         return f"{quote(path)} is empty"
     first = file.start or 1
     if file.end is not None and file.end < first:
-        raise ToolFailed(f"lines {first} to {file.end} are none; the end comes before the start")
+        raise ToolFailed(
+            f"there are no lines {first} to {file.end}; the end comes before the start"
+        )
     lines = select_lines(text, first, file.end, left)
     if not lines.shown:
         raise ToolFailed(f"{quote(path)} has {lines.total:,} lines; line {first} is past its end")
@@ -210,7 +203,7 @@ def _format_file(text: str, file: PathRange, path: str, left: int) -> str:
 
 def _peculiarities(text: str) -> Iterator[tuple[str, bool]]:
     yield "lines end with CRLF", "\r\n" in text
-    yield "� stands for bytes that are no UTF-8", "�" in text
+    yield "� stands for bytes that are not UTF-8", "�" in text
     yield "no newline at the end", not text.endswith("\n")
 
 
@@ -247,7 +240,7 @@ _SYMBOLS_BY_SUFFIX = {
 
 
 def _outline(text: str, path: str, lines: SelectedLines) -> list[str]:
-    """The symbols that stand outside the lines shown, for files that are code."""
+    """The symbols outside the lines shown, for files that are code."""
     known = _SYMBOLS_BY_SUFFIX.get(Path(path).suffix.lower())
     if known is None or len(text) > MAX_OUTLINED:
         return []

@@ -1,11 +1,11 @@
-"""A session goes back to an entry, and the files that its tools changed go with it.
+"""Rewinds a session to an entry, together with the files that its tools changed.
 
-The files come first and the head last, in this order: keep what the files are now; note what is
+The files come first and the head last, in this order: back up what the files are now; note what is
 about to be restored; write each file, all of it or nothing; note what was done; move the head. The
-log knows every step before it happens, so a crash anywhere loses nothing and the same call again
-completes it. What a restore did is a change like a tool's: it is undone in the same way, and
-rewinding to an entry that was left behind brings back what the files were there. What cannot be
-restored is told, never overwritten; `reserve_for_tools` writes what it was into a new file next to it.
+log has every step before it happens, so a crash anywhere loses nothing and the same call again
+completes it. A restore is recorded like a tool's change and undone in the same way: rewinding to an
+entry on an abandoned branch restores the files of that branch. Conflicts are reported and never
+overwritten; with `beside` their old content is written to a new file next to them.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ _MAX_COPIES = 9
 
 
 class SavedCopy(NamedTuple):
-    """What a file in conflict was, written into a new file."""
+    """The old content of a file in conflict, written to a new file."""
 
     path: str
     written: str
 
 
 class RewindResult(NamedTuple):
-    """What happened, or with `preview` what would. All paths are as the notes have them."""
+    """What happened, or with `preview` what would. All paths are as in the notes."""
 
     session: SessionInfo
-    back: str | None  # the entry to rewind to if this is to be undone; none: the start
+    back: str | None  # the entry to rewind to in order to undo this; None: the start
     restored: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()  # made by the session
+    removed: tuple[str, ...] = ()  # created by the session
     brought_back: tuple[str, ...] = ()  # removed by the session
     conflicts: tuple[RestoreConflict, ...] = ()
     unchanged: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ async def rewind_files(
     preview: bool = False,
     beside: bool = False,
 ) -> RewindResult:
-    """Rewind a session to an entry (none: its start), together with the files under the roots.
+    """Rewind a session to an entry (None: its start), together with the files under the roots.
 
     Raises `HeadMoved` when somebody else writes to the session meanwhile: call it again."""
     found = await store.session(session)
@@ -91,8 +91,8 @@ async def rewind_files(
 
 
 async def _timeline(store: Store, session: SessionInfo) -> tuple[Entry, ...]:
-    """Every entry of the session in the order in which they were written. A fork's beginning was
-    written by another session."""
+    """Every entry of the session in the order in which they were written; those before a fork are
+    another session's."""
     own = await store.tree(session.id)
     if session.forked_from is None:
         return own
@@ -100,17 +100,17 @@ async def _timeline(store: Store, session: SessionInfo) -> tuple[Entry, ...]:
 
 
 async def _drop_unreadable(plan: RestorePlan, store: Store) -> RestorePlan:
-    """The plan without what the store cannot give back."""
-    restorings: list[FileRestore] = []
+    """The plan without what the store cannot return."""
+    restores: list[FileRestore] = []
     conflicts = list(plan.conflicts)
-    for one in plan.restorings:
+    for one in plan.restores:
         try:
             await _read_backup(one.target, store)
         except ToolFailed as error:
             conflicts.append(RestoreConflict(one.path, str(error)))
         else:
-            restorings.append(one)
-    return plan._replace(restorings=tuple(restorings), conflicts=tuple(conflicts))
+            restores.append(one)
+    return plan._replace(restores=tuple(restores), conflicts=tuple(conflicts))
 
 
 async def _read_backup(state: FileState, store: Store) -> bytes | None:
@@ -119,25 +119,25 @@ async def _read_backup(state: FileState, store: Store) -> bytes | None:
     try:
         data = await store.blob(state.blob)
     except (NotFound, Damaged) as error:
-        raise ToolFailed(f"what was kept of it cannot be read: {error}") from None
+        raise ToolFailed(f"its backup cannot be read: {error}") from None
     if content_hash(data) != state.hash:
-        raise ToolFailed("what was kept is not what the note says")
+        raise ToolFailed("its backup is not what the note says")
     return data
 
 
 async def _restore(
     plan: RestorePlan, store: Store, session: SessionInfo, roots: Sequence[Path]
 ) -> tuple[RestorePlan, str | None, str | None]:
-    """What was done, where the session stands after the notes of it, and the first of them."""
+    """What was done, the session's head after the notes about it, and the first of these notes."""
     todo: list[FileRestore] = []
     conflicts = list(plan.conflicts)
-    for one in plan.restorings:
+    for one in plan.restores:
         try:
             todo.append(await _back_up_current(one, store, roots))
         except ToolFailed as error:
             conflicts.append(RestoreConflict(one.path, failure_reason(error, one.path), one.target))
     if not todo:
-        return plan._replace(restorings=(), conflicts=tuple(conflicts)), session.head, session.head
+        return plan._replace(restores=(), conflicts=tuple(conflicts)), session.head, session.head
     notes = [change_note(one.path, "before", one.now, one.target) for one in todo]
     about = await store.append(session.id, notes, parent=session.head)
     done: list[FileRestore] = []
@@ -150,12 +150,12 @@ async def _restore(
             done.append(one)
     notes = [change_note(one.path, "restored", one.target) for one in done]
     after = await store.append(session.id, notes, parent=about[-1].id) if notes else about
-    made = plan._replace(restorings=tuple(done), conflicts=tuple(conflicts))
+    made = plan._replace(restores=tuple(done), conflicts=tuple(conflicts))
     return made, after[-1].id, about[0].id
 
 
 async def _back_up_current(one: FileRestore, store: Store, roots: Sequence[Path]) -> FileRestore:
-    """What is going to be overwritten is in the store before, so that this can be undone."""
+    """Store what is going to be overwritten, so that this can be undone."""
     content = await asyncio.to_thread(read_current, roots, one.path)
     if not state_from(content).same_content(one.now):
         raise ToolFailed("it was changed just now")
@@ -164,7 +164,7 @@ async def _back_up_current(one: FileRestore, store: Store, roots: Sequence[Path]
 
 
 async def _write_restored(one: FileRestore, store: Store, roots: Sequence[Path]) -> None:
-    """Only over what was kept a moment ago: `expected` is compared at the last moment."""
+    """Write only over what was just backed up: `expected` is compared at the last moment."""
     data, now = await _read_backup(one.target, store), await _read_backup(one.now, store)
     if data is not None:
         mode = one.target.mode or None
@@ -184,7 +184,7 @@ async def _save_copies(rewound: RewindResult, store: Store, roots: Sequence[Path
                 name = await asyncio.to_thread(_write_copy, roots, conflict.path, data, mode)
                 written.append(SavedCopy(conflict.path, name))
         except ToolFailed as error:
-            more = f"nothing was written beside it: {failure_reason(error, conflict.path)}"
+            more = f"nothing was written next to it: {failure_reason(error, conflict.path)}"
             conflicts.append(conflict._replace(why=f"{conflict.why}; {more}"))
         else:
             conflicts.append(conflict)
@@ -192,7 +192,7 @@ async def _save_copies(rewound: RewindResult, store: Store, roots: Sequence[Path
 
 
 def _write_copy(roots: Sequence[Path], path: str, data: bytes, mode: int | None) -> str:
-    """The name of a file next to this one that has these bytes; nothing is overwritten."""
+    """Write these bytes to a new file next to this one, unless one has them; its name."""
     for number in range(1, _MAX_COPIES + 1):
         name = path + COPY_SUFFIX + (f"-{number}" if number > 1 else "")
         there = read_current(roots, name)
@@ -204,7 +204,7 @@ def _write_copy(roots: Sequence[Path], path: str, data: bytes, mode: int | None)
 
 
 def _build_result(plan: RestorePlan, session: SessionInfo, back: str | None) -> RewindResult:
-    did = plan.restorings
+    did = plan.restores
     return RewindResult(
         session,
         back,

@@ -1,8 +1,8 @@
-"""Which paths a glob means, in linear time whatever the pattern says.
+"""Matches paths against a glob, in linear time whatever the pattern.
 
-Patterns are a model's, so they are hostile. Each piece between two slashes becomes an expression
-that never goes back over what it has matched, and `**` is found by a loop that goes back once at
-most for each name.
+A model writes the patterns, so they may be hostile. Each segment between two slashes becomes an
+expression that never backtracks, and `**` is matched by a loop that goes back at most once for each
+name.
 """
 
 from __future__ import annotations
@@ -16,28 +16,27 @@ MAX_ALTERNATIVES = 100  # that braces may stand for
 MAX_PATTERN = 1_000  # characters of a glob
 
 _ANY_FOLDERS = "**"
-_SegmentPattern: TypeAlias = "re.Pattern[str] | None"  # None is `**`: any number of folders
+_SegmentPattern: TypeAlias = re.Pattern[str] | None  # None is `**`: any number of folders
 _ANY_NAME = re.compile("(?s:.+)")
 
 
 class GlobPattern(NamedTuple):
     alternatives: tuple[tuple[_SegmentPattern, ...], ...]
 
-    def fits(self, names: Sequence[str]) -> bool:
-        return any(_match_segments(pieces, names) for pieces in self.alternatives)
+    def matches(self, names: Sequence[str]) -> bool:
+        return any(_match_segments(segments, names) for segments in self.alternatives)
 
 
 def parse_glob(pattern: str) -> GlobPattern:
-    """A glob with `*`, `?`, `[…]`, `**` and `{a,b}`. Raises ValueError when it says too much."""
+    """Parse a glob with `*`, `?`, `[…]`, `**` and `{a,b}`. Raises ValueError if it is too long."""
     if len(pattern) > MAX_PATTERN:
         raise ValueError(f"a pattern has at most {MAX_PATTERN:,} characters")
-    return GlobPattern(
-        tuple(_compile_segments(text.split("/")) for text in _expand_braces(pattern))
-    )
+    expanded = _expand_braces(pattern)
+    return GlobPattern(tuple(_compile_segments(text.split("/")) for text in expanded))
 
 
 def _expand_braces(pattern: str) -> tuple[str, ...]:
-    """The patterns that one with braces stands for; braces that do not close mean themselves."""
+    """The patterns without braces that one stands for; unclosed braces are ordinary characters."""
     done: dict[str, None] = {}
     todo = [pattern]
     while todo:
@@ -65,17 +64,17 @@ def _innermost_braces(text: str) -> tuple[int, int] | None:
 
 
 def _compile_segments(texts: Iterable[str]) -> tuple[_SegmentPattern, ...]:
-    pieces: list[_SegmentPattern] = []
+    segments: list[_SegmentPattern] = []
     for text in texts:
         if text in ("", "."):
             continue
         if text != _ANY_FOLDERS:
-            pieces.append(re.compile(_segment_expression(text)))
-        elif not pieces or pieces[-1] is not None:
-            pieces.append(None)
-    if pieces and pieces[-1] is None:
-        pieces.append(_ANY_NAME)  # `a/**` is what is in a, not a itself
-    return tuple(pieces)
+            segments.append(re.compile(_segment_expression(text)))
+        elif not segments or segments[-1] is not None:
+            segments.append(None)
+    if segments and segments[-1] is None:
+        segments.append(_ANY_NAME)  # `a/**` matches what is in a, not a itself
+    return tuple(segments)
 
 
 def _segment_expression(text: str) -> str:
@@ -97,23 +96,23 @@ def _segment_expression(text: str) -> str:
     return fnmatch.translate("".join(plain))
 
 
-def _match_segments(pieces: Sequence[_SegmentPattern], names: Sequence[str]) -> bool:
-    piece = name = 0
+def _match_segments(segments: Sequence[_SegmentPattern], names: Sequence[str]) -> bool:
+    segment = name = 0
     back_to, taken = -1, 0  # the newest `**`, and how many names it has taken up to
     while name < len(names):
-        if piece < len(pieces) and pieces[piece] is None:
-            back_to, taken = piece, name
-            piece += 1
-        elif piece < len(pieces) and _matches(pieces[piece], names[name]):
-            piece += 1
+        if segment < len(segments) and segments[segment] is None:
+            back_to, taken = segment, name
+            segment += 1
+        elif segment < len(segments) and _matches(segments[segment], names[name]):
+            segment += 1
             name += 1
         elif back_to >= 0:
             taken += 1
-            piece, name = back_to + 1, taken
+            segment, name = back_to + 1, taken
         else:
             return False
-    return all(rest is None for rest in pieces[piece:])
+    return all(rest is None for rest in segments[segment:])
 
 
-def _matches(piece: _SegmentPattern, name: str) -> bool:
-    return piece is not None and piece.match(name) is not None
+def _matches(segment: _SegmentPattern, name: str) -> bool:
+    return segment is not None and segment.match(name) is not None

@@ -1,9 +1,9 @@
-"""Where a path leads, told without letting the system follow a single link.
+"""Where a path leads, found out without letting the system follow a single link.
 
-A path is walked folder by folder from a root's descriptor. A link is read, and where it leads is
-walked in the same way: inside the roots it may be followed, out of them it is refused. Outside the
-roots nothing is opened or even looked at. The walk is bounded: links in a circle and paths that go
-up and down for ever end with a `ToolFailed`, as every other failure does.
+A path is walked folder by folder from a root's descriptor. A link is read, and its target is walked
+in the same way: inside the roots it may be followed, out of them it is refused. Outside the roots
+nothing is opened or even looked at. The walk is bounded: links in a circle and paths that go up and
+down without end fail with a `ToolFailed`, as everything else does.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from recollect.tools.tool import ToolFailed, failure_from
 
 MAX_PATH = 4_096  # characters
 MAX_LINKS = 40  # as the Linux kernel has it
-MAX_STEPS = 4_000  # folders entered for one path; `a/../` again and again costs more than it says
+MAX_STEPS = 4_000  # folders entered for one path: `a/../` can be repeated
 SAFE_FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 FOLDER_FLAGS = os.O_DIRECTORY | SAFE_FLAGS | getattr(os, "O_PATH", os.O_RDONLY)
 
 
 class ResolvedPath(NamedTuple):
-    """A place inside the roots: an open folder and a name in it, which is no link."""
+    """A place inside the roots: an open folder and a name in it, which is not a link."""
 
     path: Path  # where it really is
     parent: int
     name: str
-    info: os.stat_result | None  # none: nothing is there
-    missing: tuple[str, ...] = ()  # folders under `parent` that would have to be made first
+    info: os.stat_result | None  # None: nothing is there
+    missing: tuple[str, ...] = ()  # folders under `parent` to be made first
 
 
 def quote(path: object) -> str:
@@ -46,22 +46,23 @@ def quote(path: object) -> str:
 def resolve_path(
     roots: Sequence[Path], path: str, *, follow: bool = True
 ) -> Iterator[ResolvedPath]:
-    """Where a path leads, inside the roots; the folder stays open as long as the block."""
+    """Find where a path leads, inside the roots; its folder stays open while the block lasts."""
     _check_spelling(path)
     walk = _PathWalk(roots, path, follow=follow)
-    with _failures_told(path):
-        try:
-            spot = walk.spot()
-            folder_meant = path.endswith(("/", "/."))
-            if folder_meant and spot.info is not None and not stat.S_ISDIR(spot.info.st_mode):
-                raise ToolFailed(f"{quote(path)} is no folder; leave out the slash at its end")
-            yield spot
-        finally:
-            walk.close()
+    try:
+        resolved = walk.resolve()
+        means_folder = path.endswith(("/", "/."))
+        if means_folder and resolved.info is not None and not stat.S_ISDIR(resolved.info.st_mode):
+            raise ToolFailed(f"{quote(path)} is not a folder; leave out the slash at its end")
+        yield resolved
+    except OSError as error:
+        raise failure_from(error, quote(path)) from None
+    finally:
+        walk.close()
 
 
 class _PathWalk:
-    """Keeps one folder open: where it has got to. `names` leads there from the root, link-free."""
+    """Keeps one folder open, the one reached so far; `_names` leads there, without links."""
 
     def __init__(self, roots: Sequence[Path], path: str, *, follow: bool) -> None:
         self._spellings = [
@@ -83,7 +84,7 @@ class _PathWalk:
             os.close(self._here)
             self._here = -1
 
-    def spot(self) -> ResolvedPath:
+    def resolve(self) -> ResolvedPath:
         self._restart(self._todo)
         while self._todo:
             name, *rest = self._todo
@@ -103,7 +104,7 @@ class _PathWalk:
         self._here = os.open(self._root, FOLDER_FLAGS)
 
     def _up(self, rest: list[str]) -> None:
-        """The parent of where we are; walked to anew, since a kept descriptor may have moved."""
+        """Walk to the parent again from the root, since an open folder may have been moved."""
         if self._names:
             self._restart([*self._names[:-1], *rest])
         else:
@@ -145,13 +146,13 @@ class _PathWalk:
         return ResolvedPath(path, self._here, rest[-1], None, (name, *rest[:-1]))
 
     def _through(self, name: str, rest: list[str]) -> None:
-        """What is no folder must be a link to one."""
+        """Go on through a link; what is neither a folder nor a link fails."""
         try:
             target = os.readlink(name, dir_fd=self._here)
         except OSError as error:
             if error.errno != errno.EINVAL:
                 raise
-            raise ToolFailed(f"{quote(self._path)}: {quote(name)} is no folder") from None
+            raise ToolFailed(f"{quote(self._path)}: {quote(name)} is not a folder") from None
         link = quote(Path(self._root, *self._names, name))
         if not self._follow:
             raise ToolFailed(
@@ -168,8 +169,8 @@ class _PathWalk:
             self._restart([*self._names, *parts, *rest])
 
     def _anchored(self, parts: list[str]) -> list[str]:
-        """What is left of an absolute path where it enters a root. Outside nothing is touched:
-        `..` is folded there as text, so that no foreign folder has to be opened."""
+        """The rest of an absolute path from where it enters a root. Outside the roots `..` is
+        resolved as text, so that no foreign folder is opened."""
         folded: list[str] = []
         for number in range(len(parts) + 1):
             for spelling, real in self._spellings:
@@ -199,16 +200,8 @@ def split_path(path: str) -> list[str]:
 
 def _check_spelling(path: str) -> None:
     if not path or "\0" in path or len(path) > MAX_PATH:
-        raise ToolFailed(f"{quote(path)} is no path; give 1 to {MAX_PATH:,} characters, no NUL")
+        raise ToolFailed(f"{quote(path)} is not a path; give 1 to {MAX_PATH:,} characters, no NUL")
     try:
         os.fsencode(path)
     except UnicodeEncodeError:
         raise ToolFailed(f"{quote(path)} cannot be a file's name") from None
-
-
-@contextmanager
-def _failures_told(path: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise failure_from(error, quote(path)) from None

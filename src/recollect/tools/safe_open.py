@@ -1,11 +1,10 @@
-"""Files of the roots, and no others, however a path is spelled and whatever moves meanwhile.
+"""Reads and writes files inside the roots only, however a path is spelled and whatever moves.
 
-A path is walked folder by folder from a root's descriptor; the system never follows a link for us.
-A link is read, and where it leads is walked in the same way: inside the roots it may be followed
-for reading, out of them it is refused, and nothing is ever written through one. What is opened is
-checked again: a regular file, still inside, not of `/proc` or `/sys`. The descriptor that was
-checked is the one that is read. Nothing here waits for a FIFO or a device. Writing is atomic and
-durable: a new file beside the old one takes its name. Every failure is a `ToolFailed`.
+`resolve_path` walks every path; links inside the roots are followed for reading, and nothing is
+ever written through one. An opened file is checked again: it must be a regular file, still inside
+the roots, not of `/proc` or `/sys`; and the descriptor that was checked is the one that is read.
+Nothing here waits for a FIFO or a device. Writing is atomic and durable: a new file takes the old
+one's name. Every failure is a `ToolFailed`.
 """
 
 from __future__ import annotations
@@ -57,42 +56,46 @@ class WholeFile(NamedTuple):
 
 @contextmanager
 def open_file(roots: Sequence[Path], path: str) -> Iterator[CheckedFile]:
-    """A regular file, for reading."""
-    with resolve_path(roots, path) as spot, open_resolved(spot, roots, path) as opened:
+    """Open a regular file for reading."""
+    with resolve_path(roots, path) as resolved, open_resolved(resolved, roots, path) as opened:
         yield opened
 
 
 @contextmanager
-def open_resolved(spot: ResolvedPath, roots: Sequence[Path], path: str) -> Iterator[CheckedFile]:
-    """The file at a spot that was located; refused if the spot has moved out since."""
-    _check_exists(spot, path)
-    if spot.info is not None and not stat.S_ISREG(spot.info.st_mode):
-        raise ToolFailed(f"{quote(path)} is {_describe_kind(spot.info)}, no file; nothing was read")
-    with open_in_folder(spot.parent, spot.name) as (descriptor, info):
+def open_resolved(
+    resolved: ResolvedPath, roots: Sequence[Path], path: str
+) -> Iterator[CheckedFile]:
+    """Open a file that was resolved, unless it was moved out of the roots since."""
+    _check_exists(resolved, path)
+    if resolved.info is not None and not stat.S_ISREG(resolved.info.st_mode):
+        raise ToolFailed(
+            f"{quote(path)} is {_describe_kind(resolved.info)}, not a file; nothing was read"
+        )
+    with open_in_folder(resolved.parent, resolved.name) as (descriptor, info):
         _check_inside(descriptor, roots, path)
-        yield CheckedFile(spot.path, descriptor, info)
+        yield CheckedFile(resolved.path, descriptor, info)
 
 
 @contextmanager
 def open_folder(roots: Sequence[Path], path: str) -> Iterator[CheckedFile]:
-    """A folder whose names can be listed."""
-    with resolve_path(roots, path) as spot:
-        _check_exists(spot, path)
-        if spot.info is not None and not stat.S_ISDIR(spot.info.st_mode):
+    """Open a folder, so that its names can be listed."""
+    with resolve_path(roots, path) as resolved:
+        _check_exists(resolved, path)
+        if resolved.info is not None and not stat.S_ISDIR(resolved.info.st_mode):
             raise ToolFailed(
-                f"{quote(path)} is {_describe_kind(spot.info)}, no folder; use read_file"
+                f"{quote(path)} is {_describe_kind(resolved.info)}, not a folder; use read_file"
             )
-        descriptor = os.open(spot.name, _LIST_FLAGS, dir_fd=spot.parent)
+        descriptor = os.open(resolved.name, _LIST_FLAGS, dir_fd=resolved.parent)
         try:
             _check_inside(descriptor, roots, path)
-            yield CheckedFile(spot.path, descriptor, os.fstat(descriptor))
+            yield CheckedFile(resolved.path, descriptor, os.fstat(descriptor))
         finally:
             os.close(descriptor)
 
 
 @contextmanager
 def open_in_folder(folder: int, name: str) -> Iterator[tuple[int, os.stat_result]]:
-    """A regular file directly in an open folder. A link, or anything that waits, is refused."""
+    """Open a regular file directly in an open folder; links and whatever may wait are refused."""
     before = os.stat(name, dir_fd=folder, follow_symlinks=False)
     _check_regular(before, name)  # opening a device can have effects, so it is not even tried
     descriptor = os.open(name, os.O_RDONLY | SAFE_FLAGS, dir_fd=folder)
@@ -105,12 +108,12 @@ def open_in_folder(folder: int, name: str) -> Iterator[tuple[int, os.stat_result
 
 
 def open_subfolder(folder: int, name: str) -> int:
-    """A folder directly in an open folder, for listing; the caller closes it. Links are refused."""
+    """Open a folder directly in an open folder; the caller closes it. Links are refused."""
     return os.open(name, _LIST_FLAGS, dir_fd=folder)
 
 
 def read_descriptor(descriptor: int, limit: int) -> bytes:
-    """All bytes up to one more than the limit, so that the caller sees that there are more."""
+    """Read up to one byte more than the limit, so that the caller sees that there are more."""
     pieces: list[bytes] = []
     left = limit + 1
     while left > 0 and (piece := os.read(descriptor, min(left, 1 << 20))):
@@ -131,12 +134,6 @@ def read_content(roots: Sequence[Path], path: str, limit: int = MAX_BYTES) -> Wh
         return WholeFile(opened.path, data, stat.S_IMODE(opened.info.st_mode))
 
 
-def real_path(roots: Sequence[Path], path: str, *, follow: bool = True) -> Path:
-    """Where a path leads, there or not; for rules that judge paths, and for `before_change`."""
-    with resolve_path(roots, path, follow=follow) as spot:
-        return spot.path
-
-
 def write_content(
     roots: Sequence[Path],
     path: str,
@@ -145,54 +142,55 @@ def write_content(
     expected: bytes | EllipsisType | None = ...,
     mode: int | None = None,
 ) -> Path:
-    """Put these bytes there, all or none. With `expected` only if that is what is there (None:
-    nothing). The mode stays what it was unless one is given. Missing folders are made."""
-    with resolve_path(roots, path, follow=False) as spot:
+    """Write these bytes, all or none; with `expected` only if that is the content (None: no file).
+
+    The file's mode is kept unless one is given. Missing folders are made."""
+    with resolve_path(roots, path, follow=False) as resolved:
         if path.endswith(("/", "/.")):
             raise ToolFailed(f"{quote(path)} names a folder; name the file to write")
-        _check_writable(spot, path)
-        parent = _make_folders(spot)
+        _check_writable(resolved, path)
+        parent = _make_folders(resolved)
         try:
             _check_inside(parent, roots, path)
-            _check_expected(parent, spot.name, expected, path)
-            _replace_file(parent, spot, data, mode)
+            _check_expected(parent, resolved.name, expected, path)
+            _replace_file(parent, resolved, data, mode)
         finally:
             os.close(parent)
-        return spot.path
+        return resolved.path
 
 
 def remove_file(roots: Sequence[Path], path: str, *, expected: bytes | EllipsisType = ...) -> Path:
-    """Remove a regular file; with `expected` only if that is what is in it."""
-    with resolve_path(roots, path, follow=False) as spot:
-        _check_exists(spot, path)
-        _check_writable(spot, path)
-        _check_inside(spot.parent, roots, path)
-        _check_expected(spot.parent, spot.name, expected, path)
-        os.unlink(spot.name, dir_fd=spot.parent)
-        return spot.path
+    """Remove a regular file; with `expected` only if that is its content."""
+    with resolve_path(roots, path, follow=False) as resolved:
+        _check_exists(resolved, path)
+        _check_writable(resolved, path)
+        _check_inside(resolved.parent, roots, path)
+        _check_expected(resolved.parent, resolved.name, expected, path)
+        os.unlink(resolved.name, dir_fd=resolved.parent)
+        return resolved.path
 
 
 # --- checks ------------------------------------------------------------------------------------
 
 
-def _check_exists(spot: ResolvedPath, path: str) -> None:
-    if spot.info is None:
+def _check_exists(resolved: ResolvedPath, path: str) -> None:
+    if resolved.info is None:
         home = "; `~` is not the home folder here" if path.startswith("~") else ""
         raise ToolFailed(f"{quote(path)} does not exist{home}; list_directory shows what does")
 
 
 def _check_regular(info: os.stat_result, name: str) -> None:
     if not stat.S_ISREG(info.st_mode):
-        raise ToolFailed(f"{quote(name)} is {_describe_kind(info)}, no file")
+        raise ToolFailed(f"{quote(name)} is {_describe_kind(info)}, not a file")
     if info.st_dev in _pseudo_devices():
-        raise ToolFailed(f"{quote(name)} is the system's, no file that may be read")
+        raise ToolFailed(f"{quote(name)} is a file of the system and may not be read")
 
 
 def _pseudo_devices() -> set[int]:
     found = set()
-    for place in ("/proc", "/sys"):
+    for mount in ("/proc", "/sys"):
         with suppress(OSError):
-            found.add(os.stat(place).st_dev)  # noqa: PTH116 - one call for each file read
+            found.add(os.stat(mount).st_dev)  # noqa: PTH116 - one call for each file read
     with suppress(OSError):
         found.discard(os.stat("/").st_dev)  # noqa: PTH116
     return found
@@ -203,11 +201,11 @@ def _describe_kind(info: os.stat_result) -> str:
 
 
 def _check_inside(descriptor: int, roots: Sequence[Path], path: str) -> None:
-    """A folder may have been moved out of the roots while we stood in it."""
+    """Check that nobody moved an open folder out of the roots meanwhile."""
     try:
         real = split_path(os.readlink(f"/proc/self/fd/{descriptor}"))  # noqa: PTH115
     except OSError:
-        return  # no /proc: what the walk has checked must do
+        return  # no /proc: the checks of the walk must do
     for root in roots:
         top = split_path(os.path.realpath(root))
         if real[: len(top)] == top:
@@ -215,11 +213,11 @@ def _check_inside(descriptor: int, roots: Sequence[Path], path: str) -> None:
     raise ToolFailed(f"{quote(path)} was moved out of the folders that may be used")
 
 
-def _check_writable(spot: ResolvedPath, path: str) -> None:
-    if spot.info is None:
+def _check_writable(resolved: ResolvedPath, path: str) -> None:
+    if resolved.info is None:
         return
-    _check_regular(spot.info, path)
-    if not spot.info.st_mode & 0o222:
+    _check_regular(resolved.info, path)
+    if not resolved.info.st_mode & 0o222:
         raise ToolFailed(f"{quote(path)} is read-only; nothing was written")
 
 
@@ -240,10 +238,10 @@ def _check_expected(
 # --- writing -----------------------------------------------------------------------------------
 
 
-def _make_folders(spot: ResolvedPath) -> int:
-    """The folder the file goes to, open, after making those that are missing."""
-    here = os.open(".", FOLDER_FLAGS, dir_fd=spot.parent)
-    for name in spot.missing:
+def _make_folders(resolved: ResolvedPath) -> int:
+    """Open the folder that the file goes to, after making those that are missing."""
+    here = os.open(".", FOLDER_FLAGS, dir_fd=resolved.parent)
+    for name in resolved.missing:
         try:
             with suppress(FileExistsError):
                 os.mkdir(name, dir_fd=here)
@@ -257,30 +255,30 @@ def _make_folders(spot: ResolvedPath) -> int:
 def _keep_owner(descriptor: int, before: os.stat_result) -> None:
     made = os.fstat(descriptor)
     if (made.st_uid, made.st_gid) != (before.st_uid, before.st_gid):
-        with suppress(PermissionError):  # whoever may not give it away keeps it
+        with suppress(PermissionError):  # if we may not give it away, it stays ours
             os.fchown(descriptor, before.st_uid, before.st_gid)
 
 
-def _replace_file(parent: int, spot: ResolvedPath, data: bytes, mode: int | None) -> None:
+def _replace_file(parent: int, resolved: ResolvedPath, data: bytes, mode: int | None) -> None:
     temporary = f".recollect-{secrets.token_hex(8)}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | SAFE_FLAGS
-    if mode is None and spot.info is not None:
-        mode = spot.info.st_mode
-    # 0o666 leaves a new file's mode to the umask; one that is to have another starts closed
+    if mode is None and resolved.info is not None:
+        mode = resolved.info.st_mode
+    # the umask decides about a new file's mode; a file that gets another one starts closed
     descriptor = os.open(temporary, flags, 0o666 if mode is None else 0o600, dir_fd=parent)
     try:
         try:
             rest = memoryview(data)
             while rest:
                 rest = rest[os.write(descriptor, rest) :]
-            if spot.info is not None:
-                _keep_owner(descriptor, spot.info)
+            if resolved.info is not None:
+                _keep_owner(descriptor, resolved.info)
             if mode is not None:
                 os.fchmod(descriptor, mode & 0o777)
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        os.rename(temporary, spot.name, src_dir_fd=parent, dst_dir_fd=parent)
+        os.rename(temporary, resolved.name, src_dir_fd=parent, dst_dir_fd=parent)
     except BaseException:
         with suppress(OSError):
             os.unlink(temporary, dir_fd=parent)

@@ -1,4 +1,4 @@
-"""What a machine says of itself, in lines; what it does not say is unknown. Takes `INTERVAL`."""
+"""How busy the machine is, in a few lines; a figure that the machine hides is "unknown"."""
 
 from __future__ import annotations
 
@@ -7,22 +7,25 @@ from pathlib import Path
 
 import psutil
 
+from recollect.text import format_size
+
 INTERVAL = 0.2  # seconds over which the use of the processors is measured
 
 
 def measure_system(root: Path) -> str:
+    """Measure for `INTERVAL` seconds; `root` says which disk."""
     measures: tuple[tuple[str, Callable[[], str]], ...] = (
-        ("cpu", _measure_cpu),
-        ("load", _measure_load),
-        ("memory", _measure_memory),
-        ("swap", _measure_swap),
-        ("disk", lambda: _measure_disk(root)),
-        ("this process", _measure_process),
+        ("cpu", _cpu),
+        ("load", _load),
+        ("memory", _memory),
+        ("swap", _swap),
+        ("disk", lambda: _disk(root)),
+        ("this process", lambda: f"{format_size(psutil.Process().memory_info().rss)} of memory"),
     )
-    return "\n".join(f"{name}: {_measure(measure)}" for name, measure in measures)
+    return "\n".join(f"{name}: {_try(measure)}" for name, measure in measures)
 
 
-def _measure(measure: Callable[[], str]) -> str:
+def _try(measure: Callable[[], str]) -> str:
     """Containers hide one figure or another."""
     try:
         return measure()
@@ -30,40 +33,31 @@ def _measure(measure: Callable[[], str]) -> str:
         return "unknown"
 
 
-def _measure_cpu() -> str:
+def _cpu() -> str:
     used = psutil.cpu_percent(interval=INTERVAL)
     return f"{used:.0f} % of {psutil.cpu_count() or 1} processors in use"
 
 
-def _measure_load() -> str:
+def _load() -> str:
     one, five, fifteen = psutil.getloadavg()
     return f"{one:.2f} over 1 minute, {five:.2f} over 5, {fifteen:.2f} over 15"
 
 
-def _measure_memory() -> str:
+def _memory() -> str:
     found = psutil.virtual_memory()
-    return f"{_format_size(found.available)} of {_format_size(found.total)} available ({found.percent:.0f} % used)"
+    sizes = f"{format_size(found.available)} of {format_size(found.total)}"
+    return f"{sizes} available ({found.percent:.0f} % used)"
 
 
-def _measure_swap() -> str:
+def _swap() -> str:
     found = psutil.swap_memory()
     return (
-        f"{_format_size(found.used)} of {_format_size(found.total)} used" if found.total else "none"
+        f"{format_size(found.used)} of {format_size(found.total)} used" if found.total else "none"
     )
 
 
-def _measure_disk(root: Path) -> str:
+def _disk(root: Path) -> str:
     found = psutil.disk_usage(str(root))
-    return f"{_format_size(found.free)} of {_format_size(found.total)} free ({found.percent:.0f} % used)"
-
-
-def _measure_process() -> str:
-    return f"{_format_size(psutil.Process().memory_info().rss)} of memory"
-
-
-def _format_size(count: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1_000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1_000
-    return f"{count:.1f} TB"
+    return (
+        f"{format_size(found.free)} of {format_size(found.total)} free ({found.percent:.0f} % used)"
+    )

@@ -1,12 +1,11 @@
-"""What it is to be a tool: a name, what the model is told of it, a function, what it may touch.
+"""What a tool is: a name, its declaration for the model, a function, and what it may touch.
 
-A tool is an ordinary function with typed parameters and a docstring; `tool` makes it one. One that
-is not async runs in a thread, so that nothing else waits for it. The parameters become a JSON
-Schema, the docstring's first paragraph what the model is told, and lines such as `path: where to
-look` under it what it is told of each parameter. A parameter named `place` is not the model's: it
-is where the call happens. What a function raises on purpose (`ToolFailed`) and arguments that do
-not fit become a result with `is_error`, which the model reads; nothing that a model writes can make
-a tool raise anything else.
+A tool is an ordinary function with typed parameters and a docstring; `tool` makes it one. If it is
+not async it runs in a thread. The parameters become a JSON Schema, the docstring's first
+paragraph the description that the model reads, and lines such as `path: where to look` under it the
+descriptions of the parameters. A parameter of type `ToolContext` is not the model's: it says where
+the call happens. `ToolFailed` and arguments that do not fit become a result with `is_error`, which
+the model reads; nothing that a model writes can make a tool raise anything else.
 """
 
 from __future__ import annotations
@@ -26,18 +25,24 @@ from recollect.entries import Content, Note, Text, json_text
 from recollect.store.contract import Store
 from recollect.view.view import View
 
-# read     looks, and changes nothing: several may run at the same time, and none asks
+MAX_ARGUMENTS = 20_000_000  # characters
+BROKEN_STATUS = "broken"  # of a result: the machine is at fault
+
+# read     changes nothing: several may run at the same time, and none needs a permission
 # write    changes files or memory
 # run      starts processes
 Effect: TypeAlias = Literal["read", "write", "run"]
 
 
 class ToolFailed(Exception):
-    """What the model is told when a call cannot be carried out: the fact, then the remedy."""
+    """A call that cannot be carried out; the model reads the fact, then the remedy."""
 
 
 class ToolBroken(ToolFailed):
-    """The machine is at fault, such as a full disk: no other call would fare better."""
+    """The machine is at fault, such as a full disk: no other call would succeed either."""
+
+
+_MACHINE_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
 def failure_from(error: OSError, what: str) -> ToolFailed:
@@ -45,50 +50,36 @@ def failure_from(error: OSError, what: str) -> ToolFailed:
     return ToolBroken(why) if error.errno in _MACHINE_ERRORS else ToolFailed(why)
 
 
-_MACHINE_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
-BROKEN_STATUS = "broken"  # the status of what a broken tool gave
-
-
 class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tool gives back. A text alone may be returned instead."""
+    """What a tool returns. A text alone may be returned instead."""
 
     content: tuple[Content, ...] = ()
     is_error: bool = False
     status: str = ""
 
 
-def _ignore_output(text: str) -> None:
-    del text
-
-
-async def _skip_backup(path: Path) -> None:
-    del path
-
-
-async def _drop_note(note: Note) -> None:
-    del note
+async def _do_nothing(_: object) -> None:
+    pass
 
 
 class ToolContext(msgspec.Struct, frozen=True):
-    """Where a call happens: what tools may see and touch. The agent makes one for each call."""
+    """Where a call happens: what a tool may see and touch. The agent makes one for each call."""
 
     roots: tuple[Path, ...]  # folders whose files may be touched; relative paths begin in the first
     session: str = ""
     store: Store | None = None
     view: View | None = None  # what the model saw when it called
-    tell: Callable[[str], None] = _ignore_output  # output while the tool runs, for whoever watches
-    before_change: Callable[[Path], Awaitable[None]] = (
-        _skip_backup  # keeps a file, so that it comes back
-    )
+    tell: Callable[[str], None] = lambda _: None  # shows output while the tool runs
+    before_change: Callable[[Path], Awaitable[None]] = _do_nothing  # backs a file up
     call: str = ""  # the call's id
-    note: Callable[[Note], Awaitable[None]] = _drop_note  # into the log, before the call's result
+    note: Callable[[Note], Awaitable[None]] = _do_nothing  # appended before the call's result
 
     @property
     def root(self) -> Path:
         return self.roots[0]
 
 
-ToolReturn: TypeAlias = "str | ToolOutput"
+ToolReturn: TypeAlias = str | ToolOutput
 ToolFunction: TypeAlias = Callable[..., Awaitable[ToolReturn]]
 SyncToolFunction: TypeAlias = Callable[..., ToolReturn]
 
@@ -99,51 +90,51 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     run: ToolFunction
     effect: Effect
     arguments: type[msgspec.Struct]
-    takes_context: bool = False
+    context_parameter: str = ""  # the function's parameter that takes the `ToolContext`
 
-    async def __call__(self, arguments: str, place: ToolContext) -> ToolOutput:
+    async def __call__(self, arguments: str, context: ToolContext) -> ToolOutput:
         """Carry out a call as the model wrote it."""
         try:
             given = _parse_arguments(arguments, self.arguments)
-            if self.takes_context:
-                given["place"] = place
-            made = await self.run(**given)
+            if self.context_parameter:
+                given[self.context_parameter] = context
+            returned = await self.run(**given)
         except ToolFailed as failed:
-            told = (Text(text=f"Error: {failed}"),)
+            content = (Text(text=f"Error: {failed}"),)
             status = BROKEN_STATUS if isinstance(failed, ToolBroken) else ""
-            return ToolOutput(content=told, is_error=True, status=status)
-        return ToolOutput(content=(Text(text=made),)) if isinstance(made, str) else made
+            return ToolOutput(content=content, is_error=True, status=status)
+        if isinstance(returned, str):
+            return ToolOutput(content=(Text(text=returned),))
+        return returned
 
 
 def tool(effect: Effect, name: str = "") -> Callable[[ToolFunction | SyncToolFunction], Tool]:
-    """Makes a tool of a function: `@tool("read")`."""
+    """Make a tool of a function: `@tool("read")`."""
 
     def make(function: ToolFunction | SyncToolFunction) -> Tool:
         called = name or function.__name__
         hints = get_type_hints(function)
-        told, parameters = _parse_docstring(inspect.getdoc(function) or "", hints)
+        description, parameters = _parse_docstring(inspect.getdoc(function) or "", hints)
         fields: list[_Field] = []
         for parameter in inspect.signature(function).parameters.values():
-            if parameter.name == "place":
+            if hints[parameter.name] is ToolContext:
                 continue
-            note = msgspec.Meta(description=parameters.get(parameter.name))
-            kind = cast("Any", Annotated)[hints[parameter.name], note]
+            meta = msgspec.Meta(description=parameters.get(parameter.name))
+            kind = cast("Any", Annotated)[hints[parameter.name], meta]
             if parameter.default is inspect.Parameter.empty:
                 fields.append((parameter.name, kind))
             else:
                 fields.append((parameter.name, kind, parameter.default))
-        arguments = msgspec.defstruct(
-            f"{called}_arguments", fields, kw_only=True, frozen=True, forbid_unknown_fields=True
-        )
+        schema = json_text(_parameters_schema(fields))
         return Tool(
             name=called,
-            declaration=Declaration(
-                name=called, description=told, parameters=json_text(_parameters_schema(fields))
-            ),
+            declaration=Declaration(name=called, description=description, parameters=schema),
             run=_as_async(function),
             effect=effect,
-            arguments=arguments,
-            takes_context="place" in hints,
+            arguments=msgspec.defstruct(
+                f"{called}_arguments", fields, kw_only=True, frozen=True, forbid_unknown_fields=True
+            ),
+            context_parameter=next((key for key in hints if hints[key] is ToolContext), ""),
         )
 
     return make
@@ -160,7 +151,7 @@ def _as_async(function: ToolFunction | SyncToolFunction) -> ToolFunction:
 
 
 def _parse_docstring(doc: str, names: Collection[str]) -> tuple[str, dict[str, str]]:
-    """The words of a docstring, and what it says of each parameter."""
+    """The description in a docstring, and those of its parameters."""
     words: list[str] = []
     parameters: dict[str, str] = {}
     last = ""
@@ -177,15 +168,15 @@ def _parse_docstring(doc: str, names: Collection[str]) -> tuple[str, dict[str, s
     return "\n".join(words).strip(), parameters
 
 
-_Field: TypeAlias = "tuple[str, Any] | tuple[str, Any, Any]"  # a name, a kind, perhaps a default
-_JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
+_Field: TypeAlias = tuple[str, Any] | tuple[str, Any, Any]  # a name, a type, perhaps a default
 
 
 def _parameters_schema(fields: Collection[_Field]) -> dict[str, Any]:
     """Flat, as models and providers like it: no references, no titles."""
     properties = {}
     for name, kind, *default in fields:
-        properties[name] = _property_schema(kind)
+        (found,), parts = msgspec.json.schema_components([kind], ref_template="{name}")
+        properties[name] = _inline_references(found, parts, 0)
         if default:
             properties[name]["default"] = msgspec.to_builtins(default[0])
     return {
@@ -194,18 +185,6 @@ def _parameters_schema(fields: Collection[_Field]) -> dict[str, Any]:
         "required": [field[0] for field in fields if len(field) == 2],
         "additionalProperties": False,
     }
-
-
-def _property_schema(kind: Any) -> dict[str, Any]:
-    """What msgspec says of a parameter; of most, which are plain, the same in a tenth of the time:
-    every start pays for every tool."""
-    plain, note = kind.__origin__, kind.__metadata__
-    if plain in _JSON_TYPES and len(note) == 1:
-        told = {} if note[0].description is None else {"description": note[0].description}
-        return {**told, "type": _JSON_TYPES[plain]}
-    (found,), parts = msgspec.json.schema_components([kind], ref_template="{name}")
-    schema: dict[str, Any] = _inline_references(found, parts, 0)
-    return schema
 
 
 def _inline_references(value: Any, parts: dict[str, Any], depth: int) -> Any:
@@ -221,16 +200,13 @@ def _inline_references(value: Any, parts: dict[str, Any], depth: int) -> Any:
     return value
 
 
-MAX_ARGUMENTS = 20_000_000  # characters
-
-
 def _parse_arguments(text: str, kind: type[msgspec.Struct]) -> dict[str, Any]:
     if len(text) > MAX_ARGUMENTS:
         raise ToolFailed(f"arguments of more than {MAX_ARGUMENTS:,} characters are refused")
     try:
         value = json.loads(text or "{}")
     except (ValueError, RecursionError) as error:
-        raise ToolFailed(f"the arguments are no JSON ({error}); write them again") from None
+        raise ToolFailed(f"the arguments are not valid JSON ({error}); write them again") from None
     if not isinstance(value, dict):
         raise ToolFailed("the arguments must be a JSON object; write them again")
     value = {key: item for key, item in value.items() if item is not None}

@@ -1,1 +1,1 @@
-"""The folder a session is about."""
+"""The folder a session works in: its settings, memory, ignore files and trust."""

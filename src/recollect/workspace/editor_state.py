@@ -1,10 +1,10 @@
-"""What the person's editor shows, told to the model: whole at first, then only what changed.
+"""What the user's editor shows, for the model: the whole state first, then only changes.
 
 An `EditorState` has at most ten files, the newest first; at most one is active, and only that one
-has a cursor and a selection. `read_editor` makes one of a JSON file that anybody may have
-written: bounded, and whatever does not fit is left out. `editor_context` is pure and gives nothing
-exactly when nothing of what is told has changed; before the first send and after a compaction
-there is no state before.
+has a cursor and a selection. `read_editor` reads a JSON file that any program may have written: it
+is bounded, and invalid parts are left out. `editor_context` is pure and returns an empty text
+exactly if nothing it shows has changed; there is no previous state before the first request and
+after a compaction.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class EditorState(msgspec.Struct, frozen=True):
 
 
 def newest_files(files: Iterable[OpenFile]) -> EditorState:
-    """The newest ten files in order; the newest active one stays active."""
+    """The ten newest files in order; the newest active one stays active."""
     kept: dict[str, OpenFile] = {}
     active = False
     for file in sorted(files, key=lambda file: -file.time):
@@ -63,11 +63,9 @@ def newest_files(files: Iterable[OpenFile]) -> EditorState:
 
 
 def read_editor(path: Path) -> EditorState:
-    """The state an editor has written; no files when there is none that can be read."""
-    found = read_inside(path, (path.parent,), MAX_FILE + 1)
-    if isinstance(found, ReadRefused) or found.size > MAX_FILE:
-        return EditorState()
-    return parse_editor(found.data)
+    """The state that an editor has written; no files if it cannot be read."""
+    found = read_inside(path, (path.parent,), MAX_FILE)
+    return EditorState() if isinstance(found, ReadRefused) else parse_editor(found.data)
 
 
 def parse_editor(data: bytes) -> EditorState:
@@ -113,52 +111,49 @@ def _number(value: Any) -> int | None:
     return value if whole and 0 <= value < 1_000_000_000 else None
 
 
-# --- what is told ------------------------------------------------------------------------------
-
-
 def editor_context(before: EditorState | None, now: EditorState) -> str:
-    """What the model is told of the editor now, when it knows what was before."""
+    """The editor's state for the model, which knows the state `before`."""
     if before is None:
-        return _told("What the user's editor shows", _whole(now)) if now.files else ""
+        return _block("What the user's editor shows", _whole(now)) if now.files else ""
     changes = _changes(before, now)
-    return _told("What changed in the user's editor", changes) if changes else ""
+    return _block("What changed in the user's editor", changes) if changes else ""
 
 
-def _told(what: str, value: dict[str, Any]) -> str:
-    # inside JSON no line can begin with a fence, so a selection cannot end the block
+def _block(what: str, value: dict[str, Any]) -> str:
+    # inside JSON no line can start with a fence, so a selection cannot end the block
     return f"{what}, for information only; this is no request:\n```json\n{json_text(value)}\n```"
 
 
 def _whole(now: EditorState) -> dict[str, Any]:
     others = [file.path for file in now.files if not file.active]
-    told: dict[str, Any] = {"activeFile": _active(now.active)} if now.active else {}
-    return told | ({"otherOpenFiles": others} if others else {})
+    shown: dict[str, Any] = {"activeFile": _active(now.active)} if now.active else {}
+    return shown | ({"otherOpenFiles": others} if others else {})
 
 
 def _changes(before: EditorState, now: EditorState) -> dict[str, Any]:
-    then, today = ({file.path: None for file in state.files} for state in (before, now))
-    told: dict[str, Any] = {}
-    if opened := [path for path in today if path not in then]:
-        told["filesOpened"] = opened
-    if closed := [path for path in then if path not in today]:
-        told["filesClosed"] = closed
+    old_paths, new_paths = ({file.path: None for file in state.files} for state in (before, now))
+    shown: dict[str, Any] = {}
+    if opened := [path for path in new_paths if path not in old_paths]:
+        shown["filesOpened"] = opened
+    if closed := [path for path in old_paths if path not in new_paths]:
+        shown["filesClosed"] = closed
     old, new = before.active, now.active
     if new is None:
-        return told | ({"activeFile": None} if old else {})
+        return shown | ({"activeFile": None} if old else {})
     if old is None or old.path != new.path:
-        return told | {"activeFile": _active(new)}
+        return shown | {"activeFile": _active(new)}
     if (old.line, old.column) != (new.line, new.column):
-        told["cursorMoved"] = {"path": new.path, "cursor": _cursor(new)}
+        shown["cursorMoved"] = {"path": new.path, "cursor": _cursor(new)}
     if old.selection != new.selection:
-        told["selectionChanged"] = {"path": new.path, "selectedText": new.selection}
-    return told
+        shown["selectionChanged"] = {"path": new.path, "selectedText": new.selection}
+    return shown
 
 
 def _active(file: OpenFile) -> dict[str, Any]:
-    told: dict[str, Any] = {"path": file.path}
+    shown: dict[str, Any] = {"path": file.path}
     if cursor := _cursor(file):
-        told["cursor"] = cursor
-    return told | ({"selectedText": file.selection} if file.selection else {})
+        shown["cursor"] = cursor
+    return shown | ({"selectedText": file.selection} if file.selection else {})
 
 
 def _cursor(file: OpenFile) -> dict[str, int]:

@@ -1,8 +1,8 @@
-"""The settings in force in a folder: the defaults, the person's file, and what a project may add.
+"""The settings in force in a folder: the defaults, the user's file, and the project's file.
 
-A project's `.recollect/settings.toml` is read only where the folder is trusted, and can only
-tighten (`tightening.py`, which is loaded when there is such a file). One that cannot be read as it
-is counts as an error, because it may be there to forbid something.
+A project's `.recollect/settings.toml` is read only in a trusted folder, and can only tighten
+(`project_overrides`). If it cannot be used as it is, that is an error, because it may be there to
+forbid something. Its hooks run only if the user has approved exactly these.
 """
 
 from __future__ import annotations
@@ -18,20 +18,29 @@ from recollect.settings import (
     HookCommand,
     ParsedSettings,
     Settings,
+    data_directory,
     read_settings,
 )
-from recollect.settings import data_directory as home_directory
-from recollect.workspace.trusted_folders import load_trust
+from recollect.workspace.project_overrides import (
+    apply_project_settings,
+    digest_hooks,
+    read_project_settings,
+)
+from recollect.workspace.trusted_folders import FolderTrust, load_trust
 from recollect.workspace.untrusted_text import one_line
 
 PROJECT_FOLDER = ".recollect"  # in a project's root
+_UNAPPROVED = (
+    "hooks of this project that do not run, because they are new or have changed: {}; "
+    "`recollect trust` shows them and lets them run"
+)
 
 
 class EffectiveSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What is in force in a folder, and where it comes from.
+    """The settings in force in a folder, and where they come from.
 
-    A project's ask rules and hooks stand apart from the person's own: an ask rule of a project must
-    never turn a no into a question, and its hooks are run as the project's.
+    A project's ask rules and hooks are kept apart from the user's: a project's ask rule must never
+    turn a no into a question, and its hooks run as the project's.
     """
 
     settings: Settings
@@ -41,64 +50,59 @@ class EffectiveSettings(msgspec.Struct, frozen=True, kw_only=True):
     trusted: bool = False
     project_ask: tuple[str, ...] = ()
     project_hooks: tuple[HookCommand, ...] = ()
-    unapproved_hooks: tuple[
-        HookCommand, ...
-    ] = ()  # the project's too: nobody was shown them, so none runs
-    seen: str = ""  # a digest of the hooks that the person was shown
-    told: tuple[str, ...] = ()  # for the person: what was ignored, and why
-    own: ParsedSettings = ParsedSettings()
-    project: ParsedSettings | None = None  # none: there is no file, or it is not used
-    taken: frozenset[str] = frozenset()  # keys of the project's file that count
+    unapproved_hooks: tuple[HookCommand, ...] = ()  # of the project; they do not run
+    warnings: tuple[str, ...] = ()  # for the user: what was ignored, and why
+    user: ParsedSettings = ParsedSettings()
+    project: ParsedSettings | None = None  # none: there is no file, or it is ignored
+    project_ignored: bool = False  # there is a file, but the folder is not trusted
+    project_keys: frozenset[str] = frozenset()  # keys of the project's file that take effect
 
 
 def resolve_settings(folder: Path, home: Path | None = None) -> EffectiveSettings:
-    """The settings for work in a folder; `BadSettings` when a file that counts is wrong."""
-    home = home_directory() if home is None else home
+    """The settings for work in a folder; `BadSettings` if a file in force is wrong."""
+    home = data_directory() if home is None else home
     root = project_root(folder)
     trust = load_trust(home)
+    user_file = home / SETTINGS_FILE
+    user = read_settings(user_file)
     found = EffectiveSettings(
-        settings=Settings(),
+        settings=user.settings,
         root=root,
-        user_file=home / SETTINGS_FILE,
+        user_file=user_file,
         project_file=root / PROJECT_FOLDER / SETTINGS_FILE,
-        # asked of the root: were the folder in it a link, what it leads to would decide
+        # the root decides: were the folder in it a link, its target would decide
         trusted=trust.covers(root) and trust.folders.get(str(root / PROJECT_FOLDER), True),
-        seen=trust.hooks.get(str(root), ""),
+        user=user,
+        warnings=tuple(f"{one_line(str(user_file))}: {hint}" for hint in user.hints),
     )
-    own = read_settings(found.user_file)
-    found = msgspec.structs.replace(found, own=own, settings=own.settings)
-    if not _is_there(found) or _is_own(found):
+    if not _has_project_file(found) or _is_same_file(found):
         return found
     if not found.trusted:
-        told = (
-            f"{one_line(str(found.project_file))} is not used, because the folder is not trusted; "
+        ignored = (
+            f"{one_line(str(found.project_file))} is ignored, because the folder is not trusted; "
             "look at it, then `recollect trust`"
         )
-        return msgspec.structs.replace(found, told=(told,))
-    from recollect.workspace.project_overrides import apply_project_settings, read_project_settings
-
-    return apply_project_settings(found, read_project_settings(found))
+        warnings = (*found.warnings, ignored)
+        return msgspec.structs.replace(found, warnings=warnings, project_ignored=True)
+    return _with_project(found, trust)
 
 
 def project_root(folder: Path) -> Path:
-    """The folder of the git repository, else the folder itself; links resolved. Git is not run."""
-    place = Path(os.path.abspath(folder))  # noqa: PTH100 - as `identify_project` has it
-    for parent in (place, *place.parents):
+    """The folder of the git repository, else the folder itself; links resolved. Runs no git."""
+    start = Path(os.path.abspath(folder))  # noqa: PTH100 - as `identify_project` does
+    for parent in (start, *start.parents):
         if (parent / ".git").exists():
             return parent.resolve()
-    return place.resolve()
+    return start.resolve()
 
 
-# --- the project's file ------------------------------------------------------------------------
-
-
-def _is_there(found: EffectiveSettings) -> bool:
+def _has_project_file(found: EffectiveSettings) -> bool:
     try:
         found.project_file.lstat()
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
-        # it cannot be seen; where it counts, nobody may act as if it were not there
+        # it may exist: in a trusted folder it must not be taken for missing
         if found.trusted:
             why = error.strerror or type(error).__name__
             raise BadSettings(str(found.project_file), why) from error
@@ -106,9 +110,31 @@ def _is_there(found: EffectiveSettings) -> bool:
     return True
 
 
-def _is_own(found: EffectiveSettings) -> bool:
-    """Whether the home directory is the project's own folder, so that both are one file."""
+def _is_same_file(found: EffectiveSettings) -> bool:
+    """Whether the data directory is the project's own folder, so that both are one file."""
     try:
         return found.user_file.samefile(found.project_file)
     except OSError:
         return False
+
+
+def _with_project(found: EffectiveSettings, trust: FolderTrust) -> EffectiveSettings:
+    project = read_project_settings(found.project_file, found.root, found.user_file)
+    applied = apply_project_settings(found.settings, project)
+    name, keys = one_line(str(found.project_file)), applied.keys
+    warnings = [*found.warnings, *(f"{name}: {hint}" for hint in project.hints)]
+    warnings += [f"{name}{warning}" for warning in applied.warnings]
+    hooks, unapproved = project.settings.hooks, ()
+    if hooks and digest_hooks(hooks) != trust.hooks.get(str(found.root), ""):
+        hooks, unapproved, keys = (), hooks, keys - {"hooks"}
+        warnings.append(_UNAPPROVED.format(len(unapproved)))
+    return msgspec.structs.replace(
+        found,
+        settings=applied.settings,
+        project=project,
+        project_ask=project.settings.permissions.ask,
+        project_hooks=hooks,
+        unapproved_hooks=unapproved,
+        warnings=tuple(warnings),
+        project_keys=keys,
+    )

@@ -1,9 +1,9 @@
-"""`@path` in a prompt: the files it names, as parts that follow the person's own words.
+"""Expands `@path` in a prompt: the mentioned files become parts after the user's text.
 
-Text comes with line numbers, so that nothing in it can be taken for the end of the file; pictures
-and PDF as data, folders as their structure. Only what lies in the given folders after links are
-resolved is read; everything is bounded, and what was cut or could not be read is said in words.
-Mentions inside code are left alone, and so is `@someone`, where no such file is there.
+Text gets line numbers, so that nothing in it can pass for the end of the file; images and PDFs are
+sent as data, folders as a tree. Only files in the given folders are read, after links are resolved;
+everything is bounded, and the parts say what was cut or could not be read. Mentions inside code are
+ignored, and so is `@someone` if there is no such file.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from recollect.workspace.safe_files import (
 from recollect.workspace.untrusted_text import find_mentions, one_line, strip_invisible
 
 MAX_MENTIONS = 20
-MAX_BYTES = 20_000_000  # of one file, and of all pictures together
+MAX_BYTES = 20_000_000  # of one file, and of all images together
 MAX_LINES = 2_000  # of one file
 MAX_LINE = 2_000  # characters
 MAX_TOTAL = 400_000  # characters of all texts together
 LINE_CUT = "... [truncated]"
-_KINDS = (
+_MEDIA_TYPES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
     (b"GIF87a", "image/gif"),
@@ -40,18 +40,18 @@ _KINDS = (
 
 
 class RemainingRoom(NamedTuple):
-    """How much more may be shown."""
+    """How much more the parts may contain."""
 
     characters: int = MAX_TOTAL
     bytes: int = MAX_BYTES
 
 
 async def prompt_parts(prompt: str, roots: Sequence[Path]) -> tuple[Part, ...]:
-    """A prompt and what it mentions; relative paths begin in the first folder that has them."""
-    return await asyncio.to_thread(read_mentions, prompt, tuple(roots))
+    """A prompt and the files it mentions; a path is relative to the first folder that has it."""
+    return await asyncio.to_thread(_read_mentions, prompt, tuple(roots))
 
 
-def read_mentions(prompt: str, roots: tuple[Path, ...]) -> tuple[Part, ...]:
+def _read_mentions(prompt: str, roots: tuple[Path, ...]) -> tuple[Part, ...]:
     parts: list[Part] = [Text(text=prompt)]
     room = RemainingRoom()
     named = tuple(dict.fromkeys(mention.path for mention in find_mentions(prompt)))
@@ -63,7 +63,7 @@ def read_mentions(prompt: str, roots: tuple[Path, ...]) -> tuple[Part, ...]:
                 failed.append(f"@{one_line(path)}: {read.why}")
             continue
         parts += read
-        room = _less(room, read)
+        room = _reduce(room, read)
     if len(named) > MAX_MENTIONS:
         failed.append(f"only the first {MAX_MENTIONS} of {len(named)} paths were read")
     if failed:
@@ -76,13 +76,13 @@ def _read(
 ) -> tuple[Part, ...] | ReadRefused:
     refused = ReadRefused("there is no such file")
     for path in dict.fromkeys(resolve_named(root, named) for root in roots):
-        place = resolve_inside(path, roots)
-        if isinstance(place, ReadRefused):
-            if not place.why.startswith("there is no"):
-                refused = place
+        resolved = resolve_inside(path, roots)
+        if isinstance(resolved, ReadRefused):
+            if not resolved.why.startswith("there is no"):
+                refused = resolved
             continue
-        if place[1].is_dir():
-            shown = render_folder_tree(place[1])[: room.characters]
+        if resolved[1].is_dir():
+            shown = render_folder_tree(resolved[1])[: room.characters]
             return (Text(text=f"The folder @{one_line(named)}:\n{shown}"),)
         return _file(named, path, roots, room)
     return refused
@@ -91,12 +91,10 @@ def _read(
 def _file(
     named: str, path: Path, roots: tuple[Path, ...], room: RemainingRoom
 ) -> tuple[Part, ...] | ReadRefused:
-    found = read_inside(path, roots, MAX_BYTES + 1)
+    found = read_inside(path, roots, MAX_BYTES)
     if isinstance(found, ReadRefused):
         return found
-    if found.size > MAX_BYTES:
-        return ReadRefused(f"it has {found.size:,} bytes, the limit is {MAX_BYTES:,}")
-    kind = _kind(found.data)
+    kind = _media_type(found.data)
     if kind:
         if len(found.data) > room.bytes:
             return ReadRefused("the files before it have used up the room for pictures")
@@ -110,25 +108,25 @@ def _file(
     return (Text(text=number_lines(one_line(named), text, room.characters)),)
 
 
-def _kind(data: bytes) -> str:
+def _media_type(data: bytes) -> str:
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
-    return next((kind for magic, kind in _KINDS if data.startswith(magic)), "")
+    return next((kind for magic, kind in _MEDIA_TYPES if data.startswith(magic)), "")
 
 
 def number_lines(name: str, text: str, room: int = MAX_TOTAL) -> str:
-    """A file's lines with their numbers, and which of them these are."""
+    """A file's lines with their numbers, under a line that names the file."""
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
     shown: list[str] = []
     for number, line in enumerate(lines[:MAX_LINES], 1):
         cut = line[:MAX_LINE] + LINE_CUT if len(line) > MAX_LINE else line
-        made = f"{number}→{strip_invisible(cut)}"
-        room -= len(made) + 1
+        numbered = f"{number}→{strip_invisible(cut)}"
+        room -= len(numbered) + 1
         if room < 0:
             break
-        shown.append(made)
+        shown.append(numbered)
     if not lines:
         return f"The file @{name} is empty."
     if len(shown) == len(lines):
@@ -137,7 +135,7 @@ def number_lines(name: str, text: str, room: int = MAX_TOTAL) -> str:
     return "\n".join((f"The file @{name}, cut:", *shown, rest))
 
 
-def _less(room: RemainingRoom, parts: tuple[Part, ...]) -> RemainingRoom:
+def _reduce(room: RemainingRoom, parts: tuple[Part, ...]) -> RemainingRoom:
     characters = sum(len(part.text) for part in parts if isinstance(part, Text))
     data = sum(len(part.data) for part in parts if isinstance(part, InlineData))
     return RemainingRoom(room.characters - characters, room.bytes - data)

@@ -1,9 +1,9 @@
-"""The folder structure a model is shown: breadth-first, bounded, the same for the same folders.
+"""The folder tree that a model is shown: breadth-first, bounded, the same for the same folders.
 
-At most `limit` items, in alphabetical order. Ignored folders, links to folders, and folders that
-nobody looked into any more are shown as `name/...`; ignored files are left out; `...` stands where
-a folder was cut. What cannot be read is skipped. However large, deep or circular a tree is, no
-more than `MAX_LOOKS` names of it are looked at.
+At most `limit` items, in alphabetical order. Ignored folders, links to folders, and folders beyond
+the limit are shown as `name/...`; ignored files are left out; `...` marks a folder that was cut.
+Unreadable folders are skipped. However large, deep or circular a tree is, at most `MAX_LOOKS` of
+its names are read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from recollect.workspace.ignore_files import IGNORE_FILES, IgnoreRules, read_ignore_rules
+from recollect.workspace.ignore_files import IgnoreRules, read_ignore_rules
 from recollect.workspace.untrusted_text import one_line
 
 MAX_ITEMS = 200
@@ -28,105 +28,108 @@ class _Node(msgspec.Struct):
     below: list[_Node] = msgspec.field(default_factory=list)
 
 
-class _Waiting(msgspec.Struct, frozen=True):
+class _PendingFolder(msgspec.Struct, frozen=True):
     node: _Node
     names: tuple[str, ...]  # from the top of the ignore rules
-    ignoring: IgnoreRules
+    rules: IgnoreRules
 
 
-class _Entry(msgspec.Struct, frozen=True):
+class _Item(msgspec.Struct, frozen=True):
     name: str
     folder: bool
     link: bool
 
 
-def render_folder_tree(
-    folder: Path, *, limit: int = MAX_ITEMS, ignore_files: tuple[str, ...] = IGNORE_FILES
-) -> str:
-    """The tree of a folder, its own path first."""
+def render_folder_tree(folder: Path, *, limit: int = MAX_ITEMS) -> str:
+    """The tree of a folder; its own path is the first line."""
     shown = one_line(str(folder), 4_000)
     try:
-        ignoring, names = read_ignore_rules(folder, ignore_files)
+        rules, names = read_ignore_rules(folder)
     except (OSError, RuntimeError, ValueError):
         return f"{shown}/ (cannot be read)"
     root = _Node(shown)
-    looked = _build(_Waiting(root, tuple(names), ignoring), limit)
-    return f"{shown}/ (cannot be read)" if not looked else "\n".join(_lines(root))
+    readable = _build(_PendingFolder(root, tuple(names), rules), limit)
+    return "\n".join(_lines(root)) if readable else f"{shown}/ (cannot be read)"
 
 
-def _build(first: _Waiting, limit: int) -> bool:
-    """Fill the tree; false when not even its first folder could be read."""
-    waiting, room, looks = deque([first]), limit, MAX_LOOKS
+def _build(first: _PendingFolder, limit: int) -> bool:
+    """Fill the tree; false if even its first folder cannot be read."""
+    pending, room, looks = deque([first]), limit, MAX_LOOKS
     readable = True
-    while waiting:
-        at = waiting.popleft()
-        entries, whole = (
-            _entries(at.ignoring.top.joinpath(*at.names), min(looks, MAX_LOOKS // 2))
+    while pending:
+        at = pending.popleft()
+        items, complete = (
+            _items(at.rules.top.joinpath(*at.names), min(looks, MAX_LOOKS // 2))
             if room > 0 and looks > 0
             else (None, False)
         )
-        if entries is None:
+        if items is None:
             readable = readable and at is not first
-            at.node.name = _unseen(at.node.name)
+            at.node.name = _unlisted(at.node.name)
             continue
-        looks -= len(entries)
+        looks -= len(items)
         if at is not first:
-            at = msgspec.structs.replace(at, ignoring=at.ignoring.enter_folder(at.names))
-        room -= _fill(at, entries, room, waiting, whole=whole)
+            at = msgspec.structs.replace(at, rules=at.rules.enter_folder(at.names))
+        room -= _fill(at, items, room, pending, complete=complete)
     return readable or limit <= 0
 
 
 def _fill(
-    at: _Waiting, entries: list[_Entry], room: int, waiting: deque[_Waiting], *, whole: bool
+    at: _PendingFolder,
+    items: list[_Item],
+    room: int,
+    pending: deque[_PendingFolder],
+    *,
+    complete: bool,
 ) -> int:
-    """Put the entries of one folder into the tree; how many items that were."""
+    """Put the items of one folder into the tree; returns how many."""
     used = 0
-    for entry in entries:
-        names = (*at.names, entry.name)
-        ignored = at.ignoring.ignores(names, folder=entry.folder)
-        if ignored and not entry.folder:
+    for item in items:
+        names = (*at.names, item.name)
+        ignored = at.rules.ignores(names, folder=item.folder)
+        if ignored and not item.folder:
             continue
         if used == room:
-            whole = False
+            complete = False
             break
         used += 1
-        node = _Node(one_line(entry.name) + ("/" if entry.folder else ""))
+        node = _Node(one_line(item.name) + ("/" if item.folder else ""))
         at.node.below.append(node)
-        if ignored or (entry.folder and entry.link):
-            node.name = _unseen(node.name)
-        elif entry.folder:
-            waiting.append(_Waiting(node, names, at.ignoring))
-    if not whole:
+        if ignored or (item.folder and item.link):
+            node.name = _unlisted(node.name)
+        elif item.folder:
+            pending.append(_PendingFolder(node, names, at.rules))
+    if not complete:
         at.node.below.append(_Node("..."))
     return used
 
 
-def _unseen(name: str) -> str:
+def _unlisted(name: str) -> str:
     return name.rstrip("/") + "/..."
 
 
-def _entries(folder: Path, limit: int) -> tuple[list[_Entry] | None, bool]:
-    """The names in a folder in order, and whether those are all; nothing when it is unreadable."""
-    found: list[_Entry] = []
+def _items(folder: Path, limit: int) -> tuple[list[_Item] | None, bool]:
+    """A folder's items in order, and whether these are all; none if it is unreadable."""
+    found: list[_Item] = []
     try:
         with os.scandir(folder) as scan:
             for entry in scan:
                 if len(found) == limit:
                     break
-                found.append(_entry(entry))
+                found.append(_item(entry))
             else:
                 limit += 1
     except OSError:
         return None, False
-    found.sort(key=lambda entry: (entry.name.casefold(), entry.name))
+    found.sort(key=lambda item: (item.name.casefold(), item.name))
     return found, len(found) < limit
 
 
-def _entry(entry: os.DirEntry[str]) -> _Entry:
+def _item(entry: os.DirEntry[str]) -> _Item:
     try:
-        return _Entry(entry.name, entry.is_dir(), entry.is_symlink())
-    except OSError:  # a link in a circle
-        return _Entry(entry.name, folder=False, link=True)
+        return _Item(entry.name, entry.is_dir(), entry.is_symlink())
+    except OSError:  # a loop of links
+        return _Item(entry.name, folder=False, link=True)
 
 
 def _lines(root: _Node) -> list[str]:

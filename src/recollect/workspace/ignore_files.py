@@ -1,10 +1,10 @@
-"""Which files and folders of a project are left alone, by its ignore files.
+"""Which files and folders a project's ignore files exclude.
 
-Patterns mean what git says they mean: nested files, the last match decides, `!` takes back, what is
-below an ignored folder cannot be taken back. Deciding takes time linear in pattern and name for
-any pattern: a pattern becomes one expression for each name of a path, in which no star is tried
-twice. (pathspec's expressions do try: five stars and a name of 100 letters take it 0.3 s, measured,
-and twice the letters sixteen times as long.) git's `[[:alpha:]]` is not known here.
+Patterns work as in git: ignore files may be nested, the last match decides, `!` re-includes, and
+nothing below an ignored folder can be re-included. Matching is linear in pattern and name for any
+pattern: each name of a path has its own expression, in which no star is tried twice. (pathspec's
+expressions backtrack: five stars and a name of 100 letters take 0.3 s, measured, and twice the
+letters sixteen times as long.) git's `[[:alpha:]]` is not supported.
 """
 
 from __future__ import annotations
@@ -20,44 +20,44 @@ import msgspec
 from recollect.workspace.safe_files import FileContent, read_inside
 
 IGNORE_FILES = (".gitignore", ".geminiignore", ".recollectignore")
-# Folders that are large and nobody's own work, whatever the ignore files say.
+# Large folders of generated or foreign files, whatever the ignore files say.
 ALWAYS_IGNORED = frozenset(
     {".git", ".hg", ".svn", ".jj", "node_modules", "bower_components", "dist", "__pycache__"}
     | {".venv", "venv", ".tox", ".nox", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
     | {".hypothesis", ".gradle", ".idea", ".cache"}
 )
 MAX_BYTES = 100_000  # of one ignore file
-MAX_RULES = 1_000  # in force at the same time
+MAX_RULES = 1_000  # in force at once
 MAX_PATTERN = 500  # characters
 
 
 class IgnoreRule(msgspec.Struct, frozen=True):
-    names: tuple[re.Pattern[str] | None, ...]  # one for each name of a path; none is `**`
+    names: tuple[re.Pattern[str] | None, ...]  # one for each name of a path; none means `**`
     ignores: bool
     only_folders: bool
 
-    def fits(self, names: Sequence[str]) -> bool:
+    def matches(self, names: Sequence[str]) -> bool:
         match self.names:
-            case (None, re.Pattern() as name):  # wherever it stands: by far the most
+            case (None, re.Pattern() as name):  # anywhere: by far the most common
                 return name.fullmatch(names[-1]) is not None
             case _:
-                return _fits(self.names, names)
+                return _matches(self.names, names)
 
 
 class IgnoreLevel(msgspec.Struct, frozen=True):
-    depth: int  # how many names lie between the top and the folder of the ignore file
+    depth: int  # how many names are between the top and the ignore file's folder
     rules: tuple[IgnoreRule, ...]
 
 
 class IgnoreRules(msgspec.Struct, frozen=True):
-    """What is ignored below `top`, as far as the ignore files on the way have been read."""
+    """The rules below `top`, from the ignore files read so far."""
 
     top: Path
     files: tuple[str, ...] = IGNORE_FILES
     levels: tuple[IgnoreLevel, ...] = ()
 
     def enter_folder(self, names: Sequence[str]) -> IgnoreRules:
-        """The same with the ignore files of one more folder, named from the top."""
+        """Add the rules of one more folder, named from the top."""
         room = MAX_RULES - sum(len(level.rules) for level in self.levels)
         found: list[IgnoreRule] = []
         for file in self.files:
@@ -65,9 +65,9 @@ class IgnoreRules(msgspec.Struct, frozen=True):
             if file == ".gitignore" and not names:
                 paths.insert(0, self.top / ".git" / "info" / "exclude")
             for path in paths:
-                if not os.path.lexists(path):  # usual, and far cheaper than to resolve it
+                if not os.path.lexists(path):  # the common case, and far cheaper than resolving it
                     continue
-                read = read_inside(path, (self.top,), MAX_BYTES)
+                read = read_inside(path, (self.top,), MAX_BYTES, partial=True)
                 if isinstance(read, FileContent):
                     found.extend(parse_ignore_file(read.data.decode("utf-8-sig", "replace")))
         if not found or room <= 0:
@@ -76,7 +76,7 @@ class IgnoreRules(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, levels=(*self.levels, level))
 
     def ignores(self, names: Sequence[str], *, folder: bool) -> bool:
-        """Whether this path is ignored, when no folder above it is."""
+        """Whether this path is ignored, if no folder above it is."""
         return (folder and names[-1] in ALWAYS_IGNORED) or is_ignored(
             names, self.levels, folder=folder
         )
@@ -85,12 +85,12 @@ class IgnoreRules(msgspec.Struct, frozen=True):
 def is_ignored(
     names: Sequence[str], levels: Sequence[IgnoreLevel], *, folder: bool = False
 ) -> bool:
-    """Whether ignore files leave a path out: the deepest that says anything decides. Whoever walks
-    does not enter an ignored folder."""
+    """Whether the ignore files exclude a path: the deepest file with a match decides. The caller
+    does not enter ignored folders."""
     for level in reversed(levels):
         below = tuple(names[level.depth :])
         for rule in reversed(level.rules):
-            if (folder or not rule.only_folders) and rule.fits(below):
+            if (folder or not rule.only_folders) and rule.matches(below):
                 return rule.ignores
     return False
 
@@ -98,18 +98,18 @@ def is_ignored(
 def read_ignore_rules(
     folder: Path, files: tuple[str, ...] = IGNORE_FILES
 ) -> tuple[IgnoreRules, list[str]]:
-    """The rules that hold in a folder, with those of the repository above it; and its names."""
+    """The rules in a folder, including those of its repository, and its names from the top."""
     folder = folder.resolve()
     top = next((f for f in (folder, *folder.parents) if (f / ".git").exists()), folder)
     names = list(folder.relative_to(top).parts)
-    ignoring = IgnoreRules(top, files)
+    rules = IgnoreRules(top, files)
     for depth in range(len(names) + 1):
-        ignoring = ignoring.enter_folder(names[:depth])
-    return ignoring, names
+        rules = rules.enter_folder(names[:depth])
+    return rules, names
 
 
 def parse_ignore_file(text: str) -> tuple[IgnoreRule, ...]:
-    """The rules of an ignore file, in its order; names in a row become one expression."""
+    """The rules of an ignore file, in order; consecutive plain names become one expression."""
     lines = text.removeprefix("\ufeff").split("\n", 4 * MAX_RULES)[: 4 * MAX_RULES]
     found = [rule for line in lines if (rule := _rule(line)) is not None][:MAX_RULES]
     rules: list[IgnoreRule] = []
@@ -127,7 +127,7 @@ def _kind(rule: IgnoreRule) -> tuple[bool, bool, bool]:
 
 
 def _anywhere(rule: IgnoreRule) -> str:
-    """The expression of a rule for a name wherever it stands; nothing for any other rule."""
+    """The expression of a rule that matches a name anywhere; empty for any other rule."""
     match rule.names:
         case (None, re.Pattern() as name):
             return str(name.pattern)
@@ -139,7 +139,7 @@ def _rule(line: str) -> IgnoreRule | None:
     line = line.removesuffix("\r")
     bare = line.rstrip(" ")
     if len(bare) != len(line) and (len(bare) - len(bare.rstrip("\\"))) % 2:
-        bare += " "  # one blank that a backslash protects
+        bare += " "  # a blank escaped by a backslash
     if not bare or bare.startswith("#") or len(bare) > MAX_PATTERN:
         return None
     ignores = not bare.startswith("!")
@@ -164,7 +164,7 @@ def _rule(line: str) -> IgnoreRule | None:
 
 
 def _name(glob: str) -> re.Pattern[str] | None:
-    """One name's pattern; none when it can fit no name, as with a bracket that is never closed."""
+    """The expression for one name; none if it can match no name, as with an unclosed bracket."""
     chunks = [""]  # expressions between the stars
     position = 0
     while position < len(glob):
@@ -189,13 +189,13 @@ def _name(glob: str) -> re.Pattern[str] | None:
     first, *rest = chunks
     if not rest:
         return re.compile(first, re.DOTALL)
-    # the first place where a chunk fits is as good as any later one, so none is tried twice
+    # the first match of a chunk is as good as any later one, so none is tried twice
     middle = "".join(f"(?>.*?{chunk})" for chunk in rest[:-1] if chunk)
     return re.compile(f"{first}{middle}.*{rest[-1]}", re.DOTALL)
 
 
 def _class(glob: str, position: int) -> tuple[str, int]:
-    """The expression of a bracket and where it ends; none when it is never closed."""
+    """The expression of a bracket and its end; empty if it is never closed."""
     negated = glob[position : position + 1] in ("!", "^")
     position += negated
     members: list[str] = []
@@ -218,15 +218,15 @@ def _class(glob: str, position: int) -> tuple[str, int]:
 
 
 def _letter(glob: str, position: int) -> tuple[str, int]:
-    """One letter of a bracket, which a backslash may stand before, and what is behind it."""
+    """One letter of a bracket, possibly escaped, and the position after it."""
     position += glob[position] == "\\"
     return glob[position : position + 1], position + 1
 
 
-def _fits(pattern: Sequence[re.Pattern[str] | None], names: Sequence[str]) -> bool:
-    """Whether the pattern fits the whole path; `**` at the end wants at least one name."""
+def _matches(pattern: Sequence[re.Pattern[str] | None], names: Sequence[str]) -> bool:
+    """Whether the pattern matches the whole path; a final `**` needs at least one name."""
     last = len(pattern) - 1
-    reached = {0}  # how many names the pattern so far may have used up
+    reached = {0}  # how many names the pattern so far may have matched
     for number, part in enumerate(pattern):
         if part is None:
             least = min(reached) + (number == last)

@@ -1,9 +1,8 @@
-"""The first message of a session: where and when it happens, what the folders hold, what is known.
+"""The first message of a session: date, system, folder tree and memory.
 
-The message is made once and stored, so the date, the folders and the memory in it stay the same
-from request to request and from resume to resume; `date_change_line` is what a resume on another day
-adds. Folders are read in parallel. `read_environment` is the one place that asks the clock, the locale
-and the environment; everything else takes what it is given.
+The message is made once and stored, so its content stays the same in every request and after every
+resume; a resume on another day adds `date_change_line`. Folders are read in parallel. Only
+`read_environment` reads the clock, the locale and the environment variables.
 """
 
 from __future__ import annotations
@@ -21,9 +20,8 @@ from pathlib import Path
 import msgspec
 
 from recollect.entries import Message, Text
-from recollect.settings import data_directory as home_directory
+from recollect.settings import data_directory
 from recollect.workspace.folder_tree import MAX_ITEMS, render_folder_tree
-from recollect.workspace.ignore_files import IGNORE_FILES
 from recollect.workspace.memory_files import MemoryFile, memory_text, remember_seen
 from recollect.workspace.untrusted_text import one_line
 
@@ -35,7 +33,9 @@ _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 )
-_LOCALE = r"([a-z]{2,3})(?:[_-]([A-Za-z]{4}))?(?:[_-]([A-Za-z]{2}|[0-9]{3}))?(?:[.@].*)?"
+_LOCALE = re.compile(
+    r"([a-z]{2,3})(?:[_-]([A-Za-z]{4}))?(?:[_-]([A-Za-z]{2}|[0-9]{3}))?(?:[.@].*)?"
+)
 
 
 class SessionEnvironment(msgspec.Struct, frozen=True):
@@ -53,103 +53,91 @@ def read_environment(
     system: str = sys.platform,
     home: Path | None = None,
 ) -> SessionEnvironment:
-    """Where and when we are; the project's temporary directory is made, for its owner alone."""
+    """The session's environment; creates the project's temporary directory, private to the user."""
     environment = os.environ if environment is None else environment
-    home = home_directory() if home is None else home
+    home = data_directory() if home is None else home
     name = hashlib.sha256(os.fsencode(project.resolve())).hexdigest()[:16]
     temporary = home / "tmp" / name
-    with suppress(OSError):  # a home that cannot be written to is told by whoever writes
+    with suppress(OSError):  # a later write reports that the directory is read-only
         temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
     today = (datetime.now().astimezone() if now is None else now).date()
     return SessionEnvironment(today, locale_from(environment), system, temporary)
 
 
 def locale_from(environment: Mapping[str, str]) -> str:
-    """The person's locale for dates, as the variables of POSIX say it."""
+    """The user's locale for dates, from the POSIX variables."""
     for name in ("LC_ALL", "LC_TIME", "LANG"):
         if value := environment.get(name):
-            if value.partition(".")[0] in ("C", "POSIX", DEFAULT_LOCALE):  # most often
+            if value.partition(".")[0] in ("C", "POSIX", DEFAULT_LOCALE):  # the most common
                 return DEFAULT_LOCALE
-            match = re.fullmatch(_LOCALE, value[:100])
+            match = _LOCALE.fullmatch(value[:100])
             return "_".join(filter(None, match.groups())) if match else DEFAULT_LOCALE
     return DEFAULT_LOCALE
 
 
 def long_date(day: date, locale: str = DEFAULT_LOCALE) -> str:
     """`Monday, November 16, 2026`, in the words and the order of the locale."""
-    if locale == DEFAULT_LOCALE:  # most often, and babel takes 0.1 s to begin
+    if locale == DEFAULT_LOCALE:
         return f"{_WEEKDAYS[day.weekday()]}, {_MONTHS[day.month - 1]} {day.day}, {day.year}"
-    from babel import Locale, UnknownLocaleError
-    from babel.dates import format_date
+    import babel.dates  # takes 0.1 s to import, and most users do not need it
 
     try:
-        known = Locale.parse(locale)
-    except (UnknownLocaleError, ValueError):
+        known = babel.Locale.parse(locale)
+    except (babel.UnknownLocaleError, ValueError):
         return long_date(day)
-    return format_date(day, format="full", locale=known)
+    return babel.dates.format_date(day, format="full", locale=known)
 
 
-async def directory_context(
-    folders: Sequence[Path], *, limit: int = MAX_ITEMS, ignore_files: tuple[str, ...] = IGNORE_FILES
-) -> str:
-    """The working directories and what is in them."""
-    trees = await asyncio.gather(
-        *(
-            asyncio.to_thread(render_folder_tree, folder, limit=limit, ignore_files=ignore_files)
-            for folder in folders
-        )
-    )
+async def directory_context(folders: Sequence[Path]) -> str:
+    """The working directories and their trees."""
+    reads = (asyncio.to_thread(render_folder_tree, folder) for folder in folders)
+    trees = await asyncio.gather(*reads)
     if len(folders) == 1:
         where = f"I'm currently working in the directory: {one_line(str(folders[0]), 4_000)}"
     else:
         named = "".join(f"\n  - {one_line(str(folder), 4_000)}" for folder in folders)
         where = f"I'm currently working in the following directories:{named}"
     return (
-        f"{where}\nHere is the folder structure (at most {limit} items for each; where `...` "
+        f"{where}\nHere is the folder structure (at most {MAX_ITEMS} items for each; where `...` "
         "stands there is more that is ignored or not shown):\n\n" + "\n\n".join(trees)
     )
 
 
 async def directory_message(folders: Sequence[Path]) -> Message:
-    """The directory context again, for a session that got further directories."""
+    """The directory context again, for a session with additional directories."""
     return Message(
         role="user", parts=(Text(text=await directory_context(folders)),), context="initial"
     )
 
 
 async def initial_message(
-    folders: Sequence[Path],
-    around: SessionEnvironment,
-    memory: Iterable[MemoryFile] = (),
-    *,
-    limit: int = MAX_ITEMS,
-    ignore_files: tuple[str, ...] = IGNORE_FILES,
+    folders: Sequence[Path], environment: SessionEnvironment, memory: Iterable[MemoryFile] = ()
 ) -> Message:
-    """The one message every session begins with."""
+    """The message that every session starts with."""
     memory = tuple(memory)
     block = (
         "This is recollect. We are setting up the context for our chat.\n"
-        f"Today's date is {long_date(around.today, around.locale)} "
+        f"Today's date is {long_date(environment.today, environment.locale)} "
         "(formatted according to the user's locale).\n"
-        f"My operating system is: {one_line(around.system)}\n"
-        f"The project's temporary directory is: {one_line(str(around.temporary), 4_000)}\n"
-        f"{await directory_context(folders, limit=limit, ignore_files=ignore_files)}"
+        f"My operating system is: {one_line(environment.system)}\n"
+        f"The project's temporary directory is: {one_line(str(environment.temporary), 4_000)}\n"
+        f"{await directory_context(folders)}"
     )
-    told = "\n\n".join(filter(None, (block, memory_text(memory), REMINDER, READY)))
+    text = "\n\n".join(filter(None, (block, memory_text(memory), REMINDER, READY)))
     return Message(
-        role="user", parts=(Text(text=told),), context="initial", extra=remember_seen(memory)
+        role="user", parts=(Text(text=text),), context="initial", extra=remember_seen(memory)
     )
 
 
 def with_initial(initial: Message, history: Sequence[Message]) -> tuple[Message, ...]:
-    """The history behind the initial message, which is never there twice: the stored one stays."""
+    """The history after the initial message; one that is already stored stays the only one."""
     if any(message.context == "initial" and message.role == "user" for message in history):
         return tuple(history)
     return (initial, *history)
 
 
-def date_change_line(told: date, today: date, locale: str = DEFAULT_LOCALE) -> str:
-    """What a resumed session is told of the date; nothing on the day it was last told."""
-    if told == today:
+def date_change_line(stated: date, today: date, locale: str = DEFAULT_LOCALE) -> str:
+    """The date for a resumed session; empty if it is still the date last stated."""
+    if stated == today:
         return ""
     return f"Today's date is now {long_date(today, locale)}; this session goes on from another day."

@@ -1,7 +1,6 @@
-"""Windows that providers' errors have named, remembered for each model.
+"""Context windows learned from providers' errors, cached for each model.
 
-A cache: a file that cannot be read or written means that nothing is remembered, and the window is
-learnt again from the next error.
+If the file cannot be read or written, the window is learned again from the next error.
 """
 
 from __future__ import annotations
@@ -12,16 +11,16 @@ from pathlib import Path
 import msgspec
 
 from recollect.errors import CannotWrite
-from recollect.settings import data_directory as home_directory
+from recollect.settings import data_directory
 from recollect.workspace.safe_files import ReadRefused, read_inside, replace_file
 
 WINDOWS_FILE = "windows.json"
 MAX_MODELS, MAX_FILE = 500, 200_000
-MIN_WINDOW = 500  # tokens: nothing smaller is a window
+MIN_WINDOW = 500  # tokens; a smaller number is not a context window
 
 
 def learned_window(model: str, home: Path | None = None) -> int | None:
-    """The window of this model, as an error once named it."""
+    """The context window of this model that an error stated."""
     return _load(_file(home)).get(model)
 
 
@@ -36,12 +35,12 @@ def remember_window(model: str, window: int, home: Path | None = None) -> None:
 
 
 def _file(home: Path | None) -> Path:
-    return (home_directory() if home is None else home) / WINDOWS_FILE
+    return (data_directory() if home is None else home) / WINDOWS_FILE
 
 
 def _load(file: Path) -> dict[str, int]:
-    found = read_inside(file, (file.parent,), MAX_FILE + 1)
-    if isinstance(found, ReadRefused) or found.size > MAX_FILE:
+    found = read_inside(file, (file.parent,), MAX_FILE)
+    if isinstance(found, ReadRefused):
         return {}
     try:
         known = msgspec.json.decode(found.data, type=dict[str, int])

@@ -1,10 +1,10 @@
-"""Memory files: what a person and a project want every session to know.
+"""Memory files: what the user and the project want every session to know.
 
-Found are the global file, those from the project's root down to the working directory, those below
-it (breadth-first, bounded, ignored folders left out), and those a setting names; later, when a tool
-touches another folder, `read_memory_near` gives what was not given yet. A project's files are read only
-where the folder is trusted, never through a link that leads out, each file once. Each is shown
-between marks that name its origin and that its own text cannot forge.
+A session starts with the global files, those from the project's root down to the working directory,
+those below it (breadth-first, bounded, without ignored folders), and those that extensions name.
+When a tool touches another folder later, `read_memory_near` returns the files not given yet. A
+project's files are read only in a trusted folder, never through a link that leads out, each file
+once. Each is shown between tags that name its origin and that its own text cannot forge.
 """
 
 from __future__ import annotations
@@ -15,41 +15,40 @@ import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from recollect.entries import Message, Text, json_text
-from recollect.workspace.ignore_files import IGNORE_FILES, read_ignore_rules
-from recollect.workspace.safe_files import ReadRefused, decode_text, read_inside
+from recollect.settings import AgentSettings
+from recollect.workspace.ignore_files import read_ignore_rules
+from recollect.workspace.memory_imports import ImportStyle, expand_imports
+from recollect.workspace.safe_files import ReadRefused, decode_text, read_inside, resolve_or_keep
 from recollect.workspace.untrusted_text import one_line, strip_invisible
 
-if TYPE_CHECKING:
-    from recollect.workspace.memory_imports import ImportStyle
-
-MEMORY_NAMES = ("AGENTS.md", "GEMINI.md", "CLAUDE.md")
+MEMORY_NAMES = AgentSettings().memory_files
 MAX_BYTES = 100_000  # of one file
 MAX_TOTAL = 200_000  # characters of all files with their imports
 MAX_FILES = 50
-MAX_FOLDERS = 200  # looked into below the working directory
+MAX_FOLDERS = 200  # searched below the working directory
 MAX_NAMES = 2_000  # of one folder
 MemoryOrigin: TypeAlias = Literal["global", "extension", "project", "folder"]
 
 
 class MemoryFile(msgspec.Struct, frozen=True):
-    path: str  # with links resolved: what tells it from others
-    name: str  # as it is shown
+    path: str  # with links resolved; identifies the file
+    name: str  # for display
     origin: MemoryOrigin
     text: str
 
 
 class MemoryFiles(msgspec.Struct, frozen=True):
     files: tuple[MemoryFile, ...] = ()
-    problems: tuple[str, ...] = ()  # for the person: what was not read, and why
+    problems: tuple[str, ...] = ()  # for the user: what was not read, and why
 
 
 class MemorySources(msgspec.Struct, frozen=True, kw_only=True):
-    """Where memory may come from. `trusted` is asked for every folder of the project."""
+    """Where memory may come from. `trusted` is called for every folder of the project."""
 
     cwd: Path
     root: Path  # of the project; the working directory is in it
@@ -58,52 +57,51 @@ class MemorySources(msgspec.Struct, frozen=True, kw_only=True):
     names: tuple[str, ...] = MEMORY_NAMES
     extensions: tuple[Path, ...] = ()
     import_style: ImportStyle = "tree"
-    ignore_files: tuple[str, ...] = IGNORE_FILES
 
 
 def read_memory(sources: MemorySources, *, below: int = MAX_FOLDERS) -> MemoryFiles:
-    """All memory a session begins with; `below` is how many folders under it are searched."""
-    sources = _resolved(sources)
+    """The memory that a session starts with; `below` limits the folders searched below it."""
+    sources = _resolve(sources)
     return _collect(sources, _at_start(sources, below), frozenset())
 
 
 def read_memory_near(path: Path, sources: MemorySources, seen: Collection[str]) -> MemoryFiles:
-    """What a tool that touches `path` makes known: files on the way to it that are not `seen`."""
+    """The memory for a tool that touches `path`: files on the way to it that are not `seen`."""
     try:
-        place, sources = path.resolve(), _resolved(sources)
+        real, sources = path.resolve(), _resolve(sources)
     except (OSError, RuntimeError, ValueError):
         return MemoryFiles()
-    if not place.is_relative_to(sources.root):
+    if not real.is_relative_to(sources.root):
         return MemoryFiles()
-    folder = place if place.is_dir() else place.parent
+    folder = real if real.is_dir() else real.parent
     folders = _down_to(sources.root, folder)
     return _collect(sources, _in_folders(sources, folders), frozenset(seen))
 
 
-def _resolved(sources: MemorySources) -> MemorySources:
-    """The same places without links, so that paths can be compared."""
+def _resolve(sources: MemorySources) -> MemorySources:
+    """Resolve links, so that paths can be compared."""
     return msgspec.structs.replace(sources, cwd=sources.cwd.resolve(), root=sources.root.resolve())
 
 
-class _Place(msgspec.Struct, frozen=True):
+class _Candidate(msgspec.Struct, frozen=True):
     path: Path
     origin: MemoryOrigin
 
 
-def _at_start(sources: MemorySources, below: int) -> Iterator[_Place]:
+def _at_start(sources: MemorySources, below: int) -> Iterator[_Candidate]:
     for name in sources.names:
-        yield _Place(sources.home / name, "global")
+        yield _Candidate(sources.home / name, "global")
     for path in sources.extensions:
-        yield _Place(path, "extension")
+        yield _Candidate(path, "extension")
     yield from _in_folders(sources, _down_to(sources.root, sources.cwd))
     yield from _in_folders(sources, _folders_below(sources, below))
 
 
-def _in_folders(sources: MemorySources, folders: Iterable[Path]) -> Iterator[_Place]:
+def _in_folders(sources: MemorySources, folders: Iterable[Path]) -> Iterator[_Candidate]:
     for folder in folders:
         origin: MemoryOrigin = "project" if sources.cwd.is_relative_to(folder) else "folder"
         for name in sources.names:
-            yield _Place(folder / name, origin)
+            yield _Candidate(folder / name, origin)
 
 
 def _down_to(root: Path, folder: Path) -> tuple[Path, ...]:
@@ -114,22 +112,22 @@ def _down_to(root: Path, folder: Path) -> tuple[Path, ...]:
 
 
 def _folders_below(sources: MemorySources, limit: int) -> Iterator[Path]:
-    """Folders under the working directory, breadth-first, ignored ones and links left out."""
+    """Folders below the working directory, breadth-first, without ignored ones and links."""
     if limit <= 0 or not sources.trusted(sources.cwd):
         return
     try:
-        ignoring, names = read_ignore_rules(sources.cwd, sources.ignore_files)
+        top_rules, names = read_ignore_rules(sources.cwd)
     except (OSError, RuntimeError, ValueError):
         return
-    waiting = deque([(tuple(names), sources.cwd, ignoring)])
-    while waiting and limit > 0:
-        names_here, folder, rules = waiting.popleft()
+    pending = deque([(tuple(names), sources.cwd, top_rules)])
+    while pending and limit > 0:
+        names_here, folder, rules = pending.popleft()
         for name in _subfolders(folder):
             below = (*names_here, name)
             if limit > 0 and not rules.ignores(below, folder=True):
                 limit -= 1
                 yield folder / name
-                waiting.append((below, folder / name, rules.enter_folder(below)))
+                pending.append((below, folder / name, rules.enter_folder(below)))
 
 
 def _subfolders(folder: Path) -> list[str]:
@@ -146,14 +144,16 @@ def _subfolders(folder: Path) -> list[str]:
     return sorted(found)
 
 
-def _collect(sources: MemorySources, places: Iterable[_Place], seen: frozenset[str]) -> MemoryFiles:
+def _collect(
+    sources: MemorySources, candidates: Iterable[_Candidate], seen: frozenset[str]
+) -> MemoryFiles:
     files: list[MemoryFile] = []
     problems: list[str] = []
     known, room = set(seen), MAX_TOTAL
-    for place in places:
-        read = _read(sources, place, known, room)
+    for candidate in candidates:
+        read = _read(sources, candidate, known, room)
         if isinstance(read, ReadRefused):
-            problems.append(f"{one_line(str(place.path))}: {read.why}")
+            problems.append(f"{one_line(str(candidate.path))}: {read.why}")
         elif read is not None:
             file, failed = read
             files.append(file)
@@ -161,40 +161,38 @@ def _collect(sources: MemorySources, places: Iterable[_Place], seen: frozenset[s
             known.add(file.path)
             room -= len(file.text)
         if len(files) == MAX_FILES or len(problems) >= 2 * MAX_FILES:
-            problems.append("there are more memory files than are read; the rest was left out")
+            problems.append("there are too many memory files; the rest was not read")
             break
     return MemoryFiles(tuple(files), tuple(problems))
 
 
 def _read(
-    sources: MemorySources, place: _Place, known: Collection[str], room: int
+    sources: MemorySources, candidate: _Candidate, known: Collection[str], room: int
 ) -> tuple[MemoryFile, tuple[str, ...]] | ReadRefused | None:
-    """One file; nothing when it is not there, is empty or was read before."""
-    path, origin = place.path, place.origin
+    """One file; none if it is missing, empty or already known."""
+    path, origin = candidate.path, candidate.origin
     if not os.path.lexists(path):
         return None
     own = origin in ("global", "extension")
     if not own and not sources.trusted(path.parent):
         return ReadRefused("not read, because the folder is not trusted")
     roots = (path.parent if own else sources.root, sources.home)
-    # where a person's own file is a link, as people do who keep such files together, it is meant
-    found = read_inside(path, (*roots, _target(path).parent) if own else roots, MAX_BYTES + 1)
+    # a link is followed if it is the user's own: many users keep such files in one folder
+    found = read_inside(path, (*roots, resolve_or_keep(path).parent) if own else roots, MAX_BYTES)
     if isinstance(found, ReadRefused):
         return found
     if str(found.path) in known:
         return None
     elsewhere = not own and not found.path.is_relative_to(sources.home.resolve())
     if elsewhere and not sources.trusted(found.path.parent):
-        return ReadRefused("not read, because the folder it leads to is not trusted")
-    if found.size > min(MAX_BYTES, room):
-        return ReadRefused(f"not read: it has {found.size:,} bytes, too many for memory")
+        return ReadRefused("not read, because the folder it links to is not trusted")
+    if found.size > room:
+        return ReadRefused(f"not read: with its {found.size:,} bytes, memory would be too long")
     text = decode_text(found.data)
     if isinstance(text, ReadRefused):
         return text
     if not text.strip():
         return None
-    from recollect.workspace.memory_imports import expand_imports
-
     text, failed = expand_imports(
         strip_invisible(text), path, roots, sources.import_style, most=max(0, room - len(text))
     )
@@ -203,49 +201,40 @@ def _read(
     return file, tuple(f"{name}: {problem}" for problem in failed)
 
 
-def _target(path: Path) -> Path:
-    try:
-        return path.resolve()
-    except (OSError, RuntimeError):
-        return path
-
-
 def _name(path: Path, sources: MemorySources) -> str:
     if path.is_relative_to(sources.root):
         return one_line(path.relative_to(sources.root).as_posix())
     return one_line(str(path))
 
 
-# --- what the model is told --------------------------------------------------------------------
-
-_MARK = r"(?i:<(?=\s*/?\s*memory_file\b))"
+_TAG = re.compile(r"(?i:<(?=\s*/?\s*memory_file\b))")
 _SEEN = "memory_files"
 
 
 def memory_text(files: Iterable[MemoryFile]) -> str:
     return "\n\n".join(
         f'<memory_file path="{file.name.replace(chr(34), "&quot;")}" origin="{file.origin}">\n'
-        f"{re.sub(_MARK, '&lt;', file.text).strip()}\n</memory_file>"
+        f"{_TAG.sub('&lt;', file.text).strip()}\n</memory_file>"
         for file in files
     )
 
 
 def memory_message(files: Collection[MemoryFile]) -> Message:
-    """Memory found on the way, as a message; the log knows from it what was given."""
-    told = f"Memory files for the folders now in use:\n\n{memory_text(files)}"
+    """Memory found during a session, as a message that also records the files it gives."""
+    text = f"Memory files for the folders now in use:\n\n{memory_text(files)}"
     return Message(
-        role="user", parts=(Text(text=told),), context="memory", extra=remember_seen(files)
+        role="user", parts=(Text(text=text),), context="memory", extra=remember_seen(files)
     )
 
 
 def remember_seen(files: Iterable[MemoryFile]) -> str:
-    """What a message keeps in `extra`, so that nothing is given twice, also after a resume."""
+    """The `extra` of a message that gives these files, so that none is given twice."""
     paths = [file.path for file in files]
     return json_text({_SEEN: paths}) if paths else ""
 
 
 def seen_memory(messages: Iterable[Message]) -> frozenset[str]:
-    """The files that messages of a session have already given."""
+    """The files that a session's messages have given."""
     found: set[str] = set()
     for message in messages:
         if message.context and message.extra:

@@ -1,9 +1,9 @@
-"""Facts that are added to a memory file: one line each, under one heading.
+"""Adds facts to a memory file: one line each, under one heading.
 
-`plan_fact` says what would be written and shows the difference, so that a person can be asked;
-`save_fact` writes it. Everything else in the file stays as it is, byte for byte, whatever its
-encoding and its line ends. The file is replaced whole or not at all, and not when somebody else
-changed it in between; a link is followed only within its own folder.
+`plan_fact` returns the change and its diff, so that the user can be asked; `save_fact` writes it.
+Everything else in the file stays as it is, byte for byte, whatever its encoding and line ends. The
+file is replaced as a whole, and only if nobody has changed it in between; a link is followed only
+within its own folder.
 """
 
 from __future__ import annotations
@@ -23,47 +23,47 @@ from recollect.workspace.untrusted_text import (
 )
 
 HEADING = "## Recollect Added Memories"
-_BLANK = " \t\r\n"  # what Markdown takes for nothing; other characters are somebody's
+_BLANK = " \t\r\n"  # blank in Markdown; any other character is content
 MAX_FACT = 2_000  # characters
 MAX_FILE = 1_000_000  # bytes
 
 
 class PlannedMemory(NamedTuple):
     path: Path  # with links resolved
-    before: bytes | None  # none: there is no such file yet
+    before: bytes | None  # none: there is no file yet
     after: bytes
     difference: str
 
 
 def plan_fact(path: Path, fact: str) -> PlannedMemory:
-    """What saving this fact would change; `BadInput` when it is no fact that can be saved."""
-    line = _line(fact)
-    real, before = _current(path)
+    """What saving this fact would change; `BadInput` if it cannot be saved."""
+    line = _fact_line(fact)
+    real, before = _read_current(path)
     after = with_fact(before or b"", line)
-    return PlannedMemory(real, before, after, _difference(path.name, before or b"", after))
+    return PlannedMemory(real, before, after, _diff(path.name, before or b"", after))
 
 
 def save_fact(path: Path, fact: str) -> str:
-    """Add a fact to a memory file; gives the difference this made."""
+    """Add a fact to a memory file; returns the diff."""
     planned = plan_fact(path, fact)
     write_fact(planned)
     return planned.difference
 
 
 def write_fact(planned: PlannedMemory) -> None:
-    """Write what was planned, if the file is still what it was then."""
-    if _current(planned.path) != (planned.path, planned.before):
-        raise CannotWrite(str(planned.path), "it was changed by somebody else in the meantime")
+    """Write the planned change, if the file has not changed since."""
+    if _read_current(planned.path) != (planned.path, planned.before):
+        raise CannotWrite(str(planned.path), "another program has changed it in the meantime")
     replace_file(planned.path, planned.after)
 
 
 def with_fact(data: bytes, line: str) -> bytes:
-    """The file with one more line under the heading, which is put at the end if it is missing."""
+    """The file with one more line under the heading, which is appended if it is missing."""
     # latin-1 gives every byte a character of its own, so positions are those of the bytes
     text = data.decode("latin-1")
     end = "\r\n" if "\r\n" in text else "\n"
     added = f"- {line}".encode().decode("latin-1")
-    place = _place(text)
+    place = _insert_position(text)
     if place is None:
         gap = end if text.endswith("\n") else end * 2
         start = f"{text}{gap}" if text.strip(_BLANK) else text
@@ -73,9 +73,9 @@ def with_fact(data: bytes, line: str) -> bytes:
     return f"{before}{end}{end if first else ''}{added}{after or end}".encode("latin-1")
 
 
-def _place(text: str) -> int | None:
-    """Behind the last line that is not blank under the heading; none without a heading."""
-    # a fence that is never closed reaches the very end; if it counted, no heading would be found
+def _insert_position(text: str) -> int | None:
+    """The end of the last nonblank line under the heading; none without a heading."""
+    # an unclosed fence reaches to the end; it is ignored, or no heading would ever be found
     code = tuple(code for code in code_ranges(text + "\n\n") if code[1] < len(text) + 2)
     position, place = 0, None
     for line in split_lines(text):
@@ -91,29 +91,27 @@ def _place(text: str) -> int | None:
     return place
 
 
-def _line(fact: str) -> str:
+def _fact_line(fact: str) -> str:
     line = " ".join(strip_invisible(fact).split()).lstrip("-*+ ")
     if not line:
-        raise BadInput("there is no fact in this; say what is to be remembered")
+        raise BadInput("the fact is empty; say what to remember")
     if len(line) > MAX_FACT:
         raise BadInput(
-            f"a fact has at most {MAX_FACT:,} characters, this one {len(line):,}; shorten it"
+            f"the fact has {len(line):,} characters, the limit is {MAX_FACT:,}; shorten it"
         )
     return line
 
 
-def _current(path: Path) -> tuple[Path, bytes | None]:
+def _read_current(path: Path) -> tuple[Path, bytes | None]:
     if not path.is_symlink() and not path.exists():
         return path, None
-    found = read_inside(path, (path.parent,), MAX_FILE + 1)
+    found = read_inside(path, (path.parent,), MAX_FILE)
     if not isinstance(found, FileContent):
         raise CannotWrite(str(path), found.why)
-    if found.size > MAX_FILE:
-        raise CannotWrite(str(path), f"it has more than {MAX_FILE:,} bytes")
     return found.path, found.data
 
 
-def _difference(name: str, before: bytes, after: bytes) -> str:
+def _diff(name: str, before: bytes, after: bytes) -> str:
     old, new = (data.decode("utf-8", "replace").splitlines() for data in (before, after))
     shown = one_line(name)
     lines = difflib.unified_diff(old, new, f"a/{shown}", f"b/{shown}", lineterm="", n=2)

@@ -1,9 +1,9 @@
-"""Which project a folder is.
+"""Identifies the project that a folder belongs to.
 
-A git repository is known by its first commit, so a clone, a worktree or a moved folder is the same
-project. Any other folder is known by its path; its inode and the names in it let the store
-recognise it after a rename. Nothing is written into the folder. Git is run without hooks,
-monitors or a pager, bounded in time; where it does not answer, the path decides.
+A git repository is identified by its first commit, so a clone, a worktree or a moved folder is the
+same project. Any other folder is identified by its path; by its inode and the names in it, the
+store recognizes it after a rename. Nothing is written into the folder. Git runs without hooks,
+monitors or a pager, with a time limit; if it fails, the path decides.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ROOTS = ("rev-list", "--max-parents=0", "HEAD", "--")
 
 
 def identify_project(directory: Path) -> Project:
-    directory = Path(os.path.abspath(directory))  # noqa: PTH100 - a link's own name is kept
+    directory = Path(os.path.abspath(directory))  # noqa: PTH100 - keeps a link's own name
     root = _git_root(directory)
     return _project(root or directory, _first_commit(root) if root else None)
 
@@ -31,7 +31,7 @@ def identify_project(directory: Path) -> Project:
 def _project(root: Path, git: str | None) -> Project:
     real = root.resolve()
     try:
-        found = os.stat(real)  # noqa: PTH116 - device and inode are what is wanted
+        found = os.stat(real)  # noqa: PTH116 - for device and inode
         names = sorted(entry.name for entry in os.scandir(real))[:MAX_NAMES]
         inode = f"{found.st_dev}:{found.st_ino}"
     except OSError:
@@ -47,27 +47,27 @@ def _git_root(directory: Path) -> Path | None:
 
 
 def _first_commit(root: Path) -> str | None:
-    """The oldest commit without a parent; none in a shallow clone, where it is not known."""
+    """The oldest commit without a parent; none in a shallow clone, which does not have it."""
     shallow, roots = _git(root, _IS_SHALLOW, _ROOTS)
     return roots.split()[-1] if shallow == "false" and roots else None
 
 
-def _git(root: Path, *questions: tuple[str, ...]) -> list[str]:
-    """What git says to each question, all asked at once; nothing where it does not answer."""
+def _git(root: Path, *commands: tuple[str, ...]) -> list[str]:
+    """The output of each command, all run at once; empty where git fails."""
     given = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
     environment = given | {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
     with ExitStack() as stack:
         try:
             running = [
-                stack.enter_context(_started(("-C", str(root), *words), environment))
-                for words in questions
+                stack.enter_context(_start(("-C", str(root), *words), environment))
+                for words in commands
             ]
-            return [_said(process) for process in running]
+            return [_output(process) for process in running]
         except OSError:
-            return [""] * len(questions)
+            return [""] * len(commands)
 
 
-def _started(words: tuple[str, ...], environment: dict[str, str]) -> subprocess.Popen[bytes]:
+def _start(words: tuple[str, ...], environment: dict[str, str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(  # noqa: S603 - fixed words, no shell
         ["git", *_QUIET, *words],  # noqa: S607 - the user's own git
         stdin=subprocess.DEVNULL,
@@ -77,10 +77,10 @@ def _started(words: tuple[str, ...], environment: dict[str, str]) -> subprocess.
     )
 
 
-def _said(process: subprocess.Popen[bytes]) -> str:
+def _output(process: subprocess.Popen[bytes]) -> str:
     try:
-        said, _ = process.communicate(timeout=GIT_SECONDS)
+        output, _ = process.communicate(timeout=GIT_SECONDS)
     except subprocess.TimeoutExpired:
         process.kill()
         return ""
-    return said.decode("ascii", "replace").strip() if process.returncode == 0 else ""
+    return output.decode("ascii", "replace").strip() if process.returncode == 0 else ""

@@ -1,159 +1,130 @@
-"""What a project's settings do to the person's own: they tighten, and never loosen.
+"""How a project's settings change the user's: they tighten, and never loosen.
 
-A project's `.recollect/settings.toml` is read only as a regular file that is no link. It adds rules
-that deny and ask, lowers limits, adds names of memory files and hooks, and sets preferences that
-widen nothing. What would loosen is ignored and told; what decides where the conversation goes is
-refused, and so is a key that is not in the table below, also one that is new. Its hooks run only if
-the person was shown these very ones. Whoever asks has seen that the folder is trusted.
+A project's `.recollect/settings.toml` must be a regular file and not a link. It adds rules that
+deny and ask, lowers limits, adds names of memory files and hooks, and sets preferences that permit
+nothing more. Values that would loosen are ignored with a warning. Keys that decide where the
+conversation is sent are refused, and so is every key that is not in the table below. The caller has
+made sure that the folder is trusted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from hashlib import sha256
+from operator import and_, or_
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
 from recollect.errors import BadSettings
-from recollect.settings import ContextSettings, HookCommand, ParsedSettings, Settings
-from recollect.settings.settings_file import decode_settings, parse_settings
-from recollect.workspace.effective_settings import EffectiveSettings
+from recollect.settings import (
+    ContextSettings,
+    HookCommand,
+    ParsedSettings,
+    Settings,
+    parse_settings,
+)
+from recollect.settings.settings_file import decode_settings
 from recollect.workspace.safe_files import ReadRefused, read_inside
 from recollect.workspace.untrusted_text import one_line
 
 MAX_PROJECT_FILE = 100_000  # bytes
 
 
-def read_project_settings(found: EffectiveSettings) -> ParsedSettings:
-    path = found.project_file
-    file = read_inside(path, (found.root,), MAX_PROJECT_FILE + 1)
+class AppliedOverrides(NamedTuple):
+    settings: Settings
+    keys: frozenset[str]  # of the project's file: those that take effect
+    warnings: tuple[str, ...]  # what was ignored; each continues the name of the file
+
+
+def read_project_settings(path: Path, root: Path, user_file: Path) -> ParsedSettings:
+    file = read_inside(path, (root,), MAX_PROJECT_FILE)
     if isinstance(file, ReadRefused):
         raise BadSettings(str(path), file.why)
     if file.path != path:
-        raise BadSettings(str(path), "it is a link, and a project's settings are not read by links")
-    given = parse_settings(decode_settings(file.data, str(path), MAX_PROJECT_FILE), str(path))
-    for key, line in given.lines.items():
-        if key not in _MERGED:
+        raise BadSettings(
+            str(path), "it is a link, and project settings are not read through links"
+        )
+    project = parse_settings(decode_settings(file.data, str(path)), str(path))
+    for key, line in project.lines.items():
+        if key not in _MERGE_RULES:
             where = f"line {line}, " if line else ""
             raise BadSettings(
                 str(path),
-                f"{where}`{one_line(key, 80)}` is not a project's to set; "
-                f"put it into {found.user_file}, and take it out here",
+                f"{where}a project may not set `{one_line(key, 80)}`; "
+                f"put it into {user_file} and remove it here",
             )
-    if given.settings.hooks and file.writable_by_others:
-        raise BadSettings(str(path), "it has hooks, and other people can write to it")
-    return given
+    if project.settings.hooks and file.writable_by_others:
+        raise BadSettings(str(path), "it has hooks, and other users can write to it")
+    return project
 
-
-# --- what a project may do ---------------------------------------------------------------------
 
 _MODES = ("plan", "ask", "edit", "free")  # from strict to lax
 
 
-class _Merged(NamedTuple):
-    value: Any
-    ignored: str = ""  # why the project's value does not count, or not all of it
+class _MergeRule(NamedTuple):
+    merge: Callable[[Any, Any], Any]  # of the user's value and the project's
+    limit: str = ""  # why the project's value is ignored, or part of it; {} is the user's value
 
 
-_Merge = Callable[[Any, Any], _Merged]
+def _set(user: Any, project: Any) -> Any:  # noqa: ARG001 - all merges have one signature
+    return project
 
 
-def _set(own: Any, theirs: Any) -> _Merged:  # noqa: ARG001 - all of these have one signature
-    return _Merged(theirs)
+def _keep(user: Any, project: Any) -> Any:  # noqa: ARG001
+    return user
 
 
-def _apart(own: Any, theirs: Any) -> _Merged:  # noqa: ARG001
-    return _Merged(own)
+def _add(user: tuple[str, ...], project: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*user, *project)))
 
 
-def _added(own: tuple[str, ...], theirs: tuple[str, ...]) -> _Merged:
-    return _Merged(tuple(dict.fromkeys((*own, *theirs))))
+def _add_texts(user: tuple[str, ...], project: tuple[str, ...]) -> tuple[str, ...]:
+    """Memory files are looked for in the home directory too, which has files of other kinds."""
+    return _add(user, tuple(n for n in project if n.lower().endswith((".md", ".txt"))))
 
 
-def _never(own: Any, theirs: Any) -> _Merged:
-    return _Merged(own, "a project cannot allow anything" if theirs else "")
+def _sooner(user: int, project: int) -> int:
+    """The smaller number, where 0 means never."""
+    return min(user, project) or max(user, project)
 
 
-def _lower(own: int, theirs: int) -> _Merged:
-    return _Merged(min(own, theirs), f"it may only be lowered from {own}" if theirs > own else "")
+def _stricter(user: str, project: str) -> str:
+    return min(user, project, key=_MODES.index)
 
 
-def _sooner(own: int, theirs: int) -> _Merged:
-    """As lower, but 0 is never."""
-    if theirs and (not own or theirs <= own):
-        return _Merged(theirs)
-    return _Merged(own, f"it may only come sooner than {own}" if theirs != own else "")
-
-
-def _only_on(own: bool, theirs: bool) -> _Merged:  # noqa: FBT001
-    return _Merged(own or theirs, "it may only be switched on" if own and not theirs else "")
-
-
-def _only_off(own: bool, theirs: bool) -> _Merged:  # noqa: FBT001
-    return _Merged(own and theirs, "it may only be switched off" if theirs and not own else "")
-
-
-def _stricter(own: str, theirs: str) -> _Merged:
-    if _MODES.index(theirs) <= _MODES.index(own):
-        return _Merged(theirs)
-    return _Merged(own, f'it may only be stricter than "{own}"')
-
-
-def _memory(own: tuple[str, ...], theirs: tuple[str, ...]) -> _Merged:
-    """Names are looked for in the home directory too, where there are files of other kinds."""
-    prose = tuple(name for name in theirs if name.lower().endswith((".md", ".txt")))
-    why = "a project may only name .md and .txt files" if len(prose) < len(theirs) else ""
-    return _Merged(_added(own, prose).value, why)
-
-
-_MERGED: dict[str, _Merge] = {
-    "language": _set,
-    **{f"context.{field.name}": _set for field in msgspec.structs.fields(ContextSettings)},
-    "agent.max_turns": _lower,
-    "agent.watch_loops": _only_on,
-    "agent.judge_after": _sooner,
-    "agent.memory_files": _memory,
-    "permissions.mode": _stricter,
-    "permissions.allow": _never,
-    "permissions.ask": _apart,
-    "permissions.deny": _added,
-    "permissions.network": _only_off,
-    "hooks": _apart,
+_MERGE_RULES = {
+    "language": _MergeRule(_set),
+    **{f"context.{f.name}": _MergeRule(_set) for f in msgspec.structs.fields(ContextSettings)},
+    "agent.max_turns": _MergeRule(min, "it may only be lowered from {}"),
+    "agent.detect_loops": _MergeRule(or_, "it may only be switched on"),
+    "agent.loop_check_after": _MergeRule(_sooner, "it may only come sooner than {}"),
+    "agent.memory_files": _MergeRule(_add_texts, "a project may only name .md and .txt files"),
+    "permissions.mode": _MergeRule(_stricter, 'it may only be stricter than "{}"'),
+    "permissions.allow": _MergeRule(_keep, "a project cannot allow anything"),
+    "permissions.ask": _MergeRule(_keep),  # kept apart from the user's
+    "permissions.deny": _MergeRule(_add),
+    "permissions.network": _MergeRule(and_, "it may only be switched off"),
+    "hooks": _MergeRule(_keep),  # kept apart from the user's
 }
-_STAND_APART = ("permissions.ask", "hooks")
-_UNSEEN = (
-    "hooks of this project that do not run, because they are new or have changed: {}; "
-    "`recollect trust` shows them and lets them run"
-)
 
 
-def apply_project_settings(found: EffectiveSettings, project: ParsedSettings) -> EffectiveSettings:
-    settings, told, taken = found.settings, [], set()
+def apply_project_settings(user: Settings, project: ParsedSettings) -> AppliedOverrides:
+    settings, warnings, keys = user, [], set()
     for key, line in project.lines.items():
+        merge, limit = _MERGE_RULES[key]
         own, theirs = _value(settings, key), _value(project.settings, key)
-        value, ignored = _MERGED[key](own, theirs)
-        if value != own or (key in _STAND_APART and theirs):
-            settings = _replaced(settings, key, value)
-            taken.add(key)
-        if ignored:
+        value = merge(own, theirs)
+        kept_apart = merge is _keep and not limit and theirs
+        if value != own or kept_apart:
+            settings = _replace(settings, key, value)
+            keys.add(key)
+        in_force = set(theirs) <= set(value) if isinstance(value, tuple) else value == theirs
+        if limit and not in_force:
             where = f", line {line}" if line else ""
-            told.append(f"{one_line(str(found.project_file))}{where}: `{key}`: {ignored}")
-    hooks, unseen = project.settings.hooks, ()
-    if hooks and digest_hooks(hooks) != found.seen:
-        hooks, unseen = (), hooks
-        taken.discard("hooks")
-        told.append(_UNSEEN.format(len(unseen)))
-    return msgspec.structs.replace(
-        found,
-        settings=settings,
-        project=project,
-        project_ask=project.settings.permissions.ask,
-        project_hooks=hooks,
-        unapproved_hooks=unseen,
-        told=tuple(told),
-        taken=frozenset(taken),
-    )
+            warnings.append(f"{where}: `{key}`: {limit.format(own)}")
+    return AppliedOverrides(settings, frozenset(keys), tuple(warnings))
 
 
 def digest_hooks(hooks: tuple[HookCommand, ...]) -> str:
@@ -165,7 +136,7 @@ def _value(settings: Settings, key: str) -> Any:
     return getattr(getattr(settings, section) if section else settings, name)
 
 
-def _replaced(settings: Settings, key: str, value: Any) -> Settings:
+def _replace(settings: Settings, key: str, value: Any) -> Settings:
     section, _, name = key.rpartition(".")
     if not section:
         return msgspec.structs.replace(settings, **{name: value})

@@ -1,14 +1,15 @@
-"""Files of a workspace, read and written without being led out of it.
+"""Reads and writes files without leaving the given folders.
 
-`read_inside` resolves links first, refuses what ends outside the given folders, and then opens the
-path it found component by component without following any link, so that nothing swapped in
-between leads elsewhere; only regular files are read, never more than the limit, and nothing
-blocks. `replace_file` writes whole or not at all, with mode 0600 for a new file.
+`read_inside` resolves links first, refuses paths that end outside the folders, and then opens the
+resolved path component by component without following links, so that a link swapped in meanwhile
+cannot lead elsewhere. It reads only regular files up to a limit, and never blocks.
+`replace_file` writes all or nothing; a new file gets mode 0600.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 import stat
 from collections.abc import Iterable
 from contextlib import suppress
@@ -21,25 +22,25 @@ from recollect.errors import CannotWrite
 
 class FileContent(msgspec.Struct, frozen=True):
     path: Path  # with all links resolved
-    data: bytes  # no more than the limit
-    size: int  # of the whole file
-    writable_by_others: bool = False  # somebody else may write to it
+    data: bytes
+    size: int  # of the whole file; `data` may be its beginning
+    writable_by_others: bool = False  # another user may write to it
 
 
 class ReadRefused(msgspec.Struct, frozen=True):
-    """Why a file is not read: half a sentence, fit to be shown."""
+    """Why a file is not read: a phrase to show to the user."""
 
     why: str
 
 
-_BINARY = getattr(os, "O_BINARY", 0)  # Windows translates line ends otherwise
+_BINARY = getattr(os, "O_BINARY", 0)  # otherwise Windows translates line ends
 _FLAGS = os.O_RDONLY | _BINARY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-_BY_FOLDER = os.open in os.supports_dir_fd
+_OPENS_BY_FOLDER = os.open in os.supports_dir_fd
 
 
 def resolve_inside(path: Path, roots: Iterable[Path]) -> tuple[Path, Path] | ReadRefused:
-    """The root a path is in and the path itself, both without links."""
+    """The root that contains the path, and the path, both with links resolved."""
     try:
         real = path.resolve(strict=True)
     except FileNotFoundError:
@@ -54,8 +55,11 @@ def resolve_inside(path: Path, roots: Iterable[Path]) -> tuple[Path, Path] | Rea
     return ReadRefused("it is outside the folders that may be read")
 
 
-def read_inside(path: Path, roots: Iterable[Path], limit: int) -> FileContent | ReadRefused:
-    """The first `limit` bytes of a regular file in one of the folders."""
+def read_inside(
+    path: Path, roots: Iterable[Path], limit: int, *, partial: bool = False
+) -> FileContent | ReadRefused:
+    """A regular file in one of the folders, of at most `limit` bytes; if `partial`, the first ones
+    of a larger file."""
     place = resolve_inside(path, roots)
     if isinstance(place, ReadRefused):
         return place
@@ -69,7 +73,9 @@ def read_inside(path: Path, roots: Iterable[Path], limit: int) -> FileContent | 
         if stat.S_ISDIR(status.st_mode):
             return ReadRefused("it is a folder")
         if not stat.S_ISREG(status.st_mode):
-            return ReadRefused("it is no regular file")
+            return ReadRefused("it is not a regular file")
+        if status.st_size > limit and not partial:
+            return ReadRefused(f"it has {status.st_size:,} bytes, the limit is {limit:,}")
         return FileContent(real, _read(descriptor, limit), status.st_size, _is_shared(status))
     except OSError as error:
         return ReadRefused(_why(error))
@@ -84,7 +90,7 @@ def _is_shared(status: os.stat_result) -> bool:
 
 
 def _open(base: Path, real: Path) -> int:
-    if not _BY_FOLDER:
+    if not _OPENS_BY_FOLDER:
         return os.open(real, _FLAGS | _NO_LINK)
     names = real.relative_to(base).parts
     at = os.open(base, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -110,15 +116,23 @@ def _read(descriptor: int, limit: int) -> bytes:
 def _why(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror[:1].lower() + error.strerror[1:]
-    return "its name cannot be used" if isinstance(error, ValueError) else "its links go in circles"
+    return "its name is not valid" if isinstance(error, ValueError) else "its links form a loop"
 
 
 def resolve_named(folder: Path, named: str) -> Path:
-    """The path a text names, seen from a folder; `~/` is the person's own folder."""
+    """The path that a text names, relative to a folder; `~/` is the user's home."""
     if named.startswith("~/"):
         with suppress(RuntimeError):
             return Path.home() / named[2:]
     return folder / named
+
+
+def resolve_or_keep(path: Path) -> Path:
+    """The path with links resolved; as it is if that fails."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError, ValueError):
+        return path
 
 
 def path_exists(path: Path) -> bool:
@@ -129,40 +143,38 @@ def path_exists(path: Path) -> bool:
 
 
 def decode_text(data: bytes) -> str | ReadRefused:
-    """UTF-8 with or without a mark at its start; damaged characters are replaced."""
+    """Decode UTF-8, with or without a byte order mark; invalid bytes are replaced."""
     if b"\x00" in data[:8_192]:
-        return ReadRefused("it is no text")
+        return ReadRefused("it is not text")
     return data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
 
 
 def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
-    """Write a file whole or not at all; a file that was there keeps its mode unless one is given.
+    """Write all or nothing; an existing file keeps its mode unless one is given.
 
-    The folder is made when it is missing. `CannotWrite` says why nothing was written.
+    A missing folder is created. `CannotWrite` says why nothing was written.
     """
-    from secrets import token_hex
-
-    beside = path.with_name(f".{path.name[:100]}.{token_hex(6)}.new")
+    temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.new")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if mode is None:
             mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o600
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY | _NO_LINK
-        with os.fdopen(os.open(beside, flags, 0o600), "wb") as file:
+        with os.fdopen(os.open(temporary, flags, 0o600), "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        beside.chmod(mode)
-        beside.replace(path)
+        temporary.chmod(mode)
+        temporary.replace(path)
     except OSError as error:
         with suppress(OSError):
-            beside.unlink()
+            temporary.unlink()
         raise CannotWrite(str(path), _why(error)) from error
     _sync_folder(path.parent)
 
 
 def _sync_folder(folder: Path) -> None:
-    # where folders cannot be synced the file itself still is; the rename alone may be lost
+    # if the folder cannot be synced, the file still is; only the rename may be lost
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""Where each setting in force comes from: the default, the person's file, or the project's."""
+"""Where each setting in force comes from: the default, the user's file, or the project's."""
 
 from __future__ import annotations
 
@@ -12,40 +12,38 @@ from recollect.workspace.effective_settings import EffectiveSettings
 
 
 class SettingSource(NamedTuple):
-    place: str  # a file
-    line: int = 0  # 0: not known
+    file: str
+    line: int = 0  # 0: unknown
 
 
 class EffectiveSetting(NamedTuple):
-    """One setting as it is in force. No origin: the default."""
+    """One setting in force. Without a source it is the default."""
 
     key: str
-    value: Any  # as JSON has it, secrets hidden
-    origins: tuple[SettingSource, ...] = ()
+    value: Any  # a JSON type, secrets hidden
+    sources: tuple[SettingSource, ...] = ()
 
 
 _JOINED = ("permissions.deny", "permissions.ask", "agent.memory_files", "hooks")
 
 
 def list_effective_settings(found: EffectiveSettings) -> tuple[EffectiveSetting, ...]:
-    """Every setting in force with its origins, secrets hidden."""
     permissions = found.settings.permissions
-    whole = msgspec.structs.replace(
+    ask = (*permissions.ask, *found.project_ask)
+    joined = msgspec.structs.replace(
         found.settings,
-        permissions=msgspec.structs.replace(
-            permissions, ask=(*permissions.ask, *found.project_ask)
-        ),
+        permissions=msgspec.structs.replace(permissions, ask=ask),
         hooks=(*found.settings.hooks, *found.project_hooks),
     )
     return tuple(
-        EffectiveSetting(key, value, tuple(_origins(found, key)))
-        for key, value in list_settings(whole)
+        EffectiveSetting(key, value, tuple(_sources(found, key)))
+        for key, value in list_settings(joined)
     )
 
 
-def _origins(found: EffectiveSettings, key: str) -> Iterator[SettingSource]:
-    theirs = key in found.taken
-    if key in found.own.lines and (not theirs or key in _JOINED):
-        yield SettingSource(str(found.user_file), found.own.lines[key])
-    if theirs and found.project is not None:
+def _sources(found: EffectiveSettings, key: str) -> Iterator[SettingSource]:
+    by_project = key in found.project_keys
+    if key in found.user.lines and (not by_project or key in _JOINED):
+        yield SettingSource(str(found.user_file), found.user.lines[key])
+    if by_project and found.project is not None:
         yield SettingSource(str(found.project_file), found.project.lines[key])

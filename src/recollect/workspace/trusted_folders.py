@@ -1,9 +1,9 @@
-"""Which folders the person trusts, kept in one small file in the home directory.
+"""Which folders the user trusts, stored in one small file in the data directory.
 
-The nearest folder that was decided on decides, so a parent's trust covers what is below it, and one
-folder below can be taken out. A project's hooks need more: that somebody was shown these very ones
-(`approve_hooks`), because a later pull can bring others. Paths are compared after links are resolved.
-A file that is missing, damaged, too large, or open to other people's writing trusts nothing; a
+The nearest folder with a decision decides, so trust covers all folders below, and one of them can
+be excepted. A project's hooks need more: the user must have approved exactly these
+(`approve_hooks`), because a later pull can bring others. Links are resolved before paths are
+compared. A file that is missing, damaged, too large, or writable by other users trusts nothing; a
 damaged one is never overwritten. Writing is atomic, mode 0600.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from recollect.errors import BadSettings
-from recollect.settings import data_directory as home_directory
+from recollect.settings import data_directory
 from recollect.workspace.safe_files import ReadRefused, read_inside, replace_file
 
 TRUST_FILE = "trusted_folders.json"
@@ -23,24 +23,24 @@ MAX_FILE = 1_000_000  # bytes
 
 
 class FolderTrust(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What was decided of which folder; `covers` asks it without reading the file again."""
+    """The user's decision for each folder."""
 
     folders: dict[str, bool] = {}
-    hooks: dict[str, str] = {}  # by project: a digest of those that a person was shown
+    hooks: dict[str, str] = {}  # by project: a digest of the approved ones
 
     def covers(self, folder: Path) -> bool:
         try:
             real = folder.resolve()
         except (OSError, RuntimeError, ValueError):
             return False
-        for place in (real, *real.parents):
-            if (decided := self.folders.get(str(place))) is not None:
-                return decided
+        for parent in (real, *real.parents):
+            if (decision := self.folders.get(str(parent))) is not None:
+                return decision
         return False
 
 
 def load_trust(home: Path | None = None) -> FolderTrust:
-    """What the file says; nothing is trusted where it cannot be believed."""
+    """The decisions in the file; none if the file cannot be used."""
     try:
         return _load(_file(home))
     except BadSettings:
@@ -52,19 +52,19 @@ def is_trusted(folder: Path, home: Path | None = None) -> bool:
 
 
 def trust_folder(folder: Path, home: Path | None = None) -> None:
-    """Trust a folder and what is below it; `BadSettings` when the file is damaged."""
+    """Trust a folder and all folders below it; `BadSettings` if the file is damaged."""
     _decide(folder, home, trusted=True)
 
 
 def approve_hooks(project: Path, digest: str, home: Path | None = None) -> None:
-    """The person was shown a project's hooks; they may run as long as they are these."""
+    """Record that the user has approved a project's hooks; they run until they change."""
     file = _file(home)
     kept = _load(file)
     _write(file, kept.folders, kept.hooks | {str(project): digest})
 
 
 def distrust_folder(folder: Path, home: Path | None = None) -> None:
-    """Trust a folder no longer, also when one above it is trusted."""
+    """No longer trust a folder, even if one above it is trusted."""
     _decide(folder, home, trusted=False)
 
 
@@ -83,19 +83,17 @@ def _write(file: Path, folders: dict[str, bool], hooks: dict[str, str]) -> None:
 
 
 def _file(home: Path | None) -> Path:
-    return (home_directory() if home is None else home) / TRUST_FILE
+    return (data_directory() if home is None else home) / TRUST_FILE
 
 
 def _load(file: Path) -> FolderTrust:
     if not os.path.lexists(file):
         return FolderTrust()
-    found = read_inside(file, (file.parent,), MAX_FILE + 1)
+    found = read_inside(file, (file.parent,), MAX_FILE)
     if isinstance(found, ReadRefused):
         raise BadSettings(str(file), found.why)
-    if found.size > MAX_FILE:
-        raise BadSettings(str(file), f"it has more than {MAX_FILE:,} bytes")
     if found.writable_by_others:
-        raise BadSettings(str(file), "other people can write to it")
+        raise BadSettings(str(file), "other users can write to it")
     try:
         return msgspec.json.decode(found.data, type=FolderTrust)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Rows read from the pages themselves, against what SQLite reads."""
+"""Rows read from raw pages, compared with what SQLite reads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import apsw
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recollect.store.recovery.raw_pages import RawPages, SqlValue
@@ -20,12 +20,12 @@ lengths = st.none() | st.integers(0, 300) | st.sampled_from([1_500, 9_000])
 changes = st.lists(st.tuples(st.integers(1 << 24, (1 << 24) + 60), lengths), max_size=250)
 
 # The last deleted row joins the free block of its neighbour: all its bytes are still there, and so
-# is what pointed to it, behind the last row that counts.
+# is the pointer to it, after that of the last row.
 joined = [(4, 100), (2, 100), (1, 100), (3, 100), (2, None), (4, None)]
 
 
 def churned(path: Path, history: list[tuple[int, int | None]]) -> Rows:
-    """A table after many changes, so that its pages hold free blocks and rows that are no more."""
+    """A table after many changes, so that its pages have free blocks and rests of deleted rows."""
     db = apsw.Connection(str(path))
     db.execute("CREATE TABLE t(key INTEGER PRIMARY KEY, data BLOB); BEGIN")
     for version, (key, length) in enumerate(history):
@@ -46,15 +46,14 @@ def read(path: Path) -> Rows:
 
 
 def leaves(path: Path) -> list[int]:
-    """Where the leaves of the table begin; the first page is the schema's."""
+    """The offsets of the table's leaves; the first page is the schema's."""
     data = path.read_bytes()
     return [at for at in range(PAGE, len(data), PAGE) if data[at] == LEAF]
 
 
-@settings(max_examples=60, deadline=None)
 @given(changes)
 @example(joined)
-def test_the_rows_of_a_sound_file_are_those_that_sqlite_reads(
+def test_the_rows_of_an_intact_file_are_those_that_sqlite_reads(
     history: list[tuple[int, int | None]],
 ) -> None:
     with tempfile.TemporaryDirectory() as directory:
@@ -62,7 +61,6 @@ def test_the_rows_of_a_sound_file_are_those_that_sqlite_reads(
         assert churned(path, history) == read(path)
 
 
-@settings(max_examples=60, deadline=None)
 @given(changes, st.data())
 def test_a_count_that_is_too_low_hides_no_row_and_revives_none(
     history: list[tuple[int, int | None]], draw: st.DataObject

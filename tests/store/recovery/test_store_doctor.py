@@ -12,6 +12,7 @@ from recollect import Entry, Note, SearchQuery, open_store
 from recollect.errors import Damaged
 from recollect.store.log_reader import QUARANTINED, UNREADABLE
 from recollect.store.recovery import store_doctor
+from recollect.store.sqlite import OnDamage
 from recollect.testing import model, user
 
 
@@ -37,10 +38,10 @@ def damage(path: Path, *statements: str) -> None:
     db.close()
 
 
-def read(path: Path, session: str) -> tuple[Entry, ...]:
+def read(path: Path, session: str, damaged: OnDamage = "refuse") -> tuple[Entry, ...]:
     async def story() -> tuple[Entry, ...]:
         async with open_store(path) as opened:
-            return await opened.path(session)
+            return await opened.path(session, damaged=damaged)
 
     return asyncio.run(story())
 
@@ -57,7 +58,7 @@ def test_a_healthy_store_has_no_findings(store: Filled) -> None:
     assert store_doctor.repair_store(store[0]).findings == ()
 
 
-def test_a_store_that_does_not_exist_is_no_trouble(tmp_path: Path) -> None:
+def test_a_store_that_does_not_exist_is_healthy(tmp_path: Path) -> None:
     assert store_doctor.examine_store(tmp_path / "none.db").healthy
     assert list(tmp_path.iterdir()) == []
 
@@ -90,17 +91,12 @@ def test_a_damaged_body_is_named_contained_and_quarantined(store: Filled) -> Non
 def test_the_rest_of_a_damaged_session_can_be_read_before_any_repair(store: Filled) -> None:
     path, session, entries = store
     damage(path, "UPDATE entries SET body = x'7b227d' WHERE key & 255 = 5")
-
-    async def story() -> tuple[Entry, ...]:
-        async with open_store(path) as opened:
-            return await opened.path(session, damaged="mark")
-
-    marked = asyncio.run(story())
+    marked = read(path, session, "mark")
     assert marked[4].body == Note(text=UNREADABLE, level="error")
     assert marked[5:] == entries[5:]
 
 
-def test_a_damaged_hash_is_computed_anew_when_the_next_entry_confirms_it(store: Filled) -> None:
+def test_a_damaged_hash_is_recomputed_when_the_next_entry_confirms_it(store: Filled) -> None:
     path, session, entries = store
     damage(path, "UPDATE entries SET hash = randomblob(16) WHERE key & 255 = 5")
     assert not store_doctor.examine_store(path).healthy
@@ -108,7 +104,7 @@ def test_a_damaged_hash_is_computed_anew_when_the_next_entry_confirms_it(store: 
     assert read(path, session) == entries
 
 
-def test_entries_that_are_gone_leave_a_note_and_the_rest(store: Filled) -> None:
+def test_missing_entries_become_notes_and_the_rest_stays(store: Filled) -> None:
     path, session, entries = store
     damage(path, "DELETE FROM entries WHERE key & 255 IN (5, 6)")
     with pytest.raises(Damaged, match="missing"):
@@ -121,7 +117,7 @@ def test_entries_that_are_gone_leave_a_note_and_the_rest(store: Filled) -> None:
     assert all(isinstance(entry.body, Note) for entry in after[4:6])
 
 
-def test_a_lost_end_is_noticed(store: Filled) -> None:
+def test_missing_newest_entries_are_detected(store: Filled) -> None:
     path, session, _ = store
     damage(path, "DELETE FROM entries WHERE key & 255 > 7")
     with pytest.raises(Damaged, match="newest 3 entries"):
@@ -129,11 +125,11 @@ def test_a_lost_end_is_noticed(store: Filled) -> None:
     assert not store_doctor.examine_store(path).healthy
 
 
-def test_damaged_content_takes_only_its_entry_along(store: Filled) -> None:
+def test_damaged_content_costs_only_its_entry(store: Filled) -> None:
     path, session, entries = store
     damage(path, "UPDATE blobs SET data = x'00'")
     places = {finding.place for finding in store_doctor.examine_store(path).findings}
-    assert places == {"blob 1", "line 1"}
+    assert places == {"blob 1", "segment 1"}
     assert store_doctor.repair_store(path).healthy
     after = read(path, session)
     assert after[:3] + after[4:] == entries[:3] + entries[4:]
@@ -149,12 +145,12 @@ def test_damaged_content_takes_only_its_entry_along(store: Filled) -> None:
         "UPDATE lines SET base = 16777217 WHERE line = 1",
     ],
 )
-def test_rows_that_no_hash_covers_are_sealed(statement: str, store: Filled) -> None:
+def test_rows_outside_the_hash_chain_have_a_checksum(statement: str, store: Filled) -> None:
     damage(store[0], statement)
     assert not store_doctor.examine_store(store[0]).healthy
 
 
-def test_a_search_index_that_lies_is_noticed_and_built_anew(store: Filled) -> None:
+def test_a_wrong_search_index_is_detected_and_rebuilt(store: Filled) -> None:
     path, _, entries = store
     damage(
         path,
@@ -172,7 +168,7 @@ def test_a_search_index_that_lies_is_noticed_and_built_anew(store: Filled) -> No
     assert asyncio.run(story()) == [e.id for e in reversed(entries) if e is not entries[3]]
 
 
-def test_a_file_whose_structure_is_broken_is_built_anew_and_kept_aside(store: Filled) -> None:
+def test_a_file_with_a_broken_structure_is_rebuilt_and_the_old_one_kept(store: Filled) -> None:
     path, session, entries = store
     data = bytearray(path.read_bytes())
     data[:100] = bytes(100)
@@ -188,7 +184,7 @@ def test_a_file_whose_structure_is_broken_is_built_anew_and_kept_aside(store: Fi
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_lines_and_sessions_whose_rows_are_lost_are_found_again(store: Filled) -> None:
+def test_segments_and_sessions_whose_rows_are_lost_are_restored(store: Filled) -> None:
     path, session, entries = store
 
     async def grow() -> None:
@@ -215,10 +211,11 @@ def crashed(path: Path) -> str:
     """The session of a writer that died after thirty appends, all of them in the journal."""
     crash = """
 import asyncio, os, sys
+from pathlib import Path
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import user
 async def main():
-    store = SqliteStore(sys.argv[1])
+    store = SqliteStore(Path(sys.argv[1]))
     session = await store.create()
     parent = None
     for n in range(30):
@@ -228,17 +225,16 @@ async def main():
     os._exit(1)
 asyncio.run(main())
 """
-    arguments = [sys.executable, "-c", crash.replace("sys.argv[1]", repr(path)), str(path)]
-    arguments[2] = "from pathlib import PosixPath\n" + arguments[2]
+    arguments = [sys.executable, "-c", crash, str(path)]
     return subprocess.run(arguments, capture_output=True, text=True).stdout.strip()
 
 
-def test_a_writer_killed_between_a_frames_head_and_its_page_is_no_damage(tmp_path: Path) -> None:
+def test_a_writer_killed_between_a_frames_header_and_its_page_is_not_damage(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     session = crashed(path)
     journal = path.with_name("store.db-wal")
     data = journal.read_bytes()
-    journal.write_bytes(data + data[-4120:-4096])  # the head of one more commit, without its page
+    journal.write_bytes(data + data[-4120:-4096])  # the header of one more commit, without its page
 
     async def story() -> None:
         async with open_store(path) as opened:
@@ -248,7 +244,7 @@ def test_a_writer_killed_between_a_frames_head_and_its_page_is_no_damage(tmp_pat
     asyncio.run(story())
 
 
-def test_entries_behind_a_damaged_frame_of_the_journal_come_back(tmp_path: Path) -> None:
+def test_entries_behind_a_damaged_frame_of_the_journal_are_restored(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     session = crashed(path)
     journal = path.with_name("store.db-wal")
@@ -307,12 +303,4 @@ def test_a_body_of_another_type_stops_neither_the_index_nor_the_rest(
     asyncio.run(story())
     assert not store_doctor.examine_store(path).healthy
     store_doctor.repair_store(path)
-    assert [e.id for e in read_marked(path, session)] == [e.id for e in entries]
-
-
-def read_marked(path: Path, session: str) -> tuple[Entry, ...]:
-    async def story() -> tuple[Entry, ...]:
-        async with open_store(path) as opened:
-            return await opened.path(session, damaged="mark")
-
-    return asyncio.run(story())
+    assert [e.id for e in read(path, session, "mark")] == [e.id for e in entries]

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Examining, repairing and salvaging a damaged store."""

@@ -1,4 +1,4 @@
-"""The single checks of the doctor: each returns what it found, and changes nothing."""
+"""The doctor's checks: each returns its findings and changes nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import apsw
 import msgspec
 
 from recollect.errors import Damaged
-from recollect.store import row_encoding
+from recollect.store import row_encoding, session_rows
 from recollect.store.log_reader import segment_bounds
 from recollect.store.log_writer import LogWriter
 from recollect.store.search_tokenizer import index_text
@@ -20,11 +20,11 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     what: str
     place: str
     repairable: bool = True
-    repaired: str = ""  # what was done; empty while nothing was
+    repaired: str = ""  # what was done; empty if nothing was
     entries: tuple[str, ...] = ()
 
 
-# Which fields a seal covers, by table.
+# By table: its key, and the columns that its checksum (column `seal`) covers.
 CHECKSUMMED_COLUMNS = {
     "sessions": ("session", "id, project, title, created, trashed"),
     "lines": ("line", "line, session, base, depth"),
@@ -35,8 +35,8 @@ CHECKSUMMED_COLUMNS = {
 def check_structure(db: apsw.Connection) -> list[Finding]:
     """SQLite's own checks: pages, indexes, references."""
     try:
-        said = [str(row[0]) for row in db.execute("PRAGMA integrity_check(20)")]
-        found = [Finding(what=line, place="structure") for line in said if line != "ok"]
+        results = [str(row[0]) for row in db.execute("PRAGMA integrity_check(20)")]
+        found = [Finding(what=line, place="structure") for line in results if line != "ok"]
         for table, rowid, parent, _ in db.execute("PRAGMA foreign_key_check"):
             what = f"row {rowid} of {table} refers to a row of {parent} that is missing"
             found.append(Finding(what=what, place="structure"))
@@ -46,24 +46,24 @@ def check_structure(db: apsw.Connection) -> list[Finding]:
 
 
 def check_contents(writer: LogWriter, progress: Callable[[str], None]) -> list[Finding]:
-    progress("checking seals")
+    progress("checking checksums")
     findings = check_row_checksums(writer.db)
     progress("checking entries")
     findings += check_entries(writer)
     progress("checking stored content")
     findings += check_blobs(writer) + check_dictionaries(writer.db)
     if findings:
-        return findings  # what is damaged cannot tell its words; repairing builds the index anew
+        return findings  # damaged entries have no words to compare; a repair rebuilds the index
     progress("checking the search index")
     return check_search_index(writer)
 
 
 def check_row_checksums(db: apsw.Connection) -> list[Finding]:
     found = []
-    for table, (key, fields) in CHECKSUMMED_COLUMNS.items():
-        query = f"SELECT {key}, seal, {fields} FROM {table}"  # noqa: S608 - our own names
-        for number, seal, *values in db.execute(query):
-            if row_encoding.row_checksum(*values) != seal:
+    for table, (key, columns) in CHECKSUMMED_COLUMNS.items():
+        query = f"SELECT {key}, seal, {columns} FROM {table}"  # noqa: S608 - our own names
+        for number, checksum, *values in db.execute(query):
+            if row_encoding.row_checksum(*values) != checksum:
                 what = f"row {number} of {table} is not as it was written"
                 found.append(Finding(what=what, place=f"{table} {number}"))
     return found
@@ -71,42 +71,35 @@ def check_row_checksums(db: apsw.Connection) -> list[Finding]:
 
 def check_entries(writer: LogWriter) -> list[Finding]:
     found: list[Finding] = []
-    lines = writer.db.execute("SELECT line, base, depth, indexed FROM lines")
-    for line, base, depth, indexed in list(lines):
-        place = f"line {line}"
-        if missing := missing_entries(writer.db, line):
-            what = f"{len(missing)} entries are missing"
-            found.append(Finding(what=what, place=place))
+    segments = writer.db.execute("SELECT line, base, depth, indexed FROM lines")
+    for segment, base, depth, indexed in list(segments):
+        place = f"segment {segment}"
+        if missing := missing_entries(writer.db, segment):
+            found.append(Finding(what=f"{len(missing)} entries are missing", place=place))
         try:
-            writer.line(line, mark=False)
+            writer.segment(segment, mark=False)
         except Damaged as error:
             found.append(Finding(what=error.what, place=place, entries=error.entries))
-        if last_number(writer.db, line) < indexed:
+        if _last_number(writer.db, segment) < indexed:
             what = "the newest entries are missing: the index has seen more"
             found.append(Finding(what=what, place=place, repairable=False))
-        if base is not None and depth != expected_depth(writer.db, base):
-            found.append(Finding(what="its depth does not fit", place=place))
+        if base is not None and depth != session_rows.depth_of(writer.db, base):
+            found.append(Finding(what="its depth is wrong", place=place))
     return found
 
 
-def missing_entries(db: apsw.Connection, line: int) -> list[int]:
-    """The numbers that a line lacks between its first entry and its last."""
-    floor, top = segment_bounds(line)
+def missing_entries(db: apsw.Connection, segment: int) -> list[int]:
+    """The numbers that a segment lacks between its first entry and its last."""
+    floor, top = segment_bounds(segment)
     query = "SELECT key FROM entries WHERE key > ? AND key <= ?"
     present = {key - floor for (key,) in db.execute(query, (floor, top))}
     return [n for n in range(1, max(present, default=0)) if n not in present]
 
 
-def last_number(db: apsw.Connection, line: int) -> int:
+def _last_number(db: apsw.Connection, segment: int) -> int:
     query = "SELECT coalesce(max(key), 0) FROM entries WHERE key > ? AND key <= ?"
-    ((key,),) = db.execute(query, segment_bounds(line))
+    ((key,),) = db.execute(query, segment_bounds(segment))
     return int(key) & SEGMENT_MASK
-
-
-def expected_depth(db: apsw.Connection, base: int) -> int:
-    from recollect.store.session_rows import depth_of
-
-    return depth_of(db, base)
 
 
 def check_blobs(writer: LogWriter) -> list[Finding]:
@@ -115,52 +108,49 @@ def check_blobs(writer: LogWriter) -> list[Finding]:
         try:
             writer.blob(digest)
         except Damaged as error:
-            found.append(Finding(what=error.what, place=f"blob {number}", repairable=True))
+            found.append(Finding(what=error.what, place=f"blob {number}"))
     return found
 
 
 def check_dictionaries(db: apsw.Connection) -> list[Finding]:
-    found = []
-    for copy, digest, data in db.execute("SELECT copy, address, data FROM dictionaries"):
-        if row_encoding.content_address(data) != digest:
-            what = "a copy of the compression dictionary is damaged"
-            found.append(Finding(what=what, place=f"dictionary {copy}"))
-    return found
+    what = "a copy of the compression dictionary is damaged"
+    return [
+        Finding(what=what, place=f"dictionary {copy}")
+        for copy, digest, data in db.execute("SELECT copy, address, data FROM dictionaries")
+        if row_encoding.content_address(data) != digest
+    ]
 
 
 def check_search_index(writer: LogWriter) -> list[Finding]:
-    """The words of the index against those of the log, counted anew in memory."""
-    db = writer.db
+    """Compare the words of the index with those of the log, indexed again in memory."""
     fresh = apsw.Connection(":memory:")
     fresh.execute(f"CREATE VIRTUAL TABLE search USING fts5({FTS_OPTIONS})")
     fresh.execute("BEGIN")
-    fresh.executemany("INSERT INTO search(rowid, text) VALUES (?, ?)", _indexed(writer))
+    fresh.executemany("INSERT INTO search(rowid, text) VALUES (?, ?)", _indexed_texts(writer))
     fresh.execute("COMMIT")
     try:
-        same = _vocabulary(db) == _vocabulary(fresh)
+        same = _vocabulary(writer.db) == _vocabulary(fresh)
     except apsw.Error:
         same = False
-    if same:
-        return []
-    what = "the search index does not fit the log; searches may miss entries"
-    return [Finding(what=what, place="search")]
+    what = "the search index does not match the log; searches may miss entries"
+    return [] if same else [Finding(what=what, place="search")]
 
 
-def _indexed(writer: LogWriter) -> Iterator[tuple[int, str]]:
-    for line, indexed in list(writer.db.execute("SELECT line, indexed FROM lines")):
-        floor, _ = segment_bounds(line)
+def _indexed_texts(writer: LogWriter) -> Iterator[tuple[int, str]]:
+    for segment, indexed in list(writer.db.execute("SELECT line, indexed FROM lines")):
+        floor, _ = segment_bounds(segment)
         query = "SELECT key, body FROM entries WHERE key > ? AND key <= ?"
         for key, stored in writer.db.execute(query, (floor, floor + indexed)):
             try:
-                words = index_text(writer.body(stored))
+                text = index_text(writer.body(stored))
             except (Damaged, LookupError, ValueError):
                 continue  # reported as a damaged entry
-            if words:
-                yield key, words
+            if text:
+                yield key, text
 
 
 def _vocabulary(db: apsw.Connection) -> list[tuple[str, int, int, int]]:
-    """Each word with how many entries have it, and sums that tell which; added up by SQLite."""
+    """Each word with how many entries have it, and sums that identify them; computed by SQLite."""
     db.execute(
         "CREATE VIRTUAL TABLE IF NOT EXISTS temp.words USING fts5vocab(main, search, instance)"
     )

@@ -1,142 +1,148 @@
-"""Logical repair, inside a store whose structure is sound. Nothing is deleted: see quarantine."""
+"""Repairs rows in a store whose structure is intact. Damaged data moves to the table `quarantine`;
+nothing is deleted."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
 
+import apsw
+
 from recollect.errors import Damaged
 from recollect.store import row_encoding, search_index, session_rows
 from recollect.store.ids import now
-from recollect.store.log_reader import (
-    LogReader,
-    load_dictionaries,
-    missing_entry_row,
-    segment_bounds,
-)
+from recollect.store.log_reader import load_dictionaries, missing_entry_row, segment_bounds
 from recollect.store.log_writer import LogWriter
 from recollect.store.recovery import integrity_checks
 from recollect.store.recovery.integrity_checks import CHECKSUMMED_COLUMNS, Finding
 
 
 def repair_rows(writer: LogWriter, progress: Callable[[str], None]) -> list[Finding]:
-    """Repair everything that can be, in one transaction; then the search index."""
-    progress("moving damaged entries to the quarantine")
-    writer.begin()
-    try:
-        done = [*_gaps(writer), *_hashes(writer), *_bodies(writer), *_blobs(writer)]
-        done += _seals(writer) + _dictionaries(writer)
-        writer.commit()
-    finally:
-        if writer.db.in_transaction:
-            writer.db.execute("ROLLBACK")
+    """Make every repair that is possible, in one transaction; then rebuild the search index."""
+    progress("moving damaged entries to quarantine")
+    with writer.transaction():
+        done = [*_fill_gaps(writer), *_repair_hashes(writer), *_quarantine_bodies(writer)]
+        done += _quarantine_blobs(writer) + _repair_checksums(writer) + _repair_dictionaries(writer)
     if done or integrity_checks.check_search_index(writer):
-        progress("building the search index anew")
+        progress("rebuilding the search index")
         search_index.rebuild_index(writer)
-        done.append(Finding(what="the search index", place="search", repaired="built anew"))
+        done.append(Finding(what="the search index", place="search", repaired="rebuilt"))
     return done
 
 
-def _gaps(writer: LogWriter) -> list[Finding]:
-    """A stand-in for each entry that is gone, so that the rest of its line can be read."""
+def quarantine_data(db: apsw.Connection, place: str, reason: str, data: object) -> None:
+    insert = "INSERT INTO quarantine(place, time, reason, data) VALUES (?, ?, ?, ?)"
+    db.execute(insert, (place, now(), reason, data))
+
+
+def _segments(writer: LogWriter) -> list[int]:
+    return [segment for (segment,) in writer.db.execute("SELECT line FROM lines")]
+
+
+def _fill_gaps(writer: LogWriter) -> list[Finding]:
+    """Insert a placeholder for each missing entry, so that the rest of its segment can be read."""
     done = []
-    for (line,) in list(writer.db.execute("SELECT line FROM lines")):
-        floor, _ = segment_bounds(line)
-        missing = integrity_checks.missing_entries(writer.db, line)
-        for n in missing:
-            lost = missing_entry_row(floor + n)
-            writer.db.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?)", lost)
+    for segment in _segments(writer):
+        floor, _ = segment_bounds(segment)
+        missing = integrity_checks.missing_entries(writer.db, segment)
+        rows = [missing_entry_row(floor + n) for n in missing]
+        writer.db.executemany("INSERT INTO entries VALUES (?, ?, ?, ?, ?)", rows)
         if missing:
             what = f"{len(missing)} entries were missing"
-            repaired = "a note stands where each was; the rest of the line can be read"
-            done.append(Finding(what=what, place=f"line {line}", repaired=repaired))
+            repaired = "a note takes the place of each; the rest of the segment can be read"
+            done.append(Finding(what=what, place=f"segment {segment}", repaired=repaired))
     return done
 
 
-def _hashes(writer: LogWriter) -> list[Finding]:
-    """An entry whose hash alone was hit: its successor's hash proves that the body is right."""
+def _repair_hashes(writer: LogWriter) -> list[Finding]:
+    """Recompute a hash that is damaged while its body is not: the next entry's hash proves it."""
     done = []
-    for (line,) in list(writer.db.execute("SELECT line FROM lines")):
+    for segment in _segments(writer):
         query = "SELECT key, id, time, hash, body FROM entries WHERE key > ? AND key <= ?"
-        base = writer.base(line)
-        previous = row_encoding.ZERO_HASH if base is None else _hash(writer, base)
-        for (key, raw_id, time, sealed, stored), after in pairwise(
-            list(writer.db.execute(query, segment_bounds(line)))
-        ):
-            right = _computed(writer, previous, raw_id, time, stored)
-            previous = sealed
-            if right in (None, sealed):
+        base = writer.base(segment)
+        previous = row_encoding.ZERO_HASH if base is None else _stored_hash(writer, base)
+        rows = list(writer.db.execute(query, segment_bounds(segment)))
+        for (key, raw_id, time, stored_hash, body), after in pairwise(rows):
+            right = _compute_hash(writer, previous, raw_id, time, body)
+            previous = stored_hash
+            if right is None or right == stored_hash:
                 continue
-            if _computed(writer, right or b"", after[1], after[2], after[4]) == after[3]:
+            if _compute_hash(writer, right, after[1], after[2], after[4]) == after[3]:
                 writer.db.execute("UPDATE entries SET hash = ? WHERE key = ?", (right, key))
-                previous = right or b""
-                done.append(_mended_hash(line, raw_id.hex()))
-    return done
-
-
-def _mended_hash(line: int, entry: str) -> Finding:
-    repaired = "computed anew; the next entry confirms it"
-    what = "the hash of an entry was damaged"
-    return Finding(what=what, place=f"line {line}", repaired=repaired, entries=(entry,))
-
-
-def _hash(writer: LogReader, key: int) -> bytes:
-    query = "SELECT hash FROM entries WHERE key = ?"
-    return next((bytes(h) for (h,) in writer.db.execute(query, (key,))), b"")
-
-
-def _computed(
-    writer: LogReader, previous: bytes, raw_id: bytes, time: int, stored: bytes
-) -> bytes | None:
-    try:
-        return row_encoding.entry_hash(previous, raw_id, time, writer.packer.unpack(stored)[0])
-    except Damaged:
-        return None
-
-
-def _bodies(writer: LogWriter) -> list[Finding]:
-    done = []
-    for (line,) in list(writer.db.execute("SELECT line FROM lines")):
-        while damaged := _damaged(writer, line):
-            # of neighbours the first may have taken the next one along: its hash is not to be
-            # trusted, so it goes, and what follows is looked at again
-            first = [key for key in damaged if key - 1 not in damaged]
-            for key in first:
-                entry = writer.id_of(key)
-                _set_aside(writer, f"entry {entry}", "body FROM entries WHERE key = ?", key)
-                doubtful = key + 1 in damaged
-                update = "UPDATE entries SET body = x'', hash = iif(?, x'', hash) WHERE key = ?"
-                writer.db.execute(update, (doubtful, key))
-                what, repaired = "an entry was damaged", "moved to the quarantine"
+                previous = right
                 done.append(
-                    Finding(what=what, place=f"line {line}", repaired=repaired, entries=(entry,))
+                    Finding(
+                        what="the hash of an entry was damaged",
+                        place=f"segment {segment}",
+                        repaired="recomputed; the next entry confirms it",
+                        entries=(raw_id.hex(),),
+                    )
                 )
     return done
 
 
-def _damaged(writer: LogWriter, line: int) -> set[int]:
+def _stored_hash(writer: LogWriter, key: int) -> bytes:
+    query = "SELECT hash FROM entries WHERE key = ?"
+    return next((bytes(h) for (h,) in writer.db.execute(query, (key,))), b"")
+
+
+def _compute_hash(
+    writer: LogWriter, previous: bytes, raw_id: bytes, time: int, body: bytes
+) -> bytes | None:
     try:
-        writer.line(line, mark=False)
+        return row_encoding.entry_hash(previous, raw_id, time, writer.packer.unpack(body)[0])
+    except Damaged:
+        return None
+
+
+def _quarantine_bodies(writer: LogWriter) -> list[Finding]:
+    done = []
+    for segment in _segments(writer):
+        while damaged := _damaged_keys(writer, segment):
+            # a damaged entry makes its successor fail too. The first of each run goes, without its
+            # hash if the next one fails as well, and the rest is verified again
+            for key in [key for key in damaged if key - 1 not in damaged]:
+                entry = writer.id_of(key)
+                _quarantine_column(writer, f"entry {entry}", "body FROM entries WHERE key = ?", key)
+                update = "UPDATE entries SET body = x'', hash = iif(?, x'', hash) WHERE key = ?"
+                writer.db.execute(update, (key + 1 in damaged, key))
+                done.append(
+                    Finding(
+                        what="an entry was damaged",
+                        place=f"segment {segment}",
+                        repaired="moved to quarantine",
+                        entries=(entry,),
+                    )
+                )
+    return done
+
+
+def _damaged_keys(writer: LogWriter, segment: int) -> set[int]:
+    try:
+        writer.segment(segment, mark=False)
     except Damaged as error:
         keys = (session_rows.find_key(writer.db, entry) for entry in error.entries)
         return {key for key in keys if key is not None}
     return set()
 
 
-def _blobs(writer: LogWriter) -> list[Finding]:
+def _quarantine_blobs(writer: LogWriter) -> list[Finding]:
     done = []
     for finding in integrity_checks.check_blobs(writer):
         number = int(finding.place.split()[1])
-        _set_aside(writer, finding.place, "data FROM blobs WHERE number = ?", number)
+        _quarantine_column(writer, finding.place, "data FROM blobs WHERE number = ?", number)
         writer.db.execute("DELETE FROM blobs WHERE number = ?", (number,))
-        done.append(
-            Finding(what=finding.what, place=finding.place, repaired="moved to the quarantine")
-        )
+        done.append(_with_repair(finding, "moved to quarantine"))
     return done
 
 
-def _dictionaries(writer: LogWriter) -> list[Finding]:
-    """A damaged copy is written anew from the good one."""
+def _quarantine_column(writer: LogWriter, place: str, column: str, key: int) -> None:
+    ((data,),) = writer.db.execute(f"SELECT {column}", (key,))
+    quarantine_data(writer.db, place, "did not verify", data)
+
+
+def _repair_dictionaries(writer: LogWriter) -> list[Finding]:
+    """Overwrite a damaged copy with the good one."""
     done, good = [], load_dictionaries(writer.db)
     for finding in integrity_checks.check_dictionaries(writer.db):
         copy = int(finding.place.split()[1])
@@ -145,42 +151,32 @@ def _dictionaries(writer: LogWriter) -> list[Finding]:
         if data := good.get(number):
             fields = (row_encoding.content_address(data), data, copy)
             writer.db.execute("UPDATE dictionaries SET address=?, data=? WHERE copy=?", fields)
-            what, place = finding.what, finding.place
-            done.append(Finding(what=what, place=place, repaired="written anew from the other"))
+            done.append(_with_repair(finding, "restored from the other copy"))
     return done
 
 
-def _set_aside(writer: LogWriter, place: str, what: str, key: int | None) -> None:
-    writer.db.execute(
-        f"INSERT INTO quarantine(place, time, reason, data) SELECT ?, ?, ?, {what}",
-        (place, now(), "did not verify", key),
-    )
-
-
-def _seals(writer: LogWriter) -> list[Finding]:
-    """Rows that no hash covers: what the log can tell is taken from there, and said."""
+def _repair_checksums(writer: LogWriter) -> list[Finding]:
+    """Rows outside the hash chain: take from the log what it knows, and tell the user the rest."""
     done = []
     for finding in integrity_checks.check_row_checksums(writer.db):
         table, number = finding.place.split()
-        key, fields = CHECKSUMMED_COLUMNS[table]
+        key, columns = CHECKSUMMED_COLUMNS[table]
         if table == "lines":
-            _mend_depth(writer, int(number))
-        query = f"SELECT {fields} FROM {table} WHERE {key} = ?"  # noqa: S608 - our own names
+            _repair_depth(writer, int(number))
+        query = f"SELECT {columns} FROM {table} WHERE {key} = ?"  # noqa: S608 - our own names
         ((*values,),) = writer.db.execute(query, (int(number),))
         update = f"UPDATE {table} SET seal = ? WHERE {key} = ?"  # noqa: S608 - our own names
         writer.db.execute(update, (row_encoding.row_checksum(*values), int(number)))
         shown = ", ".join(v.hex() if isinstance(v, bytes) else str(v) for v in values)
-        done.append(
-            Finding(
-                what=finding.what,
-                place=finding.place,
-                repaired=f"kept as it is now: {fields} = {shown}; please check it",
-            )
-        )
+        done.append(_with_repair(finding, f"kept as it is: {columns} = {shown}; please check it"))
     return done
 
 
-def _mend_depth(writer: LogWriter, line: int) -> None:
-    base = writer.base(line)
+def _repair_depth(writer: LogWriter, segment: int) -> None:
+    base = writer.base(segment)
     depth = 0 if base is None else session_rows.depth_of(writer.db, base)
-    writer.db.execute("UPDATE lines SET depth = ? WHERE line = ?", (depth, line))
+    writer.db.execute("UPDATE lines SET depth = ? WHERE line = ?", (depth, segment))
+
+
+def _with_repair(finding: Finding, repaired: str) -> Finding:
+    return Finding(what=finding.what, place=finding.place, repaired=repaired)

@@ -1,10 +1,10 @@
-"""Reads rows out of a SQLite file whose structure is broken: every leaf page speaks for itself.
+"""Reads rows from a SQLite file whose structure is broken, one leaf page at a time.
 
-A damaged page near the root of a table hides all that lies below it from SQLite. The rows are still
-there. This reads the pages one by one, with the frames of the write-ahead log laid over them, and
-decodes every table row it finds, following overflow pages. It trusts nothing: a row that cannot be
-decoded is passed over, one that its page forgot to count is read all the same, and the caller
-checks hashes and seals.
+A damaged page near the root of a table hides every page below it from SQLite. The rows are still
+there. This reads the pages one by one, with the frames of the write-ahead log applied, and decodes
+every table row it finds, following overflow pages. It trusts nothing: rows that cannot be decoded
+are skipped, rows beyond the page's own count are read too, and the caller verifies hashes and
+checksums.
 
 The formats are those of https://sqlite.org/fileformat2.html.
 """
@@ -19,14 +19,14 @@ from typing import NamedTuple, TypeAlias
 SqlValue: TypeAlias = int | float | str | bytes | None
 RawRow: TypeAlias = tuple[int, list[SqlValue]]  # rowid, columns
 
-# a table's leaf, and what one flipped bit makes of it; what is no row of ours is sorted out later
+# the type of a table's leaf, also with one bit flipped; the caller drops rows that are not ours
 _LEAVES = {0x0D, *(0x0D ^ 1 << bit for bit in range(8))}
 _MAX_PAYLOAD = 1 << 30
 _INTEGERS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
 
 
 class _Cell(NamedTuple):
-    """Where a row lies on its leaf."""
+    """The position of a row on its leaf."""
 
     rowid: int
     length: int  # of the payload
@@ -35,7 +35,7 @@ class _Cell(NamedTuple):
 
 
 class RawPages:
-    """The pages of a database as its last commit left them, as far as they can be read."""
+    """The readable pages of a database as of its last commit."""
 
     def __init__(self, database: Path, journal: Path) -> None:
         self._data = database.read_bytes() if database.exists() else b""
@@ -50,7 +50,7 @@ class RawPages:
         return self._data[(number - 1) * self.size : number * self.size]
 
     def rows(self, *, free: bool = False) -> Iterator[RawRow]:
-        """Every row of every table, in no particular order; or what is left on the free pages."""
+        """Every row of every table, in no particular order; or those left on free pages."""
         for number in range(1, self.count + 1):
             page = self.page(number)
             start = 100 if number == 1 else 0
@@ -64,7 +64,7 @@ class RawPages:
         return size if size >= 512 and size & (size - 1) == 0 else 4_096
 
     def _freelist(self) -> set[int]:
-        """Pages whose rows were deleted or moved: what they hold is old, if this list is whole."""
+        """Pages whose rows were deleted or moved; their rows are old if this list is intact."""
         free: set[int] = set()
         trunk = int.from_bytes(self.page(1)[32:36], "big")
         while 1 < trunk <= self.count and trunk not in free:
@@ -76,11 +76,11 @@ class RawPages:
         return free
 
     def _leaf(self, page: bytes, start: int) -> Iterator[RawRow]:
-        """The rows that a leaf counts, and those beyond its count whose bytes nothing else has.
+        """The rows that a leaf counts, and those beyond its count whose bytes no other row has.
 
-        A count that is too low hides rows, but from where the content starts every byte is a
-        row's or free. What a deleted row left behind is before that, in a free block, or under
-        another row.
+        A count that is too low hides rows, but after the start of the content every byte belongs
+        to a row or is free. The rest of a deleted row is before that, in a free block, or
+        overwritten by another row.
         """
         count = min(int.from_bytes(page[start + 3 : start + 5], "big"), self.size // 4)
         content = min(int.from_bytes(page[start + 5 : start + 7], "big") or 65_536, self.size)
@@ -101,7 +101,7 @@ class RawPages:
         length, offset = _varint(page, offset)
         rowid, offset = _varint(page, offset)
         if not 0 < length < _MAX_PAYLOAD:
-            raise ValueError("no such payload")
+            raise ValueError("impossible payload length")
         local = self._local(length)
         return _Cell(rowid, length, offset, offset + local + (4 if local < length else 0))
 
@@ -113,11 +113,11 @@ class RawPages:
             follow = int.from_bytes(page[start + local : end], "big")
             payload += self._overflow(follow, length - local)
         if len(payload) != length:
-            raise ValueError("payload is cut off")
+            raise ValueError("payload is truncated")
         return rowid - (1 << 64) if rowid >> 63 else rowid, _record(payload)
 
     def _local(self, length: int) -> int:
-        """How much of a payload lies on the leaf itself."""
+        """How many bytes of a payload are on the leaf itself."""
         most = self.size - 35
         if length <= most:
             return length
@@ -136,7 +136,7 @@ class RawPages:
 
 
 def _taken(page: bytes, start: int, content: int) -> bytearray:
-    """For each byte of the page: 1 where no row can be, before the content or in a free block."""
+    """For each byte of the page: 1 if no row can be there (before the content, in a free block)."""
     taken = bytearray([1]) * content + bytearray(len(page) - content)
     block = int.from_bytes(page[start + 1 : start + 3], "big")
     while content <= block < len(page) - 3:
@@ -169,7 +169,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         value = value << 7 | byte & 0x7F
         if byte < 0x80:
             return value, at + index + 1
-    raise ValueError("no varint")
+    raise ValueError("not a varint")
 
 
 def _record(payload: bytes) -> list[SqlValue]:
@@ -180,7 +180,7 @@ def _record(payload: bytes) -> list[SqlValue]:
         width = _width(kind)
         data = payload[body : body + width]
         if len(data) != width:
-            raise ValueError("record is cut off")
+            raise ValueError("record is truncated")
         values.append(_value(kind, data))
         body += width
     return values

@@ -1,7 +1,7 @@
-"""Builds a new store from whatever rows a broken file still holds.
+"""Builds a new store from the rows that a broken file still has.
 
-Rows are recognised by their shape and proven by hashes and seals where they have them. A line whose
-row is gone is found again through its first entry: only one hash in the store can be its parent's.
+Rows are recognized by their shape and verified by hash or checksum where they have one. A segment
+whose row is gone is found again by its first entry: only one hash in the store can be its parent's.
 A session whose row is gone gets a new one; its title comes from the log.
 """
 
@@ -20,11 +20,12 @@ from recollect.store.log_reader import LogReader, missing_entry_row, segment_bou
 from recollect.store.open_file import open_database
 from recollect.store.recovery.misplaced_rows import restore_misplaced_rows
 from recollect.store.recovery.raw_pages import RawPages, SqlValue
+from recollect.store.search_index import mark_all_pending
 from recollect.store.sql_schema import SEGMENT_BITS
 from recollect.store.wal_journal import journal_path
 
 # By table: the types of its columns after the key (s text, i integer, b bytes, ? or NULL), and the
-# lengths that its byte columns must have; below zero: or nothing, as in a lost entry's stand-in.
+# lengths that its byte columns must have; below zero: or empty, as in a missing entry's row.
 _SHAPES: dict[str, tuple[str, tuple[int | None, ...]]] = {
     "dictionaries": ("i b b", (32, None)),
     "entries": ("b i b b", (16, -16, None)),
@@ -36,12 +37,11 @@ _SHAPES: dict[str, tuple[str, tuple[int | None, ...]]] = {
     "quarantine": ("s i s b?", (None,)),
 }
 
-
-_STRAYS = 1 << 61  # above any line's keys
+_MISPLACED = 1 << 61  # above the keys of any segment
 
 
 def rebuild_store(path: Path, fresh: Path) -> str:
-    """Write a new store to `fresh`; a sentence on what could be saved."""
+    """Write a new store to `fresh`; returns a phrase that says what was saved."""
     found = collect_rows(RawPages(path, journal_path(path)))
     db = open_database(fresh)
     try:
@@ -49,16 +49,13 @@ def rebuild_store(path: Path, fresh: Path) -> str:
         db.execute("BEGIN IMMEDIATE")
         for table, kept in found.items():
             for key, values in kept.items():
-                marks = ", ".join("?" * (len(values) + 1))
-                insert = f"INSERT OR IGNORE INTO {table} VALUES ({marks})"  # noqa: S608
-                db.execute(insert, (key, *values))
+                insert_row(db, table, key, values)
         reader = LogReader(db)
         restore_misplaced_rows(reader)
-        _find_lines(reader)
+        _restore_segments(reader)
         restore_missing_bases(db)
-        _find_sessions(reader)
-        db.execute("UPDATE lines SET indexed = 0")
-        db.execute("INSERT OR IGNORE INTO pending SELECT line FROM lines")
+        _restore_sessions(reader)
+        mark_all_pending(db)
         db.execute("COMMIT")
     finally:
         db.close()
@@ -66,46 +63,51 @@ def rebuild_store(path: Path, fresh: Path) -> str:
     return ", ".join(counts).replace("blobs", "contents")
 
 
+def insert_row(db: apsw.Connection, table: str, key: int, values: list[SqlValue]) -> None:
+    marks = ", ".join("?" * (len(values) + 1))
+    insert = f"INSERT OR IGNORE INTO {table} VALUES ({marks})"  # noqa: S608 - our own names
+    db.execute(insert, (key, *values))
+
+
 def is_store_file(path: Path) -> bool:
-    """Whether a file that SQLite cannot read holds rows that only we write."""
-    for rowid, values in RawPages(path, journal_path(path)).rows():
-        table = _table(values)
-        if table in ("sessions", "lines", "projects") and _proven(table, rowid, values):
-            return True
-    return False
+    """Whether a file that SQLite cannot read has rows that only recollect writes."""
+    return any(
+        _has_valid_checksum(_table_of(values), rowid, values)
+        for rowid, values in RawPages(path, journal_path(path)).rows()
+    )
 
 
 def collect_rows(pages: RawPages) -> dict[str, dict[int, list[SqlValue]]]:
-    """Rows by table and key, as far as the pages can be read."""
+    """The readable rows, by table and key."""
     found: dict[str, dict[int, list[SqlValue]]] = {t: {} for t in _SHAPES}
     for rowid, values in pages.rows():
-        table = _table(values)
+        table = _table_of(values)
         if table is None:
             continue
         known = found[table].get(rowid)
         if table == "entries" and known is not None and known != values[1:]:
-            # one of the two has a damaged key: both become strays, and their hashes decide
-            found[table][_STRAYS | rowid] = found[table].pop(rowid)
-            found[table][_STRAYS | 1 << 60 | rowid] = values[1:]
-        elif known is None or _proven(table, rowid, values):
+            # one of the two has a damaged key: both count as misplaced, and their hashes decide
+            found[table][_MISPLACED | rowid] = found[table].pop(rowid)
+            found[table][_MISPLACED | 1 << 60 | rowid] = values[1:]
+        elif known is None or _has_valid_checksum(table, rowid, values):
             found[table][rowid] = values[1:]
     for rowid, values in pages.rows(free=True):
-        # one bit can call pages free that are not; old copies of a row are told by its key
-        if table := _table(values):
+        # one flipped bit can mark pages as free that are not; old copies of a row have its key
+        if table := _table_of(values):
             found[table].setdefault(rowid, values[1:])
     return found
 
 
-def _table(values: list[SqlValue]) -> str | None:
+def _table_of(values: list[SqlValue]) -> str | None:
     if not values or values[0] is not None:
         return None
     for table, (shape, lengths) in _SHAPES.items():
-        if _fits(values[1:], shape.split(), lengths):
+        if _has_shape(values[1:], shape.split(), lengths):
             return table
     return None
 
 
-def _fits(values: list[SqlValue], shape: list[str], lengths: tuple[int | None, ...]) -> bool:
+def _has_shape(values: list[SqlValue], shape: list[str], lengths: tuple[int | None, ...]) -> bool:
     if len(values) != len(shape):
         return False
     wanted = iter(lengths)
@@ -115,53 +117,51 @@ def _fits(values: list[SqlValue], shape: list[str], lengths: tuple[int | None, .
             continue
         if not isinstance(value, {"b": bytes, "i": int, "s": str}[kind[0]]):
             return False
-        if length and isinstance(value, bytes):
-            fits = len(value) == abs(length) or (length < 0 and not value)
-            if not fits:
-                return False
+        is_empty = length is not None and length < 0 and not value
+        if length and isinstance(value, bytes) and len(value) != abs(length) and not is_empty:
+            return False
     return True
 
 
-def _proven(table: str, rowid: int, values: list[SqlValue]) -> bool:
-    """Of two versions of a row, the one whose seal fits is right."""
-    *fields, seal = values[1:]
+def _has_valid_checksum(table: str | None, rowid: int, values: list[SqlValue]) -> bool:
+    *fields, checksum = values[1:] or [None]
     if table == "lines":
         fields = [rowid, *fields[:3]]
     elif table not in ("sessions", "projects"):
         return False
-    return row_encoding.row_checksum(*fields) == seal
+    return row_encoding.row_checksum(*fields) == checksum
 
 
-def _find_lines(reader: LogReader) -> None:
+def _restore_segments(reader: LogReader) -> None:
     db = reader.db
-    homeless = list(
+    orphaned = list(
         db.execute(
             "SELECT DISTINCT key >> ? FROM entries WHERE key >> ? NOT IN (SELECT line FROM lines)",
             (SEGMENT_BITS, SEGMENT_BITS),
         )
     )
-    for (line,) in homeless:
-        base = _parent_of(reader, line)
-        owner = _owner(db, base) if base is not None else _lost_session(db, line)
+    for (segment,) in orphaned:
+        base = _parent_of(reader, segment)
+        owner = _owner(db, base) if base is not None else _unused_session(db, segment)
         depth = 0 if base is None else _depth(db, base)
-        sealed = row_encoding.row_checksum(line, owner, base, depth)
+        checksum = row_encoding.row_checksum(segment, owner, base, depth)
         db.execute(
             "INSERT INTO lines(line, session, base, depth, seal) VALUES (?, ?, ?, ?, ?)",
-            (line, owner, base, depth, sealed),
+            (segment, owner, base, depth, checksum),
         )
 
 
-def _parent_of(reader: LogReader, line: int) -> int | None:
-    """The entry whose hash the line's first entry was sealed with."""
-    floor, _ = segment_bounds(line)
+def _parent_of(reader: LogReader, segment: int) -> int | None:
+    """The entry whose hash is part of the hash of the segment's first entry."""
+    floor, _ = segment_bounds(segment)
     first = "SELECT id, time, hash, body FROM entries WHERE key = ?"
-    for raw_id, time, sealed, stored in list(reader.db.execute(first, (floor + 1,))):
+    for raw_id, time, expected, stored in list(reader.db.execute(first, (floor + 1,))):
         try:
             json = reader.packer.unpack(stored)[0]
         except Damaged:
             return None
         for key, candidate in reader.db.execute("SELECT key, hash FROM entries"):
-            if row_encoding.entry_hash(candidate, raw_id, time, json) == sealed:
+            if row_encoding.entry_hash(candidate, raw_id, time, json) == expected:
                 return int(key)
     return None
 
@@ -169,33 +169,33 @@ def _parent_of(reader: LogReader, line: int) -> int | None:
 def _owner(db: apsw.Connection, base: int) -> int:
     query = "SELECT session FROM lines WHERE line = ?"
     found = next(iter(db.execute(query, (base >> SEGMENT_BITS,))), None)
-    return int(found[0]) if found else _lost_session(db, base >> SEGMENT_BITS)
+    return int(found[0]) if found else _unused_session(db, base >> SEGMENT_BITS)
 
 
 def _depth(db: apsw.Connection, base: int) -> int:
     try:
         return session_rows.depth_of(db, base)
     except ValueError:
-        return 0  # the line below is gone as well; mending counts again
+        return 0  # the segment below is gone as well; the repair counts again
 
 
-def _lost_session(db: apsw.Connection, line: int) -> int:
-    """A number no session has, for a line that belongs to none; `_find_sessions` makes it."""
+def _unused_session(db: apsw.Connection, segment: int) -> int:
+    """An unused session number, for an orphaned segment; `_restore_sessions` inserts its row."""
     ((highest,),) = db.execute(
         "SELECT max(coalesce((SELECT max(session) FROM sessions), 0),"
         " coalesce((SELECT max(session) FROM lines), 0))"
     )
-    return int(highest) + line
+    return int(highest) + segment
 
 
 def restore_missing_bases(db: apsw.Connection) -> None:
-    """A stand-in for an entry that other lines grow from and that is gone."""
+    """Insert a placeholder for each missing entry from which a segment continues."""
     lost = "SELECT DISTINCT base FROM lines WHERE base NOT IN (SELECT key FROM entries)"
     for (key,) in list(db.execute(lost)):
         db.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?)", missing_entry_row(key))
 
 
-def _find_sessions(reader: LogReader) -> None:
+def _restore_sessions(reader: LogReader) -> None:
     db = reader.db
     lost = "SELECT DISTINCT session FROM lines WHERE session NOT IN (SELECT session FROM sessions)"
     for (number,) in list(db.execute(lost)):
@@ -215,9 +215,10 @@ def _find_sessions(reader: LogReader) -> None:
 
 def _bodies(reader: LogReader, session: int) -> list[Body]:
     found = []
-    for (line,) in list(reader.db.execute("SELECT line FROM lines WHERE session = ?", (session,))):
+    query = "SELECT line FROM lines WHERE session = ?"
+    for (segment,) in list(reader.db.execute(query, (session,))):
         query = "SELECT body FROM entries WHERE key > ? AND key <= ? ORDER BY key LIMIT 20"
-        for (stored,) in list(reader.db.execute(query, segment_bounds(line))):
+        for (stored,) in list(reader.db.execute(query, segment_bounds(segment))):
             try:
                 found.append(reader.body(stored))
             except (Damaged, LookupError, ValueError):

@@ -1,9 +1,9 @@
-"""Examines a store, and repairs what can be repaired.
+"""Examines a store and repairs it.
 
-Examining changes nothing. Every entry's hash is checked, every seal, every stored content, SQLite's
-own structure, and the search index against the words of the log. Repairing deletes nothing: what is
-damaged is moved to the quarantine inside the store, or, when the file's structure is broken, a new
-file is built from every row that can still be read and the old one is put aside beside it.
+Examining changes nothing. It verifies every entry's hash, every checksum, every stored content,
+SQLite's own structure, and the search index against the words of the log. Repairing deletes
+nothing: damaged data moves to the quarantine inside the store or, if the file's structure is
+broken, a new file is built from every row that can still be read and the old file is kept.
 """
 
 from __future__ import annotations
@@ -39,50 +39,47 @@ class DoctorReport(msgspec.Struct, frozen=True):
 
 
 def examine_store(path: Path, progress: ReportProgress | None = None) -> DoctorReport:
-    """What is wrong with the store at `path`, and how large it is. Nothing is changed."""
+    """What is wrong with the store at `path`, and how large it is. Changes nothing."""
     if not path.exists() or (path.stat().st_size == 0 and not journal_path(path).exists()):
-        return DoctorReport(
-            str(path), (), {"store": "there is none yet; the first session makes it"}
-        )
+        facts = {"store": "there is none yet; the first session creates it"}
+        return DoctorReport(str(path), (), facts)
     expected = committed_frames(path)
     try:
         db = connect_to_store(path)
     except NewerStore:
         raise
+    except CannotOpen as error:
+        if path.stat().st_size and not salvage.is_store_file(path):
+            raise  # another program's file
+        return _unreadable(path, error)
     except RecollectError as error:
-        if (
-            isinstance(error, CannotOpen)
-            and path.stat().st_size
-            and not salvage.is_store_file(path)
-        ):
-            raise  # another program's file: nothing of ours to repair
-        return DoctorReport(str(path), (_unreadable(error),), _file_facts(path))
+        return _unreadable(path, error)
     try:
         report_lost_frames(path, db, expected)
         findings = integrity_checks.check_structure(db)
+        is_broken = bool(findings)
         findings += [
-            Finding(what=f"a damaged journal was put aside as {name}", place="journal")
-            for name in (aside.name for aside in journal_rescue.damaged_journals(path))
+            Finding(what=f"a damaged journal was saved as {aside.name}", place="journal")
+            for aside in journal_rescue.damaged_journals(path)
         ]
-        if not any(finding.place == "structure" for finding in findings):
+        if not is_broken:
             findings += integrity_checks.check_contents(LogWriter(db), progress or _silent)
-        return DoctorReport(
-            str(path), tuple(findings), _file_facts(path) | integrity_checks.count_contents(db)
-        )
+        facts = _file_facts(path) | integrity_checks.count_contents(db)
+        return DoctorReport(str(path), tuple(findings), facts)
     except (apsw.Error, Damaged, ValueError, TypeError, LookupError, AttributeError) as error:
-        return DoctorReport(str(path), (_unreadable(error),), _file_facts(path))
+        return _unreadable(path, error)
     finally:
         db.close()
 
 
 def repair_store(path: Path, progress: ReportProgress | None = None) -> DoctorReport:
-    """Repair what `examine_store` found; the report says what was done about each."""
+    """Repair what `examine_store` finds; the report says what was done."""
     before = examine_store(path, progress)
     if not before.findings:
         return before
-    tell = progress or _silent
+    progress = progress or _silent
     if any(finding.place == "structure" for finding in before.findings):
-        tell("building a new file from what can be read")
+        progress("building a new file from every readable row")
         done = [_rebuild(path)]
     else:
         done = []
@@ -90,7 +87,7 @@ def repair_store(path: Path, progress: ReportProgress | None = None) -> DoctorRe
     try:
         writer = LogWriter(db)
         done += [_rescue(writer, path, aside) for aside in journal_rescue.damaged_journals(path)]
-        done += quarantine.repair_rows(writer, tell)
+        done += quarantine.repair_rows(writer, progress)
     finally:
         db.close()
     after = examine_store(path, progress)
@@ -99,20 +96,17 @@ def repair_store(path: Path, progress: ReportProgress | None = None) -> DoctorRe
 
 def _rescue(writer: LogWriter, path: Path, aside: Path) -> Finding:
     writer.db.pragma("foreign_keys", "off")
-    writer.begin()
     try:
-        finding = journal_rescue.rescue_journal(writer, path, aside)
-        writer.db.execute("COMMIT")
+        with writer.transaction():
+            finding = journal_rescue.rescue_journal(writer, path, aside)
     finally:
-        if writer.db.in_transaction:
-            writer.db.execute("ROLLBACK")
         writer.db.pragma("foreign_keys", "on")
     aside.rename(aside.with_name(aside.name.replace("damaged-", "rescued-")))
     return finding
 
 
 def _rebuild(path: Path) -> Finding:
-    """Put the broken file aside and a salvaged one in its place."""
+    """Replace the broken file by a salvaged one; the broken one keeps another name."""
     fresh = path.with_name(f"{path.name}.salvaged")
     fresh.unlink(missing_ok=True)
     saved = salvage.rebuild_store(path, fresh)
@@ -127,24 +121,24 @@ def _rebuild(path: Path) -> Finding:
     return Finding(
         what="the file's structure was broken",
         place="structure",
-        repaired=f"built anew with {saved}; the broken file is kept as {aside.name}",
+        repaired=f"rebuilt with {saved}; the broken file is kept as {aside.name}",
     )
 
 
-def _unreadable(error: Exception) -> Finding:
-    return Finding(what=str(error), place="structure")
+def _unreadable(path: Path, error: Exception) -> DoctorReport:
+    finding = Finding(what=str(error), place="structure")
+    return DoctorReport(str(path), (finding,), _file_facts(path))
 
 
 def _file_facts(path: Path) -> dict[str, Any]:
     files = [path, journal_path(path)]
-    aside = sorted(p.name for p in path.parent.glob(f"{path.name}*damaged-*"))
     return {
         "sqlite": apsw.sqlite_lib_version(),
         "format": FORMAT,
         "bytes_on_disk": sum(f.stat().st_size for f in files if f.exists()),
         "bytes_free_on_disk": shutil.disk_usage(path.parent).free,
         "permissions": f"{path.stat().st_mode & 0o777:04o}",
-        "put_aside": aside,
+        "put_aside": sorted(p.name for p in path.parent.glob(f"{path.name}*damaged-*")),
     }
 
 
