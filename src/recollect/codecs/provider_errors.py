@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 
+from recollect.entries import MAX_DEPTH
 from recollect.errors import ApiKeyRefused, BadReply, ContextOverflow, ProviderBusy, ProviderFailed
 from recollect.tokens import find_requested_tokens, find_token_limit
 
@@ -133,7 +134,7 @@ def unreadable_reply(data: bytes, error: Exception) -> BadReply:
     except ValueError:
         return incomplete_json(data)
     except RecursionError:
-        return BadReply(f"JSON nested too deeply ({beginning})")
+        return BadReply(f"JSON nested deeper than {MAX_DEPTH} levels ({beginning})")
     return BadReply(f"JSON of another kind ({beginning}): {make_printable(str(error), 200)}")
 
 

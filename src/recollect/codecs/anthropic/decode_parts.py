@@ -19,7 +19,8 @@ from recollect.codecs.anthropic.encode_message import MALFORMED
 from recollect.codecs.foreign_json import (
     JSON_ERRORS,
     NO_JSON,
-    is_too_deep,
+    UnreadableJson,
+    load_json,
     parse_object,
     repair_json_text,
 )
@@ -146,11 +147,10 @@ def raw_text(raw: msgspec.Raw) -> str:
     if text.count("{") + text.count("[") <= MAX_DEPTH:
         return text
     try:
-        is_deep = is_too_deep(json.loads(text))
-    except (ValueError, RecursionError):
-        is_deep = True
-    if is_deep:
-        raise BadInput(f"JSON nested deeper than {MAX_DEPTH} levels is refused; flatten it")
+        load_json(bytes(raw))
+    except UnreadableJson:
+        why = f"JSON nested deeper than {MAX_DEPTH} levels is refused; flatten it"
+        raise BadInput(why) from None
     return text
 
 

@@ -22,20 +22,12 @@ DONE = b"data: [DONE]\n\n"
 
 
 def encode_reply(quirks: OpenAIQuirks, reply: Message) -> bytes:
-    texts: list[str] = []
-    thoughts: list[str] = []
-    calls: list[dict[str, Any]] = []
-    for part in reply.parts:
-        if isinstance(part, ToolCall):
-            calls.append(_encode_call(part))
-        elif isinstance(part, Thought):
-            thoughts.append(part.text)
-        else:
-            texts.append(_text_of(part, quirks))
-    text = "".join(texts)
+    text = "".join([_text_of(part, quirks) for part in reply.parts])
+    thoughts = "".join([part.text for part in reply.parts if isinstance(part, Thought)])
+    calls = [_encode_call(part) for part in reply.parts if isinstance(part, ToolCall)]
     message: dict[str, Any] = {"role": "assistant", "content": text or None, "refusal": None}
-    if any(thoughts):
-        message[_thought_field(quirks)] = "".join(thoughts)
+    if thoughts:
+        message[_thought_field(quirks)] = thoughts
     if calls:
         message["tool_calls"] = calls
     finish = _FINISHES.get(reply.finish, "stop")
