@@ -92,13 +92,8 @@ def provider_error_from(said: str, status: int = 0, kind: str = "") -> ProviderF
         return ContextOverflow(text, status, limit, requested)
     if status in (401, 403) or _KEY_KIND.fullmatch(kind) or _contains(words, _KEY_PHRASES):
         return ApiKeyRefused(text, status, "")
-    if (
-        limited
-        or status in _BUSY_STATUS
-        or 500 <= status <= 599
-        or _BUSY_KIND.fullmatch(kind)
-        or _contains(words, _BUSY_PHRASES)
-    ):
+    is_busy = status in _BUSY_STATUS or 500 <= status <= 599 or _BUSY_KIND.fullmatch(kind)
+    if limited or is_busy or _contains(words, _BUSY_PHRASES):
         return ProviderBusy(text, status)
     return ProviderFailed(text, status)
 

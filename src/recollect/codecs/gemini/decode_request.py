@@ -54,13 +54,10 @@ _decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
 
 def decode_request(quirks: GeminiQuirks, body: bytes) -> DecodedRequest:
     try:
-        return _decode(body, quirks.model)
-    except (msgspec.MsgspecError, UnicodeError):
-        pass  # perhaps text that only msgspec refuses: once more, repaired
-    except RecursionError:
-        raise _too_deep() from None
-    try:
-        return _decode(repair_json_text(body), quirks.model)
+        try:
+            return _decode(body, quirks.model)
+        except (msgspec.MsgspecError, UnicodeError):  # perhaps text that only msgspec refuses
+            return _decode(repair_json_text(body), quirks.model)
     except RecursionError:
         raise _too_deep() from None
     except BadInput:
