@@ -7,8 +7,7 @@ first use, because a program rarely needs more than one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pkgutil import resolve_name
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from recollect.codecs.wire_protocol import Wire
@@ -16,29 +15,41 @@ from recollect.profiles import Profile, WireName
 
 
 class WireFormat(NamedTuple):
-    wire: str  # the class and its module
+    build: Callable[[str, Profile], Wire]  # for a model and its profile
     path: str  # of a streamed request, after the endpoint's URL
     key_header: str
     key_prefix: str = ""
 
-    def build(self, model: str, profile: Profile) -> Wire:
-        wire: Wire = resolve_name(self.wire).for_profile(model, profile)
-        return wire
+
+def _build_gemini(model: str, profile: Profile) -> Wire:
+    from recollect.codecs.gemini.wire import GeminiWire  # on first use
+
+    return GeminiWire.for_profile(model, profile)
+
+
+def _build_openai(model: str, profile: Profile) -> Wire:
+    from recollect.codecs.openai.wire import OpenAIWire  # on first use
+
+    return OpenAIWire.for_profile(model, profile)
+
+
+def _build_anthropic(model: str, profile: Profile) -> Wire:
+    from recollect.codecs.anthropic.wire import AnthropicWire  # on first use
+
+    return AnthropicWire.for_profile(model, profile)
 
 
 WIRES: Mapping[WireName, WireFormat] = {
     "gemini": WireFormat(
-        "recollect.codecs.gemini:GeminiWire",
+        _build_gemini,
         path="/v1beta/models/{model}:streamGenerateContent?alt=sse",
         key_header="x-goog-api-key",
     ),
     "openai": WireFormat(
-        "recollect.codecs.openai:OpenAIWire",
+        _build_openai,
         path="/chat/completions",
         key_header="authorization",
         key_prefix="Bearer ",
     ),
-    "anthropic": WireFormat(
-        "recollect.codecs.anthropic:AnthropicWire", path="/v1/messages", key_header="x-api-key"
-    ),
+    "anthropic": WireFormat(_build_anthropic, path="/v1/messages", key_header="x-api-key"),
 }
