@@ -100,8 +100,8 @@ class CommandRunner:
         guarded: tuple[GuardedName, ...] = GUARDED_NAMES,
         limits: CommandLimits | None = None,
     ) -> None:
-        self._isolation = isolation
-        self._network, self._limits = network, limits or CommandLimits()
+        self._isolation, self._network = isolation, network
+        self._limits = limits or CommandLimits()
         self._home = os.path.realpath(home or Path.home())
         self._hidden, self._guarded = (*hidden, str(data_directory())), guarded
         self._folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="recollect-")))
@@ -138,7 +138,9 @@ class CommandRunner:
         limits = self._limits
         longest = limits.max_job_timeout if background else limits.max_timeout
         default = longest if background else limits.timeout
-        limit = min(_check_timeout(seconds) or default, longest)
+        if not 0 <= seconds < 1e9:
+            raise CommandRefused(f"timeout must be a number of seconds, not {seconds}")
+        limit = min(seconds or default, longest)
         words, policy = _command_words(line), self._policy(roots)
         directory = _resolve_directory(policy, directory)
         capture = OutputCapture(self._output_path())
@@ -163,10 +165,10 @@ class CommandRunner:
     def read_job(self, name: str) -> CommandResult:
         """What a job has written so far, and whether it still runs."""
         job = self._find_job(name)
-        if job.task.done() and not job.task.cancelled():
-            return self._report(job.command, job.task.result())
-        if job.task.done():
+        if job.task.cancelled():
             status, state = "ended", "was ended"
+        elif job.task.done():
+            return self._report(job.command, job.task.result())
         else:
             seconds = time.monotonic() - job.started
             status, state = "running", f"runs since {seconds:.1f} s; read_job shows more"
@@ -194,7 +196,7 @@ class CommandRunner:
 
     def _forget_old_jobs(self) -> None:
         done = [name for name, job in self._jobs.items() if job.task.done()]
-        for name in done[: max(0, len(done) - self._limits.jobs)]:
+        for name in done[: -self._limits.jobs]:
             del self._jobs[name]
 
     def _output_path(self) -> Path:
@@ -209,11 +211,9 @@ class CommandRunner:
 
     def _policy(self, given: tuple[Path, ...]) -> SandboxPolicy:
         roots = tuple(dict.fromkeys(os.path.realpath(root) for root in given))
-        for root in roots:
-            if root == "/" or not Path(root).is_dir():
-                raise CommandRefused(
-                    f"{root} cannot be a workspace for commands; open another folder"
-                )
+        unfit = next((root for root in roots if root == "/" or not Path(root).is_dir()), None)
+        if unfit is not None:
+            raise CommandRefused(f"{unfit} cannot be a workspace for commands; open another folder")
         return SandboxPolicy(
             roots=roots,
             home=self._home,
@@ -253,12 +253,6 @@ class CommandRunner:
         notes += end.repairs
         text = f"{_output_text(command.capture)}\n[{'; '.join(notes)}]"
         return CommandResult(text=text, is_error=code != 0, status=status)
-
-
-def _check_timeout(given: float) -> float:
-    if not 0 <= given < 1e9:
-        raise CommandRefused(f"timeout must be a number of seconds, not {given}")
-    return given
 
 
 def _command_words(command: str) -> tuple[bytes | str, ...]:

@@ -13,7 +13,9 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
+
+_Placeholder: TypeAlias = Literal["folder", "socket", "empty", "itself"]
 
 
 class GuardedName(NamedTuple):
@@ -24,7 +26,7 @@ class GuardedName(NamedTuple):
     """
 
     path: str
-    placeholder: Literal["folder", "socket", "empty", "itself"]
+    placeholder: _Placeholder
 
 
 GUARDED_NAMES = (
@@ -46,7 +48,7 @@ class HeldName(NamedTuple):
 
     path: str
     found: Literal["missing", "link", "socket", "other"]
-    placeholder: Literal["folder", "socket", "empty", "itself"]
+    placeholder: _Placeholder
     pins: tuple[str, ...]  # folders on the way: as mounts they cannot be renamed away
     link: str = ""
 
@@ -69,7 +71,7 @@ def hold_names(
         try:
             yield tuple(name for name in held if name.found != "missing")
         finally:
-            repairs += [repair for name in held if (repair := _restore_link(name))]
+            repairs += filter(None, map(_restore_link, held))
             repairs += [f"{name.path} could not be guarded" for name in held if _is_unguarded(name)]
             with suppress(OSError):
                 fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)

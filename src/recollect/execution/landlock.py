@@ -51,10 +51,8 @@ def can_filter_sockets() -> bool:
 
 def known_rights(version: int) -> int:
     """Everything this version of Landlock can forbid in files."""
-    known = (1 << 13) - 1
-    known |= _REFER if version >= 2 else 0
-    known |= _TRUNCATE if version >= 3 else 0
-    return known | (_IOCTL if version >= 5 else 0)
+    added = {2: _REFER, 3: _TRUNCATE, 5: _IOCTL}
+    return (1 << 13) - 1 + sum(right for since, right in added.items() if version >= since)
 
 
 def is_below(path: str, folder: str) -> bool:

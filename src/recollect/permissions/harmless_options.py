@@ -18,9 +18,7 @@ class HarmlessOptions(NamedTuple):
     flags: str = ""  # letters without a value
     valued: str = ""  # letters whose value may follow in the same word
     long: frozenset[str] = frozenset()
-    first: frozenset[str] = (
-        frozenset()
-    )  # if any: what the first operand must be; "": there may be none
+    first: frozenset[str] = frozenset()  # what the first operand must be, if any is named here
     operand: re.Pattern[str] | None = None  # what every operand must be, also after `--`
     most: int = 1_000  # operands
 
@@ -45,33 +43,21 @@ class HarmlessOptions(NamedTuple):
             if word == "--":
                 return None
             if word.startswith("--"):
-                if word[2:].partition("=")[0] not in self.long:
-                    return word
-            elif word.startswith("-") and not word[1:].isdigit() and not self._are_listed(word[1:]):
+                listed = word[2:].partition("=")[0] in self.long
+            else:  # after letters without a value comes none, or one that takes the rest as its own
+                letters = word[1:].lstrip(self.flags)
+                listed = word[:1] != "-" or word[1:].isdigit() or letters[:1] in self.valued
+            if not listed:
                 return word
         return None
 
-    def _are_listed(self, letters: str) -> bool:
-        for letter in letters:
-            if letter in self.valued:
-                return True
-            if letter not in self.flags:
-                return False
-        return True
-
 
 def allow(
-    flags: str = "",
-    valued: str = "",
-    long: str = "",
-    first: str = "",
-    operand: str = "",
+    flags: str = "", valued: str = "", long: str = "", first: str = "", operand: str = "",
     most: int = 1_000,
-) -> HarmlessOptions:
+) -> HarmlessOptions:  # fmt: skip
     """`first` is a list; a `,` in it says that there may also be no operand."""
-    firsts = word_set(first)
-    if "," in firsts:
-        firsts = firsts - {","} | {""}
+    firsts = frozenset("" if word == "," else word for word in first.split())
     pattern = re.compile(rf"(?:{operand})\Z") if operand else None
     return HarmlessOptions(flags, valued, word_set(long), firsts, pattern, most)
 
@@ -149,6 +135,7 @@ GIT_SUBCOMMANDS = {
     "worktree": allow("v", "", "porcelain", first="list"),
 }  # fmt: skip
 
+PACKAGERS = ("npm", "pnpm", "yarn")
 _SCRIPT_WORD = r"[\w@./:=,+-]+"  # npm passes it to a shell, so nothing that a shell reads
 SCRIPTS = allow("sw", "", "silent if-present workspace workspaces no-audit no-fund prefer-offline"
                 " frozen-lockfile legacy-peer-deps", operand=_SCRIPT_WORD,
@@ -173,9 +160,7 @@ PROGRAMS = {
                   " no-print-directory output-sync", operand=INSIDE),
     "mypy": allow("qv", "pm", "strict ignore-missing-imports pretty show-error-codes"
                   " no-incremental explicit-package-bases no-color-output", operand=INSIDE),
-    "npm": SCRIPTS,
     "pip": allow("vq", "", "format outdated verbose user", first="list show freeze check"),
-    "pnpm": SCRIPTS,
     "printf": allow(),
     "pytest": allow("vqxslh", "kmnr", "lf ff last-failed failed-first tb maxfail durations co sw"
                     " collect-only cov no-cov no-header no-summary verbose quiet exitfirst"
@@ -197,5 +182,4 @@ PROGRAMS = {
     "uniq": allow("cduizD", "fsw", "count repeated unique ignore-case", most=1),
     "unittest": allow("vqfbc", "k", "verbose quiet failfast buffer", operand=INSIDE),
     "xxd": allow("bugliscpo", most=1),
-    "yarn": SCRIPTS,
 }  # fmt: skip
