@@ -73,18 +73,12 @@ class _Command(NamedTuple):
     relay: OutputRelay
 
 
-class _CommandEnd(NamedTuple):
-    process: ProcessEnd
-    seconds: float
-    repairs: tuple[str, ...]
-
-
 class _Job(NamedTuple):
     name: str
     line: str
     started: float
     command: _Command
-    task: asyncio.Task[_CommandEnd]
+    task: asyncio.Task[CommandResult]
 
 
 class CommandRunner:
@@ -147,7 +141,7 @@ class CommandRunner:
         command = _Command(words, policy, directory, limit, capture, OutputRelay(relay))
         if background:
             return await self._start_job(line, command)
-        return self._report(command, await self._execute(command))
+        return await self._execute(command)
 
     async def _start_job(self, line: str, command: _Command) -> CommandResult:
         running = [job.name for job in self._jobs.values() if not job.task.done()]
@@ -160,15 +154,15 @@ class CommandRunner:
         task = asyncio.create_task(self._execute(command), name=name)
         self._jobs[name] = _Job(name, line, time.monotonic(), command, task)
         await asyncio.wait((task,), timeout=self._limits.first_look)
-        return self.read_job(name)
+        return await self.read_job(name)
 
-    def read_job(self, name: str) -> CommandResult:
+    async def read_job(self, name: str) -> CommandResult:
         """What a job has written so far, and whether it still runs."""
         job = self._find_job(name)
         if job.task.cancelled():
             status, state = "ended", "was ended"
         elif job.task.done():
-            return self._report(job.command, job.task.result())
+            return job.task.result()
         else:
             seconds = time.monotonic() - job.started
             status, state = "running", f"runs since {seconds:.1f} s; read_job shows more"
@@ -187,7 +181,7 @@ class CommandRunner:
         job = self._find_job(name)
         job.task.cancel()
         await asyncio.wait((job.task,), timeout=2 * KILL_SECONDS)
-        return self.read_job(name)
+        return await self.read_job(name)
 
     def _find_job(self, name: str) -> _Job:
         if name not in self._jobs:
@@ -224,7 +218,7 @@ class CommandRunner:
             network=self._network,
         )
 
-    async def _execute(self, command: _Command) -> _CommandEnd:
+    async def _execute(self, command: _Command) -> CommandResult:
         started = time.monotonic()
         try:
             with enter_sandbox(command.policy, self.isolation, command.directory) as launch:
@@ -233,24 +227,26 @@ class CommandRunner:
                 )
         except OSError as error:
             raise CommandRefused(f"the command cannot be run: {error.strerror or error}") from None
-        return _CommandEnd(ended, time.monotonic() - started, tuple(launch.repairs))
+        return self._report(command, ended, time.monotonic() - started, launch.repairs)
 
-    def _report(self, command: _Command, end: _CommandEnd) -> CommandResult:
-        (code, survivors), isolation = end.process, self.isolation
+    def _report(
+        self, command: _Command, ended: ProcessEnd, seconds: float, repairs: list[str]
+    ) -> CommandResult:
+        (code, survivors), isolation = ended, self.isolation
         if code is None:
             status, longest = "timed out", self._limits.max_timeout
             notes = [f"ended by the time limit of {command.limit:g} s"]
             notes.append(f"give a longer timeout (at most {longest:g}) or background=true")
         else:
             status = f"exit {code}"
-            notes = [f"exit code {code}{_signal_name(code)} after {end.seconds:.1f} s"]
+            notes = [f"exit code {code}{_signal_name(code)} after {seconds:.1f} s"]
         if code != 0:
             net = "" if self._network or isolation.kind == "none" else ", no network"
             notes.append(isolation.description + net)
             notes += isolation.limitations
         if survivors:
             notes.append(f"could not be ended: processes {', '.join(map(str, survivors[:20]))}")
-        notes += end.repairs
+        notes += repairs
         text = f"{_output_text(command.capture)}\n[{'; '.join(notes)}]"
         return CommandResult(text=text, is_error=code != 0, status=status)
 

@@ -72,7 +72,10 @@ def hold_names(
             yield tuple(name for name in held if name.found != "missing")
         finally:
             repairs += filter(None, map(_restore_link, held))
-            repairs += [f"{name.path} could not be guarded" for name in held if _is_unguarded(name)]
+            # a command could have created what we could not
+            missing = [name.path for name in held if name.found == "missing"]
+            unguarded = [path for path in missing if os.access(Path(path).parent, os.W_OK)]
+            repairs += [f"{path} could not be guarded" for path in unguarded]
             with suppress(OSError):
                 fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 for name in reversed(held):
@@ -89,11 +92,6 @@ def _hold_name(root: str, guard: GuardedName, made: set[str]) -> HeldName:
         _create_placeholder(name)
         made.add(name.path)
     return _locate(root, guard)
-
-
-def _is_unguarded(name: HeldName) -> bool:
-    """Whether a command could have created it, because we could not."""
-    return name.found == "missing" and os.access(Path(name.path).parent, os.W_OK)
 
 
 def _create_placeholder(name: HeldName) -> None:

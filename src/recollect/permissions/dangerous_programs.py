@@ -14,14 +14,7 @@ from collections.abc import Callable
 from functools import partial
 
 from recollect.permissions.command_parser import CommandWords, program_name, word_set
-from recollect.permissions.harmless_options import (
-    GIT_SUBCOMMANDS,
-    INSIDE,
-    PACKAGERS,
-    PROGRAMS,
-    SCRIPTS,
-    allow,
-)
+from recollect.permissions.harmless_options import GIT_SUBCOMMANDS, INSIDE, PROGRAMS, allow
 from recollect.permissions.protected_paths import leaves_folder, names_config, names_secret
 
 # They read and print; none has an option that runs or writes.
@@ -198,13 +191,13 @@ def _object_to_packager(program: str, words: CommandWords) -> str | None:
     installs = words[:1] in (("ci",), ("i",), ("install",))
     if installs and any(not word.startswith("-") for word in words[1:]):
         return f"{program} runs scripts of the packages that it installs"
-    return SCRIPTS.objection(words)
+    return PROGRAMS[program].objection(words)
 
 
 _FINDERS = frozenset({"find", "gfind"})
 _CHECKERS: dict[str, Callable[[CommandWords], str | None]] = {
     **{program: options.objection for program, options in PROGRAMS.items()},
-    **{program: partial(_object_to_packager, program) for program in PACKAGERS},
+    **{program: partial(_object_to_packager, program) for program in ("npm", "pnpm", "yarn")},
     **{program: partial(_object_to_interpreter, program) for program in _INTERPRETERS},
     **dict.fromkeys(("awk", "gawk", "mawk", "nawk", "original-awk"), _object_to_awk),
     **dict.fromkeys(_FINDERS, _object_to_find),

@@ -135,14 +135,14 @@ GIT_SUBCOMMANDS = {
     "worktree": allow("v", "", "porcelain", first="list"),
 }  # fmt: skip
 
-PACKAGERS = ("npm", "pnpm", "yarn")
 _SCRIPT_WORD = r"[\w@./:=,+-]+"  # npm passes it to a shell, so nothing that a shell reads
-SCRIPTS = allow("sw", "", "silent if-present workspace workspaces no-audit no-fund prefer-offline"
-                " frozen-lockfile legacy-peer-deps", operand=_SCRIPT_WORD,
-                first=", run run-script test t tst start stop ls list outdated view why audit ci"
-                " install i build lint version ping")  # fmt: skip
+_SCRIPTS = allow("sw", "", "silent if-present workspace workspaces no-audit no-fund prefer-offline"
+                 " frozen-lockfile legacy-peer-deps", operand=_SCRIPT_WORD,
+                 first=", run run-script test t tst start stop ls list outdated view why audit ci"
+                 " install i build lint version ping")  # fmt: skip
 INSIDE = r"(?!.*(?:^|/)\.\.(?:/|$))[A-Za-z0-9_.][^=]*"  # a path inside the working folder
 PROGRAMS = {
+    **dict.fromkeys(("npm", "pnpm", "yarn"), _SCRIPTS),
     "black": allow("qvC", "lt", "check diff quiet verbose line-length target-version color",
                    operand=INSIDE),
     "cargo": allow("qv", "pj", "release all workspace all-targets all-features features package"

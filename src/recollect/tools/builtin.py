@@ -9,14 +9,14 @@ module that carries a tool out is imported by the tool's first call.
 # loaded, and would have to compile each of them from text.
 
 import importlib
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import msgspec
 
 from recollect.entries import Text
 from recollect.errors import RecollectError
+from recollect.snapshot.plan_steps import MAX_STEPS, apply_plan_call, format_steps
 from recollect.text import one_line
 from recollect.tools.tool import (
     Tool,
@@ -154,6 +154,14 @@ async def search_file_content(
 def shell_tools(commands: "Callable[[], CommandRunner]") -> tuple[Tool, ...]:
     """The tools that run commands; `commands` makes the runner when the first of them is called."""
 
+    async def use(act: "Callable[[CommandRunner], Awaitable[CommandResult]]") -> ToolOutput:
+        try:
+            result = await act(commands())
+        except RecollectError as refused:
+            raise ToolFailed(str(refused)) from None
+        content = (Text(text=result.text),)
+        return ToolOutput(content=content, is_error=result.is_error, status=result.status)
+
     @tool("run")
     async def run_shell_command(
         context: ToolContext,
@@ -172,8 +180,7 @@ def shell_tools(commands: "Callable[[], CommandRunner]") -> tuple[Tool, ...]:
         background: true to go on at once and read the output later with read_job
         """
         where = (context.roots, directory, timeout, context.tell)
-        with _refusals_as_failures():
-            return _shell_output(await commands().run(command, *where, background=background))
+        return await use(lambda runner: runner.run(command, *where, background=background))
 
     @tool("read")
     async def read_job(job: str = "") -> ToolReturn:
@@ -183,8 +190,7 @@ def shell_tools(commands: "Callable[[], CommandRunner]") -> tuple[Tool, ...]:
         """
         if not job:
             return commands().list_jobs()
-        with _refusals_as_failures():
-            return _shell_output(commands().read_job(job))
+        return await use(lambda runner: runner.read_job(job))
 
     @tool("write")
     async def end_job(job: str) -> ToolReturn:
@@ -192,23 +198,9 @@ def shell_tools(commands: "Callable[[], CommandRunner]") -> tuple[Tool, ...]:
 
         job: its name, as run_shell_command reported it
         """
-        with _refusals_as_failures():
-            return _shell_output(await commands().end_job(job))
+        return await use(lambda runner: runner.end_job(job))
 
     return run_shell_command, read_job, end_job
-
-
-def _shell_output(result: "CommandResult") -> ToolOutput:
-    content = (Text(text=result.text),)
-    return ToolOutput(content=content, is_error=result.is_error, status=result.status)
-
-
-@contextmanager
-def _refusals_as_failures() -> Iterator[None]:
-    try:
-        yield
-    except RecollectError as refused:
-        raise ToolFailed(str(refused)) from None
 
 
 # --- history -----------------------------------------------------------------------------------
@@ -258,12 +250,12 @@ async def search_history(
 # --- notes, to-do list, memory, machine ---------------------------------------------------------
 
 MAX_FACT = 1_000  # characters
-TodoStatus = Literal["pending", "in_progress", "completed"]
+MAX_ITEM = 240  # characters of a to-do item
 
 
 class TodoItem(msgspec.Struct, frozen=True, kw_only=True):  # other keys are ignored
     content: Annotated[str, msgspec.Meta(description="what is to be done, in one line")]
-    status: TodoStatus = "pending"
+    status: Literal["pending", "in_progress", "completed"] = "pending"
 
 
 @tool("read")
@@ -284,7 +276,19 @@ async def todo(items: tuple[TodoItem, ...]) -> ToolReturn:
 
     items: all steps; one at most is in_progress
     """
-    return await _call("todo_list:write_todo", items)
+    if len(items) > MAX_STEPS:
+        raise ToolFailed(f"a list has at most {MAX_STEPS} items; join those that belong together")
+    numbered = list(enumerate(items, 1))
+    if empty := [number for number, item in numbered if not one_line(item.content, MAX_ITEM)]:
+        raise ToolFailed(f"item {empty[0]} is empty; say what is to be done")
+    doing = [str(number) for number, item in numbered if item.status == "in_progress"]
+    if len(doing) > 1:
+        raise ToolFailed(f"items {', '.join(doing[:8])} are all in_progress; one thing at a time")
+    if not items:
+        return "The list is empty."
+    steps = apply_plan_call((), {"items": [msgspec.to_builtins(item) for item in items]})
+    done = sum(step.status == "done" for step in steps)
+    return "\n".join((f"{done} of {len(steps)} done", *format_steps(steps)))
 
 
 def save_memory_tool(save: Callable[[str], Awaitable[str]]) -> Tool:

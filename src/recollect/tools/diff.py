@@ -79,13 +79,10 @@ def nearest_lines(text: str, wanted: str, around: int = 2) -> str:
     shape = _trigrams(longest)
     if not shape:
         return ""
-    best, score = -1, 0.3  # less in common than this does not count
-    for number, line in enumerate(lines):
-        other = _trigrams(line)
-        likeness = 2 * len(shape & other) / (len(shape) + len(other)) if other else 0.0
-        if likeness > score:
-            best, score = number, likeness
-    if best < 0:
+    others = map(_trigrams, lines)
+    scores = [2 * len(shape & other) / (len(shape) + len(other)) for other in others]
+    best = scores.index(max(scores))
+    if scores[best] <= 0.3:  # less in common than this does not count
         return ""
     first, last = max(0, best - around), min(len(lines), best + around + 1)
     return "\n".join(f"{n + 1}→{lines[n][:300]}" for n in range(first, last))
@@ -94,4 +91,4 @@ def nearest_lines(text: str, wanted: str, around: int = 2) -> str:
 def _trigrams(line: str) -> frozenset[str]:
     """Three letters at a time, without spaces, so that only the layout may differ."""
     plain = "".join(line[:600].split())[:300]
-    return frozenset(plain[n : n + 3] for n in range(max(len(plain) - 2, plain != "")))
+    return frozenset(plain[n : n + 3] for n in range(max(len(plain) - 2, min(len(plain), 1))))

@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 from recollect.settings import data_directory
 from recollect.tools.safe_open import (
+    LIST_FLAGS,
     CheckedFile,
     open_in_folder,
-    open_subfolder,
     read_content,
     read_descriptor,
 )
@@ -97,7 +97,7 @@ class DirectoryWalk:
             self.cut = f"folders deeper than {MAX_DEPTH} were left out"
             return
         with suppress(OSError):  # unreadable, or gone meanwhile
-            folder = open_subfolder(levels[-1].folder, name)
+            folder = os.open(name, LIST_FLAGS, dir_fd=levels[-1].folder)
             info = os.fstat(folder)
             if (info.st_dev, info.st_ino) == self._own:
                 os.close(folder)

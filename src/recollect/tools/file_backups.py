@@ -40,9 +40,6 @@ class FileState(msgspec.Struct, frozen=True, omit_defaults=True):
     blob: str = ""
     mode: int = 0
 
-    def same_content(self, other: FileState) -> bool:
-        return self.hash == other.hash
-
 
 class FileChange(NamedTuple):
     """One change of one file, by a tool or by a rewind."""
@@ -161,7 +158,7 @@ def plan_restore(
         now = current.get(path, RestoreConflict(path, "it was not looked at"))
         if isinstance(now, RestoreConflict):
             conflicts.append(now._replace(target=target))
-        elif now.same_content(target):
+        elif now.hash == target.hash:
             unchanged.append(path)
         elif why := _find_obstacle(chain, now):
             conflicts.append(RestoreConflict(path, why, target))
@@ -173,7 +170,7 @@ def plan_restore(
 def _find_obstacle(chain: Sequence[FileChange], now: FileState) -> str:
     followed = [*(change.before for change in chain[1:]), now]
     for change, state in zip(chain, followed, strict=True):
-        if any(state.same_content(left) for left in change.left):
+        if any(state.hash == left.hash for left in change.left):
             continue
         if change.after is None and change.meant is None:
             return "the program ended while a tool changed it, so what the tool left is not known"

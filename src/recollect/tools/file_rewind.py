@@ -157,7 +157,7 @@ async def _for_each(
 async def _back_up_current(one: FileRestore, store: Store, roots: Sequence[Path]) -> FileRestore:
     """Store what is going to be overwritten, so that this can be undone."""
     content = await asyncio.to_thread(read_current, roots, one.path)
-    if not state_from(content).same_content(one.now):
+    if state_from(content).hash != one.now.hash:
         raise ToolFailed("it was changed just now")
     blob = await store.put(content.data) if content else ""
     return one._replace(now=state_from(content, blob))
@@ -179,9 +179,9 @@ async def _save_copies(rewound: RewindResult, store: Store, roots: Sequence[Path
     conflicts: list[RestoreConflict] = []
     for conflict in rewound.conflicts:
         try:
-            data = await _read_backup(conflict.target or FileState(), store)
-            if data is not None and conflict.target is not None:
-                mode = conflict.target.mode or None
+            target = conflict.target or FileState()
+            if (data := await _read_backup(target, store)) is not None:
+                mode = target.mode or None
                 name = await asyncio.to_thread(_write_copy, roots, conflict.path, data, mode)
                 written.append(SavedCopy(conflict.path, name))
         except ToolFailed as error:

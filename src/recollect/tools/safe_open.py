@@ -29,7 +29,7 @@ from recollect.tools.resolve_path import (
 from recollect.tools.tool import ToolFailed
 
 MAX_BYTES = 20_000_000
-_LIST_FLAGS = os.O_DIRECTORY | SAFE_FLAGS | os.O_RDONLY
+LIST_FLAGS = os.O_DIRECTORY | SAFE_FLAGS | os.O_RDONLY
 _FILE_KINDS = {
     stat.S_IFIFO: "a FIFO",
     stat.S_IFSOCK: "a socket",
@@ -85,7 +85,7 @@ def open_folder(roots: Sequence[Path], path: str) -> Iterator[CheckedFile]:
             raise ToolFailed(
                 f"{quote(path)} is {_describe_kind(resolved.info)}, not a folder; use read_file"
             )
-        descriptor = os.open(resolved.name, _LIST_FLAGS, dir_fd=resolved.parent)
+        descriptor = os.open(resolved.name, LIST_FLAGS, dir_fd=resolved.parent)
         try:
             _check_inside(descriptor, roots, path)
             yield CheckedFile(resolved.path, descriptor, os.fstat(descriptor))
@@ -108,19 +108,10 @@ def open_in_folder(folder: int, name: str) -> Iterator[CheckedFile]:
         os.close(descriptor)
 
 
-def open_subfolder(folder: int, name: str) -> int:
-    """Open a folder directly in an open folder; the caller closes it. Links are refused."""
-    return os.open(name, _LIST_FLAGS, dir_fd=folder)
-
-
 def read_descriptor(descriptor: int, limit: int) -> bytes:
     """Read up to one byte more than the limit, so that the caller sees that there are more."""
-    pieces: list[bytes] = []
-    left = limit + 1
-    while left > 0 and (piece := os.read(descriptor, min(left, 1 << 20))):
-        pieces.append(piece)
-        left -= len(piece)
-    return b"".join(pieces)
+    with os.fdopen(descriptor, "rb", closefd=False) as file:
+        return file.read(limit + 1)
 
 
 def read_content(roots: Sequence[Path], path: str, limit: int = MAX_BYTES) -> WholeFile:
@@ -280,7 +271,7 @@ def _replace_file(parent: int, resolved: ResolvedPath, data: bytes, mode: int | 
             os.unlink(temporary, dir_fd=parent)
         raise
     with suppress(OSError):  # a folder that may not be listed cannot be synced
-        folder = os.open(".", _LIST_FLAGS, dir_fd=parent)
+        folder = os.open(".", LIST_FLAGS, dir_fd=parent)
         try:
             os.fsync(folder)
         finally:
