@@ -148,7 +148,9 @@ class CommandRunner:
         if len(running) >= self._limits.jobs:
             names = ", ".join(running)
             raise CommandRefused(f"{len(running)} jobs run already ({names}); end one with end_job")
-        self._forget_old_jobs()
+        done = [name for name, job in self._jobs.items() if job.task.done()]
+        for name in done[: -self._limits.jobs]:  # the oldest are forgotten
+            del self._jobs[name]
         self._count += 1
         name = f"job-{self._count}"
         task = asyncio.create_task(self._execute(command), name=name)
@@ -187,11 +189,6 @@ class CommandRunner:
         if name not in self._jobs:
             raise CommandRefused(f"no job {name[:40]!r}; known: {', '.join(self._jobs) or 'none'}")
         return self._jobs[name]
-
-    def _forget_old_jobs(self) -> None:
-        done = [name for name, job in self._jobs.items() if job.task.done()]
-        for name in done[: -self._limits.jobs]:
-            del self._jobs[name]
 
     def _output_path(self) -> Path:
         """A file for a long output, and the folders that a command uses."""

@@ -13,7 +13,6 @@ import os
 import secrets
 import subprocess
 import time
-from collections.abc import Iterable
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -141,20 +140,15 @@ def _open_pidfd(process: subprocess.Popen[bytes]) -> list[int]:
     return []
 
 
-async def _wait_readable(descriptors: Iterable[int]) -> None:
+async def _wait_readable(descriptors: list[int]) -> None:
     """Wait until one of them can be read, but no longer than until the next relay is due."""
-    loop = asyncio.get_running_loop()
-    ready: asyncio.Future[None] = loop.create_future()
-
-    def settle() -> None:
-        if not ready.done():
-            ready.set_result(None)
-
-    watched = list(descriptors)
-    for descriptor in watched:
-        loop.add_reader(descriptor, settle)
+    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+    for descriptor in descriptors:
+        loop.add_reader(descriptor, ready.set)
     try:
-        await asyncio.wait((ready,), timeout=_RELAY_INTERVAL if len(watched) > 1 else 0.02)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_RELAY_INTERVAL if len(descriptors) > 1 else 0.02):
+                await ready.wait()
     finally:
-        for descriptor in watched:
+        for descriptor in descriptors:
             loop.remove_reader(descriptor)

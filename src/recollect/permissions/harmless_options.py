@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from recollect.permissions.command_parser import CommandWords, word_set
+from recollect.permissions.command_parser import CommandWords
 
 
 class HarmlessOptions(NamedTuple):
@@ -17,9 +17,9 @@ class HarmlessOptions(NamedTuple):
 
     flags: str = ""  # letters without a value
     valued: str = ""  # letters whose value may follow in the same word
-    long: frozenset[str] = frozenset()
-    first: frozenset[str] = frozenset()  # what the first operand must be, if any is named here
-    operand: re.Pattern[str] | None = None  # what every operand must be, also after `--`
+    long: str = ""  # names
+    first: str = ""  # if any: what the first operand must be; `,`: there may be none
+    operand: str = ""  # an expression for every operand, also after `--`
     most: int = 1_000  # operands
 
     def objection(self, words: CommandWords) -> str | None:
@@ -28,11 +28,12 @@ class HarmlessOptions(NamedTuple):
         end = words.index("--") if "--" in words else len(words)
         plain = tuple(word for word in words[:end] if not word.startswith("-") or word == "-")
         operands = plain + words[end + 1 :]
-        if self.first and (operands[0] if operands else "") not in self.first:
+        firsts = {"" if word == "," else word for word in self.first.split()}
+        if firsts and (operands[0] if operands else "") not in firsts:
             return f"{' '.join(operands)[:40]!r} is not among what is known to be harmless"
         if len(operands) > self.most:
             return "it has more operands than are known to be harmless"
-        if self.operand and not all(self.operand.match(operand) for operand in operands):
+        if self.operand and not all(re.fullmatch(self.operand, word) for word in operands):
             return "it has an operand that is not plain"
         return None
 
@@ -43,7 +44,7 @@ class HarmlessOptions(NamedTuple):
             if word == "--":
                 return None
             if word.startswith("--"):
-                listed = word[2:].partition("=")[0] in self.long
+                listed = word[2:].partition("=")[0] in self.long.split()
             else:  # after letters without a value comes none, or one that takes the rest as its own
                 letters = word[1:].lstrip(self.flags)
                 listed = word[:1] != "-" or word[1:].isdigit() or letters[:1] in self.valued
@@ -52,16 +53,7 @@ class HarmlessOptions(NamedTuple):
         return None
 
 
-def allow(
-    flags: str = "", valued: str = "", long: str = "", first: str = "", operand: str = "",
-    most: int = 1_000,
-) -> HarmlessOptions:  # fmt: skip
-    """`first` is a list; a `,` in it says that there may also be no operand."""
-    firsts = frozenset("" if word == "," else word for word in first.split())
-    pattern = re.compile(rf"(?:{operand})\Z") if operand else None
-    return HarmlessOptions(flags, valued, word_set(long), firsts, pattern, most)
-
-
+allow = HarmlessOptions  # as the tables below are read
 _DIFF_OPTIONS = (
     "abbrev binary cached cc check color color-words compact-summary diff-algorithm diff-filter"
     " exit-code find-copies find-renames full-index function-context histogram ignore-all-space"

@@ -335,7 +335,5 @@ def builtin_tools(
     """All tools, or with `small` those that a small context window has room for."""
     files = (read_file, write_file, replace, list_directory, search_file_content)
     first = (*files, *shell_tools(commands), recall)
-    if small:
-        return first
     more = (glob, search_history, note, todo, save_memory_tool(save), system_monitor)
-    return (*first, *more)
+    return first if small else (*first, *more)

@@ -186,8 +186,8 @@ class _ContentSearch:
 
     def _under(self, folder: CheckedFile, narrowed: Sequence[str] | None) -> None:
         walk = DirectoryWalk(folder, self._roots)
-        found = self._walked(walk) if narrowed is None else self._named(folder, narrowed)
-        for path, opened in found:
+        walked = ((file.path, open_in_folder(file.folder, file.name)) for file in walk)
+        for path, opened in walked if narrowed is None else self._named(folder, narrowed):
             if not self._includes(path):
                 continue
             with suppress(OSError, ToolFailed), opened as file:
@@ -197,9 +197,6 @@ class _ContentSearch:
                 break
         if walk.cut:
             self._notes.append(walk.cut)
-
-    def _walked(self, walk: DirectoryWalk) -> Iterable[_Candidate]:
-        return ((file.path, open_in_folder(file.folder, file.name)) for file in walk)
 
     def _named(self, folder: CheckedFile, names: Sequence[str]) -> Iterable[_Candidate]:
         own = Path(os.path.realpath(data_directory()))

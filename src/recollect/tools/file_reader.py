@@ -63,13 +63,6 @@ async def read_files(
 ) -> ToolOutput:
     files = parse_files(given, offset, limit)
     output = await asyncio.to_thread(_read_all, context.roots, files)
-    return await _with_notes(output, files, context)
-
-
-async def _with_notes(
-    output: ToolOutput, files: Sequence[PathRange], context: ToolContext
-) -> ToolOutput:
-    """The output, each file with the newest notes that are attached to it."""
     if output.is_error or (context.view is None and context.store is None):
         return output
     blocks: list[Content] = []
