@@ -26,8 +26,7 @@ import msgspec
 from recollect.errors import RecollectError
 from recollect.execution.command_output import OutputCapture, OutputRelay
 from recollect.execution.guarded_names import GUARDED_NAMES, GuardedName
-from recollect.execution.kill_tree import KILL_SECONDS
-from recollect.execution.process import ProcessEnd, run_process
+from recollect.execution.process import KILL_SECONDS, ProcessEnd, run_process
 from recollect.execution.sandbox import (
     PROGRAM_PATH,
     SECRET_PATHS,

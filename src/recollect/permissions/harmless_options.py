@@ -88,8 +88,7 @@ GIT_SUBCOMMANDS = {
                     " show-scope name-only", operand=r"[\w*^-]+\.[\w.*^-]+", most=1),
     "describe": allow("", "", "all tags always abbrev dirty long exact-match match contains"),
     "fetch": allow("aptqvfn", "j", "all prune tags no-tags quiet verbose force dry-run depth"
-                   " unshallow jobs", operand=_BRANCH,
-                   first=_REMOTES),
+                   " unshallow jobs", operand=_BRANCH, first=_REMOTES),
     "for-each-ref": allow("", "", _REFS),
     "grep": allow("niIlLwcEFGPvhHrqapW", "eABCm", "line-number ignore-case files-with-matches"
                   " word-regexp count extended-regexp fixed-strings perl-regexp cached untracked"
@@ -102,11 +101,9 @@ GIT_SUBCOMMANDS = {
     "merge-base": allow("a", "", "all is-ancestor fork-point octopus independent"),
     "mv": allow("vnkf", "", "verbose dry-run force"),
     "pull": allow("rqvpt", "", "rebase no-rebase ff ff-only no-ff prune tags autostash quiet"
-                  " verbose", operand=_BRANCH,
-                  first=_REMOTES),
+                  " verbose", operand=_BRANCH, first=_REMOTES),
     "push": allow("ufdnqv", "", "set-upstream force force-with-lease tags delete dry-run quiet"
-                  " verbose follow-tags all no-verify", operand=_BRANCH,
-                  first=_REMOTES),
+                  " verbose follow-tags all no-verify", operand=_BRANCH, first=_REMOTES),
     "rebase": allow("", "", "abort continue skip quit onto autostash"),
     "reflog": allow("p", "n", _LOG_OPTIONS, first=", show"),
     "remote": allow("v", "", "verbose", first=", show get-url"),

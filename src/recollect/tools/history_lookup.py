@@ -305,7 +305,9 @@ def _make_snippet(body: Body, terms: tuple[SearchTerm, ...]) -> str:
     elif isinstance(body, Message):
         own = tuple(part for part in body.parts if not _returns_history(part))
         text = searchable_text(msgspec.structs.replace(body, parts=own))
-        if len(own) < len(body.parts) and not _has_all_terms(text, terms):
+        folded = " ".join(fold_text(text).split()) if len(own) < len(body.parts) else None
+        wanted = [term.literal for term in terms if not term.excluded]
+        if folded is not None and not all(literal in folded for literal in wanted):
             return ""
     else:
         return ""  # notes are for users; titles and edits are not part of the conversation
@@ -315,11 +317,6 @@ def _make_snippet(body: Body, terms: tuple[SearchTerm, ...]) -> str:
 
 def _returns_history(part: Part) -> bool:
     return isinstance(part, ToolCall | ToolResult) and returns_history(part.name)
-
-
-def _has_all_terms(text: str, terms: tuple[SearchTerm, ...]) -> bool:
-    folded = " ".join(fold_text(text).split())
-    return all(term.literal in folded for term in terms if not term.excluded)
 
 
 def _format_hit(one: _HistoryHit, context: ToolContext, *, left: bool) -> str:
