@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.execution.kill_tree import COMMAND_MARK
+from recollect.execution.process import COMMAND_MARK
 from recollect.execution.sandbox import Isolation
 from tests.execution.workbench import (
     BARE,

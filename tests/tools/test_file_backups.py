@@ -57,7 +57,7 @@ class World:
 
     async def plan(self) -> RestorePlan:
         changes = changes_since(await self.entries())
-        return plan_restore(changes, await read_states(changes, (self.root,)))
+        return plan_restore(changes, read_states(changes, (self.root,)))
 
     async def rewind(self, *, preview: bool = False, beside: bool = False) -> RewindResult:
         return await self.go(self.start, preview=preview, beside=beside)

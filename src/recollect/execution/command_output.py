@@ -39,13 +39,10 @@ def sanitize(text: str) -> str:
     """The text as a reader may safely see it; lines that were overwritten show their last state."""
     text = _ESCAPES.sub("", text.replace("\r\n", "\n"))
     if "\r" in text:
-        text = "\n".join(_last_state(line) for line in text.split("\n"))
+        # what a progress bar shows in the end: the text after the last return that has any
+        lines = (line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
+        text = "\n".join(lines)
     return _INVISIBLE.sub(_escape, text)
-
-
-def _last_state(line: str) -> str:
-    """What a progress bar shows in the end: the text after the last return that has any."""
-    return line.rstrip("\r").rpartition("\r")[2]
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -57,8 +54,8 @@ class OutputExcerpt(NamedTuple):
     """What is left of an output: `omitted` bytes are missing between `head` and `tail`."""
 
     head: str
-    tail: str
-    omitted: int
+    tail: str = ""
+    omitted: int = 0
 
 
 class OutputCapture:
@@ -76,7 +73,7 @@ class OutputCapture:
         self._head_size, self._tail_size = head, tail
         self._head, self._tail = bytearray(), bytearray()
         self._file: BinaryIO | None = None
-        self._broken = path is None
+        self._spills = path is not None
 
     def feed(self, piece: bytes) -> None:
         self.total += len(piece)
@@ -95,8 +92,7 @@ class OutputCapture:
 
     def close(self) -> None:
         if self._file is not None:
-            file, self._file = self._file, None
-            self._broken = True
+            file, self._file, self._spills = self._file, None, False
             with suppress(OSError):
                 file.close()
 
@@ -108,13 +104,9 @@ class OutputCapture:
     def excerpt(self) -> OutputExcerpt:
         head, tail = self.excerpt_bytes()
         if len(head) + len(tail) == self.total:
-            return OutputExcerpt(sanitize((head + tail).decode("utf-8", "replace")), "", 0)
+            return OutputExcerpt(_decode(head + tail))
         head, tail = _trim_end(head), _trim_start(tail)
-        return OutputExcerpt(
-            sanitize(head.decode("utf-8", "replace")),
-            sanitize(tail.decode("utf-8", "replace")),
-            self.total - len(head) - len(tail),
-        )
+        return OutputExcerpt(_decode(head), _decode(tail), self.total - len(head) - len(tail))
 
     def text(self) -> str:
         """The output as one text; in the middle, how much is missing and how to get it."""
@@ -135,15 +127,11 @@ class OutputCapture:
         )
 
     def _begin_file(self) -> None:
-        if self._broken or self.path is None:
-            return
-        try:
-            self._file = self.path.open("xb", buffering=0)
-        except OSError:
-            self._broken = True
-            return
-        self._spill(bytes(self._head))
-        self._spill(bytes(self._tail))
+        if self._spills and self.path is not None:
+            self._spills = False  # tried once
+            with suppress(OSError):
+                self._file = self.path.open("xb", buffering=0)
+                self._spill(bytes(self._head + self._tail))
 
     def _spill(self, piece: bytes) -> None:
         if self._file is None or self.bytes_on_disk >= self.cap:
@@ -155,24 +143,23 @@ class OutputCapture:
             self.close()
 
 
+def _decode(data: bytes) -> str:
+    return sanitize(data.decode("utf-8", "replace"))
+
+
+_CONTINUATION = bytes(range(0x80, 0xC0))
+
+
 def _trim_end(data: bytes) -> bytes:
     """Drop the first bytes of a character whose last ones are missing."""
-    for back in range(1, min(4, len(data) + 1)):
-        byte = data[-back]
-        if byte >= 0xC0:
-            length = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-            return data[:-back] if length > back else data
-        if byte < 0x80:
-            break
-    return data
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    decoder.decode(data[-3:])
+    return data.removesuffix(decoder.getstate()[0])
 
 
 def _trim_start(data: bytes) -> bytes:
     """Drop the last bytes of a character whose first ones are missing."""
-    start = 0
-    while start < min(3, len(data)) and 0x80 <= data[start] < 0xC0:
-        start += 1
-    return data[start:]
+    return data[:3].lstrip(_CONTINUATION) + data[3:]
 
 
 class OutputRelay:
@@ -199,9 +186,8 @@ class OutputRelay:
     def flush(self, *, last: bool = False) -> None:
         text = self._waiting + (self._decoder.decode(b"", final=True) if last else "")
         # an escape sequence cut in two would be shown as letters, so its start waits
-        cut = text.rfind("\x1b", max(0, len(text) - 32)) if not last else -1
-        held = text[cut:] if cut >= 0 else ""
-        text = text[:cut] if cut >= 0 else text
+        cut = -1 if last else text.rfind("\x1b", max(0, len(text) - 32))
+        text, held = (text[:cut], text[cut:]) if cut >= 0 else (text, "")
         skipped, self._skipped, self._waiting = self._skipped, 0, held
         if skipped:
             text = f"\n[... {skipped:,} characters not shown ...]\n{text}"

@@ -26,8 +26,7 @@ import msgspec
 from recollect.errors import RecollectError
 from recollect.execution.command_output import OutputCapture, OutputRelay
 from recollect.execution.guarded_names import GUARDED_NAMES, GuardedName
-from recollect.execution.kill_tree import KILL_SECONDS
-from recollect.execution.process import ProcessEnd, run_process
+from recollect.execution.process import KILL_SECONDS, ProcessEnd, run_process
 from recollect.execution.sandbox import (
     PROGRAM_PATH,
     SECRET_PATHS,
@@ -73,18 +72,12 @@ class _Command(NamedTuple):
     relay: OutputRelay
 
 
-class _CommandEnd(NamedTuple):
-    process: ProcessEnd
-    seconds: float
-    repairs: tuple[str, ...]
-
-
 class _Job(NamedTuple):
     name: str
     line: str
     started: float
     command: _Command
-    task: asyncio.Task[_CommandEnd]
+    task: asyncio.Task[CommandResult]
 
 
 class CommandRunner:
@@ -100,8 +93,8 @@ class CommandRunner:
         guarded: tuple[GuardedName, ...] = GUARDED_NAMES,
         limits: CommandLimits | None = None,
     ) -> None:
-        self._isolation = isolation
-        self._network, self._limits = network, limits or CommandLimits()
+        self._isolation, self._network = isolation, network
+        self._limits = limits or CommandLimits()
         self._home = os.path.realpath(home or Path.home())
         self._hidden, self._guarded = (*hidden, str(data_directory())), guarded
         self._folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="recollect-")))
@@ -138,35 +131,39 @@ class CommandRunner:
         limits = self._limits
         longest = limits.max_job_timeout if background else limits.max_timeout
         default = longest if background else limits.timeout
-        limit = min(_check_timeout(seconds) or default, longest)
+        if not 0 <= seconds < 1e9:
+            raise CommandRefused(f"timeout must be a number of seconds, not {seconds}")
+        limit = min(seconds or default, longest)
         words, policy = _command_words(line), self._policy(roots)
         directory = _resolve_directory(policy, directory)
         capture = OutputCapture(self._output_path())
         command = _Command(words, policy, directory, limit, capture, OutputRelay(relay))
         if background:
             return await self._start_job(line, command)
-        return self._report(command, await self._execute(command))
+        return await self._execute(command)
 
     async def _start_job(self, line: str, command: _Command) -> CommandResult:
         running = [job.name for job in self._jobs.values() if not job.task.done()]
         if len(running) >= self._limits.jobs:
             names = ", ".join(running)
             raise CommandRefused(f"{len(running)} jobs run already ({names}); end one with end_job")
-        self._forget_old_jobs()
+        done = [name for name, job in self._jobs.items() if job.task.done()]
+        for name in done[: -self._limits.jobs]:  # the oldest are forgotten
+            del self._jobs[name]
         self._count += 1
         name = f"job-{self._count}"
         task = asyncio.create_task(self._execute(command), name=name)
         self._jobs[name] = _Job(name, line, time.monotonic(), command, task)
         await asyncio.wait((task,), timeout=self._limits.first_look)
-        return self.read_job(name)
+        return await self.read_job(name)
 
-    def read_job(self, name: str) -> CommandResult:
+    async def read_job(self, name: str) -> CommandResult:
         """What a job has written so far, and whether it still runs."""
         job = self._find_job(name)
-        if job.task.done() and not job.task.cancelled():
-            return self._report(job.command, job.task.result())
-        if job.task.done():
+        if job.task.cancelled():
             status, state = "ended", "was ended"
+        elif job.task.done():
+            return job.task.result()
         else:
             seconds = time.monotonic() - job.started
             status, state = "running", f"runs since {seconds:.1f} s; read_job shows more"
@@ -185,17 +182,12 @@ class CommandRunner:
         job = self._find_job(name)
         job.task.cancel()
         await asyncio.wait((job.task,), timeout=2 * KILL_SECONDS)
-        return self.read_job(name)
+        return await self.read_job(name)
 
     def _find_job(self, name: str) -> _Job:
         if name not in self._jobs:
             raise CommandRefused(f"no job {name[:40]!r}; known: {', '.join(self._jobs) or 'none'}")
         return self._jobs[name]
-
-    def _forget_old_jobs(self) -> None:
-        done = [name for name, job in self._jobs.items() if job.task.done()]
-        for name in done[: max(0, len(done) - self._limits.jobs)]:
-            del self._jobs[name]
 
     def _output_path(self) -> Path:
         """A file for a long output, and the folders that a command uses."""
@@ -209,11 +201,9 @@ class CommandRunner:
 
     def _policy(self, given: tuple[Path, ...]) -> SandboxPolicy:
         roots = tuple(dict.fromkeys(os.path.realpath(root) for root in given))
-        for root in roots:
-            if root == "/" or not Path(root).is_dir():
-                raise CommandRefused(
-                    f"{root} cannot be a workspace for commands; open another folder"
-                )
+        unfit = next((root for root in roots if root == "/" or not Path(root).is_dir()), None)
+        if unfit is not None:
+            raise CommandRefused(f"{unfit} cannot be a workspace for commands; open another folder")
         return SandboxPolicy(
             roots=roots,
             home=self._home,
@@ -224,7 +214,7 @@ class CommandRunner:
             network=self._network,
         )
 
-    async def _execute(self, command: _Command) -> _CommandEnd:
+    async def _execute(self, command: _Command) -> CommandResult:
         started = time.monotonic()
         try:
             with enter_sandbox(command.policy, self.isolation, command.directory) as launch:
@@ -233,32 +223,28 @@ class CommandRunner:
                 )
         except OSError as error:
             raise CommandRefused(f"the command cannot be run: {error.strerror or error}") from None
-        return _CommandEnd(ended, time.monotonic() - started, tuple(launch.repairs))
+        return self._report(command, ended, time.monotonic() - started, launch.repairs)
 
-    def _report(self, command: _Command, end: _CommandEnd) -> CommandResult:
-        (code, survivors), isolation = end.process, self.isolation
+    def _report(
+        self, command: _Command, ended: ProcessEnd, seconds: float, repairs: list[str]
+    ) -> CommandResult:
+        (code, survivors), isolation = ended, self.isolation
         if code is None:
             status, longest = "timed out", self._limits.max_timeout
             notes = [f"ended by the time limit of {command.limit:g} s"]
             notes.append(f"give a longer timeout (at most {longest:g}) or background=true")
         else:
             status = f"exit {code}"
-            notes = [f"exit code {code}{_signal_name(code)} after {end.seconds:.1f} s"]
+            notes = [f"exit code {code}{_signal_name(code)} after {seconds:.1f} s"]
         if code != 0:
             net = "" if self._network or isolation.kind == "none" else ", no network"
             notes.append(isolation.description + net)
             notes += isolation.limitations
         if survivors:
             notes.append(f"could not be ended: processes {', '.join(map(str, survivors[:20]))}")
-        notes += end.repairs
+        notes += repairs
         text = f"{_output_text(command.capture)}\n[{'; '.join(notes)}]"
         return CommandResult(text=text, is_error=code != 0, status=status)
-
-
-def _check_timeout(given: float) -> float:
-    if not 0 <= given < 1e9:
-        raise CommandRefused(f"timeout must be a number of seconds, not {given}")
-    return given
 
 
 def _command_words(command: str) -> tuple[bytes | str, ...]:

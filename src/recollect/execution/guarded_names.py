@@ -13,7 +13,9 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
+
+_Placeholder: TypeAlias = Literal["folder", "socket", "empty", "itself"]
 
 
 class GuardedName(NamedTuple):
@@ -24,7 +26,7 @@ class GuardedName(NamedTuple):
     """
 
     path: str
-    placeholder: Literal["folder", "socket", "empty", "itself"]
+    placeholder: _Placeholder
 
 
 GUARDED_NAMES = (
@@ -46,7 +48,7 @@ class HeldName(NamedTuple):
 
     path: str
     found: Literal["missing", "link", "socket", "other"]
-    placeholder: Literal["folder", "socket", "empty", "itself"]
+    placeholder: _Placeholder
     pins: tuple[str, ...]  # folders on the way: as mounts they cannot be renamed away
     link: str = ""
 
@@ -69,8 +71,11 @@ def hold_names(
         try:
             yield tuple(name for name in held if name.found != "missing")
         finally:
-            repairs += [repair for name in held if (repair := _restore_link(name))]
-            repairs += [f"{name.path} could not be guarded" for name in held if _is_unguarded(name)]
+            repairs += filter(None, map(_restore_link, held))
+            # a command could have created what we could not
+            missing = [name.path for name in held if name.found == "missing"]
+            unguarded = [path for path in missing if os.access(Path(path).parent, os.W_OK)]
+            repairs += [f"{path} could not be guarded" for path in unguarded]
             with suppress(OSError):
                 fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 for name in reversed(held):
@@ -87,11 +92,6 @@ def _hold_name(root: str, guard: GuardedName, made: set[str]) -> HeldName:
         _create_placeholder(name)
         made.add(name.path)
     return _locate(root, guard)
-
-
-def _is_unguarded(name: HeldName) -> bool:
-    """Whether a command could have created it, because we could not."""
-    return name.found == "missing" and os.access(Path(name.path).parent, os.W_OK)
 
 
 def _create_placeholder(name: HeldName) -> None:

@@ -49,14 +49,6 @@ def can_filter_sockets() -> bool:
     return os.uname().machine in _MACHINES
 
 
-def known_rights(version: int) -> int:
-    """Everything this version of Landlock can forbid in files."""
-    known = (1 << 13) - 1
-    known |= _REFER if version >= 2 else 0
-    known |= _TRUNCATE if version >= 3 else 0
-    return known | (_IOCTL if version >= 5 else 0)
-
-
 def is_below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
@@ -85,7 +77,9 @@ def restrict(rules: LandlockRules) -> None:
     version = abi_version()
     if version < 1:
         raise OSError("this kernel has no Landlock")
-    handled = known_rights(version)
+    # everything that this version can forbid in files
+    added = {2: _REFER, 3: _TRUNCATE, 5: _IOCTL}
+    handled = (1 << 13) - 1 + sum(right for since, right in added.items() if version >= since)
     # bind and connect of TCP since the fourth version; abstract sockets and signals since the sixth
     network = 3 if version >= 4 and not rules.network else 0
     scoped = 3 if version >= 6 else 0

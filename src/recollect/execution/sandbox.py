@@ -18,15 +18,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cache
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from recollect.entries import json_text
 from recollect.execution import landlock
 from recollect.execution.guarded_names import GUARDED_NAMES, GuardedName, file_mode, hold_names
-
-IsolationKind: TypeAlias = Literal["bubblewrap", "landlock", "none"]
 
 # Never shown to a command: below the home, or absolute.
 _HIDDEN_PATHS = """
@@ -68,7 +66,7 @@ FIXED_VARIABLES = {
 
 
 class Isolation(msgspec.Struct, frozen=True, kw_only=True):
-    kind: IsolationKind
+    kind: Literal["bubblewrap", "landlock", "none"]
     description: str  # what is in force, for users and for the model
     limitations: tuple[str, ...] = ()
     program: str = ""

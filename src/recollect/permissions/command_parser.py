@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from itertools import accumulate
+from string import ascii_letters, digits
 from typing import NamedTuple, TypeAlias
 
 import msgspec
@@ -110,32 +111,26 @@ def program_name(name: str) -> str:
 # Scripts with letters that look like Latin ones; they deceive in one word with Latin letters.
 _LOOK_ALIKE = frozenset({"ARMENIAN", "CHEROKEE", "COPTIC", "CYRILLIC", "GREEK", "LISU"})
 _BLANK_LETTERS = frozenset("\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
-_HIDDEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Me", "Mn", "Zl", "Zp"})
+_HIDDEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Me", "Mn", "Zl", "Zp", "Zs"})
 
 
 def _check_characters(text: str) -> None:
     for character in set(text.rstrip("\n")):
-        if character < "\x7f" and character >= " ":
+        if " " <= character < "\x7f":
             continue
-        kind = unicodedata.category(character)
-        hidden = kind in _HIDDEN or kind == "Zs" or character in _BLANK_LETTERS
-        if hidden:
-            raise UnsupportedSyntax(
-                f"it has a control or invisible character (U+{ord(character):04X})"
-            )
+        code = f"U+{ord(character):04X}"
+        if unicodedata.category(character) in _HIDDEN or character in _BLANK_LETTERS:
+            raise UnsupportedSyntax(f"it has a control or invisible character ({code})")
         if unicodedata.normalize("NFKC", character) != character:
-            raise UnsupportedSyntax(f"it has a look-alike character (U+{ord(character):04X})")
-
-
-def _script(character: str) -> str:
-    return unicodedata.name(character, "").partition(" ")[0]
+            raise UnsupportedSyntax(f"it has a look-alike character ({code})")
 
 
 def _check_scripts(tokens: list[Word | str]) -> None:
     for word in (token.value for token in tokens if isinstance(token, Word)):
         if word.isascii():
             continue
-        scripts = {_script(character) for character in set(word) if character.isalpha()}
+        names = {unicodedata.name(letter, "") for letter in word if letter.isalpha()}
+        scripts = {name.partition(" ")[0] for name in names}
         if scripts & _LOOK_ALIKE and len(scripts) > 1:
             raise UnsupportedSyntax("a word mixes scripts whose letters look alike")
         if word.startswith("-"):
@@ -144,11 +139,10 @@ def _check_scripts(tokens: list[Word | str]) -> None:
 
 # --- the scanner -------------------------------------------------------------------------------
 
-_PLAIN_CHARACTERS = frozenset(
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!%+,-./:=@^_"
-)
+_PLAIN_CHARACTERS = frozenset(ascii_letters + digits + "!%+,-./:=@^_")
 _GLOB_CHARACTERS = frozenset("*?[]")
 _OPERATOR_CHARACTERS = frozenset("|&;<>()")
+_OPERATOR = re.compile(r"[|&;<>()]+")
 _SEPARATORS = frozenset({"|", "||", "&&", ";"})
 _REDIRECTIONS = frozenset({">", ">>", "<", ">&", "&>"})
 _RESERVED = word_set(
@@ -163,14 +157,11 @@ def tokenize(text: str) -> list[Word | str]:
     tokens: list[Word | str] = []
     at, end = 0, len(text.rstrip("\n"))
     while at < end:
-        character = text[at]
-        if character == " ":
+        if text[at] == " ":
             at += 1
-        elif character in _OPERATOR_CHARACTERS:
-            start = at
-            while at < end and text[at] in _OPERATOR_CHARACTERS:
-                at += 1
-            tokens.append(text[start:at])
+        elif operator := _OPERATOR.match(text, at, end):
+            tokens.append(operator[0])
+            at = operator.end()
         else:
             word = _scan_word(text, at, end)
             tokens.append(word)
@@ -208,11 +199,10 @@ def _check_unquoted(text: str, at: int, start: int) -> None:
     if character in _PLAIN_CHARACTERS or character in _GLOB_CHARACTERS or not character.isascii():
         return
     # to bash `~` and `#` mean something only at the start of a word, or after `=` or `:`
-    before = text[at - 1] if at > start else ""
+    before = text[at - 1] if at > start else " "
     inside = before.isascii() and (before.isalnum() or before in "^~")
-    if character in "~#" and inside and before:
-        return
-    raise UnsupportedSyntax(f"it has {character!r} outside quotes")
+    if character not in "~#" or not inside:
+        raise UnsupportedSyntax(f"it has {character!r} outside quotes")
 
 
 def _scan_double_quotes(text: str, at: int, end: int) -> tuple[str, int]:

@@ -35,10 +35,9 @@ PermissionDecision: TypeAlias = Literal["allow", "ask", "deny"]
 # edit   as ask, except that files of the working folder may be written
 # free   it runs, unless it was not understood or is objected to
 PermissionMode: TypeAlias = Literal["plan", "ask", "edit", "free"]
-_DEFAULTS: dict[PermissionMode, PermissionDecision]
+_DEFAULTS: dict[PermissionMode, PermissionDecision]  # from strict to lax
 _DEFAULTS = {"plan": "deny", "ask": "ask", "edit": "ask", "free": "allow"}
 _STRICTNESS: tuple[PermissionDecision, ...] = ("allow", "ask", "deny")
-_MODES: tuple[PermissionMode, ...] = ("plan", "ask", "edit", "free")  # from strict to lax
 
 
 class CommandRule(msgspec.Struct, frozen=True):
@@ -49,9 +48,7 @@ class CommandRule(msgspec.Struct, frozen=True):
         return " ".join([*map(shlex.quote, self.words), *(["*"] if self.is_prefix else [])])
 
     def matches(self, words: CommandWords) -> bool:
-        if self.is_prefix:
-            return words[: len(self.words)] == self.words
-        return words == self.words
+        return (words[: len(self.words)] if self.is_prefix else words) == self.words
 
 
 class CommandRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,12 +101,11 @@ def parse_rules(
 
 def tighten(own: CommandRules, project: CommandRules) -> CommandRules:
     """The user's rules with a project's, which may deny, ask and be stricter, but never allow."""
-    return CommandRules(
+    return msgspec.structs.replace(
+        own,
         deny=own.deny + project.deny,
-        ask=own.ask,
-        allow=own.allow,
         project_ask=own.project_ask + project.ask + project.project_ask,
-        mode=min(own.mode, project.mode, key=_MODES.index),
+        mode=min(own.mode, project.mode, key=list(_DEFAULTS).index),
     )
 
 
@@ -131,7 +127,7 @@ def judge_line(
 
 def _decide(line: ParsedLine, given: CommandRules, root: str) -> tuple[PermissionDecision, str]:
     for command in line.commands:
-        if (found := _first_match(given.deny, command.words, loosely=True)) is not None:
+        if (found := _first_match(given.deny, command.words)) is not None:
             return "deny", f"the rule {str(found)!r} denies it"
     if not line.runnable:
         return "deny", f"it cannot be run: {line.problem}"
@@ -142,11 +138,9 @@ def _decide(line: ParsedLine, given: CommandRules, root: str) -> tuple[Permissio
     return max(judged, key=lambda one: _STRICTNESS.index(one[0]))
 
 
-def _first_match(
-    among: tuple[CommandRule, ...], words: CommandWords, *, loosely: bool
-) -> CommandRule | None:
-    """The first rule that matches; loosely, `/bin/rm` is `rm`, which is only ever stricter."""
-    forms = {words, (program_name(words[0]), *words[1:])} if loosely else {words}
+def _first_match(among: tuple[CommandRule, ...], words: CommandWords) -> CommandRule | None:
+    """The first rule that matches; `/bin/rm` is also `rm`, which is only ever stricter."""
+    forms = {words, (program_name(words[0]), *words[1:])}
     return next((one for one in among if any(map(one.matches, forms))), None)
 
 
@@ -154,7 +148,7 @@ def _judge_sub_command(
     command: SubCommand, given: CommandRules, root: str
 ) -> tuple[PermissionDecision, str]:
     words = command.words
-    if (found := _first_match(given.ask, words, loosely=True)) is not None:
+    if (found := _first_match(given.ask, words)) is not None:
         return "ask", f"the rule {str(found)!r} asks"
     allowing = [one for one in given.allow if one.matches(words)]
     default = _DEFAULTS[given.mode]
@@ -166,7 +160,7 @@ def _judge_sub_command(
     objected = find_objection(words, globs=command.globs, named=named)
     if objected is not None and not (root and words == ("cd", root)):
         return "ask", objected
-    if (found := _first_match(given.project_ask, words, loosely=True)) is not None:
+    if (found := _first_match(given.project_ask, words)) is not None:
         return "ask", f"the project's rule {str(found)!r} asks"
     return "allow", f"the rule {str(allowing[0])!r} allows it" if allowing else "the mode allows it"
 
@@ -185,13 +179,11 @@ def _judge_whole_line(
             continue
         if leaves_folder(target, root) or names_config(target) or mode in ("plan", "ask"):
             return "ask", f"it writes to {target[:80]!r}"
-    programs = {program_name(command.words[0]) for command in line.commands}
-    if ("cd",) in [command.words for command in line.commands]:
+    commands = [command.words for command in line.commands]
+    if ("cd",) in commands:
         return "ask", "it goes to the home folder"
-    moves = any(
-        command.words[0] == "cd" and command.words[1:] != (root,) for command in line.commands
-    )
-    if "git" in programs and moves:
+    moves = any(words[0] == "cd" and words[1:] != (root,) for words in commands)
+    if moves and any(program_name(words[0]) == "git" for words in commands):
         # a folder can be made to look like a repository, and its settings name programs
         return "ask", "it runs git in another folder"
     return "allow", "nothing is written"
@@ -205,7 +197,5 @@ def _suggest_rules(line: ParsedLine, given: CommandRules, root: str) -> tuple[st
     more = msgspec.structs.replace(given, allow=given.allow + new)
     if _decide(line, more, root)[0] != "allow":
         return ()
-    needed = [
-        one for one in new if _judge_sub_command(SubCommand(one.words), given, root)[0] != "allow"
-    ]
-    return tuple(dict.fromkeys(map(str, needed)))
+    judged = {one: _judge_sub_command(SubCommand(one.words), given, root) for one in new}
+    return tuple(str(one) for one, (decision, _) in judged.items() if decision != "allow")

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 
 from recollect.permissions.command_parser import CommandWords, program_name, word_set
-from recollect.permissions.harmless_options import GIT_SUBCOMMANDS, INSIDE, PROGRAMS, SCRIPTS, allow
+from recollect.permissions.harmless_options import GIT_SUBCOMMANDS, INSIDE, PROGRAMS, allow
 from recollect.permissions.protected_paths import leaves_folder, names_config, names_secret
 
 # They read and print; none has an option that runs or writes.
@@ -85,11 +86,8 @@ _GO_COMMANDS = word_set("build doc fmt list test version vet")
 
 def _object_to_go(words: CommandWords) -> str | None:
     options = {word.partition("=")[0] for word in words if word.startswith("-")}
-    return (
-        None
-        if options <= _GO_OPTIONS and {*words[:1]} <= _GO_COMMANDS
-        else "go can run other programs"
-    )
+    harmless = options <= _GO_OPTIONS and {*words[:1]} <= _GO_COMMANDS
+    return None if harmless else "go can run other programs"
 
 
 # One sed command: an address or two, then a letter that only prints, deletes or ends; or `s`.
@@ -166,60 +164,48 @@ _SCRIPT_PATH = re.compile(INSIDE + r"\Z")
 
 def _object_to_interpreter(program: str, words: CommandWords) -> str | None:
     """Allow a file of the working folder after a few options; never code or standard input."""
-    at = 0
-    while at < len(words) and words[at].startswith("-"):
-        if program == "python" and words[at] == "-m" and words[at + 1 : at + 2]:
+    for at, word in enumerate(words):
+        if not word.startswith("-"):
+            return None if _SCRIPT_PATH.match(word) else f"{program} has no plain file to run"
+        if program == "python" and word == "-m" and words[at + 1 :]:
             module = words[at + 1]
             if module in _PYTHON_MODULES:
                 return PROGRAMS[module].objection(words[at + 2 :])
             return f"python -m {module[:40]} can run anything"
-        listed = _INTERPRETERS[program].objection(words[at : at + 1]) is None
-        if not listed or words[at] in ("-", "--"):
-            return f"{program} {words[at][:40]} can run code that is not in a file"
-        at += 1
-    if "--test" in words[:at] and at == len(words):
+        if word in ("-", "--") or _INTERPRETERS[program].objection((word,)) is not None:
+            return f"{program} {word[:40]} can run code that is not in a file"
+    return None if "--test" in words else f"{program} has no plain file to run"
+
+
+def _object_to_git(words: CommandWords) -> str | None:
+    while words and words[0] in ("--no-pager", "-P"):
+        words = words[1:]
+    if not words:
         return None
-    if at == len(words) or not _SCRIPT_PATH.match(words[at]):
-        return f"{program} has no plain file to run"
-    return None
+    if words[0] not in GIT_SUBCOMMANDS:
+        return f"git {words[0][:40]} can run or write anything, or is an alias"
+    return GIT_SUBCOMMANDS[words[0]].objection(words[1:])
 
 
-_AWKS = frozenset({"awk", "gawk", "mawk", "nawk", "original-awk"})
+def _object_to_packager(program: str, words: CommandWords) -> str | None:
+    installs = words[:1] in (("ci",), ("i",), ("install",))
+    if installs and any(not word.startswith("-") for word in words[1:]):
+        return f"{program} runs scripts of the packages that it installs"
+    return PROGRAMS[program].objection(words)
+
+
 _FINDERS = frozenset({"find", "gfind"})
-
-
 _CHECKERS: dict[str, Callable[[CommandWords], str | None]] = {
+    **{program: options.objection for program, options in PROGRAMS.items()},
+    **{program: partial(_object_to_packager, program) for program in ("npm", "pnpm", "yarn")},
+    **{program: partial(_object_to_interpreter, program) for program in _INTERPRETERS},
+    **dict.fromkeys(("awk", "gawk", "mawk", "nawk", "original-awk"), _object_to_awk),
+    **dict.fromkeys(_FINDERS, _object_to_find),
+    "git": _object_to_git,
     "go": _object_to_go,
     "sed": _object_to_sed,
     "tar": _object_to_tar,
 }
-_CHECKERS |= dict.fromkeys(_AWKS, _object_to_awk) | dict.fromkeys(_FINDERS, _object_to_find)
-
-
-def _installs_packages(given: CommandWords) -> bool:
-    installs = given[:1] in (("ci",), ("i",), ("install",))
-    return installs and any(not word.startswith("-") for word in given[1:])
-
-
-def _object_to_program(program: str, given: CommandWords) -> tuple[bool, str | None]:
-    """Whether the program is on a list, and the objection to these words, if any."""
-    if program in _CHECKERS:
-        return True, _CHECKERS[program](given)
-    if program in _INTERPRETERS:
-        return True, _object_to_interpreter(program, given)
-    if program == "git":
-        while given and given[0] in ("--no-pager", "-P"):
-            given = given[1:]
-        if not given:
-            return True, None
-        if given[0] not in GIT_SUBCOMMANDS:
-            return True, f"git {given[0][:40]} can run or write anything, or is an alias"
-        return True, GIT_SUBCOMMANDS[given[0]].objection(given[1:])
-    if PROGRAMS.get(program) is SCRIPTS and _installs_packages(given):
-        return True, f"{program} runs scripts of the packages that it installs"
-    if program in PROGRAMS:
-        return True, PROGRAMS[program].objection(given)
-    return False, None
 
 
 # --- objections ---------------------------------------------------------------------------------
@@ -255,9 +241,10 @@ def find_objection(words: CommandWords, *, globs: bool = False, named: int = 1) 
         return None
     if globs:
         return "file names replace a pattern, and a name can be an option"
-    known, objected = _object_to_program(program, given)
-    if known or program in _FILE_WRITERS:
-        return objected
+    if program in _CHECKERS:
+        return _CHECKERS[program](given)
+    if program in _FILE_WRITERS:
+        return None
     suspect = next((word for word in words[named:] if _SUSPICIOUS_WORD.match(word)), None)
     return f"{program[:40]} {suspect[:40]} may carry a command" if suspect else None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from recollect.permissions.command_parser import CommandWords, word_set
+from recollect.permissions.command_parser import CommandWords
 
 
 class HarmlessOptions(NamedTuple):
@@ -17,11 +17,9 @@ class HarmlessOptions(NamedTuple):
 
     flags: str = ""  # letters without a value
     valued: str = ""  # letters whose value may follow in the same word
-    long: frozenset[str] = frozenset()
-    first: frozenset[str] = (
-        frozenset()
-    )  # if any: what the first operand must be; "": there may be none
-    operand: re.Pattern[str] | None = None  # what every operand must be, also after `--`
+    long: str = ""  # names
+    first: str = ""  # if any: what the first operand must be; `,`: there may be none
+    operand: str = ""  # an expression for every operand, also after `--`
     most: int = 1_000  # operands
 
     def objection(self, words: CommandWords) -> str | None:
@@ -30,11 +28,12 @@ class HarmlessOptions(NamedTuple):
         end = words.index("--") if "--" in words else len(words)
         plain = tuple(word for word in words[:end] if not word.startswith("-") or word == "-")
         operands = plain + words[end + 1 :]
-        if self.first and (operands[0] if operands else "") not in self.first:
+        firsts = {"" if word == "," else word for word in self.first.split()}
+        if firsts and (operands[0] if operands else "") not in firsts:
             return f"{' '.join(operands)[:40]!r} is not among what is known to be harmless"
         if len(operands) > self.most:
             return "it has more operands than are known to be harmless"
-        if self.operand and not all(self.operand.match(operand) for operand in operands):
+        if self.operand and not all(re.fullmatch(self.operand, word) for word in operands):
             return "it has an operand that is not plain"
         return None
 
@@ -45,37 +44,16 @@ class HarmlessOptions(NamedTuple):
             if word == "--":
                 return None
             if word.startswith("--"):
-                if word[2:].partition("=")[0] not in self.long:
-                    return word
-            elif word.startswith("-") and not word[1:].isdigit() and not self._are_listed(word[1:]):
+                listed = word[2:].partition("=")[0] in self.long.split()
+            else:  # after letters without a value comes none, or one that takes the rest as its own
+                letters = word[1:].lstrip(self.flags)
+                listed = word[:1] != "-" or word[1:].isdigit() or letters[:1] in self.valued
+            if not listed:
                 return word
         return None
 
-    def _are_listed(self, letters: str) -> bool:
-        for letter in letters:
-            if letter in self.valued:
-                return True
-            if letter not in self.flags:
-                return False
-        return True
 
-
-def allow(
-    flags: str = "",
-    valued: str = "",
-    long: str = "",
-    first: str = "",
-    operand: str = "",
-    most: int = 1_000,
-) -> HarmlessOptions:
-    """`first` is a list; a `,` in it says that there may also be no operand."""
-    firsts = word_set(first)
-    if "," in firsts:
-        firsts = firsts - {","} | {""}
-    pattern = re.compile(rf"(?:{operand})\Z") if operand else None
-    return HarmlessOptions(flags, valued, word_set(long), firsts, pattern, most)
-
-
+allow = HarmlessOptions  # as the tables below are read
 _DIFF_OPTIONS = (
     "abbrev binary cached cc check color color-words compact-summary diff-algorithm diff-filter"
     " exit-code find-copies find-renames full-index function-context histogram ignore-all-space"
@@ -110,8 +88,7 @@ GIT_SUBCOMMANDS = {
                     " show-scope name-only", operand=r"[\w*^-]+\.[\w.*^-]+", most=1),
     "describe": allow("", "", "all tags always abbrev dirty long exact-match match contains"),
     "fetch": allow("aptqvfn", "j", "all prune tags no-tags quiet verbose force dry-run depth"
-                   " unshallow jobs", operand=_BRANCH,
-                   first=_REMOTES),
+                   " unshallow jobs", operand=_BRANCH, first=_REMOTES),
     "for-each-ref": allow("", "", _REFS),
     "grep": allow("niIlLwcEFGPvhHrqapW", "eABCm", "line-number ignore-case files-with-matches"
                   " word-regexp count extended-regexp fixed-strings perl-regexp cached untracked"
@@ -124,11 +101,9 @@ GIT_SUBCOMMANDS = {
     "merge-base": allow("a", "", "all is-ancestor fork-point octopus independent"),
     "mv": allow("vnkf", "", "verbose dry-run force"),
     "pull": allow("rqvpt", "", "rebase no-rebase ff ff-only no-ff prune tags autostash quiet"
-                  " verbose", operand=_BRANCH,
-                  first=_REMOTES),
+                  " verbose", operand=_BRANCH, first=_REMOTES),
     "push": allow("ufdnqv", "", "set-upstream force force-with-lease tags delete dry-run quiet"
-                  " verbose follow-tags all no-verify", operand=_BRANCH,
-                  first=_REMOTES),
+                  " verbose follow-tags all no-verify", operand=_BRANCH, first=_REMOTES),
     "rebase": allow("", "", "abort continue skip quit onto autostash"),
     "reflog": allow("p", "n", _LOG_OPTIONS, first=", show"),
     "remote": allow("v", "", "verbose", first=", show get-url"),
@@ -150,12 +125,13 @@ GIT_SUBCOMMANDS = {
 }  # fmt: skip
 
 _SCRIPT_WORD = r"[\w@./:=,+-]+"  # npm passes it to a shell, so nothing that a shell reads
-SCRIPTS = allow("sw", "", "silent if-present workspace workspaces no-audit no-fund prefer-offline"
-                " frozen-lockfile legacy-peer-deps", operand=_SCRIPT_WORD,
-                first=", run run-script test t tst start stop ls list outdated view why audit ci"
-                " install i build lint version ping")  # fmt: skip
+_SCRIPTS = allow("sw", "", "silent if-present workspace workspaces no-audit no-fund prefer-offline"
+                 " frozen-lockfile legacy-peer-deps", operand=_SCRIPT_WORD,
+                 first=", run run-script test t tst start stop ls list outdated view why audit ci"
+                 " install i build lint version ping")  # fmt: skip
 INSIDE = r"(?!.*(?:^|/)\.\.(?:/|$))[A-Za-z0-9_.][^=]*"  # a path inside the working folder
 PROGRAMS = {
+    **dict.fromkeys(("npm", "pnpm", "yarn"), _SCRIPTS),
     "black": allow("qvC", "lt", "check diff quiet verbose line-length target-version color",
                    operand=INSIDE),
     "cargo": allow("qv", "pj", "release all workspace all-targets all-features features package"
@@ -173,9 +149,7 @@ PROGRAMS = {
                   " no-print-directory output-sync", operand=INSIDE),
     "mypy": allow("qv", "pm", "strict ignore-missing-imports pretty show-error-codes"
                   " no-incremental explicit-package-bases no-color-output", operand=INSIDE),
-    "npm": SCRIPTS,
     "pip": allow("vq", "", "format outdated verbose user", first="list show freeze check"),
-    "pnpm": SCRIPTS,
     "printf": allow(),
     "pytest": allow("vqxslh", "kmnr", "lf ff last-failed failed-first tb maxfail durations co sw"
                     " collect-only cov no-cov no-header no-summary verbose quiet exitfirst"
@@ -197,5 +171,4 @@ PROGRAMS = {
     "uniq": allow("cduizD", "fsw", "count repeated unique ignore-case", most=1),
     "unittest": allow("vqfbc", "k", "verbose quiet failfast buffer", operand=INSIDE),
     "xxd": allow("bugliscpo", most=1),
-    "yarn": SCRIPTS,
 }  # fmt: skip

@@ -9,14 +9,14 @@ the event loop. Matches, characters and seconds are bounded, and the answer says
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import shutil
 import stat
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import TypeAlias
 
 import regex
 
@@ -46,9 +46,7 @@ MAX_PIECE_SECONDS = 1.0  # an ordinary expression takes a thousandth of it
 PIECE_CHARACTERS = 65_536  # characters searched at once: going back over more could take gigabytes
 
 
-class LineMatch(NamedTuple):
-    line: int
-    text: str
+_Candidate: TypeAlias = tuple[str, AbstractContextManager[CheckedFile]]  # a path, not yet open
 
 
 class SearchTimeout(Exception):
@@ -102,15 +100,16 @@ def compile_pattern(pattern: str, *, ignore_case: bool) -> regex.Pattern[str]:
 
 def find_matches(
     text: str, wanted: regex.Pattern[str], deadline: SearchDeadline, most: int = MAX_PER_FILE
-) -> Iterator[LineMatch]:
-    """The lines of a text that match, each once. Raises `SearchTimeout` when it takes too long."""
+) -> Iterator[tuple[int, str]]:
+    """The lines of a text that match, each once, with their numbers. Raises `SearchTimeout` when it
+    takes too long."""
     line, counted, shown, given = 1, 0, 0, 0
     for at in _match_positions(text, wanted, deadline):
         line += text.count("\n", counted, at)
         counted = at
         if line == shown or (at == len(text) and text.endswith("\n")):
             continue
-        yield LineMatch(line, _line_around(text, at))
+        yield line, _line_around(text, at)
         shown, given = line, given + 1
         if given >= most:
             return
@@ -177,7 +176,7 @@ class _ContentSearch:
         try:
             if is_file:
                 with open_file(self._roots, path) as file:
-                    self._look(file.descriptor, file.info, str(file.path))
+                    self._look(file, file.path)
             else:
                 with open_folder(self._roots, path) as folder:
                     self._under(folder, narrowed)
@@ -187,29 +186,23 @@ class _ContentSearch:
 
     def _under(self, folder: CheckedFile, narrowed: Sequence[str] | None) -> None:
         walk = DirectoryWalk(folder, self._roots)
-        for path, opened in (
-            self._walked(walk) if narrowed is None else self._named(folder, narrowed)
-        ):
-            with contextlib.suppress(OSError, ToolFailed), opened as (descriptor, info):
-                self._look(descriptor, info, str(folder.path / path))
+        walked = ((file.path, open_in_folder(file.folder, file.name)) for file in walk)
+        for path, opened in walked if narrowed is None else self._named(folder, narrowed):
+            if not self._includes(path):
+                continue
+            with suppress(OSError, ToolFailed), opened as file:
+                self._look(file, folder.path / path)
             if self._matches >= MAX_MATCHES:
                 self._notes.append(f"only {MAX_MATCHES} matches are shown; narrow the search")
                 break
         if walk.cut:
             self._notes.append(walk.cut)
 
-    def _walked(self, walk: DirectoryWalk) -> Iterable[tuple[str, _OpenFileContext]]:
-        for file in walk:
-            if self._includes(file.path):
-                yield file.path, open_in_folder(file.folder, file.name)
-
-    def _named(
-        self, folder: CheckedFile, names: Sequence[str]
-    ) -> Iterable[tuple[str, _OpenFileContext]]:
+    def _named(self, folder: CheckedFile, names: Sequence[str]) -> Iterable[_Candidate]:
         own = Path(os.path.realpath(data_directory()))
         for name in names:
-            if self._includes(name) and not (folder.path / name).is_relative_to(own):
-                yield name, _open_below(self._roots, str(folder.path / name))
+            if not (folder.path / name).is_relative_to(own):
+                yield name, open_file(self._roots, str(folder.path / name))
 
     def _includes(self, path: str) -> bool:
         if self._include is None:
@@ -217,21 +210,21 @@ class _ContentSearch:
         names = path.split("/")
         return self._include.matches(names) or self._include.matches(names[-1:])
 
-    def _look(self, descriptor: int, info: os.stat_result, path: str) -> None:
-        if info.st_size > MAX_BYTES:
+    def _look(self, file: CheckedFile, path: Path) -> None:
+        if file.info.st_size > MAX_BYTES:
             self._too_large += 1
             return
-        text = decode_text(read_descriptor(descriptor, MAX_BYTES))
+        text = decode_text(read_descriptor(file.descriptor, MAX_BYTES))
         if text is None:
             return
         most = min(MAX_PER_FILE, MAX_MATCHES - self._matches)
         before = self._matches
-        for match in find_matches(text, self._wanted, self._deadline, most):
+        for number, line in find_matches(text, self._wanted, self._deadline, most):
             if self._matches == before:
                 self._files += 1
                 self._lines.append(quote(path))
             self._matches += 1
-            self._lines.append(f"{match.line}→{match.text}")
+            self._lines.append(f"{number}→{line}")
         if self._matches - before == MAX_PER_FILE:
             self._lines.append(f"[at most {MAX_PER_FILE} matches of a file are shown]")
 
@@ -247,45 +240,21 @@ class _ContentSearch:
         return "\n".join([f"{matches} in {files} for {what}:", *self._lines, *notes])
 
 
-_OpenFileContext = contextlib.AbstractContextManager[tuple[int, os.stat_result]]
-
-
-@contextlib.contextmanager
-def _open_below(roots: Sequence[Path], path: str) -> Iterator[tuple[int, os.stat_result]]:
-    with open_file(roots, path) as file:
-        yield file.descriptor, file.info
-
-
 # --- ripgrep -----------------------------------------------------------------------------------
 
 _RIPGREP_OPTIONS = (
-    "--no-config",
-    "--no-messages",
-    "--files-with-matches",
-    "--null",
-    "--hidden",
-    "--no-require-git",
-    "--no-ignore-global",
-    "--no-ignore-exclude",
-    "--no-ignore-dot",
-    "--no-ignore-parent",
-    "--glob=!.git",
-    "--multiline",
-    "--max-filesize=20M",
-    "--threads=2",
-    "--color=never",
+    "--no-config --no-messages --files-with-matches --null --hidden --no-require-git"
+    " --no-ignore-global --no-ignore-exclude --no-ignore-dot --no-ignore-parent --glob=!.git"
+    " --multiline --max-filesize=20M --threads=2 --color=never"
 )
 
 
 def find_ripgrep(roots: Sequence[Path]) -> str | None:
     """Where ripgrep is; a program inside the roots is not trusted to be it."""
-    found = shutil.which("rg")
-    if found is None or not found.startswith("/"):
-        return None
+    found = shutil.which("rg") or ""
     real = Path(os.path.realpath(found))
-    if any(real.is_relative_to(os.path.realpath(root)) for root in roots):
-        return None
-    return found
+    inside = any(real.is_relative_to(os.path.realpath(root)) for root in roots)
+    return found if found.startswith("/") and not inside else None
 
 
 async def _narrow_with_ripgrep(
@@ -298,56 +267,46 @@ async def _narrow_with_ripgrep(
     program = find_ripgrep(roots)
     if program is None or not await asyncio.to_thread(_is_root, roots, path):
         return None
+    case = "--ignore-case" if ignore_case else "--case-sensitive"
+    options = (*_RIPGREP_OPTIONS.split(), case, f"--regexp={pattern}")
     with open_folder(roots, path) as folder:
-        case = ["--ignore-case"] if ignore_case else ["--case-sensitive"]
-        process = await _start_ripgrep(
-            program, folder, [*_RIPGREP_OPTIONS, *case, f"--regexp={pattern}", "."]
-        )
-        if process is None:
-            return None
-        assert process.stdout is not None
         try:
-            async with asyncio.timeout(MAX_SECONDS / 2):
-                said = await _read_to_end(process.stdout)
-                if len(said) > MAX_NARROWED:
-                    return None
-                code = await process.wait()
-        except TimeoutError:
+            process = await asyncio.create_subprocess_exec(
+                program,
+                *options,
+                ".",
+                cwd=folder.path,
+                env={"LC_ALL": "C.UTF-8"},
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+            )
+        except (OSError, ValueError):  # a program for another machine, or a NUL in the pattern
             return None
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-    if code not in (0, 1):
+        said = await _read_to_end(process)
+    if said is None or process.returncode not in (0, 1):
         return None  # it may not accept the expression
     names = (os.fsdecode(name).removeprefix("./") for name in said.split(b"\0") if name)
     return tuple(sorted(names))
 
 
-async def _start_ripgrep(
-    program: str, folder: CheckedFile, arguments: Sequence[str]
-) -> asyncio.subprocess.Process | None:
+async def _read_to_end(process: asyncio.subprocess.Process) -> bytes | None:
+    """All that a process writes; None if that is too much or takes too long."""
+    assert process.stdout is not None
     try:
-        return await asyncio.create_subprocess_exec(
-            program,
-            *arguments,
-            cwd=folder.path,
-            env={"LC_ALL": "C.UTF-8"},
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-        )
-    except (OSError, ValueError):  # a program for another machine, or a NUL in the pattern
+        async with asyncio.timeout(MAX_SECONDS / 2):
+            try:
+                await process.stdout.readexactly(MAX_NARROWED + 1)
+            except asyncio.IncompleteReadError as end:
+                await process.wait()
+                return end.partial
+    except TimeoutError:
         return None
-
-
-async def _read_to_end(stream: asyncio.StreamReader) -> bytes:
-    pieces: list[bytes] = []
-    size = 0
-    while size <= MAX_NARROWED and (piece := await stream.read(1 << 16)):
-        pieces.append(piece)
-        size += len(piece)
-    return b"".join(pieces)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return None
 
 
 def _is_root(roots: Sequence[Path], path: str) -> bool:

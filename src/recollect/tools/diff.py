@@ -7,6 +7,7 @@ and ends are set aside first, and only a small middle is compared line by line.
 from __future__ import annotations
 
 import difflib
+import re
 
 MAX_COMPARED = 400  # lines on each side that difflib, which is quadratic, is given
 MAX_LINES = 1_000_000  # of a text; a list of more takes too much memory
@@ -24,35 +25,28 @@ def unified_diff(before: str, after: str, path: str) -> str:
     if max(counts) > MAX_LINES:
         return f"(too long to compare: {counts[0]:,} lines became {counts[1]:,})"
     old, new = before.split("\n"), after.split("\n")
-    start = 0
-    shortest = min(len(old), len(new))
-    while start < shortest and old[start] == new[start]:
-        start += 1
-    end = 0
-    while end < shortest - start and old[-1 - end] == new[-1 - end]:
-        end += 1
+    start = _count_equal(old, new)
+    end = _count_equal(old[start:][::-1], new[start:][::-1])
     above = max(0, start - CONTEXT)
     below = max(0, end - CONTEXT)
     old_part, new_part = old[above : len(old) - below], new[above : len(new) - below]
     if max(len(old_part), len(new_part)) <= MAX_COMPARED:
         hunks = list(difflib.unified_diff(old_part, new_part, n=CONTEXT, lineterm=""))[2:]
-        lines = [_shift_hunk(line, above) for line in hunks]
+        lines = [_shift_hunk(line, above) if line.startswith("@@ ") else line for line in hunks]
     else:
         lines = _replacement_hunk(old, new, start, end)
     return "\n".join([f"--- {path}", f"+++ {path}", *_limit_lines(lines)])
 
 
+def _count_equal(old: list[str], new: list[str]) -> int:
+    """How many lines are the same at the beginning."""
+    pairs = enumerate(zip(old, new, strict=False))
+    return next((n for n, (a, b) in pairs if a != b), min(len(old), len(new)))
+
+
 def _shift_hunk(line: str, by: int) -> str:
-    """A line of a diff; the head of a hunk is counted from the start of the whole text."""
-    if not line.startswith("@@ "):
-        return line
-    old, new = line.split(" ")[1:3]
-    return f"@@ -{_shift_span(old[1:], by)} +{_shift_span(new[1:], by)} @@"
-
-
-def _shift_span(span: str, by: int) -> str:
-    start, comma, count = span.partition(",")
-    return f"{int(start) + by}{comma}{count}"
+    """The head of a hunk, counted from the start of the whole text."""
+    return re.sub(r"(?<=[-+])\d+", lambda start: str(int(start[0]) + by), line)
 
 
 def _replacement_hunk(old: list[str], new: list[str], start: int, end: int) -> list[str]:
@@ -85,13 +79,10 @@ def nearest_lines(text: str, wanted: str, around: int = 2) -> str:
     shape = _trigrams(longest)
     if not shape:
         return ""
-    best, score = -1, 0.3  # less in common than this does not count
-    for number, line in enumerate(lines):
-        other = _trigrams(line)
-        likeness = 2 * len(shape & other) / (len(shape) + len(other)) if other else 0.0
-        if likeness > score:
-            best, score = number, likeness
-    if best < 0:
+    others = map(_trigrams, lines)
+    scores = [2 * len(shape & other) / (len(shape) + len(other)) for other in others]
+    best = scores.index(max(scores))
+    if scores[best] <= 0.3:  # less in common than this does not count
         return ""
     first, last = max(0, best - around), min(len(lines), best + around + 1)
     return "\n".join(f"{n + 1}→{lines[n][:300]}" for n in range(first, last))
@@ -100,6 +91,4 @@ def nearest_lines(text: str, wanted: str, around: int = 2) -> str:
 def _trigrams(line: str) -> frozenset[str]:
     """Three letters at a time, without spaces, so that only the layout may differ."""
     plain = "".join(line[:600].split())[:300]
-    if len(plain) < 3:
-        return frozenset({plain} if plain else ())
-    return frozenset(plain[n : n + 3] for n in range(len(plain) - 2))
+    return frozenset(plain[n : n + 3] for n in range(max(len(plain) - 2, min(len(plain), 1))))

@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 from recollect.tools.directory_walk import MAX_WALKED, DirectoryWalk
@@ -20,26 +21,19 @@ MAX_FOUND = 500  # files that a glob shows
 
 def list_folder(roots: Sequence[Path], path: str) -> str:
     """The text that lists a folder; `read_file` returns the same for a folder."""
-    folders: list[str] = []
-    files: list[str] = []
-    more = False
     with open_folder(roots, path) as opened:
         with os.scandir(opened.descriptor) as entries:
-            for number, entry in enumerate(entries):
-                if number >= MAX_WALKED:
-                    more = True
-                    break
-                is_folder = entry.is_dir(follow_symlinks=False)
-                (folders if is_folder else files).append(entry.name)
-        names = [*sorted(folders), *sorted(files)]
+            some = islice(entries, MAX_WALKED)
+            found = sorted((not one.is_dir(follow_symlinks=False), one.name) for one in some)
+            more = "more than " if next(entries, None) else ""
         lines = [
-            _describe_entry(opened.descriptor, name, is_folder=number < len(folders))
-            for number, name in enumerate(names[:MAX_SHOWN])
+            _describe_entry(opened.descriptor, name, is_folder=not is_file)
+            for is_file, name in found[:MAX_SHOWN]
         ]
-    count = f"{len(folders):,} folders and {len(files):,} files"
-    head = f"{quote(opened.path)}: {'more than ' if more else ''}{count}"
-    if len(names) > MAX_SHOWN:
-        lines.append(f"[{len(names) - MAX_SHOWN:,} more are not shown; glob finds by pattern]")
+    files = sum(is_file for is_file, _ in found)
+    head = f"{quote(opened.path)}: {more}{len(found) - files:,} folders and {files:,} files"
+    if len(found) > MAX_SHOWN:
+        lines.append(f"[{len(found) - MAX_SHOWN:,} more are not shown; glob finds by pattern]")
     return "\n".join([head, *lines])
 
 

@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 from recollect.settings import data_directory
 from recollect.tools.safe_open import (
+    LIST_FLAGS,
     CheckedFile,
     open_in_folder,
-    open_subfolder,
     read_content,
     read_descriptor,
 )
@@ -86,18 +86,18 @@ class DirectoryWalk:
         self._left -= 1
         if self._left < 0:
             self.cut = f"only {MAX_WALKED:,} names were looked at"
-        elif time.monotonic() > self._end:
+            return False
+        if time.monotonic() > self._end:
             self.cut = f"the search ended after {MAX_SECONDS:g} seconds"
-        else:
-            return True
-        return False
+            return False
+        return True
 
     def _enter(self, levels: list[_WalkLevel], name: str, names: tuple[str, ...]) -> None:
         if len(levels) >= MAX_DEPTH:
             self.cut = f"folders deeper than {MAX_DEPTH} were left out"
             return
         with suppress(OSError):  # unreadable, or gone meanwhile
-            folder = open_subfolder(levels[-1].folder, name)
+            folder = os.open(name, LIST_FLAGS, dir_fd=levels[-1].folder)
             info = os.fstat(folder)
             if (info.st_dev, info.st_ino) == self._own:
                 os.close(folder)
@@ -121,11 +121,8 @@ class DirectoryWalk:
 
 
 def _names_from_root(path: Path, roots: Sequence[Path]) -> tuple[str, ...]:
-    for root in roots:
-        real = os.path.realpath(root)
-        if path.is_relative_to(real):
-            return path.relative_to(real).parts
-    return ()
+    real = (os.path.realpath(root) for root in roots)
+    return next((path.relative_to(top).parts for top in real if path.is_relative_to(top)), ())
 
 
 def _ignore_files_above(
@@ -133,30 +130,25 @@ def _ignore_files_above(
 ) -> tuple[IgnoreLevel, ...]:
     """The ignore files between a root and a folder below it."""
     found: list[IgnoreLevel] = []
-    above = path
-    for _ in names:
-        above = above.parent
-    for depth, name in enumerate(names):
+    folders = reversed(path.parents[: len(names)])
+    for depth, folder in enumerate(folders):
         with suppress(ToolFailed):
-            content = read_content(roots, str(above / ".gitignore"), MAX_IGNORE_FILE)
-            found.append(
-                IgnoreLevel(depth, parse_ignore_file(content.data.decode("utf-8", "replace")))
-            )
-        above = above / name
+            content = read_content(roots, str(folder / ".gitignore"), MAX_IGNORE_FILE)
+            rules = parse_ignore_file(content.data.decode("utf-8", "replace"))
+            found.append(IgnoreLevel(depth, rules))
     return tuple(found)
 
 
 def _read_ignore_file(folder: int) -> tuple[IgnoreRule, ...]:
-    with suppress(OSError, ToolFailed), open_in_folder(folder, ".gitignore") as (descriptor, _):
-        data = read_descriptor(descriptor, MAX_IGNORE_FILE)
+    with suppress(OSError, ToolFailed), open_in_folder(folder, ".gitignore") as file:
+        data = read_descriptor(file.descriptor, MAX_IGNORE_FILE)
         if len(data) <= MAX_IGNORE_FILE:
             return parse_ignore_file(data.decode("utf-8", "replace"))
     return ()
 
 
 def _data_folder() -> tuple[int, int] | None:
-    try:
+    with suppress(OSError):
         info = data_directory().stat()
-    except OSError:
-        return None
-    return info.st_dev, info.st_ino
+        return info.st_dev, info.st_ino
+    return None

@@ -15,7 +15,6 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -40,9 +39,6 @@ class FileState(msgspec.Struct, frozen=True, omit_defaults=True):
     hash: str = ""
     blob: str = ""
     mode: int = 0
-
-    def same_content(self, other: FileState) -> bool:
-        return self.hash == other.hash
 
 
 class FileChange(NamedTuple):
@@ -162,7 +158,7 @@ def plan_restore(
         now = current.get(path, RestoreConflict(path, "it was not looked at"))
         if isinstance(now, RestoreConflict):
             conflicts.append(now._replace(target=target))
-        elif now.same_content(target):
+        elif now.hash == target.hash:
             unchanged.append(path)
         elif why := _find_obstacle(chain, now):
             conflicts.append(RestoreConflict(path, why, target))
@@ -172,18 +168,15 @@ def plan_restore(
 
 
 def _find_obstacle(chain: Sequence[FileChange], now: FileState) -> str:
-    unknown = "the program ended while a tool changed it, so what the tool left is not known"
-    for before, change in pairwise(chain):
-        if not any(change.before.same_content(left) for left in before.left):
-            if before.after is None and before.meant is None:
-                return unknown
+    followed = [*(change.before for change in chain[1:]), now]
+    for change, state in zip(chain, followed, strict=True):
+        if any(state.hash == left.hash for left in change.left):
+            continue
+        if change.after is None and change.meant is None:
+            return "the program ended while a tool changed it, so what the tool left is not known"
+        if state is not now:
             return "somebody else changed it between two changes by tools"
-    last = chain[-1]
-    if not any(now.same_content(left) for left in last.left):
-        if last.after is None and last.meant is None:
-            return unknown
-        what = "changed" if now.hash else "removed"
-        return f"it was {what} since the last tool wrote it"
+        return f"it was {'changed' if now.hash else 'removed'} since the last tool wrote it"
     if now.hash and not now.mode & 0o222:
         return "it is read-only"
     target = chain[0].before
@@ -235,15 +228,11 @@ class FileBackups:
         self._pending.pop(name, None)
 
 
-async def read_states(
+def read_states(
     changes: Iterable[FileChange], roots: Sequence[Path]
 ) -> dict[str, FileState | RestoreConflict]:
     """What the changed files are now; a conflict where that cannot be found out."""
-
-    def look() -> dict[str, FileState | RestoreConflict]:
-        return {path: _read_state(roots, path) for path in dict.fromkeys(c.path for c in changes)}
-
-    return await asyncio.to_thread(look)
+    return {path: _read_state(roots, path) for path in dict.fromkeys(c.path for c in changes)}
 
 
 def _read_state(roots: Sequence[Path], path: str) -> FileState | RestoreConflict:

@@ -9,7 +9,9 @@ unified diff; when a text is not found, the answer shows the lines that are most
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 from recollect.tools.diff import nearest_lines, unified_diff
@@ -75,7 +77,8 @@ def substitute(text: str, old: str, new: str, expected: int, path: str) -> str:
     if count == 0:
         raise ToolFailed(_explain_missing(text, old, path))
     if count != expected:
-        where = ", ".join(str(number) for number in _line_numbers(text, old))
+        found = islice(re.finditer(re.escape(old), text), 10)
+        where = ", ".join(str(text.count("\n", 0, one.start()) + 1) for one in found)
         more = " …" if count > 10 else ""
         raise ToolFailed(
             f"old_string occurs {count} times in {path}, not {expected} (lines {where}{more}); "
@@ -92,17 +95,6 @@ def _explain_missing(text: str, old: str, path: str) -> str:
     if not near:
         return f"{said}, and nothing like it; read the file again"
     return f"{said}; it must be exact, without line numbers. The nearest lines are:\n{near}"
-
-
-def _line_numbers(text: str, old: str, most: int = 10) -> list[int]:
-    found: list[int] = []
-    position = line = 0
-    while len(found) < most and (at := text.find(old, position)) >= 0:
-        line += text.count("\n", position, at)
-        found.append(line + 1)
-        line += old.count("\n")
-        position = at + len(old)
-    return found
 
 
 def _read_before(roots: Sequence[Path], path: str) -> tuple[bytes | None, Path]:
@@ -125,9 +117,8 @@ def _encode(text: str) -> bytes:
     try:
         data = text.encode("utf-8")
     except UnicodeEncodeError:
-        raise ToolFailed(
-            "the text has half a character (a lone surrogate); write it again"
-        ) from None
+        what = "the text has half a character (a lone surrogate)"
+        raise ToolFailed(f"{what}; write it again") from None
     if len(data) > MAX_BYTES:
         raise ToolFailed(f"{len(data):,} bytes are too many; the limit is {MAX_BYTES:,}")
     return data

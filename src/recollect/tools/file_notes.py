@@ -39,14 +39,10 @@ def write_note(path: str, text: str, context: ToolContext) -> str:
         raise ToolFailed("a note needs some text")
     if len(said) > MAX_NOTE or len(text) > 2 * MAX_NOTE:
         raise ToolFailed(f"a note has at most {MAX_NOTE:,} characters; write down what matters")
-    return f"{_NOTE_HEADING}{_note_path(path, str(context.root))}\n{said}"
-
-
-def _note_path(path: str, root: str) -> str:
     flat = path.strip()
     if not flat or len(flat) > _MAX_PATH or flat != one_line(flat, _MAX_PATH):
         raise ToolFailed("a note needs the path of a file, on one line")
-    return normalize_path(flat, root)
+    return f"{_NOTE_HEADING}{normalize_path(flat, str(context.root))}\n{said}"
 
 
 def notes_for(view: View, path: str, root: str = "") -> tuple[FileNote, ...]:

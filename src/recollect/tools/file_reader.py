@@ -14,7 +14,7 @@ import asyncio
 import codecs
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from io import StringIO
 from itertools import islice
 from pathlib import Path
@@ -63,13 +63,6 @@ async def read_files(
 ) -> ToolOutput:
     files = parse_files(given, offset, limit)
     output = await asyncio.to_thread(_read_all, context.roots, files)
-    return await _with_notes(output, files, context)
-
-
-async def _with_notes(
-    output: ToolOutput, files: Sequence[PathRange], context: ToolContext
-) -> ToolOutput:
-    """The output, each file with the newest notes that are attached to it."""
     if output.is_error or (context.view is None and context.store is None):
         return output
     blocks: list[Content] = []
@@ -118,8 +111,7 @@ def _read_block(roots: Sequence[Path], file: PathRange, left: int) -> Text | Inl
     if is_folder:
         return Text(text=list_folder(roots, file.path))
     content = read_content(roots, file.path)
-    mime = media_type(content.data)
-    if mime:
+    if mime := media_type(content.data):
         return InlineData(mime=mime, data=content.data)
     text = decode_text(content.data)
     if text is None:
@@ -182,16 +174,20 @@ def _format_file(text: str, file: PathRange, path: str, left: int) -> str:
         return f"{quote(path)} is empty"
     first = file.start or 1
     if file.end is not None and file.end < first:
-        raise ToolFailed(
-            f"there are no lines {first} to {file.end}; the end comes before the start"
-        )
+        what = f"there are no lines {first} to {file.end}"
+        raise ToolFailed(f"{what}; the end comes before the start")
     lines = select_lines(text, first, file.end, left)
     if not lines.shown:
         raise ToolFailed(f"{quote(path)} has {lines.total:,} lines; line {first} is past its end")
     whole = lines.first == 1 and lines.last == lines.total
     span = f"{lines.total}" if whole else f"{lines.first}-{lines.last} of {lines.total}"
-    notes = [name for name, is_so in _peculiarities(text) if is_so]
-    about = f" ({', '.join(notes)})" if notes else ""
+    peculiarities = {
+        "lines end with CRLF": "\r\n" in text,
+        "� stands for bytes that are not UTF-8": "�" in text,
+        "no newline at the end": not text.endswith("\n"),
+    }
+    notes = ", ".join(name for name, is_so in peculiarities.items() if is_so)
+    about = f" ({notes})" if notes else ""
     made = [f"{quote(path)}, {'all ' if whole else ''}lines {span}{about}:", *lines.shown]
     if lines.last < lines.total:
         rest = f"{lines.last + 1}-{lines.total}"
@@ -199,12 +195,6 @@ def _format_file(text: str, file: PathRange, path: str, left: int) -> str:
     if not whole:
         made += _outline(text, path, lines)
     return "\n".join(made)
-
-
-def _peculiarities(text: str) -> Iterator[tuple[str, bool]]:
-    yield "lines end with CRLF", "\r\n" in text
-    yield "� stands for bytes that are not UTF-8", "�" in text
-    yield "no newline at the end", not text.endswith("\n")
 
 
 # --- outline -----------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ overwritten; with `beside` their old content is written to a new file next to th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -80,7 +80,7 @@ async def rewind_files(
     if to is not None and all(entry.id != to for entry in timeline):
         raise UnknownEntry(to, found.id)
     changes = changes_since(timeline, to)
-    plan = plan_restore(changes, await read_states(changes, roots))
+    plan = plan_restore(changes, await asyncio.to_thread(read_states, changes, roots))
     plan = await _drop_unreadable(plan, store)
     if preview:
         return _build_result(plan, found, found.head)
@@ -129,41 +129,41 @@ async def _restore(
     plan: RestorePlan, store: Store, session: SessionInfo, roots: Sequence[Path]
 ) -> tuple[RestorePlan, str | None, str | None]:
     """What was done, the session's head after the notes about it, and the first of these notes."""
-    todo: list[FileRestore] = []
+    plan = await _for_each(plan, lambda one: _back_up_current(one, store, roots))
+    if not plan.restores:
+        return plan, session.head, session.head
+    notes = [change_note(one.path, "before", one.now, one.target) for one in plan.restores]
+    about = await store.append(session.id, notes, parent=session.head)
+    plan = await _for_each(plan, lambda one: _write_restored(one, store, roots))
+    notes = [change_note(one.path, "restored", one.target) for one in plan.restores]
+    after = await store.append(session.id, notes, parent=about[-1].id) if notes else about
+    return plan, after[-1].id, about[0].id
+
+
+async def _for_each(
+    plan: RestorePlan, step: Callable[[FileRestore], Awaitable[FileRestore]]
+) -> RestorePlan:
+    """Take a step with each file to restore; those that it fails for become conflicts."""
+    restores: list[FileRestore] = []
     conflicts = list(plan.conflicts)
     for one in plan.restores:
         try:
-            todo.append(await _back_up_current(one, store, roots))
+            restores.append(await step(one))
         except ToolFailed as error:
             conflicts.append(RestoreConflict(one.path, failure_reason(error, one.path), one.target))
-    if not todo:
-        return plan._replace(restores=(), conflicts=tuple(conflicts)), session.head, session.head
-    notes = [change_note(one.path, "before", one.now, one.target) for one in todo]
-    about = await store.append(session.id, notes, parent=session.head)
-    done: list[FileRestore] = []
-    for one in todo:
-        try:
-            await _write_restored(one, store, roots)
-        except ToolFailed as error:
-            conflicts.append(RestoreConflict(one.path, failure_reason(error, one.path), one.target))
-        else:
-            done.append(one)
-    notes = [change_note(one.path, "restored", one.target) for one in done]
-    after = await store.append(session.id, notes, parent=about[-1].id) if notes else about
-    made = plan._replace(restores=tuple(done), conflicts=tuple(conflicts))
-    return made, after[-1].id, about[0].id
+    return plan._replace(restores=tuple(restores), conflicts=tuple(conflicts))
 
 
 async def _back_up_current(one: FileRestore, store: Store, roots: Sequence[Path]) -> FileRestore:
     """Store what is going to be overwritten, so that this can be undone."""
     content = await asyncio.to_thread(read_current, roots, one.path)
-    if not state_from(content).same_content(one.now):
+    if state_from(content).hash != one.now.hash:
         raise ToolFailed("it was changed just now")
     blob = await store.put(content.data) if content else ""
     return one._replace(now=state_from(content, blob))
 
 
-async def _write_restored(one: FileRestore, store: Store, roots: Sequence[Path]) -> None:
+async def _write_restored(one: FileRestore, store: Store, roots: Sequence[Path]) -> FileRestore:
     """Write only over what was just backed up: `expected` is compared at the last moment."""
     data, now = await _read_backup(one.target, store), await _read_backup(one.now, store)
     if data is not None:
@@ -171,6 +171,7 @@ async def _write_restored(one: FileRestore, store: Store, roots: Sequence[Path])
         await asyncio.to_thread(write_content, roots, one.path, data, expected=now, mode=mode)
     elif now is not None:
         await asyncio.to_thread(remove_file, roots, one.path, expected=now)
+    return one
 
 
 async def _save_copies(rewound: RewindResult, store: Store, roots: Sequence[Path]) -> RewindResult:
@@ -178,9 +179,9 @@ async def _save_copies(rewound: RewindResult, store: Store, roots: Sequence[Path
     conflicts: list[RestoreConflict] = []
     for conflict in rewound.conflicts:
         try:
-            data = await _read_backup(conflict.target or FileState(), store)
-            if data is not None and conflict.target is not None:
-                mode = conflict.target.mode or None
+            target = conflict.target or FileState()
+            if (data := await _read_backup(target, store)) is not None:
+                mode = target.mode or None
                 name = await asyncio.to_thread(_write_copy, roots, conflict.path, data, mode)
                 written.append(SavedCopy(conflict.path, name))
         except ToolFailed as error:

@@ -15,9 +15,11 @@ from typing import NamedTuple, TypeAlias
 MAX_ALTERNATIVES = 100  # that braces may stand for
 MAX_PATTERN = 1_000  # characters of a glob
 
-_ANY_FOLDERS = "**"
 _SegmentPattern: TypeAlias = re.Pattern[str] | None  # None is `**`: any number of folders
 _ANY_NAME = re.compile("(?s:.+)")
+_INNERMOST_BRACES = re.compile(r"\{([^{}]*)\}")
+_NO_NAME = re.compile("(?!)")
+_ESCAPE = re.compile(r"\\(.)|\[\^", re.DOTALL)
 
 
 class GlobPattern(NamedTuple):
@@ -41,26 +43,14 @@ def _expand_braces(pattern: str) -> tuple[str, ...]:
     todo = [pattern]
     while todo:
         text = todo.pop()
-        found = _innermost_braces(text)
-        if found is None:
-            done[text] = None
+        if braces := _INNERMOST_BRACES.search(text):
+            before, after = text[: braces.start()], text[braces.end() :]
+            todo += [before + choice + after for choice in reversed(braces[1].split(","))]
         else:
-            start, end = found
-            choices = text[start + 1 : end].split(",")
-            todo += [text[:start] + choice + text[end + 1 :] for choice in reversed(choices)]
+            done[text] = None
         if len(done) + len(todo) > MAX_ALTERNATIVES:
             raise ValueError(f"the braces stand for more than {MAX_ALTERNATIVES} patterns")
     return tuple(done)
-
-
-def _innermost_braces(text: str) -> tuple[int, int] | None:
-    start = -1
-    for position, character in enumerate(text):
-        if character == "{":
-            start = position
-        elif character == "}" and start >= 0:
-            return start, position
-    return None
 
 
 def _compile_segments(texts: Iterable[str]) -> tuple[_SegmentPattern, ...]:
@@ -68,7 +58,7 @@ def _compile_segments(texts: Iterable[str]) -> tuple[_SegmentPattern, ...]:
     for text in texts:
         if text in ("", "."):
             continue
-        if text != _ANY_FOLDERS:
+        if text != "**":
             segments.append(re.compile(_segment_expression(text)))
         elif not segments or segments[-1] is not None:
             segments.append(None)
@@ -79,31 +69,25 @@ def _compile_segments(texts: Iterable[str]) -> tuple[_SegmentPattern, ...]:
 
 def _segment_expression(text: str) -> str:
     """`fnmatch` makes atomic groups of each star, so nothing is tried twice."""
-    plain: list[str] = []
-    position = 0
-    while position < len(text):
-        character = text[position]
-        if character == "\\" and position + 1 < len(text):
-            position += 1
-            following = text[position]
-            plain.append(f"[{following}]" if following in "*?[" else following)
-        elif character == "[" and text[position + 1 : position + 2] == "^":
-            plain.append("[!")
-            position += 1
-        else:
-            plain.append(character)
-        position += 1
-    return fnmatch.translate("".join(plain))
+
+    def plain(escape: re.Match[str]) -> str:
+        character = escape[1]
+        if character is None:
+            return "[!"
+        return f"[{character}]" if character in "*?[" else character
+
+    return fnmatch.translate(_ESCAPE.sub(plain, text))
 
 
 def _match_segments(segments: Sequence[_SegmentPattern], names: Sequence[str]) -> bool:
     segment = name = 0
     back_to, taken = -1, 0  # the newest `**`, and how many names it has taken up to
     while name < len(names):
-        if segment < len(segments) and segments[segment] is None:
+        wanted = segments[segment] if segment < len(segments) else _NO_NAME
+        if wanted is None:
             back_to, taken = segment, name
             segment += 1
-        elif segment < len(segments) and _matches(segments[segment], names[name]):
+        elif wanted is not None and wanted.match(names[name]):
             segment += 1
             name += 1
         elif back_to >= 0:
@@ -112,7 +96,3 @@ def _match_segments(segments: Sequence[_SegmentPattern], names: Sequence[str]) -
         else:
             return False
     return all(rest is None for rest in segments[segment:])
-
-
-def _matches(segment: _SegmentPattern, name: str) -> bool:
-    return segment is not None and segment.match(name) is not None

@@ -145,8 +145,7 @@ def _is_echo(part: Part) -> bool:
 def _echo_pointer(part: ToolResult) -> str:
     """What replaces history inside history: where it came from, never the text again."""
     first = next((item.text for item in part.content if isinstance(item, Text)), "")
-    found = _RECALL_MARK.match(first)
-    if found:
+    if found := _RECALL_MARK.match(first):
         return f"[what recall {found[1]} gave; use that handle]"
     return f"[what {one_line(part.name, 60)} gave is not repeated; ask it again]"
 
@@ -158,7 +157,7 @@ def _body_text(body: Message | Compaction) -> str:
     return "\n".join(filter(None, (_part_text(part, alone=alone) for part in body.parts)))
 
 
-def _part_text(part: Part, *, alone: bool) -> str:
+def _part_text(part: Part | Content, *, alone: bool) -> str:
     match part:
         case Text():
             return part.text
@@ -167,25 +166,15 @@ def _part_text(part: Part, *, alone: bool) -> str:
         case ToolCall():
             return f"[a call of {one_line(part.name, 60)}] {part.arguments}"
         case ToolResult():
-            given = _echo_pointer(part) if _is_echo(part) else _content_text(part.content)
+            blocks = (_part_text(item, alone=False) for item in part.content)
+            given = _echo_pointer(part) if _is_echo(part) else "\n".join(blocks)
             return given if alone else f"[what {one_line(part.name, 60)} gave]\n{given}"
-        case _:
-            return _content_text((part,))
-
-
-def _content_text(content: Iterable[Content]) -> str:
-    found: list[str] = []
-    for item in content:
-        match item:
-            case Text():
-                found.append(item.text)
-            case InlineData():
-                found.append(f"[{one_line(item.mime, 60)}, {len(item.data):,} bytes]")
-            case FileRef():
-                found.append(f"[{one_line(item.mime, 60)} at {one_line(item.uri, 200)}]")
-            case Unknown():
-                found.append(item.data)
-    return "\n".join(found)
+        case InlineData():
+            return f"[{one_line(part.mime, 60)}, {len(part.data):,} bytes]"
+        case FileRef():
+            return f"[{one_line(part.mime, 60)} at {one_line(part.uri, 200)}]"
+        case Unknown():
+            return part.data
 
 
 def _collect_media(body: Message | Compaction) -> tuple[InlineData, ...]:
@@ -201,10 +190,8 @@ def _collect_media(body: Message | Compaction) -> tuple[InlineData, ...]:
 
 def _iterate_blocks(parts: Iterable[Part]) -> Iterator[Part | Content]:
     for part in parts:
-        if not isinstance(part, ToolResult):
-            yield part
-        elif not _is_echo(part):
-            yield from part.content
+        if not _is_echo(part):
+            yield from part.content if isinstance(part, ToolResult) else (part,)
 
 
 async def find_abandoned(context: ToolContext, ids: Iterable[str]) -> frozenset[str]:
@@ -299,15 +286,14 @@ async def search_session(
     if here.forked_from is None:
         return hits, complete
     inherited = {entry.id for entry in await store.path(here.id)}
-    base: str | None = here.forked_from
+    owner = here
     for _ in range(_MAX_FORKS):
-        if base is None:
+        if owner.forked_from is None:
             break
-        owner, _entry = await store.entry(base)
+        owner = (await store.entry(owner.forked_from))[0]
         more = await store.search(msgspec.structs.replace(query, session=owner.id))
         complete = complete and len(more) < query.limit
         hits = (*hits, *(hit for hit in more if hit.entry.id in inherited))
-        base = owner.forked_from
     return hits, complete
 
 
@@ -319,7 +305,9 @@ def _make_snippet(body: Body, terms: tuple[SearchTerm, ...]) -> str:
     elif isinstance(body, Message):
         own = tuple(part for part in body.parts if not _returns_history(part))
         text = searchable_text(msgspec.structs.replace(body, parts=own))
-        if len(own) < len(body.parts) and not _has_all_terms(text, terms):
+        folded = " ".join(fold_text(text).split()) if len(own) < len(body.parts) else None
+        wanted = [term.literal for term in terms if not term.excluded]
+        if folded is not None and not all(literal in folded for literal in wanted):
             return ""
     else:
         return ""  # notes are for users; titles and edits are not part of the conversation
@@ -329,11 +317,6 @@ def _make_snippet(body: Body, terms: tuple[SearchTerm, ...]) -> str:
 
 def _returns_history(part: Part) -> bool:
     return isinstance(part, ToolCall | ToolResult) and returns_history(part.name)
-
-
-def _has_all_terms(text: str, terms: tuple[SearchTerm, ...]) -> bool:
-    folded = " ".join(fold_text(text).split())
-    return all(term.literal in folded for term in terms if not term.excluded)
 
 
 def _format_hit(one: _HistoryHit, context: ToolContext, *, left: bool) -> str:

@@ -65,9 +65,10 @@ class _PathWalk:
     """Keeps one folder open, the one reached so far; `_names` leads there, without links."""
 
     def __init__(self, roots: Sequence[Path], path: str, *, follow: bool) -> None:
-        self._spellings = [
-            (split_path(spelt), real) for root in roots for spelt, real in _root_spellings(root)
-        ]
+        self._spellings: list[tuple[list[str], str]] = []
+        for root in roots:
+            real, spelt = os.path.realpath(root), os.path.abspath(root)  # noqa: PTH100 - text
+            self._spellings += [(split_path(spelt), real), (split_path(real), real)]
         self._path, self._follow = path, follow
         self._links, self._steps = MAX_LINKS, MAX_STEPS
         self._root, self._here = "", -1
@@ -187,11 +188,6 @@ class _PathWalk:
             f"{quote(self._path)} leads out of the folders that may be used: "
             f"{', '.join(dict.fromkeys(quote(real) for _, real in self._spellings))}"
         )
-
-
-def _root_spellings(root: Path) -> tuple[tuple[str, str], ...]:
-    real = os.path.realpath(root)
-    return (os.path.abspath(root), real), (real, real)  # noqa: PTH100 - text, not a path
 
 
 def split_path(path: str) -> list[str]:

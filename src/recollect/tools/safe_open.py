@@ -29,7 +29,7 @@ from recollect.tools.resolve_path import (
 from recollect.tools.tool import ToolFailed
 
 MAX_BYTES = 20_000_000
-_LIST_FLAGS = os.O_DIRECTORY | SAFE_FLAGS | os.O_RDONLY
+LIST_FLAGS = os.O_DIRECTORY | SAFE_FLAGS | os.O_RDONLY
 _FILE_KINDS = {
     stat.S_IFIFO: "a FIFO",
     stat.S_IFSOCK: "a socket",
@@ -71,9 +71,9 @@ def open_resolved(
         raise ToolFailed(
             f"{quote(path)} is {_describe_kind(resolved.info)}, not a file; nothing was read"
         )
-    with open_in_folder(resolved.parent, resolved.name) as (descriptor, info):
-        _check_inside(descriptor, roots, path)
-        yield CheckedFile(resolved.path, descriptor, info)
+    with open_in_folder(resolved.parent, resolved.name) as opened:
+        _check_inside(opened.descriptor, roots, path)
+        yield opened._replace(path=resolved.path)
 
 
 @contextmanager
@@ -85,7 +85,7 @@ def open_folder(roots: Sequence[Path], path: str) -> Iterator[CheckedFile]:
             raise ToolFailed(
                 f"{quote(path)} is {_describe_kind(resolved.info)}, not a folder; use read_file"
             )
-        descriptor = os.open(resolved.name, _LIST_FLAGS, dir_fd=resolved.parent)
+        descriptor = os.open(resolved.name, LIST_FLAGS, dir_fd=resolved.parent)
         try:
             _check_inside(descriptor, roots, path)
             yield CheckedFile(resolved.path, descriptor, os.fstat(descriptor))
@@ -94,32 +94,24 @@ def open_folder(roots: Sequence[Path], path: str) -> Iterator[CheckedFile]:
 
 
 @contextmanager
-def open_in_folder(folder: int, name: str) -> Iterator[tuple[int, os.stat_result]]:
-    """Open a regular file directly in an open folder; links and whatever may wait are refused."""
+def open_in_folder(folder: int, name: str) -> Iterator[CheckedFile]:
+    """Open a regular file directly in an open folder; links and whatever may wait are refused. Its
+    path is only its name."""
     before = os.stat(name, dir_fd=folder, follow_symlinks=False)
     _check_regular(before, name)  # opening a device can have effects, so it is not even tried
     descriptor = os.open(name, os.O_RDONLY | SAFE_FLAGS, dir_fd=folder)
     try:
         info = os.fstat(descriptor)
         _check_regular(info, name)
-        yield descriptor, info
+        yield CheckedFile(Path(name), descriptor, info)
     finally:
         os.close(descriptor)
 
 
-def open_subfolder(folder: int, name: str) -> int:
-    """Open a folder directly in an open folder; the caller closes it. Links are refused."""
-    return os.open(name, _LIST_FLAGS, dir_fd=folder)
-
-
 def read_descriptor(descriptor: int, limit: int) -> bytes:
     """Read up to one byte more than the limit, so that the caller sees that there are more."""
-    pieces: list[bytes] = []
-    left = limit + 1
-    while left > 0 and (piece := os.read(descriptor, min(left, 1 << 20))):
-        pieces.append(piece)
-        left -= len(piece)
-    return b"".join(pieces)
+    with os.fdopen(descriptor, "rb", closefd=False) as file:
+        return file.read(limit + 1)
 
 
 def read_content(roots: Sequence[Path], path: str, limit: int = MAX_BYTES) -> WholeFile:
@@ -206,11 +198,9 @@ def _check_inside(descriptor: int, roots: Sequence[Path], path: str) -> None:
         real = split_path(os.readlink(f"/proc/self/fd/{descriptor}"))  # noqa: PTH115
     except OSError:
         return  # no /proc: the checks of the walk must do
-    for root in roots:
-        top = split_path(os.path.realpath(root))
-        if real[: len(top)] == top:
-            return
-    raise ToolFailed(f"{quote(path)} was moved out of the folders that may be used")
+    tops = (split_path(os.path.realpath(root)) for root in roots)
+    if not any(real[: len(top)] == top for top in tops):
+        raise ToolFailed(f"{quote(path)} was moved out of the folders that may be used")
 
 
 def _check_writable(resolved: ResolvedPath, path: str) -> None:
@@ -227,8 +217,8 @@ def _check_expected(
     if isinstance(expected, EllipsisType):
         return
     try:
-        with open_in_folder(parent, name) as (descriptor, _):
-            same = expected is not None and read_descriptor(descriptor, len(expected)) == expected
+        with open_in_folder(parent, name) as (_, there, _):
+            same = expected is not None and read_descriptor(there, len(expected)) == expected
     except FileNotFoundError:
         same = expected is None
     if not same:
@@ -267,24 +257,21 @@ def _replace_file(parent: int, resolved: ResolvedPath, data: bytes, mode: int | 
     # the umask decides about a new file's mode; a file that gets another one starts closed
     descriptor = os.open(temporary, flags, 0o666 if mode is None else 0o600, dir_fd=parent)
     try:
-        try:
-            rest = memoryview(data)
-            while rest:
-                rest = rest[os.write(descriptor, rest) :]
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
             if resolved.info is not None:
                 _keep_owner(descriptor, resolved.info)
             if mode is not None:
                 os.fchmod(descriptor, mode & 0o777)
             os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
         os.rename(temporary, resolved.name, src_dir_fd=parent, dst_dir_fd=parent)
     except BaseException:
         with suppress(OSError):
             os.unlink(temporary, dir_fd=parent)
         raise
     with suppress(OSError):  # a folder that may not be listed cannot be synced
-        folder = os.open(".", _LIST_FLAGS, dir_fd=parent)
+        folder = os.open(".", LIST_FLAGS, dir_fd=parent)
         try:
             os.fsync(folder)
         finally:

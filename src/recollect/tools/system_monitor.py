@@ -51,13 +51,11 @@ def _memory() -> str:
 
 def _swap() -> str:
     found = psutil.swap_memory()
-    return (
-        f"{format_size(found.used)} of {format_size(found.total)} used" if found.total else "none"
-    )
+    sizes = f"{format_size(found.used)} of {format_size(found.total)}"
+    return f"{sizes} used" if found.total else "none"
 
 
 def _disk(root: Path) -> str:
     found = psutil.disk_usage(str(root))
-    return (
-        f"{format_size(found.free)} of {format_size(found.total)} free ({found.percent:.0f} % used)"
-    )
+    sizes = f"{format_size(found.free)} of {format_size(found.total)}"
+    return f"{sizes} free ({found.percent:.0f} % used)"

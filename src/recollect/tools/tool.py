@@ -15,6 +15,7 @@ import errno
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Collection
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, cast, get_type_hints
 
@@ -116,20 +117,17 @@ def tool(effect: Effect, name: str = "") -> Callable[[ToolFunction | SyncToolFun
         hints = get_type_hints(function)
         description, parameters = _parse_docstring(inspect.getdoc(function) or "", hints)
         fields: list[_Field] = []
-        for parameter in inspect.signature(function).parameters.values():
-            if hints[parameter.name] is ToolContext:
-                continue
-            meta = msgspec.Meta(description=parameters.get(parameter.name))
-            kind = cast("Any", Annotated)[hints[parameter.name], meta]
-            if parameter.default is inspect.Parameter.empty:
-                fields.append((parameter.name, kind))
-            else:
-                fields.append((parameter.name, kind, parameter.default))
+        for key, parameter in inspect.signature(function).parameters.items():
+            if hints[key] is not ToolContext:
+                meta = msgspec.Meta(description=parameters.get(key))
+                kind = cast("Any", Annotated)[hints[key], meta]
+                required = parameter.default is inspect.Parameter.empty
+                fields.append((key, kind) if required else (key, kind, parameter.default))
         schema = json_text(_parameters_schema(fields))
         return Tool(
             name=called,
             declaration=Declaration(name=called, description=description, parameters=schema),
-            run=_as_async(function),
+            run=as_async(function),
             effect=effect,
             arguments=msgspec.defstruct(
                 f"{called}_arguments", fields, kw_only=True, frozen=True, forbid_unknown_fields=True
@@ -140,14 +138,11 @@ def tool(effect: Effect, name: str = "") -> Callable[[ToolFunction | SyncToolFun
     return make
 
 
-def _as_async(function: ToolFunction | SyncToolFunction) -> ToolFunction:
+def as_async(function: ToolFunction | SyncToolFunction) -> ToolFunction:
+    """The function itself, or one that runs it in a thread if it is not async."""
     if inspect.iscoroutinefunction(function):
-        return cast("ToolFunction", function)
-
-    async def run(**given: Any) -> ToolReturn:
-        return await asyncio.to_thread(cast("SyncToolFunction", function), **given)
-
-    return run
+        return function
+    return partial(asyncio.to_thread, cast("SyncToolFunction", function))
 
 
 def _parse_docstring(doc: str, names: Collection[str]) -> tuple[str, dict[str, str]]:
