@@ -17,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 
+from recollect.workspace.project_identity import git_root
 from recollect.workspace.safe_files import FileContent, read_inside
 
 IGNORE_FILES = (".gitignore", ".geminiignore", ".recollectignore")
@@ -100,7 +101,7 @@ def read_ignore_rules(
 ) -> tuple[IgnoreRules, list[str]]:
     """The rules in a folder, including those of its repository, and its names from the top."""
     folder = folder.resolve()
-    top = next((f for f in (folder, *folder.parents) if (f / ".git").exists()), folder)
+    top = git_root(folder) or folder
     names = list(folder.relative_to(top).parts)
     rules = IgnoreRules(top, files)
     for depth in range(len(names) + 1):

@@ -55,9 +55,8 @@ def read_environment(
 ) -> SessionEnvironment:
     """The session's environment; creates the project's temporary directory, private to the user."""
     environment = os.environ if environment is None else environment
-    home = data_directory() if home is None else home
     name = hashlib.sha256(os.fsencode(project.resolve())).hexdigest()[:16]
-    temporary = home / "tmp" / name
+    temporary = data_directory(home) / "tmp" / name
     with suppress(OSError):  # a later write reports that the directory is read-only
         temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
     today = (datetime.now().astimezone() if now is None else now).date()
