@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -110,19 +111,13 @@ def _unlisted(name: str) -> str:
 
 def _items(folder: Path, limit: int) -> tuple[list[_Item] | None, bool]:
     """A folder's items in order, and whether these are all; none if it is unreadable."""
-    found: list[_Item] = []
     try:
         with os.scandir(folder) as scan:
-            for entry in scan:
-                if len(found) == limit:
-                    break
-                found.append(_item(entry))
-            else:
-                limit += 1
+            found = [_item(entry) for entry in islice(scan, limit)]
+            complete = next(scan, None) is None
     except OSError:
         return None, False
-    found.sort(key=lambda item: (item.name.casefold(), item.name))
-    return found, len(found) < limit
+    return sorted(found, key=lambda item: (item.name.casefold(), item.name)), complete
 
 
 def _item(entry: os.DirEntry[str]) -> _Item:

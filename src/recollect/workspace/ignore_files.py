@@ -30,19 +30,15 @@ ALWAYS_IGNORED = frozenset(
 MAX_BYTES = 100_000  # of one ignore file
 MAX_RULES = 1_000  # in force at once
 MAX_PATTERN = 500  # characters
+# A star, an escaped letter, a bracket (its first letter may be `]`), or any other letter.
+_TOKEN = re.compile(r"(\*)|\\(.)|\[([!^]?+)(\]?+(?:\\.|[^\\\]])*+)\]|(.)", re.DOTALL)
+_MEMBER = re.compile(r"\\?+(.)(?:-\\?+(.))?", re.DOTALL)  # of a bracket: a letter or a range
 
 
 class IgnoreRule(msgspec.Struct, frozen=True):
     names: tuple[re.Pattern[str] | None, ...]  # one for each name of a path; none means `**`
     ignores: bool
     only_folders: bool
-
-    def matches(self, names: Sequence[str]) -> bool:
-        match self.names:
-            case (None, re.Pattern() as name):  # anywhere: by far the most common
-                return name.fullmatch(names[-1]) is not None
-            case _:
-                return _matches(self.names, names)
 
 
 class IgnoreLevel(msgspec.Struct, frozen=True):
@@ -91,7 +87,7 @@ def is_ignored(
     for level in reversed(levels):
         below = tuple(names[level.depth :])
         for rule in reversed(level.rules):
-            if (folder or not rule.only_folders) and rule.matches(below):
+            if (folder or not rule.only_folders) and match_names(rule.names, below):
                 return rule.ignores
     return False
 
@@ -155,7 +151,7 @@ def _rule(line: str) -> IgnoreRule | None:
     for part in parts:
         if anchored and len(part) > 1 and not part.strip("*"):
             names.append(None)
-        elif (name := _name(part)) is not None:
+        elif (name := compile_name(part)) is not None:
             names.append(name)
         else:
             return None
@@ -164,29 +160,18 @@ def _rule(line: str) -> IgnoreRule | None:
     return IgnoreRule(tuple(names), ignores, only_folders)
 
 
-def _name(glob: str) -> re.Pattern[str] | None:
+def compile_name(glob: str) -> re.Pattern[str] | None:
     """The expression for one name; none if it can match no name, as with an unclosed bracket."""
     chunks = [""]  # expressions between the stars
-    position = 0
-    while position < len(glob):
-        letter = glob[position]
-        position += 1
-        if letter == "*":
+    for star, escaped, negated, members, letter in _TOKEN.findall(glob):
+        if star:
             chunks.append("")
-        elif letter == "?":
-            chunks[-1] += "."
-        elif letter == "[":
-            made, position = _class(glob, position)
-            if not made:
-                return None
-            chunks[-1] += made
-        elif letter == "\\":
-            if position == len(glob):
-                return None
-            chunks[-1] += re.escape(glob[position])
-            position += 1
+        elif members:
+            chunks[-1] += _class(members, "^" if negated else "")
+        elif letter and letter in "[\\":
+            return None
         else:
-            chunks[-1] += re.escape(letter)
+            chunks[-1] += "." if letter == "?" else re.escape(escaped or letter)
     first, *rest = chunks
     if not rest:
         return re.compile(first, re.DOTALL)
@@ -195,37 +180,17 @@ def _name(glob: str) -> re.Pattern[str] | None:
     return re.compile(f"{first}{middle}.*{rest[-1]}", re.DOTALL)
 
 
-def _class(glob: str, position: int) -> tuple[str, int]:
-    """The expression of a bracket and its end; empty if it is never closed."""
-    negated = glob[position : position + 1] in ("!", "^")
-    position += negated
-    members: list[str] = []
-    first = position
-    while position < len(glob):
-        letter = glob[position]
-        if letter == "]" and position > first:
-            inside = "".join(members)
-            return (f"[{'^' if negated else ''}{inside}]" if inside else "(?!)"), position + 1
-        low, position = _letter(glob, position)
-        high = low
-        if glob[position : position + 1] == "-" and glob[position + 1 : position + 2] not in (
-            "",
-            "]",
-        ):
-            high, position = _letter(glob, position + 1)
-        if low and high and low <= high:
-            members.append(f"{re.escape(low)}-{re.escape(high)}")
-    return "", position
+def _class(members: str, negation: str) -> str:
+    ranges = [(low, high or low) for low, high in _MEMBER.findall(members)]
+    inside = "".join(f"{re.escape(low)}-{re.escape(high)}" for low, high in ranges if low <= high)
+    return f"[{negation}{inside}]" if inside else "(?!)"
 
 
-def _letter(glob: str, position: int) -> tuple[str, int]:
-    """One letter of a bracket, possibly escaped, and the position after it."""
-    position += glob[position] == "\\"
-    return glob[position : position + 1], position + 1
-
-
-def _matches(pattern: Sequence[re.Pattern[str] | None], names: Sequence[str]) -> bool:
+def match_names(pattern: Sequence[re.Pattern[str] | None], names: Sequence[str]) -> bool:
     """Whether the pattern matches the whole path; a final `**` needs at least one name."""
+    match pattern:
+        case (None, re.Pattern() as name):  # anywhere: by far the most common
+            return name.fullmatch(names[-1]) is not None
     last = len(pattern) - 1
     reached = {0}  # how many names the pattern so far may have matched
     for number, part in enumerate(pattern):
