@@ -6,7 +6,8 @@ segment is empty, the segment's base; rewinding and forking add a segment and ch
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from typing import Literal
 
 import apsw
 import msgspec
@@ -21,6 +22,13 @@ from recollect.store.project_rows import save_project
 from recollect.store.sql_schema import SEGMENT_BITS, SEGMENT_MASK
 
 TITLE_CHARACTERS = 80
+_CONTAINS = f"""
+WITH RECURSIVE bases(key) AS (
+  SELECT base FROM lines WHERE session = ?1
+  UNION SELECT base FROM bases JOIN lines ON line = key >> {SEGMENT_BITS})
+SELECT 1 FROM lines WHERE line = ?2 AND session = ?1
+UNION ALL SELECT 1 FROM bases WHERE key >> {SEGMENT_BITS} = ?2 AND key >= ?3 LIMIT 1
+"""  # noqa: S608 - the numbers are constants
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -107,12 +115,14 @@ def add_segment(
     if depth is None:
         depth = 0 if base is None else depth_of(db, base)
     ((segment,),) = db.execute("SELECT coalesce(max(line), 0) + 1 FROM lines")
-    checksum = row_encoding.row_checksum(segment, session, base, depth)
-    db.execute(
-        "INSERT INTO lines(line, session, base, depth, seal) VALUES (?, ?, ?, ?, ?)",
-        (segment, session, base, depth, checksum),
-    )
+    insert_segment(db, segment, session, base, depth)
     return int(segment)
+
+
+def insert_segment(db: apsw.Connection, *fields: int | None) -> None:
+    """Insert the row of a segment: its number, session, base and depth."""
+    insert = "INSERT INTO lines(line, session, base, depth, seal) VALUES (?, ?, ?, ?, ?)"
+    db.execute(insert, (*fields, row_encoding.row_checksum(*fields)))
 
 
 def depth_of(db: apsw.Connection, key: int) -> int:
@@ -129,28 +139,14 @@ def key_in_session(db: apsw.Connection, session: int, name: str, entry_id: str) 
 
 def contains_entry(db: apsw.Connection, session: int, key: int) -> bool:
     """Whether the session wrote the entry or forked from a path that includes it."""
-    own = db.execute("SELECT line FROM lines WHERE session = ?", (session,))
-    todo = [segment << SEGMENT_BITS | SEGMENT_MASK for (segment,) in own]
-    seen: set[int] = set()
-    while todo:
-        top = todo.pop()
-        if top >> SEGMENT_BITS == key >> SEGMENT_BITS and key <= top:
-            return True
-        query = "SELECT base FROM lines WHERE line = ?"
-        for (base,) in db.execute(query, (top >> SEGMENT_BITS,)):
-            if base is not None and base not in seen:
-                seen.add(base)
-                todo.append(base)
-    return False
+    return bool(list(db.execute(_CONTAINS, (session, key >> SEGMENT_BITS, key))))
 
 
-def set_trashed(db: apsw.Connection, session: str, when: int | None) -> None:
-    number = session_number(db, session)
-    db.execute("UPDATE sessions SET trashed = ? WHERE session = ?", (when, number))
-    _update_checksum(db, number)
-
-
-def _update_checksum(db: apsw.Connection, session: int) -> None:
+def set_column(
+    db: apsw.Connection, session: int, column: Literal["title", "trashed"], value: str | int | None
+) -> None:
+    update = f"UPDATE sessions SET {column} = ? WHERE session = ?"  # noqa: S608 - our own names
+    db.execute(update, (value, session))
     query = "SELECT id, project, title, created, trashed FROM sessions WHERE session = ?"
     (fields,) = db.execute(query, (session,))
     checksum = row_encoding.row_checksum(*fields)
@@ -164,7 +160,7 @@ def clean_title(title: str) -> str:
     return line if len(line) <= TITLE_CHARACTERS else line[: TITLE_CHARACTERS - 1] + "…"
 
 
-def title_from(bodies: Sequence[Body], *, titled: bool) -> str | None:
+def title_from(bodies: Iterable[Body], *, titled: bool) -> str | None:
     """The title that these bodies give their session: an explicit one, or the first prompt."""
     title = None
     for body in bodies:
@@ -180,8 +176,3 @@ def title_from(bodies: Sequence[Body], *, titled: bool) -> str | None:
 def is_titled(db: apsw.Connection, session: int) -> bool:
     ((title,),) = db.execute("SELECT title FROM sessions WHERE session = ?", (session,))
     return bool(title)
-
-
-def set_title(db: apsw.Connection, session: int, title: str) -> None:
-    db.execute("UPDATE sessions SET title = ? WHERE session = ?", (title, session))
-    _update_checksum(db, session)

@@ -14,10 +14,15 @@ from recollect.errors import Damaged
 from recollect.store import row_encoding
 from recollect.store.log_writer import LogWriter
 from recollect.store.recovery.integrity_checks import Finding
-from recollect.store.recovery.misplaced_rows import describe_place, restore_misplaced_rows
 from recollect.store.recovery.quarantine import quarantine_data
 from recollect.store.recovery.raw_pages import RawPages, SqlValue
-from recollect.store.recovery.salvage import collect_rows, insert_row, restore_missing_bases
+from recollect.store.recovery.salvage import (
+    collect_rows,
+    describe_place,
+    insert_row,
+    restore_misplaced_rows,
+    restore_missing_bases,
+)
 from recollect.store.sql_schema import SEGMENT_BITS, SEGMENT_MASK
 
 
