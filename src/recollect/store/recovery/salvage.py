@@ -9,6 +9,7 @@ exist) moves back to the gap that its hash proves.
 
 from __future__ import annotations
 
+import re
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -27,17 +28,17 @@ from recollect.store.search_index import mark_all_pending
 from recollect.store.sql_schema import SEGMENT_BITS, SEGMENT_MASK
 from recollect.store.wal_journal import journal_path
 
-# By table: the types of its columns after the key (s text, i integer, b bytes, ? or NULL), and the
-# lengths that its byte columns must have; below zero: or empty, as in a missing entry's row.
-_SHAPES: dict[str, tuple[str, tuple[int | None, ...]]] = {
-    "dictionaries": ("i b b", (32, None)),
-    "entries": ("b i b b", (16, -16, None)),
-    "sessions": ("b i? s i i? b", (16, 8)),
-    "lines": ("i i? i i b", (8,)),
-    "projects": ("b? b b b b", (None, None, None, None, 8)),
-    "blobs": ("b i b", (32, None)),
-    "drafts": ("b i i? s i b", (16, None)),
-    "quarantine": ("s i s b?", (None,)),
+# By table: the shapes of its columns after the key (s text, i integer, n NULL, b bytes with their
+# number). The hash of a missing entry is empty.
+_SHAPES = {
+    "dictionaries": re.compile(r"i b32 b\d+"),
+    "entries": re.compile(r"b16 i b(16|0) b\d+"),
+    "sessions": re.compile(r"b16 [in] s i [in] b8"),
+    "lines": re.compile(r"i [in] i i b8"),
+    "projects": re.compile(r"(b\d+|n) b\d+ b\d+ b\d+ b8"),
+    "blobs": re.compile(r"b32 i b\d+"),
+    "drafts": re.compile(r"b16 i [in] s i b\d+"),
+    "quarantine": re.compile(r"s i s (b\d+|n)"),
 }
 
 _MISPLACED = 1 << 61  # above the keys of any segment
@@ -101,26 +102,14 @@ def collect_rows(pages: RawPages) -> dict[str, dict[int, list[SqlValue]]]:
 def _table_of(values: list[SqlValue]) -> str | None:
     if not values or values[0] is not None:
         return None
-    for table, (shape, lengths) in _SHAPES.items():
-        if _has_shape(values[1:], shape.split(), lengths):
-            return table
-    return None
+    shape = " ".join(map(_column_shape, values[1:]))
+    return next((table for table, known in _SHAPES.items() if known.fullmatch(shape)), None)
 
 
-def _has_shape(values: list[SqlValue], shape: list[str], lengths: tuple[int | None, ...]) -> bool:
-    if len(values) != len(shape):
-        return False
-    wanted = iter(lengths)
-    for value, kind in zip(values, shape, strict=True):
-        length = next(wanted) if kind[0] == "b" else None
-        if value is None and kind.endswith("?"):
-            continue
-        if not isinstance(value, {"b": bytes, "i": int, "s": str}[kind[0]]):
-            return False
-        is_empty = length is not None and length < 0 and not value
-        if length and isinstance(value, bytes) and len(value) != abs(length) and not is_empty:
-            return False
-    return True
+def _column_shape(value: SqlValue) -> str:
+    if isinstance(value, bytes):
+        return f"b{len(value)}"
+    return {int: "i", str: "s", float: "f"}.get(type(value), "n")
 
 
 def _has_valid_checksum(table: str | None, rowid: int, values: list[SqlValue]) -> bool:
