@@ -50,23 +50,19 @@ class IgnoreRules(msgspec.Struct, frozen=True):
     """The rules below `top`, from the ignore files read so far."""
 
     top: Path
-    files: tuple[str, ...] = IGNORE_FILES
     levels: tuple[IgnoreLevel, ...] = ()
 
     def enter_folder(self, names: Sequence[str]) -> IgnoreRules:
         """Add the rules of one more folder, named from the top."""
         room = MAX_RULES - sum(len(level.rules) for level in self.levels)
         found: list[IgnoreRule] = []
-        for file in self.files:
-            paths = [self.top.joinpath(*names, file)]
-            if file == ".gitignore" and not names:
-                paths.insert(0, self.top / ".git" / "info" / "exclude")
-            for path in paths:
-                if not os.path.lexists(path):  # the common case, and far cheaper than resolving it
-                    continue
-                read = read_inside(path, (self.top,), MAX_BYTES, partial=True)
-                if isinstance(read, FileContent):
-                    found.extend(parse_ignore_file(read.data.decode("utf-8-sig", "replace")))
+        paths = [] if names else [self.top / ".git" / "info" / "exclude"]
+        for path in (*paths, *(self.top.joinpath(*names, file) for file in IGNORE_FILES)):
+            if not os.path.lexists(path):  # the common case, and far cheaper than resolving it
+                continue
+            read = read_inside(path, (self.top,), MAX_BYTES, partial=True)
+            if isinstance(read, FileContent):
+                found.extend(parse_ignore_file(read.data.decode("utf-8-sig", "replace")))
         if not found or room <= 0:
             return self
         level = IgnoreLevel(len(names), tuple(found[:room]))
@@ -92,14 +88,12 @@ def is_ignored(
     return False
 
 
-def read_ignore_rules(
-    folder: Path, files: tuple[str, ...] = IGNORE_FILES
-) -> tuple[IgnoreRules, list[str]]:
+def read_ignore_rules(folder: Path) -> tuple[IgnoreRules, list[str]]:
     """The rules in a folder, including those of its repository, and its names from the top."""
     folder = folder.resolve()
     top = git_root(folder) or folder
     names = list(folder.relative_to(top).parts)
-    rules = IgnoreRules(top, files)
+    rules = IgnoreRules(top)
     for depth in range(len(names) + 1):
         rules = rules.enter_folder(names[:depth])
     return rules, names
@@ -147,16 +141,12 @@ def _rule(line: str) -> IgnoreRule | None:
     parts = pattern.removeprefix("/").split("/")
     if not pattern or (len(parts) > 1 and "" in parts):
         return None
-    names: list[re.Pattern[str] | None] = []
+    names: list[re.Pattern[str] | None] = [] if anchored else [None]
     for part in parts:
-        if anchored and len(part) > 1 and not part.strip("*"):
-            names.append(None)
-        elif (name := compile_name(part)) is not None:
-            names.append(name)
-        else:
+        is_any = anchored and len(part) > 1 and not part.strip("*")
+        if (name := compile_name(part)) is None:
             return None
-    if not anchored:
-        names.insert(0, None)
+        names.append(None if is_any else name)
     return IgnoreRule(tuple(names), ignores, only_folders)
 
 

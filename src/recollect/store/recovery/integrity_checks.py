@@ -157,20 +157,18 @@ def _vocabulary(db: apsw.Connection) -> list[tuple[str, int, int, int]]:
         db.execute("DROP TABLE temp.words")
 
 
-def count_contents(db: apsw.Connection) -> dict[str, Any]:
-    def one(query: str) -> int:
-        return int(next(iter(db.execute(query)))[0] or 0)
+_COUNTS = {
+    "sessions": "count(*) FROM sessions WHERE trashed IS NULL",
+    "trashed_sessions": "count(*) FROM sessions WHERE trashed IS NOT NULL",
+    "trashed_bytes": "coalesce(sum(length(body)), 0) FROM entries JOIN lines ON line = key >> 24"
+    " JOIN sessions USING (session) WHERE trashed IS NOT NULL",
+    "entries": "count(*) FROM entries",
+    "contents": "count(*) FROM blobs",
+    "quarantined": "count(*) FROM quarantine",
+    "bytes_reclaimable": "freelist_count * page_size FROM pragma_freelist_count, pragma_page_size",
+    "lines_waiting_for_index": "count(*) FROM pending",
+}
 
-    return {
-        "sessions": one("SELECT count(*) FROM sessions WHERE trashed IS NULL"),
-        "trashed_sessions": one("SELECT count(*) FROM sessions WHERE trashed IS NOT NULL"),
-        "trashed_bytes": one(
-            "SELECT sum(length(body)) FROM entries JOIN lines l ON l.line = key >> 24"
-            " JOIN sessions s ON s.session = l.session WHERE s.trashed IS NOT NULL"
-        ),
-        "entries": one("SELECT count(*) FROM entries"),
-        "contents": one("SELECT count(*) FROM blobs"),
-        "quarantined": one("SELECT count(*) FROM quarantine"),
-        "bytes_reclaimable": int(db.pragma("freelist_count")) * int(db.pragma("page_size")),
-        "lines_waiting_for_index": one("SELECT count(*) FROM pending"),
-    }
+
+def count_contents(db: apsw.Connection) -> dict[str, Any]:
+    return {name: int(next(db.execute(f"SELECT {what}"))[0]) for name, what in _COUNTS.items()}

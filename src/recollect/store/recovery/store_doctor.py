@@ -51,13 +51,10 @@ def examine_store(path: Path, progress: ReportProgress = _silent) -> DoctorRepor
     expected = committed_frames(path)
     try:
         db = connect_to_store(path)
-    except NewerStore:
-        raise
-    except CannotOpen as error:
-        if path.stat().st_size and not salvage.is_store_file(path):
-            raise  # another program's file
-        return _unreadable(path, error)
     except RecollectError as error:
+        may_be_foreign = isinstance(error, CannotOpen) and path.stat().st_size > 0
+        if isinstance(error, NewerStore) or (may_be_foreign and not salvage.is_store_file(path)):
+            raise  # not ours to repair
         return _unreadable(path, error)
     try:
         report_lost_frames(path, db, expected)
