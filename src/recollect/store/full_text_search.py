@@ -11,8 +11,8 @@ from recollect.errors import Damaged, NotFound
 from recollect.store import search_tokenizer
 from recollect.store.contract import Project, SearchHit, SearchQuery, SessionInfo
 from recollect.store.log_reader import LogReader
-from recollect.store.project_rows import find_project
 from recollect.store.session_lookup import session_by_number, session_by_prefix
+from recollect.store.session_rows import find_project
 from recollect.store.sql_schema import SEGMENT_BITS
 
 

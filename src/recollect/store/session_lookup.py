@@ -13,7 +13,7 @@ from recollect.store import session_rows
 from recollect.store.contract import Project, SessionInfo
 from recollect.store.ids import is_prefix, normalize_id
 from recollect.store.log_reader import LogReader
-from recollect.store.project_rows import find_project, path_from_bytes
+from recollect.store.session_rows import find_project, path_from_bytes
 from recollect.store.sql_schema import SEGMENT_BITS, SEGMENT_MASK
 
 _SESSIONS = f"""

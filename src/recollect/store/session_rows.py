@@ -1,13 +1,15 @@
-"""The rows of sessions and of their segments.
+"""The rows outside the hash chain: projects, sessions and their segments, each with a checksum.
 
+A project is known by its git history, else by its path, else by its inode and the names in it.
 A session's head is not stored. It is the last entry of the session's newest segment or, while that
 segment is empty, the segment's base; rewinding and forking add a segment and change nothing else.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
-from typing import Literal
+from typing import Any, Literal
 
 import apsw
 import msgspec
@@ -18,10 +20,15 @@ from recollect.store import row_encoding
 from recollect.store.contract import Project
 from recollect.store.ids import is_id, now
 from recollect.store.log_reader import segment_bounds
-from recollect.store.project_rows import save_project
 from recollect.store.sql_schema import SEGMENT_BITS, SEGMENT_MASK
 
 TITLE_CHARACTERS = 80
+# By table: its key, and the columns that its checksum (column `seal`) covers.
+CHECKSUMMED_COLUMNS = {
+    "sessions": ("session", "id, project, title, created, trashed"),
+    "lines": ("line", "line, session, base, depth"),
+    "projects": ("project", "git, path, inode, names"),
+}
 _CONTAINS = f"""
 WITH RECURSIVE bases(key) AS (
   SELECT base FROM lines WHERE session = ?1
@@ -39,6 +46,22 @@ class Head(msgspec.Struct, frozen=True):
     id: str | None
     hash: bytes
     depth: int  # entries on the path
+
+
+def insert_checksummed(db: apsw.Connection, table: str, *fields: object) -> None:
+    columns, marks = CHECKSUMMED_COLUMNS[table][1], ", ".join("?" * len(fields))
+    insert = f"INSERT INTO {table}({columns}, seal) VALUES ({marks}, ?)"  # noqa: S608 - our names
+    db.execute(insert, (*fields, row_encoding.row_checksum(*fields)))
+
+
+def update_checksum(db: apsw.Connection, table: str, number: int) -> tuple[Any, ...]:
+    """Store the checksum of a row's fields as they are now; returns these."""
+    key, columns = CHECKSUMMED_COLUMNS[table]
+    query = f"SELECT {columns} FROM {table} WHERE {key} = ?"  # noqa: S608 - our own names
+    ((*fields,),) = db.execute(query, (number,))
+    update = f"UPDATE {table} SET seal = ? WHERE {key} = ?"  # noqa: S608 - our own names
+    db.execute(update, (row_encoding.row_checksum(*fields), number))
+    return tuple(fields)
 
 
 def session_number(db: apsw.Connection, session: str) -> int:
@@ -98,11 +121,7 @@ def _create(
         raise BadInput(f"session id {session!r} is not 32 hexadecimal digits")
     fields = (bytes.fromhex(session), owner, clean_title(title), created, None)
     try:
-        db.execute(
-            "INSERT INTO sessions(id, project, title, created, trashed, seal)"
-            " VALUES (?, ?, ?, ?, ?, ?)",
-            (*fields, row_encoding.row_checksum(*fields)),
-        )
+        insert_checksummed(db, "sessions", *fields)
     except apsw.ConstraintError as error:
         raise AlreadyExists("a session", session) from error
     add_segment(db, db.last_insert_rowid(), base)
@@ -115,14 +134,8 @@ def add_segment(
     if depth is None:
         depth = 0 if base is None else depth_of(db, base)
     ((segment,),) = db.execute("SELECT coalesce(max(line), 0) + 1 FROM lines")
-    insert_segment(db, segment, session, base, depth)
+    insert_checksummed(db, "lines", segment, session, base, depth)
     return int(segment)
-
-
-def insert_segment(db: apsw.Connection, *fields: int | None) -> None:
-    """Insert the row of a segment: its number, session, base and depth."""
-    insert = "INSERT INTO lines(line, session, base, depth, seal) VALUES (?, ?, ?, ?, ?)"
-    db.execute(insert, (*fields, row_encoding.row_checksum(*fields)))
 
 
 def depth_of(db: apsw.Connection, key: int) -> int:
@@ -147,10 +160,7 @@ def set_column(
 ) -> None:
     update = f"UPDATE sessions SET {column} = ? WHERE session = ?"  # noqa: S608 - our own names
     db.execute(update, (value, session))
-    query = "SELECT id, project, title, created, trashed FROM sessions WHERE session = ?"
-    (fields,) = db.execute(query, (session,))
-    checksum = row_encoding.row_checksum(*fields)
-    db.execute("UPDATE sessions SET seal = ? WHERE session = ?", (checksum, session))
+    update_checksum(db, "sessions", session)
 
 
 def clean_title(title: str) -> str:
@@ -176,3 +186,57 @@ def title_from(bodies: Iterable[Body], *, titled: bool) -> str | None:
 def is_titled(db: apsw.Connection, session: int) -> bool:
     ((title,),) = db.execute("SELECT title FROM sessions WHERE session = ?", (session,))
     return bool(title)
+
+
+def save_project(db: apsw.Connection, project: Project) -> int:
+    """The number of the project's row, which is updated, or inserted if there is none."""
+    number = find_project(db, project)
+    git = None if project.git is None else path_to_bytes(project.git)
+    names = path_to_bytes("\0".join(project.names))
+    fields = (git, path_to_bytes(project.path), path_to_bytes(project.inode), names)
+    if number is None:
+        insert_checksummed(db, "projects", *fields)
+        return db.last_insert_rowid()
+    # without a git history, git may have failed this time: the known one stays
+    changes = "git = coalesce(?, git), path = ?, inode = ?, names = ?"
+    db.execute(f"UPDATE projects SET {changes} WHERE project = ?", (*fields, number))  # noqa: S608
+    update_checksum(db, "projects", number)
+    return number
+
+
+def find_project(db: apsw.Connection, project: Project) -> int | None:
+    """Find by git history; else by path, unless it has another history; else as a moved folder."""
+    git = None if project.git is None else path_to_bytes(project.git)
+    known = db.execute("SELECT project FROM projects WHERE git = ?", (git,))
+    at_path = db.execute(
+        "SELECT project FROM projects WHERE path = ? AND (git IS NULL OR ? IS NULL)"
+        " ORDER BY project DESC",
+        (path_to_bytes(project.path), git),
+    )
+    for (number,) in (*known, *at_path):
+        return int(number)
+    return _moved_project(db, project)
+
+
+def _moved_project(db: apsw.Connection, project: Project) -> int | None:
+    """Find a renamed folder without git: the same inode, mostly the same names in it, and nothing
+    at its old path. An inode alone is not enough: numbers are reused."""
+    if not project.inode or not project.names:
+        return None
+    for number, path, names in db.execute(
+        "SELECT project, path, names FROM projects WHERE inode = ? AND (git IS NULL OR ? IS NULL)",
+        (path_to_bytes(project.inode), project.git and path_to_bytes(project.git)),
+    ):
+        before, current = set(path_from_bytes(names).split("\0")), set(project.names)
+        similar = len(before & current) * 2 >= len(before | current)
+        if similar and not os.path.lexists(path_from_bytes(path)):
+            return int(number)
+    return None
+
+
+def path_to_bytes(path: str) -> bytes:
+    return path.encode("utf-8", "surrogatepass")
+
+
+def path_from_bytes(path: bytes) -> str:
+    return path.decode("utf-8", "surrogatepass")

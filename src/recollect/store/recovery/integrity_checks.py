@@ -24,14 +24,6 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     entries: tuple[str, ...] = ()
 
 
-# By table: its key, and the columns that its checksum (column `seal`) covers.
-CHECKSUMMED_COLUMNS = {
-    "sessions": ("session", "id, project, title, created, trashed"),
-    "lines": ("line", "line, session, base, depth"),
-    "projects": ("project", "git, path, inode, names"),
-}
-
-
 def check_structure(db: apsw.Connection) -> list[Finding]:
     """SQLite's own checks: pages, indexes, references."""
     try:
@@ -60,7 +52,7 @@ def check_contents(writer: LogWriter, progress: Callable[[str], None]) -> list[F
 
 def check_row_checksums(db: apsw.Connection) -> list[Finding]:
     found = []
-    for table, (key, columns) in CHECKSUMMED_COLUMNS.items():
+    for table, (key, columns) in session_rows.CHECKSUMMED_COLUMNS.items():
         query = f"SELECT {key}, seal, {columns} FROM {table}"  # noqa: S608 - our own names
         for number, checksum, *values in db.execute(query):
             if row_encoding.row_checksum(*values) != checksum:

@@ -15,12 +15,7 @@ from recollect.store.ids import now
 from recollect.store.log_reader import load_dictionaries, missing_entry_row, segment_bounds
 from recollect.store.log_writer import LogWriter
 from recollect.store.recovery import integrity_checks
-from recollect.store.recovery.integrity_checks import (
-    CHECKSUMMED_COLUMNS,
-    Finding,
-    entry_numbers,
-    missing_numbers,
-)
+from recollect.store.recovery.integrity_checks import Finding, entry_numbers, missing_numbers
 
 
 def repair_rows(writer: LogWriter, progress: Callable[[str], None]) -> list[Finding]:
@@ -153,13 +148,10 @@ def _repair_checksums(writer: LogWriter) -> list[Finding]:
     done = []
     for finding in integrity_checks.check_row_checksums(writer.db):
         table, number = finding.place.split()
-        key, columns = CHECKSUMMED_COLUMNS[table]
+        columns = session_rows.CHECKSUMMED_COLUMNS[table][1]
         if table == "lines":
             _repair_depth(writer, int(number))
-        query = f"SELECT {columns} FROM {table} WHERE {key} = ?"  # noqa: S608 - our own names
-        ((*values,),) = writer.db.execute(query, (int(number),))
-        update = f"UPDATE {table} SET seal = ? WHERE {key} = ?"  # noqa: S608 - our own names
-        writer.db.execute(update, (row_encoding.row_checksum(*values), int(number)))
+        values = session_rows.update_checksum(writer.db, table, int(number))
         shown = ", ".join(v.hex() if isinstance(v, bytes) else str(v) for v in values)
         done.append(_with_repair(finding, f"kept as it is: {columns} = {shown}; please check it"))
     return done

@@ -131,7 +131,7 @@ def _restore_segments(reader: LogReader) -> None:
         base = _parent_of(reader, segment)
         owner = _owner(db, base) if base is not None else _unused_session(db, segment)
         depth = 0 if base is None else _depth(db, base)
-        session_rows.insert_segment(db, segment, owner, base, depth)
+        session_rows.insert_checksummed(db, "lines", segment, owner, base, depth)
 
 
 def _parent_of(reader: LogReader, segment: int) -> int | None:
