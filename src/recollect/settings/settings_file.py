@@ -61,9 +61,8 @@ def read_settings(path: Path) -> ParsedSettings:
 
 
 def _bytes(path: Path) -> bytes:
-    # opening a pipe would block without O_NONBLOCK
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    with os.fdopen(os.open(path, flags), "rb") as file:
+    no_wait = getattr(os, "O_NONBLOCK", 0)  # opening a pipe would block without it
+    with open(path, "rb", opener=lambda path, flags: os.open(path, flags | no_wait)) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise BadSettings(str(path), "it is not a regular file")
         data = file.read(MAX_FILE + 1)

@@ -81,15 +81,10 @@ def _raw(entry_id: str) -> bytes:
 
 
 def read_head(db: apsw.Connection, session: int) -> Head:
-    ((segment, base, depth),) = db.execute(
-        "SELECT line, base, depth FROM lines WHERE session = ? ORDER BY line DESC LIMIT 1",
-        (session,),
-    )
-    newest = db.execute(
-        "SELECT key, id, hash FROM entries WHERE key > ? AND key <= ? ORDER BY key DESC LIMIT 1",
-        segment_bounds(segment),
-    )
-    for key, raw_id, digest in newest:
+    query = "SELECT line, base, depth FROM lines WHERE session = ? ORDER BY line DESC LIMIT 1"
+    ((segment, base, depth),) = db.execute(query, (session,))
+    query = "SELECT key, id, hash FROM entries WHERE key > ? AND key <= ? ORDER BY key DESC LIMIT 1"
+    for key, raw_id, digest in db.execute(query, segment_bounds(segment)):
         return Head(segment, key, raw_id.hex(), digest, depth + (key & SEGMENT_MASK))
     if base is None:
         return Head(segment, None, None, row_encoding.ZERO_HASH, 0)

@@ -164,10 +164,8 @@ def _depth(db: apsw.Connection, base: int) -> int:
 
 def _unused_session(db: apsw.Connection, segment: int) -> int:
     """An unused session number, for an orphaned segment; `_restore_sessions` inserts its row."""
-    ((highest,),) = db.execute(
-        "SELECT max(coalesce((SELECT max(session) FROM sessions), 0),"
-        " coalesce((SELECT max(session) FROM lines), 0))"
-    )
+    known = "SELECT session FROM sessions UNION ALL SELECT session FROM lines"
+    ((highest,),) = db.execute(f"SELECT coalesce(max(session), 0) FROM ({known})")  # noqa: S608
     return int(highest) + segment
 
 
