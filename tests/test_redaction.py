@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from recollect.testing import call, model, result, user
 from tests.cli.model_server import ENV, server
 from tests.cli.runner import Cli
 from tests.credentials import CREDENTIALS, LOOK_ALIKES, SENTENCES, left_of, made, pem
+from tests.growth import is_linear
 from tests.models.server import HELLO, http
 
 
@@ -157,17 +158,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_twice_the_text_takes_about_twice_the_time(piece: str) -> None:
-    def seconds(size: int) -> float:
-        text = piece * (size // len(piece))
-        taken = []
-        for _ in range(2):
-            began = time.process_time()  # other programs on this machine do not count
-            redact(text)
-            taken.append(time.process_time() - began)
-        return min(taken)
-
-    redact(piece)  # compiles
-    assert seconds(200_000) < max(0.5, 8 * seconds(50_000))
+    assert is_linear(lambda size: partial(redact, piece * (size // len(piece))), 25_000, 200_000)
 
 
 def test_a_document_keeps_its_shape_and_secret_names_are_known() -> None:

@@ -14,8 +14,10 @@ The docstrings of the classes are part of the published schema.
 # have to compile them one by one if they were strings.
 
 import json
+from collections.abc import Iterable
 from functools import cache
-from typing import Any, Literal, TypeAlias, get_args, get_origin
+from itertools import chain
+from typing import Any, Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -234,8 +236,11 @@ def encode(body: Body) -> bytes:
 def decode(data: bytes) -> Body:
     try:
         return _decoder.decode(data)
-    except (msgspec.MsgspecError, UnicodeError):
-        return _decode_carefully(data)
+    except (msgspec.MsgspecError, UnicodeError):  # unknown fields and kinds, or lone surrogates
+        value = _load(data)
+        if not isinstance(value, dict):
+            raise BadInput("an entry's body must be a JSON object") from None
+        return msgspec.convert(_lift(value, "kind", _BODY_TAGS), Body)  # type: ignore[no-any-return]
 
 
 def check(body: object, position: int = 0) -> bytes:
@@ -281,13 +286,6 @@ def entry_from_json(value: dict[str, Any]) -> Entry:
         raise BadInput(f"not an entry: {error}") from error
 
 
-def _decode_carefully(data: bytes) -> Body:
-    value = _load(data)
-    if not isinstance(value, dict):
-        raise BadInput("an entry's body must be a JSON object")
-    return msgspec.convert(_lift(value, "kind", _BODY_TAGS), Body)  # type: ignore[no-any-return]
-
-
 def json_text(value: object) -> str:
     """Compact JSON, the form of `extra`, `arguments` and unknown objects."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -321,18 +319,20 @@ def _lower(value: Any) -> Any:
 
 def _shallow(value: Any) -> Any:
     """The value itself, unless it is nested too deeply for other readers."""
-    level, depth = [value], 0
-    while level:
-        depth += 1
-        if depth > MAX_DEPTH:
-            raise BadInput(f"JSON nested deeper than {MAX_DEPTH} levels is refused; flatten it")
-        below: list[Any] = []
-        for item in level:
-            below += (
-                item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
-            )
-        level = below
-    return value
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = next_level(level)
+        if not level:
+            return value
+    raise BadInput(f"JSON nested deeper than {MAX_DEPTH} levels is refused; flatten it")
+
+
+def next_level(values: Iterable[Any]) -> list[Any]:
+    """All that the objects and lists among these JSON values hold."""
+    nested = (
+        v.values() if isinstance(v, dict) else v for v in values if isinstance(v, dict | list)
+    )
+    return list(chain.from_iterable(nested))
 
 
 def _lift(value: dict[str, Any], tag: str, types: dict[str, type[msgspec.Struct]]) -> Any:
@@ -345,22 +345,18 @@ def _lift(value: dict[str, Any], tag: str, types: dict[str, type[msgspec.Struct]
 
 def _lift_fields(cls: type[msgspec.Struct], value: dict[str, Any]) -> dict[str, Any]:
     nested = _nested(cls)
-    lifted: dict[str, Any] = {}
-    extra: dict[str, Any] = {}
-    for key, item in value.items():
-        if key not in nested:
-            extra[key] = item
-        elif nested[key] is _PART_TAGS and isinstance(item, list):
-            lifted[key] = [_lift(v, "type", _PART_TAGS) if isinstance(v, dict) else v for v in item]
-        elif isinstance(kind := nested[key], type) and isinstance(item, dict):
-            lifted[key] = _lift_fields(kind, item)
-        elif isinstance(kind, type) and isinstance(item, list):
-            lifted[key] = [_lift_fields(kind, v) if isinstance(v, dict) else v for v in item]
-        else:
-            lifted[key] = item
-    if extra:
+    lifted = {key: _lift_item(nested[key], item) for key, item in value.items() if key in nested}
+    if extra := {key: item for key, item in value.items() if key not in nested}:
         lifted["$extra"] = json_text(extra)
     return lifted
+
+
+def _lift_item(kind: Any, item: Any) -> Any:
+    if isinstance(item, list) and kind is not None:
+        return [_lift_item(kind, each) for each in item]
+    if not isinstance(item, dict) or kind is None:
+        return item
+    return _lift(item, "type", _PART_TAGS) if kind is _PART_TAGS else _lift_fields(kind, item)
 
 
 @cache
@@ -370,10 +366,9 @@ def _nested(cls: type[msgspec.Struct]) -> dict[str, Any]:
     for field in msgspec.structs.fields(cls):
         if field.encode_name == "$extra":
             continue
-        inner = get_args(field.type) if get_origin(field.type) else (field.type,)
+        inner = get_args(field.type) or (field.type,)
         flat = [t for i in inner for t in (get_args(i) or (i,)) if isinstance(t, type)]
         records = [t for t in flat if issubclass(t, msgspec.Struct)]
-        found[field.encode_name] = (
-            _PART_TAGS if Text in records else records[0] if records else None
-        )
+        content = _PART_TAGS if Text in records else next(iter(records), None)
+        found[field.encode_name] = content
     return found

@@ -9,7 +9,7 @@ end: a newer sibling with a similar name may cost anything.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -28,9 +28,7 @@ ThinkSwitch: TypeAlias = Literal[
 WireName: TypeAlias = Literal["gemini", "openai", "anthropic"]
 
 _IMAGES = ("image/",)
-_CLAUDE = ("image/", "application/pdf", "text/plain")
 _GEMINI = ("image/", "audio/", "video/", "application/pdf", "text/")
-_OPENAI = ("image/", "application/pdf")
 EMBEDDED_MODEL = "smollm2-135m"
 
 
@@ -64,167 +62,100 @@ class Profile(msgspec.Struct, frozen=True):
         return int(self.window * (0.2 if self.window >= LARGE_WINDOW else 0.7))
 
 
-class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+class Endpoint(msgspec.Struct, frozen=True):
     """A server that models are called at."""
 
     name: str
-    wire: WireName
     url: str  # empty: known only once it runs, like the embedded model's
     keys: tuple[str, ...] = ()  # variables, the first that is set wins; empty: needs no key
     default: str = ""  # the model to call when none is named
+    wire: WireName = "openai"
     headers: tuple[tuple[str, str], ...] = ()
     think_switch: ThinkSwitch = ""  # instead of the profile's, for models that have one
     aliases: tuple[str, ...] = ()  # other names for it
 
 
-def _gemini(
-    prefix: str, window: int = 1_048_576, output: int = 65_536, *, signed: bool = False
-) -> Profile:
-    return Profile(
-        prefix,
-        window,
-        other=1.1,
-        image=258,
-        endpoint="gemini",
-        output=output,
-        thinks="field",
-        media=_GEMINI,
-        effort="level" if signed else "budget",
-        signed_calls=signed,
-    )
-
-
-def _gpt(prefix: str, window: int, output: int, *, vocabulary: str = "o200k_base") -> Profile:
-    return Profile(
-        prefix,
-        window,
-        vocabulary,
-        endpoint="openai",
-        output=output,
-        max_tokens_field="max_completion_tokens",
-        media=_OPENAI,
-    )
-
-
-def _thinking_gpt(prefix: str, window: int, output: int) -> Profile:
-    """Wants instructions in the developer role, and rejects temperature and top_p."""
-    return msgspec.structs.replace(
-        _gpt(prefix, window, output),
-        system_role="developer",
-        think_switch="reasoning_effort",
-        sampling=False,
-    )
-
-
-def _claude(prefix: str, output: int, window: int = 200_000, *, sampling: bool = True) -> Profile:
-    return Profile(
-        prefix,
-        window,
-        other=1.2,
-        image=1_600,
-        endpoint="anthropic",
-        output=output,
-        thinks="field",
-        sampling=sampling,
-        media=_CLAUDE,
-    )
-
-
-def _claude_5(prefix: str, output: int = 128_000, window: int = 1_000_000) -> Profile:
-    # From Claude Opus 4.7 on, a token budget for thinking is rejected, and so is a temperature
-    # other than the default (platform.claude.com, models/sonnet-5/overview).
-    profile = _claude(prefix, output, window, sampling=False)
-    return msgspec.structs.replace(profile, effort="level")
-
-
-def _qwen(prefix: str, window: int, vocabulary: str, *, thinks: bool = False) -> Profile:
-    # Some servers move the thoughts from the text to a field, others leave them there. Reading both
-    # costs nothing, so the profile says "text".
-    return Profile(
-        prefix,
-        window,
-        vocabulary,
-        endpoint="dashscope",
-        thinks="text" if thinks else "",
-        think_switch="slash_no_think" if thinks else "",
-    )
-
-
-def _llama(prefix: str, window: int, vocabulary: str = "llama3") -> Profile:
-    return Profile(prefix, window, vocabulary, output=min(window, 8_192))
-
+_gemini = partial(
+    Profile, other=1.1, image=258, endpoint="gemini", output=65_536, thinks="field", media=_GEMINI
+)
+_gpt = partial(
+    Profile,
+    vocabulary="o200k_base",
+    endpoint="openai",
+    output=16_384,
+    max_tokens_field="max_completion_tokens",
+    media=("image/", "application/pdf"),
+)
+# Wants instructions in the developer role, and rejects temperature and top_p.
+_thinking_gpt = partial(
+    _gpt, system_role="developer", think_switch="reasoning_effort", sampling=False
+)
+_claude = partial(
+    Profile,
+    other=1.2,
+    image=1_600,
+    endpoint="anthropic",
+    output=64_000,
+    thinks="field",
+    media=("image/", "application/pdf", "text/plain"),
+)
+# From Claude Opus 4.7 on, a token budget for thinking is rejected, and so is a temperature other
+# than the default (platform.claude.com, models/sonnet-5/overview).
+_claude_5 = partial(_claude, output=128_000, sampling=False, effort="level")
+_qwen = partial(Profile, endpoint="dashscope")
+# Some servers move the thoughts from the text to a field, others leave them there. Reading both
+# costs nothing, so the profile says "text".
+_thinking_qwen = partial(_qwen, thinks="text", think_switch="slash_no_think")
+# Wants the thoughts of an exchange with tools sent back (api-docs.deepseek.com, thinking mode).
+_thoughts_back = partial(Profile, thinks="field", reasoning="reasoning_content")
 
 UNKNOWN_PROFILE = Profile("", UNKNOWN_WINDOW, media=_IMAGES)
 PROFILES = (
-    _gemini("gemini-1.5-pro", 2_097_152, 8_192),
-    _gemini("gemini-1.5", output=8_192),
-    _gemini("gemini-2.0", output=8_192),
-    _gemini("gemini-2"),
-    _gemini("gemini", signed=True),
+    _gemini("gemini-1.5-pro", 2_097_152, output=8_192),
+    _gemini("gemini-1.5", 1_048_576, output=8_192),
+    _gemini("gemini-2.0", 1_048_576, output=8_192),
+    _gemini("gemini-2", 1_048_576),
+    _gemini("gemini", 1_048_576, effort="level", signed_calls=True),
     Profile("gemma-2", 8_192, "gemma2", tools="text"),
     Profile("gemma-3", 131_072, "gemma3", tools="text", media=_IMAGES),
     Profile("gemma", 8_192, "gemma2", tools="text"),
-    _thinking_gpt("gpt-5", 400_000, 128_000),
-    _gpt("gpt-4.1", 1_047_576, 32_768),
-    _gpt("gpt-4o", 128_000, 16_384),
-    _gpt("gpt-4-turbo", 128_000, 4_096, vocabulary="cl100k_base"),
-    _gpt("gpt-4", 8_192, 8_192, vocabulary="cl100k_base"),
-    _gpt("gpt-3.5", 16_385, 4_096, vocabulary="cl100k_base"),
+    _thinking_gpt("gpt-5", 400_000, output=128_000),
+    _gpt("gpt-4.1", 1_047_576, output=32_768),
+    _gpt("gpt-4o", 128_000),
+    _gpt("gpt-4-turbo", 128_000, vocabulary="cl100k_base", output=4_096),
+    _gpt("gpt-4", 8_192, vocabulary="cl100k_base", output=8_192),
+    _gpt("gpt-3.5", 16_385, vocabulary="cl100k_base", output=4_096),
     Profile("gpt-oss", 131_072, "o200k_base", thinks="field", think_switch="reasoning_effort"),
-    _gpt("chatgpt-4o", 128_000, 16_384),
-    _thinking_gpt("o1", 200_000, 100_000),
-    _thinking_gpt("o3", 200_000, 100_000),
-    _thinking_gpt("o4", 200_000, 100_000),
-    _claude("claude-3-haiku", 4_096),
-    _claude("claude-3-opus", 4_096),
-    _claude("claude-3-5", 8_192),
-    _claude("claude-opus-4-5", 64_000),
-    _claude_5("claude-opus-4-7", 64_000, 200_000),
-    _claude_5("claude-opus-4-8", 64_000, 200_000),
-    _claude("claude-opus-4", 32_000),
-    _claude("claude", 64_000),
-    _claude_5("claude-opus-5"),
-    _claude_5("claude-sonnet-5"),
-    _claude_5("claude-haiku-5"),
-    _claude_5("claude-fable-5"),
+    _gpt("chatgpt-4o", 128_000),
+    *(_thinking_gpt(prefix, 200_000, output=100_000) for prefix in ("o1", "o3", "o4")),
+    _claude("claude-3-haiku", 200_000, output=4_096),
+    _claude("claude-3-opus", 200_000, output=4_096),
+    _claude("claude-3-5", 200_000, output=8_192),
+    _claude("claude-opus-4-5", 200_000),
+    _claude_5("claude-opus-4-7", 200_000, output=64_000),
+    _claude_5("claude-opus-4-8", 200_000, output=64_000),
+    _claude("claude-opus-4", 200_000, output=32_000),
+    _claude("claude", 200_000),
+    *(_claude_5(f"claude-{name}-5", 1_000_000) for name in ("opus", "sonnet", "haiku", "fable")),
     _qwen("qwen3-coder", 262_144, "qwen3"),
-    _qwen("qwen3", 131_072, "qwen3", thinks=True),
+    _thinking_qwen("qwen3", 131_072, "qwen3"),
     _qwen("qwen2.5", 131_072, "qwen2.5"),
     _qwen("qwen", 32_768, "qwen2.5"),
-    _qwen("qwen-plus", 131_072, "qwen3", thinks=True),
-    _qwen("qwq", 131_072, "qwen2.5", thinks=True),
-    # wants the thoughts of an exchange with tools sent back (api-docs.deepseek.com, thinking mode)
-    Profile(
-        "deepseek",
-        131_072,
-        "deepseek_v3",
-        endpoint="deepseek",
-        thinks="field",
-        reasoning="reasoning_content",
-    ),
+    _thinking_qwen("qwen-plus", 131_072, "qwen3"),
+    _thinking_qwen("qwq", 131_072, "qwen2.5"),
+    _thoughts_back("deepseek", 131_072, "deepseek_v3", endpoint="deepseek"),
     # R1 and its distilled versions, as people run them locally
     Profile("deepseek-r1", 131_072, "deepseek_v3", tools="text", thinks="text"),
     Profile("glm-4.6", 200_000, "glm4", endpoint="zhipu", output=131_072, thinks="field"),
     Profile("glm", 131_072, "glm4", endpoint="zhipu", thinks="field"),
-    Profile(
-        "kimi-k2",
-        262_144,
-        "kimi_k2",
-        endpoint="moonshot",
-        thinks="field",
-        reasoning="reasoning_content",
-    ),
+    _thoughts_back("kimi-k2", 262_144, "kimi_k2", endpoint="moonshot"),
     Profile("kimi", 131_072, "kimi_k2", endpoint="moonshot"),
-    _llama("llama-4", 1_048_576),
-    _llama("llama-3.1", 131_072),
-    _llama("llama-3.2", 131_072),
-    _llama("llama-3.3", 131_072),
-    _llama("llama3.1", 131_072),  # Ollama's spelling
-    _llama("llama3.2", 131_072),
-    _llama("llama3.3", 131_072),
-    _llama("llama3", 8_192),
-    _llama("llama-3", 8_192),
-    _llama("llama", 4_096, "llama2"),
+    Profile("llama-4", 1_048_576, "llama3"),
+    *(Profile(f"llama-3.{minor}", 131_072, "llama3") for minor in (1, 2, 3)),
+    *(Profile(f"llama3.{minor}", 131_072, "llama3") for minor in (1, 2, 3)),  # as Ollama spells it
+    Profile("llama3", 8_192, "llama3"),
+    Profile("llama-3", 8_192, "llama3"),
+    Profile("llama", 4_096, "llama2", output=4_096),
     Profile("mistral", 131_072, "mistral_v3", endpoint="mistral"),
     # at temperature 0 it repeats itself
     Profile(
@@ -238,74 +169,57 @@ PROFILES = (
     ),
 )
 
-
-def _openai(name: str, url: str, key: str, default: str, *aliases: str) -> Endpoint:
-    """A server that speaks the OpenAI format."""
-    return Endpoint(
-        name=name, wire="openai", url=url, keys=(key,), default=default, aliases=aliases
-    )
-
-
 # When no model is named, the first one with a key is used.
 ENDPOINTS = (
     Endpoint(
-        name="gemini",
+        "gemini",
+        "https://generativelanguage.googleapis.com",
+        ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        "gemini-flash-latest",
         wire="gemini",
-        url="https://generativelanguage.googleapis.com",
-        keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-        default="gemini-flash-latest",
         aliases=("google",),
     ),
-    _openai("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5-mini"),
+    Endpoint("openai", "https://api.openai.com/v1", ("OPENAI_API_KEY",), "gpt-5-mini"),
     Endpoint(
-        name="anthropic",
+        "anthropic",
+        "https://api.anthropic.com",
+        ("ANTHROPIC_API_KEY",),
+        "claude-sonnet-5",
         wire="anthropic",
-        url="https://api.anthropic.com",
-        keys=("ANTHROPIC_API_KEY",),
-        default="claude-sonnet-5",
         headers=(("anthropic-version", "2023-06-01"),),
     ),
-    _openai("deepseek", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "deepseek-chat"),
+    Endpoint("deepseek", "https://api.deepseek.com/v1", ("DEEPSEEK_API_KEY",), "deepseek-chat"),
     Endpoint(
-        name="dashscope",
-        wire="openai",
-        url="https://dashscope.aliyuncs.com/compatible-mode/v1",
-        keys=("DASHSCOPE_API_KEY",),
-        default="qwen-plus",
+        "dashscope",
+        "https://dashscope.aliyuncs.com/compatible-mode/v1",
+        ("DASHSCOPE_API_KEY",),
+        "qwen-plus",
         think_switch="enable_thinking",
         aliases=("qwen", "alibaba"),
     ),
     Endpoint(
-        name="zhipu",
-        wire="openai",
-        url="https://open.bigmodel.cn/api/paas/v4",
-        keys=("ZHIPUAI_API_KEY", "ZHIPU_API_KEY"),
-        default="glm-4.6",
+        "zhipu",
+        "https://open.bigmodel.cn/api/paas/v4",
+        ("ZHIPUAI_API_KEY", "ZHIPU_API_KEY"),
+        "glm-4.6",
     ),
-    _openai("zai", "https://api.z.ai/api/paas/v4", "ZAI_API_KEY", "glm-4.6", "z-ai"),
-    _openai("moonshot", "https://api.moonshot.ai/v1", "MOONSHOT_API_KEY", "kimi-k2-turbo-preview"),
-    _openai("mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY", "mistral-medium-latest"),
+    Endpoint("zai", "https://api.z.ai/api/paas/v4", ("ZAI_API_KEY",), "glm-4.6", aliases=("z-ai",)),
     Endpoint(
-        name="openrouter",
-        wire="openai",
-        url="https://openrouter.ai/api/v1",
-        keys=("OPENROUTER_API_KEY",),
-        default="openrouter/auto",
+        "moonshot", "https://api.moonshot.ai/v1", ("MOONSHOT_API_KEY",), "kimi-k2-turbo-preview"
+    ),
+    Endpoint("mistral", "https://api.mistral.ai/v1", ("MISTRAL_API_KEY",), "mistral-medium-latest"),
+    Endpoint(
+        "openrouter",
+        "https://openrouter.ai/api/v1",
+        ("OPENROUTER_API_KEY",),
+        "openrouter/auto",
         headers=(("X-Title", "recollect"),),
     ),
-    Endpoint(name="ollama", wire="openai", url="http://localhost:11434/v1"),
-    Endpoint(name="lmstudio", wire="openai", url="http://localhost:1234/v1"),
-    Endpoint(
-        name="vllm", wire="openai", url="http://localhost:8000/v1", think_switch="enable_thinking"
-    ),
+    Endpoint("ollama", "http://localhost:11434/v1"),
+    Endpoint("lmstudio", "http://localhost:1234/v1"),
+    Endpoint("vllm", "http://localhost:8000/v1", think_switch="enable_thinking"),
     # llama.cpp's server promises to keep connections after a streamed reply and often does not
-    Endpoint(
-        name="embedded",
-        wire="openai",
-        url="",
-        default=EMBEDDED_MODEL,
-        headers=(("connection", "close"),),
-    ),
+    Endpoint("embedded", "", default=EMBEDDED_MODEL, headers=(("connection", "close"),)),
 )
 
 # US dollars per million tokens: input, output, cached input. Claude: the provider's list as of

@@ -42,26 +42,20 @@ CACHE_ENTRY_COST = 100  # of one text, in addition to its characters
 class Counter(msgspec.Struct, frozen=True):
     """Counts texts and parts for one model."""
 
-    count: CountText
+    text: CountText
     exact: bool = False
     image: int = IMAGE_TOKENS
     name: str = ""  # stored counts carry it; empty where counting is cheaper than storing
-
-    def text(self, text: str) -> int:
-        return self.count(text)
 
     def message(self, message: Message) -> int:
         return sum(self.parts(message))
 
     def parts(self, message: Message) -> tuple[int, ...]:
-        count, other = self.count, self.part
+        count, other = self.text, self.part
         return tuple([count(p.text) if type(p) is Text else other(p) for p in message.parts])
 
-    def blocks(self, part: ToolResult) -> tuple[int, ...]:
-        return tuple([self.part(content) for content in part.content])
-
     def part(self, part: Part | Content) -> int:
-        count = self.count
+        count = self.text
         if isinstance(part, Text | Thought):
             return count(part.text)
         if isinstance(part, ToolResult):

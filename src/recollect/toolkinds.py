@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -103,14 +104,15 @@ def classify_call(name: str, value: Mapping[str, Any]) -> ToolKind:
 
 def parse_arguments(arguments: str) -> Mapping[str, Any] | None:
     """The arguments as a JSON object, or None when they are anything else."""
-    try:
-        value = _decode(arguments)
-    except (ValueError, RecursionError):  # json accepts a little more, and is slower
-        try:
-            value = json.loads(arguments)
-        except (ValueError, RecursionError):
-            return None
+    value = _parse_json(arguments)
     return value if isinstance(value, dict) else None
+
+
+def _parse_json(text: str) -> Any:
+    for decode in (_decode, json.loads):  # json accepts a little more, and is slower
+        with suppress(ValueError, RecursionError):
+            return decode(text)
+    return None
 
 
 class _UsualArguments(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -125,19 +127,6 @@ class _UsualArguments(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 _decode = msgspec.json.Decoder().decode
 _decode_usual = msgspec.json.Decoder(_UsualArguments).decode
-
-
-def parse_usual_path(arguments: str, root: str) -> str:
-    """The normalized path of a read that names one file in the usual way; else empty."""
-    try:
-        given = _decode_usual(arguments)
-    except ValueError:
-        return ""
-    path = given.file_path or given.path or given.absolute_path
-    if "\\" in arguments or len(path) > 4096:  # control characters need an escape
-        return ""
-    path = path.strip()
-    return normalize_path(path, root) if path and path[0] != "[" else ""
 
 
 def _parse_usual_range(arguments: str) -> tuple[PathRange, ...]:
@@ -191,12 +180,7 @@ def _ranges(given: object, around: Mapping[str, Any]) -> tuple[PathRange, ...]:
 
 def _parse_list(text: str) -> list[Any] | None:
     """A string that is itself a JSON list, as some models write it."""
-    if text.lstrip()[:1] != "[":
-        return None
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    value = _parse_json(text) if text.lstrip()[:1] == "[" else None
     return value if isinstance(value, list) else None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
+import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -128,5 +129,5 @@ def test_dates_are_read_as_users_type_them() -> None:
 
 @pytest.mark.parametrize("text", ["", "someday", "2026-13-01", "3x", "99999999999d"])
 def test_an_invalid_date_is_refused_with_examples(text: str) -> None:
-    with pytest.raises(ValueError, match="is not a date; give one like 2026-11-01"):
+    with pytest.raises(click.BadParameter, match="is not a date; give one like 2026-11-01"):
         parse_date(text)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
-from time import process_time
 
 import msgspec
 import pytest
@@ -29,6 +29,7 @@ from tests.codecs.conversations import (
     results_of,
     with_unique_ids,
 )
+from tests.growth import is_linear
 
 
 @given(conversations, provider_rules)
@@ -263,14 +264,8 @@ HOSTILE: dict[str, Callable[[int], list[Message]]] = {
 
 @pytest.mark.parametrize("case", HOSTILE)
 def test_the_cost_stays_linear_whatever_comes(case: str) -> None:
-    def seconds(n: int) -> float:
-        messages = HOSTILE[case](n)
-        start = process_time()
-        repair(messages, ANTHROPIC_RULES)
-        return process_time() - start
-
     # a walk over all earlier calls for each one would cost 225 times as much
-    assert seconds(7_500) < 60 * seconds(500) + 0.2
+    assert is_linear(lambda n: partial(repair, HOSTILE[case](n), ANTHROPIC_RULES), 500, 7_500)
 
 
 @given(conversations, provider_rules, st.data())

@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import click
 import msgspec
@@ -25,7 +27,7 @@ from recollect.cli.console import (
     show_status,
 )
 from recollect.cli.display_text import format_cost, one_line, pluralize, sanitize
-from recollect.cli.options import examples, json_option, read_prompt, store_option
+from recollect.cli.options import command, json_and_store_options, read_prompt
 from recollect.cli.short_ids import shorten_session_id
 from recollect.cli.store_access import current_project, use_store
 from recollect.codecs.wire_protocol import Delta, Generation, RequestOptions
@@ -55,13 +57,19 @@ _FINISH_NOTES = {
 
 class AskOptions(NamedTuple):
     question: str
-    model: str
+    named: str
+    stream: bool | None  # None: on a terminal
     system: str
-    generation: Generation
+    temperature: float | None
+    max_output: int | None
+    effort: Literal["none", "low", "medium", "high"] | None
     session: str | None
-    keep: bool
-    stream: bool
+    no_session: bool
     as_json: bool
+
+    @property
+    def streams(self) -> bool:
+        return not self.as_json and (sys.stdout.isatty() if self.stream is None else self.stream)
 
 
 class AskResult(NamedTuple):
@@ -71,13 +79,11 @@ class AskResult(NamedTuple):
     short_id: str = ""
 
 
-@click.command(
-    epilog=examples(
-        ('recollect ask "What is a WAL?"', "the default model; with no API key the embedded one"),
-        ('recollect ask "And a checkpoint?" --session 019a8b1c', "continue a session"),
-        ("git diff | recollect ask 'Review this.' --model gpt-5", "with piped input"),
-        ('recollect ask "hi" --model ollama/qwen3:8b --json', "for programs"),
-    )
+@command(
+    ('recollect ask "What is a WAL?"', "the default model; with no API key the embedded one"),
+    ('recollect ask "And a checkpoint?" --session 019a8b1c', "continue a session"),
+    ("git diff | recollect ask 'Review this.' --model gpt-5", "with piped input"),
+    ('recollect ask "hi" --model ollama/qwen3:8b --json', "for programs"),
 )
 @click.argument("words", metavar="QUESTION", nargs=-1)
 @click.option("--model", "named", metavar="NAME", default="", help="The model to use.")
@@ -90,79 +96,55 @@ class AskResult(NamedTuple):
 @click.option("--temperature", type=click.FloatRange(0, 2), metavar="T")
 @click.option("--max-output", type=click.IntRange(min=1), metavar="N", help="Maximum tokens.")
 @click.option(
-    "--effort",
-    type=click.Choice(["none", "low", "medium", "high"]),
-    default=None,
-    help="How long to think.",
+    "--effort", type=click.Choice(["none", "low", "medium", "high"]), help="How long to think."
 )
-@click.option("--session", "prefix", metavar="ID", help="Continue this session.")
+@click.option("--session", metavar="ID", help="Continue this session.")
 @click.option("--no-session", is_flag=True, help="Store nothing.")
-@json_option
-@store_option
-def ask(
-    *,
-    words: tuple[str, ...],
-    named: str,
-    stream: bool | None,
-    system: str,
-    temperature: float | None,
-    max_output: int | None,
-    effort: Literal["none", "low", "medium", "high"] | None,
-    prefix: str | None,
-    no_session: bool,
-    as_json: bool,
-    file: Path | None,
-) -> None:
+@json_and_store_options
+def ask(*, words: tuple[str, ...], file: Path | None, **given: Any) -> None:
     """Ask a model one question."""
-    if prefix is not None and no_session:
+    options = AskOptions(read_prompt(words), **given)
+    if options.session is not None and options.no_session:
         raise click.UsageError("--session and --no-session cannot be combined.")
-    streams = sys.stdout.isatty() if stream is None else stream
-    options = AskOptions(
-        question=read_prompt(words),
-        model=named,
-        system=system,
-        generation=Generation(temperature=temperature, max_output=max_output, effort=effort or ""),
-        session=prefix,
-        keep=not no_session,
-        stream=streams and not as_json,
-        as_json=as_json,
-    )
-    model = open_model(options.model, progress=download_progress())
+    model = open_model(options.named, progress=download_progress())
     if model.chosen.wire_name == EMBEDDED_MODEL:
         print_note(EMBEDDED_NOTICE)
-    _print_result(_run(options, model, file), options, model)
-
-
-def _run(options: AskOptions, model: HttpModel, file: Path | None) -> AskResult:
-    printer = _AnswerPrinter(stream=options.stream)
+    printer = _AnswerPrinter(stream=options.streams)
+    work = partial(_ask, options, model, printer)
     try:
-        if not options.keep:
-            return asyncio.run(_ask_without_session(model, options, printer))
-        return use_store(
-            file,
-            lambda store: _ask_in_session(store, model, options, printer),
-            make=options.session is None,
+        is_new = options.session is None
+        result = (
+            asyncio.run(work(None)) if options.no_session else use_store(file, work, make=is_new)
         )
     finally:
         printer.end()
+    _print_result(result, options, model)
 
 
-async def _ask_in_session(
-    store: SqliteStore, model: HttpModel, options: AskOptions, printer: _AnswerPrinter
+async def _ask(
+    options: AskOptions, model: HttpModel, printer: _AnswerPrinter, store: SqliteStore | None
 ) -> AskResult:
+    question, session_id, short = user_message(options.question), "", ""
+    generation = Generation(
+        temperature=options.temperature, max_output=options.max_output, effort=options.effort or ""
+    )
+    request = RequestOptions(model=model.name, generation=generation)
+    events: AsyncGenerator[Delta | Retrying | Message | ReplyFinished, None]
     async with model:
-        session = await _open_session(store, model.name, options)
+        if store is None:
+            events = model.stream((_instructions(options), question), request)
+        else:
+            session = await _open_session(store, model.name, options)
+            session = await session.append(question)
+            session_id, short = session.id, await shorten_session_id(store, session.id)
+            events = exchange(session, model, request)
         started = time.monotonic()
-        session = await session.append(user_message(options.question))
-        request = RequestOptions(model=model.name, generation=options.generation)
-        short = await shorten_session_id(store, session.id)
-        async with aclosing(exchange(session, model, request)) as events:
+        async with aclosing(events):
             async for event in events:
-                if isinstance(event, ReplyFinished):
-                    seconds = time.monotonic() - started
-                    return AskResult(event.message, seconds, session.id, short)
-                if not isinstance(event, Message):
-                    printer.event(event)
+                reply = event.message if isinstance(event, ReplyFinished) else event
+                if isinstance(reply, Message):
+                    return AskResult(reply, time.monotonic() - started, session_id, short)
+                printer.event(reply)
     raise AssertionError("a model's last event is its message")
 
 
@@ -180,20 +162,6 @@ async def _open_session(store: Store, model: str, options: AskOptions) -> Sessio
 def _instructions(options: AskOptions) -> Message:
     text = Text(text=options.system or DEFAULT_INSTRUCTIONS)
     return Message(role="system", parts=(text,), context="initial")
-
-
-async def _ask_without_session(
-    model: HttpModel, options: AskOptions, printer: _AnswerPrinter
-) -> AskResult:
-    started = time.monotonic()
-    messages = (_instructions(options), user_message(options.question))
-    request = RequestOptions(model=model.name, generation=options.generation)
-    async with model, aclosing(model.stream(messages, request)) as events:
-        async for event in events:
-            if isinstance(event, Message):
-                return AskResult(event, time.monotonic() - started)
-            printer.event(event)
-    raise AssertionError("a model's last event is its message")
 
 
 class _AnswerPrinter:
@@ -233,7 +201,7 @@ class _AnswerPrinter:
 def _print_result(result: AskResult, options: AskOptions, model: HttpModel) -> None:
     if options.as_json:
         print_json(_document(result, model.chosen))
-    elif not options.stream:
+    elif not options.streams:
         sys.stdout.write(sanitize(message_text(result.message)).rstrip("\n") + "\n")
     for fix in model.fixes:
         if fix.message < 0:  # a fix of an option; `recollect encode` reports those of messages

@@ -1,60 +1,88 @@
 """`recollect compact`: compacts a session, previews a compaction, or undoes one.
 
-Nothing is deleted: a compaction is one more entry, and so is its undoing. With `--file` no store is
-opened, nothing is stored, and the output never exceeds the requested number of characters.
+Nothing is deleted: a compaction is one more entry, and so is its undoing. A failed attempt is
+recorded with its reason, unless there was nothing to do. If another writer appends in between, the
+proposal is made again for the new head. With `--file` no store is opened, nothing is stored, and
+the output never exceeds the requested number of characters.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import click
+import msgspec
 
-from recollect.cli.compact_report import (
-    CompactOptions,
-    compact_document,
-    compact_session,
-    describe_undo,
-    explain_failure,
-    report_lines,
-    undo_compaction,
-    undo_document,
-)
 from recollect.cli.console import (
-    make_styler,
+    paint,
     print_error,
     print_json,
     print_lines,
     print_note,
     print_problems,
 )
+from recollect.cli.context_report import ContextReport, load_report
+from recollect.cli.dates import format_age
 from recollect.cli.display_text import pluralize, sanitize
-from recollect.cli.options import examples, json_option, store_option
-from recollect.cli.store_access import use_store
-from recollect.errors import CannotImport
+from recollect.cli.options import command, json_and_store_options
+from recollect.cli.store_access import retry_on_head_moved, use_store
+from recollect.compaction.budget import Budget
+from recollect.compaction.proposal import Proposal, SnapshotInput, propose_compaction
+from recollect.entries import Entry, Restore, entry_to_json
+from recollect.errors import CannotImport, RecollectError
 from recollect.snapshot.ledger_builder import build_ledger
 from recollect.snapshot.snapshot_renderer import render_snapshot
+from recollect.store.sqlite import SqliteStore
 from recollect.transcripts.format_table import read_transcript
 from recollect.transcripts.tolerant_json import read_bytes
+from recollect.view.view import View
 
 MIN_BUDGET, MIN_CHARACTERS = 1_000, 500
 MAX_INSTRUCTIONS = 4_000  # characters of instructions
 DEFAULT_CHARACTERS = 14_600
 MAX_PROBLEMS = 3
+BUDGET_STEP = 1_000  # tokens: a suggested budget is a multiple of it
+SNAPSHOT_RESERVE = 1_500  # tokens of a suggested budget for a small snapshot
 
 
-@click.command(
-    epilog=examples(
-        ("recollect compact 019a8b1c --preview", "what would be replaced and what kept"),
-        ("recollect compact 019a8b1c --budget 20000", "down to 20,000 tokens"),
-        ("recollect compact 019a8b1c --instructions 'keep the API decisions'", ""),
-        ("recollect compact --undo 019a8b1c", "undo it"),
-        (
-            "recollect compact --file chat.jsonl --no-model --budget-chars 14600 --print",
-            "a snapshot of a file",
-        ),
-    )
+class CompactOptions(NamedTuple):
+    prefix: str | None
+    preview: bool
+    undo: bool
+    budget: int | None
+    instructions: str
+    named: str | None
+    transcript: Path | None
+    budget_chars: int | None
+    bare: bool
+    as_json: bool
+
+
+class NothingToUndo(RecollectError):
+    def __init__(self, session: str) -> None:
+        super().__init__(
+            f"no compaction is in force in session {session}; "
+            f"`recollect context {session}` shows what is left out of it"
+        )
+        self.session = session
+
+
+class CompactResult(NamedTuple):
+    report: ContextReport
+    budget: Budget
+    proposal: Proposal
+    entry: Entry | None = None  # the compaction, if it was appended
+
+
+@command(
+    ("recollect compact 019a8b1c --preview", "what would be replaced and what kept"),
+    ("recollect compact 019a8b1c --budget 20000", "down to 20,000 tokens"),
+    ("recollect compact 019a8b1c --instructions 'keep the API decisions'", ""),
+    ("recollect compact --undo 019a8b1c", "undo it"),
+    ("recollect compact --file chat.jsonl --budget-chars 14600 --print", "a snapshot of a file"),
 )
 @click.argument("prefix", metavar="[ID]", required=False)
 @click.option("--preview", is_flag=True, help="Show the result and write nothing.")
@@ -62,6 +90,7 @@ MAX_PROBLEMS = 3
 @click.option(
     "--no-model",
     is_flag=True,
+    expose_value=False,  # always in force: no model is used yet
     help="Build the snapshot without a model, as is done today in any case.",
 )
 @click.option(
@@ -86,50 +115,32 @@ MAX_PROBLEMS = 3
     help=f"With --file: maximum characters to print.  [default: {DEFAULT_CHARACTERS}]",
 )
 @click.option("--print", "bare", is_flag=True, help="Print only the snapshot and write nothing.")
-@json_option
-@store_option
-def compact(
-    *,
-    prefix: str | None,
-    preview: bool,
-    undo: bool,
-    no_model: bool,  # noqa: ARG001 - always in force: no model is used yet
-    budget: int | None,
-    instructions: str,
-    named: str | None,
-    transcript: Path | None,
-    budget_chars: int | None,
-    bare: bool,
-    as_json: bool,
-    file: Path | None,
-) -> int:
+@json_and_store_options
+def compact(*, file: Path | None, **given: Any) -> int:
     """Replace the older part of what the model sees with a snapshot.
 
     Nothing is deleted. The snapshot is built from the log without calling a model.
     """
-    if transcript is not None:
-        others = (prefix, preview, undo, budget, instructions, named, file)
-        _require(
-            not any(others), "--file allows only --no-model, --budget-chars, --print and --json"
-        )
-        return _compact_file(
-            transcript, budget_chars or DEFAULT_CHARACTERS, bare=bare, as_json=as_json
-        )
-    if prefix is None:
-        raise click.UsageError("Name a session (ID), or a file (--file).")
+    options = CompactOptions(**given)
+    if options.transcript is not None:
+        others = options._replace(transcript=None, budget_chars=None, bare=False, as_json=False)
+        allowed = "--no-model, --budget-chars, --print and --json"
+        _require(not any((*others, file)), f"--file allows only {allowed}")
+        return _compact_file(options.transcript, options)
+    _require(options.prefix is not None, "Name a session (ID), or a file (--file)")
     _require(
-        budget_chars is None,
+        options.budget_chars is None,
         "--budget-chars needs --file; for a session there is --budget, in tokens",
     )
     _require(
-        len(instructions) <= MAX_INSTRUCTIONS,
+        len(options.instructions) <= MAX_INSTRUCTIONS,
         f"--instructions takes at most {MAX_INSTRUCTIONS:,} characters",
     )
-    if undo:
-        _require(not (preview or bare or budget or instructions), "--undo takes only an ID")
-        return _undo(prefix, named, file, as_json=as_json)
-    options = CompactOptions(prefix, budget, instructions, named, write=not (preview or bare))
-    return _compact_session(options, file, bare=bare, as_json=as_json)
+    if not options.undo:
+        return _compact_session(options, file)
+    others = options._replace(prefix=None, undo=False, named=None, as_json=False)
+    _require(not any(others), "--undo takes only an ID")
+    return _undo(options, file)
 
 
 def _require(fine: bool, sentence: str) -> None:  # noqa: FBT001 - reads as an assertion
@@ -140,47 +151,138 @@ def _require(fine: bool, sentence: str) -> None:  # noqa: FBT001 - reads as an a
 # --- a session -----------------------------------------------------------------------------------
 
 
-def _compact_session(
-    options: CompactOptions, file: Path | None, *, bare: bool, as_json: bool
-) -> int:
-    result = use_store(file, lambda store: compact_session(store, options))
-    if as_json:
-        print_json(compact_document(result))
+def _compact_session(options: CompactOptions, file: Path | None) -> int:
+    result = use_store(file, lambda store: _propose(store, options))
+    if options.as_json:
+        print_json(_document(result))
     if not result.proposal.succeeded:
-        print_error(explain_failure(result))
+        print_error(_explain_failure(result))
         return 1
-    if bare and not as_json:
+    if options.bare and not options.as_json:
         _print_snapshot(result.proposal.compaction.snapshot)
-    elif not as_json:
-        print_lines(report_lines(result, make_styler()))
+    elif not options.as_json:
+        print_lines(_lines(result))
     return 0
 
 
-def _undo(prefix: str, named: str | None, file: Path | None, *, as_json: bool) -> int:
-    undone = use_store(file, lambda store: undo_compaction(store, prefix, named))
-    if as_json:
-        print_json(undo_document(undone))
+async def _propose(store: SqliteStore, options: CompactOptions) -> CompactResult:
+    async def attempt() -> CompactResult:
+        report = await load_report(store, options.prefix or "", named=options.named)
+        budget = Budget.of(report.model, target=options.budget)
+        words = SnapshotInput(instructions=options.instructions)
+        proposal = propose_compaction(report.view, budget, words=words)
+        if options.preview or options.bare or proposal.compaction.status == "NOOP":
+            return CompactResult(report, budget, proposal)
+        body, head = proposal.compaction, report.view.head
+        (entry,) = await store.append(report.session.id, [body], parent=head)
+        return CompactResult(report, budget, proposal, entry)
+
+    return await retry_on_head_moved(attempt)
+
+
+def _undo(options: CompactOptions, file: Path | None) -> int:
+    async def undo(store: SqliteStore) -> tuple[dict[str, Any], str]:
+        report = await load_report(store, options.prefix or "", named=options.named)
+        compaction = report.view.compaction
+        if compaction is None:
+            raise NothingToUndo(report.session_id)
+        body = Restore(entries=(compaction.id,))
+        (edit,) = await store.append(report.session.id, [body], parent=report.view.head)
+        after = await load_report(store, report.session.id, named=report.model)
+        document = {
+            "session": report.session_id,
+            "undid": entry_to_json(compaction),
+            "edit": entry_to_json(edit),
+            "tokens_before": report.view.tokens,
+            "tokens_after": after.view.tokens,
+        }
+        seen = f"sees {after.view.tokens:,} tokens again, previously {report.view.tokens:,}"
+        undid = f"undid the compaction {compaction.id} of {format_age(compaction.time)}"
+        return document, f"{undid}: the model {seen}"
+
+    document, sentence = use_store(file, lambda store: retry_on_head_moved(lambda: undo(store)))
+    if options.as_json:
+        print_json(document)
     else:
-        click.echo(describe_undo(undone))
+        click.echo(sentence)
     return 0
+
+
+def _lines(result: CompactResult) -> Iterator[str]:
+    body, report = result.proposal.compaction, result.proposal.report
+    session = result.report.session_id
+    verb = "would compact" if result.entry is None else "compacted"
+    change = f"{body.tokens_before:,} → {body.tokens_after:,} tokens"
+    yield paint.bold(f"{verb} session {session}: {change}")
+    calls = f"{pluralize(report.calls, 'call')} and {pluralize(report.results, 'result')}"
+    messages = pluralize(report.messages, "message")
+    kept = pluralize(report.kept_messages, "message")
+    yield f"  replaced  {messages} with {calls}, {report.tokens:,} tokens"
+    yield f"  kept      {kept}, {pluralize(report.pins, 'pin')}"
+    yield f"  new       a snapshot of {report.snapshot_tokens:,} tokens, built without a model"
+    yield ""
+    if result.entry is not None:
+        yield paint.dim(f"`recollect show {result.entry.id}` shows the snapshot")
+        yield paint.dim(f"`recollect compact --undo {session}` undoes it")
+        return
+    yield from sanitize(body.snapshot).split("\n")
+    yield ""
+    yield paint.dim("nothing was written")
+
+
+def _explain_failure(result: CompactResult) -> str:
+    """Why the compaction failed, and the remedy."""
+    body, session = result.proposal.compaction, result.report.session_id
+    failed = f"session {session} was not compacted: {body.reason}"
+    if body.status == "NOOP":
+        return f"{failed}; `recollect context {session}` shows what the model sees"
+    budget = _sufficient_budget(result.report.view)
+    if budget >= body.tokens_before:
+        return f"{failed}; it has {body.tokens_before:,} tokens and would not get smaller"
+    return f"{failed}; try --budget {budget}, or fewer pins (`recollect context {session}`)"
+
+
+def _sufficient_budget(view: View) -> int:
+    """A budget that holds what always stays, the newest message and a small snapshot."""
+    stays = [item for item in view.items[:-1] if item.stays]
+    tokens = sum(item.tokens for item in (*stays, *view.items[-1:])) + SNAPSHOT_RESERVE
+    return -(-tokens // BUDGET_STEP) * BUDGET_STEP
+
+
+def _document(result: CompactResult) -> dict[str, Any]:
+    body = result.proposal.compaction
+    return {
+        "session": result.report.session.id,
+        "entry": result.entry.id if result.entry is not None else None,
+        "status": body.status,
+        "reason": body.reason,
+        "tokens_before": body.tokens_before,
+        "tokens_after": body.tokens_after,
+        "target": result.budget.target,
+        "first_kept": body.first_kept,
+        "kept": list(body.kept),
+        "report": msgspec.to_builtins(result.proposal.report),
+        "snapshot": body.snapshot,
+    }
 
 
 # --- a file --------------------------------------------------------------------------------------
 
 
-def _compact_file(path: Path, characters: int, *, bare: bool, as_json: bool) -> int:
+def _compact_file(path: Path, options: CompactOptions) -> int:
+    characters = options.budget_chars or DEFAULT_CHARACTERS
     transcript = read_transcript(read_bytes(path), path.name)
     entries, problems = transcript.path, transcript.problems
     if not entries:
         raise CannotImport(path.name, "it holds no messages")
     text = render_snapshot(build_ledger(entries), characters - 1)  # and a line end
     print_problems([(path.name, *problem) for problem in problems], MAX_PROBLEMS)
-    if as_json:
+    if options.as_json:
         record = {"file": str(path), "entries": len(entries), "characters": len(text)}
         print_json(record | {"snapshot": text})
         return 0
     _print_snapshot(text)
-    if not bare:
+    if not options.bare:
         count = pluralize(len(entries), "entry")
         print_note(f"{len(text):,} characters for {count}; nothing was stored")
     return 0

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from difflib import get_close_matches
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import click
 
 from recollect.cli.console import (
-    make_styler,
+    paint,
     print_error,
     print_json,
     print_lines,
@@ -24,33 +25,27 @@ from recollect.cli.console import (
     terminal_width,
 )
 from recollect.cli.display_text import GAP, align_table, one_line
-from recollect.cli.options import examples, json_option
+from recollect.cli.main import BAD_SETTINGS
+from recollect.cli.options import command, json_option
 from recollect.errors import BadSettings
 from recollect.settings import SETTINGS_FILE, data_directory
 from recollect.workspace.effective_settings import EffectiveSettings, resolve_settings
 from recollect.workspace.setting_sources import EffectiveSetting, list_effective_settings
 
-BAD_SETTINGS = 52
 
-
-@click.command(
-    epilog=examples(
-        ("recollect config", "every setting, and which file sets it"),
-        ("recollect config --changed", "only those set in a file"),
-        ("recollect config context.keep_reads", "one value"),
-        ("recollect config permissions", "one section"),
-        ("recollect config --json", "for programs"),
-        ('"$EDITOR" "$(recollect config --path)"', "change your settings"),
-    )
+@command(
+    ("recollect config", "every setting, and which file sets it"),
+    ("recollect config --changed", "only those set in a file"),
+    ("recollect config context.keep_reads", "one value"),
+    ("recollect config permissions", "one section"),
+    ("recollect config --json", "for programs"),
+    ('"$EDITOR" "$(recollect config --path)"', "change your settings"),
 )
 @click.argument("key", metavar="[KEY]", required=False)
 @click.option("--changed", is_flag=True, help="Only settings that a file sets.")
 @click.option("--path", "only_path", is_flag=True, help="Print the path of your settings file.")
 @json_option
-@click.pass_context
-def config(
-    ctx: click.Context, *, key: str | None, changed: bool, only_path: bool, as_json: bool
-) -> None:
+def config(*, key: str | None, changed: bool, only_path: bool, as_json: bool) -> int:
     """Show the settings in force and where each comes from.
 
     docs/settings.md explains every setting. A project may have its own in .recollect/settings.toml;
@@ -59,12 +54,12 @@ def config(
     if only_path:
         path = str(data_directory() / SETTINGS_FILE)
         print_json({"path": path}) if as_json else print_lines([path])
-        return
+        return 0
     try:
         found = resolve_settings(Path.cwd())
     except BadSettings as error:
         print_error(str(error))
-        ctx.exit(BAD_SETTINGS)
+        return BAD_SETTINGS
     selected = _select(list_effective_settings(found), key)
     shown = [row for row in selected if row.sources or not changed]
     single = len(selected) == 1 and selected[0].key == key
@@ -76,6 +71,7 @@ def config(
         print_lines([*_table(shown, found), *_files(found)])
     for line in found.warnings:
         print_note(line)
+    return 0
 
 
 def _select(rows: Sequence[EffectiveSetting], key: str | None) -> list[EffectiveSetting]:
@@ -97,17 +93,12 @@ def _table(rows: Sequence[EffectiveSetting], found: EffectiveSettings) -> list[s
     for row in rows:
         value = one_line(_format_value(row.value))
         cells.append([one_line(row.key), value, _origin_label(row, found)])
-    paint = make_styler()
     head, *body = align_table(cells, width=terminal_width(), stretch=1)
     lines = [paint.dim(GAP.join(head).rstrip())]
-    section = _section(rows[0])
-    for row, line in zip(rows, body, strict=True):
-        if _section(row) != section:
-            section = _section(row)
-            lines.append("")
-        text = GAP.join(line).rstrip()
-        lines.append(text if row.sources else paint.dim(text))
-    return [*lines, ""]
+    for _, section in groupby(zip(rows, body, strict=True), lambda pair: _section(pair[0])):
+        texts = ((row, GAP.join(line).rstrip()) for row, line in section)
+        lines += [*(text if row.sources else paint.dim(text) for row, text in texts), ""]
+    return lines
 
 
 def _section(row: EffectiveSetting) -> str:
@@ -122,10 +113,8 @@ def _origin_label(row: EffectiveSetting, found: EffectiveSettings) -> str:
 
 
 def _files(found: EffectiveSettings) -> list[str]:
-    if found.project is not None:
-        note = ""
-    else:
-        note = " (not used: the folder is not trusted)" if found.project_ignored else " (not there)"
+    note = " (not used: the folder is not trusted)" if found.project_ignored else " (not there)"
+    note = "" if found.project is not None else note
     mine = "" if found.user_file.exists() else " (not there)"
     return [
         f"yours    {one_line(str(found.user_file))}{mine}",

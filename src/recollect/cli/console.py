@@ -16,7 +16,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
 from typing import Any
 
 import click
@@ -31,14 +30,11 @@ EMBEDDED_NOTICE = (
 )
 
 
-class Styler:
-    """Styles text, or returns it unchanged where colours are not wanted."""
-
-    def __init__(self, *, on: bool) -> None:
-        self.on = on
+class Painter:
+    """Styles text for stdout, or returns it unchanged where colours are not wanted."""
 
     def __call__(self, text: str, **style: Any) -> str:
-        return click.style(text, **style) if self.on and text else text
+        return click.style(text, **style) if text and _wants_colours() else text
 
     def dim(self, text: str) -> str:
         return self(text, dim=True)
@@ -47,31 +43,29 @@ class Styler:
         return self(text, bold=True)
 
 
-def make_styler() -> Styler:
-    """For stdout."""
+paint = Painter()
+
+
+def _wants_colours() -> bool:
     if os.environ.get("NO_COLOR"):
-        return Styler(on=False)
+        return False
     if os.environ.get("FORCE_COLOR", "0") != "0":
-        return Styler(on=True)
-    return Styler(on=sys.stdout.isatty() and os.environ.get("TERM") != "dumb")
+        return True
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def terminal_width() -> int | None:
     """The terminal's columns; None when stdout is not a terminal and nothing needs truncating."""
-    return _columns() if sys.stdout.isatty() else None
-
-
-def _columns() -> int:
-    return shutil.get_terminal_size().columns
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def print_error(message: str) -> None:
     """A failure, in one sentence."""
-    _write_stderr("recollect: " + message)
+    print_note("recollect: " + message)
 
 
 def print_warning(message: str) -> None:
-    _write_stderr("recollect: warning: " + message)
+    print_note("recollect: warning: " + message)
 
 
 def print_problems(problems: Sequence[tuple[str, int, str]], limit: int) -> None:
@@ -84,10 +78,6 @@ def print_problems(problems: Sequence[tuple[str, int, str]], limit: int) -> None
 
 def print_note(message: str) -> None:
     """Information for the user that a program reading stdout does not need."""
-    _write_stderr(message)
-
-
-def _write_stderr(message: str) -> None:
     sys.stdout.flush()
     sys.stderr.write(sanitize(redact(message)) + "\n")
 
@@ -95,24 +85,19 @@ def _write_stderr(message: str) -> None:
 def show_status(message: str) -> None:
     """Show progress on a line that the next status replaces; an empty one clears it."""
     if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
-        sys.stderr.write(f"\r{truncate(one_line(message), _columns() - 1)}\x1b[K")
+        sys.stderr.write(
+            f"\r{truncate(one_line(message), shutil.get_terminal_size().columns - 1)}\x1b[K"
+        )
         sys.stderr.flush()
 
 
 def download_progress() -> Callable[[int, int], None]:
     """A callback that draws a bar for a download on stderr."""
 
-    @cache
-    def draw() -> Callable[[int, int], None]:
-        # late: only a first use of the embedded model downloads anything
-        from recollect.models.embedded_weights import progress_bar
+    # late: most commands open no model
+    from recollect.models.embedded_weights import progress_bar
 
-        return progress_bar(sys.stderr)
-
-    def show(done: int, total: int) -> None:
-        draw()(done, total)
-
-    return show
+    return progress_bar(sys.stderr)
 
 
 def print_json(value: object) -> None:

@@ -12,30 +12,26 @@ from typing import Any
 
 import click
 
-from recollect.cli.console import make_styler, print_json, print_lines, terminal_width
-from recollect.cli.context_diff import diff_context, diff_lines
+from recollect.cli.console import print_json, print_lines
+from recollect.cli.context_diff import diff_context, diff_document, diff_lines
 from recollect.cli.context_edits import RequestedEdits, edit_context, edit_document, edit_lines
-from recollect.cli.context_json import context_document, diff_document
-from recollect.cli.context_report import ContextReport, add_history, load_report
-from recollect.cli.context_text import ListingStyle, context_lines
-from recollect.cli.options import examples, json_option, store_option
+from recollect.cli.context_report import context_document, load_full_report
+from recollect.cli.context_text import context_lines
+from recollect.cli.options import command, json_and_store_options
 from recollect.cli.store_access import use_store
 from recollect.store.ids import now
-from recollect.store.sqlite import SqliteStore
 from recollect.view.elision_rules import ElisionRules, plan_elisions
 
 DEFAULT_LAST = 30
 
 
-@click.command(
-    epilog=examples(
-        ("recollect context 019a8b1c", "what the model sees now"),
-        ("recollect context 019a8b1c --at 019a8b1c77f0", "what it saw then"),
-        ("recollect context 019a8b1c --diff 019a8b1c77f0", "what has changed since"),
-        ("recollect context 019a8b1c --diff 019a8b1c77f0 019a8b1d02aa", "between two entries"),
-        ("recollect context 019a8b1c --drop 019a8b1c77f0", "hide it from the model"),
-        ("recollect context 019a8b1c --restore 019a8b1c77f0", "show it again"),
-    )
+@command(
+    ("recollect context 019a8b1c", "what the model sees now"),
+    ("recollect context 019a8b1c --at 019a8b1c77f0", "what it saw then"),
+    ("recollect context 019a8b1c --diff 019a8b1c77f0", "what has changed since"),
+    ("recollect context 019a8b1c --diff 019a8b1c77f0 019a8b1d02aa", "between two entries"),
+    ("recollect context 019a8b1c --drop 019a8b1c77f0", "hide it from the model"),
+    ("recollect context 019a8b1c --restore 019a8b1c77f0", "show it again"),
 )
 @click.argument("prefix", metavar="ID")
 @click.argument("other", metavar="[ENTRY]", required=False)
@@ -61,22 +57,19 @@ DEFAULT_LAST = 30
     help="List the newest N of each kind.",
 )
 @click.option("--all", "everything", is_flag=True, help="List everything.")
-@json_option
-@store_option
+@json_and_store_options
 def context(
     *,
     prefix: str,
     other: str | None,
     at: str | None,
     diff: str | None,
-    drop: tuple[str, ...],
-    pin: tuple[str, ...],
-    restore: tuple[str, ...],
     named: str | None,
     last: int,
     everything: bool,
     as_json: bool,
     file: Path | None,
+    **given: tuple[str, ...],
 ) -> None:
     """Show what the model sees of a session, or change it.
 
@@ -84,12 +77,12 @@ def context(
     """
     if other is not None and diff is None:
         raise click.UsageError("A second ENTRY needs --diff.")
-    style = ListingStyle(make_styler(), terminal_width(), None if everything else last)
+    shown = None if everything else last
     document: Callable[[], dict[str, Any]]
-    if drop or pin or restore:
+    edits = RequestedEdits(**given)
+    if any(edits):
         if at is not None or diff is not None:
             raise click.UsageError("Edits are made at the head; --at and --diff only look.")
-        edits = RequestedEdits(drop, pin, restore)
         edited = use_store(file, lambda store: edit_context(store, prefix, edits, named))
         document, lines = partial(edit_document, edited), edit_lines(edited)
     elif diff is not None:
@@ -97,21 +90,11 @@ def context(
             raise click.UsageError("--diff takes a second ENTRY or --at, not both.")
         ends = diff, other or at
         found = use_store(file, lambda store: diff_context(store, prefix, *ends, named))
-        document, lines = partial(diff_document, found), diff_lines(found, style)
+        document, lines = partial(diff_document, found), diff_lines(found, shown)
     else:
-        report = use_store(file, lambda store: _load_report(store, prefix, at, named))
+        report = use_store(file, lambda store: load_full_report(store, prefix, at, named))
         rules = ElisionRules(root=report.session.project or "")
         plan = plan_elisions(report.view, now(), rules) if at is None else None
         document = partial(context_document, report, plan)
-        lines = context_lines(report, plan, style)
-    if as_json:
-        print_json(document())
-    else:
-        print_lines(lines)
-
-
-async def _load_report(
-    store: SqliteStore, prefix: str, at: str | None, named: str | None
-) -> ContextReport:
-    report = await load_report(store, await store.session(prefix), at, named)
-    return await add_history(store, report)
+        lines = context_lines(report, plan, shown)
+    print_json(document()) if as_json else print_lines(lines)

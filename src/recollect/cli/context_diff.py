@@ -1,19 +1,22 @@
 """The difference between two contexts: what appeared, went or changed for the model, and why.
 
-Pure except for `diff_context`, which loads both reports. Both are counted for the same model.
+Both are counted for the same model.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from recollect.cli.context_report import ContextReport, load_report
-from recollect.cli.context_text import ListingStyle, item_label, table_lines
+import msgspec
+
+from recollect.cli.console import paint
+from recollect.cli.context_report import ContextReport, item_document, item_label, load_report
+from recollect.cli.context_text import table_lines
 from recollect.cli.dates import format_time
 from recollect.cli.display_text import one_line, pluralize
 from recollect.cli.entry_display import summarize
-from recollect.cli.short_ids import ENTRY_DIGITS, shorten_ids
+from recollect.cli.short_ids import shorten_entry_ids
 from recollect.store.sqlite import SqliteStore
 from recollect.view.omissions import (
     COMPACTION,
@@ -43,15 +46,13 @@ class ContextDiff(NamedTuple):
 async def diff_context(
     store: SqliteStore, prefix: str, old: str, new: str | None, named: str | None
 ) -> ContextDiff:
-    session = await store.session(prefix)
-    after = await load_report(store, session, new, named)
-    before = await load_report(store, session, old, after.model)
+    after = await load_report(store, prefix, new, named)
+    before = await load_report(store, prefix, old, after.model)
     return ContextDiff(before, after, compare_views(before.view, after.view))
 
 
-def diff_lines(diff: ContextDiff, style: ListingStyle) -> Iterator[str]:
+def diff_lines(diff: ContextDiff, last: int | None) -> Iterator[str]:
     old, new, found = diff
-    paint = style.paint
     yield paint.bold(one_line(new.session.title) or "(no title)")
     yield paint.dim(f"session {new.session_id} · {one_line(new.model) or 'an unknown model'}")
     yield ""
@@ -59,12 +60,11 @@ def diff_lines(diff: ContextDiff, style: ListingStyle) -> Iterator[str]:
     change = paint.bold(format_signed(found.tokens))
     yield f"to    {_describe_end(new)}  {new.view.tokens:>10,} tokens  {change}"
     yield ""
-    ids = [entry.id for report in (old, new) for entry in report.view.entries]
-    short = shorten_ids([*ids, new.session.id], ENTRY_DIGITS)
+    short = shorten_entry_ids((*old.view.entries, *new.view.entries), new.session.id)
     sections = _sections(found)
     for name, lines in sections.items():
         if lines:
-            yield from _section(name, lines, short, style)
+            yield from _section(name, lines, short, last)
     if not any(sections.values()):
         yield "the model sees the same"
 
@@ -93,19 +93,16 @@ def _change_reason(change: ChangedItem) -> str:
 
 
 def _section(
-    name: str, lines: list[_DiffRow], short: dict[str, str], style: ListingStyle
+    name: str, lines: list[_DiffRow], short: dict[str, str], last: int | None
 ) -> Iterator[str]:
-    paint = style.paint
     total = format_signed(sum(line.tokens for line in lines))
     yield paint.bold(f"{pluralize(len(lines), 'item')} {name}") + f", {total} tokens"
-    shown = lines if style.last is None else lines[-style.last :]
+    shown = lines if last is None else lines[-last:]
     rows = [["ENTRY", "WHO", "TOKENS", "WHY", "WHAT"]]
     for item, tokens, why in shown:
         cells = [short[item.entry.id], item_label(item), format_signed(tokens), one_line(why)]
         rows.append([*cells, summarize(item.message)])
-    if not any(line.why for line in shown):
-        rows = [[*row[:3], row[4]] for row in rows]
-    head, *body = table_lines(rows, style, numbers=(2,))
+    head, *body = table_lines(rows)
     yield head
     if len(shown) < len(lines):
         yield paint.dim(f"… {len(lines) - len(shown):,} before these; --all shows them")
@@ -114,11 +111,30 @@ def _section(
 
 
 def _describe_end(report: ContextReport) -> str:
-    if report.at is not None:
-        return f"{report.at.id}  {format_time(report.at.time)}"
-    newest = report.view.entries[-1] if report.view.n else None
-    return f"{newest.id}  {format_time(newest.time)}" if newest is not None else "its beginning"
+    end = report.end
+    return f"{end.id}  {format_time(end.time)}" if end is not None else "its beginning"
 
 
 def format_signed(tokens: int) -> str:
     return f"+{tokens:,}" if tokens > 0 else f"−{-tokens:,}" if tokens < 0 else "0"
+
+
+def diff_document(diff: ContextDiff) -> dict[str, Any]:
+    old, new, found = diff
+    return {
+        "session": msgspec.to_builtins(new.session),
+        "model": new.model,
+        "from": _end_document(old),
+        "to": _end_document(new),
+        "tokens": found.tokens,
+        "appeared": [item_document(item) for item in found.appeared],
+        "gone": [item_document(one.item) | {"why": one.why} for one in found.gone],
+        "changed": [
+            item_document(change.after) | {"tokens_before": change.before.tokens}
+            for change in found.changed
+        ],
+    }
+
+
+def _end_document(report: ContextReport) -> dict[str, Any]:
+    return {"at": report.end.id if report.end else None, "tokens": report.view.tokens}

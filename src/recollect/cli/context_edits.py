@@ -13,14 +13,13 @@ import msgspec
 
 from recollect.cli.context_report import latest_model
 from recollect.cli.entry_display import role_of
-from recollect.cli.short_ids import ENTRY_DIGITS, shorten_ids, shorten_session_id
+from recollect.cli.short_ids import shorten_entry_ids, shorten_session_id
 from recollect.cli.store_access import retry_on_head_moved
 from recollect.compaction.view_reduction import with_edits
 from recollect.entries import (
     Body,
     Compaction,
     Elide,
-    Elided,
     Entry,
     Message,
     Pin,
@@ -47,9 +46,9 @@ class CannotEdit(RecollectError):
 class RequestedEdits(NamedTuple):
     """Entries, as prefixes of their ids."""
 
-    drop: tuple[str, ...] = ()
-    pin: tuple[str, ...] = ()
-    restore: tuple[str, ...] = ()
+    drop: tuple[str, ...]
+    pin: tuple[str, ...]
+    restore: tuple[str, ...]
 
 
 class ContextEditResult(NamedTuple):
@@ -73,7 +72,7 @@ async def edit_context(
         bodies, after = _check(view, *found)
         written = await store.append(session.id, bodies, parent=session.head)
         short = await shorten_session_id(store, session.id)
-        ids = shorten_ids([*(entry.id for entry in (*path, *written)), session.id], ENTRY_DIGITS)
+        ids = shorten_entry_ids((*path, *written), session.id)
         return ContextEditResult(session, short, written, view.tokens, after.tokens, ids)
 
     return await retry_on_head_moved(attempt)
@@ -115,9 +114,7 @@ def _body(view: View, verb: str, entries: Sequence[Entry]) -> Body:
         return Restore(entries=names)
     if verb == "pin":
         return Pin(entries=names)
-    items: list[Elided] = []
-    for name in names:
-        items += drop_message(view, name).items
+    items = (item for name in names for item in drop_message(view, name).items)
     return Elide(rule="drop", items=tuple(items))
 
 
@@ -185,15 +182,11 @@ def edit_lines(edited: ContextEditResult) -> Iterator[str]:
 
 
 def _describe_edit(body: Body, short: dict[str, str]) -> str:
-    match body:
-        case Elide(items=items):
-            return f"left out {', '.join(short[what.entry] for what in items)}"
-        case Pin(entries=names):
-            return f"pinned {', '.join(short[name] for name in names)}"
-        case Restore(entries=names):
-            return f"restored {', '.join(short[name] for name in names)}"
-        case _:
-            return "appended an entry"
+    if isinstance(body, Elide):
+        return f"left out {', '.join(short[what.entry] for what in body.items)}"
+    assert isinstance(body, Pin | Restore)
+    verb = "pinned" if isinstance(body, Pin) else "restored"
+    return f"{verb} {', '.join(short[name] for name in body.entries)}"
 
 
 def edit_document(edited: ContextEditResult) -> dict[str, object]:

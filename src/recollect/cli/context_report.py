@@ -1,23 +1,34 @@
 """What a model sees of a session, at the head or at an earlier entry, counted for that model.
 
 Loading a report writes nothing. The model is the known one that replied last, unless the user names
-another.
+another. In JSON nothing is shortened away, but messages appear as summaries; `recollect show ID
+--curated --json` has their full text.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from recollect.cli.short_ids import ENTRY_DIGITS, shorten_ids, shorten_session_id
+from recollect.cli.entry_display import summarize
+from recollect.cli.short_ids import shorten_entry_ids, shorten_session_id
 from recollect.entries import Entry, Message, Request, Usage
 from recollect.profiles import Profile, find_profile, is_known_model
 from recollect.store.contract import SessionInfo, Store
 from recollect.store.sqlite import SqliteStore
 from recollect.tokens import counter_for
-from recollect.view.omissions import COMPACTION, Omission, find_omissions, items_replaced
+from recollect.view.curation import is_tool_result
+from recollect.view.elision_rules import ElisionPlan
+from recollect.view.omissions import (
+    COMPACTION,
+    Omission,
+    count_by_category,
+    find_omissions,
+    items_replaced,
+)
 from recollect.view.view import View, ViewItem
 from recollect.view_loader import fold_stored, load_view, read_needed_entries
 
@@ -46,8 +57,12 @@ class ContextReport(NamedTuple):
     @property
     def short(self) -> dict[str, str]:
         """Short ids of the session and of every entry in the view."""
-        ids = [entry.id for entry in self.view.entries]
-        return shorten_ids([*ids, self.session.id], ENTRY_DIGITS)
+        return shorten_entry_ids(self.view.entries, self.session.id)
+
+    @property
+    def end(self) -> Entry | None:
+        """The entry reported on; None if the session has none."""
+        return self.at or (self.view.entries[-1] if self.view.n else None)
 
     @property
     def replaced(self) -> tuple[ViewItem, ...]:
@@ -66,9 +81,10 @@ class ContextReport(NamedTuple):
 
 
 async def load_report(
-    store: SqliteStore, session: SessionInfo, at: str | None = None, named: str | None = None
+    store: SqliteStore, prefix: str, at: str | None = None, named: str | None = None
 ) -> ContextReport:
-    """The report for the head, or for the entry whose id begins with `at`."""
+    """The report for a session's head, or for the entry whose id begins with `at`."""
+    session = await store.session(prefix)
     entry = None if at is None else (await store.entry(at, session=session.id))[1]
     entries = await _read_entries(store, session, entry)
     model = latest_model(entries) if named is None else named
@@ -92,23 +108,112 @@ def latest_model(entries: Iterable[Entry]) -> str:
     return next((name for name in names if is_known_model(name)), names[0] if names else "")
 
 
-async def add_history(store: Store, report: ContextReport) -> ContextReport:
+async def load_full_report(
+    store: SqliteStore, prefix: str, at: str | None = None, named: str | None = None
+) -> ContextReport:
     """The report with the cost of the last request and the view before the compaction in force."""
-    view, counter, session = report.view, report.view.log.counter, report.session.id
-    compaction, cost, before = view.compaction, None, None
+    report = await load_report(store, prefix, at, named)
+    compaction, before = report.view.compaction, None
     if compaction is not None and compaction.parent is not None:
-        before = await load_view(store, session, at=compaction.parent, counter=counter)
-    reply = _newest_with_usage(view)
-    if reply is not None and isinstance(reply.body, Message) and reply.body.usage is not None:
-        at = reply.parent
-        sent = await load_view(store, session, at=at, counter=counter) if at else View.fold()
-        cost = RequestCost(reply, reply.body.usage, sent.tokens)
-    return report._replace(before_compaction=before, last_request=cost)
+        before = await _view_at(store, report, compaction.parent)
+    return report._replace(
+        before_compaction=before, last_request=await _last_request(store, report)
+    )
 
 
-def _newest_with_usage(view: View) -> Entry | None:
-    for entry in reversed(view.entries):
-        body = entry.body
+async def _last_request(store: Store, report: ContextReport) -> RequestCost | None:
+    for reply in reversed(report.view.entries):
+        body = reply.body
         if isinstance(body, Message) and body.role == "model" and body.usage is not None:
-            return entry
+            sent = await _view_at(store, report, reply.parent) if reply.parent else View.fold()
+            return RequestCost(reply, body.usage, sent.tokens)
     return None
+
+
+async def _view_at(store: Store, report: ContextReport, entry: str) -> View:
+    return await load_view(store, report.session.id, at=entry, counter=report.view.log.counter)
+
+
+class PlannedElisions(NamedTuple):
+    """What a rule would leave out of the next request."""
+
+    things: int
+    tokens: int
+    of: dict[str, int]  # tokens by file, or by tool; the largest first
+
+
+def planned_by_rule(plan: ElisionPlan) -> dict[str, PlannedElisions]:
+    found = {}
+    for rule in dict.fromkeys(saving.rule for saving in plan.savings):
+        savings = [saving for saving in plan.savings if saving.rule == rule]
+        of = Counter[str]()
+        for saving in savings:
+            of[saving.what] += saving.elided.tokens
+        found[rule] = PlannedElisions(len(savings), of.total(), dict(of.most_common()))
+    return found
+
+
+def item_label(item: ViewItem) -> str:
+    if item.place == "snapshot":
+        return "snapshot"
+    if item.message.context:
+        return item.message.context
+    return "result" if is_tool_result(item.message) else item.message.role
+
+
+# --- JSON ----------------------------------------------------------------------------------------
+
+
+def context_document(report: ContextReport, plan: ElisionPlan | None) -> dict[str, Any]:
+    view, profile = report.view, report.profile
+    planned = planned_by_rule(plan) if plan is not None else {}
+    return {
+        "session": msgspec.to_builtins(report.session),
+        "at": report.end.id if report.end else None,
+        "model": report.model,
+        "model_is_known": is_known_model(report.model),
+        "exact": view.log.counter.exact,
+        "tokens": view.tokens,
+        "window": profile.window,
+        "threshold": profile.threshold,
+        "share": view.tokens / profile.window,
+        "categories": count_by_category(view),
+        "last_request": _request_document(report.last_request) if report.last_request else None,
+        "items": [item_document(item) for item in view.items],
+        "left_out": [msgspec.to_builtins(one) for one in report.omissions],
+        "compaction": _compaction_document(report),
+        "would_be_left_out": {rule: total._asdict() for rule, total in planned.items()},
+        "problems": list(view.problems),
+    }
+
+
+def _request_document(cost: RequestCost) -> dict[str, Any]:
+    names = ("input", "cached", "output", "thoughts", "total")
+    counts = {name: getattr(cost.usage, name) for name in names}
+    return {"entry": cost.reply.id, "time": cost.reply.time, **counts, "our_count": cost.our_count}
+
+
+def item_document(item: ViewItem) -> dict[str, Any]:
+    return {
+        "entry": item.entry.id,
+        "time": item.entry.time,
+        "place": item.place,
+        "who": item_label(item),
+        "role": item.message.role,
+        "tokens": item.tokens,
+        "pinned": item.pinned,
+        "rules": [cut.rule for cut in item.cuts],
+        "summary": summarize(item.message),
+    }
+
+
+def _compaction_document(report: ContextReport) -> dict[str, Any] | None:
+    entry, gone = report.view.compaction, report.replaced
+    if entry is None:
+        return None
+    return {
+        "entry": entry.id,
+        "time": entry.time,
+        "messages": sum(item.place != "snapshot" for item in gone),
+        "tokens": sum(item.tokens for item in gone),
+    }

@@ -1,28 +1,25 @@
 """A context report as text: how full the window is, with what, and what was left out.
 
-Pure: from a `ContextReport` to lines. Stored text is sanitized on the way. Long lists show their
-newest items and say how many more there are.
+Stored text is sanitized on the way. Of a long list only the `last` items are shown, all if that is
+None, and a line says how many more there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator
 
-from recollect.cli.console import Styler
-from recollect.cli.context_report import ContextReport
+from recollect.cli.console import paint, terminal_width
+from recollect.cli.context_report import ContextReport, PlannedElisions, item_label, planned_by_rule
 from recollect.cli.dates import format_age, format_time
 from recollect.cli.display_text import GAP, align_table, one_line, pluralize
 from recollect.cli.entry_display import summarize
 from recollect.entries import Compaction, Message, Request
 from recollect.profiles import is_known_model
-from recollect.view.curation import is_tool_result
 from recollect.view.elision_rules import ElisionPlan
 from recollect.view.omissions import (
     INVALID,
     Omission,
     OmissionTotal,
-    TokenCategory,
     count_by_category,
     total_by_rule,
 )
@@ -33,15 +30,6 @@ BAR_WIDTH = 30
 FILES_SHOWN = 5  # of each rule
 PROBLEMS_SHOWN = 5
 _EIGHTHS = " ▏▎▍▌▋▊▉"
-CATEGORY_LABELS: dict[TokenCategory, str] = {"initial": "initial context"}
-
-
-class ListingStyle(NamedTuple):
-    """Colours, columns, and how many items of each list to show."""
-
-    paint: Styler
-    width: int | None = None
-    last: int | None = None  # None: all
 
 
 def draw_bar(part: int, whole: int, width: int = BAR_WIDTH) -> str:
@@ -53,23 +41,23 @@ def draw_bar(part: int, whole: int, width: int = BAR_WIDTH) -> str:
 
 
 def context_lines(
-    report: ContextReport, plan: ElisionPlan | None, style: ListingStyle
+    report: ContextReport, plan: ElisionPlan | None, last: int | None
 ) -> Iterator[str]:
     short = report.short
-    yield from _heading(report, style.paint, short)
-    yield from _window(report, style.paint)
-    yield from _categories(report, style.paint)
-    yield from _last_request(report, style.paint)
+    yield from _heading(report, short)
+    yield from _window(report)
+    yield from _categories(report)
+    yield from _last_request(report)
     yield ""
-    yield from _items(report.view, short, style)
-    yield from _omissions(report, short, style)
+    yield from _items(report.view, short, last)
+    yield from _omissions(report, short, last)
     if plan is not None:
-        yield from _planned(plan, style.paint)
-    yield from _failed_attempt(report.view, style.paint)
-    yield from _problems(report.view, style.paint)
+        yield from _planned(plan)
+    yield from _failed_attempt(report.view)
+    yield from _problems(report.view)
 
 
-def _heading(report: ContextReport, paint: Styler, short: dict[str, str]) -> Iterator[str]:
+def _heading(report: ContextReport, short: dict[str, str]) -> Iterator[str]:
     yield paint.bold(one_line(report.session.title) or "(no title)")
     at, head = report.at, report.view.head
     if at is None:
@@ -82,7 +70,7 @@ def _heading(report: ContextReport, paint: Styler, short: dict[str, str]) -> Ite
     yield ""
 
 
-def _window(report: ContextReport, paint: Styler) -> Iterator[str]:
+def _window(report: ContextReport) -> Iterator[str]:
     tokens, profile = report.view.tokens, report.profile
     share = tokens / profile.window
     colour = "green" if tokens <= profile.threshold else "yellow" if share <= 1 else "red"
@@ -109,19 +97,18 @@ def format_percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def _categories(report: ContextReport, paint: Styler) -> Iterator[str]:
+def _categories(report: ContextReport) -> Iterator[str]:
     shares = count_by_category(report.view)
     most = max(shares.values())
-    names = max(len(CATEGORY_LABELS.get(category, category)) for category in shares)
     for category, tokens in shares.items():
-        name = CATEGORY_LABELS.get(category, category).ljust(names)
+        name = f"{'initial context' if category == 'initial' else category:<15}"
         share = format_percent(tokens / report.profile.window) if tokens else ""
         line = f"{name}  {tokens:>10,}  {share:>8}  {paint(draw_bar(tokens, most), fg='blue')}"
         yield line.rstrip() if tokens else paint.dim(line.rstrip())
     yield ""
 
 
-def _last_request(report: ContextReport, paint: Styler) -> Iterator[str]:
+def _last_request(report: ContextReport) -> Iterator[str]:
     if report.last_request is None:
         return
     reply, usage, our_count = report.last_request
@@ -134,53 +121,41 @@ def _last_request(report: ContextReport, paint: Styler) -> Iterator[str]:
 # --- what the model sees -------------------------------------------------------------------------
 
 
-def item_label(item: ViewItem) -> str:
-    if item.place == "snapshot":
-        return "snapshot"
-    if item.message.context:
-        return item.message.context
-    return "result" if is_tool_result(item.message) else item.message.role
-
-
 def _item_marks(item: ViewItem) -> str:
     marks = ["pinned" if item.pinned else "kept" if item.place == "kept" else ""]
     return ", ".join(filter(None, [*marks, "shortened" if item.cuts else ""]))
 
 
-def item_rows(items: Sequence[ViewItem], short: dict[str, str]) -> list[list[str]]:
-    return [
-        [short[i.entry.id], item_label(i), f"{i.tokens:,}", _item_marks(i), summarize(i.message)]
-        for i in items
-    ]
-
-
-def _items(view: View, short: dict[str, str], style: ListingStyle) -> Iterator[str]:
+def _items(view: View, short: dict[str, str], last: int | None) -> Iterator[str]:
     fixed = [item for item in view.items if item.place != "tail"]
     tail = view.items[len(fixed) :]
-    newest = tail if style.last is None else tail[-style.last :]
+    newest = tail if last is None else tail[-last:]
     hidden = tail[: len(tail) - len(newest)]
     if not view.items:
         yield "nothing: the session has no messages"
         yield ""
         return
-    head = ["ENTRY", "WHO", "TOKENS", "MARK", "WHAT THE MODEL SEES"]
-    rows = [head, *item_rows([*fixed, *newest], short)]
-    if not any(row[3] for row in rows[1:]):
-        rows = [[*row[:3], row[4]] for row in rows]
-    shown = table_lines(rows, style, numbers=(2,))
+    rows = [["ENTRY", "WHO", "TOKENS", "MARK", "WHAT THE MODEL SEES"]]
+    for item in (*fixed, *newest):
+        cells = [short[item.entry.id], item_label(item), f"{item.tokens:,}", _item_marks(item)]
+        rows.append([*cells, summarize(item.message)])
+    shown = table_lines(rows)
     yield from shown[: 1 + len(fixed)]
     if hidden:
         tokens = sum(item.tokens for item in hidden)
         count = pluralize(len(hidden), "item")
-        yield style.paint.dim(f"… {count}, {tokens:,} tokens; --all shows them")
+        yield paint.dim(f"… {count}, {tokens:,} tokens; --all shows them")
     yield from shown[1 + len(fixed) :]
     yield ""
 
 
-def table_lines(rows: list[list[str]], style: ListingStyle, numbers: Sequence[int]) -> list[str]:
-    """A table with a heading, entry ids in its first column and free text in its last."""
-    width, paint = style.width or DEFAULT_WIDTH, style.paint
-    head, *body = align_table(rows, width=width, stretch=len(rows[0]) - 1, numbers=numbers)
+def table_lines(rows: list[list[str]]) -> list[str]:
+    """A table of five columns with a heading: an entry's id, a word, tokens, a remark that is left
+    out if no row has one, and free text."""
+    width = terminal_width() or DEFAULT_WIDTH
+    if not any(row[3] for row in rows[1:]):
+        rows = [[*row[:3], row[4]] for row in rows]
+    head, *body = align_table(rows, width=width, stretch=len(rows[0]) - 1, numbers=(2,))
     lines = [paint.dim(GAP.join(head).rstrip())]
     return lines + [GAP.join([paint(row[0], fg="yellow"), *row[1:]]).rstrip() for row in body]
 
@@ -188,18 +163,20 @@ def table_lines(rows: list[list[str]], style: ListingStyle, numbers: Sequence[in
 # --- what was left out ---------------------------------------------------------------------------
 
 
-def _omissions(report: ContextReport, short: dict[str, str], style: ListingStyle) -> Iterator[str]:
-    found, paint = report.omissions, style.paint
+def _omissions(report: ContextReport, short: dict[str, str], last: int | None) -> Iterator[str]:
+    found = report.omissions
     if not found:
         yield "nothing was left out"
         return
     totals = total_by_rule(found).items()
     sums = ", ".join(f"{one_line(rule)} {_format_total(total)}" for rule, total in totals)
     yield paint.bold("left out: ") + sums
-    shown = found if style.last is None else found[:1] + found[1:][-style.last :]
+    shown = found if last is None else found[:1] + found[1:][-last:]
     rows = [["ENTRY", "RULE", "TOKENS", "SINCE", "WHAT WAS LEFT OUT"]]
-    rows += [_omission_row(report, one, short) for one in shown]
-    yield from table_lines(rows, style, numbers=(2,))
+    for one in shown:
+        cells = [short[one.entry], one_line(one.rule), f"{one.tokens:,}", format_age(one.since)]
+        rows.append([*cells, _describe_omission(report, one)])
+    yield from table_lines(rows)
     if len(shown) < len(found):
         yield paint.dim(f"… {len(found) - len(shown):,} more; --all shows them")
     handle = next((one.handle for one in reversed(shown) if one.handle), "")
@@ -208,13 +185,8 @@ def _omissions(report: ContextReport, short: dict[str, str], style: ListingStyle
         yield paint.dim(f"`{command}` brings the last of them back")
 
 
-def _format_total(total: OmissionTotal) -> str:
+def _format_total(total: OmissionTotal | PlannedElisions) -> str:
     return f"{total.tokens:,} tokens" + (f" in {total.things:,}" if total.things > 1 else "")
-
-
-def _omission_row(report: ContextReport, one: Omission, short: dict[str, str]) -> list[str]:
-    cells = [short[one.entry], one_line(one.rule), f"{one.tokens:,}", format_age(one.since)]
-    return [*cells, _describe_omission(report, one)]
 
 
 def _describe_omission(report: ContextReport, one: Omission) -> str:
@@ -229,29 +201,12 @@ def _describe_omission(report: ContextReport, one: Omission) -> str:
     return f"no provider accepts it: {text}" if one.rule == INVALID else text
 
 
-def total_planned(plan: ElisionPlan) -> dict[str, OmissionTotal]:
-    totals: dict[str, OmissionTotal] = {}
-    for saving in plan.savings:
-        things, tokens = totals.get(saving.rule, OmissionTotal(0, 0))
-        totals[saving.rule] = OmissionTotal(things + 1, tokens + saving.elided.tokens)
-    return totals
-
-
-def plan_by_file(plan: ElisionPlan, rule: str) -> dict[str, int]:
-    """Tokens by file, or by tool where the rule is not about files; the largest first."""
-    sums: dict[str, int] = {}
-    for saving in plan.savings:
-        if saving.rule == rule:
-            sums[saving.what] = sums.get(saving.what, 0) + saving.elided.tokens
-    return dict(sorted(sums.items(), key=lambda one: -one[1]))
-
-
-def _planned(plan: ElisionPlan, paint: Styler) -> Iterator[str]:
-    if totals := total_planned(plan):
+def _planned(plan: ElisionPlan) -> Iterator[str]:
+    if totals := planned_by_rule(plan):
         sums = ", ".join(f"{rule} {_format_total(total)}" for rule, total in totals.items())
         yield paint.bold("the next request would leave out: ") + sums
-    for rule in totals:
-        files = list(plan_by_file(plan, rule).items())
+    for rule, total in totals.items():
+        files = list(total.of.items())
         for what, tokens in files[:FILES_SHOWN]:
             yield f"  {tokens:>7,}  {rule}  {one_line(what)}"
         if len(files) > FILES_SHOWN:
@@ -261,7 +216,7 @@ def _planned(plan: ElisionPlan, paint: Styler) -> Iterator[str]:
         yield paint.dim(f"{pluralize(plan.unidentified, 'read')} that name no file would stay")
 
 
-def _failed_attempt(view: View, paint: Styler) -> Iterator[str]:
+def _failed_attempt(view: View) -> Iterator[str]:
     attempt = view.attempt
     body = attempt.body if attempt is not None else None
     if attempt is not None and isinstance(body, Compaction) and body.status != "COMPRESSED":
@@ -269,7 +224,7 @@ def _failed_attempt(view: View, paint: Styler) -> Iterator[str]:
         yield paint(f"the last compaction, {age}, failed: {reason}", fg="yellow")
 
 
-def _problems(view: View, paint: Styler) -> Iterator[str]:
+def _problems(view: View) -> Iterator[str]:
     if not view.problems:
         return
     yield paint(f"{pluralize(len(view.problems), 'edit')} without effect:", fg="yellow")

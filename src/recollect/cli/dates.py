@@ -24,22 +24,6 @@ _SPAN_SECONDS = {"s": 1, "mo": _SECONDS["month"]} | {
 DATE_EXAMPLES = "2026-11-01, 2026-11-01T14:30, today, yesterday, 3d, 12h or 2w"
 
 
-class DateParam(click.ParamType[int]):
-    """A point in time as `parse_date` reads it, in milliseconds since 1970."""
-
-    name = "date"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        if isinstance(value, int):
-            return value
-        try:
-            return parse_date(str(value))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
 def format_age(then: int, now: int | None = None) -> str:
     """How long ago a time was, in the largest unit that fits."""
     seconds = ((current_time() if now is None else now) - then) // 1_000
@@ -76,7 +60,8 @@ def parse_date(text: str, now: int | None = None) -> int:
     try:
         return _milliseconds(datetime.fromisoformat(text.strip()))
     except (ValueError, OverflowError, OSError):
-        raise ValueError(f"{text!r} is not a date; give one like {DATE_EXAMPLES}") from None
+        message = f"{text!r} is not a date; give one like {DATE_EXAMPLES}"
+        raise click.BadParameter(message) from None
 
 
 def _milliseconds(day: datetime) -> int:

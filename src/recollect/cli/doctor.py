@@ -8,15 +8,9 @@ from pathlib import Path
 import click
 import msgspec
 
-from recollect.cli.console import Styler, make_styler, print_json, print_lines, show_status
-from recollect.cli.display_text import (
-    display_width,
-    format_value,
-    one_line,
-    pad,
-    pluralize,
-)
-from recollect.cli.options import examples, json_option, store_option
+from recollect.cli.console import paint, print_json, print_lines, show_status
+from recollect.cli.display_text import display_width, format_value, one_line, pad, pluralize
+from recollect.cli.options import command, json_and_store_options
 from recollect.errors import CannotOpen
 from recollect.settings import store_path
 from recollect.store.recovery.integrity_checks import Finding
@@ -26,15 +20,12 @@ from recollect.text import format_size
 MAX_ENTRY_IDS = 8
 
 
-@click.command(
-    epilog=examples(
-        ("recollect doctor", "check, change nothing"),
-        ("recollect doctor --repair", "repair what can be repaired, quarantine the rest"),
-    )
+@command(
+    ("recollect doctor", "check, change nothing"),
+    ("recollect doctor --repair", "repair what can be repaired, quarantine the rest"),
 )
 @click.option("--repair", is_flag=True, help="Repair what can be repaired; nothing is deleted.")
-@json_option
-@store_option
+@json_and_store_options
 def doctor(*, repair: bool, as_json: bool, file: Path | None) -> int:
     """Check the store; exit code 1 if something is wrong."""
     path = file or store_path()
@@ -53,7 +44,6 @@ def doctor(*, repair: bool, as_json: bool, file: Path | None) -> int:
 
 
 def _lines(report: DoctorReport, wrong: list[Finding]) -> Iterator[str]:
-    paint = make_styler()
     yield paint.bold(one_line(report.path))
     names = max(map(display_width, report.facts), default=0)
     for name, value in report.facts.items():
@@ -62,7 +52,7 @@ def _lines(report: DoctorReport, wrong: list[Finding]) -> Iterator[str]:
         yield f"  {paint.dim(label)}  {format_size(value) if is_size else format_value(value)}"
     yield ""
     for finding in report.findings:
-        yield from _finding(finding, paint)
+        yield from _finding(finding)
     if not report.findings:
         yield paint("healthy: nothing is wrong", fg="green")
     elif not wrong:
@@ -73,7 +63,7 @@ def _lines(report: DoctorReport, wrong: list[Finding]) -> Iterator[str]:
         yield f"{pluralize(len(wrong), 'problem')} that cannot be repaired"
 
 
-def _finding(finding: Finding, paint: Styler) -> Iterator[str]:
+def _finding(finding: Finding) -> Iterator[str]:
     mark = paint("✓", fg="green") if finding.repaired else paint("✗", fg="red", bold=True)
     yield f"{mark} {one_line(finding.what)}  {paint.dim(one_line(finding.place))}"
     if finding.repaired:

@@ -7,13 +7,14 @@ called and nothing is written.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
 
 import click
 
 from recollect.cli.console import print_note
-from recollect.cli.context_report import ContextReport, load_report
-from recollect.cli.options import examples, store_option
+from recollect.cli.context_report import load_report
+from recollect.cli.options import command, store_option
 from recollect.cli.store_access import use_store
 from recollect.codecs.encoder import EncodedRequest
 from recollect.codecs.encoder import encode as encode_view
@@ -24,27 +25,19 @@ from recollect.errors import BadInput, UnknownModel
 from recollect.models.resolve import ResolvedModel, build_wire, fill_options, look_up_model
 from recollect.profiles import WireName, find_endpoint, find_profile
 from recollect.settings import load_settings
-from recollect.store.sqlite import SqliteStore
 from recollect.text import format_size
 
 MAX_TOOLS_FILE = 5_000_000  # bytes
 
 
-@click.command(
-    epilog=examples(
-        ("recollect encode 019a8b1c --to gemini", "what Gemini would be sent now"),
-        ("recollect encode 019a8b1c --to openai --text-tools", "with tools as text"),
-        ("recollect encode 019a8b1c --to anthropic --at 019a8b1c77f0 | jq .", "an earlier request"),
-        ("recollect encode 019a8b1c --to openai --tools tools.json --trace", "what was repaired"),
-    )
+@command(
+    ("recollect encode 019a8b1c --to gemini", "what Gemini would be sent now"),
+    ("recollect encode 019a8b1c --to openai --text-tools", "with tools as text"),
+    ("recollect encode 019a8b1c --to anthropic --at 019a8b1c77f0 | jq .", "an earlier request"),
+    ("recollect encode 019a8b1c --to openai --tools tools.json --trace", "what was repaired"),
 )
 @click.argument("prefix", metavar="ID")
-@click.option(
-    "--to",
-    type=click.Choice(list(WIRES)),
-    required=True,
-    help="The wire format.",
-)
+@click.option("--to", type=click.Choice(list(WIRES)), required=True, help="The wire format.")
 @click.option("--text-tools", is_flag=True, help="Send calls, results and tools as plain text.")
 @click.option("--model", "named", metavar="NAME", help="The model; its own thoughts are included.")
 @click.option("--at", metavar="ENTRY", help="As of this entry: a request or a message.")
@@ -71,12 +64,8 @@ def encode(
     file: Path | None,
 ) -> None:
     """Print the exact request a provider would be sent."""
-
-    async def work(store: SqliteStore) -> ContextReport:
-        return await load_report(store, await store.session(prefix), at, named)
-
     tools = _read_tools(declared) if declared is not None else ()
-    report = use_store(file, work)
+    report = use_store(file, lambda store: load_report(store, prefix, at, named))
     model = _resolve_model(named or report.model, to, named=named is not None)
     options = fill_options(model, RequestOptions(model="", tools=tools, stream=not no_stream))
     thinking_off = options.generation.effort == "none"
@@ -125,8 +114,8 @@ def _report_fixes(request: EncodedRequest, options: RequestOptions, *, trace: bo
     if not fixes:
         print_note(f"{summary}; everything is sent as stored")
         return
-    kinds = sorted({fix.kind for fix in fixes})
-    counts = ", ".join(f"{sum(fix.kind == kind for fix in fixes)} {kind}" for kind in kinds)
+    kinds = sorted(Counter(fix.kind for fix in fixes).items())
+    counts = ", ".join(f"{count} {kind}" for kind, count in kinds)
     hint = "" if trace else " (--trace lists them)"
     print_note(f"{summary}; not sent as stored: {counts}{hint}")
     for fix in fixes if trace else ():

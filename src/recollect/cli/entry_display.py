@@ -1,6 +1,6 @@
 """Entries as text: role and time, then messages, thoughts, tool calls and results.
 
-Pure: from entries to lines. This is where stored text is sanitized.
+This is where stored text is sanitized.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ import json
 from collections.abc import Iterator
 from typing import NamedTuple, assert_never
 
-from recollect.cli.console import Styler
+from recollect.cli.console import paint
 from recollect.cli.dates import format_time
 from recollect.cli.display_text import one_line, pluralize, sanitize, shorten
 from recollect.entries import (
     Body,
     Compaction,
-    Content,
     Elide,
     Entry,
     FileRef,
@@ -43,7 +42,6 @@ _NOTE_COLOURS = {"info": "cyan", "warning": "yellow", "error": "red"}
 
 
 class TranscriptStyle(NamedTuple):
-    paint: Styler
     full: bool = False
     marked: str | None = None
     damaged: frozenset[str] = frozenset()
@@ -51,7 +49,6 @@ class TranscriptStyle(NamedTuple):
 
 def entry_lines(entry: Entry, short: str, style: TranscriptStyle) -> Iterator[str]:
     """One entry: a line with role and time, then its parts, indented."""
-    paint = style.paint
     name, colour = _role_and_colour(entry.body)
     if entry.id in style.damaged:
         name, colour = "damaged", "red"
@@ -85,18 +82,20 @@ def _body_lines(body: Body, style: TranscriptStyle) -> Iterator[str]:
         for part in body.parts:
             yield from part_lines(part, style)
         if not body.parts:
-            yield style.paint.dim("  (empty)")
+            yield paint.dim("  (empty)")
     elif isinstance(body, Note):
-        yield from _block(body.text, "  ", style, lines=60, characters=6_000)
+        yield from _block(body.text, "  ", style, long=True)
     else:
-        yield from _block(describe_edit(body), "  ", style, lines=12, characters=1_000, dim=True)
+        yield from _block(describe_edit(body), "  ", style, dim=True)
 
 
 def describe_edit(body: Body) -> str:  # noqa: C901 - one case per kind
-    """Any entry but a message or a note, in a sentence."""
+    """Any entry but a message, in a sentence."""
     match body:
-        case Message() | Note():
+        case Message():
             return ""
+        case Note(text=text):
+            return text
         case Title(title=title):
             return f"the title is now {title!r}"
         case Elide(rule=rule, items=items):
@@ -129,30 +128,25 @@ def _describe_compaction(body: Compaction) -> str:
 def part_lines(part: Part, style: TranscriptStyle) -> Iterator[str]:
     match part:
         case Text(text=text):
-            yield from _block(text, "  ", style, lines=60, characters=6_000)
+            yield from _block(text, "  ", style, long=True)
         case Thought(text=text, subject=subject):
             thought = f"thought: {subject}: {text}" if subject else f"thought: {text}"
-            yield from _block(thought, "  ", style, lines=12, characters=1_000, dim=True)
+            yield from _block(thought, "  ", style, dim=True)
         case ToolCall():
             yield from _call_lines(part, style)
         case ToolResult():
             yield from _result_lines(part, style)
         case InlineData() | FileRef() | Unknown():
-            yield "  " + style.paint.dim(_describe_attachment(part))
+            yield "  " + paint.dim(_describe_attachment(part))
         case _:
             assert_never(part)
 
 
 def _call_lines(call: ToolCall, style: TranscriptStyle) -> Iterator[str]:
-    first, *rest = _block(_format_arguments(call.arguments), "", style, lines=12, characters=1_000)
-    name = style.paint(one_line(call.name), fg="cyan")
-    if not rest:
-        yield f"  {name}({first})"
-        return
-    yield f"  {name}({first}"
-    for line in rest[:-1]:
-        yield f"  {line}"
-    yield f"  {rest[-1]})"
+    lines = list(_block(_format_arguments(call.arguments), "", style))
+    lines[0] = f"{paint(one_line(call.name), fg='cyan')}({lines[0]}"
+    lines[-1] += ")"
+    yield from (f"  {line}" for line in lines)
 
 
 def _format_arguments(text: str) -> str:
@@ -169,18 +163,18 @@ def _format_arguments(text: str) -> str:
 
 def _result_lines(result: ToolResult, style: TranscriptStyle) -> Iterator[str]:
     took = "" if result.duration is None else f"{result.duration:.1f} s"
-    failed = style.paint("failed", fg="red") if result.is_error else ""
+    failed = paint("failed", fg="red") if result.is_error else ""
     about = ", ".join(filter(None, [failed, one_line(result.status), took]))
-    name = style.paint(one_line(result.name or result.call_id), fg="cyan")
-    yield f"  {style.paint.dim('→')} {name}{f' ({about})' if about else ''}"
+    name = paint(one_line(result.name or result.call_id), fg="cyan")
+    yield f"  {paint.dim('→')} {name}{f' ({about})' if about else ''}"
     for item in result.content:
         if isinstance(item, Text):
-            yield from _block(item.text, "    ", style, lines=12, characters=1_000)
+            yield from _block(item.text, "    ", style)
         else:
-            yield "    " + style.paint.dim(_describe_attachment(item))
+            yield "    " + paint.dim(_describe_attachment(item))
 
 
-def _describe_attachment(part: Content) -> str:
+def _describe_attachment(part: InlineData | FileRef | Unknown) -> str:
     match part:
         case InlineData(mime=mime, data=data):
             return f"[{one_line(mime)}, {format_size(len(data))}]"
@@ -188,33 +182,26 @@ def _describe_attachment(part: Content) -> str:
             return f"[{one_line(mime)} {one_line(uri)}]"
         case Unknown(data=data):
             return f"[a part unknown to this version: {one_line(data[:200])}]"
-        case Text(text=text):
-            return one_line(text)
         case _:
             assert_never(part)
 
 
 def _block(
-    text: str,
-    indent: str,
-    style: TranscriptStyle,
-    *,
-    lines: int,
-    characters: int,
-    dim: bool = False,
+    text: str, indent: str, style: TranscriptStyle, *, long: bool = False, dim: bool = False
 ) -> Iterator[str]:
     """A sanitized, indented text; if it is shortened, a last line says how to see all of it."""
+    lines, characters = (60, 6_000) if long else (12, 1_000)
     kept, left = (text, "") if style.full else shorten(text, lines=lines, characters=characters)
     for line in sanitize(kept).split("\n"):
-        yield (indent + (style.paint.dim(line) if dim else line)).rstrip(" ")
+        yield (indent + (paint.dim(line) if dim else line)).rstrip(" ")
     if left:
-        yield indent + style.paint(f"… {left}; --full shows them", fg="yellow")
+        yield indent + paint(f"… {left}; --full shows them", fg="yellow")
 
 
 def summarize(body: Body) -> str:
     """An entry in one line."""
     if not isinstance(body, Message):
-        return one_line(body.text if isinstance(body, Note) else describe_edit(body))
+        return one_line(describe_edit(body))
     return one_line(" ".join(_summarize_part(part) for part in body.parts)[:2_000]) or "(empty)"
 
 

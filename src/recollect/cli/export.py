@@ -10,33 +10,28 @@ import contextlib
 import json
 import os
 import sys
+from functools import partial
 from pathlib import Path
-from typing import Literal
 
 import click
 
 from recollect.cli.console import print_note
-from recollect.cli.options import examples, store_option
+from recollect.cli.options import command, store_option
 from recollect.cli.store_access import use_store
 from recollect.errors import AlreadyExists
 from recollect.redaction import redact_json
 from recollect.store.open_file import sync_directory
-from recollect.store.sqlite import SqliteStore
 from recollect.text import format_size
 from recollect.transcripts.format_table import EXPORT_FORMATS
 from recollect.transcripts.mirror_file import publish_file, write_durably
 from recollect.transcripts.session_export import export_session
 
-ExportStatus = Literal["wrote", "unchanged"]
 
-
-@click.command(
-    epilog=examples(
-        ("recollect export 019a8b1c --to gemini", "into this directory"),
-        ("recollect export 019a8b1c --to gemini -o ~/chats", "into another"),
-        ("recollect export 019a8b1c --to history-server -o - | jq .", "to stdout"),
-        ("recollect export 019a8b1c --to gemini --redact", "to share it"),
-    )
+@command(
+    ("recollect export 019a8b1c --to gemini", "into this directory"),
+    ("recollect export 019a8b1c --to gemini -o ~/chats", "into another"),
+    ("recollect export 019a8b1c --to history-server -o - | jq .", "to stdout"),
+    ("recollect export 019a8b1c --to gemini --redact", "to share it"),
 )
 @click.argument("prefix", metavar="ID")
 @click.option("--to", type=click.Choice(EXPORT_FORMATS), required=True, help="The file format.")
@@ -47,13 +42,7 @@ ExportStatus = Literal["wrote", "unchanged"]
 @click.option("--redact", is_flag=True, help="Replace credentials with [redacted: …].")
 @store_option
 def export(
-    *,
-    prefix: str,
-    to: str,
-    output: str | None,
-    force: bool,
-    redact: bool,
-    file: Path | None,
+    *, prefix: str, to: str, output: str | None, force: bool, redact: bool, file: Path | None
 ) -> None:
     """Write a session as another program's file, without loss.
 
@@ -62,45 +51,39 @@ def export(
     """
     target = Path(output or ".").expanduser()
     into_folder = target.is_dir() or (output or "").endswith(os.sep)
-
-    async def work(store: SqliteStore) -> tuple[str, bytes]:
-        session = await store.session(prefix)
-        taken = (
-            (lambda name, own: _holds_another_session(target / name, own)) if into_folder else None
-        )
-        return await export_session(store, session.id, to, taken)
-
-    name, data = use_store(file, work)
+    taken = partial(_holds_another_session, target) if into_folder else None
+    name, data = use_store(file, lambda store: export_session(store, prefix, to, taken))
     if redact:
         data = redact_json(data)
     if output == "-":
         sys.stdout.buffer.write(data)
         return
     target = target / name if into_folder else target
-    if write_export(target, data, force=force) == "unchanged":
-        print_note(f"{target} already has this content")
-    else:
+    if _write_export(target, data, force=force):
         click.echo(target)
         print_note(f"{format_size(len(data))} written")
+    else:
+        print_note(f"{target} already has this content")
 
 
-def _holds_another_session(path: Path, session: str) -> bool:
+def _holds_another_session(folder: Path, name: str, session: str) -> bool:
     """Whether the file exists and holds another session with the same short name."""
     try:
-        return bool(json.loads(path.read_bytes()).get("sessionId") != session)
+        return bool(json.loads((folder / name).read_bytes()).get("sessionId") != session)
     except FileNotFoundError:
         return False
     except (OSError, ValueError, AttributeError, RecursionError):
         return True
 
 
-def write_export(path: Path, data: bytes, *, force: bool) -> ExportStatus:
+def _write_export(path: Path, data: bytes, *, force: bool) -> bool:
+    """Whether it was written; a file that already has this content is left alone."""
     path = path.resolve()
     if path.exists() and not path.is_file():  # a device or a pipe: written, never replaced
         path.write_bytes(data)
-        return "wrote"
+        return True
     if path.exists() and path.read_bytes() == data:
-        return "unchanged"
+        return False
     temporary = path.with_name(f".{path.name[:200]}.{os.getpid()}.tmp")
     try:
         write_durably(temporary, data)
@@ -112,4 +95,4 @@ def write_export(path: Path, data: bytes, *, force: bool) -> ExportStatus:
         temporary.unlink(missing_ok=True)
     with contextlib.suppress(OSError):  # some filesystems cannot
         sync_directory(path.parent)
-    return "wrote"
+    return True

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
@@ -24,7 +24,6 @@ class CommandEntry(NamedTuple):
 
     module: str  # in recollect.cli
     help: str
-    attribute: str = ""  # the command's own name unless given
 
 
 COMMANDS = {
@@ -45,9 +44,7 @@ COMMANDS = {
     "rewind": CommandEntry("rewind", "Move a session's head; nothing is deleted."),
     "trash": CommandEntry("session_commands", "Move a session to the trash; nothing is deleted."),
     "restore": CommandEntry("session_commands", "Bring a session back from the trash."),
-    "import": CommandEntry(
-        "import_command", "Import other programs' session files without loss.", "import_"
-    ),
+    "import": CommandEntry("import_command", "Import other programs' session files without loss."),
     "export": CommandEntry("export", "Write a session as another program's file, without loss."),
     "doctor": CommandEntry("doctor", "Check the store; exit code 1 if something is wrong."),
     "schema": CommandEntry("schema_command", "Print the JSON Schema of an entry."),
@@ -64,9 +61,9 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
-        entry = COMMANDS[cmd_name]
-        module = import_module(f"recollect.cli.{entry.module}")
-        command: click.Command = getattr(module, entry.attribute or cmd_name)
+        module = import_module(f"recollect.cli.{COMMANDS[cmd_name].module}")
+        # a keyword of Python cannot be a function's name
+        command: click.Command = getattr(module, "import_" if cmd_name == "import" else cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
@@ -112,7 +109,7 @@ class LazyGroup(click.Group):
 )
 @click.option(
     "--output-format",
-    "format_",
+    "format",
     type=click.Choice(["text", "json", "stream-json"]),
     default="text",
     help="What -p prints: the answer, one JSON document, or one JSON line per event.",
@@ -122,15 +119,14 @@ class LazyGroup(click.Group):
 @click.pass_context
 def recollect(
     ctx: click.Context,
+    /,
     *,
     prompt: str | None,
-    model: str,
     latest: bool,
     session: str | None,
     fork: bool,
-    max_turns: int | None,
-    format_: Literal["text", "json", "stream-json"],
     file: Path | None,
+    **given: Any,
 ) -> None:
     """Every word of your agents' sessions: kept, found, read, forked and rewound.
 
@@ -153,7 +149,7 @@ def recollect(
     from recollect.cli.run import RunOptions
 
     text = read_prompt((prompt,) if prompt else ())
-    options = RunOptions(text, model, latest, session, fork, max_turns, format_)
+    options = RunOptions(text, latest=latest, session=session, fork=fork, **given)
     ctx.exit(run_headless(options, file))
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from shlex import quote
 from signal import SIGINT, SIGTERM, raise_signal, signal
 from typing import Any
 
-import msgspec
+from msgspec import to_builtins
+from msgspec.structs import asdict
 
 from recollect.agent.events import AgentEvent, LoopFound, RunFinished, WindowLearned
 from recollect.agent.exchange import ReplyFinished, add_usage
@@ -28,7 +30,7 @@ from recollect.cli.console import (
     show_status,
 )
 from recollect.cli.display_text import format_cost, one_line, pluralize, sanitize, truncate
-from recollect.cli.main import FAILED, INTERRUPTED
+from recollect.cli.main import BAD_SETTINGS, FAILED, INTERRUPTED
 from recollect.cli.run import RunObserver, RunOptions, RunResult, run_prompt
 from recollect.cli.short_ids import shorten_session_id
 from recollect.cli.store_access import use_store
@@ -52,11 +54,22 @@ from recollect.store.sqlite import SqliteStore
 from recollect.workspace.effective_settings import resolve_settings
 
 # the exit codes that other agents use for the same
-NO_KEY, BAD_INPUT, BAD_SETTINGS, TURN_LIMIT, BROKEN_TOOL = 41, 42, 52, 53, 54
+NO_KEY, BAD_INPUT, TURN_LIMIT, BROKEN_TOOL = 41, 42, 53, 54
 _EXIT_CODES = {"answered": 0, "turns": TURN_LIMIT, "loop": FAILED}
 _SUBTYPES = {"answered": "success", "turns": "error_max_turns", "loop": "error_loop"}
 WAITING_STATUS = "waiting for a reply"
 ID_DIGITS = 12  # of a session id when the store is closed; enough to be unique
+# the lines of stream-json: their type and their fields
+_EVENT_FIELDS: dict[type, tuple[str, Callable[[Any], dict[str, Any]]]] = {
+    Delta: ("delta", Delta._asdict),
+    ReplyFinished: ("message", lambda event: {"message": to_builtins(event.message)}),
+    ToolStarted: ("call", lambda event: {"call": to_builtins(event.call)}),
+    ToolFinished: ("tool_result", lambda event: {"result": to_builtins(event.result)}),
+    Retrying: ("retrying", asdict),
+    ContextReduced: ("made_room", lambda event: {"before": event.before, "after": event.after}),
+    WindowLearned: ("learnt", asdict),
+    LoopFound: ("loop", lambda event: {"what": event.loop.what, "stopped": event.stopped}),
+}
 
 
 class Reporter:
@@ -76,7 +89,9 @@ class Reporter:
 
     def event(self, event: AgentEvent) -> None:
         if self._options.format == "stream-json":
-            _print_event_line(event)
+            if type(event) in _EVENT_FIELDS:
+                name, fields = _EVENT_FIELDS[type(event)]
+                _print_json_line({"type": name, **fields(event)})
         elif self._options.format == "text" and isinstance(event, Delta):
             self._received += len(event.text)
             show_status(f"receiving a reply: {self._received:,} characters")
@@ -199,27 +214,6 @@ def _print_event_note(event: AgentEvent) -> None:
         print_note(f"the model repeats itself: {truncate(_redacted(event.loop.what), 120)}")
 
 
-def _print_event_line(event: AgentEvent) -> None:
-    if isinstance(event, Delta):
-        _print_json_line(
-            {"type": "delta", "kind": event.kind, "text": event.text, "name": event.name}
-        )
-    elif isinstance(event, ReplyFinished):
-        _print_json_line({"type": "message", "message": msgspec.to_builtins(event.message)})
-    elif isinstance(event, ToolStarted):
-        _print_json_line({"type": "call", "call": msgspec.to_builtins(event.call)})
-    elif isinstance(event, ToolFinished):
-        _print_json_line({"type": "tool_result", "result": msgspec.to_builtins(event.result)})
-    elif isinstance(event, Retrying):
-        _print_json_line({"type": "retrying", **msgspec.structs.asdict(event)})
-    elif isinstance(event, ContextReduced):
-        _print_json_line({"type": "made_room", "before": event.before, "after": event.after})
-    elif isinstance(event, WindowLearned):
-        _print_json_line({"type": "learnt", **msgspec.structs.asdict(event)})
-    elif isinstance(event, LoopFound):
-        _print_json_line({"type": "loop", "what": event.loop.what, "stopped": event.stopped})
-
-
 def _print_json_line(value: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(value) + "\n")
     sys.stdout.flush()
@@ -241,7 +235,7 @@ def _result_document(result: RunResult) -> dict[str, Any]:
         "num_turns": finished.turns,
         "duration_ms": round(finished.seconds * 1_000),
         "total_cost_usd": compute_cost(usage, model.chosen.profile.price),
-        "usage": msgspec.to_builtins(usage),
+        "usage": to_builtins(usage),
         "model": model.name,
     }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 import msgspec
@@ -16,7 +15,7 @@ from recollect.cli.console import (
     show_status,
 )
 from recollect.cli.display_text import one_line, pluralize, sanitize
-from recollect.cli.options import examples, json_option, store_option
+from recollect.cli.options import command, json_and_store_options
 from recollect.cli.short_ids import shorten_session_id
 from recollect.cli.store_access import current_project, use_store
 from recollect.errors import RecollectError, StoreError
@@ -28,50 +27,37 @@ MAX_PROBLEMS = 5
 MAX_WARNINGS = 10
 
 
-class ImportOutcome(NamedTuple):
-    """What came of a file: a result, or the error that prevented it."""
-
-    path: Path
-    result: ImportResult | None = None
-    error: str = ""
-
-
-@click.command(
-    "import",
-    epilog=examples(
-        ("recollect import session-2026-11-01T14-30-0f3a9c21.json", "into this project"),
-        (
-            "recollect import ~/.gemini/tmp/*/chats/*.json",
-            "many at once; later only new entries are added",
-        ),
-        ("recollect import 258c7280-ae70-4798-800f-63464d01a85d.jsonl", "with its subagents"),
-    ),
+@command(
+    ("recollect import session-2026-11-01T14-30-0f3a9c21.json", "into this project"),
+    ("recollect import ~/.gemini/tmp/*/chats/*.json", "many at once; later adds only new entries"),
+    ("recollect import 258c7280-ae70-4798-800f-63464d01a85d.jsonl", "with its subagents"),
+    name="import",
 )
 @click.argument(
     "files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path)
 )
-@json_option
-@store_option
+@json_and_store_options
 def import_(*, files: tuple[Path, ...], as_json: bool, file: Path | None) -> int:
     """Import other programs' session files without loss."""
     project = current_project()
 
-    async def work(store: SqliteStore) -> tuple[list[ImportOutcome], dict[str, str]]:
-        outcomes = [await _import(store, path, project) for path in files]
-        sessions = {outcome.result.session for outcome in outcomes if outcome.result}
-        return outcomes, {session: await _label(store, session) for session in sessions}
+    async def work(store: SqliteStore) -> tuple[list[ImportResult | str], dict[str, str]]:
+        results = [await _import(store, path, project) for path in files]
+        sessions = {result.session for result in results if isinstance(result, ImportResult)}
+        return results, {session: await _label(store, session) for session in sessions}
 
-    outcomes, labels = use_store(file, work, make=True)
+    results, labels = use_store(file, work, make=True)
+    outcomes = list(zip(files, results, strict=True))
     if as_json:
-        print_json([_outcome_document(outcome) for outcome in outcomes])
-    for path, result, error in outcomes:
-        if result is None:
-            print_error(error)
+        print_json([_outcome_document(*outcome) for outcome in outcomes])
+    for path, result in outcomes:
+        if isinstance(result, str):
+            print_error(result)
             continue
         _print_warnings(path, result)
         if not as_json:
             _print_result(path, result, labels[result.session])
-    return 1 if any(outcome.error for outcome in outcomes) else 0
+    return int(any(isinstance(result, str) for result in results))
 
 
 async def _label(store: SqliteStore, session: str) -> str:
@@ -80,29 +66,28 @@ async def _label(store: SqliteStore, session: str) -> str:
     return f"{await shorten_session_id(store, session)} {one_line(title)}".rstrip()
 
 
-async def _import(store: SqliteStore, path: Path, project: Project) -> ImportOutcome:
-    """Import one file; an error in it does not stop the import of the others."""
+async def _import(store: SqliteStore, path: Path, project: Project) -> ImportResult | str:
+    """Import one file, or say what is wrong with it: an error does not stop the other imports."""
 
     def progress(done: int, total: int) -> None:
         show_status(f"{path.name}  {100 * done // max(total, 1)} %")
 
     try:
-        result = await import_file(store, path, project=project, progress=progress)
-        return ImportOutcome(path, result)
+        return await import_file(store, path, project=project, progress=progress)
     except StoreError:
         raise
     except RecollectError as error:
-        return ImportOutcome(path, error=str(error))
+        return str(error)
     except OSError as error:
-        return ImportOutcome(path, error=f"cannot import {path}: {error.strerror or error}")
+        return f"cannot import {path}: {error.strerror or error}"
     finally:
         show_status("")
 
 
-def _outcome_document(outcome: ImportOutcome) -> dict[str, object]:
-    path, result, error = outcome
-    document = {"file": str(path), "error": error or None}
-    return document | (msgspec.to_builtins(result) if result else {})
+def _outcome_document(path: Path, result: ImportResult | str) -> dict[str, object]:
+    if isinstance(result, str):
+        return {"file": str(path), "error": result}
+    return {"file": str(path), "error": None, **msgspec.to_builtins(result)}
 
 
 def _print_warnings(path: Path, result: ImportResult) -> None:

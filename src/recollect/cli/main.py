@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-FAILED, INTERRUPTED = 1, 130  # 2 is click's own
+FAILED, BAD_SETTINGS, INTERRUPTED = 1, 52, 130  # 2 is click's own
 
 
 def run(arguments: list[str]) -> None:

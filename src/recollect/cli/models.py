@@ -8,19 +8,17 @@ from __future__ import annotations
 import click
 import msgspec
 
-from recollect.cli.console import make_styler, print_json, print_lines, terminal_width
+from recollect.cli.console import paint, print_json, print_lines, terminal_width
 from recollect.cli.display_text import GAP, align_table, format_value, one_line
-from recollect.cli.options import examples, json_option
+from recollect.cli.options import command, json_option
 from recollect.models.resolve import ResolvedModel, default_model_name, known_models, look_up_model
 from recollect.settings import SETTINGS_FILE, Settings, data_directory, load_settings
 
 
-@click.command(
-    epilog=examples(
-        ("recollect models", "all known models, and which keys are set"),
-        ("recollect models ollama/qwen3:8b", "one model, listed or not"),
-        ("recollect models --json", "for programs"),
-    )
+@command(
+    ("recollect models", "all known models, and which keys are set"),
+    ("recollect models ollama/qwen3:8b", "one model, listed or not"),
+    ("recollect models --json", "for programs"),
 )
 @click.argument("name", metavar="[NAME]", required=False)
 @json_option
@@ -60,7 +58,6 @@ def _table_lines(
                 one_line(_key_label(model)),
             ]
         )
-    paint = make_styler()
     head, *body = align_table(rows, width=terminal_width(), stretch=8, numbers=(3, 6, 7))
     lines = [paint.dim(GAP.join(head).rstrip())]
     for model, row in zip(found, body, strict=True):

@@ -1,5 +1,4 @@
-"""Options that commands share, the Examples section of their help, and prompts from arguments or a
-pipe."""
+"""What commands share: options, examples in their help, and prompts from arguments or a pipe."""
 
 from __future__ import annotations
 
@@ -14,19 +13,27 @@ F = TypeVar("F", bound=Callable[..., Any])
 MAX_PROMPT = 20_000_000  # characters
 
 
-def store_option(command: F) -> F:
-    return click.option(
-        "--store",
-        "file",
-        metavar="FILE",
-        type=click.Path(dir_okay=False, path_type=Path),
-        help="Use this store instead of your own.",
-    )(command)
+store_option = click.option(
+    "--store",
+    "file",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Use this store instead of your own.",
+)
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON document on stdout."
+)
 
 
-def json_option(command: F) -> F:
-    text = "Print one JSON document on stdout."
-    return click.option("--json", "as_json", is_flag=True, help=text)(command)
+def json_and_store_options(command: F) -> F:
+    return json_option(store_option(command))
+
+
+def command(
+    *lines: tuple[str, str], name: str | None = None
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """A command whose help ends with these examples."""
+    return click.command(name, epilog=examples(*lines))
 
 
 def examples(*lines: tuple[str, str]) -> str:

@@ -16,7 +16,7 @@ import msgspec
 
 from recollect.cli.console import print_json, print_warning
 from recollect.cli.display_text import pluralize, sanitize
-from recollect.cli.options import examples, json_option, store_option
+from recollect.cli.options import command, json_and_store_options
 from recollect.cli.short_ids import find_entry, shorten_entry_id, shorten_session_id
 from recollect.cli.store_access import use_store
 from recollect.errors import Damaged
@@ -25,7 +25,7 @@ from recollect.store.sqlite import SqliteStore
 from recollect.tools.file_rewind import RewindResult, rewind_files
 from recollect.tools.resolve_path import quote
 
-FAILED = 1
+_OUTCOMES = ("restored", "removed", "brought_back", "unchanged")  # of files, without conflicts
 
 
 class RewindOptions(NamedTuple):
@@ -45,14 +45,12 @@ class RewindReport(NamedTuple):
     root: Path
 
 
-@click.command(
-    epilog=examples(
-        ("recollect rewind 019a8b1c 019a8b1c77f0", "continue after this entry"),
-        ("recollect rewind 019a8b1c start", "before its first entry"),
-        ("recollect rewind 019a8b1c 019a8b1c77f0 --preview", "what --files would do"),
-        ("recollect rewind 019a8b1c 019a8b1c77f0 --files", "restore the files too"),
-        ("recollect show 019a8b1c --tree", "every branch, old ones included"),
-    )
+@command(
+    ("recollect rewind 019a8b1c 019a8b1c77f0", "continue after this entry"),
+    ("recollect rewind 019a8b1c start", "before its first entry"),
+    ("recollect rewind 019a8b1c 019a8b1c77f0 --preview", "what --files would do"),
+    ("recollect rewind 019a8b1c 019a8b1c77f0 --files", "restore the files too"),
+    ("recollect show 019a8b1c --tree", "every branch, old ones included"),
 )
 @click.argument("session", metavar="ID")
 @click.argument("entry")
@@ -63,10 +61,8 @@ class RewindReport(NamedTuple):
     is_flag=True,
     help="With --files: write the old content of conflicting files to NAME.recollect-old.",
 )
-@json_option
-@store_option
-@click.pass_context
-def rewind(ctx: click.Context, /, *, as_json: bool, file: Path | None, **given: Any) -> None:
+@json_and_store_options
+def rewind(*, as_json: bool, file: Path | None, **given: Any) -> int:
     """Move a session's head; nothing is deleted.
 
     ENTRY is the entry to continue after, or `start`. With --files, the files that the session's
@@ -81,13 +77,13 @@ def rewind(ctx: click.Context, /, *, as_json: bool, file: Path | None, **given: 
         print_json(_report_document(report))
     else:
         click.echo(sanitize("\n".join(_lines(report))))
-    if options.files and not options.preview and report.rewound.conflicts:
-        ctx.exit(FAILED)
+    return int(options.files and not options.preview and bool(report.rewound.conflicts))
 
 
 async def _rewind(store: SqliteStore, options: RewindOptions) -> RewindReport:
     found = await store.session(options.session)
-    to = None if options.entry == "start" else await find_entry(store, options.entry, found)
+    entry = None if options.entry == "start" else options.entry
+    to = await find_entry(store, entry, found)
     root = Path(found.project) if found.project else Path.cwd()
     if options.files or options.preview:
         rewound = await rewind_files(
@@ -151,17 +147,14 @@ def _head_line(report: RewindReport) -> str:
 
 def _file_lines(report: RewindReport) -> Iterator[str]:
     found = report.rewound
-    kinds = (
-        ("restored", found.restored),
-        ("removed", found.removed),
-        ("brought back", found.brought_back),
-        ("unchanged", found.unchanged),
-    )
-    if not any(paths for _, paths in kinds) and not found.conflicts:
+    lines = [
+        f"  {outcome.replace('_', ' '):<12}  {_display_path(path, report.root)}"
+        for outcome in _OUTCOMES
+        for path in getattr(found, outcome)
+    ]
+    yield from lines
+    if not lines and not found.conflicts:
         yield "tools have changed no file since then"
-    for kind, paths in kinds:
-        for path in paths:
-            yield f"  {kind:<12}  {_display_path(path, report.root)}"
     written = {one.path: one.written for one in found.beside}
     for conflict in found.conflicts:
         yield f"  {'conflict':<12}  {_display_path(conflict.path, report.root)}: {conflict.why}"
@@ -184,10 +177,7 @@ def _report_document(report: RewindReport) -> dict[str, Any]:
         "preview": report.options.preview,
         "files": {
             "asked": report.options.files,
-            "restored": list(found.restored),
-            "removed": list(found.removed),
-            "brought_back": list(found.brought_back),
-            "unchanged": list(found.unchanged),
+            **{outcome: getattr(found, outcome) for outcome in _OUTCOMES},
             "conflicts": [
                 {
                     "path": one.path,

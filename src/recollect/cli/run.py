@@ -110,8 +110,8 @@ async def run_prompt(
     observer.opened(info)
     async with session_scope(run, info) as workspace:
         session = await _start_session(run, info, origin, first.name, workspace)
-        folders = (workspace.cwd, effective.root)
-        message: Message | None = await _prompt_message(options.prompt, folders)
+        parts = await prompt_parts(options.prompt, (workspace.cwd, effective.root))
+        message: Message | None = Message(role="user", parts=parts)
         down: set[str] = set()
         while True:
             name = await _choose_model(run, session.view, message, first, down)
@@ -125,12 +125,6 @@ async def run_prompt(
                 why = one_line(str(error))[:200]
                 observer.warn(f"{name} is not available ({why}); trying another model")
             session, message = await session.reload(), None  # the prompt is already in the log
-
-
-async def _prompt_message(text: str, folders: tuple[Path, ...]) -> Message:
-    if "@" not in text:
-        return user_message(text)
-    return Message(role="user", parts=await prompt_parts(text, folders))
 
 
 async def _run_agent(

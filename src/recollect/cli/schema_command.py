@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import click
-
 from recollect.cli.console import print_json
-from recollect.cli.options import examples
+from recollect.cli.options import command
 from recollect.schema import json_schema
 
 
-@click.command(
-    epilog=examples(
-        ("recollect schema > entry.schema.json", "to validate entries or generate code")
-    )
-)
+@command(("recollect schema > entry.schema.json", "to validate entries or generate code"))
 def schema() -> None:
     """Print the JSON Schema of an entry."""
     print_json(json_schema())

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
 
-from recollect.cli.console import (
-    Styler,
-    make_styler,
-    print_json,
-    print_lines,
-    print_note,
-    terminal_width,
-)
-from recollect.cli.dates import DateParam, format_age
+from recollect.cli.console import paint, print_json, print_lines, print_note, terminal_width
+from recollect.cli.dates import format_age, parse_date
 from recollect.cli.display_text import one_line, sanitize, truncate
 from recollect.cli.entry_display import role_of
-from recollect.cli.options import examples, json_option, store_option
+from recollect.cli.options import command, json_and_store_options
 from recollect.cli.short_ids import shorten_entry_id, shorten_session_id
 from recollect.cli.store_access import current_project, use_store
 from recollect.entries import entry_to_json
@@ -27,17 +21,12 @@ from recollect.store.contract import Project, SearchHit, SearchQuery
 from recollect.store.sqlite import SqliteStore
 
 
-@click.command(
-    epilog=examples(
-        ("recollect search rate limiter", "both words, in this project"),
-        ("recollect search '\"token bucket\"' -- -redis", "a phrase, without a word"),
-        ("recollect search 速率限制 --all", "in every project"),
-        ("recollect search getUserName --role model --after 3d", "code, from the model, recently"),
-        (
-            "recollect search error --tool shell --session 019a8b1c",
-            "in one tool's calls and results",
-        ),
-    )
+@command(
+    ("recollect search rate limiter", "both words, in this project"),
+    ("recollect search '\"token bucket\"' -- -redis", "a phrase, without a word"),
+    ("recollect search 速率限制 --all", "in every project"),
+    ("recollect search getUserName --role model --after 3d", "code, from the model, recently"),
+    ("recollect search error --tool shell --session 019a8b1c", "in one tool's calls and results"),
 )
 @click.argument("words", nargs=-1, required=True)
 @click.option("--all", "everywhere", is_flag=True, help="In every project.")
@@ -46,38 +35,32 @@ from recollect.store.sqlite import SqliteStore
     "--role", type=click.Choice(["user", "model", "system"]), help="Only messages of this role."
 )
 @click.option("--tool", metavar="NAME", help="Only in calls and results of this tool.")
-@click.option("--after", type=DateParam(), help="Not before this date: 2026-11-01, yesterday, 3d.")
-@click.option("--before", type=DateParam(), help="Before this date.")
+@click.option(
+    "--after",
+    type=parse_date,
+    metavar="DATE",
+    help="Not before this date: 2026-11-01, yesterday, 3d.",
+)
+@click.option("--before", type=parse_date, metavar="DATE", help="Before this date.")
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N")
-@json_option
-@store_option
+@json_and_store_options
 def search(
     *,
     words: tuple[str, ...],
     everywhere: bool,
     session: str | None,
-    role: str | None,
-    tool: str | None,
-    after: int | None,
-    before: int | None,
     limit: int,
     as_json: bool,
     file: Path | None,
+    **filters: Any,
 ) -> None:
     """Find entries by their words.
 
     An entry must contain all words. "Quoted words" are a phrase, word* matches a prefix, and -word
     (after --) excludes a word.
     """
-    query = SearchQuery(
-        words=" ".join(words),
-        session=session,
-        role=role,
-        tool=tool,
-        after=after,
-        before=before,
-        limit=limit + 1,  # one more, to know whether there are more
-    )
+    # one more than the limit, to know whether there are more
+    query = SearchQuery(words=" ".join(words), session=session, limit=limit + 1, **filters)
     project = None if everywhere or session else current_project()
     found, short = use_store(file, lambda store: _find(store, query, project))
     hits = found[:limit]
@@ -103,16 +86,14 @@ async def _find(
 
 
 def _hit_document(hit: SearchHit) -> dict[str, object]:
-    return {
+    return msgspec.structs.asdict(hit) | {
         "session": msgspec.to_builtins(hit.session),
         "entry": entry_to_json(hit.entry),
-        "snippet": hit.snippet,
-        "marks": hit.marks,
     }
 
 
 def _lines(hits: tuple[SearchHit, ...], short: dict[str, str]) -> Iterator[str]:
-    paint, columns = make_styler(), terminal_width()
+    columns = terminal_width()
     for hit in hits:
         entry, session = short[hit.entry.id], hit.session
         about = f"{role_of(hit.entry.body)}, {format_age(hit.entry.time)}"
@@ -120,12 +101,12 @@ def _lines(hits: tuple[SearchHit, ...], short: dict[str, str]) -> Iterator[str]:
         if columns is not None:
             origin = truncate(origin, max(20, columns - len(entry) - len(about) - 4))
         yield f"{paint(entry, fg='yellow')}  {about}  {paint.dim(origin)}"
-        yield f"    {_highlight(hit, paint)}"
+        yield f"    {_highlight(hit)}"
     yield ""
     yield paint.dim(f"`recollect show {short[hits[0].entry.id]}` shows the first of them")
 
 
-def _highlight(hit: SearchHit, paint: Styler) -> str:
+def _highlight(hit: SearchHit) -> str:
     shown, end = [], 0
     for start, stop in sorted(hit.marks):
         if start < end:

@@ -6,14 +6,13 @@ Where entries are missing, the rest is read, and `EntryWindow.problem` says what
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from recollect.cli.context_report import load_report
 from recollect.cli.short_ids import (
-    ENTRY_DIGITS,
     find_entry,
     find_session_or_entry,
-    shorten_ids,
+    shorten_entry_ids,
     shorten_session_id,
 )
 from recollect.entries import Entry, Message, Note
@@ -24,14 +23,16 @@ from recollect.store.sqlite import SqliteStore
 
 NEIGHBOURS = 5  # entries shown before and after a marked one
 _DAMAGED = tuple(Note(text=text, level="error") for text in (QUARANTINED, UNREADABLE))
-ExcerptPart: TypeAlias = Literal["path", "tree", "initial", "curated"]
 
 
 class ShowOptions(NamedTuple):
     prefix: str  # of a session's or an entry's id
-    part: ExcerptPart = "path"
-    last: int | None = None
-    at: str | None = None
+    last: int | None
+    at: str | None
+    tree: bool
+    initial: bool
+    curated: bool
+    full: bool
 
 
 class EntryWindow(NamedTuple):
@@ -63,24 +64,23 @@ class SessionExcerpt(NamedTuple):
 
 async def read_excerpt(store: SqliteStore, options: ShowOptions) -> SessionExcerpt:
     session, marked = await find_session_or_entry(store, options.prefix)
-    at = None if options.at is None else await find_entry(store, options.at, session)
-    if options.part == "curated":
+    at = await find_entry(store, options.at, session)
+    if options.curated:
         window = await _read_curated(store, session, at, options.last)
-    elif options.part == "initial":
+    elif options.initial:
         window = await _read_initial(store, session, at)
-    elif marked is not None and options.part == "path" and not (options.last or at):
+    elif marked is not None and not (options.tree or options.last or at):
         window = await _read_neighbours(store, session, marked)
     else:
         window = await _read_path(store, session, at, options.last)
-    every = await store.tree(session.id, damaged="mark") if options.part == "tree" else ()
-    ids = [entry.id for entry in (*window.entries, *every)]
+    every = await store.tree(session.id, damaged="mark") if options.tree else ()
     return SessionExcerpt(
         session=session,
         window=window,
         every=every,
         marked=marked.id if marked else None,
         session_id=await shorten_session_id(store, session.id),
-        entry_ids=shorten_ids([*ids, session.id], ENTRY_DIGITS),
+        entry_ids=shorten_entry_ids((*window.entries, *every), session.id),
     )
 
 
@@ -88,7 +88,7 @@ async def _read_curated(
     store: SqliteStore, session: SessionInfo, at: str | None, last: int | None
 ) -> EntryWindow:
     """Messages as the model sees them, placeholders included, in the shape of entries."""
-    report = await load_report(store, session, at)
+    report = await load_report(store, session.id, at)
     sent = tuple(
         Entry(item.entry.id, item.entry.parent, item.entry.time, item.message)
         for item in report.view.items
@@ -100,9 +100,9 @@ async def _read_curated(
 async def _read_initial(store: SqliteStore, session: SessionInfo, at: str | None) -> EntryWindow:
     """The initial context, or the first message where there is none."""
     path = await store.path(session.id, at=at, damaged="mark") if session.head else ()
-    messages = [entry for entry in path if isinstance(entry.body, Message)]
-    initial = [e for e in messages if isinstance(e.body, Message) and e.body.context == "initial"]
-    return EntryWindow(tuple((initial or messages)[:1]))
+    messages = [(entry, entry.body) for entry in path if isinstance(entry.body, Message)]
+    initial = [entry for entry, message in messages if message.context == "initial"]
+    return EntryWindow(tuple((initial or [entry for entry, _ in messages])[:1]))
 
 
 async def _read_path(

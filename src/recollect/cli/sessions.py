@@ -7,29 +7,26 @@ from pathlib import Path
 import click
 import msgspec
 
-from recollect.cli.console import make_styler, print_json, print_lines, print_note, terminal_width
+from recollect.cli.console import paint, print_json, print_lines, print_note, terminal_width
 from recollect.cli.dates import format_age
 from recollect.cli.display_text import GAP, align_table, one_line
-from recollect.cli.options import examples, json_option, store_option
+from recollect.cli.options import command, json_and_store_options
 from recollect.cli.short_ids import shorten_session_ids
 from recollect.cli.store_access import abbreviate_home, current_project, use_store
 from recollect.store.contract import SessionInfo
 from recollect.store.sqlite import SqliteStore
 
 
-@click.command(
-    epilog=examples(
-        ("recollect sessions", "this project's, most recently used first"),
-        ("recollect sessions --all --limit 20", "of every project"),
-        ("recollect sessions --trash", "those that `recollect restore ID` brings back"),
-        ("recollect sessions --json | jq '.[0].id'", "for programs"),
-    )
+@command(
+    ("recollect sessions", "this project's, most recently used first"),
+    ("recollect sessions --all --limit 20", "of every project"),
+    ("recollect sessions --trash", "those that `recollect restore ID` brings back"),
+    ("recollect sessions --json | jq '.[0].id'", "for programs"),
 )
 @click.option("--all", "everywhere", is_flag=True, help="Sessions of every project.")
 @click.option("--trash", is_flag=True, help="Sessions in the trash instead.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N sessions.")
-@json_option
-@store_option
+@json_and_store_options
 def sessions(
     *, everywhere: bool, trash: bool, limit: int | None, as_json: bool, file: Path | None
 ) -> None:
@@ -78,7 +75,6 @@ def _lines(found: tuple[SessionInfo, ...], short: dict[str, str], *, everywhere:
     if not everywhere:
         rows = [row[:4] for row in rows]
     head, *body = align_table(rows, width=terminal_width(), stretch=1, numbers=(2,))
-    paint = make_styler()
     return [paint.dim(GAP.join(head).rstrip())] + [
         GAP.join([paint(row[0], fg="yellow"), *row[1:3], *map(paint.dim, row[3:])]).rstrip()
         for row in body

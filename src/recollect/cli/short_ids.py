@@ -21,9 +21,9 @@ class UnknownId(NotFound):
         self.prefix = prefix
 
 
-async def find_entry(store: SqliteStore, prefix: str, session: SessionInfo) -> str:
-    """The id of an entry of a session, or of one that it shares as a fork."""
-    return (await store.entry(prefix, session=session.id))[1].id
+async def find_entry(store: SqliteStore, prefix: str | None, session: SessionInfo) -> str | None:
+    """The id of an entry of a session, or one that it shares as a fork; None if none is named."""
+    return None if prefix is None else (await store.entry(prefix, session=session.id))[1].id
 
 
 async def find_session_or_entry(
@@ -52,6 +52,11 @@ def shorten_ids(ids: Iterable[str], digits: int) -> dict[str, str]:
 def _common_prefix(one: str, other: str) -> int:
     pairs = zip(one, other, strict=False)
     return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+
+
+def shorten_entry_ids(entries: Iterable[Entry], session: str) -> dict[str, str]:
+    """Short ids of entries, which are not the session's either."""
+    return shorten_ids([*(entry.id for entry in entries), session], ENTRY_DIGITS)
 
 
 async def shorten_session_ids(store: SqliteStore) -> dict[str, str]:

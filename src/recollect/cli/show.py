@@ -8,36 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
 
-from recollect.cli.console import (
-    make_styler,
-    print_json,
-    print_lines,
-    print_warning,
-    terminal_width,
-)
+from recollect.cli.console import paint, print_json, print_lines, print_warning, terminal_width
 from recollect.cli.dates import format_age
-from recollect.cli.display_text import one_line, pluralize
-from recollect.cli.entry_display import TranscriptStyle, entry_lines
-from recollect.cli.entry_tree import tree_lines
-from recollect.cli.options import examples, json_option, store_option
-from recollect.cli.session_excerpt import ExcerptPart, SessionExcerpt, ShowOptions, read_excerpt
+from recollect.cli.display_text import one_line, pad, pluralize, truncate
+from recollect.cli.entry_display import TranscriptStyle, entry_lines, role_of, summarize
+from recollect.cli.options import command, json_and_store_options
+from recollect.cli.session_excerpt import SessionExcerpt, ShowOptions, read_excerpt
 from recollect.cli.store_access import abbreviate_home, use_store
-from recollect.entries import entry_to_json
+from recollect.entries import Entry, entry_to_json
 
 
-@click.command(
-    epilog=examples(
-        ("recollect show 019a8b1c", "a whole session"),
-        ("recollect show 019a8b1c --last 10 --full", "its end, in full"),
-        ("recollect show 019a8b1c77f0", "an entry, marked, with its neighbours"),
-        ("recollect show 019a8b1c --tree", "every branch"),
-        ("recollect show 019a8b1c --curated", "what a provider may be sent"),
-        ("recollect show 019a8b1c --json | jq .", "for programs"),
-    )
+@command(
+    ("recollect show 019a8b1c", "a whole session"),
+    ("recollect show 019a8b1c --last 10 --full", "its end, in full"),
+    ("recollect show 019a8b1c77f0", "an entry, marked, with its neighbours"),
+    ("recollect show 019a8b1c --tree", "every branch"),
+    ("recollect show 019a8b1c --curated", "what a provider may be sent"),
+    ("recollect show 019a8b1c --json | jq .", "for programs"),
 )
 @click.argument("prefix", metavar="ID")
 @click.option("--last", type=click.IntRange(min=1), metavar="N", help="Only the newest N entries.")
@@ -46,32 +38,17 @@ from recollect.entries import entry_to_json
 @click.option("--initial", is_flag=True, help="The initial context, or the first message.")
 @click.option("--curated", is_flag=True, help="The messages a provider may be sent.")
 @click.option("--full", is_flag=True, help="Shorten nothing.")
-@json_option
-@store_option
-def show(
-    *,
-    prefix: str,
-    last: int | None,
-    at: str | None,
-    tree: bool,
-    initial: bool,
-    curated: bool,
-    full: bool,
-    as_json: bool,
-    file: Path | None,
-) -> int:
+@json_and_store_options
+def show(*, as_json: bool, file: Path | None, **given: Any) -> int:
     """Show a session, or an entry with its neighbours."""
-    if tree + initial + curated > 1:
+    options = ShowOptions(**given)
+    if options.tree + options.initial + options.curated > 1:
         raise click.UsageError("--tree, --initial and --curated cannot be combined.")
-    part: ExcerptPart = (
-        "tree" if tree else "initial" if initial else "curated" if curated else "path"
-    )
-    options = ShowOptions(prefix, part, last, at)
     excerpt = use_store(file, lambda store: read_excerpt(store, options))
     if as_json:
         print_json(_document(excerpt))
     else:
-        print_lines(_tree(excerpt) if tree else _transcript(excerpt, part, full=full))
+        print_lines(_tree(excerpt) if options.tree else _transcript(excerpt, options))
     problem = excerpt.window.problem
     if excerpt.damaged:
         count = pluralize(len(excerpt.damaged), "damaged entry")
@@ -92,16 +69,10 @@ def _document(excerpt: SessionExcerpt) -> dict[str, object]:
     }
 
 
-def _tree(excerpt: SessionExcerpt) -> Iterator[str]:
-    path, every = excerpt.window.entries, excerpt.every
-    yield from _heading(excerpt)
-    yield from tree_lines(path, every, excerpt.entry_ids, make_styler(), terminal_width())
-
-
-def _transcript(excerpt: SessionExcerpt, part: ExcerptPart, *, full: bool) -> Iterator[str]:
-    paint, window, session = make_styler(), excerpt.window, excerpt.session_id
-    style = TranscriptStyle(paint, full, excerpt.marked, excerpt.damaged)
-    option = " --curated" if part == "curated" else ""
+def _transcript(excerpt: SessionExcerpt, options: ShowOptions) -> Iterator[str]:
+    window, session = excerpt.window, excerpt.session_id
+    style = TranscriptStyle(options.full, excerpt.marked, excerpt.damaged)
+    option = " --curated" if options.curated else ""
     show_all = f"`recollect show {session}{option}` shows all"
     yield from _heading(excerpt)
     if not window.entries:
@@ -128,7 +99,7 @@ def _transcript(excerpt: SessionExcerpt, part: ExcerptPart, *, full: bool) -> It
 
 
 def _heading(excerpt: SessionExcerpt) -> Iterator[str]:
-    paint, session = make_styler(), excerpt.session
+    session = excerpt.session
     yield paint.bold(one_line(session.title) or "(no title)")
     facts = [
         f"session {excerpt.session_id}",
@@ -140,3 +111,42 @@ def _heading(excerpt: SessionExcerpt) -> Iterator[str]:
     ]
     yield paint.dim(" · ".join(filter(None, facts)))
     yield ""
+
+
+def _tree(excerpt: SessionExcerpt) -> Iterator[str]:
+    """One line per entry: the path to the head straight down, other branches beside it."""
+    yield from _heading(excerpt)
+    width, short = terminal_width(), excerpt.entry_ids
+    path = {entry.id for entry in excerpt.window.entries}
+    head = excerpt.window.entries[-1].id if path else None
+    digits = max(map(len, short.values()), default=0)
+    for prefix, entry in _walk(excerpt.entries, path):
+        start = f"{prefix}{'●' if entry.id in path else '○'} "
+        text = summarize(entry.body)
+        if width is not None:
+            text = truncate(text, max(10, width - len(start) - digits - 19))
+        end = paint(" ← head", fg="yellow") if entry.id == head else ""
+        id_cell = paint(pad(short[entry.id], digits), fg="yellow")
+        yield f"{start}{id_cell}  {paint.dim(role_of(entry.body).ljust(8))}  {text}{end}"
+
+
+def _walk(entries: tuple[Entry, ...], on_path: set[str]) -> Iterator[tuple[str, Entry]]:
+    """Depth first, with the lines to draw before each entry; the branch to the head comes last."""
+    ids = {entry.id for entry in entries}
+    children: dict[str | None, list[Entry]] = {}
+    for entry in entries:
+        children.setdefault(entry.parent if entry.parent in ids else None, []).append(entry)
+    waiting = _branches(children.get(None, []), on_path, "")
+    while waiting:
+        before, after, entry = waiting.pop()
+        yield before, entry
+        waiting += _branches(children.get(entry.id, []), on_path, after)
+
+
+def _branches(entries: list[Entry], on_path: set[str], lines: str) -> list[tuple[str, str, Entry]]:
+    """In reverse order, because `_walk` takes them from the end; the last continues the line."""
+    if not entries:
+        return []
+    *beside, last = sorted(entries, key=lambda entry: entry.id in on_path)
+    aside = [(lines + "├─", lines + "│ ", entry) for entry in reversed(beside)]
+    return [(lines, lines, last), *aside]

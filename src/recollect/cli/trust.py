@@ -13,7 +13,7 @@ import click
 
 from recollect.cli.console import print_json, print_lines, print_note
 from recollect.cli.display_text import one_line
-from recollect.cli.options import examples, json_option
+from recollect.cli.options import command, json_option
 from recollect.errors import BadSettings
 from recollect.workspace.effective_settings import project_root, resolve_settings
 from recollect.workspace.project_overrides import digest_hooks
@@ -25,13 +25,11 @@ from recollect.workspace.trusted_folders import (
 )
 
 
-@click.command(
-    epilog=examples(
-        ("recollect trust", "this project"),
-        ("recollect trust ~/src", "a folder and everything below it"),
-        ("recollect trust --remove ~/src/strange", "but not this one"),
-        ("recollect trust --list", "all decisions"),
-    )
+@command(
+    ("recollect trust", "this project"),
+    ("recollect trust ~/src", "a folder and everything below it"),
+    ("recollect trust --remove ~/src/strange", "but not this one"),
+    ("recollect trust --list", "all decisions"),
 )
 @click.argument(
     "folder",

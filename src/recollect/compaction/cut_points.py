@@ -25,20 +25,19 @@ class CutPoint(msgspec.Struct, frozen=True):
     kept_tokens: int
 
 
-def find_cut_points(items: Sequence[ViewItem], keep: float = KEEP_SHARE) -> tuple[CutPoint, ...]:
+def find_cut_points(items: Sequence[ViewItem]) -> tuple[CutPoint, ...]:
     """Every place where the history may be cut, best first: the one that keeps the newest 30 % or a
     little less, then those that keep even less, then those that keep more."""
     if len(items) < 2:
         return ()
     sums = [0, *accumulate(item.tokens for item in items)]
-    goal = sums[-1] * (1 - keep)
+    goal = sums[-1] * (1 - KEEP_SHARE)
     open_at = _open_exchanges(items)
     spoken = [i for i in range(1, len(items)) if is_spoken(items[i].message) and not open_at[i]]
     after = [i for i in spoken if sums[i] >= goal]
     before = [i for i in reversed(spoken) if sums[i] < goal]
-    order = after + before[:1] + _between_exchanges(items, open_at)
-    unique = dict.fromkeys(order)
-    return tuple(CutPoint(at, sums[-1] - sums[at]) for at in unique)
+    order = dict.fromkeys(after + before[:1] + _between_exchanges(items, open_at))
+    return tuple(CutPoint(at, sums[-1] - sums[at]) for at in order)
 
 
 def _open_exchanges(items: Sequence[ViewItem]) -> list[bool]:
@@ -52,20 +51,14 @@ def _open_exchanges(items: Sequence[ViewItem]) -> list[bool]:
             elif isinstance(part, ToolResult) and part.call_id in waiting:
                 depth[waiting.pop(part.call_id) + 1] += 1
                 depth[number + 1] -= 1
-    newest = len(items) - 1
-    for called in waiting.values():
-        if called == newest:  # its result is still to come
-            depth[called + 1] += 1
+    depth[-2] += len(items) - 1 in waiting.values()  # its result is still to come
     return [total > 0 for total in accumulate(depth)][: len(items) + 1]
 
 
 def _between_exchanges(items: Sequence[ViewItem], open_at: list[bool]) -> list[int]:
     """Places between complete exchanges, the last one that keeps something first."""
-    found = []
-    for at in range(len(items), 0, -1):
-        if not open_at[at] and (at == len(items) or items[at].message.role == "model"):
-            found.append(at)
-        if len(found) == 2:
-            break
-    whole = [at for at in found if at == len(items) and items[-1].message.role == "model"]
-    return [at for at in found if at < len(items)][:1] + whole
+    replies = [at for at, item in enumerate(items) if item.message.role == "model"]
+    within = [at for at in replies if at and not open_at[at]]
+    end = len(items)
+    whole = [end] if replies[-1:] == [end - 1] and not open_at[end] else []
+    return within[-1:] + whole

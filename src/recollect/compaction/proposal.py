@@ -17,7 +17,6 @@ from recollect.compaction.budget import MIN_SNAPSHOT, Budget
 from recollect.compaction.cut_points import CutPoint, find_cut_points
 from recollect.entries import (
     Compaction,
-    CompactionStatus,
     CompactionTrigger,
     Entry,
     Message,
@@ -54,10 +53,8 @@ class Proposal(msgspec.Struct, frozen=True):
 
 def may_retry_model(view: View) -> bool:
     """After a failed attempt, call no model again until there is a new message."""
-    attempt = view.attempt
-    if attempt is None or not isinstance(attempt.body, Compaction):
-        return True
-    failed = attempt.body.status not in ("COMPRESSED", "NOOP")
+    body = view.attempt.body if view.attempt is not None else None
+    failed = isinstance(body, Compaction) and body.status not in ("COMPRESSED", "NOOP")
     return not failed or view.state.last > view.state.attempt
 
 
@@ -69,8 +66,9 @@ class Partition(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(view: View) -> Partition:
-        tail = tuple(item for item in view.items if item.place == "tail")
-        kept = tuple(item for item in view.items if item.place == "kept")
+        kept, tail = (
+            tuple(i for i in view.items if i.place == place) for place in ("kept", "tail")
+        )
         return Partition(kept, tail)
 
 
@@ -96,18 +94,16 @@ def propose_compaction(
     words: SnapshotInput | None = None,
 ) -> Proposal:
     """The best compaction of this view, or why there is none."""
-    words, partition, before = words or SnapshotInput(), Partition.of(view), view.tokens
+    words, partition = words or SnapshotInput(), Partition.of(view)
     points = find_cut_points(partition.items)
-    if before <= 0 or not points:
+    if view.tokens <= 0 or not points:
         return propose_nothing(view, trigger, "there is nothing that could be cut")
     choice = _choose_cut(view, partition, points, budget)
     if choice is None:
         least = min(points, key=lambda cut: cut.kept_tokens)
         after = _weigh_cut(view, partition, least).fixed
         why = f"what has to stay takes {after:,} of {budget.target:,} tokens"
-        return _propose_failure(
-            "COMPRESSION_FAILED_INFLATED_TOKEN_COUNT", before, after, trigger, why
-        )
+        return propose_nothing(view, trigger, why, after)
     return _build_proposal(view, partition, choice, budget, trigger, words)
 
 
@@ -128,7 +124,10 @@ def _choose_cut(
 
 
 def _weigh_cut(view: View, partition: Partition, cut: CutPoint) -> _ChosenCut:
-    stays = _kept_items(view, partition, cut.at)
+    """What stays besides: initial context and pins before the cut, with their calls and results."""
+    gone, at = partition.items[: cut.at], view.log.at
+    stay = with_partners(view.log, {at[item.entry.id] for item in gone if item.stays})
+    stays = [*partition.fixed, *(item for item in gone if at[item.entry.id] in stay)]
     acknowledged = view.log.counter.text(ACKNOWLEDGEMENT)
     fixed = sum(item.tokens for item in stays) + acknowledged + cut.kept_tokens
     return _ChosenCut(cut, stays, fixed)
@@ -146,13 +145,10 @@ def _build_proposal(
     room = min(budget.snapshot, budget.target - fixed)
     snapshot = build_snapshot(view, replaced_entries(view, partition, cut.at), room, words)
     after = fixed + view.log.counter.text(snapshot)
-    status = judge_size(before, after, budget.target, snapshot)
-    if status != "COMPRESSED":
-        return _propose_failure(
-            status, before, after, trigger, f"{after:,} of {budget.target:,} tokens"
-        )
+    if after >= before or after > budget.target:
+        return propose_nothing(view, trigger, f"{after:,} of {budget.target:,} tokens", after)
     body = Compaction(
-        status=status,
+        status="COMPRESSED",
         snapshot=snapshot,
         first_kept=items[cut.at].entry.id if cut.at < len(items) else None,
         kept=tuple(item.entry.id for item in stays),
@@ -161,23 +157,21 @@ def _build_proposal(
         trigger=trigger,
         reason=words.instructions,
     )
-    return Proposal(
-        body, _build_report(items[: cut.at], stays, len(items) - cut.at, snapshot, view)
+    return Proposal(body, _build_report(items, cut, stays, after - fixed))
+
+
+def propose_nothing(
+    view: View, trigger: CompactionTrigger, why: str, after: int | None = None
+) -> Proposal:
+    """`after` is how many tokens would have remained, if a compaction was tried and failed."""
+    body = Compaction(
+        status="NOOP" if after is None else "COMPRESSION_FAILED_INFLATED_TOKEN_COUNT",
+        tokens_before=view.tokens,
+        tokens_after=view.tokens if after is None else after,
+        trigger=trigger,
+        reason=why,
     )
-
-
-def propose_nothing(view: View, trigger: CompactionTrigger, why: str) -> Proposal:
-    return _propose_failure("NOOP", view.tokens, view.tokens, trigger, why)
-
-
-def judge_size(before: int, after: int, target: int, snapshot: str) -> CompactionStatus:
-    if not snapshot.strip():
-        return "COMPRESSION_FAILED_EMPTY_SUMMARY"
-    if before <= 0 or after <= 0:
-        return "COMPRESSION_FAILED_TOKEN_COUNT_ERROR"
-    if after >= before or after > target:
-        return "COMPRESSION_FAILED_INFLATED_TOKEN_COUNT"
-    return "COMPRESSED"
+    return Proposal(body)
 
 
 def replaced_entries(view: View, partition: Partition, at: int) -> list[Entry]:
@@ -206,39 +200,18 @@ def build_snapshot(view: View, gone: Sequence[Entry], room: int, words: Snapshot
     return render_snapshot(ledger, room, view.log.counter.text)
 
 
-def _kept_items(view: View, partition: Partition, at: int) -> list[ViewItem]:
-    """Initial context and pins before the cut, with their calls and results."""
-    gone = partition.items[:at]
-    stay = {view.log.at[item.entry.id] for item in gone if item.stays}
-    stay = with_partners(view.log, stay)
-    return [*partition.fixed, *(item for item in gone if view.log.at[item.entry.id] in stay)]
-
-
 def _build_report(
-    gone: Sequence[ViewItem], stays: list[ViewItem], kept: int, snapshot: str, view: View
+    items: Sequence[ViewItem], cut: CutPoint, stays: list[ViewItem], snapshot_tokens: int
 ) -> CompactionReport:
     staying = {item.entry.id for item in stays}
-    replaced = [item for item in gone if item.entry.id not in staying]
+    replaced = [item for item in items[: cut.at] if item.entry.id not in staying]
     parts = [part for item in replaced for part in item.message.parts]
     return CompactionReport(
         messages=len(replaced),
         calls=sum(isinstance(part, ToolCall) for part in parts),
         results=sum(isinstance(part, ToolResult) for part in parts),
         tokens=sum(item.tokens for item in replaced),
-        kept_messages=kept,
+        kept_messages=len(items) - cut.at,
         pins=sum(item.pinned for item in stays),
-        snapshot_tokens=view.log.counter.text(snapshot),
+        snapshot_tokens=snapshot_tokens,
     )
-
-
-def _propose_failure(
-    status: CompactionStatus, before: int, after: int, trigger: CompactionTrigger, reason: str
-) -> Proposal:
-    body = Compaction(
-        status=status,
-        tokens_before=max(0, before),
-        tokens_after=max(0, after),
-        trigger=trigger,
-        reason=reason,
-    )
-    return Proposal(body)

@@ -102,23 +102,16 @@ def _shorten_newest(before: View, view: View, limit: int) -> tuple[Body, ...]:
 
 def _fitting_length(text: str, room: int, counter: Counter) -> int:
     """How many characters of a text's ends have at most `room` tokens."""
-    whole = counter.text(text)
-    kept = len(text) * max(0, room) // max(1, whole)
-    while kept and counter.text(_join_ends(text, kept)) > room:
+    kept = len(text) * max(0, room) // max(1, counter.text(text))
+    while kept and counter.text(text[: kept // 2] + text[kept // 2 - kept :]) > room:
         kept = kept * 9 // 10
     return kept
 
 
-def _join_ends(text: str, kept: int) -> str:
-    return text[: kept // 2] + text[len(text) - (kept - kept // 2) :]
-
-
 def with_edits(view: View, edits: tuple[Body, ...], now: int) -> View:
     """The view as it would be with these edits."""
-    ids = (f"trial-{view.n + number}" for number in range(len(edits)))
-    return view.append(
-        *(Entry(key, view.head, now, body) for key, body in zip(ids, edits, strict=True))
-    )
+    numbered = enumerate(edits, view.n)
+    return view.append(*(Entry(f"trial-{n}", view.head, now, body) for n, body in numbered))
 
 
 def last_resort(view: View, limit: int, root: str = "") -> Proposal:

@@ -45,32 +45,21 @@ def judge_result(result: ToolResult, text: str, *, ran: bool = False) -> CallOut
     if result.is_error and text.startswith(_REFUSED):
         return CallOutcome(failed=True, line=REFUSED_BY_USER)
     head, tail = clean(text[:_MAX_READ]), clean(text[-_MAX_READ:])
-    failed = (
-        has_failed(result)
-        or (ran and _exit_code(head[:400] + "\n" + tail[-400:]) != 0)
-        or (ran and _failure_count(tail) > 0)
-    )
-    lines = [line for line in tail.split("\n") if line.strip()]
-    opening = [line for line in head.split("\n") if line.strip()]
+    failed = has_failed(result)
+    if ran and not failed:
+        exit_codes = _EXIT.findall(head[:400] + "\n" + tail[-400:])
+        counts = _COUNTED.findall(tail)
+        failed = any(map(int, [*exit_codes, *counts[-1:]]))
+    opening, lines = ([x for x in end.split("\n") if x.strip()] for end in (head, tail))
     best = _best_line(opening, lines if ran else opening[:1], failed=failed)
     return CallOutcome(failed, one_line(best, 220))
 
 
-def _exit_code(text: str) -> int:
-    codes = [int(code) for code in _EXIT.findall(text)]
-    return next((code for code in codes if code != 0), 0)
-
-
-def _failure_count(text: str) -> int:
-    counts = [int(count) for count in _COUNTED.findall(text)]
-    return counts[-1] if counts else 0
-
-
 def _best_line(opening: list[str], lines: list[str], *, failed: bool) -> str:
-    if failed:
-        telling = next((line for line in opening if _TELLING.search(line[:300])), "")
-        counted = next((line for line in reversed(lines) if _COUNTED.search(line[:300])), "")
-        said = " | ".join(dict.fromkeys(x.strip() for x in (telling, counted) if x))
-        return said or (opening[0] if opening else "")
-    counted = next((line for line in reversed(lines) if _COUNTS.search(line[:300])), "")
-    return counted or (lines[-1] if lines else "")
+    counting = _COUNTED if failed else _COUNTS
+    counted = next((line for line in reversed(lines) if counting.search(line[:300])), "")
+    if not failed:
+        return counted or (lines[-1] if lines else "")
+    telling = next((line for line in opening if _TELLING.search(line[:300])), "")
+    said = " | ".join(dict.fromkeys(x.strip() for x in (telling, counted) if x))
+    return said or (opening[0] if opening else "")

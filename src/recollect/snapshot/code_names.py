@@ -9,6 +9,7 @@ its end), tokens are bounded, and every expression is linear.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -47,18 +48,16 @@ _NO_NAMES = FoundNames(frozenset(), frozenset(), frozenset())
 
 
 def find_names(text: str) -> FoundNames:
-    if not text:
-        return _NO_NAMES
-    words: set[str] = set()
-    chains: set[str] = set()
-    files: set[str] = set()
     # quoted text has line ends as two characters, of which the second begins no name
-    for token in set(_TOKEN.findall(take_ends(text).replace("\\n", " "))):
-        found = _classify_token(token) if len(token) <= _LONGEST_TOKEN else _NO_NAMES
-        words |= found.words
-        chains |= found.chains
-        files |= found.files
-    return FoundNames(frozenset(words), frozenset(chains), frozenset(files))
+    tokens = set(_TOKEN.findall(take_ends(text).replace("\\n", " ")))
+    found = [_classify_token(token) for token in tokens if len(token) <= _LONGEST_TOKEN]
+    return merge_names(found) if found else _NO_NAMES
+
+
+def merge_names(found: Iterable[FoundNames]) -> FoundNames:
+    words, chains, files = zip(_NO_NAMES, *found, strict=True)
+    none = frozenset[str]()
+    return FoundNames(none.union(*words), none.union(*chains), none.union(*files))
 
 
 def take_ends(text: str, most: int = MAX_SCANNED) -> str:

@@ -50,25 +50,13 @@ def _touched_by(words: list[str]) -> list[TouchedFile]:
     verb, rest = words[0], words[1:]
     if verb == "git" and rest[:1] in (["rm"], ["mv"]):
         verb, rest = rest[0], rest[1:]
+    files = [word for word in rest if not word.startswith("-") and _is_file(word)][:20]
     if verb == "sed":
-        how: FileAccess = (
-            "edit" if any(w.startswith(("-i", "--in-place")) for w in rest) else "read"
-        )
-        return [TouchedFile(how, path) for path in _file_words(rest)[-1:]]
-    if verb == "mv":
-        files = _file_words(rest)
-        return (
-            [TouchedFile("delete", files[0]), TouchedFile("write", files[-1])]
-            if len(files) > 1
-            else []
-        )
-    if verb in _VERBS:
-        return [TouchedFile(_VERBS[verb], path) for path in _file_words(rest)]
-    return []
-
-
-def _file_words(words: list[str]) -> list[str]:
-    return [word for word in words if not word.startswith("-") and _is_file(word)][:20]
+        in_place = any(word.startswith(("-i", "--in-place")) for word in rest)
+        return [TouchedFile("edit" if in_place else "read", path) for path in files[-1:]]
+    if verb == "mv" and len(files) > 1:
+        return [TouchedFile("delete", files[0]), TouchedFile("write", files[-1])]
+    return [TouchedFile(_VERBS[verb], path) for path in files] if verb in _VERBS else []
 
 
 def _is_file(path: str) -> bool:

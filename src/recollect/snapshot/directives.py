@@ -7,11 +7,11 @@ are found by plain searching, so hostile text costs linear time.
 
 from __future__ import annotations
 
-import json
 import re
 
 from recollect.entries import Message, Text, ToolResult
 from recollect.text import clean
+from recollect.toolkinds import parse_arguments
 
 # Elements that harnesses add to a message; the user did not type their content.
 _ADDED = """
@@ -79,23 +79,16 @@ def _strip_elements(text: str) -> str:
 
 
 def _is_meta(extra: str) -> bool:
-    if "isMeta" not in extra:
-        return False
-    try:
-        value = json.loads(extra)
-    except (ValueError, RecursionError):
-        return False
-    found = [value, *(value.values() if isinstance(value, dict) else ())]
+    value = (parse_arguments(extra) if "isMeta" in extra else None) or {}
+    found = [value, *value.values()]
     return any(isinstance(item, dict) and item.get("isMeta") is True for item in found)
 
 
 def _find_answer(result: ToolResult) -> str:
     """The user's reason for refusing a call, or answer to a question that a tool asked."""
     text = "\n".join(part.text for part in result.content if isinstance(part, Text))[:20_000]
-    if result.name in _QUESTION_TOOLS and not result.is_error:
-        return clean(text).strip()
     if not result.is_error:
-        return ""
+        return clean(text).strip() if result.name in _QUESTION_TOOLS else ""
     for prefix in _REPLIES:
         _, found, reason = text.partition(prefix)
         if found and text.startswith("The user doesn't want to"):

@@ -50,18 +50,12 @@ def directory_name(path: str) -> str:
     return head + slash or "./"
 
 
-def describe_changes(facts: FileFacts) -> str:
-    """What was done to a file, like `created, edited ×3`; empty if it was only mentioned."""
-    if facts.deleted:
-        return "deleted"
+def file_heading(facts: FileFacts) -> str:
+    """A file's name with what was done to it, like `a.py (created, edited ×3)`."""
     counted = (("edited", facts.edits), ("read", 0 if facts.created else facts.reads))
     words = ["created"] if facts.created else []
     words += (f"{verb} ×{n}" if n > 1 else verb for verb, n in counted if n)
-    return ", ".join(words)
-
-
-def file_heading(facts: FileFacts) -> str:
-    done = describe_changes(facts)
+    done = "deleted" if facts.deleted else ", ".join(words)
     return file_name(facts.path) + (f" ({done})" if done else "")
 
 
@@ -95,11 +89,6 @@ def group_heading(files: tuple[str, ...]) -> str:
     return " ".join((TOGETHER, *dict.fromkeys(map(file_name, files)))) + ":"
 
 
-def format_group(group: FileGroup) -> Iterator[str]:
-    heading = group_heading(group.files)
-    return wrap_words(heading, heading, group.names)
-
-
 def format_section(lines: list[FileLine], groups: list[FileGroup], notes: str = "") -> str:
     """The lines by directory, in the order of their first appearance."""
     directories: dict[str, list[FileLine]] = {}
@@ -115,7 +104,8 @@ def format_section(lines: list[FileLine], groups: list[FileGroup], notes: str = 
         if bare:
             written.append(" ".join((SEEN, *(file_name(member.facts.path) for member in bare))))
     for group in groups:
-        written += format_group(group)
+        heading = group_heading(group.files)
+        written += wrap_words(heading, heading, group.names)
     return "\n".join((*written, *((NOTES, notes) if notes else ())))
 
 
@@ -144,8 +134,9 @@ def parse_section(text: str) -> ParsedFiles:
             groups.append(FileGroup(tuple(files.split()), tuple(names.split())))
         elif match := _LINE.fullmatch(line):
             facts = _parse_facts(directory + match[1], match[2] or "", match[3] or "")
-            before = found.get(facts.path)
-            found[facts.path] = _join_facts(before, facts) if before else facts
+            before = found.get(facts.path, facts)
+            more = () if before is facts else facts.defines
+            found[facts.path] = msgspec.structs.replace(before, defines=before.defines + more)
     return ParsedFiles(tuple(found.values()), tuple(groups), notes)
 
 
@@ -160,7 +151,3 @@ def _parse_facts(path: str, done: str, names: str) -> FileFacts:
         reads=times.get("read", 0),
         defines=tuple(words[1:] if words[:1] == ["def"] else words),
     )
-
-
-def _join_facts(before: FileFacts, more: FileFacts) -> FileFacts:
-    return msgspec.structs.replace(before, defines=before.defines + more.defines)

@@ -58,7 +58,6 @@ class CommandRun(NamedTuple):
     text: str
     times: int
     failed: bool
-    line: str  # the most telling line of its output
     last: int
 
 
@@ -73,8 +72,7 @@ class OpenFailure(NamedTuple):
 class AgentAction(NamedTuple):
     verb: str
     what: str
-    note: str
-    at: int
+    note: str = ""
 
 
 class Ledger(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter as Multiset
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -20,9 +21,9 @@ from recollect.entries import Compaction, Entry, Message, Text, ToolCall
 from recollect.snapshot.earlier_snapshot import absorb_prose, absorb_snapshot, find_root
 from recollect.snapshot.file_section import file_name
 from recollect.snapshot.ledger import FileFacts, Ledger
-from recollect.snapshot.ledger_fold import FileHistory, LedgerFold
+from recollect.snapshot.ledger_fold import LedgerFold
 from recollect.snapshot.name_tallies import NameCounter
-from recollect.snapshot.snapshot_format import Snapshot, parse_snapshot
+from recollect.snapshot.snapshot_format import SECTIONS, Snapshot, parse_snapshot
 from recollect.text import clean, clip_middle
 
 _ABSOLUTE_PATH = re.compile(
@@ -54,29 +55,25 @@ def build_ledger(
 
 def _find_snapshot(entry: Entry) -> Snapshot | None:
     """The snapshot of a compaction, or one that a program put into a user message."""
-    body = entry.body
-    if isinstance(body, Compaction):
-        found = parse_snapshot(body.snapshot) if body.status == "COMPRESSED" else None
-        ours = body.trigger != "import"
-    elif isinstance(body, Message) and body.role == "user" and body.parts:
-        first = body.parts[0].text if isinstance(body.parts[0], Text) else ""
-        found = (
-            parse_snapshot(first) if first[:100].lstrip().startswith("<state_snapshot>") else None
-        )
-        ours = False
-    else:
-        return None
+    body, text = entry.body, ""
+    match body:
+        case Compaction(status="COMPRESSED"):
+            text = body.snapshot
+        case Message(role="user", parts=(Text(text=first), *_)):
+            text = first if first[:100].lstrip().startswith("<state_snapshot>") else ""
+    found = parse_snapshot(text)
+    if found is None or (isinstance(body, Compaction) and body.trigger != "import"):
+        return found
     # other programs have no rule against inventing what the user said
-    return found if found is None or ours else msgspec.structs.replace(found, user_directives="")
+    return msgspec.structs.replace(found, user_directives="")
 
 
 def _guess_root(entries: Sequence[Entry]) -> str:
     """The deepest directory that holds most of the absolute paths in calls."""
-    found: set[str] = set()
-    for entry in entries:
-        for part in entry.body.parts if isinstance(entry.body, Message) else ():
-            if isinstance(part, ToolCall):
-                found.update(_ABSOLUTE_PATH.findall(part.arguments[:100_000]))
+    bodies = (entry.body for entry in entries)
+    parts = (part for body in bodies if isinstance(body, Message) for part in body.parts)
+    calls = (part.arguments[:100_000] for part in parts if isinstance(part, ToolCall))
+    found = {path for arguments in calls for path in _ABSOLUTE_PATH.findall(arguments)}
     within: Multiset[str] = Multiset()
     for path in found:
         pieces = path.split("/")[1:-1]
@@ -114,31 +111,23 @@ def _make_ledger(fold: LedgerFold) -> Ledger:
 
 
 def _file_facts(fold: LedgerFold, one: Mapping[str, str]) -> tuple[FileFacts, ...]:
-    names: dict[str, NameCounter] = {}
+    names: defaultdict[str, NameCounter] = defaultdict(NameCounter)
     for path, counter in fold.tallies.by_file.items():
-        mine = names.setdefault(one.get(path, path), NameCounter())
         for name, (count, last) in counter.of.items():
-            mine.add((name,), count, int(last))
+            names[one.get(path, path)].add((name,), count, int(last))
     mentions = NameCounter()
     for path, (count, last) in fold.tallies.mentions.of.items():
         mentions.add((one.get(path, path),), count, int(last))
-    files = []
-    for path, (count, last) in mentions.of.items():
-        notes = fold.files.get(path) or FileHistory()
-        files.append(
-            FileFacts(
-                path=path,
-                created=notes.created,
-                deleted=notes.deleted,
-                edits=notes.edits,
-                reads=notes.reads,
-                weight=round(count, 3),
-                last=int(last),
-                defines=tuple(notes.defines),
-                names=names[path].tallies() if path in names else (),
-            )
+    files = [
+        msgspec.structs.replace(
+            fold.file(tally.name),
+            weight=tally.weight,
+            last=tally.last,
+            names=names[tally.name].tallies(),
         )
-    return tuple(sorted(files, key=lambda f: (-f.last, -f.weight, f.path)))
+        for tally in mentions.tallies()
+    ]
+    return tuple(files)
 
 
 def _resolve_mentions(fold: LedgerFold) -> dict[str, str]:
@@ -161,15 +150,9 @@ def add_model_prose(ledger: Ledger, written: Snapshot | None) -> Ledger:
     """The ledger with a model's prose; the ledger itself when the model gave none."""
     if written is None:
         return ledger
-
-    def bound(text: str) -> str:
-        return clip_middle(clean(text).strip(), _MAX_SECTION)
-
-    prose = Snapshot(
-        overall_goal=bound(written.overall_goal),
-        key_knowledge=bound(written.key_knowledge),
-        file_system_state=bound(written.file_system_state),
-        current_plan=bound(written.current_plan),
-        open_questions=bound(written.open_questions),
-    )
-    return msgspec.structs.replace(ledger, written=prose)
+    prose = {
+        name: clip_middle(clean(written.section(name)).strip(), _MAX_SECTION)
+        for name in SECTIONS
+        if name not in ("user_directives", "recent_actions")
+    }
+    return msgspec.structs.replace(ledger, written=Snapshot(**prose))

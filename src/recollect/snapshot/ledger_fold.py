@@ -10,14 +10,23 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, get_args
 
-from recollect.entries import Message, Part, Text, Thought, ToolCall, ToolResult
+import msgspec
+
+from recollect.entries import Message, Text, Thought, ToolCall, ToolResult, next_level
 from recollect.snapshot.call_outcome import REFUSED_BY_USER, CallOutcome, judge_result, result_text
 from recollect.snapshot.code_names import FoundNames, find_definitions, find_names, take_ends
 from recollect.snapshot.command_files import FileAccess, find_touched_files
 from recollect.snapshot.directives import find_user_text
-from recollect.snapshot.ledger import AgentAction, CommandRun, OpenFailure, Passage, Quotation
+from recollect.snapshot.ledger import (
+    AgentAction,
+    CommandRun,
+    FileFacts,
+    OpenFailure,
+    Passage,
+    Quotation,
+)
 from recollect.snapshot.name_tallies import (
     LINKED,
     NameTallies,
@@ -64,12 +73,9 @@ _VERBS: dict[ToolKind, str] = {
     "plan": "planned",
     "other": "called",
 }
-_ACCESS: dict[ToolKind, FileAccess] = {
-    "read": "read",
-    "write": "write",
-    "edit": "edit",
-    "delete": "delete",
-}
+_ACCESS: dict[ToolKind, FileAccess] = {how: how for how in get_args(FileAccess)}
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 
 class PendingToolCall(NamedTuple):
@@ -81,24 +87,6 @@ class PendingToolCall(NamedTuple):
     ran: bool = False  # ran a command, did not just read the output of one
 
 
-class FileHistory:
-    """What was done to one file."""
-
-    def __init__(self) -> None:
-        self.created = self.deleted = False
-        self.edits = self.reads = 0
-        self.defines: dict[str, None] = {}
-
-    def add_access(self, how: FileAccess, *, known: bool) -> None:
-        self.deleted = how == "delete"
-        if how == "read":
-            self.reads += 1
-        elif how == "edit" or (how == "write" and known):
-            self.edits += 1
-        elif how == "write":
-            self.created = True
-
-
 class LedgerFold:
     def __init__(self, root: str) -> None:
         self.root, self.now = root, 0
@@ -106,7 +94,7 @@ class LedgerFold:
         self.directives: dict[str, None] = {}
         self.knowledge: list[str] = []
         self.tallies = NameTallies()
-        self.files: dict[str, FileHistory] = {}
+        self.files: dict[str, FileFacts] = {}  # of files that calls named
         self.commands: dict[str, CommandRun] = {}
         self.failures: dict[str, OpenFailure] = {}
         self.actions: deque[AgentAction] = deque(maxlen=_MAX_ACTIONS)
@@ -118,13 +106,16 @@ class LedgerFold:
     def add_message(self, message: Message) -> None:
         if message.role == "user":
             self._add_user_text(message)
-        if message.role == "model":
+        by_model = message.role == "model"
+        if by_model:
             self._add_report(message)
         for part in message.parts:
-            if message.role == "model":
-                self._add_reply_part(part)
             if isinstance(part, ToolResult):
                 self._add_result(part)
+            elif by_model and isinstance(part, Text | Thought):
+                self._count_prose(part.text, _AGENT)
+            elif by_model and isinstance(part, ToolCall):
+                self._add_call(part)
 
     def _add_user_text(self, message: Message) -> None:
         text = clip_middle(find_user_text(message), _MAX_DIRECTIVE)
@@ -138,18 +129,12 @@ class LedgerFold:
             if isinstance(part, Text):
                 self._count_prose(part.text, _NOTICE)
 
-    def _add_reply_part(self, part: Part) -> None:
-        if isinstance(part, Text | Thought):
-            self._count_prose(part.text, _AGENT)
-        elif isinstance(part, ToolCall):
-            self._add_call(part)
-
     def _add_report(self, message: Message) -> None:
         text = "\n".join(part.text for part in message.parts if isinstance(part, Text))
         text = clean(take_ends(text, _MAX_TEXT)).strip()
         if any(isinstance(part, ToolCall) for part in message.parts):
             if len(text) >= _MIN_REMARK:
-                self.actions.append(AgentAction("said:", one_line(text, 200), "", self.now))
+                self.actions.append(AgentAction("said:", one_line(text, 200)))
             return
         if not text:
             return
@@ -180,12 +165,17 @@ class LedgerFold:
             if len(paths) == 1:
                 self.tallies.link(paths[0], held, LINKED, self.now)
             elif paths and len(paths) <= _MAX_PASSAGE_FILES and len(held) >= _MIN_PASSAGE_NAMES:
-                self.passages.pop(paths, None)  # one that is read again counts as the newest
-                self.passages[paths] = Passage(
-                    paths, tuple(sorted(held)[:_MAX_PASSAGE_NAMES]), self.now
-                )
-                if len(self.passages) > _MAX_PASSAGES:
-                    del self.passages[next(iter(self.passages))]
+                passage = Passage(paths, tuple(sorted(held)[:_MAX_PASSAGE_NAMES]), self.now)
+                _put_newest(self.passages, paths, passage, _MAX_PASSAGES)
+
+    def file(self, path: str) -> FileFacts:
+        return self.files.get(path) or FileFacts(path=path)
+
+    def _define(self, path: str, text: str) -> FileFacts:
+        """What is known of a file, with what this source code defines."""
+        known = self.file(path)
+        defines = dict.fromkeys((*known.defines, *find_definitions(text)))
+        return msgspec.structs.replace(known, defines=tuple(defines))
 
     def _path(self, path: str) -> str:
         return clean(normalize_path(path, self.root))[:_MAX_PATH]
@@ -201,17 +191,15 @@ class LedgerFold:
         if kind == "plan":
             self.steps = apply_plan_call(self.steps, value)
         what = self._count_call(kind, value, paths) or one_line(call.name, 80)
-        touches: list[tuple[FileAccess, str]] = [
-            (_ACCESS[kind], p) for p in paths if kind in _ACCESS
-        ]
+        touches = [(_ACCESS[kind], path) for path in paths] if kind in _ACCESS else []
+        command = find_command(value) if kind == "shell" else ""
         if kind == "shell":
-            found = find_touched_files(find_command(value))
-            touches += ((how, self._path(path)) for how, path in found)
+            touches += ((how, self._path(path)) for how, path in find_touched_files(command))
             touches += (("edit", self._path(path)) for path in find_patched_paths(value))
         if len(self.pending) < _MAX_PENDING:
             note = first_line(_find_new_text(value), 90) if kind in ("edit", "write") else ""
-            ran = kind == "shell" and bool(find_command(value))
-            self.pending[call.id] = PendingToolCall(kind, paths, what, note, tuple(touches), ran)
+            pending = PendingToolCall(kind, paths, what, note, tuple(touches), bool(command))
+            self.pending[call.id] = pending
 
     def _count_call(self, kind: ToolKind, value: Mapping[str, Any], paths: tuple[str, ...]) -> str:
         """Count the names of a call; returns what it was about, in one line."""
@@ -221,8 +209,7 @@ class LedgerFold:
         if kind in ("edit", "write"):
             self.tallies.count(find_names(collect_strings(value)), _CHANGE, self.now, paths)
             for path in paths:
-                history = self.files.setdefault(path, FileHistory())
-                history.defines.update(dict.fromkeys(find_definitions(_find_new_text(value))))
+                self.files[path] = self._define(path, _find_new_text(value))
             return ", ".join(paths[:4])
         command = find_command(value)
         if command:
@@ -267,27 +254,27 @@ class LedgerFold:
         if call.kind != "plan":
             note = outcome.line if call.kind in ("shell", "other") or outcome.failed else call.note
             verb = _VERBS[call.kind] + (" (failed)" if outcome.failed else "")
-            self.actions.append(AgentAction(verb, call.what, note, self.now))
+            self.actions.append(AgentAction(verb, call.what, note))
 
     def _touch(self, call: PendingToolCall, text: str) -> None:
         for how, path in call.touches:
-            history = self.files.setdefault(path, FileHistory())
-            known = history.created or history.reads + history.edits > 0
-            history.add_access(how, known=known)
+            before = self._define(path, text if how == "read" else "")
+            is_new = not (before.created or before.reads or before.edits)
+            self.files[path] = msgspec.structs.replace(
+                before,
+                created=before.created or (how == "write" and is_new),
+                deleted=how == "delete",
+                edits=before.edits + (how == "edit" or (how == "write" and not is_new)),
+                reads=before.reads + (how == "read"),
+            )
             self.tallies.mentions.add((path,), _CHANGE if how == "edit" else _CALL, self.now)
-            if how == "read":
-                history.defines.update(dict.fromkeys(find_definitions(text)))
-                if call.kind == "shell":
-                    self.tallies.link(path, find_names(text).words, _OUTPUT, self.now)
+            if how == "read" and call.kind == "shell":
+                self.tallies.link(path, find_names(text).words, _OUTPUT, self.now)
 
     def _quote(self, call: PendingToolCall, text: str) -> None:
         if len(text) >= _MIN_QUOTATION and not call.what.startswith(_LISTING_COMMANDS):
-            self.quotations.pop(call.what, None)
-            self.quotations[call.what] = Quotation(
-                call.what, clean(text[:_MAX_QUOTATION]).strip(), self.now
-            )
-            if len(self.quotations) > _MAX_QUOTATIONS:
-                del self.quotations[next(iter(self.quotations))]
+            quotation = Quotation(call.what, clean(text[:_MAX_QUOTATION]).strip(), self.now)
+            _put_newest(self.quotations, call.what, quotation, _MAX_QUOTATIONS)
 
     def _record_outcome(self, call: PendingToolCall, outcome: CallOutcome) -> None:
         shown = describe_call(call)
@@ -298,11 +285,16 @@ class LedgerFold:
         else:
             self.failures.pop(failure_subject(shown), None)
         if call.ran:
-            before = self.commands.get(call.what)
-            times = before.times + 1 if before else 1
-            self.commands[call.what] = CommandRun(
-                call.what, times, outcome.failed, outcome.line, self.now
-            )
+            times = self.commands[call.what].times + 1 if call.what in self.commands else 1
+            self.commands[call.what] = CommandRun(call.what, times, outcome.failed, self.now)
+
+
+def _put_newest(values: dict[_Key, _Value], key: _Key, value: _Value, most: int) -> None:
+    """A value that was there before counts as the newest; the oldest goes when there are more."""
+    values.pop(key, None)
+    values[key] = value
+    if len(values) > most:
+        del values[next(iter(values))]
 
 
 def shorten_command(command: str, root: str) -> str:
@@ -330,17 +322,10 @@ def failure_subject(shown: str) -> str:
 def collect_strings(value: object) -> str:
     """All strings in a JSON value, down to twelve levels."""
     found: list[str] = []
-    level: list[object] = [value]
+    level = [value]
     for _ in range(12):
-        below: list[object] = []
-        for item in level:
-            if isinstance(item, str):
-                found.append(item)
-            elif isinstance(item, dict):
-                below += item.values()
-            elif isinstance(item, list):
-                below += item
-        level = below
+        found += (item for item in level if isinstance(item, str))
+        level = next_level(level)
     return "\n".join(found)
 
 

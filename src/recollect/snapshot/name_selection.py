@@ -9,6 +9,7 @@ time. Deterministic; at most `MAX_CANDIDATES` candidates are weighed.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -51,12 +52,12 @@ class _NameSlot(NamedTuple):
     heading: str = ""
     directory: str = ""
     facts: FileFacts | None = None
+    value: float = 0.0  # of the slot without any name
 
 
 class _NameCandidate(NamedTuple):
     slot: int
     name: str  # empty: the slot itself
-    alone: float  # the value of the slot without any name
 
 
 def estimate_need(weight: float, last: int, now: int) -> float:
@@ -87,21 +88,24 @@ class _NameSelector:
         self._list_files()
         self._list_passages()
         tied = {c.name for c in self.candidates}
-        self.candidates += (_NameCandidate(0, name, 0.0) for name in self.worth if name not in tied)
+        self.candidates += (_NameCandidate(0, name) for name in self.worth if name not in tied)
 
     def _list_files(self) -> None:
         now = self.ledger.now
         for file in self.ledger.files:
-            value = estimate_need(file.weight, file.last, now)
-            slot = _NameSlot((file.path,), file_heading(file), directory_name(file.path), file)
-            self.slots.append(slot)
-            self.candidates.append(_NameCandidate(len(self.slots) - 1, "", _FILE * value))
+            value = _FILE * estimate_need(file.weight, file.last, now)
+            directory = directory_name(file.path)
+            slot = _NameSlot((file.path,), file_heading(file), directory, file, value)
+            self._list_slot(slot, ["", *(tally.name for tally in file.names)])
             defines = set(file.defines)
             for tally in file.names:
                 worth = estimate_need(tally.weight, tally.last, now) * _pair_value(tally.name)
                 worth *= _DEFINED if tally.name in defines else 1.0
                 self.pairs[file.path, tally.name] = worth
-                self.candidates.append(_NameCandidate(len(self.slots) - 1, tally.name, 0.0))
+
+    def _list_slot(self, slot: _NameSlot, names: Iterable[str]) -> None:
+        self.candidates += (_NameCandidate(len(self.slots), name) for name in names)
+        self.slots.append(slot)
 
     def _list_passages(self) -> None:
         touched = {file.path: file.touched for file in self.ledger.files}
@@ -109,12 +113,12 @@ class _NameSelector:
             # files that were read or changed have names of their own; others have only these
             files = sorted(passage.files, key=lambda path: touched.get(path, False))[:_MAX_FILES]
             value = estimate_need(1.0, passage.last, self.ledger.now) ** _SLOWLY * _DESCRIBED
-            self.slots.append(_NameSlot(tuple(files), group_heading(tuple(files))))
+            slot = _NameSlot(tuple(files), group_heading(tuple(files)))
+            self._list_slot(slot, passage.names)
             for name in passage.names:
                 for path in files:
                     worth = value * _pair_value(name) * (_TOUCHED if touched.get(path) else 1.0)
                     self.pairs[path, name] = max(worth, self.pairs.get((path, name), 0.0))
-                self.candidates.append(_NameCandidate(len(self.slots) - 1, name, 0.0))
 
     def fill(self, room: int) -> None:
         candidates = self.candidates
@@ -138,9 +142,8 @@ class _NameSelector:
 
     def _value(self, candidate: _NameCandidate) -> float:
         if not candidate.name:
-            return self._alone(candidate)
-        value = candidate.alone
-        files = self.slots[candidate.slot].files
+            return self._slot_value(candidate.slot)
+        value, files = 0.0, self.slots[candidate.slot].files
         for part in _names_served(candidate.name):
             if part not in self.covered:
                 value += self.worth.get(part, 0.0)
@@ -149,12 +152,12 @@ class _NameSelector:
                     value += self.pairs.get((path, part), 0.0)
         return value
 
-    def _alone(self, candidate: _NameCandidate) -> float:
-        facts = self.slots[candidate.slot].facts
-        if candidate.slot in self.taken or facts is None:
+    def _slot_value(self, at: int) -> float:
+        facts, value = self.slots[at].facts, self.slots[at].value
+        if at in self.taken or facts is None:
             return 0.0
         again = not facts.touched and file_name(facts.path) in self.named
-        return candidate.alone * (_SAME_NAME if again else 1.0)
+        return value * (_SAME_NAME if again else 1.0)
 
     def _cost(self, candidate: _NameCandidate) -> int:
         cost = int((len(candidate.name) + 1) * _LINE + 0.5) if candidate.name else 0

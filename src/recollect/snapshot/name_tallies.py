@@ -7,10 +7,11 @@ neither crowd out nor slow down the rest.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from itertools import pairwise
 
-from recollect.snapshot.code_names import FoundNames, find_names, take_ends
+from recollect.snapshot.code_names import FoundNames, find_names, merge_names, take_ends
 from recollect.snapshot.ledger import Tally
 
 _MAX_NAMES = 3_000  # of one record
@@ -28,14 +29,10 @@ class NameCounter:
         self.of: dict[str, list[float]] = {}
 
     def add(self, names: Iterable[str], weight: float, now: int) -> None:
-        of = self.of
         for name in names:
-            tally = of.get(name)
-            if tally is None:
-                of[name] = [weight, now]
-            else:
-                tally[0] += weight
-                tally[1] = max(tally[1], now)
+            tally = self.of.setdefault(name, [0.0, now])
+            tally[0] += weight
+            tally[1] = max(tally[1], now)
 
     def tallies(self) -> tuple[Tally, ...]:
         """Newest first, then the most frequent, then by name, so that the order is fixed."""
@@ -47,14 +44,14 @@ class NameTallies:
     def __init__(self) -> None:
         self.words = NameCounter()
         self.chains = NameCounter()
-        self.by_file: dict[str, NameCounter] = {}
+        self.by_file: defaultdict[str, NameCounter] = defaultdict(NameCounter)
         self.mentions = NameCounter()
 
     def count(
         self, found: FoundNames, weight: float, now: int, files: tuple[str, ...] = ()
     ) -> None:
         """Count the names of one text, and link them to the files it belongs to."""
-        words, chains = _capped(found.words), _capped(found.chains)
+        words, chains = (sorted(names)[:_MAX_NAMES] for names in (found.words, found.chains))
         self.words.add(words, weight, now)
         self.chains.add(chains, weight, now)
         for file in files:
@@ -62,14 +59,7 @@ class NameTallies:
             self.link(file, chains, weight, now)
 
     def link(self, file: str, names: Iterable[str], weight: float, now: int) -> None:
-        counter = self.by_file.get(file)
-        if counter is None:
-            counter = self.by_file[file] = NameCounter()
-        counter.add(names, weight, now)
-
-
-def _capped(names: frozenset[str]) -> list[str]:
-    return sorted(names)[:_MAX_NAMES]
+        self.by_file[file].add(names, weight, now)
 
 
 def find_mentions(found: list[FoundNames]) -> list[tuple[str, FoundNames]]:
@@ -104,10 +94,6 @@ def find_passages(found: list[FoundNames]) -> list[FoundNames]:
 
 def find_names_by_line(text: str) -> list[FoundNames]:
     return [find_names(line) for line in take_ends(text, 60_000).split("\n")[:_MAX_LINES]]
-
-
-def merge_names(found: list[FoundNames]) -> FoundNames:
-    return FoundNames(*(frozenset().union(*sets) for sets in zip(*found, strict=True)))
 
 
 def is_prose(text: str) -> bool:

@@ -3,39 +3,43 @@
 Directives are cut last and least: short ones stay whole, and the longest are cut in the middle and
 say so. Of a plan, open steps stay longer than finished ones; of actions and failures the newest
 stay.
+
+Lines with one of the prefixes below are parsed back into the facts they were made from
+(`earlier_snapshot.py`); other lines are prose.
 """
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections.abc import Iterable
+from itertools import accumulate
 
 from recollect.snapshot.directives import format_directives, format_gap
 from recollect.snapshot.ledger import AgentAction, Ledger
-from recollect.snapshot.line_prefixes import (
-    COMMANDS,
-    LATEST,
-    QUESTION,
-    REPORT,
-    ROOT,
-    failure_line,
-    quotation_heading,
-)
 from recollect.snapshot.plan_steps import format_steps
 from recollect.text import clip, clip_middle, one_line
+
+ROOT = "Root: "
+NAMES = "Names in use: "
+REPORT = "Last report: "
+COMMANDS = "Commands: "
+LATEST = "Latest: "
+QUESTION = "Asked, not answered: "
+QUOTED = re.compile(r"Quoted from `([^`\n]{1,120})`:")
+FAILED = re.compile(r"FAILED (.{1,200}?) → (.{0,400})")
 
 _MIN_GOAL = 20  # characters; shorter directives are "continue" and "yes"
 _MIN_DIRECTIVE = 60  # directives are cut to this before whole ones are left out
 
 
 def write_directives(ledger: Ledger, room: int) -> str:
-    kept = list(ledger.directives)
-    left_out = 0
-    while len(kept) > 2 and len(kept) * (_MIN_DIRECTIVE + 3) > room:
-        # the first says what the session is about, the newest what holds now
-        del kept[1]
-        left_out += 1
-    if not kept:
+    if not ledger.directives:
         return ""
+    # the first says what the session is about, the newest what holds now
+    count = len(ledger.directives)
+    left_out = max(0, min(count - 2, count - room // (_MIN_DIRECTIVE + 3)))
+    kept = [ledger.directives[0], *ledger.directives[1 + left_out :]]
     gap = format_gap(left_out) if left_out else ""
     level = _cut_level([len(text) + 3 + 2 * text.count("\n") for text in kept], room - len(gap) - 1)
     cut = [clip_middle(text, max(1, level - 3 - 2 * text.count("\n"))) for text in kept]
@@ -95,7 +99,7 @@ def write_quotations(ledger: Ledger, room: int) -> list[str]:
     lines: list[str] = []
     for quotation in ledger.quotations[:2]:
         source = clip(quotation.source.replace("`", "'"), 80)
-        head = quotation_heading(source)
+        head = f"Quoted from `{source}`:"
         text = clip(quotation.text, room // 2 - len(head))
         lines += (head, *("> " + clip(line, 300) for line in text.split("\n") if line.strip()))
     return lines
@@ -103,7 +107,7 @@ def write_quotations(ledger: Ledger, room: int) -> list[str]:
 
 def write_failures(ledger: Ledger, room: int) -> str:
     lines = [QUESTION + ledger.question] if ledger.question else []
-    lines += (failure_line(p.subject, p.line) for p in ledger.failures)
+    lines += (f"FAILED {p.subject} → {p.line}" for p in ledger.failures)
     if ledger.written and (questions := ledger.written.open_questions.strip()):
         lines += questions.split("\n")
     return "\n".join(_take_fitting(lines, room))
@@ -116,14 +120,14 @@ def write_plan(ledger: Ledger, room: int) -> str:
         if excess > 0:
             lines.remove(line)
             excess -= len(line) + 1
-    prose = ledger.written.current_plan.strip() if ledger.written else ""
-    return "\n".join(_take_fitting([*lines, *(prose.split("\n") if prose else ())], room))
+    if ledger.written and (prose := ledger.written.current_plan.strip()):
+        lines += prose.split("\n")
+    return "\n".join(_take_fitting(lines, room))
 
 
 def write_actions(ledger: Ledger, room: int) -> str:
     """The newest that fit, oldest first."""
-    newest_first = _action_lines(ledger.actions)[::-1]
-    return "\n".join(reversed(_take_fitting(newest_first, room)))
+    return "\n".join(_take_fitting(_action_lines(ledger.actions)[::-1], room)[::-1])
 
 
 def _action_lines(actions: Iterable[AgentAction]) -> list[str]:
@@ -142,10 +146,5 @@ def _action_lines(actions: Iterable[AgentAction]) -> list[str]:
 
 
 def _take_fitting(lines: list[str], room: int, between: int = 1) -> list[str]:
-    kept: list[str] = []
-    for line in lines:
-        if len(line) + between > room:
-            break
-        room -= len(line) + between
-        kept.append(line)
-    return kept
+    ends = accumulate(len(line) + between for line in lines)
+    return lines[: bisect_right(list(ends), room)]

@@ -74,11 +74,8 @@ def write_snapshot(snapshot: Snapshot) -> str:
 
 def parse_snapshot(text: str) -> Snapshot | None:
     """The snapshot in a text; None if there is none or all its sections are blank."""
-    best: dict[str, str] = {}
-    for sections in _snapshots(text[:MAX_REPLY]):
-        # a draft or quotation has fewer sections than the snapshot; the first of equals wins
-        if len(sections) > len(best):
-            best = sections
+    # a draft or quotation has fewer sections than the snapshot; the first of equals wins
+    best = max(_snapshots(text[:MAX_REPLY]), key=len)
     return Snapshot(**best) if best else None
 
 
@@ -88,7 +85,8 @@ def _snapshots(text: str) -> Iterator[dict[str, str]]:
         if name == _OUTER:
             yield sections
             sections = {}
-        elif (content := unescape(_inner(body))).strip():
+        # exactly the line ends that `write_snapshot` puts around a section
+        elif (content := unescape(body.removeprefix("\n").removesuffix("\n"))).strip():
             sections.setdefault(name, content)
     yield sections
 
@@ -127,19 +125,11 @@ def _between(text: str, start: int, end: int) -> str:
 def _without_scratchpads(text: str) -> Iterable[re.Match[str]]:
     """The tags outside all scratchpads. A scratchpad that is never closed ends where the snapshot
     begins."""
-    tags = list(_TAG.finditer(text))
-    is_scratch = [tag[2].lower() == _SCRATCH for tag in tags]
-    ends = [i for i, tag in enumerate(tags) if is_scratch[i] and tag[1] == "/"]
-    last_end = ends[-1] if ends else -1
+    tags = [(tag, tag[2].lower() == _SCRATCH) for tag in _TAG.finditer(text)]
+    last_end = max((tag.start() for tag, scratch in tags if scratch and tag[1]), default=-1)
     inside = False
-    for number, tag in enumerate(tags):
-        if is_scratch[number]:
-            inside = tag[1] != "/" and number < last_end
+    for tag, scratch in tags:
+        if scratch:
+            inside = not tag[1] and tag.start() < last_end
         elif not inside:
             yield tag
-
-
-def _inner(body: str) -> str:
-    """Remove exactly the line ends that `write_snapshot` puts around a section."""
-    body = body[1:] if body.startswith("\n") else body
-    return body[:-1] if body.endswith("\n") else body

@@ -15,7 +15,6 @@ from recollect.snapshot import section_texts
 from recollect.snapshot.code_names import find_names
 from recollect.snapshot.file_section import format_section
 from recollect.snapshot.ledger import Ledger
-from recollect.snapshot.line_prefixes import NAMES
 from recollect.snapshot.name_selection import select_names
 from recollect.snapshot.snapshot_format import Snapshot, write_snapshot
 from recollect.text import clip_middle
@@ -83,18 +82,16 @@ def _render_sentences(ledger: Ledger, size: int) -> Snapshot:
 
     written = share(_WRITTEN) if ledger.written else 0
     more = written // 4
-    lines = (
-        section_texts.write_knowledge(ledger, share(_KNOWLEDGE), written)
-        if share(_KNOWLEDGE)
-        else []
-    )
-    lines += section_texts.write_quotations(ledger, share(_QUOTED)) if share(_QUOTED) else []
+    lines: list[str] = []
+    if known := share(_KNOWLEDGE):
+        lines += section_texts.write_knowledge(ledger, known, written)
+    if quoted := share(_QUOTED):
+        lines += section_texts.write_quotations(ledger, quoted)
+    lines.append(section_texts.write_commands(ledger, share(_COMMANDS)))
     return Snapshot(
         overall_goal=section_texts.write_goal(ledger, max(share(_GOAL), 160) + more),
         user_directives=directives,
-        key_knowledge="\n".join(
-            (*lines, section_texts.write_commands(ledger, share(_COMMANDS)))
-        ).strip("\n"),
+        key_knowledge="\n".join(lines).strip("\n"),
         recent_actions=section_texts.write_actions(ledger, share(_ACTIONS)),
         current_plan=section_texts.write_plan(ledger, share(_PLAN) + more),
         open_questions=section_texts.write_failures(ledger, share(_FAILURES) + more),
@@ -105,8 +102,8 @@ def _add_names(ledger: Ledger, fixed: Snapshot, room: int) -> Snapshot:
     notes = ledger.written.file_system_state.strip() if ledger.written else ""
     notes = clip_middle(notes, room // 5)
     standing = find_names("\n".join((write_snapshot(fixed), notes)))
-    selected = select_names(ledger, room - len(notes) - len(NAMES) - 2, standing)
-    loose = NAMES + " ".join(selected.loose) if selected.loose else ""
+    selected = select_names(ledger, room - len(notes) - len(section_texts.NAMES) - 2, standing)
+    loose = section_texts.NAMES + " ".join(selected.loose) if selected.loose else ""
     return msgspec.structs.replace(
         fixed,
         key_knowledge="\n".join(text for text in (fixed.key_knowledge, loose) if text),

@@ -41,13 +41,11 @@ def apply_elisions(message: Message, cuts: Iterable[ActiveElision]) -> Message:
     for cut in cuts:
         for position in _target_positions(message, cut.what):
             chosen.setdefault(position, []).append(cut.what)
-    parts: list[Part] = []
-    for position, part in enumerate(message.parts):
-        here = chosen.get(position)
-        shown = part if here is None else _elide_part(part, here)
-        if shown is not None:
-            parts.append(shown)
-    return msgspec.structs.replace(message, parts=tuple(parts))
+    shown = [
+        _elide_part(part, chosen[position]) if position in chosen else part
+        for position, part in enumerate(message.parts)
+    ]
+    return msgspec.structs.replace(message, parts=tuple(p for p in shown if p is not None))
 
 
 def _target_positions(message: Message, what: Elided) -> Iterable[int]:
@@ -76,33 +74,28 @@ def _elide_part(part: Part, cuts: list[Elided]) -> Part | None:
             return msgspec.structs.replace(part, arguments=left_out)
         case Thought():
             return None  # a changed thought is worse than none: its signature no longer fits
-        case Text():
-            return _elide_text(part, cuts[0])
         case _:
-            return Text(text=cuts[0].placeholder) if cuts[0].placeholder else None
-
-
-def _elide_text(part: Text, cut: Elided) -> Text | None:
-    text = _keep_ends(part.text, cut)
-    return Text(text=text) if text else None
+            cut = cuts[0]
+            text = _keep_ends(part.text, cut) if isinstance(part, Text) else cut.placeholder
+            return Text(text=text) if text else None
 
 
 def _elide_result(part: ToolResult, cuts: list[Elided]) -> ToolResult:
     whole = next((cut for cut in cuts if not cut.blocks), None)
     if whole is not None and not whole.head and not whole.tail:
-        content: tuple[Content, ...] = (Text(text=whole.placeholder or DEFAULT_PLACEHOLDER),)
-        return msgspec.structs.replace(part, content=content)
+        return msgspec.structs.replace(part, content=(_elide_block(None, whole),))
     of_block = {block: cut for cut in reversed(cuts) for block in cut.blocks}
-    shown: list[Content] = []
-    for position, item in enumerate(part.content):
-        cut = of_block.get(position, whole)
-        if cut is None:
-            shown.append(item)
-        elif isinstance(item, Text) and (cut.head or cut.tail):
-            shown.append(Text(text=_keep_ends(item.text, cut)))
-        else:
-            shown.append(Text(text=cut.placeholder or DEFAULT_PLACEHOLDER))
+    shown = [
+        item if (cut := of_block.get(position, whole)) is None else _elide_block(item, cut)
+        for position, item in enumerate(part.content)
+    ]
     return msgspec.structs.replace(part, content=tuple(shown))
+
+
+def _elide_block(item: Content | None, cut: Elided) -> Content:
+    if isinstance(item, Text) and (cut.head or cut.tail):
+        return Text(text=_keep_ends(item.text, cut))
+    return Text(text=cut.placeholder or DEFAULT_PLACEHOLDER)
 
 
 def _keep_ends(text: str, cut: Elided) -> str:
@@ -118,8 +111,5 @@ def results_as_text(message: Message) -> Message:
     tools = ", ".join(filter(None, names))[:200] or "a tool"
     parts: list[Part] = [Text(text=f"[result of {tools}, called before this]")]
     for part in message.parts:
-        if isinstance(part, ToolResult):
-            parts += part.content
-        else:
-            parts.append(part)
+        parts += part.content if isinstance(part, ToolResult) else (part,)
     return msgspec.structs.replace(message, parts=tuple(parts))

@@ -11,17 +11,22 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
+from typing import TypeAlias
 
 import msgspec
 
 from recollect.entries import Elide, Elided, Message, Text, ToolResult
 from recollect.settings import Settings
 from recollect.stale_rules import STALE_RULES, StaleRule
-from recollect.toolkinds import ToolKind, has_failed
-from recollect.view.line_ranges import LineRanges
+from recollect.toolkinds import has_failed
+from recollect.view.curation import is_tool_result
 from recollect.view.placeholders import Language, write_placeholder
 from recollect.view.tool_uses import LargeResult, ToolUse, ToolUses, find_tool_uses
 from recollect.view.view import View
+
+LineRange: TypeAlias = tuple[int, int]  # from 1, both ends included
+_LAST_LINE = 1 << 60  # of a read to the end of a file
 
 
 class ElisionRules(msgspec.Struct, frozen=True):
@@ -35,7 +40,6 @@ class ElisionRules(msgspec.Struct, frozen=True):
     min_saving: int = 2_000  # tokens
     language: Language = "en"
     root: str = ""  # the project's folder, so that absolute and relative paths are one file
-    tools: tuple[tuple[str, ToolKind], ...] = ()  # kinds of tools that `toolkinds` does not know
 
     @staticmethod
     def from_settings(settings: Settings, root: str = "") -> ElisionRules:
@@ -81,24 +85,18 @@ def plan_elisions(
 ) -> ElisionPlan:
     """What the rules would leave out now; nothing if it does not save enough."""
     rules = rules or ElisionRules()
-    uses = find_tool_uses(view.log, view.n, rules.root, rules.tools)
+    uses = find_tool_uses(view.log, view.n, rules.root)
     planner = _Planner(view, uses, rules)
     savings = [*planner.oversized(), *planner.superseded_reads()]
     for rule in rules.stale:
         savings += planner.stale(rule, now)
-    first, last = (bisect_left(uses.unidentified, at) for at in (view.state.base, view.n))
-    unidentified = max(0, last - first)
-    plan = ElisionPlan(_last_per_result(savings), unidentified)
+    begin, end = (bisect_left(uses.unidentified, at) for at in (view.state.base, view.n))
+    unidentified = max(0, end - begin)
+    # a result that a later rule leaves out whole need not be shortened first
+    last = {(saving.elided.entry, saving.elided.parts): saving for saving in savings}
+    plan = ElisionPlan(tuple(last.values()), unidentified)
     worth_it = over_budget or plan.tokens >= rules.min_saving
     return plan if worth_it else ElisionPlan((), unidentified)
-
-
-def _last_per_result(savings: Iterable[PlannedElision]) -> tuple[PlannedElision, ...]:
-    """A result that a later rule leaves out whole need not be shortened first."""
-    found: dict[tuple[str, tuple[int, ...]], PlannedElision] = {}
-    for saving in savings:
-        found[saving.elided.entry, saving.elided.parts] = saving
-    return tuple(found.values())
 
 
 class _SupersededReads:
@@ -188,30 +186,31 @@ class _Planner:
     def _superseded_saving(self, use: ToolUse, paths: set[str]) -> tuple[PlannedElision, ...]:
         files = self._uses.files(use)
         blocks = tuple([i for i, file in enumerate(files) if file.path in paths])
+        whole = len(blocks) == len(files)
+        # some files of several can be left out if each has a block of its own
+        if not blocks or not (whole or len(self._result(use).content) == len(files)):
+            return ()
         what = ", ".join(sorted(paths))
-        if blocks and len(blocks) == len(files):
-            return self._saving("superseded-read", what, use)
-        if blocks and len(self._result(use).content) == len(files):  # a block for each file
-            return self._saving("superseded-read", what, use, blocks)
-        return ()
+        return self._saving("superseded-read", what, use, () if whole else blocks)
 
     def _superseded(self, path: str, reads: list[ToolUse]) -> Iterator[ToolUse]:
         """Reads of a file that are no longer needed: newer ones show the same lines, or the file
         has changed since."""
         rules, room = self._rules, self._rules.keep_read_tokens
-        kept, shown = 0, LineRanges()
+        kept, shown = 0, list[LineRange]()
         for use in reversed(reads):
             files = self._uses.files(use)
             blocks = [i for i, file in enumerate(files) if file.path == path]
             if not self._is_shown(use, blocks) or has_failed(self._result(use)):
                 continue
-            ranges = [(files[i].start, files[i].end) for i in blocks]
-            room -= self._tokens(use) if rules.keep_read_tokens else 0
+            ranges = [_closed_range(files[i].start, files[i].end) for i in blocks]
+            if rules.keep_read_tokens:
+                room -= self._view.log.part_tokens(use.position)[use.part]
             stays = kept < rules.keep_reads and (room >= 0 or not kept)
             stale = self._uses.changed(path, use.position, self._view.n)
-            if stays or not (stale or shown.covers(ranges)) or self._is_exempt(use):
+            if stays or not (stale or _cover(shown, ranges)) or self._is_exempt(use):
                 kept += 1
-                shown = shown.with_ranges(ranges)
+                shown = _join_ranges([*shown, *ranges])
             else:
                 yield use
 
@@ -219,7 +218,7 @@ class _Planner:
         name, keep, oldest = rule.name, rule.keep, now - round(rule.age * 1_000)
         uses = self._uses.aging[name]
         kept, begin = 0, self._memory.settled.get(name, 0)
-        settled = end = bisect_left(uses, self._view.n, key=_position)
+        settled = end = bisect_left(uses, self._view.n, key=attrgetter("position"))
         for number in range(end - 1, begin - 1, -1):
             use = uses[number]
             if not self._is_shown(use):
@@ -234,7 +233,7 @@ class _Planner:
 
     def oversized(self) -> Iterator[PlannedElision]:
         uses, begin = self._uses.large, self._memory.settled.get("oversized", 0)
-        end = bisect_left(uses, self._view.n, key=_position_of_large)
+        end = bisect_left(uses, self._view.n, key=attrgetter("use.position"))
         found = [at for at in range(begin, end) if self._is_oversized(uses[at])]
         self._memory.settled["oversized"] = found[0] if found else end
         for at in found:
@@ -248,12 +247,13 @@ class _Planner:
 
     def _shorten(self, use: ToolUse) -> tuple[PlannedElision, ...]:
         result, rules = self._result(use), self._rules
-        longest = max([item.text for item in result.content if isinstance(item, Text)], key=len)
-        block = next(i for i, item in enumerate(result.content) if item == Text(text=longest))
+        texts = {n: item.text for n, item in enumerate(result.content) if isinstance(item, Text)}
+        block, longest = max(texts.items(), key=lambda numbered: len(numbered[1]))
         head, tail = head_and_tail(longest, rules.max_characters, rules.max_lines)
         if head + tail >= len(longest):
             return ()
-        return self._saving("oversized", result.name or use.name, use, (block,), head, tail)
+        ends = longest[:head], longest[len(longest) - tail :]
+        return self._saving("oversized", result.name or use.name, use, (block,), *ends)
 
     def _is_shown(self, use: ToolUse, blocks: Sequence[int] = (), *, whole: bool = False) -> bool:
         """Whether the view shows a result: at all, or some of these blocks, or the whole of it."""
@@ -280,17 +280,14 @@ class _Planner:
         assert isinstance(part, ToolResult)
         return part
 
-    def _tokens(self, use: ToolUse) -> int:
-        return self._view.log.part_tokens(use.position)[use.part]
-
     def _saving(
         self,
         rule: str,
         what: str,
         use: ToolUse,
         blocks: tuple[int, ...] = (),
-        head: int = 0,
-        tail: int = 0,
+        head: str = "",
+        tail: str = "",
     ) -> tuple[PlannedElision, ...]:
         """Nothing when the placeholder would be as long as what it replaces."""
         log = self._view.log
@@ -298,10 +295,7 @@ class _Planner:
         tokens = log.block_tokens(use.position, use.part)
         whole = sum(tokens[i] for i in blocks) if blocks else sum(tokens)
         if head or tail:
-            first = self._result(use).content[blocks[0]] if blocks else None
-            text = first.text if isinstance(first, Text) else ""
-            kept = count.text(text[:head]) + count.text(text[len(text) - tail :])
-            whole = max(0, whole - kept)
+            whole = max(0, whole - count.text(head) - count.text(tail))
         placeholder = write_placeholder(rule, what, whole, entry, self._rules.language)
         saved = whole - count.text(placeholder) * max(1, len(blocks))
         if saved <= 0:
@@ -311,19 +305,31 @@ class _Planner:
             placeholder=placeholder,
             parts=(use.part,),
             blocks=blocks,
-            head=head,
-            tail=tail,
+            head=len(head),
+            tail=len(tail),
             tokens=saved,
         )
         return (PlannedElision(rule, what, elided),)
 
 
-def _position(use: ToolUse) -> int:
-    return use.position
+def _closed_range(start: int | None, end: int | None) -> LineRange:
+    first = max(1, start or 1)
+    return first, _LAST_LINE if end is None else max(first, end)
 
 
-def _position_of_large(large: LargeResult) -> int:
-    return large.use.position
+def _join_ranges(ranges: Iterable[LineRange]) -> list[LineRange]:
+    """Sorted, neither overlapping nor adjacent."""
+    joined: list[LineRange] = []
+    for first, last in sorted(ranges):
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], max(last, joined[-1][1]))
+        else:
+            joined.append((first, last))
+    return joined
+
+
+def _cover(shown: list[LineRange], ranges: Iterable[LineRange]) -> bool:
+    return all(any(a <= first and last <= b for a, b in shown) for first, last in ranges)
 
 
 def head_and_tail(text: str, characters: int, lines: int) -> tuple[int, int]:
@@ -350,12 +356,9 @@ def drop_message(
     view: View, entry: str, parts: tuple[int, ...] = (), language: Language = "en"
 ) -> Elide:
     """The edit that hides a message, or parts of it, because the user asked for it."""
-    position = view.log.position(entry, view.n)
-    message = view.log.message(position) if position is not None else None
-    tokens = view.log.tokens(position) if position is not None and message is not None else 0
-    spoken = message is not None and not any(isinstance(p, ToolResult) for p in message.parts)
+    message = view.log.find_message(entry, view.n)
+    tokens = view.log.tokens(view.log.at[entry]) if message is not None else 0
+    spoken = message is not None and not is_tool_result(message)
     text = "" if spoken else write_placeholder("drop", "", tokens, entry, language)
-    return Elide(
-        rule="drop",
-        items=(Elided(entry=entry, placeholder=text, parts=parts, tokens=tokens),),
-    )
+    elided = Elided(entry=entry, placeholder=text, parts=parts, tokens=tokens)
+    return Elide(rule="drop", items=(elided,))

@@ -9,7 +9,7 @@ kept; `fresh` collects the new ones for the store.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -21,19 +21,6 @@ NO_COUNTS: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType({})
 
 
 class EntryLog:
-    __slots__ = (
-        "at",
-        "blocks",
-        "counter",
-        "counts",
-        "entries",
-        "fresh",
-        "known",
-        "multi_part",
-        "sums",
-        "uses",
-    )
-
     def __init__(self, counter: Counter, known: Mapping[str, tuple[int, ...]] = NO_COUNTS) -> None:
         self.counter, self.known = counter, known
         self.fresh: dict[str, tuple[int, ...]] = {}  # by entry: counts not known before
@@ -43,7 +30,7 @@ class EntryLog:
         self.counts: dict[int, tuple[int, ...]] = {}  # tokens of each part of a message
         self.blocks: dict[int, dict[int, tuple[int, ...]]] = {}  # by part: tokens of its blocks
         self.sums: list[int] = [0]  # tokens of all messages before a position
-        self.uses: dict[object, object] = {}  # a cache of `tool_uses`
+        self.uses: dict[str, object] = {}  # a cache of `tool_uses`, by the project's folder
 
     def first(self, n: int) -> EntryLog:
         """A log with the first n entries, to continue from there differently."""
@@ -63,6 +50,17 @@ class EntryLog:
     def message(self, position: int) -> Message | None:
         body = self.entries[position].body
         return body if type(body) is Message else None
+
+    def find_message(self, entry: str, n: int) -> Message | None:
+        """The message of this id among the first n entries."""
+        found = self.position(entry, n)
+        return None if found is None else self.message(found)
+
+    def messages(self, positions: Iterable[int]) -> Iterator[tuple[int, Message]]:
+        """The messages among the entries at these positions."""
+        for position in positions:
+            if (message := self.message(position)) is not None:
+                yield position, message
 
     def tokens_between(self, start: int, end: int) -> int:
         self._count_to(end)
@@ -119,21 +117,12 @@ class EntryLog:
         self, position: int, message: Message, known: tuple[int, ...]
     ) -> tuple[int, ...]:
         """For results of several blocks; `known` has the parts first, then their blocks."""
-        several = {
-            number: part
-            for number, part in enumerate(message.parts)
-            if isinstance(part, ToolResult) and len(part.content) > 1
-        }
+        results = {n: p for n, p in enumerate(message.parts) if isinstance(p, ToolResult)}
+        several = {n: part for n, part in results.items() if len(part.content) > 1}
         size = len(message.parts)
         if len(known) != size + sum(len(part.content) for part in several.values()):
-            blocks = {number: self.counter.blocks(part) for number, part in several.items()}
-            parts = tuple(
-                sum(blocks[number]) + self.counter.text(several[number].name)
-                if number in blocks
-                else self.counter.part(part)
-                for number, part in enumerate(message.parts)
-            )
-            known = (*parts, *(tokens for some in blocks.values() for tokens in some))
+            contents = (content for part in several.values() for content in part.content)
+            known = (*self.counter.parts(message), *map(self.counter.part, contents))
             if self.counter.name:
                 self.fresh[self.entries[position].id] = known
         end, of_parts = size, {}

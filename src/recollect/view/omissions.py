@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 import msgspec
 
 from recollect.entries import Compaction, Message, Part, Thought, ToolCall, ToolResult
+from recollect.view.curation import is_initial
 from recollect.view.elision import apply_elisions
 from recollect.view.view import View, ViewItem
 
@@ -21,6 +22,11 @@ TokenCategory: TypeAlias = Literal[
     "initial", "memory", "messages", "calls", "results", "thoughts", "snapshot"
 ]
 CATEGORIES: tuple[TokenCategory, ...] = get_args(TokenCategory)
+_OF_PARTS: dict[type, TokenCategory] = {
+    ToolCall: "calls",
+    ToolResult: "results",
+    Thought: "thoughts",
+}
 COMPACTION, INVALID, UNDONE, ELSEWHERE = "compaction", "invalid", "undone", "elsewhere"
 
 
@@ -34,40 +40,23 @@ def count_by_category(view: View) -> dict[TokenCategory, int]:
 
 
 def _item_shares(view: View, item: ViewItem) -> Iterable[tuple[TokenCategory, int]]:
-    whole = _item_category(item)
-    if whole is not None:
-        return [(whole, item.tokens)]
+    if item.place == "snapshot":
+        return [("snapshot", item.tokens)]
+    if is_initial(item.message):
+        return [("memory" if item.message.context == "memory" else "initial", item.tokens)]
     parts = item.message.parts
     kinds = {_part_category(part) for part in parts}
     if len(kinds) == 1:  # counted already, however large it is
         return [(kinds.pop(), item.tokens)]
     stored = item.entry.body.parts if isinstance(item.entry.body, Message) else ()
     counts = view.log.part_tokens(view.log.at[item.entry.id])
-    known = {id(part): count for part, count in zip(stored, counts, strict=False)}
+    known = dict(zip(map(id, stored), counts, strict=False))
     count = view.log.counter.part  # for parts that are shown differently from how they were stored
     return [(_part_category(p), known[id(p)] if id(p) in known else count(p)) for p in parts]
 
 
-def _item_category(item: ViewItem) -> TokenCategory | None:
-    if item.place == "snapshot":
-        return "snapshot"
-    if item.message.context == "memory":
-        return "memory"
-    if item.message.role == "system" or item.message.context == "initial":
-        return "initial"
-    return None
-
-
 def _part_category(part: Part) -> TokenCategory:
-    match part:
-        case ToolCall():
-            return "calls"
-        case ToolResult():
-            return "results"
-        case Thought():
-            return "thoughts"
-        case _:
-            return "messages"
+    return _OF_PARTS.get(type(part), "messages")
 
 
 class Omission(msgspec.Struct, frozen=True):
@@ -86,15 +75,12 @@ def find_omissions(view: View) -> tuple[Omission, ...]:
     hidden = {view.log.at[entry] for entry, shown in state.changed.items() if shown.cuts}
     hidden |= state.dropped
     in_sight = sorted(p for p in hidden if p >= state.base or p in state.kept)
-    of_messages = (found for position in in_sight for found in _message_omissions(view, position))
-    return (*_compaction_omission(view), *of_messages)
-
-
-def _compaction_omission(view: View) -> Iterator[Omission]:
-    entry = view.compaction
-    if entry is not None and isinstance(entry.body, Compaction):
-        saved = max(0, entry.body.tokens_before - entry.body.tokens_after)
-        yield Omission(COMPACTION, entry.id, saved, entry.time, by=entry.id, handle=entry.id)
+    found = [omission for at in in_sight for omission in _message_omissions(view, at)]
+    held = view.compaction
+    if held is not None and isinstance(held.body, Compaction):
+        saved = max(0, held.body.tokens_before - held.body.tokens_after)
+        found.insert(0, Omission(COMPACTION, held.id, saved, held.time, by=held.id, handle=held.id))
+    return tuple(found)
 
 
 def _message_omissions(view: View, position: int) -> Iterator[Omission]:
@@ -104,9 +90,9 @@ def _message_omissions(view: View, position: int) -> Iterator[Omission]:
     tokens = view.log.tokens(position)
     if shown is not None and message is not None:
         for number, cut in enumerate(cuts, 1):
-            is_last = number == len(cuts)
-            smaller = None if is_last else apply_elisions(message, cuts[:number])
-            left = shown.tokens if smaller is None else view.log.counter.message(smaller)
+            left = shown.tokens
+            if number < len(cuts):
+                left = view.log.counter.message(apply_elisions(message, cuts[:number]))
             saved, tokens = tokens - left, left
             yield Omission(cut.rule, entry.id, saved, cut.since, cut.what.parts, cut.by, entry.id)
     if position in view.state.dropped:

@@ -12,17 +12,13 @@ from recollect.stale_rules import STALE_RULES
 
 Language: TypeAlias = Literal["en", "zh"]
 
-_ENGLISH = {
-    "superseded-read": "An earlier read of {what}: see the latest one",
-    "oversized": "... [CONTENT TRUNCATED] ...",
-    "drop": "Left out on request",
-    **{rule.name: rule.english for rule in STALE_RULES},
-}
-_CHINESE = {
-    "superseded-read": "[该文件的历史读取内容已压缩,请参看最新读取结果]",
-    "oversized": "... [CONTENT TRUNCATED] ...",
-    "drop": "[已按要求省略]",
-    **{rule.name: rule.chinese for rule in STALE_RULES},
+_TEXTS = {  # English and Chinese
+    "superseded-read": (
+        "An earlier read of {what}: see the latest one",
+        "[该文件的历史读取内容已压缩,请参看最新读取结果]",
+    ),
+    "drop": ("Left out on request", "[已按要求省略]"),
+    **{rule.name: (rule.english, rule.chinese) for rule in STALE_RULES},
 }
 _MAX_SUBJECT = 200  # characters
 
@@ -32,12 +28,11 @@ def write_placeholder(
 ) -> str:
     """The handle is the entry's id: `recall` and `recollect context --restore` take it."""
     handle = f"{tokens:,} tokens left out; recall {entry}"
+    if rule == "oversized":
+        return f"\n... [CONTENT TRUNCATED] ...\n[{handle}]\n"
+    english, chinese = _TEXTS[rule]
     if language == "zh":
-        text = f"{_CHINESE[rule]}\n[{handle}]"
-    elif rule == "oversized":
-        text = f"{_ENGLISH[rule]}\n[{handle}]"
-    else:
-        clean = " ".join(what.split())
-        subject = clean if len(clean) <= _MAX_SUBJECT else clean[: _MAX_SUBJECT - 1] + "…"
-        text = f"[{_ENGLISH[rule].format(what=subject)}. {handle}]"
-    return f"\n{text}\n" if rule == "oversized" else text
+        return f"{chinese}\n[{handle}]"
+    clean = " ".join(what.split())
+    subject = clean if len(clean) <= _MAX_SUBJECT else clean[: _MAX_SUBJECT - 1] + "…"
+    return f"[{english.format(what=subject)}. {handle}]"

@@ -8,7 +8,6 @@ call names no file, is not a use of a file.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -17,12 +16,10 @@ from recollect.entries import Text, ToolCall, ToolResult
 from recollect.stale_rules import STALE_RULES
 from recollect.toolkinds import (
     PathRange,
-    ToolKind,
     classify_tool,
     has_failed,
     normalize_path,
     parse_paths,
-    parse_usual_path,
 )
 from recollect.view.entry_log import EntryLog
 
@@ -50,10 +47,9 @@ class ToolUses:
     The lines that a read asked for are parsed only when its file was read often.
     """
 
-    def __init__(self, log: EntryLog, root: str, names: Mapping[str, ToolKind]) -> None:
+    def __init__(self, log: EntryLog, root: str) -> None:
         self._log, self._root = log, root
         self._calls: dict[str, ToolCall] = {}
-        self._kinds: dict[str, ToolKind] = dict(names)
         self._done = 0
         self._first_reads: dict[str, ToolUse] = {}  # by file
         self.often: dict[str, list[ToolUse]] = {}  # all reads of files read more than once
@@ -84,14 +80,9 @@ class ToolUses:
         self._done += len(places)
 
     def _add(self, position: int, number: int, part: ToolResult, time: int) -> None:
-        if part.time is not None:
-            time = part.time
         call = self._calls.get(part.call_id)
-        if call is None:
-            self._measure(part, ToolUse(position, number, part.name, "", time))
-            return
-        name = call.name
-        use = ToolUse(position, number, name, call.arguments, time)
+        name, arguments = (part.name, "") if call is None else (call.name, call.arguments)
+        use = ToolUse(position, number, name, arguments, time if part.time is None else part.time)
         content = part.content
         if (
             len(content) != 1
@@ -99,26 +90,32 @@ class ToolUses:
             or len(content[0].text) >= LARGE_RESULT
         ):
             self._measure(part, use)  # most results are one short text
-        kind = self._kinds.get(name) or self._classify(name)
+        kind = "other" if call is None else classify_tool(name)
         if kind == "read":
-            usual = parse_usual_path(call.arguments, self._root)
-            for path in (usual,) if usual else self._paths(use):
-                self._touches.append(position)
-                self._touched.append(path)
-                first = self._first_reads.setdefault(path, use)
-                if first is not use:
-                    self._read_again(path, first, use)
+            self._add_read(use)
         elif (aging := self._aging_kinds.get(kind)) is not None:
             if not has_failed(part):
                 aging.append(use)
         elif kind in _CHANGING_KINDS and not has_failed(part):
-            self._change(use)
+            for path in self._touch(use):
+                self.changes.setdefault(path, []).append(position)
 
-    def _change(self, use: ToolUse) -> None:
-        for path in {file.path for file in self.files(use)}:
-            self.changes.setdefault(path, []).append(use.position)
-            self._touches.append(use.position)
-            self._touched.append(path)
+    def _add_read(self, use: ToolUse) -> None:
+        paths = self._touch(use)
+        if not paths:
+            self.unidentified.append(use.position)
+        for path in paths:
+            first = self._first_reads.setdefault(path, use)
+            if first is not use:
+                self.often.setdefault(path, [first]).append(use)
+                self.rank.setdefault(path, len(self.rank))
+
+    def _touch(self, use: ToolUse) -> set[str]:
+        """The files that a use names; it is recorded as touching them."""
+        paths = {normalize_path(file.path, self._root) for file in parse_paths(use.arguments)}
+        self._touches += [use.position] * len(paths)
+        self._touched += paths
+        return paths
 
     def touched(self, start: int, end: int) -> set[str]:
         """The files that were read or changed from one position up to another."""
@@ -127,22 +124,7 @@ class ToolUses:
 
     def changed(self, path: str, since: int, end: int) -> bool:
         places = self.changes.get(path, ())
-        after = bisect_right(places, since)
-        return after < len(places) and places[after] < end
-
-    def _paths(self, use: ToolUse) -> set[str]:
-        paths = {file.path for file in self.files(use)}
-        if not paths:
-            self.unidentified.append(use.position)
-        return paths
-
-    def _read_again(self, path: str, first: ToolUse, use: ToolUse) -> None:
-        reads = self.often.get(path)
-        if reads is None:
-            self.rank[path] = len(self.rank)
-            self.often[path] = [first, use]
-        else:
-            reads.append(use)
+        return bisect_right(places, since) < bisect_left(places, end)
 
     def _measure(self, part: ToolResult, use: ToolUse) -> None:
         texts = [item.text for item in part.content if type(item) is Text]
@@ -151,21 +133,14 @@ class ToolUses:
             lines = sum([text.count("\n") + 1 for text in texts])
             self.large.append(LargeResult(use, characters, lines))
 
-    def _classify(self, name: str) -> ToolKind:
-        kind = self._kinds[name] = classify_tool(name)
-        return kind
-
     def files(self, use: ToolUse) -> tuple[PathRange, ...]:
         found = parse_paths(use.arguments)
         return tuple([file._replace(path=normalize_path(file.path, self._root)) for file in found])
 
 
-def find_tool_uses(
-    log: EntryLog, n: int, root: str, names: tuple[tuple[str, ToolKind], ...]
-) -> ToolUses:
-    key = (root, names)
-    found = log.uses.get(key)
+def find_tool_uses(log: EntryLog, n: int, root: str) -> ToolUses:
+    found = log.uses.get(root)
     if not isinstance(found, ToolUses):
-        found = log.uses[key] = ToolUses(log, root, dict(names))
+        found = log.uses[root] = ToolUses(log, root)
     found.advance(n)
     return found

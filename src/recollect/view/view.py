@@ -60,9 +60,8 @@ class View:
         known: Mapping[str, tuple[int, ...]] = NO_COUNTS,
     ) -> View:
         """`known` holds token counts of entries that were counted before."""
-        return View(EntryLog(counter, known), 0, policy or CurationPolicy(), ViewState()).append(
-            *entries
-        )
+        empty = View(EntryLog(counter, known), 0, policy or CurationPolicy(), ViewState())
+        return empty.append(*entries)
 
     def append(self, *entries: Entry) -> View:
         log = self.log if len(self.log.entries) == self.n else self.log.first(self.n)
@@ -146,10 +145,6 @@ class View:
     def attempt(self) -> Entry | None:
         """The newest compaction of any status."""
         return self.log.entries[self.state.attempt] if self.state.attempt >= 0 else None
-
-    @property
-    def request(self) -> Entry | None:
-        return self.log.entries[self.state.request] if self.state.request >= 0 else None
 
     def _kept(self) -> list[ViewItem]:
         return [item for p in self.state.kept if (item := self._item(p, "kept")) is not None]

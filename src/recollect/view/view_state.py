@@ -9,6 +9,7 @@ listed in `problems`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import takewhile
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -19,7 +20,6 @@ from recollect.entries import (
     Entry,
     Message,
     Pin,
-    Request,
     Restore,
     Text,
     ToolCall,
@@ -54,7 +54,6 @@ class ViewState(NamedTuple):
     lead: frozenset[str] = frozenset()  # results right after the base whose calls precede it
     hidden: int = 0  # tokens after the base that are not shown
     attempt: int = -1  # the newest compaction of any status
-    request: int = -1
     last: int = -1  # the newest message
     last_reply: int = -1  # the newest message of the model
     problems: tuple[str, ...] = ()
@@ -66,22 +65,20 @@ _read_fields = attrgetter(*ViewState._fields)
 class StateBuilder:
     def __init__(self, log: EntryLog, policy: CurationPolicy, state: ViewState) -> None:
         self.log, self.policy = log, policy
-        self.changed, self.pins = state.changed, state.pins
-        self._copy: dict[str, ChangedMessage] | None = None  # of `changed`, once written to
-        self.restored, self.dropped = state.restored, state.dropped
-        self.run, self.bad_run, self.before_run = state.run, state.bad_run, state.before_run
-        self.compactions, self.base, self.kept = state.compactions, state.base, state.kept
-        self.lead, self.hidden = state.lead, state.hidden
-        self.attempt, self.request = state.attempt, state.request
+        self.changed, self.pins, self.restored = state.changed, state.pins, state.restored
+        self.dropped, self.run, self.bad_run = state.dropped, state.run, state.bad_run
+        self.before_run, self.compactions = state.before_run, state.compactions
+        self.base, self.kept, self.lead = state.base, state.kept, state.lead
+        self.hidden, self.attempt, self.problems = state.hidden, state.attempt, state.problems
         self.last, self.last_reply = state.last, state.last_reply
-        self.problems = state.problems
+        self._copy: dict[str, ChangedMessage] | None = None  # of `changed`, once written to
         self._left: int | None = None  # tokens that the current elision leaves, where known
 
     def freeze(self) -> ViewState:
         return ViewState(*_read_fields(self))
 
     def edit(self, position: int, entry: Entry) -> None:
-        """Apply an entry that is not a message."""
+        """Apply an entry that is not a message; most kinds are for users or other readers."""
         body = entry.body
         match body:
             case Elide():
@@ -93,10 +90,6 @@ class StateBuilder:
                     self._restore(position, name)
             case Compaction():
                 self._compaction(position, body)
-            case Request():
-                self.request = position
-            case _:
-                pass  # for users, or for other readers
 
     def report(self, position: int, problem: str) -> None:
         if len(self.problems) < MAX_PROBLEMS:
@@ -143,26 +136,16 @@ class StateBuilder:
             self._recompute(position)  # it may answer a call from before the base
 
     def _add_invalid(self, position: int) -> None:
-        if self.bad_run:
-            self._drop((position,))
-        else:
+        """Drop the run that this message makes invalid, or just the message if that was done."""
+        run = [position]
+        if not self.bad_run:
             self.bad_run = True
-            self._drop_run(position)
-
-    def _drop_run(self, end: int) -> None:
-        run = [p for p in range(self.run, end + 1) if self.log.message(p) is not None]
-        prompt = self.log.message(self.before_run) if self.before_run >= 0 else None
-        if (
-            self.policy.dropping == "drop_pair"
-            and prompt is not None
-            and prompt.role == "user"
-            and not is_tool_result(prompt)
-        ):
-            run.insert(0, self.before_run)
-        self._drop(tuple(run))
-
-    def _drop(self, positions: tuple[int, ...]) -> None:
-        new = [p for p in positions if p not in self.dropped]
+            run = [p for p, _ in self.log.messages(range(self.run, position + 1))]
+            prompt = self.log.message(self.before_run) if self.before_run >= 0 else None
+            with_prompt = self.policy.dropping == "drop_pair"
+            if with_prompt and prompt and prompt.role == "user" and not is_tool_result(prompt):
+                run.append(self.before_run)
+        new = [p for p in run if p not in self.dropped]
         self.hidden += sum(self._tokens(p) for p in new if p >= self.base)
         self.dropped = self.dropped.union(new)
 
@@ -185,26 +168,28 @@ class StateBuilder:
             self.log.fresh[entry.id] = tuple(left)
 
     def _elide(self, position: int, cut: ActiveElision) -> None:
-        found = self.log.position(cut.what.entry, position)
-        message = self.log.message(found) if found is not None else None
-        if found is None or message is None:
-            self.report(position, f"elides {cut.what.entry}, which is not a message before it")
-        elif cut.what.entry in self.pins:
-            self.report(position, f"elides {cut.what.entry}, which is pinned")
+        entry = cut.what.entry
+        message = self.log.find_message(entry, position)
+        if message is None:
+            self.report(position, f"elides {entry}, which is not a message before it")
+        elif entry in self.pins:
+            self.report(position, f"elides {entry}, which is pinned")
         elif not has_target(message, cut.what):
-            self.report(position, f"elides parts of {cut.what.entry} that are not there")
+            self.report(position, f"elides parts of {entry} that are not there")
+        elif any(_covers(earlier.what, cut.what) for earlier in self._cuts(entry)):
+            self.report(position, f"elides {entry}, which is left out already")
         else:
-            before = self.changed.get(cut.what.entry)
-            cuts = before.cuts if before is not None else ()
-            if any(_covers(earlier.what, cut.what) for earlier in cuts):
-                self.report(position, f"elides {cut.what.entry}, which is left out already")
-            else:
-                self._change(found, message, (*cuts, cut))
+            self._change(entry, (*self._cuts(entry), cut))
 
-    def _change(self, position: int, message: Message, cuts: tuple[ActiveElision, ...]) -> None:
+    def _cuts(self, entry: str) -> tuple[ActiveElision, ...]:
+        changed = self.changed.get(entry)
+        return changed.cuts if changed is not None else ()
+
+    def _change(self, entry: str, cuts: tuple[ActiveElision, ...]) -> None:
         """Show a message with these cuts; without any, as it was stored."""
-        entry = self.log.entries[position].id
-        before = self._tokens(position)
+        position = self.log.at[entry]
+        message, before = self.log.message(position), self._tokens(position)
+        assert message is not None
         if self._copy is None:
             self._copy = dict(self.changed)
         changed = self._copy
@@ -221,13 +206,11 @@ class StateBuilder:
 
     def _pin(self, position: int, pin: str, body: Pin) -> None:
         for entry in body.entries:
-            found = self.log.position(entry, position)
-            message = self.log.message(found) if found is not None else None
-            if found is None or message is None:
+            if self.log.find_message(entry, position) is None:
                 self.report(position, f"pins {entry}, which is not a message before it")
                 continue
             if entry in self.changed:  # a pinned message is shown word for word
-                self._change(found, message, ())
+                self._change(entry, ())
             self.pins = {**self.pins, entry: pin}
         self._recompute(position)
 
@@ -235,14 +218,15 @@ class StateBuilder:
         found = self.log.position(name, position)
         body = self.log.entries[found].body if found is not None else None
         match body:
-            case Message() if name in self.changed and found is not None:
-                self._change(found, body, ())
-                self.restored |= {name}
             case Message():
+                if name in self.changed:
+                    self._change(name, ())
                 self.restored |= {name}
             case Elide():
-                for what in body.items:
-                    self._undo_elide(name, what.entry)
+                for entry in [what.entry for what in body.items]:
+                    if entry in self.changed:
+                        self._change(entry, tuple(c for c in self._cuts(entry) if c.by != name))
+                    self.restored |= {entry}
             case Pin():
                 self.pins = {e: by for e, by in self.pins.items() if by != name}
                 self._recompute(position)
@@ -252,23 +236,13 @@ class StateBuilder:
             case _:
                 self.report(position, f"restores {name}, which is not an edit in force")
 
-    def _undo_elide(self, by: str, entry: str) -> None:
-        shown = self.changed.get(entry)
-        found = self.log.at.get(entry)
-        message = self.log.message(found) if found is not None else None
-        if shown is not None and found is not None and message is not None:
-            self._change(found, message, tuple(cut for cut in shown.cuts if cut.by != by))
-        self.restored |= {entry}
-
     def _compaction(self, position: int, body: Compaction) -> None:
         self.attempt = position
         if body.status != "COMPRESSED":
             return
-        first = 0 if body.first_kept is None else self.log.position(body.first_kept, position)
-        if first is None:
-            self.report(
-                position, f"keeps from {body.first_kept} on, which is not an entry before it"
-            )
+        first = body.first_kept
+        if first is not None and self.log.position(first, position) is None:
+            self.report(position, f"keeps from {first} on, which is not an entry before it")
         elif not body.snapshot.strip():
             self.report(position, "has no snapshot")
         else:
@@ -293,10 +267,7 @@ class StateBuilder:
             lead = self._leading(n)
         changed, self.lead = self.lead ^ lead, lead
         for entry in changed:
-            message = log.message(log.at[entry])
-            shown = self.changed.get(entry)
-            if message is not None:
-                self._change(log.at[entry], message, shown.cuts if shown else ())
+            self._change(entry, self._cuts(entry))
         self.hidden = sum(log.tokens(p) for p in self.dropped if p >= self.base)
         for entry, shown in self.changed.items():
             where = log.at[entry]
@@ -306,11 +277,8 @@ class StateBuilder:
     def _leading(self, n: int) -> frozenset[str]:
         """The first messages after the base that answer calls before it."""
         found: set[str] = set()
-        calls = {c for p in self.kept for c in _call_ids(self.log.message(p))}
-        for position in range(self.base, n):
-            message = self.log.message(position)
-            if message is None:
-                continue
+        calls = {c for _, message in self.log.messages(self.kept) for c in _call_ids(message)}
+        for position, message in self.log.messages(range(self.base, n)):
             if message.role == "model":
                 break
             answers = [part.call_id for part in message.parts if isinstance(part, ToolResult)]
@@ -325,18 +293,14 @@ def _covers(earlier: Elided, later: Elided) -> bool:
     return not earlier.parts or (bool(later.parts) and set(later.parts) <= set(earlier.parts))
 
 
-def _call_ids(message: Message | None) -> list[str]:
-    parts = message.parts if message is not None else ()
-    return [part.id for part in parts if isinstance(part, ToolCall)]
+def _call_ids(message: Message) -> list[str]:
+    return [part.id for part in message.parts if isinstance(part, ToolCall)]
 
 
 def with_partners(log: EntryLog, positions: set[int]) -> set[int]:
     """The positions, plus the results of each call and the call of each result among them."""
     found = set(positions)
-    for position in positions:
-        message = log.message(position)
-        if message is None:
-            continue
+    for position, message in log.messages(positions):
         if _call_ids(message):
             found |= _find_results(log, position)
         if is_tool_result(message):
@@ -345,22 +309,15 @@ def with_partners(log: EntryLog, positions: set[int]) -> set[int]:
 
 
 def _find_results(log: EntryLog, call: int) -> set[int]:
-    found: set[int] = set()
-    for position in range(call + 1, len(log.entries)):
-        message = log.message(position)
-        if message is None:
-            continue
-        if message.role == "model" or not is_tool_result(message):
-            break
-        found.add(position)
-    return found
+    later = log.messages(range(call + 1, len(log.entries)))
+    results = takewhile(lambda at: at[1].role != "model" and is_tool_result(at[1]), later)
+    return {position for position, _ in results}
 
 
 def _find_call(log: EntryLog, result: int) -> set[int]:
-    for position in range(result - 1, -1, -1):
-        message = log.message(position)
-        if message is not None and _call_ids(message):
+    for position, message in log.messages(range(result - 1, -1, -1)):
+        if _call_ids(message):
             return {position} | _find_results(log, position)
-        if message is not None and message.role == "model":
+        if message.role == "model":
             break
     return set()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from time import process_time
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from recollect.testing import call, model, user
 from tests import strategies
 from tests.codecs.anthropic.test_decode_stream import STREAMS, WIRE
 from tests.codecs.anthropic.test_encode_request import PROMPT, body_of
+from tests.growth import is_linear
 
 anthropic = AnthropicWire(model="this")
 REQUEST = body_of(anthropic, [user("hi"), model("x", call("read", path="a"))], PROMPT)
@@ -156,16 +157,6 @@ def test_a_line_of_five_megabytes_is_read_in_small_pieces_without_trouble() -> N
         decode(text[:3_000_000].encode())
 
 
-def _seconds(event: bytes, times: int) -> float:
-    data = event * times
-    best = 1e9
-    for _ in range(3):
-        begun = process_time()
-        decode(data)
-        best = min(best, process_time() - begun)
-    return best
-
-
 @pytest.mark.parametrize(
     "delta",
     [
@@ -176,7 +167,7 @@ def _seconds(event: bytes, times: int) -> float:
 )
 def test_many_pieces_cost_as_much_each_as_few(delta: bytes) -> None:
     event = b'data: {"type":"content_block_delta","index":0,"delta":' + delta + b"}\n\n"
-    assert _seconds(event, 40_000) < 30 * _seconds(event, 4_000)
+    assert is_linear(lambda times: partial(decode, event * times), 4_000, 40_000)
 
 
 def test_ids_that_are_chosen_to_collide_cost_no_more_than_others() -> None:

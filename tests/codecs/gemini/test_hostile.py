@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from recollect.entries import Message, Text, ToolCall, check, decode, json_text
 from recollect.errors import BadInput, BadReply, RecollectError
 from tests.codecs.gemini.test_decode_reply import EXAMPLES, WIRE
 from tests.codecs.gemini.test_encode_request import request, turns
+from tests.growth import is_linear
 
 GEMINI = GeminiWire(model="this")
 DEEP = b"[" * 10_000 + b"]" * 10_000
@@ -214,10 +216,4 @@ def test_many_calls_of_one_id_cost_in_proportion() -> None:
 def test_ten_times_the_bytes_cost_about_ten_times_as_much() -> None:
     event = b'data: {"candidates":[{"content":{"parts":[{"text":"some words"}]}}]}\n\n'
 
-    def cost(count: int) -> float:
-        started = time.process_time()
-        _decode(event * count, step=20)
-        return time.process_time() - started
-
-    cost(100)
-    assert cost(20_000) < 40 * max(min(cost(2_000) for _ in range(3)), 0.005)
+    assert is_linear(lambda count: partial(_decode, event * count, step=20), 2_000, 20_000)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -11,6 +12,7 @@ from recollect.codecs.text_tools.call_scanner import CallScanner
 from recollect.codecs.text_tools.lenient_json import MAX_REPAIRED, JsonRepairer
 from recollect.codecs.think_tags import ThinkTagSplitter
 from tests.codecs.text_tools.replies import TOOLS, calls, fenced, inline, pieces, scanned, words
+from tests.growth import is_linear
 
 UNITS = (
     *("{", "`", "` ", "<tool_call>", '{"', '{"tool_call": ', "```json\n{", '```json\n{"a\n```\n'),
@@ -42,21 +44,22 @@ UNITS = (
 )
 
 
-def _seconds(reader: CallScanner | ThinkTagSplitter, text: str) -> float:
-    begun = time.process_time()
+def _scan(reader: CallScanner | ThinkTagSplitter, text: str) -> None:
     for at in range(0, len(text), 20):
         reader.feed(text[at : at + 20])
     reader.close()
-    return time.process_time() - begun
 
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_the_cost_stays_linear_whatever_the_text(unit: str) -> None:
-    # a square would give a factor of 400; the constant covers what is spent once in a reply
-    small, large = unit * (4_000 // len(unit)), unit * (80_000 // len(unit))
-    for make in (lambda: CallScanner(DeclaredTools(TOOLS)), ThinkTagSplitter):
-        one, twenty = _seconds(make(), small), _seconds(make(), large)
-        assert twenty < 80 * one + 0.2
+    def scan_calls(size: int) -> Callable[[], None]:
+        return partial(_scan, CallScanner(DeclaredTools(TOOLS)), unit * (size // len(unit)))
+
+    def split_thoughts(size: int) -> Callable[[], None]:
+        return partial(_scan, ThinkTagSplitter(), unit * (size // len(unit)))
+
+    assert is_linear(scan_calls, 4_000, 80_000)  # a square would give a factor of 400
+    assert is_linear(split_thoughts, 4_000, 80_000)
 
 
 @pytest.mark.parametrize("unit", UNITS)
@@ -97,15 +100,18 @@ def test_deep_nesting_is_neither_a_call_nor_a_crash() -> None:
 
 @pytest.mark.parametrize("unit", ['["', '\\"', "\\'", '{"a":', "“", "*/ /*"])
 def test_repairing_never_takes_the_square_of_the_time(unit: str) -> None:
-    def seconds(size: int) -> float:
-        begun = time.process_time()
-        repairer = JsonRepairer()
-        for _ in range(5):
-            repairer.read('{"tool_call": {"a": "b ' + unit * (size // len(unit)))
-        return time.process_time() - begun
+    def read_repeatedly(size: int) -> Callable[[], None]:
+        text = '{"tool_call": {"a": "b ' + unit * (size // len(unit))
+
+        def read() -> None:
+            repairer = JsonRepairer()
+            for _ in range(5):
+                repairer.read(text)
+
+        return read
 
     # given all of this, the library would take minutes for the large text
-    assert seconds(20_000) < 40 * seconds(2_000) + 0.5
+    assert is_linear(read_repeatedly, 2_000, 20_000)
 
 
 def test_the_problems_of_a_reply_are_few_and_short() -> None:
