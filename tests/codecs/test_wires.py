@@ -16,14 +16,12 @@ ROOT = Path(__file__).parents[2]
 SOURCE = Path(codecs.__file__).parent
 SETTING = get_args(get_type_hints(CustomModel)["wire"])
 MODULES = (
-    "quirks",
     "encode_options",
     "encode_message",
     "decode_request",
     "decode_parts",
     "encode_reply",
     "decode_reply",
-    "decode_stream",
     "wire",
 )
 

@@ -300,10 +300,7 @@ def test_invalid_weights_are_an_error_with_its_reason(tmp_path: Path) -> None:
     path = tmp_path / "no.gguf"
     path.write_bytes(b"these are no weights")
 
-    async def start() -> None:
-        await EmbeddedServer(path=path).address()
-
     with pytest.raises(
         EmbeddedModelFailed, match=r"it did not start: it exited with status 1 \(.*init"
     ):
-        asyncio.run(start())
+        embedded_model._ServerProcess(path)

@@ -24,7 +24,7 @@ from recollect.models import embedded_model
 from recollect.models.embedded_model import EmbeddedServer, server_address
 
 asyncio.run(server_address())
-print(embedded_model._pool._running[None].process.pid, flush=True)
+print(embedded_model._shared.child.process.pid, flush=True)
 """
 
 
@@ -113,7 +113,7 @@ def test_it_exits_with_its_parent_also_while_a_fork_holds_its_input(tmp_path: Pa
 
 LATER = """
 time.sleep(1.2)  # until it has looked for its parent
-running = embedded_model._pool._running[None].process
+running = embedded_model._shared.child.process
 print(running.poll(), asyncio.run(server_address()) == asyncio.run(server_address()))
 """
 
@@ -134,9 +134,9 @@ async def close_both():
     await one.address(), await two.address()
     await embedded_model._process_wide.aclose()
     await one.aclose()
-    print(len(embedded_model._pool._running))
+    print(embedded_model._shared.child is not None)
     await two.aclose()
-    print(len(embedded_model._pool._running), flush=True)
+    print(embedded_model._shared.child is not None, flush=True)
 asyncio.run(close_both())
 time.sleep(600)
 """
@@ -144,7 +144,7 @@ time.sleep(600)
 
 def test_the_last_user_to_close_stops_the_child(tmp_path: Path) -> None:
     with begun(CLOSING, tmp_path) as (program, child):
-        assert (line_of(program), line_of(program)) == ("1\n", "0\n")
+        assert (line_of(program), line_of(program)) == ("True\n", "False\n")
         assert not is_running(child)
 
 

@@ -16,7 +16,7 @@ from recollect.testing import call, model, result, user
 from recollect.transcripts import history_server
 from recollect.transcripts.history_server import RECORD_FORMAT
 from recollect.transcripts.json_patch import json_equal
-from recollect.transcripts.record_writer import compose_file
+from recollect.transcripts.record_conversion import compose_file
 from tests import strategies
 from tests.transcripts.file_builders import (
     chain,

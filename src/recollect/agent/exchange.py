@@ -162,6 +162,7 @@ class _ReplyRecorder:
 
     async def _store_draft(self) -> None:
         message, session = self._so_far.message(), self._session
+        self._so_far.take_deltas()  # the sender of the events has them
         if message.parts:
             head = session.view.head
             await session.store.draft(session.id, message, parent=head, id=self._id)

@@ -20,7 +20,6 @@ from recollect.agent.exchange import ReplyFinished, add_usage, message_text, use
 from recollect.agent.fit_context import summarizer_from
 from recollect.agent.hook_events import SessionEnd, SessionStart
 from recollect.agent.loop import RefusedByHook
-from recollect.agent.mirror_hook import mirror_hook
 from recollect.agent.subagents import TASK_TOOL, read_link, read_subagent_usage
 from recollect.agent.tool_calls import ToolFinished
 from recollect.cli.coding_agent import (
@@ -42,7 +41,6 @@ from recollect.settings import Settings
 from recollect.store.contract import Project, SessionInfo, Store
 from recollect.store.ids import now
 from recollect.tokens import counter_for
-from recollect.transcripts.mirror import Mirror
 from recollect.view.view import View
 from recollect.view_loader import load_view
 from recollect.workspace.effective_settings import EffectiveSettings
@@ -205,11 +203,15 @@ async def session_scope(run: _Run, session: SessionInfo) -> AsyncIterator[Worksp
     """The workspace of a session: its commands, hooks and mirror, closed however the run ends."""
     settings, warn = run.settings, run.observer.warn
     mirror = None
+    hooks = build_hooks(run.effective, warn=warn)
     if settings.mirror:
+        # late: most sessions have no mirror, and it brings every format along
+        from recollect.agent.mirror_hook import mirror_hook
+        from recollect.transcripts.mirror import Mirror
+
         mirror = Mirror(run.store, settings.mirror, autosave_seconds=settings.autosave_seconds)
         mirror.start()
-    more = (mirror_hook(mirror),) if mirror is not None else ()
-    hooks = build_hooks(run.effective, *more, warn=warn)
+        hooks = build_hooks(run.effective, mirror_hook(mirror), warn=warn)
     commands = LazyCommands(run.effective)
     reason = "done"
     try:

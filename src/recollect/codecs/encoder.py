@@ -25,16 +25,13 @@ _BLOCK = 65_536  # bytes of settled messages that are joined to a block
 _PAGE = 1_048_576
 
 
-class EncodedRequest:
+class EncodedRequest(msgspec.Struct, frozen=True):
     """A request: its body in chunks, and what repair and the wire changed."""
 
-    __slots__ = ("_count", "_fixes", "_more", "chunks")
-
-    def __init__(
-        self, chunks: tuple[bytes, ...], fixes: list[Fix], count: int, more: tuple[Fix, ...]
-    ) -> None:
-        self.chunks = chunks
-        self._fixes, self._count, self._more = fixes, count, more
+    chunks: tuple[bytes, ...]
+    _fixes: list[Fix]  # of the encoder, which adds to them
+    _count: int  # how many of those there were
+    _more: tuple[Fix, ...]
 
     @property
     def body(self) -> bytes:

@@ -35,6 +35,11 @@ class Fix(msgspec.Struct, frozen=True):
     call: str = ""  # the id of the call concerned, as it is sent; of an orphan, as it came
 
 
+def leave_out(fixes: list[Fix], line: str) -> None:
+    """Report an option that is not sent, or sent differently."""
+    fixes.append(Fix("uncarried", -1, line))
+
+
 def quote_text(text: str) -> str:
     """Foreign text for users: quoted, escaped, short."""
     return repr(text[:_SHOWN]) + ("…" if len(text) > _SHOWN else "")

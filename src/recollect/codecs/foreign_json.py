@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from recollect.codecs.fixes import Fix
-from recollect.entries import MAX_DEPTH
+from recollect.entries import MAX_DEPTH, json_text
 
 JSON_ERRORS = (msgspec.MsgspecError, ValueError, RecursionError)  # what reading foreign JSON raises
 MAX_COUNT = 2**53  # JSON numbers beyond it are not exact, and no token count is that large
@@ -29,26 +30,25 @@ encode = msgspec.json.Encoder().encode
 class UnreadableJson(Exception):
     """The bytes are not JSON, or nested too deeply. Never leaves the codecs."""
 
-    is_deep = False
-
 
 def load_json(data: bytes) -> Any:
     """The value, with plain lists and dictionaries; lone surrogates are kept."""
     try:
         value = json.loads(data.decode("utf-8", "replace").lstrip("\ufeff"))
+        if not is_too_deep(value):
+            return value
     except RecursionError:
-        raise _too_deep() from None
+        pass
     except ValueError as error:
         raise UnreadableJson(str(error)[:200]) from None
-    if is_too_deep(value):
-        raise _too_deep()
-    return value
+    raise UnreadableJson(f"nested deeper than {MAX_DEPTH} levels")
 
 
-def _too_deep() -> UnreadableJson:
-    error = UnreadableJson(f"nested deeper than {MAX_DEPTH} levels")
-    error.is_deep = True
-    return error
+def repair_json_text(data: bytes, parse_constant: Callable[[str], None] = lambda _: None) -> bytes:
+    """The same JSON without what msgspec refuses and others send: bytes that are not UTF-8, halves
+    of surrogate pairs, NaN. Raises ValueError or RecursionError if it is not JSON."""
+    value = json.loads(data.decode("utf-8", "replace"), parse_constant=parse_constant)
+    return replace_surrogates(json_text(value)).encode()
 
 
 def is_too_deep(value: object) -> bool:

@@ -8,8 +8,10 @@ what came instead of a reply. Both accept any input, and their cost is bounded.
 
 from __future__ import annotations
 
+import json
 import re
 
+from recollect.entries import MAX_DEPTH
 from recollect.errors import ApiKeyRefused, BadReply, ContextOverflow, ProviderBusy, ProviderFailed
 from recollect.tokens import find_requested_tokens, find_token_limit
 
@@ -17,31 +19,14 @@ MAX_SAID = 500  # characters of a provider's words in an error
 _READ = 10_000  # characters of them that are searched
 _SHOWN = 60  # characters of bytes that are not a reply
 _BUSY_STATUS = frozenset({408, 409, 425, 429, 529})
-_BUSY_KINDS = frozenset(
-    {
-        "api_error",
-        "engine_overloaded",
-        "internal",
-        "internal_server_error",
-        "overloaded_error",
-        "rate_limit_error",
-        "rate_limit_exceeded",
-        "resource_exhausted",
-        "server_error",
-        "service_unavailable",
-        "timeout_error",
-        "unavailable",
-        "unavailable_error",  # llama.cpp while it loads its model
-    }
+_BUSY_KIND = re.compile(
+    # llama.cpp says unavailable_error while it loads its model
+    "(api|internal_server|overloaded|rate_limit|server|timeout|unavailable)_error"
+    "|engine_overloaded|internal|rate_limit_exceeded|resource_exhausted"
+    "|(service_)?unavailable"
 )
-_KEY_KINDS = frozenset(
-    {
-        "authentication_error",
-        "invalid_api_key",
-        "permission_denied",
-        "permission_error",
-        "unauthenticated",
-    }
+_KEY_KIND = re.compile(
+    "(authentication|permission)_error|invalid_api_key|permission_denied|unauthenticated"
 )
 # Anthropic, Groq and Bedrock say "tokens" and mean tokens per minute: checked first.
 _RATE_PHRASES = (
@@ -105,15 +90,10 @@ def provider_error_from(said: str, status: int = 0, kind: str = "") -> ProviderF
         limit = find_token_limit(about)
         requested = None if limit is None else find_requested_tokens(about, limit)
         return ContextOverflow(text, status, limit, requested)
-    if status in (401, 403) or kind in _KEY_KINDS or _contains(words, _KEY_PHRASES):
+    if status in (401, 403) or _KEY_KIND.fullmatch(kind) or _contains(words, _KEY_PHRASES):
         return ApiKeyRefused(text, status, "")
-    if (
-        limited
-        or status in _BUSY_STATUS
-        or 500 <= status <= 599
-        or kind in _BUSY_KINDS
-        or _contains(words, _BUSY_PHRASES)
-    ):
+    is_busy = status in _BUSY_STATUS or 500 <= status <= 599 or _BUSY_KIND.fullmatch(kind)
+    if limited or is_busy or _contains(words, _BUSY_PHRASES):
         return ProviderBusy(text, status)
     return ProviderFailed(text, status)
 
@@ -137,6 +117,20 @@ def incomplete_json(data: bytes) -> BadReply:
     """For bytes that begin like JSON and break off."""
     beginning = data[:400].decode("utf-8", "replace")
     return BadReply(f"incomplete JSON ({make_printable(beginning, _SHOWN)})")
+
+
+def unreadable_reply(data: bytes, error: Exception) -> BadReply:
+    """For bytes that should have been a reply in JSON, and why they are not."""
+    if not data.lstrip().startswith(b"{"):
+        return bad_reply_from(data)
+    beginning = make_printable(data[:400].decode("utf-8", "replace"), 60)
+    try:
+        json.loads(data.decode("utf-8", "replace"))
+    except ValueError:
+        return incomplete_json(data)
+    except RecursionError:
+        return BadReply(f"JSON nested deeper than {MAX_DEPTH} levels ({beginning})")
+    return BadReply(f"JSON of another kind ({beginning}): {make_printable(str(error), 200)}")
 
 
 def make_printable(text: str, limit: int = MAX_SAID) -> str:

@@ -1,14 +1,16 @@
-"""Joins the pieces of a streamed reply, in the order in which they came.
+"""Joins the pieces of a reply, in the order in which they came.
 
 Neighbouring pieces of text are one part, and so are pieces of a thought. A call is a part of its
-own from its first piece on; its later pieces find it by the provider's own key. The message can be
-read at any time; pieces are joined only then, so the cost is linear. A `StreamAssembly` also
-collects the deltas to return.
+own from its first piece on. The message can be read at any time; pieces are joined only then, so
+the cost is linear. The deltas of what was added wait in `deltas` until a decoder takes them.
 """
 
 from __future__ import annotations
 
-from recollect.codecs.wire_protocol import Delta
+from collections.abc import Iterable, Mapping
+
+from recollect.codecs.provider_errors import make_printable
+from recollect.codecs.wire_protocol import Delta, Finish
 from recollect.entries import Message, Part, Text, Thought, ToolCall, Usage, json_text
 
 
@@ -32,8 +34,8 @@ class PartialCall:
 
     __slots__ = ("id", "name", "pieces")
 
-    def __init__(self) -> None:
-        self.id, self.name, self.pieces = "", "", list[str]()
+    def __init__(self, id_: str = "", name: str = "") -> None:
+        self.id, self.name, self.pieces = id_, name, list[str]()
 
     def part(self) -> Part:
         return ToolCall(id=self.id, name=self.name, arguments="".join(self.pieces) or "{}")
@@ -47,18 +49,20 @@ class ReplyAssembly:
         self.finish = ""
         self.unknown_finish = ""  # the provider's own word for an end that is unknown here
         self.usage: Usage | None = None
+        self.deltas: list[Delta] = []
         self._open: _PartialText | None = None  # may still grow
         self._parts: list[_PartialText | PartialCall | Part] = []
-        self._calls: dict[object, PartialCall] = {}
 
     def text(self, text: str) -> None:
         growing = self._open
         if growing is None or growing.is_thought:
             growing = self._begin(is_thought=False)
         growing.pieces.append(text)
+        self.deltas.append(Delta("text", text))
 
     def thought(self, text: str) -> None:
         self._open_thought().pieces.append(text)
+        self.deltas.append(Delta("thought", text))
 
     def sign(self, signature: str) -> None:
         """Sign the open thought; begin one if there is none."""
@@ -68,33 +72,49 @@ class ReplyAssembly:
         """The next text or thought is a part of its own."""
         self._open = None
 
-    def call(self, key: object) -> PartialCall:
-        """The call of this key; a new one comes after everything that has arrived."""
-        found = self._calls.get(key)
-        if found is None:
-            found = self._calls[key] = PartialCall()
-            self._parts.append(found)
-            self._open = None
-        return found
+    def extend_call(self, call: PartialCall, text: str, name: str = "") -> None:
+        """Add to the arguments; `name` is for the call's first delta."""
+        if text:
+            call.pieces.append(text)
+        self.deltas.append(Delta("call", text, name))
 
-    def add(self, part: Part) -> None:
-        """A part that came whole."""
+    def add(self, part: Part | PartialCall) -> None:
+        """A part that came whole, or a call that begins."""
         self._parts.append(part)
         self._open = None
 
+    def add_shown(self, part: Part) -> None:
+        """A part that came whole, with its delta."""
+        self.add(part)
+        if isinstance(part, Text):
+            self.deltas.append(Delta("text", part.text))
+        elif isinstance(part, Thought) and part.text:
+            self.deltas.append(Delta("thought", part.text))
+        elif isinstance(part, ToolCall):
+            self.deltas.append(Delta("call", part.arguments, part.name))
+
+    def take_deltas(self) -> list[Delta]:
+        deltas, self.deltas = self.deltas, []
+        return deltas
+
     @property
     def has_calls(self) -> bool:
-        return bool(self._calls) or any(isinstance(part, ToolCall) for part in self._parts)
+        return any(isinstance(part, PartialCall | ToolCall) for part in self._parts)
 
-    def parts(self) -> tuple[Part, ...]:
-        parts = (p.part() if isinstance(p, _PartialText | PartialCall) else p for p in self._parts)
-        return tuple(part for part in parts if part is not None)
+    def end(self, reason: str, finishes: Mapping[str, Finish]) -> None:
+        """How the reply ended, with the provider's own word if it is unknown here."""
+        finish = finishes.get(reason, "other") if reason else ""
+        if finish in ("stop", "calls"):
+            finish = "calls" if self.has_calls else "stop"
+        self.finish = finish
+        self.unknown_finish = make_printable(reason, 100) if finish == "other" else ""
 
     def message(self) -> Message:
         extra = json_text({"finish_reason": self.unknown_finish}) if self.unknown_finish else ""
+        parts = (p.part() if isinstance(p, _PartialText | PartialCall) else p for p in self._parts)
         return Message(
             role="model",
-            parts=self.parts(),
+            parts=tuple(part for part in parts if part is not None),
             model=self.model,
             finish=self.finish,
             usage=self.usage,
@@ -112,27 +132,21 @@ class ReplyAssembly:
         return growing
 
 
-class StreamAssembly(ReplyAssembly):
-    """A reply, and its deltas that were not taken yet."""
+class CallIds:
+    """Gives every call of a reply an id of its own: one without gets one by its position."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.deltas: list[Delta] = []
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+        self._numbers: dict[str, int] = {}  # of each stem, the last one: none is tried twice
+        self._calls = 0
 
-    def text(self, text: str) -> None:
-        super().text(text)
-        self.deltas.append(Delta("text", text))
-
-    def thought(self, text: str) -> None:
-        super().thought(text)
-        self.deltas.append(Delta("thought", text))
-
-    def extend_call(self, call: PartialCall, text: str, name: str = "") -> None:
-        """Add to the arguments; `name` is for the call's first delta."""
-        if text:
-            call.pieces.append(text)
-        self.deltas.append(Delta("call", text, name))
-
-    def take_deltas(self) -> list[Delta]:
-        deltas, self.deltas = self.deltas, []
-        return deltas
+    def assign(self, wanted: str) -> str:
+        self._calls += 1
+        stem, id_ = wanted or "call", wanted or f"call-{self._calls}"
+        number = self._numbers.get(stem, 1 if wanted else self._calls)
+        while id_ in self._taken:
+            number += 1
+            id_ = f"{stem}-{number}"
+            self._numbers[stem] = number
+        self._taken.add(id_)
+        return id_

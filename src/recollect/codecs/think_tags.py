@@ -278,11 +278,12 @@ class ThinkTagsWire(msgspec.Struct, frozen=True, kw_only=True):
         return self.wire.encode_options(options, system)
 
     def encode_message(self, message: Message) -> EncodedMessage:
-        return self.wire.encode_message(self._add_switch(message))
+        return self.wire.encode_message(self._change_text(message, self._add_switch))
 
     def decode_request(self, body: bytes) -> DecodedRequest:
         request = self.wire.decode_request(body)
-        return request._replace(messages=tuple(self._remove_switch(m) for m in request.messages))
+        messages = (self._change_text(m, self._remove_switch) for m in request.messages)
+        return request._replace(messages=tuple(messages))
 
     def stream_decoder(self) -> Decoder:
         return _ThinkTagsDecoder(self.wire.stream_decoder(), starts_inside=self._begins_inside)
@@ -300,19 +301,17 @@ class ThinkTagsWire(msgspec.Struct, frozen=True, kw_only=True):
     def _begins_inside(self) -> bool:
         return self.starts_inside and not self.off
 
-    def _add_switch(self, message: Message) -> Message:
-        if self.switch == "no_think_tag":
-            return self._change_text(message, 0, lambda text: NO_THINK_TAG + text)
-        return self._change_text(message, -1, lambda text: text + SLASH_NO_THINK)
+    def _add_switch(self, text: str) -> str:
+        return NO_THINK_TAG + text if self.switch == "no_think_tag" else text + SLASH_NO_THINK
 
-    def _remove_switch(self, message: Message) -> Message:
+    def _remove_switch(self, text: str) -> str:
         if self.switch == "no_think_tag":
-            return self._change_text(message, 0, lambda text: text.removeprefix(NO_THINK_TAG))
-        return self._change_text(message, -1, lambda text: text.removesuffix(SLASH_NO_THINK))
+            return text.removeprefix(NO_THINK_TAG)
+        return text.removesuffix(SLASH_NO_THINK)
 
-    def _change_text(self, message: Message, which: int, change: Callable[[str], str]) -> Message:
-        """Change the first or last text of a user message, if the switch is on."""
-        parts = list(message.parts)
+    def _change_text(self, message: Message, change: Callable[[str], str]) -> Message:
+        """Change the text of a user message that carries the switch, if the switch is on."""
+        parts, which = list(message.parts), 0 if self.switch == "no_think_tag" else -1
         texts = [n for n, part in enumerate(parts) if isinstance(part, Text)]
         if not self.off or not self.switch or message.role != "user" or not texts:
             return message

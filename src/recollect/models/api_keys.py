@@ -47,34 +47,11 @@ class ApiKey:
     def __repr__(self) -> str:
         return MASK
 
-    __str__ = __repr__
-
     def __format__(self, form: str) -> str:
         return format(MASK, form)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an API key cannot be copied or pickled")
-
-
-def find_api_key(
-    variables: Sequence[str],
-    environment: Mapping[str, str] | None = None,
-    keyring: Callable[[str], str | None] | None = None,
-) -> ApiKey | None:
-    """The key from the first of these environment variables that is set, else from the keyring."""
-    environment = os.environ if environment is None else environment
-    keyring = _from_keyring if keyring is None else keyring
-    for look in (environment.get, keyring):
-        for variable in variables:
-            secret = (look(variable) or "").strip()
-            if not secret:
-                continue
-            if not _HEADER_SAFE.fullmatch(secret):
-                raise ModelError(
-                    f"the API key in {variable} has characters that no key has; set it again"
-                )
-            return ApiKey(secret, variable)
-    return None
 
 
 def _from_keyring(variable: str) -> str | None:
@@ -89,21 +66,33 @@ def _from_keyring(variable: str) -> str | None:
     return found if isinstance(found, str) else None
 
 
+def find_api_key(
+    variables: Sequence[str],
+    environment: Mapping[str, str] = os.environ,
+    keyring: Callable[[str], str | None] = _from_keyring,
+) -> ApiKey | None:
+    """The key from the first of these environment variables that is set, else from the keyring."""
+    for look in (environment.get, keyring):
+        for variable in variables:
+            if secret := (look(variable) or "").strip():
+                if _HEADER_SAFE.fullmatch(secret):
+                    return ApiKey(secret, variable)
+                why = f"the API key in {variable} has characters that no key has; set it again"
+                raise ModelError(why)
+    return None
+
+
 def redact(text: str, keys: Iterable[ApiKey | None] = ()) -> str:
     """The text with `[key]` in place of every key."""
-    for secret in _secrets(keys):
+    secrets = {key.reveal() for key in keys if key is not None}
+    # the longest first: one may begin with another
+    for secret in sorted((s for s in secrets if len(s) >= _MIN_SECRET), key=len, reverse=True):
         for form in {secret, quote(secret, safe=""), quote(secret), quote_plus(secret)}:
             text = text.replace(form, MASK)
         text = _mask_truncated(text, secret)
     for pattern in _PATTERNS:
         text = pattern.sub(rf"\1{MASK}", text)
     return text
-
-
-def _secrets(keys: Iterable[ApiKey | None]) -> list[str]:
-    """The longest first: one may begin with another."""
-    found = {key.reveal() for key in keys if key is not None}
-    return sorted((s for s in found if len(s) >= _MIN_SECRET), key=len, reverse=True)
 
 
 def _mask_truncated(text: str, secret: str) -> str:

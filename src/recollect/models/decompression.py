@@ -13,11 +13,7 @@ _ZLIB_OR_GZIP, _BARE_DEFLATE = 47, -15  # as zlib numbers them
 
 
 class UnsupportedEncoding(Exception):
-    """`encoding` is printable."""
-
-    def __init__(self, encoding: str) -> None:
-        super().__init__(encoding)
-        self.encoding = encoding
+    """Its text is the printable name of the encoding."""
 
 
 class Inflater:

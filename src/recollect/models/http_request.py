@@ -6,6 +6,7 @@ The key travels in a header, never in an address. A host is shown without a logi
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from urllib.parse import quote, unquote, urlsplit
 from urllib.request import getproxies
 
@@ -37,9 +38,8 @@ def build_headers(
     if key is not None:
         wire = WIRES[endpoint.wire]
         found[wire.key_header] = wire.key_prefix + key.reveal()
-    for name, value in (*endpoint.headers, *transport.headers.items()):
-        found[name.lower()] = value
-    return found
+    more = (*endpoint.headers, *transport.headers.items())
+    return found | {name.lower(): value for name, value in more}
 
 
 def find_secrets(endpoint: Endpoint, transport: TransportSettings) -> Iterator[ApiKey]:
@@ -53,13 +53,10 @@ def find_secrets(endpoint: Endpoint, transport: TransportSettings) -> Iterator[A
 
 
 def _find_passwords(url: str) -> Iterator[ApiKey]:
-    try:
-        password = urlsplit(url).password
-    except ValueError:
-        return
-    if password:
-        yield ApiKey(password)
-        yield ApiKey(unquote(password))
+    with suppress(ValueError):
+        if password := urlsplit(url).password:
+            yield ApiKey(password)
+            yield ApiKey(unquote(password))
 
 
 def display_host(url: str) -> str:

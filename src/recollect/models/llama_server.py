@@ -15,6 +15,9 @@ import threading
 import time
 from typing import Any, NamedTuple
 
+if sys.platform != "win32":
+    import resource
+
 HOST = "127.0.0.1"
 PARENT_CHECK = 1.0  # seconds
 ERRORS_ONLY = 1  # llama.cpp's verbosity: its information lines may quote prompts
@@ -32,8 +35,10 @@ class ServerConfig(NamedTuple):
 
 def main() -> None:
     parent = os.getppid()
-    announcement = _reserve_stdout()
-    _disable_core_dumps()
+    announcement = os.dup(1)  # for us alone: what a library prints goes to standard error
+    os.dup2(2, 1)
+    if sys.platform != "win32":
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core dump would hold prompts
     config = ServerConfig(**json.loads(sys.stdin.buffer.readline()))
     threading.Thread(target=_exit_on_eof, daemon=True).start()
     try:
@@ -73,21 +78,6 @@ def start_server(config: ServerConfig) -> Any:
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = config.threads
     params.n_threads_http = config.slots + 2  # more, for requests that wait or are refused
     return xllamacpp.Server(params)
-
-
-def _reserve_stdout() -> int:
-    """Keep standard output for us alone: what a library prints there goes to standard error."""
-    own = os.dup(1)
-    os.dup2(2, 1)
-    return own
-
-
-def _disable_core_dumps() -> None:
-    """A core dump of this process would hold prompts."""
-    if sys.platform != "win32":
-        import resource  # Windows has no such module
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _exit_on_eof() -> None:

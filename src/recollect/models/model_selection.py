@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import NamedTuple, TypeAlias
 
 import msgspec
@@ -65,14 +66,15 @@ async def select_model(
         except AssertionError:
             raise  # a bug, not the failure of a model
         except Exception as error:  # noqa: BLE001 - the prompt is answered nevertheless
-            failures.append(
-                _shorten(f"{_strategy_name(strategy)}: {type(error).__name__}: {error}")
-            )
+            name = getattr(strategy, "__name__", type(strategy).__name__)
+            failures.append(_shorten(f"{name}: {type(error).__name__}: {error}"))
             continue
         if choice is not None:
-            return _with_failures(choice, failures)
-    default = ModelChoice(model=context.default, reason="no strategy chose another", by="default")
-    return _with_failures(default, failures)
+            break
+    else:
+        why = "no strategy chose another"
+        choice = ModelChoice(model=context.default, reason=why, by="default")
+    return msgspec.structs.replace(choice, failures=(*choice.failures, *failures))
 
 
 def fallback(spares: Sequence[str]) -> SelectionStrategy:
@@ -80,10 +82,8 @@ def fallback(spares: Sequence[str]) -> SelectionStrategy:
 
     async def fallback(context: SelectionContext) -> ModelChoice | None:
         wanted = context.named or context.default
-        if wanted not in context.down:
-            return None
         spare = next((model for model in spares if model not in context.down), None)
-        if spare is None:
+        if wanted not in context.down or spare is None:
             return None
         return ModelChoice(model=spare, reason=f"{wanted} is down", by="fallback")
 
@@ -136,11 +136,10 @@ async def call_judge(
 
     If the judge fails, the answer is empty, which accuses nobody.
     """
-    try:
+    with suppress(ModelError, TimeoutError):
         async with asyncio.timeout(timeout):
             return await call((build_judge_message(messages),), JUDGE_INSTRUCTION)
-    except (ModelError, TimeoutError):
-        return ""
+    return ""
 
 
 def _parse_choice(answer: str, options: Sequence[ModelOption]) -> ModelChoice:
@@ -164,14 +163,6 @@ def _truncate_message(message: Message) -> Message:
         for part in message.parts
     )
     return msgspec.structs.replace(message, parts=parts)
-
-
-def _with_failures(choice: ModelChoice, failures: Sequence[str]) -> ModelChoice:
-    return msgspec.structs.replace(choice, failures=(*choice.failures, *failures))
-
-
-def _strategy_name(strategy: SelectionStrategy) -> str:
-    return str(getattr(strategy, "__name__", type(strategy).__name__))
 
 
 def _shorten(text: str) -> str:

@@ -9,7 +9,8 @@ the call; the later wins. Nothing is sent here, and no key leaves its `ApiKey`.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import TypeAlias
 
 import msgspec
@@ -32,7 +33,7 @@ from recollect.profiles import (
 from recollect.settings import CustomModel, GenerationDefaults, Settings
 
 FindKey: TypeAlias = Callable[[Sequence[str]], ApiKey | None]
-_MAX_SIMILAR = 3
+_DEFAULTS = tuple(f"{e.name}/{e.default}" for e in ENDPOINTS if e.default)
 
 
 class ResolvedModel(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,9 +49,8 @@ class ResolvedModel(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def variable(self) -> str:
         """The environment variable of its key."""
-        if self.key is not None and self.key.variable:
-            return self.key.variable
-        return self.endpoint.keys[0] if self.endpoint.keys else ""
+        found_in = self.key.variable if self.key is not None else ""
+        return found_in or next(iter(self.endpoint.keys), "")
 
 
 def resolve_model(name: str, settings: Settings, find_key: FindKey = find_api_key) -> ResolvedModel:
@@ -64,7 +64,7 @@ def resolve_model(name: str, settings: Settings, find_key: FindKey = find_api_ke
 def look_up_model(name: str, settings: Settings, find_key: FindKey = find_api_key) -> ResolvedModel:
     """The model of this name, also if its key is missing."""
     name = name.strip() or default_model_name(settings, find_key)
-    chosen = _from_settings(name, settings) or _from_endpoint(name) or _from_profile(name)
+    chosen = _from_settings(name, settings) or _from_endpoints(name)
     if chosen is None:
         raise UnknownModel(name[:100], similar_names(name, settings))
     endpoint = chosen.endpoint
@@ -82,92 +82,54 @@ def default_model_name(settings: Settings, find_key: FindKey = find_api_key) -> 
     return f"embedded/{EMBEDDED_MODEL}"
 
 
-def known_models(settings: Settings, find_key: FindKey = find_api_key) -> Iterator[ResolvedModel]:
+def known_models(settings: Settings, find_key: FindKey = find_api_key) -> Iterable[ResolvedModel]:
     """The settings' own models, each endpoint's default, then every model with a known price."""
-    found: dict[Sequence[str], ApiKey | None] = {}
-
-    def once(variables: Sequence[str]) -> ApiKey | None:
-        if variables not in found:
-            found[variables] = find_key(variables)
-        return found[variables]
-
-    defaults = (f"{endpoint.name}/{endpoint.default}" for endpoint in ENDPOINTS if endpoint.default)
-    listed = set()
-    for name in (*settings.models, *defaults, *PRICES):
-        chosen = look_up_model(name, settings, once)
-        if chosen.name not in listed:
-            listed.add(chosen.name)
-            yield chosen
+    find_once, models = cache(find_key), dict[str, ResolvedModel]()
+    for name in (*settings.models, *_DEFAULTS, *PRICES):
+        model = look_up_model(name, settings, find_once)
+        models.setdefault(model.name, model)
+    return models.values()
 
 
 def similar_names(name: str, settings: Settings) -> tuple[str, ...]:
     """What the user may have meant."""
-    known = [*settings.models, *PRICES]
-    known += [f"{endpoint.name}/{endpoint.default}" for endpoint in ENDPOINTS if endpoint.default]
-    known += [endpoint.default for endpoint in ENDPOINTS if endpoint.default]
-    bare = name.rsplit("/", 1)[-1]
-    if not find_profile(name).endpoint and "/" not in name and find_profile(name).prefix:
+    profile, bare = find_profile(name), name.rsplit("/", 1)[-1]
+    if not profile.endpoint and "/" not in name and profile.prefix:
         return (f"ollama/{name[:60]}", f"openrouter/{name[:60]}")
-    found = difflib.get_close_matches(name[:100], known, _MAX_SIMILAR, 0.6)
-    return tuple(found or difflib.get_close_matches(bare[:100], known, _MAX_SIMILAR, 0.6))
+    known = [*settings.models, *PRICES, *_DEFAULTS]
+    known += [endpoint.default for endpoint in ENDPOINTS if endpoint.default]
+    found = difflib.get_close_matches(name[:100], known)
+    return tuple(found or difflib.get_close_matches(bare[:100], known))
 
 
 def _from_settings(name: str, settings: Settings) -> ResolvedModel | None:
     own = settings.models.get(name)
     if own is None:
         return None
-    asked_as = own.model or name
+    wire_name = own.model or name
+    shared = set(Profile.__struct_fields__).intersection(CustomModel.__struct_fields__)
+    given = {field: value for field in shared if (value := getattr(own, field)) is not None}
+    # those that every server of this format needs
+    usual_headers = next((dict(e.headers) for e in ENDPOINTS if e.name == e.wire == own.wire), {})
     return ResolvedModel(
         name=name,
-        wire_name=asked_as,
-        profile=_override_profile(find_profile(asked_as), own),
+        wire_name=wire_name,
+        profile=msgspec.structs.replace(find_profile(wire_name), **given),
         endpoint=Endpoint(
             name=name,
             wire=own.wire,
             url=own.url.rstrip("/"),
             keys=(own.key,) if own.key else (),
-            headers=tuple({**_usual_headers(own.wire), **own.headers}.items()),
+            headers=tuple({**usual_headers, **own.headers}.items()),
         ),
     )
 
 
-def _usual_headers(wire: str) -> dict[str, str]:
-    """Headers that every server of this format needs."""
-    return next((dict(e.headers) for e in ENDPOINTS if e.name == e.wire == wire), {})
-
-
-_PROFILE_FIELDS = (
-    "window",
-    "output",
-    "tools",
-    "thinks",
-    "think_switch",
-    "reasoning",
-    "system_role",
-    "max_tokens_field",
-    "media",
-    "price",
-)
-
-
-def _override_profile(profile: Profile, own: CustomModel) -> Profile:
-    set_ = {field: getattr(own, field) for field in _PROFILE_FIELDS}
-    given = {field: value for field, value in set_.items() if value is not None}
-    return msgspec.structs.replace(profile, **given)
-
-
-def _from_endpoint(name: str) -> ResolvedModel | None:
+def _from_endpoints(name: str) -> ResolvedModel | None:
     first, _, rest = name.partition("/")
     endpoint = find_endpoint(first)
-    if endpoint is None:
-        return None
-    rest = rest or endpoint.default
-    if not rest:
-        return None
-    return _at_endpoint(endpoint, rest)
-
-
-def _from_profile(name: str) -> ResolvedModel | None:
+    if endpoint is not None and (model := rest or endpoint.default):
+        return _at_endpoint(endpoint, model)
     bare = name.removeprefix("models/")
     endpoint = find_endpoint(find_profile(bare).endpoint) if "/" not in bare else None
     return _at_endpoint(endpoint, bare) if endpoint is not None else None
@@ -183,37 +145,25 @@ def _at_endpoint(endpoint: Endpoint, model: str) -> ResolvedModel:
     return ResolvedModel(name=name, wire_name=model, profile=profile, endpoint=endpoint)
 
 
-# --- generation --------------------------------------------------------------------------------
-
-
-def merge(lower: GenerationDefaults, upper: GenerationDefaults) -> GenerationDefaults:
+def merge(lower: GenerationDefaults, upper: GenerationDefaults | Generation) -> GenerationDefaults:
     """The upper values; the lower ones where they are not set."""
-    given = {
-        f: v
-        for f in GenerationDefaults.__struct_fields__
-        if (v := getattr(upper, f)) not in (None, "", ())
-    }
+    values = {field: getattr(upper, field) for field in GenerationDefaults.__struct_fields__}
+    given = {field: value for field, value in values.items() if value not in (None, "", ())}
     return msgspec.structs.replace(lower, **given)
 
 
 def fill_generation(chosen: ResolvedModel, called: Generation) -> Generation:
     """The call's options, with this model's defaults where they are not set."""
-    merged = {f: getattr(called, f) for f in Generation.__struct_fields__}
-    for field in GenerationDefaults.__struct_fields__:
-        if merged[field] in (None, "", ()):
-            merged[field] = getattr(chosen.generation, field)
+    merged = msgspec.structs.asdict(merge(chosen.generation, called))
     if merged["max_output"] is None and chosen.endpoint.wire == "anthropic":
         merged["max_output"] = chosen.profile.output  # this format requires it
-    return Generation(**merged)
+    return msgspec.structs.replace(called, **merged)
 
 
 def fill_options(chosen: ResolvedModel, options: RequestOptions) -> RequestOptions:
     """The options with this model's name and defaults."""
     generation = fill_generation(chosen, options.generation)
     return msgspec.structs.replace(options, model=chosen.wire_name, generation=generation)
-
-
-# --- the wire ----------------------------------------------------------------------------------
 
 
 def build_wire(
@@ -230,9 +180,6 @@ def build_wire(
     switch = given if given == "no_think_tag" or given == "slash_no_think" else ""
     if profile.thinks == "text" or (switch and thinking_off):
         wire = ThinkTagsWire(wire=wire, switch=switch, off=thinking_off)
-    return wrap_in_text_tools(wire, tools) if text_tools or profile.tools == "text" else wire
-
-
-def wrap_in_text_tools(wire: Wire, tools: Sequence[Declaration]) -> Wire:
-    """The same, with tools described in text; needed for earlier calls even without tools."""
-    return TextToolsWire(wire=wire, tools=tuple(tools))
+    if text_tools or profile.tools == "text":  # even without tools, for the sake of earlier calls
+        wire = TextToolsWire(wire=wire, tools=tuple(tools))
+    return wire

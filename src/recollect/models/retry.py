@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
@@ -46,25 +46,18 @@ class FailedAttempt(NamedTuple):
 
 def requested_delay(headers: Mapping[str, str], body: str, now: float) -> float | None:
     """Seconds that the provider requests; `now` is in seconds since 1970."""
-    milliseconds = headers.get("retry-after-ms", "")
-    if _NUMBER.fullmatch(milliseconds):
-        return float(milliseconds) / 1_000
-    given = headers.get("retry-after", "").strip()
-    if _NUMBER.fullmatch(given):
-        return float(given)
+    for name, unit in (("retry-after-ms", 1_000), ("retry-after", 1)):
+        if _NUMBER.fullmatch(given := headers.get(name, "").strip()):
+            return float(given) / unit
     if given:
         try:
             date = parsedate_to_datetime(given[:100])
         except (ValueError, OverflowError):
             return None
-        return max(0.0, _seconds(date) - now)
+        # "-0000" gives a date without a zone; HTTP dates are in UTC
+        return max(0.0, (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now)
     found = _DELAY_IN_BODY.search(body)
     return float(found[1]) if found else None
-
-
-def _seconds(date: datetime) -> float:
-    # "-0000" gives a date without a zone; HTTP dates are in UTC
-    return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
 
 
 def retry_delay(attempt: int, requested: float | None, longest: float, dice: float) -> float:

@@ -7,7 +7,7 @@ log the results are a user message after the assistant's.
 The format has no field for: ids of messages and calls, thoughts, inline data, file references,
 models, finish reasons, token usage, results that are not one text, malformed arguments, notes,
 requests and edits. They are carried in a message's `metadata.recollect` (the server lets others add
-to the metadata); see `record_reader`.
+to the metadata); see `record_conversion`.
 """
 
 from __future__ import annotations
@@ -70,11 +70,7 @@ def _write_record(run: Sequence[Entry], _record_id: str) -> Json:
 
 
 RECORD_FORMAT = RecordFormat(
-    name=NAME,
-    bodies=(Message,),
-    read=_read_record,
-    write=_write_record,
-    mark_inside="metadata",
+    name=NAME, bodies=(Message,), read=_read_record, write=_write_record, mark_inside="metadata"
 )
 
 

@@ -50,11 +50,9 @@ def plan_import(
     `path`: those that lead to its head."""
     held = {entry.id: entry for entry in tree}
     transcript = _with_our_ids(transcript, held)
-    missing = [entry for entry in transcript.entries if entry.id not in held]
     main = [entry.id for entry in transcript.path]
     fork = next((id_ for id_ in reversed(main) if id_ in held), None)
-    description = _new_description(transcript, held)
-    missing, spine = _with_bookkeeping(transcript, source, missing, description, main, fork)
+    missing, spine = _missing(transcript, source, held, main, fork)
     runs = _group_runs(missing, spine)
     end = next((entry.id for entry in reversed(missing) if entry.id in spine), None)
     if end is None:
@@ -103,8 +101,9 @@ def _new_description(transcript: Transcript, held: Mapping[str, Entry]) -> list[
     that says only what another note of the session says already."""
     format_, ids = transcript.format, (transcript.format, transcript.session)
     mark = json_text({format_: {"header": True}})
-    titles = [Title(title=transcript.heading, extra=mark)] if transcript.heading else []
-    found: list[tuple[str, Body]] = [(derived_id(*ids, "title", t.title), t) for t in titles]
+    found: list[tuple[str, Body]] = []
+    if title := transcript.heading:
+        found.append((derived_id(*ids, "title", title), Title(title=title, extra=mark)))
     found += [(derived_id(*ids, "note", note.extra), note) for note in transcript.notes]
     new = [(id_, body) for id_, body in found if id_ not in held]
     said = [
@@ -120,16 +119,16 @@ def _new_description(transcript: Transcript, held: Mapping[str, Entry]) -> list[
     ]
 
 
-def _with_bookkeeping(
+def _missing(
     transcript: Transcript,
     source: Entry | None,
-    missing: list[Entry],
-    description: Sequence[tuple[str, Body]],
+    held: Mapping[str, Entry],
     main: list[str],
     fork: str | None,
 ) -> tuple[list[Entry], set[str]]:
-    """With the source before and title and notes after the new entries on the way to the leaf."""
-    spine, entries = set(main), list(missing)
+    """What the session lacks, with the source before and title and notes after the new entries on
+    the way to the leaf; and the ids of everything on that way."""
+    spine, entries = set(main), [entry for entry in transcript.entries if entry.id not in held]
     last = transcript.leaf
     if source is not None:
         entries = [
@@ -139,8 +138,8 @@ def _with_bookkeeping(
         entries.insert(0, _with_parent(source, fork))
         spine.add(source.id)
         last = source.id if fork == transcript.leaf else transcript.leaf
-    time = max((entry.time for entry in transcript.entries), default=transcript.created)
-    for id_, body in description:
+    time = transcript.updated
+    for id_, body in _new_description(transcript, held):
         entries.append(Entry(id_, last, time, body))
         spine.add(id_)
         last = id_
@@ -178,10 +177,9 @@ def _entries_after(path: Sequence[Entry], fork: str | None) -> Sequence[Entry] |
 
 def is_bookkeeping(transcript: Transcript, entry: Entry) -> bool:
     """Whether an import wrote it about the file itself, not about what happened."""
-    if isinstance(entry.body, Source):
-        return True
-    about = isinstance(entry.body, Title | Note)
-    return about and "header" in get_tag(transcript.format, entry.body)
+    body = entry.body
+    about = isinstance(body, Title | Note) and "header" in get_tag(transcript.format, body)
+    return about or isinstance(body, Source)
 
 
 def _accounts_for(transcript: Transcript, tail: Sequence[Entry], main: set[str]) -> bool:

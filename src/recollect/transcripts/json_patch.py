@@ -72,8 +72,9 @@ def apply_patch(value: Any, patch: object) -> Any:
     holder = [_copy(value)]
     moved = 0
     for step in patch:
-        if isinstance(step, list) and step and isinstance(step[0], list):
-            moved += _apply_step(holder, [0, *step[0][: _LONGEST_PATH + 1]], step[1:])
+        match step:
+            case [[*path], *change] if len(path) < _LONGEST_PATH:
+                moved += _apply_step(holder, [0, *path], change)
         if moved > MOVE_LIMIT:
             break
     return holder[0]
@@ -89,13 +90,11 @@ def _copy(value: Any) -> Any:
 
 def _apply_step(value: Any, path: JsonPath, step: list[Any]) -> int:
     """Change the value in place; the number of list items that moved."""
-    if len(path) > _LONGEST_PATH:
-        return 0
-    for key in path[:-1]:
+    *above, last = path
+    for key in above:
         if not _holds(value, key):
             return 0
         value = value[key]
-    last = path[-1]
     in_object = isinstance(value, dict) and isinstance(last, str)
     if len(step) == 1 and (in_object or _holds(value, last)):
         value[last] = _copy(step[0])

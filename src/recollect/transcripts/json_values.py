@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from typing import Any, TypeAlias
 
@@ -21,6 +20,12 @@ def object_or_empty(value: object) -> Json:
 def objects_in(value: object) -> list[Json]:
     """The objects of a list; none if the value is no list."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def strings_in(value: object) -> tuple[str, ...]:
+    """The strings of a list that are not empty; none if the value is no list."""
+    items = value if isinstance(value, list) else ()
+    return tuple(item for item in items if isinstance(item, str) and item)
 
 
 def count_or_none(value: object) -> int | None:
@@ -48,7 +53,7 @@ def decode_base64(value: object) -> bytes | None:
         return None
     try:
         return base64.b64decode(value, validate=True)
-    except (binascii.Error, ValueError):
+    except ValueError:
         return None
 
 

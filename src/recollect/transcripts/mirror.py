@@ -19,9 +19,8 @@ from recollect.settings import data_directory
 from recollect.store.contract import SessionInfo, Store
 from recollect.text import one_line
 from recollect.transcripts.format_table import writer_of
-from recollect.transcripts.mirror_file import MirrorJob, write_mirror_file
+from recollect.transcripts.mirror_file import write_mirror_file
 
-AUTOSAVE_SECONDS = 30.0
 _WARNING_LIMIT, _WARNING_CHARACTERS = 20, 500
 # head, title and project of a session: the same state gives the same file
 _MirroredState: TypeAlias = tuple[str | None, str, str | None]
@@ -36,12 +35,12 @@ class Mirror:
         format: str,  # noqa: A002 - the word everybody looks for
         folder: Path | None = None,
         *,
-        autosave_seconds: float = AUTOSAVE_SECONDS,
+        autosave_seconds: float = 30.0,
     ) -> None:
         """With `autosave_seconds=0` no timer runs."""
         if not (math.isfinite(autosave_seconds) and autosave_seconds >= 0):
             raise BadInput(f"autosave_seconds must be 0 or more seconds, not {autosave_seconds}")
-        self.store, self.format, self._writer = store, format, writer_of(format)
+        self.store, self._writer = store, writer_of(format)
         self.folder = (data_directory() / "mirrors" if folder is None else folder).absolute()
         self.autosave_seconds = autosave_seconds
         self.warnings: list[str] = []  # the newest; the caller may clear them
@@ -106,16 +105,13 @@ class Mirror:
         """The next write that has not read the log yet, and so will hold all that is there now."""
         waiting = self._waiting.get(session_id)
         if waiting is None:
-            work = self._write_after(self._running.get(session_id), session_id)
-            waiting = asyncio.get_running_loop().create_task(work)
+            waiting = asyncio.get_running_loop().create_task(self._write_next(session_id))
             self._waiting[session_id] = waiting
         return waiting
 
-    async def _write_after(
-        self, earlier: asyncio.Task[Path | None] | None, session_id: str
-    ) -> Path | None:
-        if earlier is not None:
-            await asyncio.wait((earlier,))
+    async def _write_next(self, session_id: str) -> Path | None:
+        if session_id in self._running:
+            await asyncio.wait((self._running[session_id],))
         self._running[session_id] = self._waiting.pop(session_id)
         try:
             return await self._write_now(session_id)
@@ -128,8 +124,9 @@ class Mirror:
         try:
             session = await self.store.session(session_id)
             path = await self.store.path(session.id)
-            job = MirrorJob(self.folder, self._writer, session, path, as_of)
-            name, abandoned = await asyncio.to_thread(write_mirror_file, job)
+            name, abandoned = await asyncio.to_thread(
+                write_mirror_file, self.folder, self._writer, session, path, as_of
+            )
         except Exception as error:  # noqa: BLE001 - a warning; a mirror must not end the agent
             why = str(error) or type(error).__name__
             self._warn(f"the mirror of session {session_id} was not written: {why}")

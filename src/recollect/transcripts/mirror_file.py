@@ -35,14 +35,6 @@ _NAME_LIMIT = 1_000
 _FILE_NAME = re.compile(r"session[-_][A-Za-z0-9_-]{1,220}\.json")
 
 
-class MirrorJob(NamedTuple):
-    folder: Path
-    writer: SessionFileFormat
-    session: SessionInfo
-    path: Sequence[Entry]
-    as_of: int  # nanoseconds since 1970, before anything was read
-
-
 class WrittenMirror(NamedTuple):
     name: str
     abandoned: str = ""  # the session's earlier file, which somebody else has changed
@@ -67,33 +59,35 @@ class _FileClaim(msgspec.Struct, frozen=True):
     wrote: tuple[_Fingerprint, ...] = ()
 
 
-def write_mirror_file(job: MirrorJob) -> WrittenMirror:
-    _, names, data = job.writer.compose(job.session, job.path)
-    folder = job.folder
+def write_mirror_file(
+    folder: Path, writer: SessionFileFormat, session: SessionInfo, path: Sequence[Entry], as_of: int
+) -> WrittenMirror:
+    """`as_of`: nanoseconds since 1970, before anything was read."""
+    _, names, data = writer.compose(session, path)
     for missing in reversed([each for each in (folder, *folder.parents) if not each.exists()]):
         missing.mkdir(mode=0o700, exist_ok=True)
-    own = folder / f".{derived_id('mirror', job.writer.records.name, job.session.id)}"
+    own = folder / f".{derived_id('mirror', writer.records.name, session.id)}"
     temporary = own.with_suffix(".tmp")
     with _locked(own.with_suffix(".claim")) as lock:
         temporary.unlink(missing_ok=True)  # left by a crash; it may be a second name of the file
         claim = _read_claim(lock)
         present = _fingerprint(folder / claim.file, claim.wrote) if claim.file else None
         # a claim from the future comes from a clock that was wrong
-        if job.as_of < claim.as_of <= time.time_ns() and present == claim.wrote[-1]:
+        if as_of < claim.as_of <= time.time_ns() and present == claim.wrote[-1]:
             return WrittenMirror(claim.file)
         new = _Fingerprint(len(data), _digest(data))
         if present == new:
-            _write_claim(lock, msgspec.structs.replace(claim, as_of=job.as_of))
+            _write_claim(lock, msgspec.structs.replace(claim, as_of=as_of))
             return WrittenMirror(claim.file)
         try:
             write_durably(temporary, data)
             if present is not None and present in claim.wrote:
-                _write_claim(lock, _FileClaim(claim.file, job.as_of, (present, new)))
+                _write_claim(lock, _FileClaim(claim.file, as_of, (present, new)))
                 temporary.replace(folder / claim.file)
                 name = claim.file
             else:
                 candidates = itertools.chain([claim.file] if claim.file else [], _numbered(names))
-                claims = (_FileClaim(each, job.as_of, (new,)) for each in candidates)
+                claims = (_FileClaim(each, as_of, (new,)) for each in candidates)
                 name = _take_free_name(lock, temporary, claims)
         finally:
             temporary.unlink(missing_ok=True)

@@ -9,22 +9,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from recollect.entries import Entry, Source, json_text
 from recollect.errors import Damaged
 from recollect.store.contract import Store
 from recollect.store.ids import derived_id
-from recollect.transcripts.transcript import Transcript
+from recollect.transcripts.json_values import string_or_empty
+from recollect.transcripts.record_format import get_tag
+from recollect.transcripts.transcript import TranscriptFile
 
 CHUNK_BYTES = 1024 * 1024
 _WORTH_SHARING = 4_096  # bytes; fewer are simply stored again
 _CONTINUES = "continues"
-
-
-def source_id(transcript: Transcript, data: bytes) -> str:
-    digest = hashlib.blake2b(data, digest_size=32).hexdigest()
-    return derived_id(transcript.format, transcript.session, "source", digest)
 
 
 async def load_original(store: Store, source: Entry, tree: Iterable[Entry]) -> bytes:
@@ -41,29 +38,25 @@ async def load_original(store: Store, source: Entry, tree: Iterable[Entry]) -> b
         until = body.offset if until is None else min(until, body.offset)
         if body.offset == 0:
             return b"".join(reversed(pieces))
-        at = _continued_source(body)
+        at = string_or_empty(get_tag(body.format, body).get(_CONTINUES))
     raise Damaged(f"the source {source.id} continues one that is missing", [source.id])
 
 
-def _continued_source(body: Source) -> str:
-    about = json.loads(body.extra).get(body.format) if body.extra else None
-    found = about.get(_CONTINUES) if isinstance(about, dict) else None
-    return found if isinstance(found, str) else ""
-
-
 async def store_original(
-    store: Store,
-    transcript: Transcript,
-    data: bytes,
-    name: str,
-    tree: Iterable[Entry],
-    progress: Callable[[int], None],
-) -> Source:
-    """Store the bytes, without those that an earlier source has; the entry that names them."""
-    newest = next((e for e in reversed(tuple(tree)) if isinstance(e.body, Source)), None)
-    shared = 0
-    if newest is not None:
-        shared = _common_prefix(await load_original(store, newest, tree), data)
+    store: Store, file: TranscriptFile, tree: Sequence[Entry], progress: Callable[[int], None]
+) -> Entry | None:
+    """Store the bytes, without those that an earlier source of the session has; an entry without
+    a parent that names them. None if there are no bytes, or the session has an entry for them."""
+    transcript, name, data = file
+    if data is None:
+        return None
+    digest = hashlib.blake2b(data, digest_size=32).hexdigest()
+    id_ = derived_id(transcript.format, transcript.session, "source", digest)
+    if any(entry.id == id_ for entry in tree):
+        return None
+    newest = next((e for e in reversed(tree) if isinstance(e.body, Source)), None)
+    earlier = b"" if newest is None else await load_original(store, newest, tree)
+    shared = _common_prefix(earlier, data)
     offset = shared if shared >= _WORTH_SHARING else 0
     blobs = []
     for start in range(offset, len(data), CHUNK_BYTES):
@@ -72,7 +65,7 @@ async def store_original(
     extra = json.loads(transcript.header) if transcript.header else {transcript.format: {}}
     if offset and newest is not None:
         extra[transcript.format] |= {_CONTINUES: newest.id}
-    return Source(
+    source = Source(
         format=transcript.format,
         name=name,
         size=len(data) - offset,
@@ -80,17 +73,16 @@ async def store_original(
         blobs=tuple(blobs),
         extra=json_text(extra),
     )
+    return Entry(id_, None, transcript.updated, source)
 
 
 def _common_prefix(a: bytes, b: bytes) -> int:
     """The number of equal bytes at the beginning."""
     low, high = 0, min(len(a), len(b))
-    if a[:high] == b[:high]:
-        return high
-    while high - low > 1:
-        middle = (low + high) // 2
+    while low < high:
+        middle = (low + high + 1) // 2
         if a[low:middle] == b[low:middle]:
             low = middle
         else:
-            high = middle
+            high = middle - 1
     return low

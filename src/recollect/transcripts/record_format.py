@@ -1,8 +1,8 @@
 """What one format's records look like, and what reading and writing them have in common.
 
 A *tag* is what an imported entry remembers of its record, in `extra` under the format's name. A
-*mark* is what an exported record says about our entry. `record_reader` explains how they make the
-conversion exact.
+*mark* is what an exported record says about our entry. `record_conversion` explains how they make
+the conversion exact.
 """
 
 from __future__ import annotations
@@ -28,6 +28,13 @@ from recollect.transcripts.json_values import Json, object_or_empty, too_deep
 
 MARK_FIELD = "recollect"
 _ARGUMENTS_DEPTH = 80  # deeper, and reading the exported file would refuse them
+_REFERENCES = {  # the fields of a body that name entries, or objects whose `entry` does
+    "compaction": ("first_kept",),
+    "elide": ("items",),
+    "pin": ("entries",),
+    "request": ("head", "settings"),
+    "restore": ("entries",),
+}
 
 
 class ParsedBody(NamedTuple):
@@ -97,20 +104,11 @@ def rename_references(body: Json, rename: Callable[[str], str]) -> Json:
     def change(value: Any) -> Any:
         if isinstance(value, list):
             return [change(item) for item in value]
+        if isinstance(value, dict):
+            return value | {"entry": change(value["entry"])} if "entry" in value else value
         return rename(value) if isinstance(value, str) else value
 
-    kind = body.get("kind")
-    if kind in ("pin", "restore") and "entries" in body:
-        return body | {"entries": change(body["entries"])}
-    if kind == "elide" and isinstance(body.get("items"), list):
-        items = [
-            item | {"entry": change(item["entry"])}
-            if isinstance(item, dict) and "entry" in item
-            else item
-            for item in body["items"]
-        ]
-        return body | {"items": items}
-    fields = {"compaction": ("first_kept",), "request": ("head", "settings")}.get(str(kind), ())
+    fields = _REFERENCES.get(str(body.get("kind")), ())
     return body | {field: change(body[field]) for field in fields if field in body}
 
 
@@ -149,7 +147,7 @@ def with_call_ids(parsed: list[ParsedBody], ids: object) -> list[ParsedBody]:
     ]
 
 
-def split_results(parsed: list[ParsedBody], groups: object) -> list[ParsedBody]:
+def _split_results(parsed: list[ParsedBody], groups: object) -> list[ParsedBody]:
     """Results in one message for each group of call ids, as the log had them."""
     if not isinstance(groups, list) or len(parsed) < 2 or not isinstance(parsed[1].body, Message):
         return parsed
@@ -162,14 +160,14 @@ def split_results(parsed: list[ParsedBody], groups: object) -> list[ParsedBody]:
     return [parsed[0], *(ParsedBody(message, parsed[1].time) for message in messages)]
 
 
-def unpatched_json(parsed: list[ParsedBody], record_id: str) -> list[Json]:
-    """What a record says without its mark, in the form that the mark's patch applies to."""
+def unpatched_json(parsed: list[ParsedBody], mark: Json) -> list[Json]:
+    """What a record says without the patch of its mark, in the form that the patch applies to."""
     first = parsed[0].time or 0
     items: list[Json] = [
         {"time": first if time is None else time, "body": body_to_json(body)}
-        for body, time in parsed
+        for body, time in _split_results(parsed, mark.get("results"))
     ]
-    return [{"id": record_id, **items[0]}, *items[1:]]
+    return [{"id": str(mark["id"]), **items[0]}, *items[1:]]
 
 
 def with_results(message: ParsedBody, results: Sequence[ToolResult]) -> list[ParsedBody]:

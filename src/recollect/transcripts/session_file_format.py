@@ -1,6 +1,6 @@
 """Files that hold a session as a header and a list of records, read and written.
 
-`record_reader` and `record_writer` make the records exact. The header of an exported file is the
+`record_conversion` makes the records exact. The header of an exported file is the
 one that the session was imported with, or a new one. Two sessions may share a short file name, so a
 file has several possible names.
 """
@@ -18,22 +18,14 @@ import msgspec
 from recollect.entries import Entry, Source, json_text
 from recollect.store.contract import SessionInfo
 from recollect.transcripts.json_values import Json, object_or_empty, string_or_empty
+from recollect.transcripts.record_conversion import RecordReader, compose_file
 from recollect.transcripts.record_format import MARK_FIELD, RecordFormat, get_tag
-from recollect.transcripts.record_reader import RecordReader
-from recollect.transcripts.record_writer import compose_file
 from recollect.transcripts.timestamps import parse_time
 from recollect.transcripts.transcript import Transcript, derive_session_id
 
 _NAME_CHARACTERS = 120
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
-
-
-class RecordOrder(NamedTuple):
-    """Which record follows which, by number."""
-
-    parents: Sequence[int | None]
-    last: int | None  # where the session is
 
 
 class ComposedFile(NamedTuple):
@@ -57,27 +49,28 @@ class SessionFileFormat(msgspec.Struct, frozen=True, kw_only=True):
         self,
         header: Json,
         records: Sequence[Json],
-        order: RecordOrder | None = None,
+        order: tuple[Sequence[int | None], int | None] | None = None,
         answered: frozenset[str] = frozenset(),
     ) -> Transcript:
-        """`order`: without it each record follows the one before. `answered`: calls whose results
-        have a record of their own."""
+        """`order`: the number of each record's parent, and of the record where the session is;
+        without it each follows the one before. `answered`: calls whose results have a record of
+        their own."""
         format_ = self.records.name
         first = records[0] if records else header
         session = derive_session_id(format_, header.get(self.id_field), first)
         start = parse_time(header.get(self.start_field)) or 0
-        reader = RecordReader(self.records, session, answered)
+        reader = RecordReader(self.records, session, start, answered)
         mark, entries = object_or_empty(header.get(MARK_FIELD)), list[Entry]()
-        if before := reader.read_before(mark.get("before"), start):
+        if before := reader.read_before(mark.get("before")):
             entries += before
             header = header | {MARK_FIELD: {key: mark[key] for key in mark if key != "before"}}
         leaf = entries[-1] if entries else None
         ends: dict[int | None, Entry | None] = {None: leaf}
         for number, record in enumerate(records):
-            found = reader.read(record, ends[order.parents[number]] if order else leaf, start)
+            found = reader.read(record, ends[order[0][number]] if order else leaf)
             entries += found
             ends[number] = leaf = found[-1]
-        leaf = ends[order.last] if order else leaf
+        leaf = ends[order[1]] if order else leaf
         return Transcript(
             format=format_,
             session=session,
@@ -95,9 +88,8 @@ class SessionFileFormat(msgspec.Struct, frozen=True, kw_only=True):
         given, start = header.get(self.id_field), parse_time(header.get(self.start_field))
         id_in_file = given if isinstance(given, str) else session.id
         names = self.file_names(id_in_file, session.created if start is None else start)
-        return ComposedFile(
-            id_in_file, names, encode_json(compose_file(self.records, header, path))
-        )
+        data = encode_json(compose_file(self.records, header, path))
+        return ComposedFile(id_in_file, names, data)
 
     def build_header(self, session: SessionInfo, path: Sequence[Entry]) -> Json:
         format_ = self.records.name

@@ -9,19 +9,19 @@ a problem with one of them does not stop the others.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
 
-from recollect.entries import Entry
 from recollect.errors import AlreadyExists, HeadMoved, RecollectError, StoreError, UnknownSession
 from recollect.store.contract import Project, SessionInfo, Store
 from recollect.transcripts.format_table import read_bundle
 from recollect.transcripts.import_plan import ImportPlan, is_bookkeeping, plan_import
-from recollect.transcripts.original_files import source_id, store_original
-from recollect.transcripts.transcript import Transcript, TranscriptFile
+from recollect.transcripts.original_files import store_original
+from recollect.transcripts.transcript import ImportProblem, Transcript, TranscriptFile, path_to
 
 ImportProgress: TypeAlias = Callable[[int, int], None]
 _ATTEMPTS = 5  # when another process writes to the same session meanwhile
@@ -32,7 +32,7 @@ class ImportResult(msgspec.Struct, frozen=True):
     format: str
     added: int
     already: int  # entries of the file that the session had
-    problems: tuple[tuple[int, str], ...] = ()  # line and reason; line 0 if it is about no line
+    problems: tuple[ImportProblem, ...] = ()
     warnings: tuple[str, ...] = ()
     name: str = ""  # of the file
     subagents: tuple[ImportResult, ...] = ()  # sessions that were imported with this one
@@ -67,31 +67,24 @@ async def _import_one(
     project: Project | None,
     progress: ImportProgress = lambda _done, _total: None,
 ) -> ImportResult:
-    session = await _open_session(store, file.transcript, project)
-    for _ in range(_ATTEMPTS - 1):
+    attempt = 0
+    while True:
+        attempt += 1
         try:
+            session = await _open_session(store, file.transcript, project)
             return await _append_new(store, file, session, progress)
         except (HeadMoved, AlreadyExists):
-            session = await store.session(file.transcript.session)
-    return await _append_new(store, file, session, progress)
+            if attempt == _ATTEMPTS:
+                raise
 
 
 async def _open_session(
     store: Store, transcript: Transcript, project: Project | None
 ) -> SessionInfo:
-    try:
+    with suppress(UnknownSession):
         return await store.session(transcript.session)
-    except UnknownSession:
-        pass
-    try:
-        return await store.create(
-            project=project,
-            title=transcript.title,
-            id=transcript.session,
-            created=transcript.created,
-        )
-    except AlreadyExists:  # another process was faster
-        return await store.session(transcript.session)
+    id_, title, created = transcript.session, transcript.title, transcript.created
+    return await store.create(project=project, title=title, id=id_, created=created)
 
 
 async def _append_new(
@@ -99,49 +92,24 @@ async def _append_new(
 ) -> ImportResult:
     transcript, name, data = file
     tree = await store.tree(session.id)
-    path = _path(tree, session)
+    path = path_to(session.head, tree)  # reading it from the store would read everything again
+    if session.head is not None and (not path or path[0].parent is not None):
+        raise HeadMoved(session.id, session.head, None)  # after it was looked up
     total = len(data or b"") + len(transcript.entries) + 2  # bytes, entries, source and title
-    new_source = None
-    if data is not None:
-        id_ = source_id(transcript, data)
-        if id_ not in {entry.id for entry in tree}:
-            body = await store_original(
-                store, transcript, data, name, tree, lambda done: progress(done, total)
-            )
-            time = max((entry.time for entry in transcript.entries), default=transcript.created)
-            new_source = Entry(id_, None, time, body)
-    plan = plan_import(transcript, new_source, tree, path)
-    missing = len(plan.new)
-    await _carry_out(
-        store, session, plan, lambda written: progress(total - max(missing - written, 0), total)
-    )
+    source = await store_original(store, file, tree, lambda done: progress(done, total))
+    plan = plan_import(transcript, source, tree, path)
+    before = total - len(plan.new)
+    await _carry_out(store, session, plan, lambda written: progress(before + written, total))
     progress(total, total)
-    return _result(file, session, plan)
-
-
-def _path(tree: Sequence[Entry], session: SessionInfo) -> tuple[Entry, ...]:
-    """Root to head. Reading it from the store would read everything a second time."""
-    entries = {entry.id: entry for entry in tree}
-    path, at = [], session.head
-    while at is not None:
-        if at not in entries:  # the session moved after it was looked up
-            raise HeadMoved(session.id, session.head, None)
-        path.append(entries[at])
-        at = entries[at].parent
-    return tuple(reversed(path))
-
-
-def _result(file: TranscriptFile, session: SessionInfo, plan: ImportPlan) -> ImportResult:
-    transcript = file.transcript
-    new = sum(not is_bookkeeping(transcript, entry) for entry in plan.new)
+    already = len(transcript.entries) - sum(not is_bookkeeping(transcript, e) for e in plan.new)
     return ImportResult(
         session=session.id,
         format=transcript.format,
         added=len(plan.new),
-        already=len(transcript.entries) - new,
-        problems=tuple((line, reason) for line, reason in transcript.problems),
+        already=already,
+        problems=transcript.problems,
         warnings=_warnings(session, plan),
-        name=file.name,
+        name=name,
     )
 
 

@@ -15,7 +15,7 @@ import re
 import stat
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from recollect.errors import CannotImport
 from recollect.transcripts.json_values import Json, too_deep
@@ -26,17 +26,11 @@ DEPTH_LIMIT = 90  # of a record: the store takes 100 levels, and an exact copy n
 DIGITS_LIMIT = 4_000  # Python itself refuses longer numbers
 PROBLEM_LIMIT = 1_000  # listed; more are only counted
 _BLANK = " \t\r\n\0\ufeff,"
+_NOT_BLANK = re.compile(f"[^{_BLANK}]")
 _MESSAGES = re.compile(r'"messages"\s*:\s*\[')
 _PAIR = re.compile(r'"(\w{1,40})"\s*:\s*"([^"\\\n]{0,400})"')
 _HEADER_LIMIT = 65_536
 _RECURSION_COST = 100_000  # in characters: the time Python needs to notice that it is too deep
-
-
-class ParsedRecords(NamedTuple):
-    """A file that is one object is one record."""
-
-    records: list[tuple[int, Json]]  # line, object
-    problems: tuple[ImportProblem, ...]
 
 
 def read_bytes(path: Path) -> bytes:
@@ -56,11 +50,13 @@ def read_bytes(path: Path) -> bytes:
         raise CannotImport(str(path), f"it cannot be read ({error})") from error
 
 
-def parse_records(data: bytes, record_keys: Collection[frozenset[str]]) -> ParsedRecords:
-    """`record_keys`: an object with all keys of one of these sets is a record of its own, rather
-    than a piece of a damaged one."""
+def parse_records(
+    data: bytes, record_keys: Collection[frozenset[str]]
+) -> tuple[list[tuple[int, Json]], tuple[ImportProblem, ...]]:
+    """Objects with their lines; a file that is one object is one record. `record_keys`: an object
+    with all keys of one of these sets is a record of its own, not a piece of a damaged one."""
     finder = _RecordFinder(*_decode_text(data), record_keys)
-    return ParsedRecords(finder.records(), finder.problems())
+    return finder.records(), finder.problems()
 
 
 def _decode_text(data: bytes) -> tuple[str, list[ImportProblem]]:
@@ -81,44 +77,22 @@ class _UnreadableValue(Exception):
         self.reason, self.cost, self.end = reason, cost, end
 
 
-class _LenientDecoder:
-    """Python's JSON decoder; numbers that JSON does not have become null and go to `odd`."""
+def _lenient_decoder(odd: list[str]) -> json.JSONDecoder:
+    """Numbers that JSON does not have become null, and the reason goes to `odd`."""
 
-    def __init__(self) -> None:
-        self.odd: list[str] = []
-        self._json = json.JSONDecoder(
-            strict=False,  # raw control characters in strings: no reason to lose a record
-            parse_constant=self._refuse,
-            parse_float=self._float,
-            parse_int=self._int,
-        )
+    def refuse(text: str) -> Any:
+        odd.append(f"{text[:12]} cannot be stored as a number; read as null")
 
-    def _refuse(self, text: str) -> None:
-        self.odd.append(f"{text[:12]} cannot be stored as a number; read as null")
+    def parse_float(text: str) -> float | None:
+        return number if math.isfinite(number := float(text)) else refuse(text)
 
-    def _float(self, text: str) -> float | None:
-        if math.isfinite(number := float(text)):
-            return number
-        self._refuse(text)
-        return None
+    def parse_int(text: str) -> int | None:
+        return int(text) if len(text) <= DIGITS_LIMIT else refuse(text)
 
-    def _int(self, text: str) -> int | None:
-        if len(text) <= DIGITS_LIMIT:
-            return int(text)
-        self._refuse(text)
-        return None
-
-    def value_at(self, text: str, at: int) -> tuple[Any, int]:
-        try:
-            value, end = self._json.raw_decode(text, at)
-        except json.JSONDecodeError as error:
-            # making the error counts lines from the start of the text, which is not free
-            cost = error.pos - at + error.pos // 20 + 200
-            raise _UnreadableValue(f"not JSON: {error.msg.lower()}", cost) from error
-        except RecursionError as error:
-            reason = f"nested deeper than {DEPTH_LIMIT} levels"
-            raise _UnreadableValue(reason, _RECURSION_COST) from error
-        return value, end
+    # not strict: raw control characters in strings are no reason to lose a record
+    return json.JSONDecoder(
+        strict=False, parse_constant=refuse, parse_float=parse_float, parse_int=parse_int
+    )
 
 
 class _RecordFinder:
@@ -129,7 +103,8 @@ class _RecordFinder:
     ) -> None:
         self._all, self._record_keys = text, record_keys
         self._problems, self._unlisted = problems, 0
-        self._decoder = _LenientDecoder()
+        self._odd: list[str] = []  # reasons to report, from the value that was read last
+        self._json = _lenient_decoder(self._odd)
         self._budget = 8 * len(text) + 1_000_000
         self._end = len(text)  # of the list of messages in a damaged object
 
@@ -140,7 +115,7 @@ class _RecordFinder:
     def records(self) -> list[tuple[int, Json]]:
         start = len(self._all) - len(self._all.lstrip(_BLANK))
         try:
-            value, end = self._decoder.value_at(self._all, start)
+            value, end = self._value_at(self._all, start)
         except _UnreadableValue as unreadable:
             self._budget -= unreadable.cost
             return self._damaged(start, unreadable.reason)
@@ -155,13 +130,13 @@ class _RecordFinder:
 
     def _damaged(self, start: int, reason: str) -> list[tuple[int, Json]]:
         """Not one whole object: JSON lines, unless its beginning is that of a single object."""
-        self._decoder.odd.clear()
+        self._odd.clear()
         messages = _MESSAGES.search(self._all)
         header: Any = None
         if messages is not None and messages.start() < _HEADER_LIMIT:
             try:
                 text = self._all[start : messages.start()] + '"messages":[]}'
-                header, _ = self._decoder.value_at(text, 0)
+                header, _ = self._value_at(text, 0)
             except _UnreadableValue:
                 header = None
         if not isinstance(header, dict) and (found := self._lines()):
@@ -181,7 +156,7 @@ class _RecordFinder:
         return {**tail, **header, "messages": found}
 
     def _lines(self) -> list[tuple[int, Json]]:
-        self._decoder.odd.clear()
+        self._odd.clear()
         return [
             found
             for number, line in enumerate(self._all.split("\n"), 1)
@@ -193,8 +168,9 @@ class _RecordFinder:
         """Every object from `at` on; damage is reported and skipped."""
         counted, whole = at, True
         while True:
-            at = _skip_blank(text, at)
-            if at >= len(text) or (whole and text[at] == until):
+            found = _NOT_BLANK.search(text, at)
+            at = found.start() if found else len(text)
+            if not found or (whole and found[0] == until):
                 self._end = at
                 return
             line, counted = line + text.count("\n", counted, at), at
@@ -215,7 +191,7 @@ class _RecordFinder:
             at = end
 
     def _object_at(self, text: str, at: int, line: int) -> tuple[Json, int]:
-        value, end = self._decoder.value_at(text, at)
+        value, end = self._value_at(text, at)
         self._report_odd_numbers(line)
         if not isinstance(value, dict):
             reason = f"a {type(value).__name__} where an object should be"
@@ -235,14 +211,23 @@ class _RecordFinder:
                 self._report(1, f"message {position}: {reason}")
             else:
                 kept.append(message)
-        header = {
-            key: item
-            for key, item in value.items()
-            if key != "messages" and not too_deep(item, DEPTH_LIMIT)
-        }
-        if header.keys() | {"messages"} != value.keys():
+        rest = [(key, item) for key, item in value.items() if key != "messages"]
+        header = {key: item for key, item in rest if not too_deep(item, DEPTH_LIMIT)}
+        if len(header) < len(rest):
             self._report(1, reason)
         return {**header, "messages": kept}
+
+    def _value_at(self, text: str, at: int) -> tuple[Any, int]:
+        try:
+            value, end = self._json.raw_decode(text, at)
+        except json.JSONDecodeError as error:
+            # making the error counts lines from the start of the text, which is not free
+            cost = error.pos - at + error.pos // 20 + 200
+            raise _UnreadableValue(f"not JSON: {error.msg.lower()}", cost) from error
+        except RecursionError as error:
+            reason = f"nested deeper than {DEPTH_LIMIT} levels"
+            raise _UnreadableValue(reason, _RECURSION_COST) from error
+        return value, end
 
     def _report(self, line: int, reason: str) -> None:
         if len(self._problems) < PROBLEM_LIMIT:
@@ -251,15 +236,9 @@ class _RecordFinder:
             self._unlisted += 1
 
     def _report_odd_numbers(self, line: int) -> None:
-        for reason in self._decoder.odd:
+        for reason in self._odd:
             self._report(line, reason)
-        self._decoder.odd.clear()
-
-
-def _skip_blank(text: str, at: int) -> int:
-    while at < len(text) and text[at] in _BLANK:
-        at += 1
-    return at
+        self._odd.clear()
 
 
 def _brackets(text: str, start: int, end: int) -> int:

@@ -7,7 +7,7 @@ the same ids, and a different one never does.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 import msgspec
@@ -49,14 +49,11 @@ class Transcript(msgspec.Struct, frozen=True):
 
     @property
     def path(self) -> tuple[Entry, ...]:
-        """From the first entry to the leaf."""
-        entries = {entry.id: entry for entry in self.entries}
-        found: list[Entry] = []
-        at = self.leaf
-        while at is not None and (entry := entries.pop(at, None)) is not None:
-            found.append(entry)
-            at = entry.parent
-        return tuple(reversed(found))
+        return path_to(self.leaf, self.entries)
+
+    @property
+    def updated(self) -> int:
+        return max((entry.time for entry in self.entries), default=self.created)
 
 
 class TranscriptFile(NamedTuple):
@@ -76,6 +73,15 @@ class TranscriptBundle(NamedTuple):
 
 
 ReadTranscript: TypeAlias = Callable[[bytes, str], Transcript]  # from a file's bytes and name
+
+
+def path_to(leaf: str | None, entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    """From the first entry to the leaf, without those above an entry that is not there."""
+    known, path = {entry.id: entry for entry in entries}, list[Entry]()
+    while leaf is not None and (entry := known.pop(leaf, None)) is not None:
+        path.append(entry)
+        leaf = entry.parent
+    return tuple(reversed(path))
 
 
 def derive_session_id(format_: str, id_in_file: object, first_record: Json) -> str:

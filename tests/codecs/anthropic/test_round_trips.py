@@ -285,9 +285,9 @@ def normal_reply(message: Message) -> Message:
     used: set[str] = set()
     for part in message.parts:
         if isinstance(part, ToolCall):
-            number, given = len(used), part.id
+            number, given = 1, part.id
             while given in used:
-                number, given = number + 1, f"call-{number + 1}"
+                number, given = number + 1, f"{part.id}-{number + 1}"
             used.add(given)
             parts.append(replace(part, id=given, arguments=sound(part.arguments) or "{}"))
         elif isinstance(part, Text | Thought):

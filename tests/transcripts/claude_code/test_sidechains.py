@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.transcripts.claude_code import session_reader
-from recollect.transcripts.claude_code.sidechains import extract_sidechains
+from recollect.transcripts.claude_code.record_tree import extract_sidechains
 from recollect.transcripts.json_values import Json
 from tests.transcripts.call_counter import count_calls
 from tests.transcripts.claude_code.subagent_builders import (

@@ -31,7 +31,7 @@ from recollect.testing import call, model, result, user
 from recollect.transcripts.gemini_cli import session_file
 from recollect.transcripts.gemini_cli.message_records import RECORD_FORMAT
 from recollect.transcripts.json_patch import json_equal
-from recollect.transcripts.record_writer import compose_file
+from recollect.transcripts.record_conversion import compose_file
 from tests import strategies
 from tests.transcripts.file_builders import (
     T0,

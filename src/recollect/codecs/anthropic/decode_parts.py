@@ -11,7 +11,6 @@ from __future__ import annotations
 import binascii
 import json
 from base64 import b64decode
-from collections.abc import Iterable
 from typing import TypeVar
 
 import msgspec
@@ -20,11 +19,13 @@ from recollect.codecs.anthropic.encode_message import MALFORMED
 from recollect.codecs.foreign_json import (
     JSON_ERRORS,
     NO_JSON,
-    is_too_deep,
+    UnreadableJson,
+    load_json,
     parse_object,
-    replace_surrogates,
+    repair_json_text,
 )
 from recollect.codecs.provider_errors import make_printable
+from recollect.codecs.reply_assembly import CallIds
 from recollect.entries import (
     MAX_DEPTH,
     FileRef,
@@ -79,17 +80,11 @@ def decode_json(data: bytes, decoder: msgspec.json.Decoder[_T]) -> _T:
     except JSON_ERRORS:
         pass
     try:
-        return decoder.decode(_repair_text(data))
+        return decoder.decode(repair_json_text(data, _refuse_constant))
     except RecursionError as error:
         raise BadInput(f"JSON nested deeper than {MAX_DEPTH} levels is refused") from error
     except ValueError as error:
         raise BadInput(make_printable(str(error), 200)) from error
-
-
-def _repair_text(data: bytes) -> bytes:
-    """The same JSON in valid UTF-8. JavaScript sends half a surrogate pair where it cut a text."""
-    value = json.loads(data.decode("utf-8", "replace"), parse_constant=_refuse_constant)
-    return replace_surrogates(json.dumps(value, ensure_ascii=False)).encode()
 
 
 def _refuse_constant(name: str) -> None:
@@ -121,23 +116,7 @@ def object_text(raw: msgspec.Raw) -> str:
     raise BadInput(f"a JSON object is expected in place of {make_printable(text, 60)}")
 
 
-class AnthropicCallIds:
-    """The ids of the calls so far. A call without one, or with another's, gets one by position."""
-
-    def __init__(self) -> None:
-        self._used: set[str] = set()
-        self._number = 0  # only grows, so that no choice of ids makes the search long
-
-    def assign(self, wanted: str) -> str:
-        self._number = max(self._number, len(self._used))
-        while not wanted or wanted in self._used:
-            self._number += 1
-            wanted = f"call-{self._number}"
-        self._used.add(wanted)
-        return wanted
-
-
-def decode_part(block: ContentBlock, ids: AnthropicCallIds) -> Part:
+def decode_part(block: ContentBlock, ids: CallIds) -> Part:
     """Anything but a result."""
     if block.type == "text":
         return Text(text=block.text or "")
@@ -168,11 +147,10 @@ def raw_text(raw: msgspec.Raw) -> str:
     if text.count("{") + text.count("[") <= MAX_DEPTH:
         return text
     try:
-        is_deep = is_too_deep(json.loads(text))
-    except (ValueError, RecursionError):
-        is_deep = True
-    if is_deep:
-        raise BadInput(f"JSON nested deeper than {MAX_DEPTH} levels is refused; flatten it")
+        load_json(bytes(raw))
+    except UnreadableJson:
+        why = f"JSON nested deeper than {MAX_DEPTH} levels is refused; flatten it"
+        raise BadInput(why) from None
     return text
 
 
@@ -190,12 +168,3 @@ def _decode_file(block: ContentBlock) -> Part:
         return InlineData(mime=mime, data=b64decode(source.data or "", validate=True))
     except (binascii.Error, ValueError) as error:
         raise BadInput(f"the base64 of a block of type {block.type} is broken") from error
-
-
-def decode_parts(content: Iterable[msgspec.Raw]) -> tuple[Part, ...]:
-    """The blocks of a reply."""
-    ids = AnthropicCallIds()
-    blocks = (decode_block(bytes(raw)) for raw in content)
-    return tuple(
-        block if isinstance(block, Unknown) else decode_part(block, ids) for block in blocks
-    )

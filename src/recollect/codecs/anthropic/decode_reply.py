@@ -1,26 +1,38 @@
-"""A reply of Anthropic's API that came in one piece, and what it shares with streamed ones.
+"""A reply of Anthropic's API, in one piece or streamed, decoded while it arrives.
 
-Bytes that are not a reply raise a `BadReply` that names them; an error that came instead of a reply
-raises a `ProviderFailed`.
+Guarantees: any chunking of the bytes gives the same message and the same deltas. Blocks of an
+unknown type are kept whole, as `Unknown`; unknown events are skipped, as the API's documentation
+asks. An error raises a `ProviderFailed`; bytes that are not a reply raise a `BadReply` that names
+them. A whole reply that came instead of events is decoded. The cost is linear.
 """
 
 from __future__ import annotations
 
-import json
+import re
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
-from recollect.codecs.anthropic.decode_parts import decode_json, decode_parts
-from recollect.codecs.foreign_json import clamp_count
+from recollect.codecs.anthropic.decode_parts import (
+    ContentBlock,
+    decode_block,
+    decode_json,
+    decode_part,
+    raw_text,
+    unwrap_arguments,
+)
+from recollect.codecs.anthropic.encode_message import MALFORMED
+from recollect.codecs.foreign_json import JSON_ERRORS, NO_JSON, clamp_count, parse_object
 from recollect.codecs.provider_errors import (
     bad_reply_from,
-    incomplete_json,
-    make_printable,
     provider_error_from,
+    unreadable_reply,
 )
-from recollect.codecs.reply_assembly import ReplyAssembly
-from recollect.codecs.wire_protocol import Finish
-from recollect.entries import Message, Part, Text, Thought, Usage
+from recollect.codecs.reply_assembly import CallIds, PartialCall, ReplyAssembly
+from recollect.codecs.sse import SseParser
+from recollect.codecs.wire_protocol import NO_DELTAS, Delta, Finish
+from recollect.entries import Message, Part, Text, Thought, Unknown, Usage, json_text
 from recollect.errors import BadInput, BadReply, ProviderFailed
 
 _FINISHES: dict[str, Finish] = {
@@ -44,23 +56,37 @@ _STATUS = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
+_COUNTS = ("input", "cache_creation_input", "cache_read_input", "output")  # of tokens
+_KNOWN_EVENT = re.compile("content_block_(start|delta|stop)|message_(start|delta)|error")
 
 
-class _AnthropicUsageDetails(msgspec.Struct, gc=False):
-    thinking_tokens: int | float | None = None
-
-
-class AnthropicUsage(msgspec.Struct, gc=False):
-    input_tokens: int | float | None = None
-    output_tokens: int | float | None = None
-    cache_creation_input_tokens: int | float | None = None
-    cache_read_input_tokens: int | float | None = None
-    output_tokens_details: _AnthropicUsageDetails | None = None
-
-
-class AnthropicError(msgspec.Struct, gc=False):
+class _AnthropicError(msgspec.Struct, gc=False):
     type: str | None = None
     message: str | None = None
+
+
+class _BlockDelta(msgspec.Struct, gc=False):
+    type: str = ""
+    text: str | None = ""
+    partial_json: str | None = ""
+    thinking: str | None = ""
+    signature: str | None = ""
+    stop_reason: str | None = None
+
+
+class _MessageStart(msgspec.Struct, gc=False):
+    model: str | None = None
+    usage: dict[str, Any] | None = None
+
+
+class _AnthropicEvent(msgspec.Struct, gc=False):
+    type: str = ""
+    index: int = 0
+    delta: _BlockDelta | None = None
+    content_block: msgspec.Raw = NO_JSON
+    message: _MessageStart | None = None
+    usage: dict[str, Any] | None = None
+    error: _AnthropicError | None = None
 
 
 class _AnthropicReply(msgspec.Struct, gc=False):
@@ -68,87 +94,241 @@ class _AnthropicReply(msgspec.Struct, gc=False):
     content: list[msgspec.Raw] | None = None
     model: str | None = None
     stop_reason: str | None = None
-    usage: AnthropicUsage | None = None
-    error: AnthropicError | None = None
+    usage: dict[str, Any] | None = None
+    error: _AnthropicError | None = None
 
 
 _decoder = msgspec.json.Decoder(_AnthropicReply)
+_event_decoder = msgspec.json.Decoder(_AnthropicEvent)
+_decode_event = _event_decoder.decode
 
 
 def decode_reply(body: bytes) -> Message:
     try:
         reply = decode_json(body, _decoder)
         if reply.error is not None:
-            raise error_from(reply.error)
+            raise _error_from(reply.error)
         if reply.type != "message" and reply.content is None:
             raise bad_reply_from(body)
-        parts = decode_parts(reply.content or ())
+        blocks = [decode_block(bytes(raw)) for raw in reply.content or ()]
+        ids = CallIds()
+        parts = [b if isinstance(b, Unknown) else decode_part(b, ids) for b in blocks]
     except BadInput as error:
-        raise explain_unreadable(body, error) from error
+        raise unreadable_reply(body, error) from error
     assembly = ReplyAssembly()
     for part in parts:
         if has_content(part):
             assembly.add(part)
     assembly.model = reply.model or ""
-    assembly.usage = merge_usage([reply.usage] if reply.usage else [])
-    set_finish(assembly, reply.stop_reason or "")
+    assembly.usage = _merge_usage(reply.usage)
+    assembly.end(reply.stop_reason or "", _FINISHES)
     return assembly.message()
 
 
-def error_from(error: AnthropicError) -> ProviderFailed:
+def _error_from(error: _AnthropicError) -> ProviderFailed:
     kind = error.type or ""
     return provider_error_from(error.message or "", _STATUS.get(kind, 0), kind)
 
 
-def explain_unreadable(data: bytes, error: BadInput) -> BadReply:
-    """For bytes that should have been JSON of the API, and why they are not."""
-    if not data.lstrip().startswith(b"{"):
-        return bad_reply_from(data)
-    beginning = make_printable(data[:400].decode("utf-8", "replace"), 60)
-    try:
-        json.loads(data.decode("utf-8", "replace"))
-    except ValueError:
-        return incomplete_json(data)
-    except RecursionError:
-        return BadReply(f"JSON nested too deeply ({beginning})")
-    return BadReply(f"JSON of another kind ({beginning}): {make_printable(str(error), 200)}")
-
-
-def set_finish(assembly: ReplyAssembly, reason: str) -> None:
-    """How the reply ended, with the provider's own word if it is unknown here."""
-    finish = _FINISHES.get(reason, "other") if reason else ""
-    if finish in ("stop", "calls"):
-        finish = "calls" if assembly.has_calls else "stop"
-    assembly.finish = finish
-    assembly.unknown_finish = make_printable(reason, 100) if finish == "other" else ""
-
-
-def merge_usage(reported: list[AnthropicUsage]) -> Usage | None:
+def _merge_usage(*reported: dict[str, Any] | None) -> Usage | None:
     """A stream reports totals so far: the last value of each count is right."""
-    counts = dict.fromkeys(("input", "created", "read", "output", "thoughts"), 0)
+    last: dict[str, Any] = {}
     for usage in reported:
-        details = usage.output_tokens_details
-        values = {
-            "input": usage.input_tokens,
-            "created": usage.cache_creation_input_tokens,
-            "read": usage.cache_read_input_tokens,
-            "output": usage.output_tokens,
-            "thoughts": details.thinking_tokens if details is not None else None,
-        }
-        counts |= {name: clamp_count(n) for name, n in values.items() if n is not None}
-    if not any(counts.values()):
-        return None
-    total = counts["input"] + counts["created"] + counts["read"]
-    return Usage(
-        input=total,
-        output=counts["output"],
-        cached=counts["read"],
-        thoughts=counts["thoughts"],
-        total=total + counts["output"],
+        last |= {name: count for name, count in (usage or {}).items() if count is not None}
+    details = last.get("output_tokens_details")
+    thoughts = details.get("thinking_tokens") if isinstance(details, dict) else 0
+    new, created, cached, output, thoughts = map(
+        clamp_count, [*(last.get(f"{name}_tokens") for name in _COUNTS), thoughts]
     )
+    if not any((new, created, cached, output, thoughts)):
+        return None
+    total = new + created + cached
+    return Usage(input=total, output=output, cached=cached, thoughts=thoughts, total=total + output)
 
 
 def has_content(part: Part) -> bool:
     if isinstance(part, Text):
         return part.text != ""
     return not isinstance(part, Thought) or part.text != "" or part.signature != ""
+
+
+class AnthropicStreamDecoder:
+    def __init__(self) -> None:
+        self._events = SseParser()
+        self._assembly = ReplyAssembly()
+        self._feed = self._events.feed
+        self._has_events = False
+        self._whole: Message | None = None  # a reply in one piece came instead of events
+        self._reason = ""
+        self._start: dict[str, Any] | None = None
+        self._end: dict[str, Any] | None = None
+        self._ids = CallIds()
+        self._calls: dict[int, PartialCall] = {}
+        self._inputs: dict[int, str] = {}  # arguments that came with a call's beginning
+        self._unknown: dict[int, tuple[str, list[str]]] = {}  # blocks, and pieces of their input
+        self._signature: list[str] = []  # of the thought that is open
+
+    def feed(self, data: bytes) -> Sequence[Delta]:
+        events = self._feed(data)
+        if not events:
+            return NO_DELTAS
+        self._read_events(events)
+        return self._assembly.take_deltas()
+
+    def close(self) -> Sequence[Delta]:
+        self._read_events(self._events.close())
+        for index in sorted({*self._inputs, *self._unknown}):
+            self._stop(index)
+        if not self._has_events:
+            self._read_whole(self._events.stray)
+        return self._assembly.take_deltas()
+
+    def message(self) -> Message:
+        if self._whole is not None:
+            return self._whole
+        self._sign()
+        assembly = self._assembly
+        assembly.end(self._reason, _FINISHES)
+        assembly.usage = _merge_usage(self._start, self._end)
+        return assembly.message()
+
+    def _read_whole(self, body: bytes) -> None:
+        """Some servers answer in one piece although a stream was requested."""
+        if not body.strip():
+            return
+        if not body.lstrip().startswith(b"{"):
+            raise bad_reply_from(body)
+        self._whole = decode_reply(body)
+        for part in self._whole.parts:
+            self._assembly.add_shown(part)
+
+    def _read_events(self, events: Sequence[bytes]) -> None:
+        self._has_events = self._has_events or bool(events)
+        for event in events:
+            self._read_event(event)
+
+    def _read_event(self, data: bytes) -> None:
+        try:
+            event = _decode_event(data)
+        except JSON_ERRORS:
+            careful = _decode_carefully(data)
+            if careful is None:
+                return
+            event = careful
+        kind, piece = event.type, event.delta
+        if kind == "content_block_delta" and piece is not None:
+            if piece.type == "text_delta":
+                if piece.text:
+                    if self._signature:
+                        self._sign()
+                    self._assembly.text(piece.text)
+            else:
+                self._add_delta(event.index, piece)
+        else:
+            self._apply(event)
+
+    def _add_delta(self, index: int, piece: _BlockDelta) -> None:
+        if piece.type == "thinking_delta":
+            if piece.thinking:
+                self._assembly.thought(piece.thinking)
+        elif piece.type == "signature_delta":
+            self._signature.append(piece.signature or "")
+        elif piece.type == "input_json_delta" and piece.partial_json:
+            if index in self._unknown:
+                self._unknown[index][1].append(piece.partial_json)
+                return
+            call = self._calls.get(index)
+            if call is None:
+                raise BadReply(f"a stream with pieces of a call that never began (block {index})")
+            self._inputs.pop(index, None)
+            self._assembly.extend_call(call, piece.partial_json)
+
+    def _apply(self, event: _AnthropicEvent) -> None:
+        """Anything but a piece of a block."""
+        kind = event.type
+        if event.error is not None or kind == "error":
+            raise _error_from(event.error or _AnthropicError())
+        if kind == "content_block_start":
+            try:
+                self._begin(event.index, decode_block(bytes(event.content_block)))
+            except BadInput as error:
+                raise BadReply(f"a stream with an unreadable block: {error}") from error
+        elif kind == "content_block_stop":
+            self._stop(event.index)
+        elif kind == "message_start" and event.message is not None:
+            self._assembly.model = event.message.model or self._assembly.model
+            self._start = event.message.usage or self._start
+        elif kind == "message_delta":
+            self._end = event.usage or self._end
+            if event.delta is not None:
+                self._reason = event.delta.stop_reason or self._reason
+
+    def _begin(self, index: int, block: ContentBlock | Unknown) -> None:
+        self._sign()
+        self._assembly.end_part()
+        if isinstance(block, Unknown):
+            self._stop(index)
+            self._unknown[index] = (block.data, [])
+        elif block.type == "tool_use":
+            self._begin_call(index, block)
+        elif block.type == "text":
+            if block.text:
+                self._assembly.text(block.text)
+        elif block.type == "thinking":
+            if block.thinking:
+                self._assembly.thought(block.thinking)
+            if block.signature:
+                self._signature.append(block.signature)
+        else:
+            self._assembly.add(decode_part(block, self._ids))
+
+    def _begin_call(self, index: int, block: ContentBlock) -> None:
+        self._stop(index)
+        given_id = self._ids.assign(block.id or "")
+        call = self._calls[index] = PartialCall(given_id, block.name or "")
+        self._assembly.add(call)
+        given = raw_text(block.input)
+        if given not in ("", "{}", "null"):
+            self._inputs[index] = given
+        self._assembly.extend_call(call, "", call.name)
+
+    def _stop(self, index: int) -> None:
+        """The end of a block: adds what was held back until nothing could follow."""
+        self._sign()
+        self._assembly.end_part()
+        unknown, given = self._unknown.pop(index, None), self._inputs.pop(index, None)
+        if unknown is not None:
+            self._assembly.add(_complete_block(unknown[0], "".join(unknown[1])))
+        call = self._calls.pop(index, None)
+        if given is not None and call is not None:
+            self._assembly.extend_call(call, given)
+        if call is not None:
+            call.pieces = [unwrap_arguments("".join(call.pieces))]
+
+    def _sign(self) -> None:
+        if self._signature:
+            # joined first: a signature in many pieces would cost the square of its length
+            self._assembly.sign("".join(self._signature))
+            self._signature = []
+
+
+def _complete_block(data: str, text: str) -> Unknown:
+    """A block of an unknown type with the input that came in pieces."""
+    if not text:
+        return Unknown(data=data)
+    given = parse_object(text)
+    block = parse_object(data) or {}
+    return Unknown(data=json_text(block | {"input": {MALFORMED: text} if given is None else given}))
+
+
+def _decode_carefully(data: bytes) -> _AnthropicEvent | None:
+    """None for an event that is skipped."""
+    if data.strip() in (b"", b"[DONE]"):
+        return None
+    try:
+        return decode_json(data, _event_decoder)
+    except BadInput as error:
+        event = parse_object(data.decode("utf-8", "replace")) or {"type": "error"}
+        if not _KNOWN_EVENT.fullmatch(str(event.get("type"))):
+            return None
+        raise unreadable_reply(data, error) from error

@@ -8,12 +8,9 @@ message with thoughts in it counts as the requested model's own: no other model 
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from recollect.codecs.anthropic.decode_parts import (
-    AnthropicCallIds,
     ContentBlock,
     decode_block,
     decode_json,
@@ -24,7 +21,9 @@ from recollect.codecs.anthropic.decode_parts import (
 from recollect.codecs.anthropic.encode_options import BUDGETS
 from recollect.codecs.fixes import quote_text
 from recollect.codecs.foreign_json import NO_JSON
+from recollect.codecs.reply_assembly import CallIds
 from recollect.codecs.wire_protocol import (
+    NO_PARAMETERS,
     Declaration,
     DecodedRequest,
     Effort,
@@ -138,7 +137,7 @@ def _decode_parts(content: str | list[msgspec.Raw], names: dict[str, str]) -> tu
     if isinstance(content, str):
         return (Text(text=content),) if content else ()
     found: list[Part] = []
-    ids = AnthropicCallIds()  # of this message: repair deals with ids that are repeated later
+    ids = CallIds()  # of this message: repair deals with ids that are repeated later
     for raw in content:
         block = decode_block(bytes(raw))
         if isinstance(block, Unknown):
@@ -161,7 +160,7 @@ def _decode_result(block: ContentBlock, names: dict[str, str]) -> ToolResult:
     else:
         for raw in given or ():
             inner = decode_block(bytes(raw))
-            part = inner if isinstance(inner, Unknown) else decode_part(inner, AnthropicCallIds())
+            part = inner if isinstance(inner, Unknown) else decode_part(inner, CallIds())
             if not isinstance(part, Text | InlineData | FileRef | Unknown):
                 raise BadInput("a result holds a call or a thought")
             content.append(part)
@@ -176,13 +175,14 @@ def _decode_result(block: ContentBlock, names: dict[str, str]) -> ToolResult:
 
 def _decode_options(request: _AnthropicRequest) -> RequestOptions:
     tools = [tool for tool in request.tools or () if tool.type in (None, "custom")]
+    output = request.output_config
     generation = Generation(
         temperature=request.temperature,
         top_p=request.top_p,
         max_output=request.max_tokens,
         stop=tuple(request.stop_sequences or ()),
         effort=_effort(request),
-        schema=_schema(request),
+        schema=_schema(output.format.schema) if output and output.format else "",
     )
     return RequestOptions(
         model=request.model,
@@ -194,11 +194,8 @@ def _decode_options(request: _AnthropicRequest) -> RequestOptions:
 
 
 def _decode_tool(tool: _AnthropicTool) -> Declaration:
-    described: dict[str, Any] = {"description": tool.description or ""}
-    if raw_text(tool.input_schema) not in ("", "null"):
-        object_text(tool.input_schema)  # refuses anything but an object
-        described["parameters"] = raw_text(tool.input_schema)
-    return Declaration(name=tool.name, **described)
+    parameters = _schema(tool.input_schema) or NO_PARAMETERS
+    return Declaration(name=tool.name, description=tool.description or "", parameters=parameters)
 
 
 def _choice(choice: _AnthropicToolChoice | None) -> str:
@@ -214,26 +211,19 @@ def _effort(request: _AnthropicRequest) -> Effort:
     if thinking is not None and thinking.type == "disabled":
         return "none"
     if thinking is not None and thinking.type == "enabled":
-        return _effort_of(thinking.budget_tokens)
+        # the effort whose budget is nearest in proportion
+        if thinking.budget_tokens < 2 * BUDGETS["low"]:
+            return "low"
+        return "medium" if thinking.budget_tokens < 1.5 * BUDGETS["medium"] else "high"
     level = output.effort if output is not None else None
     if level in ("low", "medium"):
         return "low" if level == "low" else "medium"
     return "high" if level or thinking is not None else ""  # the API's own default is high
 
 
-def _effort_of(budget: int) -> Effort:
-    """The effort whose budget is nearest in proportion."""
-    if budget < 2 * BUDGETS["low"]:
-        return "low"
-    return "medium" if budget < 1.5 * BUDGETS["medium"] else "high"
-
-
-def _schema(request: _AnthropicRequest) -> str:
-    output = request.output_config
-    if output is None or output.format is None:
-        return ""
-    text = raw_text(output.format.schema)
+def _schema(raw: msgspec.Raw) -> str:
+    text = raw_text(raw)
     if text in ("", "null"):
         return ""
-    object_text(output.format.schema)  # refuses anything but an object
+    object_text(raw)  # refuses anything but an object
     return text

@@ -15,10 +15,10 @@ from typing import TypeAlias
 
 import msgspec
 
-from recollect.codecs.anthropic.quirks import AnthropicQuirks
 from recollect.codecs.fixes import Fix, quote_text
 from recollect.codecs.foreign_json import SURROGATES, encode, parse_object, replace_surrogates
 from recollect.codecs.provider_errors import make_printable
+from recollect.codecs.provider_rules import AnthropicQuirks
 from recollect.codecs.wire_protocol import EncodedMessage
 from recollect.entries import (
     Content,
@@ -54,10 +54,13 @@ _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _ROLES = {"user": "user", "model": "assistant", "system": "system"}
+_TEXT_HEADS = {
+    role: b'{"role":"%b","content":[{"type":"text","text":' % role.encode()
+    for role in _ROLES.values()
+}
 
-RequestBlock: TypeAlias = (
-    object  # a struct below, or the raw JSON of a block that came from outside
-)
+# a struct below, a file as a dictionary, or the raw JSON of a block that came from outside
+RequestBlock: TypeAlias = object
 
 
 class _TypedBlock(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="type"):
@@ -73,10 +76,6 @@ class ThinkingBlock(_TypedBlock, frozen=True, tag="thinking"):
     signature: str
 
 
-class RedactedThinkingBlock(_TypedBlock, frozen=True, tag="redacted_thinking"):
-    data: str
-
-
 class ToolUseBlock(_TypedBlock, frozen=True, tag="tool_use"):
     id: str
     name: str
@@ -89,38 +88,16 @@ class ToolResultBlock(_TypedBlock, frozen=True, tag="tool_result"):
     is_error: bool = False
 
 
-class Base64Source(_TypedBlock, frozen=True, tag="base64"):
-    media_type: str
-    data: str
-
-
-class PlainTextSource(_TypedBlock, frozen=True, tag="text"):
-    media_type: str
-    data: str
-
-
-class UrlSource(_TypedBlock, frozen=True, tag="url"):
-    url: str
-
-
-class ImageBlock(_TypedBlock, frozen=True, tag="image"):
-    source: Base64Source | UrlSource
-
-
-class DocumentBlock(_TypedBlock, frozen=True, tag="document"):
-    source: Base64Source | PlainTextSource | UrlSource
-
-
 class _AnthropicMessage(msgspec.Struct, gc=False):
     role: str
-    content: Sequence[object]
+    content: Sequence[RequestBlock]
 
 
-def encode_message(message: Message, quirks: AnthropicQuirks) -> EncodedMessage:
+def encode_message(quirks: AnthropicQuirks, message: Message) -> EncodedMessage:
     parts, role = message.parts, _ROLES[message.role]
     try:
         if len(parts) == 1 and type(parts[0]) is Text:  # nearly every message
-            return EncodedMessage(encode(_AnthropicMessage(role, (TextBlock(parts[0].text),))))
+            return EncodedMessage(_TEXT_HEADS[role] + encode(parts[0].text) + b"}]}")
         return _encode_parts(message, role, quirks, [])
     except UnicodeEncodeError:
         fixes = [_fix(SURROGATES)]
@@ -162,7 +139,7 @@ def _encode_part(
 
 def encode_thought(thought: Thought) -> RequestBlock:
     if thought.extra and _is_redacted(thought):
-        return RedactedThinkingBlock(thought.signature)
+        return {"type": "redacted_thinking", "data": thought.signature}
     return ThinkingBlock(thought.text, thought.signature)
 
 
@@ -243,10 +220,10 @@ def _encode_inline(part: InlineData, fixes: list[Fix]) -> RequestBlock:
     mime = "image/jpeg" if part.mime == "image/jpg" else part.mime
     if not part.data:
         return describe_unsent_file(part, "there is nothing in it", fixes)
-    if mime in _IMAGES:
-        return ImageBlock(Base64Source(mime, b64encode(part.data).decode()))
-    if mime == "application/pdf":
-        return DocumentBlock(Base64Source(mime, b64encode(part.data).decode()))
+    if mime in _IMAGES or mime == "application/pdf":
+        kind = "image" if mime in _IMAGES else "document"
+        data = b64encode(part.data).decode()
+        return {"type": kind, "source": {"type": "base64", "media_type": mime, "data": data}}
     if not mime.startswith("text/"):
         return describe_unsent_file(part, "the provider does not take this format", fixes)
     try:
@@ -257,20 +234,21 @@ def _encode_inline(part: InlineData, fixes: list[Fix]) -> RequestBlock:
         return describe_unsent_file(part, "there is nothing but white space in it", fixes)
     if mime != "text/plain":
         fixes.append(_fix(f"a document of type {_short_type(mime)} is sent as text/plain"))
-    return DocumentBlock(PlainTextSource("text/plain", text))
+    source = {"type": "text", "media_type": "text/plain", "data": text}
+    return {"type": "document", "source": source}
 
 
 def _encode_reference(part: FileRef, fixes: list[Fix]) -> RequestBlock:
     if not part.uri.startswith(("https://", "http://")):
         return describe_unsent_file(part, "the provider can only fetch from the web", fixes)
-    if part.mime.startswith("image/"):
-        return ImageBlock(UrlSource(part.uri))
-    if part.mime == "application/pdf":
-        return DocumentBlock(UrlSource(part.uri))
+    is_image = part.mime.startswith("image/")
+    if is_image or part.mime == "application/pdf":
+        kind = "image" if is_image else "document"
+        return {"type": kind, "source": {"type": "url", "url": part.uri}}
     return describe_unsent_file(part, "the provider does not fetch this format", fixes)
 
 
-def describe_unsent_file(part: InlineData | FileRef, why: str, fixes: list[Fix]) -> TextBlock:
+def describe_unsent_file(part: InlineData | FileRef, why: str, fixes: list[Fix]) -> RequestBlock:
     """The text that replaces a file which cannot be sent."""
     what = (
         f"at {quote_text(part.uri)}" if isinstance(part, FileRef) else f"{len(part.data):,} bytes"

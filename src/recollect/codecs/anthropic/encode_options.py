@@ -14,8 +14,7 @@ from typing import Any
 
 import msgspec
 
-from recollect.codecs.anthropic.quirks import AnthropicQuirks
-from recollect.codecs.fixes import Fix, quote_text
+from recollect.codecs.fixes import Fix, leave_out, quote_text
 from recollect.codecs.foreign_json import (
     SURROGATES,
     encode,
@@ -23,6 +22,7 @@ from recollect.codecs.foreign_json import (
     raw_object,
     replace_surrogates,
 )
+from recollect.codecs.provider_rules import AnthropicQuirks
 from recollect.codecs.wire_protocol import (
     NO_PARAMETERS,
     Declaration,
@@ -38,7 +38,7 @@ _MARK = {"type": "ephemeral"}
 
 
 def encode_options(
-    options: RequestOptions, system: Sequence[Message], quirks: AnthropicQuirks
+    quirks: AnthropicQuirks, options: RequestOptions, system: Sequence[Message]
 ) -> RequestFrame:
     fixes: list[Fix] = []
     generation = options.generation
@@ -67,7 +67,7 @@ def encode_options(
     try:
         data = encode(body)
     except UnicodeEncodeError:
-        fixes.append(_fix(SURROGATES))
+        leave_out(fixes, SURROGATES)
         data = encode(replace_surrogates(body))
     return RequestFrame(data[:-1] + b',"messages":[', b"]}", fixes=tuple(fixes))
 
@@ -87,13 +87,13 @@ def _thinking(
     if effort == "none":
         body["thinking"] = {"type": "disabled"}
     elif effort and forced:
-        fixes.append(_fix("thinking is left out: it cannot be combined with a forced tool call"))
+        leave_out(fixes, "thinking is left out: it cannot be combined with a forced tool call")
     elif effort and quirks.thinking == "adaptive":
         body["thinking"] = {"type": "adaptive"}
         output["effort"] = effort
     elif effort and budget < _LEAST_BUDGET:
         line = f"thinking is left out: it needs {_LEAST_BUDGET:,} of {most:,} output tokens"
-        fixes.append(_fix(line))
+        leave_out(fixes, line)
     elif effort:
         body["thinking"] = {"type": "enabled", "budget_tokens": budget}
     return body | ({"output_config": output} if output else {})
@@ -105,7 +105,7 @@ def _format(generation: Generation, fixes: list[Fix]) -> dict[str, Any]:
     schema = raw_object(replace_surrogates(generation.schema))
     if schema is None:
         line = f"the reply's schema is not a JSON object: {quote_text(generation.schema)}"
-        fixes.append(_fix(line))
+        leave_out(fixes, line)
         return {}
     return {"format": {"type": "json_schema", "schema": schema}}
 
@@ -117,22 +117,22 @@ def _sampling(
     given = [n for n, v in (("temperature", temperature), ("top_p", top_p)) if v is not None]
     if given and not quirks.sampling:
         # removed in API version 2026-10-21, and refused by models since Claude Opus 4.7
-        fixes.append(_fix(f"{' and '.join(given)} left out: this model accepts neither"))
+        leave_out(fixes, f"{' and '.join(given)} left out: this model accepts neither")
         return {}
     body: dict[str, Any] = {}
     if temperature is not None:
         usable = min(max(temperature, 0), 1) if math.isfinite(temperature) else None
         if usable is None or (thinks and usable != 1):
             why = "only 1 is accepted while it thinks" if thinks else "it is not a number"
-            fixes.append(_fix(f"the temperature {temperature} is left out: {why}"))
+            leave_out(fixes, f"the temperature {temperature} is left out: {why}")
         else:
             body["temperature"] = usable
             if usable != temperature:
-                fixes.append(_fix(f"the temperature {temperature} is sent as {usable}"))
+                leave_out(fixes, f"the temperature {temperature} is sent as {usable}")
     if top_p is not None:
         why = _why_no_top_p(top_p, thinks=thinks, has_temperature="temperature" in body)
         if why:
-            fixes.append(_fix(f"top_p {top_p} is left out: {why}"))
+            leave_out(fixes, f"top_p {top_p} is left out: {why}")
         else:
             body["top_p"] = top_p
     return body
@@ -148,10 +148,10 @@ def _why_no_top_p(top_p: float, *, thinks: bool, has_temperature: bool) -> str:
 
 def _ending(generation: Generation, fixes: list[Fix]) -> dict[str, Any]:
     if generation.seed is not None:
-        fixes.append(_fix("the seed is left out: the provider accepts none"))
+        leave_out(fixes, "the seed is left out: the provider accepts none")
     stop = [text for text in generation.stop if text.strip()]
     if len(stop) < len(generation.stop):
-        fixes.append(_fix("a blank stop sequence is left out: the provider refuses it"))
+        leave_out(fixes, "a blank stop sequence is left out: the provider refuses it")
     return {"stop_sequences": stop} if stop else {}
 
 
@@ -162,7 +162,7 @@ def _tool_choice(options: RequestOptions, fixes: list[Fix]) -> dict[str, str] | 
     if not options.tools:
         if choice != "none":
             line = f"the tool choice {quote_text(choice)} is left out: there are no tools"
-            fixes.append(_fix(line))
+            leave_out(fixes, line)
         return None
     if choice == "none":
         return {"type": "none"}
@@ -175,7 +175,7 @@ def _tool(tool: Declaration, fixes: list[Fix]) -> dict[str, Any]:
     schema: object = msgspec.Raw(text.encode())
     if found is None:
         line = f"the parameters of tool {quote_text(tool.name)} are not a JSON object: left out"
-        fixes.append(_fix(line))
+        leave_out(fixes, line)
         schema = msgspec.Raw(NO_PARAMETERS.encode())
     elif "type" not in found:  # required here, and left out by many tools without parameters
         schema = {"type": "object", **found}
@@ -189,11 +189,7 @@ def _instructions(system: Sequence[Message], fixes: list[Fix]) -> list[dict[str,
         for part in message.parts:
             if not isinstance(part, Text):
                 kind = type(part).__name__
-                fixes.append(_fix(f"a part of the instructions is left out, being a {kind}"))
+                leave_out(fixes, f"a part of the instructions is left out, being a {kind}")
             elif part.text.strip():
                 blocks.append({"type": "text", "text": part.text})
     return blocks
-
-
-def _fix(text: str) -> Fix:
-    return Fix("uncarried", -1, text)

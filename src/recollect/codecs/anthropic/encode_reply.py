@@ -16,7 +16,6 @@ import msgspec
 from recollect.codecs.anthropic.decode_reply import has_content
 from recollect.codecs.anthropic.encode_message import (
     OF_MODEL,
-    RedactedThinkingBlock,
     RequestBlock,
     TextBlock,
     ThinkingBlock,
@@ -94,7 +93,7 @@ def _encode_block(part: Part) -> RequestBlock | None:
     return encode_known_block(part, OF_MODEL) if isinstance(part, Unknown) else None
 
 
-def _split_block(block: RequestBlock) -> tuple[object, list[dict[str, str]]]:
+def _split_block(block: RequestBlock) -> tuple[RequestBlock, list[dict[str, str]]]:
     """A block as it begins, and the deltas that complete it."""
     if isinstance(block, TextBlock):
         return TextBlock(""), [{"type": "text_delta", "text": block.text}]
@@ -109,7 +108,6 @@ def _split_block(block: RequestBlock) -> tuple[object, list[dict[str, str]]]:
         return begin, [{"type": "input_json_delta", "partial_json": text if text != "{}" else ""}]
     if isinstance(block, msgspec.Raw):  # an event's data is one line
         return msgspec.Raw(msgspec.json.format(bytes(block), indent=-1)), []
-    assert isinstance(block, RedactedThinkingBlock)
     return block, []
 
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from recollect.codecs.foreign_json import encode, is_too_deep, replace_surrogates
+from recollect.codecs.foreign_json import encode, is_too_deep
 from recollect.codecs.gemini.encode_message import RAW_ARGUMENTS, decode_base64
 from recollect.entries import (
     Content,
@@ -61,24 +61,21 @@ def decode_items(data: bytes | msgspec.Raw) -> list[msgspec.Raw]:
     return _list(data) if bytes(data).startswith(b"[") else [msgspec.Raw(data)]
 
 
+def get_fields(found: JsonFields, key: str) -> JsonFields:
+    return decode_fields(found[key]) if key in found else {}
+
+
+def get_items(found: JsonFields, key: str) -> list[msgspec.Raw]:
+    return decode_items(found[key]) if key in found else []
+
+
 def get_string(found: JsonFields, key: str) -> str:
     return _text(found[key]) if key in found else ""
-
-
-def get_flag(found: JsonFields, key: str) -> bool:
-    return key in found and _flag(found[key])
 
 
 def raw_text(data: msgspec.Raw) -> str:
     """JSON as the text it is. Only strings can hold bytes that are not UTF-8."""
     return bytes(data).decode("utf-8", "replace")
-
-
-def repair_json_text(data: bytes) -> bytes:
-    """The same JSON without what msgspec refuses and others send: bytes that are not UTF-8, halves
-    of surrogate pairs, NaN. Raises ValueError or RecursionError if it is not JSON."""
-    value = json.loads(data.decode("utf-8", "replace"), parse_constant=lambda _: None)
-    return replace_surrogates(json_text(value)).encode()
 
 
 def decode_part(part: JsonFields) -> Part | None:
@@ -96,8 +93,11 @@ def decode_part(part: JsonFields) -> Part | None:
         return FileRef(mime=mime, uri=uri, extra=_metadata(part))
     if "text" in part:
         return _decode_text(part)
-    is_bare = not part.keys() - {"thought", *_METADATA}
-    return _decode_bare_signature(part) if is_bare else unknown_part(part)
+    if part.keys() - {"thought", *_METADATA}:
+        return unknown_part(part)
+    # nothing but a signature, as Gemini may send it instead of an empty text
+    signature = _signature(part)
+    return Thought(text="", signature=signature) if signature else None
 
 
 def unknown_part(part: JsonFields) -> Unknown:
@@ -113,12 +113,6 @@ def _signature(part: JsonFields) -> str:
     return "" if signature in STAND_INS else signature
 
 
-def _decode_bare_signature(part: JsonFields) -> Part | None:
-    """Nothing but a signature, as Gemini may send it instead of an empty text."""
-    signature = _signature(part)
-    return Thought(text="", signature=signature) if signature else None
-
-
 def _metadata(part: JsonFields) -> str:
     found = {key: json.loads(bytes(part[key])) for key in _METADATA if key in part}
     if is_too_deep(found):
@@ -128,7 +122,8 @@ def _metadata(part: JsonFields) -> str:
 
 def _decode_text(part: JsonFields) -> Part:
     text, signature = get_string(part, "text"), _signature(part)
-    if get_flag(part, "thought") or (signature and not text):
+    thought = "thought" in part and _flag(part["thought"])
+    if thought or (signature and not text):
         return Thought(text=text, signature=signature)
     return Text(text=text, extra=_metadata(part))
 
@@ -158,13 +153,12 @@ def _unwrap_arguments(arguments: msgspec.Raw) -> str:
 
 def _decode_result(found: JsonFields) -> ToolResult:
     response = _object(found["response"]) if "response" in found else {}
-    media = [
-        _decode_inline(inner, "")
-        if (inner := _inline_fields(part)) is not None
-        else unknown_part(decode_fields(part))
-        for part in (decode_items(found["parts"]) if "parts" in found else ())
+    blocks: list[Content | None] = [
+        _decode_inline(get_fields(part, "inlineData"), "")
+        if "inlineData" in part
+        else unknown_part(part)
+        for part in map(decode_fields, get_items(found, "parts"))
     ]
-    blocks: list[Content | None] = [*media]
     is_error = "error" in response and "output" not in response
     content: list[Content] = []
     if len(response) == 1 and ("error" in response or "output" in response):
@@ -174,11 +168,6 @@ def _decode_result(found: JsonFields) -> ToolResult:
     content += [block for block in blocks if block is not None]
     name, id_ = get_string(found, "name"), get_string(found, "id")
     return ToolResult(call_id=id_, name=name, content=tuple(content), is_error=is_error)
-
-
-def _inline_fields(part: msgspec.Raw) -> JsonFields | None:
-    found = decode_fields(part)
-    return decode_fields(found["inlineData"]) if "inlineData" in found else None
 
 
 def _decode_output(value: msgspec.Raw, media: list[Content | None]) -> list[Content]:

@@ -1,19 +1,23 @@
-"""A Gemini reply that came in one piece, and what it shares with streamed ones.
+"""A Gemini reply, in one piece or streamed, decoded while it arrives.
 
-Calls without an id get one by their position. Bytes that are not a reply raise `BadReply`, an error
-of the provider raises `ProviderFailed`.
+Guarantees: any chunking of the bytes gives the same message. Neighbouring texts of a stream are
+one, and so are thoughts until one is signed; a signed text stays apart, because Google asks that a
+signature is never joined to text that it does not sign. Calls without an id get one by their
+position. Bytes that are not a reply raise `BadReply`, an error of the provider raises
+`ProviderFailed`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
-from recollect.codecs.foreign_json import JSON_ERRORS, encode
+from recollect.codecs.foreign_json import JSON_ERRORS, encode, repair_json_text
 from recollect.codecs.gemini.decode_parts import (
     decode_fields,
     decode_items,
     decode_part,
-    repair_json_text,
     unknown_part,
 )
 from recollect.codecs.provider_errors import (
@@ -22,47 +26,47 @@ from recollect.codecs.provider_errors import (
     make_printable,
     provider_error_from,
 )
-from recollect.codecs.reply_assembly import ReplyAssembly
-from recollect.codecs.wire_protocol import Finish
-from recollect.entries import Message, Part, Text, ToolCall, ToolResult, Usage
+from recollect.codecs.provider_rules import GeminiQuirks
+from recollect.codecs.reply_assembly import CallIds, ReplyAssembly
+from recollect.codecs.sse import SseParser
+from recollect.codecs.wire_protocol import NO_DELTAS, Delta, Finish
+from recollect.entries import Message, Part, Text, Thought, ToolCall, ToolResult, Usage
 from recollect.errors import BadInput, BadReply
 
 _FINISHES: dict[str, Finish] = {
     "STOP": "stop",
     "MAX_TOKENS": "length",
-    "SAFETY": "safety",
-    "RECITATION": "safety",
-    "BLOCKLIST": "safety",
-    "PROHIBITED_CONTENT": "safety",
-    "SPII": "safety",
-    "IMAGE_SAFETY": "safety",
-    "IMAGE_PROHIBITED_CONTENT": "safety",
-    "IMAGE_RECITATION": "safety",
+    **dict.fromkeys(("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"), "safety"),
+    **dict.fromkeys(("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"), "safety"),
     "FINISH_REASON_UNSPECIFIED": "",
 }
 
+_ENOUGH = 400  # bytes that show what came instead of events
+_MOST = 65_536
+_FIELDS = (b"data", b"event", b"id", b"retry", b":")  # how a line of an event begins
 
-class GeminiPart(msgspec.Struct, rename="camel", gc=False):
+
+class _GeminiPart(msgspec.Struct, rename="camel", gc=False):
     text: str | None = None
     thought: bool | None = None
     thought_signature: str | None = None
 
 
 class _GeminiContent(msgspec.Struct, gc=False):
-    parts: list[GeminiPart] | None = None
+    parts: list[_GeminiPart] | None = None
 
 
-class GeminiCandidate(msgspec.Struct, rename="camel", gc=False):
+class _GeminiCandidate(msgspec.Struct, rename="camel", gc=False):
     content: _GeminiContent | None = None
     finish_reason: str | None = None
     index: int | None = None
 
     @property
-    def parts(self) -> list[GeminiPart] | None:
+    def parts(self) -> list[_GeminiPart] | None:
         return self.content.parts if self.content is not None else None
 
 
-class GeminiUsage(msgspec.Struct, rename="camel", gc=False):
+class _GeminiUsage(msgspec.Struct, rename="camel", gc=False):
     prompt_token_count: int | None = None
     candidates_token_count: int | None = None
     cached_content_token_count: int | None = None
@@ -71,13 +75,10 @@ class GeminiUsage(msgspec.Struct, rename="camel", gc=False):
     total_token_count: int | None = None
 
     def usage(self) -> Usage:
+        counts = (max(getattr(self, name) or 0, 0) for name in self.__struct_fields__)
+        new, output, cached, thoughts, tool, total = counts
         return Usage(
-            input=max(self.prompt_token_count or 0, 0),
-            output=max(self.candidates_token_count or 0, 0),
-            cached=max(self.cached_content_token_count or 0, 0),
-            thoughts=max(self.thoughts_token_count or 0, 0),
-            tool=max(self.tool_use_prompt_token_count or 0, 0),
-            total=max(self.total_token_count or 0, 0),
+            input=new, output=output, cached=cached, thoughts=thoughts, tool=tool, total=total
         )
 
 
@@ -91,9 +92,9 @@ class _GeminiError(msgspec.Struct, gc=False):
     status: str | None = None
 
 
-class GeminiEvent(msgspec.Struct, rename="camel", gc=False):
-    candidates: list[GeminiCandidate] | None = None
-    usage_metadata: GeminiUsage | None = None
+class _GeminiEvent(msgspec.Struct, rename="camel", gc=False):
+    candidates: list[_GeminiCandidate] | None = None
+    usage_metadata: _GeminiUsage | None = None
     model_version: str | None = None
     prompt_feedback: _PromptFeedback | None = None
     response_id: str | None = None
@@ -109,7 +110,7 @@ class GeminiEvent(msgspec.Struct, rename="camel", gc=False):
         feedback = self.prompt_feedback
         return "SAFETY" if feedback is not None and feedback.block_reason else ""
 
-    def first_candidate(self) -> tuple[int, GeminiCandidate] | None:
+    def first_candidate(self) -> tuple[int, _GeminiCandidate] | None:
         """The first of several answers, and its position in the list."""
         for position, candidate in enumerate(self.candidates or ()):
             if not candidate.index:
@@ -117,32 +118,32 @@ class GeminiEvent(msgspec.Struct, rename="camel", gc=False):
         return None
 
 
-_decode_typed = msgspec.json.Decoder(GeminiEvent).decode
+_decode_typed = msgspec.json.Decoder(_GeminiEvent).decode
 _decode_untyped = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-def decode_reply(body: bytes, model: str = "") -> Message:
+def decode_reply(quirks: GeminiQuirks, body: bytes) -> Message:
     if not body.lstrip(b" \t\r\n").startswith(b"{"):
-        raise_bare_error(body)
+        _raise_bare_error(body)
         raise bad_reply_from(body)
-    refuse_incomplete(body)
-    event, data = decode_event(body)
+    _refuse_incomplete(body)
+    event, data = _decode_event(body)
     if event.is_foreign:
         raise bad_reply_from(body)
-    assembly, ids, reason = ReplyAssembly(), GeminiCallIds(), event.block_reason
+    assembly, ids, reason = ReplyAssembly(), CallIds(), event.block_reason
     first = event.first_candidate()
     if first is not None:
         position, candidate = first
         reason = candidate.finish_reason or reason
-        parts = decode_candidate(data, position) if candidate.parts else ()
+        parts = _decode_candidate(data, position) if candidate.parts else ()
         for part in parts:
-            assembly.add(ids.assign(part) if isinstance(part, ToolCall) else part)
-    assembly.model = event.model_version or model
-    finish_reply(assembly, reason, event.usage_metadata)
+            assembly.add(_with_id(part, ids))
+    assembly.model = event.model_version or quirks.model
+    _finish_reply(assembly, reason, event.usage_metadata)
     return assembly.message()
 
 
-def decode_event(data: bytes) -> tuple[GeminiEvent, bytes]:
+def _decode_event(data: bytes) -> tuple[_GeminiEvent, bytes]:
     """The event, and its JSON in readable form. Raises `BadReply`, or the provider's own error."""
     try:
         event = _decode_typed(data)
@@ -152,7 +153,7 @@ def decode_event(data: bytes) -> tuple[GeminiEvent, bytes]:
     return event, data
 
 
-def _decode_carefully(data: bytes) -> tuple[GeminiEvent, bytes]:
+def _decode_carefully(data: bytes) -> tuple[_GeminiEvent, bytes]:
     try:
         data = repair_json_text(data)
         try:
@@ -166,7 +167,7 @@ def _decode_carefully(data: bytes) -> tuple[GeminiEvent, bytes]:
         raise bad_reply_from(data) from None
 
 
-def _raise_if_failed(event: GeminiEvent) -> None:
+def _raise_if_failed(event: _GeminiEvent) -> None:
     error = event.error
     if isinstance(error, str):
         raise provider_error_from(error)
@@ -175,7 +176,7 @@ def _raise_if_failed(event: GeminiEvent) -> None:
         raise provider_error_from(error.message or "", code, error.status or "")
 
 
-def raise_bare_error(body: bytes) -> None:
+def _raise_bare_error(body: bytes) -> None:
     """Without `alt=sse`, and for errors before the first event, Gemini sends no events."""
     try:
         items = decode_items(body.strip())
@@ -186,7 +187,7 @@ def raise_bare_error(body: bytes) -> None:
         _raise_if_failed(event)
 
 
-def refuse_incomplete(item: bytes) -> None:
+def _refuse_incomplete(item: bytes) -> None:
     """Raise `BadReply` for bytes that begin like JSON and break off."""
     try:
         msgspec.json.decode(item, type=msgspec.Raw)
@@ -202,7 +203,7 @@ def refuse_incomplete(item: bytes) -> None:
             raise incomplete_json(item) from None
 
 
-def decode_candidate(data: bytes, position: int) -> list[Part]:
+def _decode_candidate(data: bytes, position: int) -> list[Part]:
     """Every part of a candidate, whatever its kind. Raises `BadReply`."""
     try:
         candidate = decode_fields(decode_items(decode_fields(data)["candidates"])[position])
@@ -218,32 +219,108 @@ def decode_candidate(data: bytes, position: int) -> list[Part]:
         raise BadReply(f"JSON of another kind ({make_printable(str(error), 200)})") from None
 
 
-def finish_reply(assembly: ReplyAssembly, reason: str, usage: GeminiUsage | None) -> None:
-    """How the reply ended, with the provider's own word if it is unknown here, and its usage."""
-    finish = _FINISHES.get(reason, "other") if reason else ""
-    if finish == "stop" and assembly.has_calls:
-        finish = "calls"
-    assembly.finish, assembly.unknown_finish = finish, reason[:100] if finish == "other" else ""
+def _finish_reply(assembly: ReplyAssembly, reason: str, usage: _GeminiUsage | None) -> None:
+    assembly.end(reason, _FINISHES)
     assembly.usage = usage.usage() if usage is not None else None
 
 
-class GeminiCallIds:
-    """Gives every call of a reply an id of its own."""
+def _with_id(part: Part, ids: CallIds) -> Part:
+    if not isinstance(part, ToolCall):
+        return part
+    return msgspec.structs.replace(part, id=ids.assign(part.id))
 
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
-        self._numbers: dict[
-            str, int
-        ] = {}  # of each stem, the last one: no candidate is tried twice
-        self._calls = 0
 
-    def assign(self, call: ToolCall) -> ToolCall:
-        self._calls += 1
-        stem, id_ = call.id or "call", call.id or f"call-{self._calls}"
-        number = self._numbers.get(stem, 1 if call.id else self._calls)
-        while id_ in self._taken:
-            number += 1
-            id_ = f"{stem}-{number}"
-            self._numbers[stem] = number
-        self._taken.add(id_)
-        return call if id_ == call.id else msgspec.structs.replace(call, id=id_)
+class GeminiStreamDecoder:
+    """Reads the events of `streamGenerateContent?alt=sse`."""
+
+    def __init__(self, model: str) -> None:
+        self._events = SseParser()
+        self._assembly = ReplyAssembly()
+        self._assembly.model = model
+        self._ids = CallIds()
+        self._reason = ""
+        self._usage: _GeminiUsage | None = None
+        self._opening: bytearray | None = bytearray()  # until the first event
+
+    def feed(self, data: bytes) -> Sequence[Delta]:
+        if self._opening is not None:
+            self._watch(data)
+        events = self._events.feed(data)
+        if not events:
+            return NO_DELTAS
+        for event in events:
+            self._read_event(event)
+        return self._assembly.take_deltas()
+
+    def close(self) -> Sequence[Delta]:
+        for event in self._events.close():
+            _refuse_incomplete(event)
+            self._read_event(event)
+        opening = bytes(self._opening or b"").lstrip(b"\xef\xbb\xbf \t\r\n")
+        if opening and not opening.startswith(_FIELDS):
+            _raise_bare_error(opening)
+            raise bad_reply_from(opening)
+        return self._assembly.take_deltas()
+
+    def message(self) -> Message:
+        _finish_reply(self._assembly, self._reason, self._usage)
+        return self._assembly.message()
+
+    def _watch(self, data: bytes) -> None:
+        """Refuse a web page without waiting for its end."""
+        opening = self._opening
+        assert opening is not None
+        if len(opening) < _MOST:
+            seen = len(opening)
+            opening += data[: _MOST - seen]
+            if seen < _ENOUGH <= len(opening) and opening.lstrip().startswith(b"<"):
+                raise bad_reply_from(bytes(opening[:_ENOUGH]))
+
+    def _read_event(self, item: bytes) -> None:
+        if not item or item.isspace() or item == b"[DONE]":  # some gateways end like OpenAI
+            return
+        event, data = _decode_event(item)
+        if self._opening is not None:
+            if event.is_foreign:
+                raise bad_reply_from(item)
+            self._opening = None
+        if event.model_version:
+            self._assembly.model = event.model_version
+        if event.usage_metadata is not None:
+            self._usage = event.usage_metadata
+        self._reason = self._reason or event.block_reason
+        first = event.first_candidate()
+        if first is not None:
+            self._read_candidate(first[1], data, first[0])
+
+    def _read_candidate(self, candidate: _GeminiCandidate, data: bytes, position: int) -> None:
+        parts = candidate.parts
+        if parts:
+            if any(part.text is None or part.thought_signature for part in parts):
+                for whole_part in _decode_candidate(data, position):
+                    self._add_part(whole_part)
+            else:
+                self._add_texts(parts)
+        if candidate.finish_reason:
+            self._reason = candidate.finish_reason
+
+    def _add_texts(self, parts: list[_GeminiPart]) -> None:
+        for part in parts:
+            if text := part.text:
+                if part.thought:
+                    self._assembly.thought(text)
+                else:
+                    self._assembly.text(text)
+
+    def _add_part(self, part: Part) -> None:
+        assembly = self._assembly
+        if isinstance(part, Thought):
+            if part.text:
+                assembly.thought(part.text)
+            if part.signature:
+                assembly.sign(part.signature)
+                assembly.end_part()
+        elif isinstance(part, Text) and not part.extra:
+            assembly.text(part.text)
+        else:
+            assembly.add_shown(_with_id(part, self._ids))

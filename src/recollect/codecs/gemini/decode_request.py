@@ -9,22 +9,25 @@ them. The model's name is usually in the address, so it may be empty here.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from typing import TypeVar
 
 import msgspec
 
-from recollect.codecs.foreign_json import is_too_deep
+from recollect.codecs.foreign_json import is_too_deep, repair_json_text
 from recollect.codecs.gemini.decode_parts import (
     JsonFields,
     decode_fields,
-    decode_items,
     decode_part,
+    get_fields,
+    get_items,
     get_string,
     raw_text,
-    repair_json_text,
 )
 from recollect.codecs.gemini.encode_options import BUDGETS, LEVELS
 from recollect.codecs.gemini.openapi_schema import lowercase_types
 from recollect.codecs.provider_errors import make_printable
+from recollect.codecs.provider_rules import GeminiQuirks
 from recollect.codecs.wire_protocol import (
     NO_PARAMETERS,
     Declaration,
@@ -43,20 +46,18 @@ _ROLES: dict[str, Role] = {
     "model": "model",
     "system": "system",
 }
+_T = TypeVar("_T")
 _decode_number = msgspec.json.Decoder(float).decode
 _decode_integer = msgspec.json.Decoder(int, strict=False).decode  # 64 bits travel as a string
 _decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
-def decode_request(body: bytes, model: str) -> DecodedRequest:
+def decode_request(quirks: GeminiQuirks, body: bytes) -> DecodedRequest:
     try:
-        return _decode(body, model)
-    except (msgspec.MsgspecError, UnicodeError):
-        pass  # perhaps text that only msgspec refuses: once more, repaired
-    except RecursionError:
-        raise _too_deep() from None
-    try:
-        return _decode(repair_json_text(body), model)
+        try:
+            return _decode(body, quirks.model)
+        except (msgspec.MsgspecError, UnicodeError):  # perhaps text that only msgspec refuses
+            return _decode(repair_json_text(body), quirks.model)
     except RecursionError:
         raise _too_deep() from None
     except BadInput:
@@ -82,7 +83,7 @@ def _decode(body: bytes, model: str) -> DecodedRequest:
         parts = _parts(found["systemInstruction"], "systemInstruction")[1]
         messages.append(Message(role="system", parts=parts))
     author = options.model or model
-    for index, content in enumerate(decode_items(found["contents"]) if "contents" in found else ()):
+    for index, content in enumerate(get_items(found, "contents")):
         role, parts = _parts(content, f"contents[{index}]")
         model_ = author if role == "model" else ""
         messages.append(Message(role=role, parts=parts, model=model_))
@@ -101,7 +102,7 @@ def _parts(content: msgspec.Raw, where: str) -> tuple[Role, tuple[Part, ...]]:
             f"{where}: the role {get_string(found, 'role')[:40]!r} is neither user nor model"
         )
     read = []
-    for index, part in enumerate(decode_items(found["parts"]) if "parts" in found else ()):
+    for index, part in enumerate(get_items(found, "parts")):
         place = f"{where}.parts[{index}]"
         try:
             read.append(decode_part(_at(place, part)))
@@ -117,33 +118,33 @@ def _at(where: str, data: msgspec.Raw) -> JsonFields:
         raise BadInput(f"{where}: {make_printable(str(error), 300)}") from None
 
 
+def _get(found: JsonFields, key: str, decode: Callable[[msgspec.Raw], _T]) -> _T | None:
+    return decode(found[key]) if key in found else None
+
+
 def _tools(found: JsonFields) -> tuple[Declaration, ...]:
-    tools = [
-        decode_fields(tool) for tool in (decode_items(found["tools"]) if "tools" in found else ())
-    ]
     return tuple(
         _tool(decode_fields(declared))
-        for tool in tools
-        if "functionDeclarations" in tool
-        for declared in decode_items(tool["functionDeclarations"])
+        for tool in map(decode_fields, get_items(found, "tools"))
+        for declared in get_items(tool, "functionDeclarations")
     )
 
 
 def _tool(declared: JsonFields) -> Declaration:
-    parameters = NO_PARAMETERS
-    if "parametersJsonSchema" in declared:
-        parameters = raw_text(declared["parametersJsonSchema"])
-    elif "parameters" in declared:
-        parameters = _json_schema(declared["parameters"])
     return Declaration(
         name=get_string(declared, "name"),
         description=get_string(declared, "description"),
-        parameters=parameters,
+        parameters=_json_schema(declared, "parametersJsonSchema", "parameters") or NO_PARAMETERS,
     )
 
 
-def _json_schema(schema: msgspec.Raw) -> str:
-    """The schema's own text, unless its types are in upper case."""
+def _json_schema(found: JsonFields, json_key: str, openapi_key: str) -> str:
+    """The schema's own text, unless it is OpenAPI's and its types are in upper case."""
+    if json_key in found:
+        return raw_text(found[json_key])
+    if openapi_key not in found:
+        return ""
+    schema = found[openapi_key]
     value = json.loads(raw_text(schema))
     if is_too_deep(value):
         raise _too_deep()
@@ -152,49 +153,37 @@ def _json_schema(schema: msgspec.Raw) -> str:
 
 
 def _choice(found: JsonFields) -> str:
-    config = decode_fields(found["toolConfig"]) if "toolConfig" in found else {}
-    calling = (
-        decode_fields(config["functionCallingConfig"]) if "functionCallingConfig" in config else {}
-    )
+    calling = get_fields(get_fields(found, "toolConfig"), "functionCallingConfig")
     mode = get_string(calling, "mode").upper()
     if mode == "NONE":
         return "none"
     if mode != "ANY":
         return "auto"
-    names = (
-        _decode_texts(calling["allowedFunctionNames"]) if "allowedFunctionNames" in calling else ()
-    )
+    names = _get(calling, "allowedFunctionNames", _decode_texts) or ()
     return names[0] if len(names) == 1 else "required"
 
 
 def _generation(found: JsonFields) -> Generation:
-    config = decode_fields(found["generationConfig"]) if "generationConfig" in found else {}
-    schema = ""
-    if "responseJsonSchema" in config:
-        schema = raw_text(config["responseJsonSchema"])
-    elif "responseSchema" in config:
-        schema = _json_schema(config["responseSchema"])
+    config = get_fields(found, "generationConfig")
     return Generation(
-        temperature=_decode_number(config["temperature"]) if "temperature" in config else None,
-        top_p=_decode_number(config["topP"]) if "topP" in config else None,
-        max_output=_decode_integer(config["maxOutputTokens"])
-        if "maxOutputTokens" in config
-        else None,
-        stop=_decode_texts(config["stopSequences"]) if "stopSequences" in config else (),
-        seed=_decode_integer(config["seed"]) if "seed" in config else None,
+        temperature=_get(config, "temperature", _decode_number),
+        top_p=_get(config, "topP", _decode_number),
+        max_output=_get(config, "maxOutputTokens", _decode_integer),
+        stop=_get(config, "stopSequences", _decode_texts) or (),
+        seed=_get(config, "seed", _decode_integer),
         effort=_effort(config),
-        schema=schema,
+        schema=_json_schema(config, "responseJsonSchema", "responseSchema"),
     )
 
 
 def _effort(config: JsonFields) -> Effort:
     """The effort whose budget is the next above the requested one."""
-    thinking = decode_fields(config["thinkingConfig"]) if "thinkingConfig" in config else {}
+    thinking = get_fields(config, "thinkingConfig")
     level = get_string(thinking, "thinkingLevel").upper()
     for effort, name in LEVELS.items():
         if level == name:
             return effort
-    budget = _decode_integer(thinking["thinkingBudget"]) if "thinkingBudget" in thinking else -1
-    if budget < 0:  # -1 leaves it to the model
+    budget = _get(thinking, "thinkingBudget", _decode_integer)
+    if budget is None or budget < 0:  # -1 leaves it to the model
         return ""
     return next((effort for effort, most in BUDGETS.items() if budget <= most), "high")

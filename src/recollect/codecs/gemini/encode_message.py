@@ -24,8 +24,8 @@ from recollect.codecs.foreign_json import (
     parse_object,
     replace_surrogates,
 )
-from recollect.codecs.gemini.quirks import GeminiQuirks
 from recollect.codecs.provider_errors import make_printable
+from recollect.codecs.provider_rules import GeminiQuirks
 from recollect.codecs.wire_protocol import EncodedMessage
 from recollect.entries import (
     Content,
@@ -63,7 +63,7 @@ class _PartMetadata(msgspec.Struct):
 _decode_metadata = msgspec.json.Decoder(_PartMetadata).decode
 
 
-def encode_message(message: Message, quirks: GeminiQuirks) -> EncodedMessage:
+def encode_message(quirks: GeminiQuirks, message: Message) -> EncodedMessage:
     parts = message.parts
     try:
         # nearly every message: one text and nothing beside it

@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
-from recollect.codecs.fixes import Fix, quote_text
+from recollect.codecs.fixes import Fix, leave_out, quote_text
 from recollect.codecs.foreign_json import SURROGATES, encode, replace_surrogates
 from recollect.codecs.gemini.encode_message import encode_object
 from recollect.codecs.gemini.openapi_schema import fits_openapi
-from recollect.codecs.gemini.quirks import GeminiQuirks, GeminiThinking
+from recollect.codecs.provider_rules import GeminiQuirks, GeminiThinking
 from recollect.codecs.wire_protocol import (
     NO_PARAMETERS,
     Declaration,
@@ -35,7 +35,7 @@ _INT32 = range(-(2**31), 2**31)
 
 
 def encode_options(
-    options: RequestOptions, system: Sequence[Message], quirks: GeminiQuirks
+    quirks: GeminiQuirks, options: RequestOptions, system: Sequence[Message]
 ) -> RequestFrame:
     try:
         return _encode(options, system, quirks.thinking, [])
@@ -62,17 +62,13 @@ def _encode(
     return RequestFrame(before, b"]}", fixes=tuple(fixes))
 
 
-def _leave_out(line: str, fixes: list[Fix]) -> None:
-    fixes.append(Fix("uncarried", -1, line))
-
-
 def _instructions(system: Sequence[Message], fixes: list[Fix]) -> list[dict[str, str]]:
     parts = []
     for message in system:
         for part in message.parts:
             if not isinstance(part, Text):
                 kind = type(part).__name__
-                _leave_out(f"a {kind} in an instruction is left out: Gemini accepts text", fixes)
+                leave_out(fixes, f"a {kind} in an instruction is left out: Gemini accepts text")
             elif part.text:
                 parts.append({"text": part.text})
     return parts
@@ -87,7 +83,7 @@ def _declaration(tool: Declaration, fixes: list[Fix]) -> dict[str, Any]:
     data = encode_object(tool.parameters)
     if data is None:
         line = f"the parameters of tool {quote_text(tool.name)} are not a JSON object: left out"
-        _leave_out(line, fixes)
+        leave_out(fixes, line)
         return declared
     key = "parameters" if fits_openapi(msgspec.json.decode(data)) else "parametersJsonSchema"
     declared[key] = msgspec.Raw(data)
@@ -102,7 +98,7 @@ def _tool_choice(options: RequestOptions, fixes: list[Fix]) -> dict[str, Any] | 
         # Gemini answers 400 to a choice without tools; "none" changes nothing then
         if choice != "none":
             line = f"the tool choice {quote_text(choice)} is left out: there are no tools"
-            _leave_out(line, fixes)
+            leave_out(fixes, line)
         return None
     if choice in ("none", "required"):
         return {"mode": "NONE" if choice == "none" else "ANY"}
@@ -117,16 +113,16 @@ def _generation(
         if number is not None and math.isfinite(number):
             found[key] = number
         elif number is not None:
-            _leave_out(f"{key} is left out: {number} is not a number", fixes)
+            leave_out(fixes, f"{key} is left out: {number} is not a number")
     for key, integer in (("maxOutputTokens", generation.max_output), ("seed", generation.seed)):
         if integer is not None and integer in _INT32:
             found[key] = integer
         elif integer is not None:
-            _leave_out(f"{key} is left out: the number has more than 32 bits", fixes)
+            leave_out(fixes, f"{key} is left out: the number has more than 32 bits")
     if generation.stop:
         found["stopSequences"] = generation.stop[:MAX_STOPS]
     for text in generation.stop[MAX_STOPS:]:
-        _leave_out(f"stop {quote_text(text)} is left out: Gemini accepts {MAX_STOPS}", fixes)
+        leave_out(fixes, f"stop {quote_text(text)} is left out: Gemini accepts {MAX_STOPS}")
     _think(generation.effort, thinking, found, fixes)
     _reply_schema(generation.schema, found, fixes)
     return found
@@ -139,10 +135,10 @@ def _think(
         return
     if thinking == "no":
         if effort != "none":
-            _leave_out(f"the effort {effort!r} is left out: this model does not think", fixes)
+            leave_out(fixes, f"the effort {effort!r} is left out: this model does not think")
         return
     if thinking == "level" and effort == "none":
-        _leave_out("thinking cannot be switched off: the lowest level is sent", fixes)
+        leave_out(fixes, "thinking cannot be switched off: the lowest level is sent")
     amount = (
         {"thinkingBudget": BUDGETS[effort]}
         if thinking == "budget"
@@ -156,7 +152,7 @@ def _reply_schema(schema: str, found: dict[str, Any], fixes: list[Fix]) -> None:
         return
     data = encode_object(schema)
     if data is None:
-        _leave_out("the reply's schema is not a JSON object: left out", fixes)
+        leave_out(fixes, "the reply's schema is not a JSON object: left out")
         return
     found["responseMimeType"] = "application/json"
     found["responseJsonSchema"] = msgspec.Raw(data)

@@ -15,7 +15,7 @@ import msgspec
 
 from recollect.codecs.foreign_json import encode, parse_object, replace_surrogates
 from recollect.codecs.gemini.encode_message import PartEncoder
-from recollect.codecs.gemini.quirks import GeminiQuirks
+from recollect.codecs.provider_rules import GeminiQuirks
 from recollect.entries import Message, Part, Text, Thought, Usage
 
 _REASONS = {"stop": "STOP", "calls": "STOP", "length": "MAX_TOKENS", "safety": "SAFETY"}

@@ -1,11 +1,15 @@
-"""A reply of the OpenAI chat format that came in one piece, and the reader it shares with streams.
+"""A reply of the OpenAI chat format, in one piece or streamed, decoded while it arrives.
 
 Only the first choice is read. Calls are put together by index, by id or by order, whatever the
-server sends; one without an id gets one by its position.
+server sends; one without an id gets one by its position. Any chunking of the bytes gives the same
+message and the same deltas. An error in the stream is raised after the deltas before it were
+returned: by the next `feed`, or by `close`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -19,11 +23,12 @@ from recollect.codecs.openai.chunks import (
     decode_chunk,
 )
 from recollect.codecs.openai.decode_parts import decode_part
-from recollect.codecs.provider_errors import bad_reply_from, incomplete_json, make_printable
-from recollect.codecs.reply_assembly import PartialCall, StreamAssembly
-from recollect.codecs.wire_protocol import Finish
+from recollect.codecs.provider_errors import bad_reply_from, make_printable, unreadable_reply
+from recollect.codecs.reply_assembly import PartialCall, ReplyAssembly
+from recollect.codecs.sse import SseParser
+from recollect.codecs.wire_protocol import NO_DELTAS, Delta, Finish
 from recollect.entries import Message, Part, Text, Thought, ToolCall, json_text
-from recollect.errors import BadReply
+from recollect.errors import BadReply, ModelError
 
 _FINISHES: dict[str, Finish] = {
     "stop": "stop",
@@ -42,44 +47,89 @@ _FINISHES: dict[str, Finish] = {
 
 
 def decode_reply(body: bytes) -> Message:
-    chunk = decode_whole(body)
+    chunk = _decode_whole(body)
     if not chunk.choices:
         raise BadReply("a reply without a choice")
-    reader = ChunkReader()
-    reader.read(chunk)
-    return reader.message()
+    decoder = OpenAIStreamDecoder()
+    decoder.read(chunk)
+    return decoder.message()
 
 
-def decode_whole(body: bytes) -> ReplyChunk:
+def _decode_whole(body: bytes) -> ReplyChunk:
     try:
         return decode_chunk(body)
     except UnreadableJson as error:
-        raise explain_unreadable(body, error) from None
+        raise unreadable_reply(body, error) from None
 
 
-def explain_unreadable(data: bytes, error: UnreadableJson) -> BadReply:
-    if data.lstrip()[:1] != b"{":
-        return bad_reply_from(data)
-    return BadReply(f"JSON {error}") if error.is_deep else incomplete_json(data)
-
-
-class ChunkReader:
+class OpenAIStreamDecoder:
     """Assembles one reply from its chunks."""
 
-    __slots__ = ("_calls", "_keys", "_last", "_refused", "_slots", "assembly", "is_untouched")
-
     def __init__(self) -> None:
-        self.assembly = StreamAssembly()
-        self.is_untouched = True  # no chunk has come
+        self._events = SseParser()
+        self._feed = self._events.feed
+        self._done = False  # the server has announced the end
+        self._failure: ModelError | None = None  # raised by the next call
+        self._assembly = ReplyAssembly()
+        self._is_untouched = True  # no chunk has come
         self._refused = False
-        self._calls = 0
         self._slots: dict[int, PartialCall] = {}
         self._keys: dict[str, PartialCall] = {}  # by the server's id
         self._last: PartialCall | None = None
 
+    def feed(self, data: bytes) -> Sequence[Delta]:
+        events = self._feed(data)
+        if not events:
+            return NO_DELTAS
+        self._read_events(events)
+        return self._assembly.take_deltas()
+
+    def close(self) -> Sequence[Delta]:
+        self._read_events(self._events.close())
+        stray = self._events.stray
+        if stray and not self._done and not self._assembly.finish:
+            self._read_stray(stray)
+        return self._assembly.take_deltas()
+
+    def _read_events(self, events: Sequence[bytes]) -> None:
+        if self._failure is not None:
+            raise self._failure
+        try:
+            for data in events:
+                self._read_event(data)
+        except ModelError as error:
+            if not self._assembly.deltas:
+                raise
+            self._failure = error
+
+    def _read_event(self, data: bytes) -> None:
+        if self._done:
+            return
+        try:
+            chunk = decode_chunk(data)
+        except UnreadableJson as error:
+            word = data.strip()
+            if word == b"[DONE]":
+                self._done = True
+            elif word:
+                raise unreadable_reply(word, error) from None
+            return
+        self.read(chunk)
+
+    def _read_stray(self, stray: bytes) -> None:
+        """A whole reply from a server that does not stream, or an error without `data` in front."""
+        if not self._is_untouched:
+            with suppress(UnreadableJson):
+                decode_chunk(stray)  # raises the error
+            return
+        chunk = _decode_whole(stray)
+        if not chunk.choices:
+            raise bad_reply_from(stray)
+        self.read(chunk)
+
     def read(self, chunk: ReplyChunk) -> None:
-        self.is_untouched = False
-        assembly = self.assembly
+        self._is_untouched = False
+        assembly = self._assembly
         if chunk.model and not assembly.model:
             assembly.model = chunk.model
         if chunk.usage is not None:
@@ -98,24 +148,24 @@ class ChunkReader:
 
     def _set_finish(self, reason: str) -> None:
         found = _FINISHES.get(reason.lower()[:40])
-        self.assembly.finish = found or "other"
-        self.assembly.unknown_finish = "" if found else make_printable(reason, 100)
+        self._assembly.finish = found or "other"
+        self._assembly.unknown_finish = "" if found else make_printable(reason, 100)
 
     def _read_delta(self, delta: MessageDelta, *, whole: bool = False) -> None:
         thought = delta.reasoning_content or delta.reasoning
         if thought:
-            self.assembly.thought(thought)
+            self._assembly.thought(thought)
         if delta.reasoning_details is not None:
             self._read_details(delta.reasoning_details, known=bool(thought))
         content = delta.content
         if content:
             if isinstance(content, str):
-                self.assembly.text(content)
+                self._assembly.text(content)
             else:
                 self._read_parts(content)
         if delta.refusal:
             self._refused = True
-            self.assembly.text(delta.refusal)
+            self._assembly.text(delta.refusal)
         if delta.images:
             self._read_parts(delta.images)
         calls = delta.tool_calls
@@ -128,35 +178,35 @@ class ChunkReader:
         for detail in details:
             match detail:
                 case {"text": str(text)} | {"summary": str(text)} if text and not known:
-                    self.assembly.thought(text)
+                    self._assembly.thought(text)
             match detail:
                 case {"signature": str(signature)} if signature:
-                    self.assembly.sign(signature)
+                    self._assembly.sign(signature)
 
     def _read_parts(self, parts: list[Any]) -> None:
         for value in parts:
             match value:
                 case {"type": "thinking", "thinking": str(thought)}:
-                    self.assembly.thought(thought)
+                    self._assembly.thought(thought)
                 case {"type": "thinking", "thinking": list(inner)}:  # Mistral
                     for one in inner:
                         match one:
                             case {"text": str(thought)}:
-                                self.assembly.thought(thought)
+                                self._assembly.thought(thought)
                 case str() | dict() if not is_too_deep(value):
                     part = decode_part(value)
                     if not isinstance(part, Text):
-                        self.assembly.add(part)
+                        self._assembly.add(part)
                     elif part.text:
-                        self.assembly.text(part.text)
+                        self._assembly.text(part.text)
 
     def _read_call(self, delta: CallDelta, *, whole: bool) -> None:
         function = delta.function or FunctionDelta()
         text, name = function.arguments or "", function.name or ""
-        found = None if whole else self._find_call(delta.index, delta.id or "", name, text)
-        if found is None:
-            self._calls += 1
-        call = found or self.assembly.call(self._calls)
+        call = None if whole else self._find_call(delta.index, delta.id or "", name, text)
+        if call is None:
+            call = PartialCall()
+            self._assembly.add(call)
         if delta.index is not None:
             self._slots[delta.index] = call
         self._last = call
@@ -167,7 +217,7 @@ class ChunkReader:
         if first:
             call.name = name
         if text or first:
-            self.assembly.extend_call(call, text, name if first else "")
+            self._assembly.extend_call(call, text, name if first else "")
 
     def _find_call(self, index: int | None, id_: str, name: str, text: str) -> PartialCall | None:
         """The call that this delta continues. OpenAI sends the id once and the index always; other
@@ -183,12 +233,12 @@ class ChunkReader:
         return slot
 
     def message(self) -> Message:
-        message = self.assembly.message()
+        message = self._assembly.message()
         parts = _assign_ids([_join_halves(part) for part in message.parts])
         finish, extra = message.finish, message.extra
-        if self.assembly.has_calls and finish == "stop":
+        if self._assembly.has_calls and finish == "stop":
             finish = "calls"
-        elif finish == "calls" and not self.assembly.has_calls:
+        elif finish == "calls" and not self._assembly.has_calls:
             finish, extra = "other", json_text({"finish_reason": "tool_calls"})
         if self._refused and finish == "stop":
             finish = "safety"
@@ -220,18 +270,15 @@ def _join_halves(part: Part) -> Part:
 
 def _assign_ids(parts: list[Part]) -> list[Part]:
     """Calls without an id are named by their position among the calls."""
-    taken = {part.id for part in parts if isinstance(part, ToolCall)}
-    number = 0
-    for place, part in enumerate(parts):
-        if not isinstance(part, ToolCall):
-            continue
-        number += 1
-        if part.id:
+    calls = [(place, part) for place, part in enumerate(parts) if isinstance(part, ToolCall)]
+    taken = {call.id for _, call in calls}
+    for number, (place, call) in enumerate(calls, 1):
+        if call.id:
             continue
         candidate, more = f"call-{number}", 0
         while candidate in taken:
             more += 1
             candidate = f"call-{number}.{more}"
         taken.add(candidate)
-        parts[place] = msgspec.structs.replace(part, id=candidate)
+        parts[place] = msgspec.structs.replace(call, id=candidate)
     return parts

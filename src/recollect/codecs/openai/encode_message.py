@@ -13,8 +13,8 @@ from typing import Any
 
 from recollect.codecs.fixes import Fix, quote_text
 from recollect.codecs.foreign_json import encode, encode_json
-from recollect.codecs.openai.quirks import OpenAIQuirks
 from recollect.codecs.provider_errors import make_printable
+from recollect.codecs.provider_rules import OpenAIQuirks
 from recollect.codecs.wire_protocol import EncodedMessage
 from recollect.entries import (
     Content,
@@ -44,7 +44,7 @@ _AUDIO = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/
 _PLURALS = {"image": "images", "audio": "sound", "video": "video"}
 
 
-def encode_message(message: Message, quirks: OpenAIQuirks) -> EncodedMessage:
+def encode_message(quirks: OpenAIQuirks, message: Message) -> EncodedMessage:
     """The message as its elements; no bytes if nothing of it can be sent."""
     parts = message.parts
     if len(parts) == 1 and type(only := parts[0]) is Text and message.role != "system":

@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
-from recollect.codecs.fixes import Fix, quote_text
+from recollect.codecs.fixes import Fix, leave_out, quote_text
 from recollect.codecs.foreign_json import encode_json, raw_object
 from recollect.codecs.openai.encode_message import encode_message
-from recollect.codecs.openai.quirks import OpenAIQuirks
+from recollect.codecs.provider_rules import OpenAIQuirks
 from recollect.codecs.wire_protocol import (
     NO_PARAMETERS,
     Declaration,
@@ -29,7 +29,7 @@ _CHOICES = {"auto", "none", "required"}  # any other tool choice is a tool's nam
 
 
 def encode_options(
-    options: RequestOptions, system: Sequence[Message], quirks: OpenAIQuirks
+    quirks: OpenAIQuirks, options: RequestOptions, system: Sequence[Message]
 ) -> RequestFrame:
     fixes: list[Fix] = []
     body: dict[str, Any] = {"model": options.model or quirks.model}
@@ -38,16 +38,12 @@ def encode_options(
     body |= _options(quirks, options.generation, fixes)
     body |= _tools(options, fixes)
     data, more = encode_json(body, "the options and tools", -1)
-    elements = [encode_message(message, quirks) for message in system]
+    elements = [encode_message(quirks, message) for message in system]
     for element in elements:
         fixes += [msgspec.structs.replace(fix, message=-1) for fix in element.fixes]
     first = b",".join([element.data for element in elements if element.data])
     before = data[:-1] + b',"messages":[' + first
     return RequestFrame(before, b"]}", opened=bool(first), fixes=(*fixes, *more))
-
-
-def _leave_out(fixes: list[Fix], line: str) -> None:
-    fixes.append(Fix("uncarried", -1, line))
 
 
 def _options(quirks: OpenAIQuirks, generation: Generation, fixes: list[Fix]) -> dict[str, Any]:
@@ -58,14 +54,14 @@ def _options(quirks: OpenAIQuirks, generation: Generation, fixes: list[Fix]) -> 
         body["stop"] = list(generation.stop[: quirks.max_stops])
         for extra in generation.stop[quirks.max_stops :]:
             most = f"{quirks.max_stops} are accepted"
-            _leave_out(fixes, f"the stop word {quote_text(extra)} is left out: {most}")
+            leave_out(fixes, f"the stop word {quote_text(extra)} is left out: {most}")
     if generation.seed is not None:
         body["seed"] = generation.seed
     body |= _effort(quirks, generation.effort, fixes)
     if generation.schema:
         schema = raw_object(generation.schema)
         if schema is None:
-            _leave_out(fixes, "the reply's schema is left out: it is not a JSON object")
+            leave_out(fixes, "the reply's schema is left out: it is not a JSON object")
         else:
             form = {"name": "answer", "schema": schema}
             body["response_format"] = {"type": "json_schema", "json_schema": form}
@@ -78,9 +74,9 @@ def _sampling(quirks: OpenAIQuirks, generation: Generation, fixes: list[Fix]) ->
         if number is None:
             continue
         if not quirks.sampling:
-            _leave_out(fixes, f"{name} is left out: the model refuses it")
+            leave_out(fixes, f"{name} is left out: the model refuses it")
         elif not math.isfinite(number):
-            _leave_out(fixes, f"{name} is left out: JSON has no {number}")
+            leave_out(fixes, f"{name} is left out: JSON has no {number}")
         else:
             body[name] = number
     return body
@@ -94,12 +90,12 @@ def _effort(quirks: OpenAIQuirks, effort: str, fixes: list[Fix]) -> dict[str, An
         # (qwen.readthedocs.io, deployment with vLLM)
         thinks = effort != "none"
         if thinks:
-            _leave_out(
+            leave_out(
                 fixes, f"the effort {effort!r} is sent as thinking on: the server knows no degrees"
             )
         return {"enable_thinking": thinks, "chat_template_kwargs": {"enable_thinking": thinks}}
     if effort == "none" and quirks.thinking_switch != "reasoning_effort":
-        _leave_out(fixes, "the effort 'none' is left out: no field is known to turn thinking off")
+        leave_out(fixes, "the effort 'none' is left out: no field is known to turn thinking off")
         return {}
     return {"reasoning_effort": effort}
 
@@ -108,7 +104,7 @@ def _tools(options: RequestOptions, fixes: list[Fix]) -> dict[str, Any]:
     choice = options.tool_choice
     if not options.tools:
         if choice != "auto":
-            _leave_out(
+            leave_out(
                 fixes, f"the tool choice {quote_text(choice)} is left out: there are no tools"
             )
         return {}
@@ -116,9 +112,7 @@ def _tools(options: RequestOptions, fixes: list[Fix]) -> dict[str, Any]:
     if choice in _CHOICES:
         return body if choice == "auto" else body | {"tool_choice": choice}
     if choice not in [tool.name for tool in options.tools]:
-        _leave_out(
-            fixes, f"the tool choice {quote_text(choice)} is left out: no tool has this name"
-        )
+        leave_out(fixes, f"the tool choice {quote_text(choice)} is left out: no tool has this name")
         return body
     return body | {"tool_choice": {"type": "function", "function": {"name": choice}}}
 
@@ -127,7 +121,7 @@ def _tool(tool: Declaration, fixes: list[Fix]) -> dict[str, Any]:
     parameters = raw_object(tool.parameters)
     if parameters is None:
         line = f"the parameters of tool {quote_text(tool.name)} are not a JSON object: left out"
-        _leave_out(fixes, line)
+        leave_out(fixes, line)
         parameters = msgspec.Raw(NO_PARAMETERS.encode())
     function: dict[str, Any] = {"name": tool.name}
     if tool.description:

@@ -13,7 +13,7 @@ from typing import Any
 
 from recollect.codecs.foreign_json import encode_json, join_and_replace_surrogates
 from recollect.codecs.openai.encode_message import describe_unsent_media
-from recollect.codecs.openai.quirks import OpenAIQuirks
+from recollect.codecs.provider_rules import OpenAIQuirks
 from recollect.entries import FileRef, InlineData, Message, Part, Text, Thought, ToolCall, Usage
 
 _FINISHES = {"stop": "stop", "length": "length", "calls": "tool_calls", "safety": "content_filter"}
@@ -21,21 +21,13 @@ _EVENT_TEXT = 4_000  # characters of one event; some clients refuse long lines
 DONE = b"data: [DONE]\n\n"
 
 
-def encode_reply(reply: Message, quirks: OpenAIQuirks) -> bytes:
-    texts: list[str] = []
-    thoughts: list[str] = []
-    calls: list[dict[str, Any]] = []
-    for part in reply.parts:
-        if isinstance(part, ToolCall):
-            calls.append(_encode_call(part))
-        elif isinstance(part, Thought):
-            thoughts.append(part.text)
-        else:
-            texts.append(_text_of(part, quirks))
-    text = "".join(texts)
+def encode_reply(quirks: OpenAIQuirks, reply: Message) -> bytes:
+    text = "".join([_text_of(part, quirks) for part in reply.parts])
+    thoughts = "".join([part.text for part in reply.parts if isinstance(part, Thought)])
+    calls = [_encode_call(part) for part in reply.parts if isinstance(part, ToolCall)]
     message: dict[str, Any] = {"role": "assistant", "content": text or None, "refusal": None}
-    if any(thoughts):
-        message[_thought_field(quirks)] = "".join(thoughts)
+    if thoughts:
+        message[_thought_field(quirks)] = thoughts
     if calls:
         message["tool_calls"] = calls
     finish = _FINISHES.get(reply.finish, "stop")
@@ -46,7 +38,7 @@ def encode_reply(reply: Message, quirks: OpenAIQuirks) -> bytes:
     return encode_json(body, "a reply", 0).data
 
 
-def encode_stream(reply: Message, quirks: OpenAIQuirks) -> Iterator[bytes]:
+def encode_stream(quirks: OpenAIQuirks, reply: Message) -> Iterator[bytes]:
     head = {**_head(reply, quirks), "object": "chat.completion.chunk"}
     yield _event(head, {"role": "assistant", "content": ""})
     calls = 0

@@ -4,28 +4,28 @@ llama.cpp and OpenRouter do. The differences between servers are data in the wir
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
-from recollect.codecs.openai.decode_reply import decode_reply
+from recollect.codecs.openai.decode_reply import OpenAIStreamDecoder, decode_reply
 from recollect.codecs.openai.decode_request import decode_request
-from recollect.codecs.openai.decode_stream import OpenAIStreamDecoder
 from recollect.codecs.openai.encode_message import encode_message
 from recollect.codecs.openai.encode_options import encode_options
 from recollect.codecs.openai.encode_reply import encode_reply, encode_stream
-from recollect.codecs.openai.quirks import OpenAIQuirks
-from recollect.codecs.wire_protocol import (
-    DecodedRequest,
-    Decoder,
-    EncodedMessage,
-    RequestFrame,
-    RequestOptions,
-)
-from recollect.entries import Message
+from recollect.codecs.provider_rules import OpenAIQuirks
 from recollect.profiles import Profile
 
 
 class OpenAIWire(OpenAIQuirks, frozen=True, kw_only=True):
     """The format, set up for one server and model."""
+
+    name: ClassVar[str] = "openai"
+    encode_options = encode_options
+    encode_message = encode_message
+    decode_request = staticmethod(decode_request)
+    decode_reply = staticmethod(decode_reply)
+    encode_reply = encode_reply
+    encode_stream = encode_stream
+    stream_decoder = OpenAIStreamDecoder
 
     @classmethod
     def for_profile(cls, model: str, profile: Profile) -> OpenAIWire:
@@ -41,28 +41,3 @@ class OpenAIWire(OpenAIQuirks, frozen=True, kw_only=True):
             thinking_switch=switch,
             media=profile.media,
         )
-
-    @property
-    def name(self) -> str:
-        return "openai"
-
-    def encode_options(self, options: RequestOptions, system: Sequence[Message]) -> RequestFrame:
-        return encode_options(options, system, self)
-
-    def encode_message(self, message: Message) -> EncodedMessage:
-        return encode_message(message, self)
-
-    def decode_request(self, body: bytes) -> DecodedRequest:
-        return decode_request(body)
-
-    def stream_decoder(self) -> Decoder:
-        return OpenAIStreamDecoder()
-
-    def decode_reply(self, body: bytes) -> Message:
-        return decode_reply(body)
-
-    def encode_reply(self, reply: Message) -> bytes:
-        return encode_reply(reply, self)
-
-    def encode_stream(self, reply: Message) -> Iterator[bytes]:
-        return encode_stream(reply, self)

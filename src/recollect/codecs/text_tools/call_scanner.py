@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 
 from recollect.codecs.text_tools.argument_coercion import DeclaredTools
-from recollect.codecs.text_tools.call_starts import (
+from recollect.codecs.text_tools.call_boundaries import (
     BLANKS,
     CLOSING,
     MaybeStart,

@@ -1,50 +1,68 @@
-"""The states that read something which may turn out to be a call.
+"""Text that arrives in chunks, and the states that read something which may turn out to be a call.
 
-Text is held until the candidate ends. Then it becomes calls, or text with a problem for the model,
-or plain text; nothing is read twice. A broken object in a fence or a tag continues to the mark that
-closes it. A call that was cut off in the middle of a string is never completed.
+A state is a method that reads on from `_at` and returns whether there is more to do with the text
+at hand. Undecided text stays in `_buf`; it is short, or moved elsewhere by the state that waits, so
+that feeding small chunks costs no more than feeding large ones. A candidate is held until it ends.
+Then it becomes calls, or text with a problem for the model, or plain text; nothing is read twice.
+A broken object in a fence or a tag continues to the mark that closes it. A call that was cut off in
+the middle of a string is never completed.
 """
 
 from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
 from recollect.codecs.text_tools.argument_coercion import DeclaredTools
-from recollect.codecs.text_tools.call_starts import (
+from recollect.codecs.text_tools.call_boundaries import (
     CLOSING,
+    CUT,
+    JsonObjectScanner,
     MaybeStart,
+    ObjectEnding,
     begins,
     function_at,
     is_call_object,
+    past_spaces,
 )
 from recollect.codecs.text_tools.call_syntax import (
     NO_CALL,
     CallProblem,
+    ParsedCall,
     ParseOutcome,
     parse_calls,
     parse_function_call,
 )
-from recollect.codecs.text_tools.json_object_scanner import CUT, JsonObjectScanner, ObjectEnding
 from recollect.codecs.text_tools.lenient_json import JsonRepairer, parse_strict
-from recollect.codecs.text_tools.scan_buffer import ScanBuffer
-from recollect.entries import MAX_DEPTH
+from recollect.codecs.wire_protocol import NO_DELTAS, Delta
+from recollect.entries import MAX_DEPTH, json_text
 
+MAX_PROBLEMS = 8
+CHUNK = 4_096  # a long text is read in pieces, so that the undecided rest is copied rarely
 MAX_HELD = 4_000_000  # characters of one call
 END_TAG = "</tool_call>"
 END_FUNCTION = "</function>"
 CallPlace: TypeAlias = Literal["fence", "tag", "inline", "lines"]
 _NAMED = re.compile(r"tool_call|[\"']name[\"']")
+_REST_OF_LINE = re.compile(r"[ \t\r]{0,64}")
 _NEXT_FENCE = re.compile(
     r"(?:\A|\n)[ \t]{0,40}(`{3,50}|~{3,50})(?:json|tool_calls?|tool_code)?[ \t\r]{0,40}\n\Z"
 )
 
 
-class CallStates(ScanBuffer, ABC):
+class CallStates(ABC):
     def __init__(self, tools: DeclaredTools, begin: Callable[[], bool]) -> None:
-        super().__init__(tools, begin)
+        self._tools = tools
+        self._problems: list[str] = []
+        self._buf, self._at = "", 0  # the undecided text, and how far it was read
+        self._final = self._cut = False
+        self._state = begin
+        self._text: list[str] = []
+        self._found: list[Delta] = []
+        self._before = ""  # the last character of the text
+        self._alone = True  # whether the line has only blanks so far
         self._repairer = JsonRepairer()
         self._fence = ""
         self._opening = ""  # the text before the object: a fence, a tag
@@ -52,6 +70,66 @@ class CallStates(ScanBuffer, ABC):
         self._place: CallPlace = "inline"
         self._function, self._function_size = "", 0
         self._object = JsonObjectScanner("", tools.names)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Calls that could not be parsed, and why; the model is told of them."""
+        return tuple(self._problems)
+
+    def feed(self, text: str) -> Sequence[Delta]:
+        for start in range(0, len(text), CHUNK) if len(text) > CHUNK else (0,):
+            self._buf = self._buf[self._at :] + text[start : start + CHUNK]
+            self._at = 0
+            while self._state():
+                pass
+        return self._take_new() if self._text or self._found else NO_DELTAS
+
+    def close(self, *, cut: bool = False) -> Sequence[Delta]:
+        """The reply has ended. `cut`: it was cut off, so nothing is completed."""
+        self._final, self._cut = True, cut
+        while self._state():
+            pass
+        return self._take_new()
+
+    def _take_new(self) -> Sequence[Delta]:
+        self._flush_text()
+        found, self._found = self._found, []
+        return found
+
+    def _flush_text(self) -> None:
+        if self._text:
+            self._found.append(Delta("text", "".join(self._text)))
+            self._text = []
+
+    def _emit(self, text: str) -> None:
+        if text:
+            self._text.append(text)
+            self._before = text[-1]
+            if self._alone and not text.isspace():
+                self._alone = False
+
+    def _emit_to(self, end: int) -> None:
+        self._emit(self._buf[self._at : end])
+        self._at = end
+
+    def _go(self, state: Callable[[], bool]) -> bool:
+        self._state = state
+        return True
+
+    def _waits(self, at: int) -> bool:
+        """Whether the text ends here and more may come."""
+        return at == len(self._buf) and not self._final
+
+    def _emit_calls(self, calls: Sequence[ParsedCall]) -> None:
+        self._flush_text()
+        for name, arguments in calls:
+            fitted = self._tools.fit(name, arguments)
+            self._found.append(Delta("call", json_text(fitted), name))
+        self._before, self._alone = "", False
+
+    def _add_problem(self, problem: CallProblem) -> None:
+        if problem.text and len(self._problems) < MAX_PROBLEMS:
+            self._problems.append(problem.text)
 
     @abstractmethod
     def _line_start(self) -> bool: ...
@@ -80,7 +158,7 @@ class CallStates(ScanBuffer, ABC):
     def _open_candidate(self, place: CallPlace) -> bool:
         """After a fence or a tag: the first character decides whether a call may be in it."""
         buf, at = self._buf, self._at
-        end = self._past_spaces(at)
+        end = past_spaces(buf, at)
         if self._waits(end):
             return False
         first = buf[end : end + 1]
@@ -124,7 +202,7 @@ class CallStates(ScanBuffer, ABC):
         text = self._object.text()
         if is_call_object(text):
             return self._end_object("whole")
-        end = self._past_spaces(self._at)
+        end = past_spaces(self._buf, self._at)
         if self._waits(end):
             return False
         blank = self._buf[self._at : end]
@@ -199,7 +277,7 @@ class CallStates(ScanBuffer, ABC):
         """Closing marks belong to the call; a fence may hold more calls."""
         buf, at = self._buf, self._at
         if self._place == "tag":
-            end = self._past_spaces(at)
+            end = past_spaces(buf, at)
             tag = begins(buf, end, END_TAG, final=self._final)
             if tag is None:
                 return False
@@ -213,9 +291,9 @@ class CallStates(ScanBuffer, ABC):
 
     def _after_fenced(self) -> bool:
         buf, at = self._buf, self._at
-        end = self._past_spaces(at)
+        end = past_spaces(buf, at)
         if buf[end : end + 1] == ",":
-            end = self._past_spaces(end + 1)
+            end = past_spaces(self._buf, end + 1)
         if self._waits(end):
             return False
         first = buf[end : end + 1]
@@ -226,9 +304,8 @@ class CallStates(ScanBuffer, ABC):
             return self._go(self._in_fence)
         if first != self._fence[0]:
             return self._code_from("x")
-        stop = end
-        while stop < len(buf) and buf[stop] == first and stop - end < 64:
-            stop += 1
+        marks = buf[end : end + 64]
+        stop = end + len(marks) - len(marks.lstrip(first))
         if self._waits(stop):
             return False
         if stop - end == 2 * len(self._fence):  # one fence closes, the next opens on the same line
@@ -241,13 +318,11 @@ class CallStates(ScanBuffer, ABC):
 
     def _after_closing(self) -> bool:
         """The line end of a closing fence is part of it."""
-        buf, at = self._buf, self._at
-        end = at
-        while end < len(buf) and buf[end] in " \t\r" and end - at < 64:
-            end += 1
+        found = _REST_OF_LINE.match(self._buf, self._at)
+        end = found.end() if found else self._at
         if self._waits(end):
             return False
-        if buf[end : end + 1] == "\n":
+        if self._buf[end : end + 1] == "\n":
             self._at = end + 1
             return self._go(self._line_start)
         return self._go(self._inline)

@@ -14,7 +14,9 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from recollect.codecs.foreign_json import parse_object
 from recollect.codecs.provider_rules import TEXT_RULES, ProviderRules
+from recollect.codecs.reply_assembly import CallIds
 from recollect.codecs.text_tools.argument_coercion import DeclaredTools
 from recollect.codecs.text_tools.call_rendering import parse_messages, render_message
 from recollect.codecs.text_tools.call_scanner import CallScanner
@@ -135,7 +137,7 @@ class TextToolsWire(msgspec.Struct, frozen=True, kw_only=True):
                 parts = [part for part in parts if not isinstance(part, Text)]
         extra = reply.extra
         if problems and reply.finish:
-            extra = json_text({**_parse_extra(extra), PROBLEMS: problems})
+            extra = json_text({**(parse_object(extra) or {}), PROBLEMS: problems})
         return replace(reply, parts=_assign_ids(parts), finish=finish, extra=extra)
 
     def _inner_options(self, options: RequestOptions) -> RequestOptions:
@@ -170,7 +172,7 @@ class TextToolsWire(msgspec.Struct, frozen=True, kw_only=True):
 
 def call_problem_feedback(message: Message) -> str:
     """Tells the model which calls of its reply could not be parsed; empty if all could."""
-    problems = _parse_extra(message.extra).get(PROBLEMS)
+    problems = (parse_object(message.extra) or {}).get(PROBLEMS)
     lines = [p for p in problems if isinstance(p, str)] if isinstance(problems, list) else []
     if not lines:
         return ""
@@ -228,18 +230,11 @@ def _parts(pieces: Sequence[Delta]) -> Iterator[Part]:
 
 
 def _assign_ids(parts: Sequence[Part]) -> tuple[Part, ...]:
-    taken = {part.id for part in parts if isinstance(part, ToolCall)}
-    number = 0
-    named: list[Part] = []
-    for part in parts:
-        if isinstance(part, ToolCall) and not part.id:
-            number += 1
-            while f"call-{number}" in taken:
-                number += 1
-            named.append(replace(part, id=f"call-{number}"))
-        else:
-            named.append(part)
-    return tuple(named)
+    ids = CallIds(part.id for part in parts if isinstance(part, ToolCall))
+    return tuple(
+        replace(part, id=ids.assign("")) if isinstance(part, ToolCall) and not part.id else part
+        for part in parts
+    )
 
 
 def _drop_made_up_results(parts: Sequence[Part]) -> Iterator[Part]:
@@ -259,11 +254,6 @@ def _render_reply(reply: Message) -> Message:
     """As a model without native calls would have answered."""
     rendered, _ = render_message(reply)
     return replace(rendered, finish="stop") if rendered.finish == "calls" else rendered
-
-
-def _parse_extra(extra: str) -> dict[str, object]:
-    value = parse_strict(extra) if extra else {}
-    return value if isinstance(value, dict) else {}
 
 
 def _is_same_json(one: str, other: str) -> bool:

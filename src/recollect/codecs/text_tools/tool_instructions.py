@@ -36,26 +36,20 @@ Rules:
 - Give every required parameter, under the name that is listed.
 - You may explain in your own words, beside a call, what you are doing.
 - After your calls, stop. The results come in the next message; never write a result yourself."""
-NONE = "Do not call any tool in this reply."
-REQUIRED = "Call a tool in this reply."
+_CLOSING_RULES = {
+    "auto": "",
+    "none": "\n- Do not call any tool in this reply.",
+    "required": "\n- Call a tool in this reply.",
+}
 
 
 def write_tool_instructions(tools: tuple[Declaration, ...], choice: str = "auto") -> str:
     listed = "\n".join("\n".join(_describe_tool(tool)) for tool in tools)
-    text = f"{PREAMBLE}\n{listed}\n\n{RULES}"
-    last = closing_rule(choice)
-    return f"{text}\n- {last}" if last else text
+    return f"{PREAMBLE}\n{listed}\n\n{RULES}{_closing_rule(choice)}"
 
 
-def closing_rule(choice: str) -> str:
-    match choice:
-        case "auto":
-            return ""
-        case "none":
-            return NONE
-        case "required":
-            return REQUIRED
-    return f"Call the tool {json_text(choice)} in this reply."
+def _closing_rule(choice: str) -> str:
+    return _CLOSING_RULES.get(choice, f"\n- Call the tool {json_text(choice)} in this reply.")
 
 
 def detect_choice(text: str, tools: tuple[Declaration, ...]) -> str | None:
@@ -64,12 +58,8 @@ def detect_choice(text: str, tools: tuple[Declaration, ...]) -> str | None:
     if not text.startswith(plain):
         return None
     rest = text[len(plain) :]
-    choices = ("auto", "none", "required", *(tool.name for tool in tools))
-    for choice in choices:
-        last = closing_rule(choice)
-        if rest == (f"\n- {last}" if last else ""):
-            return choice
-    return None
+    choices = (*_CLOSING_RULES, *(tool.name for tool in tools))
+    return next((choice for choice in choices if rest == _closing_rule(choice)), None)
 
 
 def build_call_schema(tools: tuple[Declaration, ...], choice: str) -> str:

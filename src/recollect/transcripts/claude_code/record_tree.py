@@ -5,16 +5,18 @@ parent that is not in the file is replaced by the record before, as is a boundar
 circle is cut open. A boundary that keeps messages comes after the last of them, and records that
 the file attaches to that last one from then on come after the boundary: so the messages that a
 compaction kept are above it. All of it is linear in the number of records.
+
+The records of a subagent may be in the file of the session that called it: marked as a sidechain,
+or quoted by its progress reports, all but the last ones. `extract_sidechains` takes both out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
-from recollect.transcripts.claude_code.compact_boundaries import keeps_preceding, preserved_uuids
 from recollect.transcripts.claude_code.content_blocks import content_blocks
-from recollect.transcripts.json_values import Json, object_or_empty
+from recollect.transcripts.json_values import Json, object_or_empty, string_or_empty, strings_in
 from recollect.transcripts.transcript import ImportProblem
 
 RecordKind: TypeAlias = Literal["user", "assistant", "boundary", "summary", "microcompact", "other"]
@@ -22,7 +24,9 @@ _SYSTEM: dict[object, RecordKind] = {
     "compact_boundary": "boundary",
     "microcompact_boundary": "microcompact",
 }
+_ENVELOPE = ("sessionId", "cwd", "version", "gitBranch")
 TurnKey: TypeAlias = tuple[str, str]
+T = TypeVar("T")
 
 
 class ClaudeRecord(NamedTuple):
@@ -57,9 +61,6 @@ class RecordTree(NamedTuple):
     def is_above(self, turn: int, other: int) -> bool:
         return turn != other and self.spans[other].start in self.spans[turn]
 
-    def in_order(self) -> Iterator[tuple[int, RecordTurn]]:
-        return ((number, self.turns[number]) for number in self.order)
-
     def records(self) -> Iterator[ClaudeRecord]:
         return (record for turn in self.turns for record in turn.members)
 
@@ -72,16 +73,14 @@ def build_tree(values: Sequence[tuple[int, Json]]) -> tuple[RecordTree, list[Imp
         if uuid in keys:
             members.setdefault(keys[uuid], []).append(record)
     numbers = {key: number for number, key in enumerate(members)}
-    owners = _owners(records, {uuid: numbers[key] for uuid, key in keys.items()})
+    own: dict[str, int | None] = {uuid: numbers[key] for uuid, key in keys.items()}
+    # a mere link of the chain counts as the turn that it follows
+    owners = _inherit(own, records, lambda uuid: records[uuid].parent, lambda _: None)
     turns = []
     for number, group in enumerate(members.values()):
         above = (owners[member.parent] for member in group if member.parent is not None)
         turns.append(RecordTurn(next((n for n in above if n not in (None, number)), None), group))
-    ranks = _parents_first(turns)
-    for number, turn in enumerate(turns):
-        if turn.parent is not None and ranks[turn.parent] >= ranks[number]:  # a circle
-            turns[number] = turn._replace(parent=None)
-    order = sorted(ranks, key=ranks.__getitem__)
+    order = _parents_first(turns)
     spans = _spans(turns, order)
     kept = _kept(turns, order, spans, owners)
     turns = [turn._replace(kept=kept.get(number)) for number, turn in enumerate(turns)]
@@ -125,7 +124,16 @@ def _records(
 
 def _last_kept(boundary: Json, before: Container[str]) -> str | None:
     """Only from records before the boundary: it cannot have kept what was yet to come."""
-    return next((uuid for uuid in reversed(preserved_uuids(boundary)) if uuid in before), None)
+    return next((uuid for uuid in reversed(_preserved_uuids(boundary)) if uuid in before), None)
+
+
+def _preserved_uuids(boundary: Json) -> tuple[str, ...]:
+    """Of the messages that stay, first to last; in older files only of the two ends."""
+    about = object_or_empty(boundary.get("compactMetadata"))
+    messages = object_or_empty(about.get("preservedMessages"))
+    segment = object_or_empty(about.get("preservedSegment"))
+    ends = [segment.get("headUuid"), segment.get("tailUuid")]
+    return strings_in(messages.get("uuids")) or strings_in(ends)
 
 
 def _is_sidechain(value: Json) -> bool:
@@ -166,42 +174,48 @@ def _keys(records: dict[str, ClaudeRecord]) -> dict[str, TurnKey]:
             called = (block.get("tool_use_id") for block in content_blocks(record.content))
             known = (callers[id_] for id_ in called if isinstance(id_, str) and id_ in callers)
             keys[record.uuid] = next(known, ("record", record.uuid))
-        elif record.kind in ("boundary", "summary"):
-            above = records.get(record.parent or "")
-            paired = record.kind == "summary" and above is not None and above.kind == "boundary"
+        elif record.kind in ("boundary", "summary", "microcompact"):
+            above = records.get(record.parent or "") if record.kind == "summary" else None
+            paired = above is not None and above.kind == "boundary"
             keys[record.uuid] = ("record", above.uuid if paired and above else record.uuid)
-        elif record.kind == "microcompact":
-            keys[record.uuid] = ("record", record.uuid)
     return keys
 
 
-def _owners(records: dict[str, ClaudeRecord], turns: dict[str, int]) -> dict[str, int | None]:
-    """The turn of each record; for a mere link of the chain, the turn that it follows."""
-    owners: dict[str, int | None] = dict(turns)
-    for start in records:
+def _inherit(
+    own: Mapping[str, T],
+    uuids: Iterable[str],
+    parent: Callable[[str], str | None],
+    otherwise: Callable[[str], T],
+) -> dict[str, T]:
+    """The own value of each record, else that of the nearest one above it that has one; without
+    any above, and for a circle, `otherwise` of the record where the walk began."""
+    found = dict(own)
+    for start in uuids:
         walked: list[str] = []
         at: str | None = start
-        while at is not None and at not in owners:
-            owners[at] = None  # for a circle of links, which comes back to it
+        while at is not None and at not in found:
+            found[at] = otherwise(start)
             walked.append(at)
-            at = records[at].parent
-        if at is not None and (found := owners[at]) is not None:
-            owners.update((uuid, found) for uuid in walked)
-    return owners
+            at = parent(at)
+        if at is not None:
+            found.update(dict.fromkeys(walked, found[at]))
+    return found
 
 
-def _parents_first(turns: list[RecordTurn]) -> dict[int, int]:
-    """The rank of each turn in an order in which parents come before their children."""
-    ranks: dict[int, int] = {}
+def _parents_first(turns: list[RecordTurn]) -> list[int]:
+    """An order in which parents come before their children; a circle is cut open."""
+    order: dict[int, None] = {}
     for start in range(len(turns)):
         walked: dict[int, None] = {}
         at: int | None = start
-        while at is not None and at not in ranks and at not in walked:
+        while at is not None and at not in order and at not in walked:
             walked[at] = None
             at = turns[at].parent
-        for number in reversed(walked):
-            ranks[number] = len(ranks)
-    return ranks
+        if at in walked:
+            last = next(reversed(walked))
+            turns[last] = turns[last]._replace(parent=None)
+        order |= dict.fromkeys(reversed(walked))
+    return list(order)
 
 
 def _spans(turns: list[RecordTurn], order: list[int]) -> list[range]:
@@ -220,10 +234,7 @@ def _spans(turns: list[RecordTurn], order: list[int]) -> list[range]:
 
 
 def _kept(
-    turns: list[RecordTurn],
-    order: list[int],
-    spans: list[range],
-    owners: dict[str, int | None],
+    turns: list[RecordTurn], order: list[int], spans: list[range], owners: dict[str, int | None]
 ) -> dict[int, int]:
     """For each compaction the first turn above it that it keeps, if it keeps any.
 
@@ -238,15 +249,20 @@ def _kept(
         since[number] = number if parent is None or compacts else since[parent]
         if not compacts:
             continue
-        uuids = [u for m in members if m.kind == "boundary" for u in preserved_uuids(m.value)]
+        uuids = [u for m in members if m.kind == "boundary" for u in _preserved_uuids(m.value)]
         named = {turn for uuid in uuids if (turn := owners.get(uuid)) is not None}
         start = spans[number].start
         found = [turn for turn in named if turn != number and start in spans[turn]]
         if found:
             kept[number] = min(found, key=lambda turn: spans[turn].start)
-        elif parent is not None and any(keeps_preceding(m.value) for m in members):
+        elif parent is not None and any(_keeps_preceding(m.value) for m in members):
             kept[number] = since[parent]
     return kept
+
+
+def _keeps_preceding(summary: Json) -> bool:
+    """A `/rewind` may summarise only what followed some message: everything before it stays."""
+    return object_or_empty(summary.get("summarizeMetadata")).get("direction") == "from"
 
 
 def _leaf(turns: list[RecordTurn], positions: dict[str, int]) -> int | None:
@@ -260,3 +276,53 @@ def _leaf(turns: list[RecordTurn], positions: dict[str, int]) -> int | None:
         return shown, max(positions[member.uuid] for member in members)
 
     return max(ends, key=rank, default=None)
+
+
+class Sidechain(NamedTuple):
+    name: str  # the subagent's id, or the uuid of its first record
+    call: str  # the call that it answers, if the file says so
+    values: list[tuple[int, Json]]  # line, record
+
+
+def extract_sidechains(values: Sequence[tuple[int, Json]]) -> list[Sidechain]:
+    marked = [] if is_subagent([value for _, value in values]) else _marked(values)
+    names = {chain.name for chain in marked}
+    return marked + [chain for chain in _quoted(values) if chain.name not in names]
+
+
+def _marked(values: Sequence[tuple[int, Json]]) -> list[Sidechain]:
+    found = [
+        (line, value, uuid)
+        for line, value in values
+        if value.get("isSidechain") is True and (uuid := string_or_empty(value.get("uuid")))
+    ]
+    chained = {uuid: value for _, value, uuid in found}
+    above = {uuid: string_or_empty(value.get("parentUuid")) for uuid, value in chained.items()}
+    # a subagent has an id; in older files, which have none, its first record identifies it
+    given = {uuid: string_or_empty(value.get("agentId")) for uuid, value in chained.items()}
+    own = {uuid: given[uuid] or uuid for uuid in chained if given[uuid] or above[uuid] not in above}
+    names = _inherit(own, chained, above.get, lambda start: start)
+    groups: dict[str, list[tuple[int, Json]]] = {}
+    for line, value, uuid in found:
+        is_first = names.get(string_or_empty(value.get("parentUuid"))) != names[uuid]
+        cut = {**value, "parentUuid": None} if is_first else value
+        groups.setdefault(names[uuid], []).append((line, cut))
+    return [Sidechain(name, "", group) for name, group in groups.items()]
+
+
+def _quoted(values: Sequence[tuple[int, Json]]) -> list[Sidechain]:
+    found: dict[str, Sidechain] = {}
+    last: dict[str, str] = {}
+    for line, value in values:
+        if value.get("type") != "progress":
+            continue
+        data = object_or_empty(value.get("data"))
+        name, message = string_or_empty(data.get("agentId")), data.get("message")
+        if name and isinstance(message, dict) and isinstance(uuid := message.get("uuid"), str):
+            envelope = {key: value[key] for key in _ENVELOPE if key in value}
+            marks = {"parentUuid": last.get(name), "isSidechain": True, "agentId": name}
+            call = string_or_empty(value.get("parentToolUseID"))
+            chain = found.setdefault(name, Sidechain(name, call, []))
+            chain.values.append((line, {**message, **envelope, **marks}))
+            last[name] = uuid
+    return list(found.values())

@@ -11,8 +11,9 @@ Progress, system notices and attachments are no turns: only the source keeps the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
@@ -20,6 +21,7 @@ from recollect.entries import (
     Body,
     Compaction,
     Elide,
+    Elided,
     Entry,
     Message,
     Part,
@@ -29,22 +31,23 @@ from recollect.entries import (
     json_text,
 )
 from recollect.store.ids import derived_id
-from recollect.transcripts.claude_code.compact_boundaries import (
-    ResultLocation,
-    build_compaction,
-    build_elision,
-    cleared_call_ids,
-)
 from recollect.transcripts.claude_code.content_blocks import joined_text, parse_parts
 from recollect.transcripts.claude_code.record_tree import (
     ClaudeRecord,
     RecordTree,
     RecordTurn,
+    Sidechain,
     build_tree,
+    extract_sidechains,
     is_subagent,
 )
-from recollect.transcripts.claude_code.sidechains import Sidechain, extract_sidechains
-from recollect.transcripts.json_values import Json, canonical_json, object_or_empty
+from recollect.transcripts.json_values import (
+    Json,
+    canonical_json,
+    count_or_none,
+    object_or_empty,
+    strings_in,
+)
 from recollect.transcripts.subagent_links import NAME, SUBAGENT
 from recollect.transcripts.timestamps import parse_time
 from recollect.transcripts.transcript import SubagentInfo, Transcript, derive_session_id
@@ -65,20 +68,26 @@ _TITLES = (  # the first that a file has wins
 # a hostile file must not grow into a huge session by snapshots that repeat each other
 _REPEATED_CHARACTERS = 200_000
 _REPEATING_COMPACTIONS = 200
+_UNSAFE = re.compile(r"[^\w.:-]+")  # in names that a placeholder shows
 
 
-class _EntryDraft(NamedTuple):
-    """A body with the records it was made from."""
+_EntryDraft: TypeAlias = tuple[Body, tuple[Json, ...]]  # with the records it was made from
 
-    body: Body
-    records: tuple[Json, ...]
+
+class _ResultLocation(NamedTuple):
+    """Where the result of a call is."""
+
+    turn: int
+    entry: str
+    part: int
+    tool: str
 
 
 class _WrittenEntries(NamedTuple):
     """What later entries refer to."""
 
     starts: dict[int, str]  # the first entry of each turn
-    results: dict[str, ResultLocation]  # by the call
+    results: dict[str, _ResultLocation]  # by the call
     compactions: dict[int, Compaction]  # by the turn
 
     def add(self, turn: int, entry: Entry) -> None:
@@ -88,7 +97,7 @@ class _WrittenEntries(NamedTuple):
         elif isinstance(entry.body, Message) and entry.body.role == "user":
             for position, part in enumerate(entry.body.parts):
                 if isinstance(part, ToolResult):
-                    location = ResultLocation(turn, entry.id, position, part.name)
+                    location = _ResultLocation(turn, entry.id, position, part.name)
                     self.results.setdefault(part.call_id, location)
 
 
@@ -137,10 +146,8 @@ def _identify(
     if not is_subagent(values):
         return own, None
     # a subagent's records carry the id of the session that called it
-    if sidechain is not None:
-        name, call = sidechain.name, sidechain.call
-    else:
-        name, call = next((v["agentId"] for v in values if "agentId" in v), ""), ""
+    given_name = next((value["agentId"] for value in values if "agentId" in value), "")
+    name, call = (sidechain.name, sidechain.call) if sidechain else (given_name, "")
     return derive_session_id(NAME, f"{given}/{name}", first), SubagentInfo(parent=own, call=call)
 
 
@@ -168,7 +175,8 @@ def _build_entries(
         for part in parse_parts(record.content, {})
         if isinstance(part, ToolCall)
     }
-    for number, turn in tree.in_order():
+    for number in tree.order:
+        turn = tree.turns[number]
         above = ends[turn.parent] if turn.parent is not None else None
         drafts = _draft_edits(tree, number, written) or _draft_messages(turn.members, tool_names)
         for body, sources in drafts:
@@ -193,18 +201,42 @@ def _draft_edits(tree: RecordTree, number: int, written: _WrittenEntries) -> lis
         kept, earlier = _kept_by(turn, written)
         text = joined_text(summary.content) if summary else ""
         text = f"{earlier}\n\n{text}" if earlier and text else text
-        return [_EntryDraft(build_compaction(boundary or {}, text, kept), tuple(sources))]
+        return [(_build_compaction(boundary or {}, text, kept), tuple(sources))]
     items = [
-        (build_elision(call, location), member.value)
+        (_build_elision(call, location), member.value)
         for member in turn.members
         if member.kind == "microcompact"
-        for call in cleared_call_ids(member.value)
+        for call in dict.fromkeys(_cleared_call_ids(member.value))
         if (location := written.results.get(call)) and tree.is_above(location.turn, number)
     ]
     if not items:
         return []
     elide = Elide(rule="import", items=tuple(item for item, _ in items))
-    return [_EntryDraft(elide, (items[0][1],))]
+    return [(elide, (items[0][1],))]
+
+
+def _build_compaction(boundary: Json, text: str, first_kept: str | None) -> Compaction:
+    about = object_or_empty(boundary.get("compactMetadata"))
+    return Compaction(
+        status="COMPRESSED" if text else "COMPRESSION_FAILED_EMPTY_SUMMARY",
+        snapshot=text,
+        first_kept=first_kept if text else None,
+        tokens_before=count_or_none(about.get("preTokens")) or 0,
+        tokens_after=count_or_none(about.get("postTokens")) or 0,
+        trigger="import",
+        reason="" if text else "the file has no summary for this boundary",
+    )
+
+
+def _cleared_call_ids(boundary: Json) -> tuple[str, ...]:
+    """The calls whose results a microcompaction replaced."""
+    return strings_in(object_or_empty(boundary.get("microcompactMetadata")).get("compactedToolIds"))
+
+
+def _build_elision(call: str, location: _ResultLocation) -> Elided:
+    tool, call = (_UNSAFE.sub("_", name[:80]) for name in (location.tool, call))
+    text = f"[The result of {tool or 'a tool'} (call {call}) was left out by Claude Code.]"
+    return Elided(entry=location.entry, parts=(location.part,), placeholder=text)
 
 
 def _kept_by(turn: RecordTurn, written: _WrittenEntries) -> tuple[str | None, str]:
@@ -225,11 +257,11 @@ def _draft_messages(
     members: list[ClaudeRecord], tool_names: Mapping[str, str]
 ) -> list[_EntryDraft]:
     """The bodies of any other turn: the reply, then each user's record."""
-    drafts = []
+    drafts: list[_EntryDraft] = []
     replies = [member for member in members if member.kind == "assistant"]
     if replies:
         sources = tuple(member.value for member in replies)
-        drafts.append(_EntryDraft(_build_reply(replies), sources))
+        drafts.append((_build_reply(replies), sources))
     answered: set[ToolResult] = set()
     for member in members:
         if member.kind == "user":
@@ -238,7 +270,7 @@ def _draft_messages(
             answered.update(part for part in parts if isinstance(part, ToolResult))
             if parts or not replies:
                 message = Message(role="user", parts=tuple(parts), extra=_extra(member.value))
-                drafts.append(_EntryDraft(message, (member.value,)))
+                drafts.append((message, (member.value,)))
     return drafts
 
 

@@ -2,28 +2,30 @@
 
 Claude Code puts them into `<session>/subagents/` beside `<session>.jsonl`; older versions beside
 the session's own file. A subagent that cannot be read gives a warning and does not stop the others.
-A subagent's file alone is read in the same way, so that it becomes the same session.
+A subagent's file alone is read in the same way, so that it becomes the same session. As far as the
+files tell which session and which call started a subagent, both sessions get a note that names the
+other.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from recollect.entries import Message, json_text
+from recollect.entries import Message, Note, Text, ToolCall, ToolResult, json_text
 from recollect.errors import CannotImport
-from recollect.transcripts.claude_code.subagent_calls import link_subagents
-from recollect.transcripts.json_values import Json, string_or_empty, too_deep
+from recollect.transcripts.json_values import Json, object_or_empty, string_or_empty, too_deep
 from recollect.transcripts.record_format import get_tag
-from recollect.transcripts.subagent_links import NAME, SUBAGENT
+from recollect.transcripts.subagent_links import NAME, PARENT, SUBAGENT
 from recollect.transcripts.tolerant_json import FILE_LIMIT, read_bytes
 from recollect.transcripts.transcript import (
     ImportProblem,
     ReadTranscript,
+    SubagentInfo,
     Transcript,
     TranscriptBundle,
     TranscriptFile,
@@ -33,6 +35,10 @@ from recollect.transcripts.transcript import (
 FILES_LIMIT = 2_000  # subagents of one session
 _META_LIMIT = 65_536
 _META_DEPTH = 10
+_CALLERS = ("Task", "Agent")  # the tool's name, before and after it was renamed
+_BLANK = re.compile(r"\s+")
+_DESCRIPTION_CHARACTERS = 80  # in a title or a note
+_CALL_CHARACTERS = 200
 _FILE_NAME = re.compile(r"agent-[\w-]{1,100}\.jsonl", re.ASCII)
 
 
@@ -50,7 +56,7 @@ def collect_subagents(file: TranscriptFile, path: Path, read: ReadTranscript) ->
         completed = _with_call(known.transcript, transcript)
         files[transcript.session] = known._replace(transcript=completed)
     first, *others = files.values()
-    linked = link_subagents(first.transcript, [each.transcript for each in others])
+    linked = _link(first.transcript, [each.transcript for each in others])
     main_file, *subagents = [
         each._replace(transcript=transcript)
         for each, transcript in zip(files.values(), linked, strict=True)
@@ -140,3 +146,114 @@ def _parse_meta(data: bytes) -> Json:
         raise ValueError("it is not a plain object")
     json_text(meta)  # refuses NaN, which would not be stored
     return meta
+
+
+def _link(main: Transcript, agents: Sequence[Transcript]) -> tuple[Transcript, ...]:
+    """The main session and its subagents, in that order, with titles and notes that link them."""
+    everyone = (main, *agents)
+    found = [(info, prompt) for each in everyone for info, prompt in _find_calls(each)]
+    calls = {info.call: info for info, _ in found}
+    answered = _match_calls(everyone, {info.call: prompt.strip() for info, prompt in found})
+    title = _shorten(main.heading or _first_prompt(main))
+    notes: dict[str, list[Note]] = {transcript.session: [] for transcript in everyone}
+    linked = []
+    for transcript in agents:
+        info = _complete_info(transcript, main, answered.get(transcript.session, ""), calls)
+        what = info.description or info.kind or _first_prompt(transcript)
+        what = _shorten(what) or "no description"
+        heading = f"Agent: {what} (subagent of {title})" if title else f"Agent: {what}"
+        linked.append(msgspec.structs.replace(transcript, subagent=info, heading=heading))
+        notes[transcript.session].insert(0, _caller_note(info))
+        notes[info.parent].append(_subagent_note(transcript.session, info, what))
+    if main.subagent is not None:
+        notes[main.session].insert(0, _caller_note(main.subagent))
+    return tuple(
+        msgspec.structs.replace(transcript, notes=tuple(notes[transcript.session]), subagents=())
+        for transcript in (main, *linked)
+    )
+
+
+def _find_calls(transcript: Transcript) -> Iterator[tuple[SubagentInfo, str]]:
+    """What calls of subagents tell, each with its prompt."""
+    fields = ("description", "subagent_type", "prompt")
+    for body in _messages(transcript):
+        for part in body.parts:
+            if isinstance(part, ToolCall) and part.name in _CALLERS:
+                given = object_or_empty(json.loads(part.arguments))
+                what, kind, prompt = (string_or_empty(given.get(field)) for field in fields)
+                yield SubagentInfo(transcript.session, part.id, what, kind), prompt
+
+
+def _match_calls(everyone: Sequence[Transcript], prompts: Mapping[str, str]) -> dict[str, str]:
+    """The call that each subagent answers: as it says itself, or as the call's result says; else
+    the first call that no other subagent answers and whose prompt is its first message."""
+    found = {session: call for transcript in everyone for session, call in _stated(transcript)}
+    agents = everyone[1:]
+    found |= {a.session: a.subagent.call for a in agents if a.subagent and a.subagent.call}
+    taken = {*found.values()}
+    free: dict[str, list[str]] = {}
+    for call, prompt in prompts.items():
+        if call not in taken and prompt:
+            free.setdefault(prompt, []).append(call)
+    for agent in agents:
+        if agent.session not in found and (candidates := free.get(_first_prompt(agent).strip())):
+            found[agent.session] = candidates.pop(0)
+    return found
+
+
+def _stated(transcript: Transcript) -> Iterator[tuple[str, str]]:
+    """The sessions that results name as their origin, each with the call of the result."""
+    for body in _messages(transcript):
+        session = get_tag(NAME, body).get(SUBAGENT) if body.extra else None
+        if isinstance(session, str):
+            results = [part.call_id for part in body.parts if isinstance(part, ToolResult)]
+            yield from ((session, call) for call in results[:1])
+
+
+def _complete_info(
+    transcript: Transcript, main: Transcript, call: str, calls: Mapping[str, SubagentInfo]
+) -> SubagentInfo:
+    info = transcript.subagent or SubagentInfo(parent=main.session)
+    made = calls.get(call, SubagentInfo(parent=main.session))
+    return SubagentInfo(
+        parent=made.parent if made.parent != transcript.session else main.session,
+        call=call,
+        description=info.description or made.description,
+        kind=info.kind or made.kind,
+    )
+
+
+def _messages(transcript: Transcript) -> Iterator[Message]:
+    return (entry.body for entry in transcript.entries if isinstance(entry.body, Message))
+
+
+def _first_prompt(transcript: Transcript) -> str:
+    """The first message of the user, or of the agent that called this one."""
+    for body in _messages(transcript):
+        text = "".join(part.text for part in body.parts if isinstance(part, Text))
+        if body.role == "user" and text and not body.extra:
+            return text
+    return ""
+
+
+def _shorten(text: str) -> str:
+    line = _BLANK.sub(" ", text[: 4 * _DESCRIPTION_CHARACTERS]).strip()
+    fits = len(line) <= _DESCRIPTION_CHARACTERS
+    return line if fits else f"{line[: _DESCRIPTION_CHARACTERS - 1]}…"
+
+
+def _caller_note(info: SubagentInfo) -> Note:
+    call = f" by the call {_shorten(info.call)}" if info.call else ""
+    text = f"This is a subagent's conversation. It was started{call} in session {info.parent}."
+    return _note(text, {PARENT: info.parent}, info.call)
+
+
+def _subagent_note(session: str, info: SubagentInfo, what: str) -> Note:
+    call = f", started by the call {_shorten(info.call)}" if info.call else ""
+    text = f"The subagent “{what}”{call}, has a session of its own: {session}."
+    return _note(text, {SUBAGENT: session}, info.call)
+
+
+def _note(text: str, link: Json, call: str) -> Note:
+    tag = {"header": True, **link} | ({"call": call[:_CALL_CHARACTERS]} if call else {})
+    return Note(text=text, extra=json_text({NAME: tag}))

@@ -7,16 +7,21 @@ When `content` itself holds calls or thoughts, it gives the order of everything.
 The format has no field for: system messages (written as type `info`), finish reasons, durations,
 more than one text in a result, thought signatures outside `content`, malformed arguments, parts of
 unknown type, requests and edits. They are carried in the record's `recollect` field; see
-`record_reader`.
+`record_conversion`.
 """
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Sequence
 from typing import Any
 
 from recollect.entries import (
+    Content,
     Entry,
+    FileRef,
+    InlineData,
     Message,
     Note,
     Part,
@@ -24,11 +29,18 @@ from recollect.entries import (
     Thought,
     ToolCall,
     ToolResult,
+    Unknown,
     Usage,
     json_text,
 )
-from recollect.transcripts.gemini_cli import content_parts as content
-from recollect.transcripts.json_values import Json, count_or_none, objects_in, string_or_empty
+from recollect.transcripts.json_values import (
+    Json,
+    count_or_none,
+    decode_base64,
+    object_or_empty,
+    objects_in,
+    string_or_empty,
+)
 from recollect.transcripts.record_format import (
     ParsedBody,
     RecordFormat,
@@ -39,6 +51,7 @@ from recollect.transcripts.record_format import (
 from recollect.transcripts.timestamps import format_zulu, parse_time
 
 NAME = "gemini"
+_UNKNOWN_TYPE = "gemini"  # the type under which an unknown part is stored
 _TOKENS = ("input", "output", "cached", "thoughts", "tool", "total")
 _DONE = ("success", "error", "cancelled")
 # our own strings: msgspec leaves out a default only if it is the very same object
@@ -47,7 +60,7 @@ _LEVELS = {"info": "info", "warning": "warning", "error": "error"}
 
 def _read_record(record: Json, key: str) -> list[ParsedBody]:
     time, kind = parse_time(record.get("timestamp")), record.get("type")
-    parts = content.parse_parts(record.get("content"))
+    parts = parse_parts(record.get("content"))
     if kind == "user":
         return [ParsedBody(Message(role="user", parts=tuple(parts)), time)]
     if kind == "gemini":
@@ -66,7 +79,7 @@ def _write_record(run: Sequence[Entry], record_id: str) -> Json:
     if body.role == "model":
         return record | _write_model(body, results_by_call(run))
     kind = "user" if body.role == "user" else "info"
-    return record | {"type": kind, "content": content.encode_content(body.parts)}
+    return record | {"type": kind, "content": _encode_content(body.parts)}
 
 
 RECORD_FORMAT = RecordFormat(
@@ -77,20 +90,20 @@ RECORD_FORMAT = RecordFormat(
 def _read_model(record: Json, parts: list[Part], time: int | None, key: str) -> list[ParsedBody]:
     ordered = any(isinstance(part, Thought | ToolCall) for part in parts)
     thoughts = [] if ordered else [_read_thought(t) for t in objects_in(record.get("thoughts"))]
-    calls: dict[str, ToolCall] = {p.id: p for p in parts if isinstance(p, ToolCall)}
-    in_content = set(calls)
+    in_content = {part.id for part in parts if isinstance(part, ToolCall)}
+    others: dict[str, ToolCall] = {}
     results: dict[str, ToolResult] = {}
     for position, each in enumerate(objects_in(record.get("toolCalls"))):
         call = _read_call(each, f"{key[:12]}-{position}")
-        calls.setdefault(call.id, call)
+        if call.id not in in_content:
+            others.setdefault(call.id, call)
         if call.id not in results and (result := _read_result(each, call)):
             results[call.id] = result
-    others = [call for id_, call in calls.items() if id_ not in in_content]
     message = Message(
         role="model",
-        parts=(*thoughts, *parts, *others),
+        parts=(*thoughts, *parts, *others.values()),
         model=string_or_empty(record.get("model")),
-        usage=_read_usage(record.get("tokens")),
+        usage=_read_usage(object_or_empty(record.get("tokens"))),
     )
     return with_results(ParsedBody(message, time), tuple(results.values()))
 
@@ -103,11 +116,12 @@ def _read_thought(value: Json) -> Thought:
     )
 
 
-def _read_call(value: Json, fallback_id: str) -> ToolCall:
+def _read_call(value: Json, fallback_id: str, signature: str = "") -> ToolCall:
     return ToolCall(
         id=string_or_empty(value.get("id")) or fallback_id,
         name=string_or_empty(value.get("name")),
         arguments=json_text(value.get("args", {})),
+        signature=signature,
     )
 
 
@@ -115,42 +129,89 @@ def _read_result(value: Json, call: ToolCall) -> ToolResult | None:
     status, output = string_or_empty(value.get("status")), value.get("result")
     if output is None and status not in _DONE:
         return None
-    parts = [p for item in content.as_list(output) for p in content.parse_result_content(item)]
     return ToolResult(
         call_id=call.id,
         name=call.name,
-        content=tuple(parts),
+        content=tuple(part for item in _as_list(output) for part in _result_content(item)),
         is_error=status in ("error", "cancelled"),
         status=status,
         time=parse_time(value.get("timestamp")),
     )
 
 
-def _read_usage(value: object) -> Usage | None:
-    if not isinstance(value, dict):
-        return None
-    found = ((key, count_or_none(value.get(key))) for key in _TOKENS)
-    counts: dict[str, Any] = {key: count for key, count in found if count is not None}
+def _read_usage(value: Json) -> Usage | None:
+    counts: Json = {key: count_or_none(value.get(key)) for key in _TOKENS}
+    counts = {key: count for key, count in counts.items() if count is not None}
     return Usage(**counts) if counts else None
 
 
+def _as_list(value: object) -> list[Any]:
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def parse_parts(content: object) -> list[Part]:
+    """Anything of another shape than a part is skipped."""
+    items = [] if content == "" else _as_list(content)
+    return [part for item in items if (part := _parse_part(item)) is not None]
+
+
+def _parse_part(item: object) -> Part | None:
+    if isinstance(item, str):
+        return Text(text=item)
+    if not isinstance(item, dict):
+        return None
+    signature = string_or_empty(item.get("thoughtSignature"))
+    if isinstance(text := item.get("text"), str):
+        is_thought = item.get("thought") is True
+        return Thought(text=text, signature=signature) if is_thought else Text(text=text)
+    if isinstance(call := item.get("functionCall"), dict):
+        return _read_call(call, string_or_empty(call.get("name")), signature)
+    if isinstance(response := item.get("functionResponse"), dict):
+        name, body = string_or_empty(response.get("name")), response.get("response")
+        return ToolResult(
+            call_id=string_or_empty(response.get("id")) or name,
+            name=name,
+            content=tuple(_result_content(item)),
+            is_error=isinstance(body, dict) and "error" in body,
+        )
+    return _parse_data(item)
+
+
+def _parse_data(item: Json) -> InlineData | FileRef | Unknown:
+    inline, file = item.get("inlineData"), item.get("fileData")
+    if isinstance(inline, dict) and (data := decode_base64(inline.get("data"))) is not None:
+        return InlineData(mime=string_or_empty(inline.get("mimeType")), data=data)
+    if isinstance(file, dict) and isinstance(file.get("fileUri"), str):
+        return FileRef(mime=string_or_empty(file.get("mimeType")), uri=file["fileUri"])
+    return Unknown(data=json_text({"type": _UNKNOWN_TYPE, "part": item}))
+
+
+def _result_content(item: object) -> list[Content]:
+    """The content of a result: the output of a function response, or any other part."""
+    if isinstance(item, dict) and isinstance(response := item.get("functionResponse"), dict):
+        body = response.get("response")
+        for key in ("output", "error"):
+            if isinstance(text := object_or_empty(body).get(key), str):
+                return [Text(text=text)]
+        return [] if body is None else [Text(text=json_text(body))]
+    part = _parse_part(item)
+    return [part] if isinstance(part, Content) else []
+
+
 def _write_model(message: Message, results: dict[str, tuple[ToolResult, int]]) -> Json:
-    record: Json = {"type": "gemini"}
-    if content.in_natural_order(message.parts):
-        plain = [part for part in message.parts if not isinstance(part, Thought | ToolCall)]
-        record["content"] = content.encode_content(plain)
-        thoughts = [part for part in message.parts if isinstance(part, Thought)]
-        record |= {"thoughts": [_write_thought(each) for each in thoughts]} if thoughts else {}
-    else:
-        record["content"] = [content.encode_part(part) for part in message.parts]
-    if message.usage is not None:
-        record["tokens"] = {key: getattr(message.usage, key) for key in _TOKENS}
-    if message.model:
-        record["model"] = message.model
-    calls = [part for part in message.parts if isinstance(part, ToolCall)]
-    if calls:
-        record["toolCalls"] = [_write_call(call, results.get(call.id)) for call in calls]
-    return record
+    parts, usage, in_order = message.parts, message.usage, _in_natural_order(message.parts)
+    plain = [part for part in parts if not isinstance(part, Thought | ToolCall)]
+    content = _encode_content(plain) if in_order else [_encode_part(part) for part in parts]
+    optional: Json = {
+        "thoughts": [_write_thought(p) for p in parts if isinstance(p, Thought) and in_order],
+        "tokens": usage and {key: getattr(usage, key) for key in _TOKENS},
+        "model": message.model,
+        "toolCalls": [_write_call(p, results.get(p.id)) for p in parts if isinstance(p, ToolCall)],
+    }
+    given = {key: value for key, value in optional.items() if value}
+    return {"type": "gemini", "content": content, **given}
 
 
 def _write_thought(thought: Thought) -> Json:
@@ -166,5 +227,51 @@ def _write_call(call: ToolCall, answer: tuple[ToolResult, int] | None) -> Json:
     return written | {
         "status": result.status or ("error" if result.is_error else "success"),
         "timestamp": format_zulu(time if result.time is None else result.time),
-        "result": [content.encode_response(result)],
+        "result": [_encode_response(result)],
     }
+
+
+def _in_natural_order(parts: Sequence[Part]) -> bool:
+    """Thoughts, then content, then calls, with nothing that only `content` has a field for."""
+    ranks = [0 if isinstance(p, Thought) else 2 if isinstance(p, ToolCall) else 1 for p in parts]
+    signed = any(isinstance(p, Thought | ToolCall) and p.signature for p in parts)
+    return ranks == sorted(ranks) and not signed
+
+
+def _encode_content(parts: Sequence[Part]) -> str | list[Json]:
+    if not parts:
+        return ""
+    if len(parts) == 1 and isinstance(parts[0], Text) and parts[0].text:
+        return parts[0].text
+    return [_encode_part(part) for part in parts]
+
+
+def _encode_part(part: Part) -> Json:
+    signature = getattr(part, "signature", "")
+    signed = {"thoughtSignature": signature} if signature else {}
+    match part:
+        case Text():
+            return {"text": part.text}
+        case Thought():
+            return {"text": part.text, "thought": True, **signed}
+        case ToolCall():
+            call = {"id": part.id, "name": part.name, "args": arguments_object(part.arguments)}
+            return {"functionCall": call, **signed}
+        case ToolResult():
+            return _encode_response(part)
+        case InlineData():
+            data = base64.b64encode(part.data).decode("ascii")
+            return {"inlineData": {"mimeType": part.mime, "data": data}}
+        case FileRef():
+            return {"fileData": {"mimeType": part.mime, "fileUri": part.uri}}
+        case Unknown():
+            value = json.loads(part.data)
+            known = isinstance(value, dict) and value.get("type") == _UNKNOWN_TYPE
+            inner = value.get("part") if known else None
+            return inner if isinstance(inner, dict) else {"text": ""}
+
+
+def _encode_response(result: ToolResult) -> Json:
+    text = "\n".join(part.text for part in result.content if isinstance(part, Text))
+    body = {"error" if result.is_error else "output": text}
+    return {"functionResponse": {"id": result.call_id, "name": result.name, "response": body}}

@@ -13,16 +13,11 @@ import msgspec
 
 from recollect.entries import ToolResult
 from recollect.store.contract import SessionInfo
-from recollect.transcripts.gemini_cli.content_parts import parse_parts
-from recollect.transcripts.gemini_cli.message_records import RECORD_FORMAT
+from recollect.transcripts.gemini_cli.message_records import RECORD_FORMAT, parse_parts
 from recollect.transcripts.json_values import Json, objects_in, string_or_empty
-from recollect.transcripts.session_file_format import RecordOrder, SessionFileFormat, safe_file_name
+from recollect.transcripts.session_file_format import SessionFileFormat, safe_file_name
 from recollect.transcripts.timestamps import format_zulu, to_datetime
-from recollect.transcripts.transcript import (
-    ImportProblem,
-    Transcript,
-    report_non_objects,
-)
+from recollect.transcripts.transcript import ImportProblem, Transcript, report_non_objects
 
 
 def detect(value: Json) -> bool:
@@ -38,22 +33,21 @@ def read(records: Sequence[tuple[int, Json]]) -> Transcript:
 
 
 def read_object(value: Json) -> Transcript:
-    session = _SessionLines(value)
-    for record in objects_in(value["messages"]):
-        session.add(record, by_id=False)
+    session = _SessionLines()
+    session.change(value, by_id=False)
     return session.transcript(report_non_objects(value["messages"]))
 
 
 def read_lines(records: Iterable[tuple[int, Json]]) -> Transcript:
     """JSON lines: header, messages, `$set`, `$rewindTo`."""
-    session, problems = _SessionLines({}), []
+    session, problems = _SessionLines(), []
     for number, record in records:
         if "$rewindTo" in record:
             session.rewind(record["$rewindTo"])
         elif isinstance(record.get("$set"), dict):
             session.change(record["$set"])
         elif "type" in record and "id" in record:
-            session.add(record, by_id=True)
+            session.add(record)
         elif "sessionId" in record or "projectHash" in record:
             session.change(record)
         else:
@@ -65,14 +59,15 @@ def read_lines(records: Iterable[tuple[int, Json]]) -> Transcript:
 class _SessionLines:
     """The session so far, while a file is read. Messages are known by their number."""
 
-    def __init__(self, header: Json) -> None:
-        self.header = {key: item for key, item in header.items() if key != "messages"}
+    def __init__(self) -> None:
+        self._header: Json = {}
         self._records: list[Json] = []  # as they were last written
         self._parents: list[int | None] = []  # the message that each of them first followed
         self._current: dict[str, int] = {}  # by id, in order: not rewound, not replaced
         self._last: int | None = None
 
-    def add(self, record: Json, *, by_id: bool) -> None:
+    def add(self, record: Json, *, by_id: bool = True) -> None:
+        """`by_id`: a message with the id of a current one is a later state of it."""
         id_ = record.get("id")
         if by_id and isinstance(id_, str) and id_ in self._current:
             self._records[self._current[id_]] = record
@@ -91,33 +86,26 @@ class _SessionLines:
             if self._current.popitem()[0] == id_:
                 break
 
-    def change(self, fields: Json) -> None:
-        self.header |= {key: item for key, item in fields.items() if key != "messages"}
+    def change(self, fields: Json, *, by_id: bool = True) -> None:
+        self._header |= {key: item for key, item in fields.items() if key != "messages"}
         if isinstance(fields.get("messages"), list):
             self._current, self._last = {}, None
             for record in objects_in(fields["messages"]):
-                self.add(record, by_id=True)
+                self.add(record, by_id=by_id)
 
     def transcript(self, problems: Iterable[ImportProblem]) -> Transcript:
-        transcript = FILE_FORMAT.read(
-            self.header,
-            self._records,
-            RecordOrder(self._parents, self._last),
-            _separately_answered(self._records),
+        # calls whose results are in a user's record of their own, as providers see them
+        answered = frozenset(
+            part.call_id
+            for record in self._records
+            if record.get("type") == "user"
+            for part in parse_parts(record.get("content"))
+            if isinstance(part, ToolResult)
         )
-        heading = string_or_empty(self.header.get("summary"))
+        order = (self._parents, self._last)
+        transcript = FILE_FORMAT.read(self._header, self._records, order, answered)
+        heading = string_or_empty(self._header.get("summary"))
         return msgspec.structs.replace(transcript, heading=heading, problems=tuple(problems))
-
-
-def _separately_answered(records: Iterable[Json]) -> frozenset[str]:
-    """Calls whose results are in a user's record of their own, as providers see them."""
-    return frozenset(
-        part.call_id
-        for record in records
-        if record.get("type") == "user"
-        for part in parse_parts(record.get("content"))
-        if isinstance(part, ToolResult)
-    )
 
 
 def file_names(session_id: str, start: int) -> list[str]:
