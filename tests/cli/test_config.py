@@ -35,7 +35,7 @@ def test_every_setting_is_shown_with_its_value_and_its_origin(cli: Cli) -> None:
     out = cli.ok("config").out
     table, _, files = out.rpartition("\n\n")
     shown = {line.split()[0]: line for line in table.splitlines()[1:] if line}
-    assert set(shown) == {row.key for row in list_settings(Settings())}
+    assert set(shown) == set(list_settings(Settings()))
     assert shown["language"].split() == ["language", '"zh"', "yours,", "line", "1"]
     assert shown["agent.max_turns"].split() == ["agent.max_turns", "7", "yours,", "line", "4"]
     assert shown["context.keep_reads"].split() == ["context.keep_reads", "5", "default"]

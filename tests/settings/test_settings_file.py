@@ -99,7 +99,7 @@ def test_settings_cannot_be_changed() -> None:
         ("[[hooks]]\nevent = 'BeforeTool'", "`hooks` lacks `command`"),
         (
             "[[hooks]]\nevent = 'BeforTool'\ncommand = 'a'",
-            "line 2, `hooks.event`: invalid enum value 'BeforTool' (did you mean `BeforeTool`?)",
+            "line 2, `hooks.event` does not know 'BeforTool' (did you mean `BeforeTool`?)",
         ),
         ("[[hooks]]\nevent = 'x'\ncommand = 'a'", "'x' (known: SessionStart, BeforeAgent,"),
         ("[[hooks]]\nevent = 'AfterTool'\ncommand = \"a 'b\"", "has an unclosed quote"),

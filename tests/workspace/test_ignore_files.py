@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from recollect.workspace.ignore_files import (
+    IGNORE_FILES,
     IgnoreLevel,
     IgnoreRules,
     is_ignored,
@@ -112,12 +113,12 @@ def test_a_nested_file_decides_over_the_one_above(tmp_path: Path) -> None:
     assert decided == {"x.log": True, "keep.log": False, "a": True, "b": True, "c": False}
 
 
-def test_other_ignore_files_count_when_the_setting_names_them(tmp_path: Path) -> None:
-    (tmp_path / ".geminiignore").write_text("secret", encoding="utf-8")
-    with_it, _ = read_ignore_rules(tmp_path)
-    without, _ = read_ignore_rules(tmp_path, (".gitignore",))
-    assert with_it.ignores(["secret"], folder=False)
-    assert not without.ignores(["secret"], folder=False)
+@pytest.mark.parametrize("file", IGNORE_FILES)
+def test_every_kind_of_ignore_file_counts(tmp_path: Path, file: str) -> None:
+    (tmp_path / file).write_text("secret", encoding="utf-8")
+    rules, _ = read_ignore_rules(tmp_path)
+    assert rules.ignores(["secret"], folder=False)
+    assert not rules.ignores(["public"], folder=False)
 
 
 def test_an_ignore_file_that_is_a_link_out_is_not_read(tmp_path: Path) -> None:

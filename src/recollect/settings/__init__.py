@@ -15,8 +15,6 @@ from recollect.settings.setting_definitions import (
     GenerationDefaults,
     HookCommand,
     ModelPrice,
-    PermissionSettings,
-    RoutingSettings,
     Settings,
     TransportSettings,
 )
@@ -36,8 +34,6 @@ __all__ = [
     "HookCommand",
     "ModelPrice",
     "ParsedSettings",
-    "PermissionSettings",
-    "RoutingSettings",
     "Settings",
     "TransportSettings",
     "data_directory",

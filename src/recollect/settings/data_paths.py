@@ -10,8 +10,10 @@ from platformdirs import user_data_path
 SETTINGS_FILE = "settings.toml"
 
 
-def data_directory() -> Path:
-    """RECOLLECT_HOME, or the platform's directory for user data."""
+def data_directory(home: Path | None = None) -> Path:
+    """`home` if it is given, else RECOLLECT_HOME, or the platform's directory for user data."""
+    if home is not None:
+        return home
     given = os.environ.get("RECOLLECT_HOME")
     return Path(given).expanduser() if given else user_data_path("recollect", appauthor=False)
 

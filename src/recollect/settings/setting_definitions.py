@@ -22,6 +22,7 @@ TokensOrZero: TypeAlias = Annotated[int, Meta(ge=0, le=100_000_000)]
 Dollars: TypeAlias = Annotated[float, Meta(ge=0, le=1_000_000)]
 KeepCount: TypeAlias = Annotated[int, Meta(ge=1, le=10_000)]
 ShortName: TypeAlias = Annotated[str, Meta(min_length=1, max_length=200)]
+ShortNames: TypeAlias = Annotated[tuple[ShortName, ...], Meta(max_length=20)]
 
 
 class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -45,11 +46,7 @@ class AgentSettings(_Section, frozen=True):
     """warn a model that repeats itself, then stop the run"""
     loop_check_after: Annotated[int, Meta(ge=0, le=100_000)] = 0
     """after this many turns, such as `30`, ask a model whether the run is looping; `0`: never"""
-    memory_files: Annotated[tuple[ShortName, ...], Meta(max_length=20)] = (
-        "AGENTS.md",
-        "GEMINI.md",
-        "CLAUDE.md",
-    )
+    memory_files: ShortNames = ("AGENTS.md", "GEMINI.md", "CLAUDE.md")
     """names of memory files, without folders; they are looked for in the home directory and in the
     project's folders"""
     editor: Annotated[str, Meta(max_length=4_000)] = ""
@@ -157,7 +154,7 @@ class RoutingSettings(_Section, frozen=True):
         dict[ShortName, Annotated[str, Meta(min_length=1, max_length=500)]], Meta(max_length=20)
     ] = {}
     """names of models, each with what it is good for"""
-    fallback: Annotated[tuple[ShortName, ...], Meta(max_length=20)] = ()
+    fallback: ShortNames = ()
     """models to try, in this order, when the first one is down"""
 
 

@@ -23,6 +23,7 @@ from recollect.settings.settings_validation import (
     RENAMED_KEYS,
     InvalidSetting,
     check_settings,
+    last_name,
     printable,
     refuse_unknown,
     rename_old_keys,
@@ -60,9 +61,8 @@ def read_settings(path: Path) -> ParsedSettings:
 
 
 def _bytes(path: Path) -> bytes:
-    # opening a pipe would block without O_NONBLOCK
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    with os.fdopen(os.open(path, flags), "rb") as file:
+    no_wait = getattr(os, "O_NONBLOCK", 0)  # opening a pipe would block without it
+    with open(path, "rb", opener=lambda path, flags: os.open(path, flags | no_wait)) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise BadSettings(str(path), "it is not a regular file")
         data = file.read(MAX_FILE + 1)
@@ -126,14 +126,13 @@ def _explain(error: str) -> tuple[str, str]:
     message, _, place = error.partition(" - at `")
     key = re.sub(r"\[[0-9.]+\]", "", place.rpartition("$.")[2].rstrip("`")) or "the file"
     missing = re.search(r"missing required field `(\w+)`", message)
-    if missing:
-        return key.rsplit(".", 1)[-1], f"`{printable(key)}` lacks `{missing[1]}`"
-    return key.rsplit(".", 1)[-1], f"`{printable(key)}`: {message[:1].lower()}{message[1:300]}"
+    why = f" lacks `{missing[1]}`" if missing else f": {message[:1].lower()}{message[1:300]}"
+    return last_name(key), f"`{printable(key)}`{why}"
 
 
 def _at_line(text: str, key: str) -> str:
     """The line that sets the key, if there is exactly one."""
-    found = [number for path, number in _key_lines(text) if path.rsplit(".", 1)[-1] == key]
+    found = [number for path, number in _key_lines(text) if last_name(path) == key]
     return f"line {found[0]}, " if len(found) == 1 else ""
 
 

@@ -7,7 +7,7 @@ looks like a key or a token, are replaced by `…`. Pure, and linear in the valu
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -16,31 +16,21 @@ from recollect.settings.setting_definitions import SETTINGS_SECTIONS, Settings
 HIDDEN = "…"
 
 
-class ListedSetting(NamedTuple):
-    key: str
-    value: Any  # a JSON type, secrets hidden
-
-
-def list_settings(settings: Settings) -> tuple[ListedSetting, ...]:
-    """All settings; of custom models only what is set; hooks as one row."""
+def list_settings(settings: Settings) -> dict[str, Any]:
+    """All settings by key; of custom models only what is set; hooks as one row."""
     values = msgspec.to_builtins(settings)
-    rows = [
-        (name, values[name])
-        for name in values
-        if name not in (*SETTINGS_SECTIONS, "models", "hooks")
-    ]
-    for section in SETTINGS_SECTIONS:
-        rows += [(f"{section}.{name}", value) for name, value in values[section].items()]
+    models, hooks = values.pop("models"), values.pop("hooks")
+    sections = {section: values.pop(section) for section in SETTINGS_SECTIONS}
     for name, model in settings.models.items():
-        given = values["models"][name]
-        rows += [
-            (f"models.{name}.{field.name}", given[field.name])
+        sections[f"models.{name}"] = {
+            field.name: models[name][field.name]
             for field in msgspec.structs.fields(model)
-            if getattr(model, field.name) != field.default and given[field.name] != {}
-        ]
-    rows += [] if settings.models else [("models", {})]
-    rows.append(("hooks", values["hooks"]))
-    return tuple(ListedSetting(key, _redact(key, value)) for key, value in rows)
+            if getattr(model, field.name) != field.default and models[name][field.name] != {}
+        }
+    for section, table in sections.items():
+        values |= {f"{section}.{name}": value for name, value in table.items()}
+    values |= {"hooks": hooks} if models else {"models": {}, "hooks": hooks}
+    return {key: _redact(key, value) for key, value in values.items()}
 
 
 _CREDENTIALS = re.compile(r"(?<=://)[^/?#]*@")

@@ -37,24 +37,23 @@ _HEADER_VALUE = re.compile(r"[\t -~]{0,8000}")
 
 
 class InvalidSetting(Exception):
-    def __init__(self, key: str, why: str) -> None:
-        super().__init__(why)
-        self.key, self.why = key, why
+    """`why` continues the name of the setting; `key` is looked for in the file."""
+
+    def __init__(self, setting: str, why: str, key: str = "") -> None:
+        self.key, self.why = key or last_name(setting), f"`{printable(setting)}` {why}"
+        super().__init__(self.why)
 
 
 def rename_old_keys(value: dict[str, Any]) -> tuple[str, ...]:
     """Replace old names of settings in place; returns a hint for each."""
     hints = []
     for old, new in RENAMED_KEYS.items():
-        section, _, old_name = old.partition(".")
-        new_name = new.partition(".")[2]
-        table = value.get(section)
+        old_name, new_name = last_name(old), last_name(new)
+        table = value.get(old.partition(".")[0])
         if not isinstance(table, dict) or old_name not in table:
             continue
         if new_name in table:
-            raise InvalidSetting(
-                old_name, f"`{old}` is the old name of `{new}`; remove one of them"
-            )
+            raise InvalidSetting(old, f"is the old name of `{new}`; remove one of them")
         table[new_name] = table.pop(old_name)
         hints.append(f"rename `{old}` to `{new}`; the old name still works")
     return tuple(hints)
@@ -75,8 +74,7 @@ def _refuse_unknown_keys(table: object, section: type[msgspec.Struct], prefix: s
     known = section.__struct_fields__
     for key in table if isinstance(table, dict) else ():
         if key not in known:
-            hint = _nearest(key, known)
-            raise InvalidSetting(key, f"`{printable(prefix + key)}` is not a setting ({hint})")
+            raise InvalidSetting(prefix + key, f"is not a setting ({_nearest(key, known)})", key)
 
 
 def _nearest(name: str, known: tuple[str, ...]) -> str:
@@ -101,9 +99,9 @@ def _check_model(name: str, model: CustomModel) -> None:
     if model.key and not _VARIABLE.fullmatch(model.key):
         # the value is not repeated: it may be the key itself
         raise InvalidSetting(
-            "key",
-            f"`models.{printable(name)}.key` must be the name of an environment variable, such as "
-            "MY_SERVER_KEY; the key itself does not belong in this file",
+            f"models.{name}.key",
+            "must be the name of an environment variable, such as MY_SERVER_KEY; "
+            "the key itself does not belong in this file",
         )
 
 
@@ -111,34 +109,30 @@ def _check_agent(settings: Settings) -> None:
     for name in settings.agent.memory_files:
         # it is looked for in many folders, including the home directory
         if name in (".", "..") or not name.isprintable() or re.search(r"[/\\:]", name):
-            raise InvalidSetting(
-                "memory_files",
-                f"`agent.memory_files` takes file names without folders, not {printable(name)!r}",
-            )
+            why = f"takes file names without folders, not {printable(name)!r}"
+            raise InvalidSetting("agent.memory_files", why)
     if "\x00" in settings.agent.editor:
-        raise InvalidSetting("editor", "`agent.editor` must be the path of a file")
+        raise InvalidSetting("agent.editor", "must be the path of a file")
     context, routing = settings.context, settings.routing
     for name in ("threshold", "target"):
         if 0 < getattr(context, name) < MIN_TOKENS:
-            why = f"`context.{name}` must be 0 or at least {MIN_TOKENS:,} tokens"
-            raise InvalidSetting(name, why)
+            raise InvalidSetting(f"context.{name}", f"must be 0 or at least {MIN_TOKENS:,} tokens")
     if context.threshold and context.target > context.threshold:
-        raise InvalidSetting("target", "`context.target` must not be above `context.threshold`")
+        raise InvalidSetting("context.target", "must not be above `context.threshold`")
     if routing.classifier and len(routing.choices) < 2:
-        why = "`routing.classifier` needs at least two `routing.choices`"
-        raise InvalidSetting("classifier", why)
+        raise InvalidSetting("routing.classifier", "needs at least two `routing.choices`")
 
 
 def _check_hook(hook: HookCommand) -> None:
     if hook.event not in EVENT_NAMES:
         given, hint = printable(hook.event), _nearest(hook.event, EVENT_NAMES)
-        raise InvalidSetting("event", f"`hooks.event`: invalid enum value '{given}' ({hint})")
+        raise InvalidSetting("hooks.event", f"does not know '{given}' ({hint})")
     try:
         words = hook.words
     except ValueError:
-        raise InvalidSetting("command", "`hooks.command` has an unclosed quote") from None
+        raise InvalidSetting("hooks.command", "has an unclosed quote") from None
     if not words or not words[0] or "\x00" in hook.command:
-        raise InvalidSetting("command", "`hooks.command` must name a program")
+        raise InvalidSetting("hooks.command", "must name a program")
 
 
 def _check_url(key: str, url: str, schemes: tuple[str, ...]) -> None:
@@ -149,14 +143,17 @@ def _check_url(key: str, url: str, schemes: tuple[str, ...]) -> None:
         valid = False
     if not valid or not url.isprintable() or " " in url:
         starts = " or ".join(scheme + "://" for scheme in schemes)
-        why = f"`{printable(key)}` must be a URL that starts with {starts} and has a host"
-        raise InvalidSetting(key.rsplit(".", 1)[-1], why)
+        raise InvalidSetting(key, f"must be a URL that starts with {starts} and has a host")
 
 
 def _check_headers(key: str, headers: dict[str, str]) -> None:
     for name, value in headers.items():
         if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
-            raise InvalidSetting(name, f"`{printable(key)}` has a header that HTTP does not allow")
+            raise InvalidSetting(key, "has a header that HTTP does not allow", name)
+
+
+def last_name(key: str) -> str:
+    return key.rpartition(".")[2]
 
 
 def printable(text: str) -> str:

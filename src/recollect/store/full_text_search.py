@@ -11,8 +11,8 @@ from recollect.errors import Damaged, NotFound
 from recollect.store import search_tokenizer
 from recollect.store.contract import Project, SearchHit, SearchQuery, SessionInfo
 from recollect.store.log_reader import LogReader
-from recollect.store.project_rows import find_project
 from recollect.store.session_lookup import session_by_number, session_by_prefix
+from recollect.store.session_rows import find_project
 from recollect.store.sql_schema import SEGMENT_BITS
 
 
@@ -53,16 +53,14 @@ def _candidates(
     JOIN sessions s ON s.session = l.session
     WHERE search MATCH ? AND s.trashed IS NULL
     """  # noqa: S608 - the number is a constant
-    given: list[Any] = [search_tokenizer.match_expression(terms, role=query.role, tool=query.tool)]
+    wanted: dict[str, Any] = {" AND e.time >= ?": query.after, " AND e.time < ?": query.before}
     if project is not None:
-        number = find_project(db, project)
-        if number is None:
+        if (number := find_project(db, project)) is None:
             return ()
-        sql, given = sql + " AND s.project = ?", [*given, number]
+        wanted[" AND s.project = ?"] = number
     if query.session is not None:
-        sql += " AND s.id = ?"
-        given.append(bytes.fromhex(session_by_prefix(db, query.session).id))
-    for condition, value in ((" AND e.time >= ?", query.after), (" AND e.time < ?", query.before)):
-        if value is not None:
-            sql, given = sql + condition, [*given, value]
-    return db.execute(sql + " ORDER BY search.rowid DESC", given)
+        wanted[" AND s.id = ?"] = bytes.fromhex(session_by_prefix(db, query.session).id)
+    given = {condition: value for condition, value in wanted.items() if value is not None}
+    match = search_tokenizer.match_expression(terms, role=query.role, tool=query.tool)
+    order = " ORDER BY search.rowid DESC"
+    return db.execute(sql + "".join(given) + order, (match, *given.values()))

@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar, cast
 
 import apsw
+import msgspec
 
 from recollect.errors import CannotWrite, Damaged, RecollectError
 from recollect.store.log_writer import LogWriter
@@ -32,14 +33,12 @@ MAX_UNSHARED_TIME = 0.005  # seconds one task may write without yielding to the 
 SLOW_COMMIT = 0.010  # seconds; slower commits are made in a thread
 
 
-class _PendingWrite:
-    __slots__ = ("done", "error", "long", "result", "write")
-
-    def __init__(self, write: Callable[[LogWriter], Any], long: bool) -> None:  # noqa: FBT001
-        self.write, self.long = write, long
-        self.result: Any = None
-        self.error: BaseException | None = None
-        self.done = False
+class _PendingWrite(msgspec.Struct, eq=False):
+    write: Callable[[LogWriter], Any]
+    long: bool
+    result: Any = None
+    error: BaseException | None = None
+    done: bool = False
 
 
 class GroupCommitter:

@@ -174,9 +174,9 @@ class LogWriter(LogReader):
 
     def _update_title(self, session: str, number: int, new: list[PreparedEntry]) -> None:
         titled = session in self._titled or session_rows.is_titled(self.db, number)
-        title = session_rows.title_from([item.body for item in new], titled=titled)
+        title = session_rows.title_from((item.body for item in new), titled=titled)
         if title:
-            session_rows.set_title(self.db, number, title)
+            session_rows.set_column(self.db, number, "title", title)
         if title or titled:
             self._titled.add(session)
 

@@ -6,9 +6,9 @@ and shared memory do not work there.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
+from contextlib import closing, suppress
 from pathlib import Path
 
 import apsw
@@ -72,7 +72,7 @@ def create_database(path: Path) -> None:
         raise CannotOpen(str(path), f"SQLite {apsw.sqlite_lib_version()} is unsafe; upgrade apsw")
     built = path.with_name(f".{path.name}.{new_id()}")
     for old in path.parent.glob(f".{path.name}.*"):  # of a process that died while building one
-        with contextlib.suppress(FileNotFoundError):  # another process has just finished its own
+        with suppress(FileNotFoundError):  # another process has just finished its own
             if time.time() - old.stat().st_mtime > ABANDONED_AFTER:
                 old.unlink()
     try:
@@ -93,12 +93,9 @@ def create_database(path: Path) -> None:
 
 
 def _build(path: Path) -> None:
-    db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
-    try:
+    with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)) as db:
         sql_schema.migrate(db)
         db.pragma("journal_mode", "wal")
-    finally:
-        db.close()
 
 
 def _link(built: Path, path: Path) -> None:

@@ -47,12 +47,8 @@ def _index_segment(writer: LogWriter, segment: int, room: int) -> int:
     db = writer.db
     floor, top = segment_bounds(segment)
     ((done,),) = db.execute("SELECT indexed FROM lines WHERE line = ?", (segment,))
-    found = list(
-        db.execute(
-            "SELECT key, body FROM entries WHERE key > ? AND key <= ? ORDER BY key LIMIT ?",
-            (floor + done, top, room),
-        )
-    )
+    query = "SELECT key, body FROM entries WHERE key > ? AND key <= ? ORDER BY key LIMIT ?"
+    found = list(db.execute(query, (floor + done, top, room)))
     texts = ((key, _index_text(writer, key, body)) for key, body in found)
     insert = "INSERT INTO search(rowid, text) VALUES (?, ?)"
     db.executemany(insert, [pair for pair in texts if pair[1]])

@@ -105,10 +105,6 @@ def _split_identifiers(text: str) -> str:
     return text if text == text.lower() else _HUMP.sub(r" \g<0>", text)
 
 
-def _nfkc(text: str) -> str:
-    return text if text.isascii() else unicodedata.normalize("NFKC", text)
-
-
 _HIDDEN = {ord(_ROLE): " ", ord(_TOOL): " "} | dict.fromkeys(range(0xD800, 0xE000), " ")
 
 
@@ -132,15 +128,14 @@ def parse_query(words: str) -> tuple[SearchTerm, ...]:
     for minus, phrase, word in _TERM.findall(words):
         begins = bool(word) and word.endswith("*")
         given = " ".join((phrase or word.rstrip("*")).split())
-        tokens = [_either(run, fold_text(run)) for run in _WORD.findall(_nfkc(given))]
+        nfkc = unicodedata.normalize("NFKC", given)
+        tokens = [_either(run, fold_text(run)) for run in _WORD.findall(nfkc)]
         if begins and tokens and not tokens[-1].endswith(("*", ")")):
             tokens[-1] += " *"
         if tokens:
             exact = len(tokens) > 1 or not tokens[0].startswith('"') or _CJK_RUN.search(given)
             match = " AND ".join(tokens)
-            terms.append(
-                SearchTerm(match, fold_text(given), exact=bool(exact), excluded=bool(minus))
-            )
+            terms.append(SearchTerm(match, fold_text(given), bool(exact), bool(minus)))
     if all(term.excluded for term in terms):
         raise BadInput(f"{words!r} has no word to search for; give at least one letter or digit")
     return tuple(terms)
@@ -154,11 +149,8 @@ def _either(run: str, folded: str) -> str:
     parts = [fold_text(part) for part in _split_identifiers(run).split()]
     if len(parts) < 2:
         return f'"{folded}"'
-    return f'("{folded}" OR ({" AND ".join(map(_quoted, parts))}))'
-
-
-def _quoted(word: str) -> str:
-    return f'"{word}"'
+    every = " AND ".join(f'"{part}"' for part in parts)
+    return f'("{folded}" OR ({every}))'
 
 
 def match_expression(terms: tuple[SearchTerm, ...], *, role: str | None, tool: str | None) -> str:

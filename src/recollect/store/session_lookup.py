@@ -13,7 +13,7 @@ from recollect.store import session_rows
 from recollect.store.contract import Project, SessionInfo
 from recollect.store.ids import is_prefix, normalize_id
 from recollect.store.log_reader import LogReader
-from recollect.store.project_rows import find_project, path_from_bytes
+from recollect.store.session_rows import find_project, path_from_bytes
 from recollect.store.sql_schema import SEGMENT_BITS, SEGMENT_MASK
 
 _SESSIONS = f"""
@@ -65,41 +65,35 @@ def session_by_number(db: apsw.Connection, number: int) -> SessionInfo:
 
 
 def session_by_prefix(db: apsw.Connection, prefix: str) -> SessionInfo:
-    wanted = normalize_id(prefix)
-    found = _by_prefix(db, "SELECT session, id FROM sessions WHERE id >= ? AND id <= ?", wanted)
-    if not found:
-        raise UnknownSession(prefix)
-    if len(found) > 1:
-        raise AmbiguousId(prefix, [raw.hex() for _, raw in found])
-    return session_by_number(db, found[0][0])
+    found = _by_prefix(db, "SELECT session, id FROM sessions", prefix)
+    return session_by_number(db, _only(found, prefix, UnknownSession(prefix)))
 
 
 def entry_by_prefix(
     reader: LogReader, prefix: str, session: str | None
 ) -> tuple[SessionInfo, Entry]:
     """The entry with this id or id prefix, and the session that wrote it."""
-    wanted = normalize_id(prefix)
-    found = _by_prefix(reader.db, "SELECT key, id FROM entries WHERE id >= ? AND id <= ?", wanted)
-    owned = [(key, raw, _owner(reader.db, key)) for key, raw in found]
+    db = reader.db
+    found = _by_prefix(db, "SELECT key, id FROM entries", prefix)
     if session is not None:
-        number = session_rows.session_number(reader.db, session)
-        owned = [row for row in owned if session_rows.contains_entry(reader.db, number, row[0])]
-    if not owned:
-        raise UnknownEntry(prefix, session)
-    if len(owned) > 1:
-        raise AmbiguousId(prefix, [raw.hex() for _, raw, _ in owned])
-    key, _, owner = owned[0]
-    return owner, reader.path(key, last=1, mark=True)[0]
+        number = session_rows.session_number(db, session)
+        found = [row for row in found if session_rows.contains_entry(db, number, row[0])]
+    key = _only(found, prefix, UnknownEntry(prefix, session))
+    ((owner,),) = db.execute("SELECT session FROM lines WHERE line = ?", (key >> SEGMENT_BITS,))
+    return session_by_number(db, owner), reader.path(key, last=1, mark=True)[0]
 
 
-def _owner(db: apsw.Connection, key: int) -> SessionInfo:
-    query = "SELECT session FROM lines WHERE line = ?"
-    ((number,),) = db.execute(query, (key >> SEGMENT_BITS,))
-    return session_by_number(db, number)
-
-
-def _by_prefix(db: apsw.Connection, query: str, wanted: str) -> list[tuple[int, bytes]]:
+def _by_prefix(db: apsw.Connection, query: str, prefix: str) -> list[tuple[int, bytes]]:
+    wanted = normalize_id(prefix)
     if not is_prefix(wanted):
         return []
     low, high = (bytes.fromhex(wanted.ljust(32, digit)) for digit in "0f")
-    return list(db.execute(query + " LIMIT 9", (low, high)))
+    return list(db.execute(f"{query} WHERE id >= ? AND id <= ? LIMIT 9", (low, high)))
+
+
+def _only(found: list[tuple[int, bytes]], prefix: str, unknown: Exception) -> int:
+    if not found:
+        raise unknown
+    if len(found) > 1:
+        raise AmbiguousId(prefix, [raw.hex() for _, raw in found])
+    return found[0][0]

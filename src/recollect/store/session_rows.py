@@ -1,12 +1,15 @@
-"""The rows of sessions and of their segments.
+"""The rows outside the hash chain: projects, sessions and their segments, each with a checksum.
 
+A project is known by its git history, else by its path, else by its inode and the names in it.
 A session's head is not stored. It is the last entry of the session's newest segment or, while that
 segment is empty, the segment's base; rewinding and forking add a segment and change nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable
+from typing import Any, Literal
 
 import apsw
 import msgspec
@@ -17,10 +20,22 @@ from recollect.store import row_encoding
 from recollect.store.contract import Project
 from recollect.store.ids import is_id, now
 from recollect.store.log_reader import segment_bounds
-from recollect.store.project_rows import save_project
 from recollect.store.sql_schema import SEGMENT_BITS, SEGMENT_MASK
 
 TITLE_CHARACTERS = 80
+# By table: its key, and the columns that its checksum (column `seal`) covers.
+CHECKSUMMED_COLUMNS = {
+    "sessions": ("session", "id, project, title, created, trashed"),
+    "lines": ("line", "line, session, base, depth"),
+    "projects": ("project", "git, path, inode, names"),
+}
+_CONTAINS = f"""
+WITH RECURSIVE bases(key) AS (
+  SELECT base FROM lines WHERE session = ?1
+  UNION SELECT base FROM bases JOIN lines ON line = key >> {SEGMENT_BITS})
+SELECT 1 FROM lines WHERE line = ?2 AND session = ?1
+UNION ALL SELECT 1 FROM bases WHERE key >> {SEGMENT_BITS} = ?2 AND key >= ?3 LIMIT 1
+"""  # noqa: S608 - the numbers are constants
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -31,6 +46,22 @@ class Head(msgspec.Struct, frozen=True):
     id: str | None
     hash: bytes
     depth: int  # entries on the path
+
+
+def insert_checksummed(db: apsw.Connection, table: str, *fields: object) -> None:
+    columns, marks = CHECKSUMMED_COLUMNS[table][1], ", ".join("?" * len(fields))
+    insert = f"INSERT INTO {table}({columns}, seal) VALUES ({marks}, ?)"  # noqa: S608 - our names
+    db.execute(insert, (*fields, row_encoding.row_checksum(*fields)))
+
+
+def update_checksum(db: apsw.Connection, table: str, number: int) -> tuple[Any, ...]:
+    """Store the checksum of a row's fields as they are now; returns these."""
+    key, columns = CHECKSUMMED_COLUMNS[table]
+    query = f"SELECT {columns} FROM {table} WHERE {key} = ?"  # noqa: S608 - our own names
+    ((*fields,),) = db.execute(query, (number,))
+    update = f"UPDATE {table} SET seal = ? WHERE {key} = ?"  # noqa: S608 - our own names
+    db.execute(update, (row_encoding.row_checksum(*fields), number))
+    return tuple(fields)
 
 
 def session_number(db: apsw.Connection, session: str) -> int:
@@ -50,15 +81,10 @@ def _raw(entry_id: str) -> bytes:
 
 
 def read_head(db: apsw.Connection, session: int) -> Head:
-    ((segment, base, depth),) = db.execute(
-        "SELECT line, base, depth FROM lines WHERE session = ? ORDER BY line DESC LIMIT 1",
-        (session,),
-    )
-    newest = db.execute(
-        "SELECT key, id, hash FROM entries WHERE key > ? AND key <= ? ORDER BY key DESC LIMIT 1",
-        segment_bounds(segment),
-    )
-    for key, raw_id, digest in newest:
+    query = "SELECT line, base, depth FROM lines WHERE session = ? ORDER BY line DESC LIMIT 1"
+    ((segment, base, depth),) = db.execute(query, (session,))
+    query = "SELECT key, id, hash FROM entries WHERE key > ? AND key <= ? ORDER BY key DESC LIMIT 1"
+    for key, raw_id, digest in db.execute(query, segment_bounds(segment)):
         return Head(segment, key, raw_id.hex(), digest, depth + (key & SEGMENT_MASK))
     if base is None:
         return Head(segment, None, None, row_encoding.ZERO_HASH, 0)
@@ -90,11 +116,7 @@ def _create(
         raise BadInput(f"session id {session!r} is not 32 hexadecimal digits")
     fields = (bytes.fromhex(session), owner, clean_title(title), created, None)
     try:
-        db.execute(
-            "INSERT INTO sessions(id, project, title, created, trashed, seal)"
-            " VALUES (?, ?, ?, ?, ?, ?)",
-            (*fields, row_encoding.row_checksum(*fields)),
-        )
+        insert_checksummed(db, "sessions", *fields)
     except apsw.ConstraintError as error:
         raise AlreadyExists("a session", session) from error
     add_segment(db, db.last_insert_rowid(), base)
@@ -107,11 +129,7 @@ def add_segment(
     if depth is None:
         depth = 0 if base is None else depth_of(db, base)
     ((segment,),) = db.execute("SELECT coalesce(max(line), 0) + 1 FROM lines")
-    checksum = row_encoding.row_checksum(segment, session, base, depth)
-    db.execute(
-        "INSERT INTO lines(line, session, base, depth, seal) VALUES (?, ?, ?, ?, ?)",
-        (segment, session, base, depth, checksum),
-    )
+    insert_checksummed(db, "lines", segment, session, base, depth)
     return int(segment)
 
 
@@ -129,32 +147,15 @@ def key_in_session(db: apsw.Connection, session: int, name: str, entry_id: str) 
 
 def contains_entry(db: apsw.Connection, session: int, key: int) -> bool:
     """Whether the session wrote the entry or forked from a path that includes it."""
-    own = db.execute("SELECT line FROM lines WHERE session = ?", (session,))
-    todo = [segment << SEGMENT_BITS | SEGMENT_MASK for (segment,) in own]
-    seen: set[int] = set()
-    while todo:
-        top = todo.pop()
-        if top >> SEGMENT_BITS == key >> SEGMENT_BITS and key <= top:
-            return True
-        query = "SELECT base FROM lines WHERE line = ?"
-        for (base,) in db.execute(query, (top >> SEGMENT_BITS,)):
-            if base is not None and base not in seen:
-                seen.add(base)
-                todo.append(base)
-    return False
+    return bool(list(db.execute(_CONTAINS, (session, key >> SEGMENT_BITS, key))))
 
 
-def set_trashed(db: apsw.Connection, session: str, when: int | None) -> None:
-    number = session_number(db, session)
-    db.execute("UPDATE sessions SET trashed = ? WHERE session = ?", (when, number))
-    _update_checksum(db, number)
-
-
-def _update_checksum(db: apsw.Connection, session: int) -> None:
-    query = "SELECT id, project, title, created, trashed FROM sessions WHERE session = ?"
-    (fields,) = db.execute(query, (session,))
-    checksum = row_encoding.row_checksum(*fields)
-    db.execute("UPDATE sessions SET seal = ? WHERE session = ?", (checksum, session))
+def set_column(
+    db: apsw.Connection, session: int, column: Literal["title", "trashed"], value: str | int | None
+) -> None:
+    update = f"UPDATE sessions SET {column} = ? WHERE session = ?"  # noqa: S608 - our own names
+    db.execute(update, (value, session))
+    update_checksum(db, "sessions", session)
 
 
 def clean_title(title: str) -> str:
@@ -164,7 +165,7 @@ def clean_title(title: str) -> str:
     return line if len(line) <= TITLE_CHARACTERS else line[: TITLE_CHARACTERS - 1] + "…"
 
 
-def title_from(bodies: Sequence[Body], *, titled: bool) -> str | None:
+def title_from(bodies: Iterable[Body], *, titled: bool) -> str | None:
     """The title that these bodies give their session: an explicit one, or the first prompt."""
     title = None
     for body in bodies:
@@ -182,6 +183,55 @@ def is_titled(db: apsw.Connection, session: int) -> bool:
     return bool(title)
 
 
-def set_title(db: apsw.Connection, session: int, title: str) -> None:
-    db.execute("UPDATE sessions SET title = ? WHERE session = ?", (title, session))
-    _update_checksum(db, session)
+def save_project(db: apsw.Connection, project: Project) -> int:
+    """The number of the project's row, which is updated, or inserted if there is none."""
+    number = find_project(db, project)
+    git = None if project.git is None else path_to_bytes(project.git)
+    names = path_to_bytes("\0".join(project.names))
+    fields = (git, path_to_bytes(project.path), path_to_bytes(project.inode), names)
+    if number is None:
+        insert_checksummed(db, "projects", *fields)
+        return db.last_insert_rowid()
+    # without a git history, git may have failed this time: the known one stays
+    changes = "git = coalesce(?, git), path = ?, inode = ?, names = ?"
+    db.execute(f"UPDATE projects SET {changes} WHERE project = ?", (*fields, number))  # noqa: S608
+    update_checksum(db, "projects", number)
+    return number
+
+
+def find_project(db: apsw.Connection, project: Project) -> int | None:
+    """Find by git history; else by path, unless it has another history; else as a moved folder."""
+    git = None if project.git is None else path_to_bytes(project.git)
+    known = db.execute("SELECT project FROM projects WHERE git = ?", (git,))
+    at_path = db.execute(
+        "SELECT project FROM projects WHERE path = ? AND (git IS NULL OR ? IS NULL)"
+        " ORDER BY project DESC",
+        (path_to_bytes(project.path), git),
+    )
+    for (number,) in (*known, *at_path):
+        return int(number)
+    return _moved_project(db, project)
+
+
+def _moved_project(db: apsw.Connection, project: Project) -> int | None:
+    """Find a renamed folder without git: the same inode, mostly the same names in it, and nothing
+    at its old path. An inode alone is not enough: numbers are reused."""
+    if not project.inode or not project.names:
+        return None
+    for number, path, names in db.execute(
+        "SELECT project, path, names FROM projects WHERE inode = ? AND (git IS NULL OR ? IS NULL)",
+        (path_to_bytes(project.inode), project.git and path_to_bytes(project.git)),
+    ):
+        before, current = set(path_from_bytes(names).split("\0")), set(project.names)
+        similar = len(before & current) * 2 >= len(before | current)
+        if similar and not os.path.lexists(path_from_bytes(path)):
+            return int(number)
+    return None
+
+
+def path_to_bytes(path: str) -> bytes:
+    return path.encode("utf-8", "surrogatepass")
+
+
+def path_from_bytes(path: bytes) -> str:
+    return path.decode("utf-8", "surrogatepass")

@@ -10,8 +10,11 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Final, Literal, TypeVar
+from types import EllipsisType
+from typing import Literal, TypeVar
 
 import apsw
 
@@ -43,13 +46,6 @@ OnDamage = Literal["refuse", "mark"]
 INDEX_DELAY = 5.0  # seconds until new entries are indexed; a search indexes them at once
 LONG_BATCH = 200  # items; larger appends run in the writer's thread
 CHECKPOINT_PAGES = 500
-
-
-class _AnyHead:
-    """The default of `rewind(head=…)`: whatever the head is now."""
-
-
-ANY_HEAD: Final = _AnyHead()
 
 
 class SqliteStore:
@@ -109,11 +105,11 @@ class SqliteStore:
         return await self.session(forked)
 
     async def rewind(
-        self, session: str, to: str | None, *, head: str | _AnyHead | None = ANY_HEAD
+        self, session: str, to: str | None, *, head: str | EllipsisType | None = ...
     ) -> SessionInfo:
         def write(writer: LogWriter) -> None:
             number, actual = writer.head(session)
-            if not isinstance(head, _AnyHead) and actual.id != head:
+            if not isinstance(head, EllipsisType) and actual.id != head:
                 raise HeadMoved(session, head, actual.id)
             db = writer.db
             base = None if to is None else session_rows.key_in_session(db, number, session, to)
@@ -140,7 +136,11 @@ class SqliteStore:
         return await self._set_trashed(session, None)
 
     async def _set_trashed(self, session: str, when: int | None) -> SessionInfo:
-        await self._commit(lambda w: session_rows.set_trashed(w.db, session, when))
+        def write(writer: LogWriter) -> None:
+            number = session_rows.session_number(writer.db, session)
+            session_rows.set_column(writer.db, number, "trashed", when)
+
+        await self._commit(write)
         return await self.session(session)
 
     async def append(
@@ -198,13 +198,9 @@ class SqliteStore:
     async def tree(self, session: str, *, damaged: OnDamage = "refuse") -> tuple[Entry, ...]:
         def read(reader: LogReader) -> tuple[Entry, ...]:
             number = session_rows.session_number(reader.db, session)
-            segments = list(
-                reader.db.execute("SELECT line FROM lines WHERE session = ?", (number,))
-            )
-            found: list[Entry] = []
-            for (segment,) in segments:
-                found += reader.segment(segment, mark=damaged == "mark")
-            return tuple(found)
+            segments = reader.db.execute("SELECT line FROM lines WHERE session = ?", (number,))
+            read_segment = partial(reader.segment, mark=damaged == "mark")
+            return tuple(chain.from_iterable(read_segment(line) for (line,) in list(segments)))
 
         return await self._read(read)
 

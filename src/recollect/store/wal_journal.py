@@ -26,14 +26,13 @@ def committed_frames(path: Path) -> int:
     """How many frames the journal has up to its last commit, judged by their salts alone."""
     try:
         with journal_path(path).open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(0)
-            return _count(file.read(_HEADER), file, size)
+            return _count(file, os.fstat(file.fileno()).st_size)
     except OSError:
         return 0
 
 
-def _count(header: bytes, file: BinaryIO, size: int) -> int:
+def _count(file: BinaryIO, size: int) -> int:
+    header = file.read(_HEADER)
     if len(header) < _HEADER:
         return 0
     magic, _, page, _, *_ = struct.unpack(">8I", header)

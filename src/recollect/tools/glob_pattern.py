@@ -1,40 +1,35 @@
 """Matches paths against a glob, in linear time whatever the pattern.
 
-A model writes the patterns, so they may be hostile. Each segment between two slashes becomes an
-expression that never backtracks, and `**` is matched by a loop that goes back at most once for each
-name.
+A model writes the patterns, so they may be hostile. Segments between two slashes mean what they
+mean in an ignore file, and share its linear matching.
 """
 
 from __future__ import annotations
 
-import fnmatch
 import re
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from recollect.workspace.ignore_files import compile_name, match_names
 
 MAX_ALTERNATIVES = 100  # that braces may stand for
 MAX_PATTERN = 1_000  # characters of a glob
 
-_SegmentPattern: TypeAlias = re.Pattern[str] | None  # None is `**`: any number of folders
-_ANY_NAME = re.compile("(?s:.+)")
 _INNERMOST_BRACES = re.compile(r"\{([^{}]*)\}")
-_NO_NAME = re.compile("(?!)")
-_ESCAPE = re.compile(r"\\(.)|\[\^", re.DOTALL)
 
 
 class GlobPattern(NamedTuple):
-    alternatives: tuple[tuple[_SegmentPattern, ...], ...]
+    alternatives: tuple[tuple[re.Pattern[str] | None, ...], ...]  # none means `**`
 
     def matches(self, names: Sequence[str]) -> bool:
-        return any(_match_segments(segments, names) for segments in self.alternatives)
+        return any(match_names(segments, names) for segments in self.alternatives)
 
 
 def parse_glob(pattern: str) -> GlobPattern:
     """Parse a glob with `*`, `?`, `[…]`, `**` and `{a,b}`. Raises ValueError if it is too long."""
     if len(pattern) > MAX_PATTERN:
         raise ValueError(f"a pattern has at most {MAX_PATTERN:,} characters")
-    expanded = _expand_braces(pattern)
-    return GlobPattern(tuple(_compile_segments(text.split("/")) for text in expanded))
+    return GlobPattern(tuple(map(_compile_segments, _expand_braces(pattern))))
 
 
 def _expand_braces(pattern: str) -> tuple[str, ...]:
@@ -53,46 +48,11 @@ def _expand_braces(pattern: str) -> tuple[str, ...]:
     return tuple(done)
 
 
-def _compile_segments(texts: Iterable[str]) -> tuple[_SegmentPattern, ...]:
-    segments: list[_SegmentPattern] = []
-    for text in texts:
-        if text in ("", "."):
-            continue
-        if text != "**":
-            segments.append(re.compile(_segment_expression(text)))
-        elif not segments or segments[-1] is not None:
-            segments.append(None)
-    if segments and segments[-1] is None:
-        segments.append(_ANY_NAME)  # `a/**` matches what is in a, not a itself
-    return tuple(segments)
+def _compile_segments(glob: str) -> tuple[re.Pattern[str] | None, ...]:
+    texts = [text for text in glob.split("/") if text not in ("", ".")]
+    return tuple(None if text == "**" else _compile_segment(text) for text in texts)
 
 
-def _segment_expression(text: str) -> str:
-    """`fnmatch` makes atomic groups of each star, so nothing is tried twice."""
-
-    def plain(escape: re.Match[str]) -> str:
-        character = escape[1]
-        if character is None:
-            return "[!"
-        return f"[{character}]" if character in "*?[" else character
-
-    return fnmatch.translate(_ESCAPE.sub(plain, text))
-
-
-def _match_segments(segments: Sequence[_SegmentPattern], names: Sequence[str]) -> bool:
-    segment = name = 0
-    back_to, taken = -1, 0  # the newest `**`, and how many names it has taken up to
-    while name < len(names):
-        wanted = segments[segment] if segment < len(segments) else _NO_NAME
-        if wanted is None:
-            back_to, taken = segment, name
-            segment += 1
-        elif wanted is not None and wanted.match(names[name]):
-            segment += 1
-            name += 1
-        elif back_to >= 0:
-            taken += 1
-            segment, name = back_to + 1, taken
-        else:
-            return False
-    return all(rest is None for rest in segments[segment:])
+def _compile_segment(text: str) -> re.Pattern[str]:
+    # what no name can match, such as an unclosed bracket, means itself
+    return compile_name(text) or re.compile(re.escape(text))

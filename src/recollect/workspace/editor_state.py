@@ -53,9 +53,8 @@ def newest_files(files: Iterable[OpenFile]) -> EditorState:
             continue
         if file.active and not active:
             active = True
-            cut = file.selection[:MAX_SELECTION] + (
-                SELECTION_CUT if len(file.selection) > MAX_SELECTION else ""
-            )
+            text = file.selection
+            cut = text[:MAX_SELECTION] + SELECTION_CUT if len(text) > MAX_SELECTION else text
             kept[file.path] = msgspec.structs.replace(file, selection=cut)
         else:
             kept[file.path] = OpenFile(path=file.path, time=file.time)
@@ -126,17 +125,15 @@ def _block(what: str, value: dict[str, Any]) -> str:
 
 def _whole(now: EditorState) -> dict[str, Any]:
     others = [file.path for file in now.files if not file.active]
-    shown: dict[str, Any] = {"activeFile": _active(now.active)} if now.active else {}
-    return shown | ({"otherOpenFiles": others} if others else {})
+    return _without_empty(activeFile=now.active and _active(now.active), otherOpenFiles=others)
 
 
 def _changes(before: EditorState, now: EditorState) -> dict[str, Any]:
     old_paths, new_paths = ({file.path: None for file in state.files} for state in (before, now))
-    shown: dict[str, Any] = {}
-    if opened := [path for path in new_paths if path not in old_paths]:
-        shown["filesOpened"] = opened
-    if closed := [path for path in old_paths if path not in new_paths]:
-        shown["filesClosed"] = closed
+    shown = _without_empty(
+        filesOpened=[path for path in new_paths if path not in old_paths],
+        filesClosed=[path for path in old_paths if path not in new_paths],
+    )
     old, new = before.active, now.active
     if new is None:
         return shown | ({"activeFile": None} if old else {})
@@ -150,12 +147,12 @@ def _changes(before: EditorState, now: EditorState) -> dict[str, Any]:
 
 
 def _active(file: OpenFile) -> dict[str, Any]:
-    shown: dict[str, Any] = {"path": file.path}
-    if cursor := _cursor(file):
-        shown["cursor"] = cursor
-    return shown | ({"selectedText": file.selection} if file.selection else {})
+    return _without_empty(path=file.path, cursor=_cursor(file), selectedText=file.selection)
 
 
-def _cursor(file: OpenFile) -> dict[str, int]:
-    both = {"line": file.line, "character": file.column}
-    return {name: value for name, value in both.items() if value is not None}
+def _cursor(file: OpenFile) -> dict[str, Any]:
+    return _without_empty(line=file.line, character=file.column)
+
+
+def _without_empty(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value or value == 0}

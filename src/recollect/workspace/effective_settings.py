@@ -21,6 +21,7 @@ from recollect.settings import (
     data_directory,
     read_settings,
 )
+from recollect.workspace.project_identity import git_root
 from recollect.workspace.project_overrides import (
     apply_project_settings,
     digest_hooks,
@@ -60,7 +61,7 @@ class EffectiveSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 def resolve_settings(folder: Path, home: Path | None = None) -> EffectiveSettings:
     """The settings for work in a folder; `BadSettings` if a file in force is wrong."""
-    home = data_directory() if home is None else home
+    home = data_directory(home)
     root = project_root(folder)
     trust = load_trust(home)
     user_file = home / SETTINGS_FILE
@@ -88,12 +89,9 @@ def resolve_settings(folder: Path, home: Path | None = None) -> EffectiveSetting
 
 
 def project_root(folder: Path) -> Path:
-    """The folder of the git repository, else the folder itself; links resolved. Runs no git."""
+    """The folder of the git repository, else the folder itself; links resolved."""
     start = Path(os.path.abspath(folder))  # noqa: PTH100 - as `identify_project` does
-    for parent in (start, *start.parents):
-        if (parent / ".git").exists():
-            return parent.resolve()
-    return start.resolve()
+    return (git_root(start) or start).resolve()
 
 
 def _has_project_file(found: EffectiveSettings) -> bool:

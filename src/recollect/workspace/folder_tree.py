@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from itertools import islice
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 
@@ -34,10 +36,7 @@ class _PendingFolder(msgspec.Struct, frozen=True):
     rules: IgnoreRules
 
 
-class _Item(msgspec.Struct, frozen=True):
-    name: str
-    folder: bool
-    link: bool
+_Item: TypeAlias = tuple[str, bool, bool]  # its name, whether it is a folder, whether a link
 
 
 def render_folder_tree(folder: Path, *, limit: int = MAX_ITEMS) -> str:
@@ -84,20 +83,20 @@ def _fill(
 ) -> int:
     """Put the items of one folder into the tree; returns how many."""
     used = 0
-    for item in items:
-        names = (*at.names, item.name)
-        ignored = at.rules.ignores(names, folder=item.folder)
-        if ignored and not item.folder:
+    for name, is_folder, is_link in items:
+        names = (*at.names, name)
+        ignored = at.rules.ignores(names, folder=is_folder)
+        if ignored and not is_folder:
             continue
         if used == room:
             complete = False
             break
         used += 1
-        node = _Node(one_line(item.name) + ("/" if item.folder else ""))
+        node = _Node(one_line(name) + ("/" if is_folder else ""))
         at.node.below.append(node)
-        if ignored or (item.folder and item.link):
+        if ignored or (is_folder and is_link):
             node.name = _unlisted(node.name)
-        elif item.folder:
+        elif is_folder:
             pending.append(_PendingFolder(node, names, at.rules))
     if not complete:
         at.node.below.append(_Node("..."))
@@ -110,26 +109,20 @@ def _unlisted(name: str) -> str:
 
 def _items(folder: Path, limit: int) -> tuple[list[_Item] | None, bool]:
     """A folder's items in order, and whether these are all; none if it is unreadable."""
-    found: list[_Item] = []
     try:
         with os.scandir(folder) as scan:
-            for entry in scan:
-                if len(found) == limit:
-                    break
-                found.append(_item(entry))
-            else:
-                limit += 1
+            found = [_item(entry) for entry in islice(scan, limit)]
+            complete = next(scan, None) is None
     except OSError:
         return None, False
-    found.sort(key=lambda item: (item.name.casefold(), item.name))
-    return found, len(found) < limit
+    return sorted(found, key=lambda item: (item[0].casefold(), item[0])), complete
 
 
 def _item(entry: os.DirEntry[str]) -> _Item:
     try:
-        return _Item(entry.name, entry.is_dir(), entry.is_symlink())
+        return entry.name, entry.is_dir(), entry.is_symlink()
     except OSError:  # a loop of links
-        return _Item(entry.name, folder=False, link=True)
+        return entry.name, False, True
 
 
 def _lines(root: _Node) -> list[str]:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 
+from recollect.workspace.project_identity import git_root
 from recollect.workspace.safe_files import FileContent, read_inside
 
 IGNORE_FILES = (".gitignore", ".geminiignore", ".recollectignore")
@@ -29,19 +30,15 @@ ALWAYS_IGNORED = frozenset(
 MAX_BYTES = 100_000  # of one ignore file
 MAX_RULES = 1_000  # in force at once
 MAX_PATTERN = 500  # characters
+# A star, an escaped letter, a bracket (its first letter may be `]`), or any other letter.
+_TOKEN = re.compile(r"(\*)|\\(.)|\[([!^]?+)(\]?+(?:\\.|[^\\\]])*+)\]|(.)", re.DOTALL)
+_MEMBER = re.compile(r"\\?+(.)(?:-\\?+(.))?", re.DOTALL)  # of a bracket: a letter or a range
 
 
 class IgnoreRule(msgspec.Struct, frozen=True):
     names: tuple[re.Pattern[str] | None, ...]  # one for each name of a path; none means `**`
     ignores: bool
     only_folders: bool
-
-    def matches(self, names: Sequence[str]) -> bool:
-        match self.names:
-            case (None, re.Pattern() as name):  # anywhere: by far the most common
-                return name.fullmatch(names[-1]) is not None
-            case _:
-                return _matches(self.names, names)
 
 
 class IgnoreLevel(msgspec.Struct, frozen=True):
@@ -53,23 +50,19 @@ class IgnoreRules(msgspec.Struct, frozen=True):
     """The rules below `top`, from the ignore files read so far."""
 
     top: Path
-    files: tuple[str, ...] = IGNORE_FILES
     levels: tuple[IgnoreLevel, ...] = ()
 
     def enter_folder(self, names: Sequence[str]) -> IgnoreRules:
         """Add the rules of one more folder, named from the top."""
         room = MAX_RULES - sum(len(level.rules) for level in self.levels)
         found: list[IgnoreRule] = []
-        for file in self.files:
-            paths = [self.top.joinpath(*names, file)]
-            if file == ".gitignore" and not names:
-                paths.insert(0, self.top / ".git" / "info" / "exclude")
-            for path in paths:
-                if not os.path.lexists(path):  # the common case, and far cheaper than resolving it
-                    continue
-                read = read_inside(path, (self.top,), MAX_BYTES, partial=True)
-                if isinstance(read, FileContent):
-                    found.extend(parse_ignore_file(read.data.decode("utf-8-sig", "replace")))
+        paths = [] if names else [self.top / ".git" / "info" / "exclude"]
+        for path in (*paths, *(self.top.joinpath(*names, file) for file in IGNORE_FILES)):
+            if not os.path.lexists(path):  # the common case, and far cheaper than resolving it
+                continue
+            read = read_inside(path, (self.top,), MAX_BYTES, partial=True)
+            if isinstance(read, FileContent):
+                found.extend(parse_ignore_file(read.data.decode("utf-8-sig", "replace")))
         if not found or room <= 0:
             return self
         level = IgnoreLevel(len(names), tuple(found[:room]))
@@ -90,19 +83,17 @@ def is_ignored(
     for level in reversed(levels):
         below = tuple(names[level.depth :])
         for rule in reversed(level.rules):
-            if (folder or not rule.only_folders) and rule.matches(below):
+            if (folder or not rule.only_folders) and match_names(rule.names, below):
                 return rule.ignores
     return False
 
 
-def read_ignore_rules(
-    folder: Path, files: tuple[str, ...] = IGNORE_FILES
-) -> tuple[IgnoreRules, list[str]]:
+def read_ignore_rules(folder: Path) -> tuple[IgnoreRules, list[str]]:
     """The rules in a folder, including those of its repository, and its names from the top."""
     folder = folder.resolve()
-    top = next((f for f in (folder, *folder.parents) if (f / ".git").exists()), folder)
+    top = git_root(folder) or folder
     names = list(folder.relative_to(top).parts)
-    rules = IgnoreRules(top, files)
+    rules = IgnoreRules(top)
     for depth in range(len(names) + 1):
         rules = rules.enter_folder(names[:depth])
     return rules, names
@@ -150,42 +141,27 @@ def _rule(line: str) -> IgnoreRule | None:
     parts = pattern.removeprefix("/").split("/")
     if not pattern or (len(parts) > 1 and "" in parts):
         return None
-    names: list[re.Pattern[str] | None] = []
+    names: list[re.Pattern[str] | None] = [] if anchored else [None]
     for part in parts:
-        if anchored and len(part) > 1 and not part.strip("*"):
-            names.append(None)
-        elif (name := _name(part)) is not None:
-            names.append(name)
-        else:
+        is_any = anchored and len(part) > 1 and not part.strip("*")
+        if (name := compile_name(part)) is None:
             return None
-    if not anchored:
-        names.insert(0, None)
+        names.append(None if is_any else name)
     return IgnoreRule(tuple(names), ignores, only_folders)
 
 
-def _name(glob: str) -> re.Pattern[str] | None:
+def compile_name(glob: str) -> re.Pattern[str] | None:
     """The expression for one name; none if it can match no name, as with an unclosed bracket."""
     chunks = [""]  # expressions between the stars
-    position = 0
-    while position < len(glob):
-        letter = glob[position]
-        position += 1
-        if letter == "*":
+    for star, escaped, negated, members, letter in _TOKEN.findall(glob):
+        if star:
             chunks.append("")
-        elif letter == "?":
-            chunks[-1] += "."
-        elif letter == "[":
-            made, position = _class(glob, position)
-            if not made:
-                return None
-            chunks[-1] += made
-        elif letter == "\\":
-            if position == len(glob):
-                return None
-            chunks[-1] += re.escape(glob[position])
-            position += 1
+        elif members:
+            chunks[-1] += _class(members, "^" if negated else "")
+        elif letter and letter in "[\\":
+            return None
         else:
-            chunks[-1] += re.escape(letter)
+            chunks[-1] += "." if letter == "?" else re.escape(escaped or letter)
     first, *rest = chunks
     if not rest:
         return re.compile(first, re.DOTALL)
@@ -194,37 +170,17 @@ def _name(glob: str) -> re.Pattern[str] | None:
     return re.compile(f"{first}{middle}.*{rest[-1]}", re.DOTALL)
 
 
-def _class(glob: str, position: int) -> tuple[str, int]:
-    """The expression of a bracket and its end; empty if it is never closed."""
-    negated = glob[position : position + 1] in ("!", "^")
-    position += negated
-    members: list[str] = []
-    first = position
-    while position < len(glob):
-        letter = glob[position]
-        if letter == "]" and position > first:
-            inside = "".join(members)
-            return (f"[{'^' if negated else ''}{inside}]" if inside else "(?!)"), position + 1
-        low, position = _letter(glob, position)
-        high = low
-        if glob[position : position + 1] == "-" and glob[position + 1 : position + 2] not in (
-            "",
-            "]",
-        ):
-            high, position = _letter(glob, position + 1)
-        if low and high and low <= high:
-            members.append(f"{re.escape(low)}-{re.escape(high)}")
-    return "", position
+def _class(members: str, negation: str) -> str:
+    ranges = [(low, high or low) for low, high in _MEMBER.findall(members)]
+    inside = "".join(f"{re.escape(low)}-{re.escape(high)}" for low, high in ranges if low <= high)
+    return f"[{negation}{inside}]" if inside else "(?!)"
 
 
-def _letter(glob: str, position: int) -> tuple[str, int]:
-    """One letter of a bracket, possibly escaped, and the position after it."""
-    position += glob[position] == "\\"
-    return glob[position : position + 1], position + 1
-
-
-def _matches(pattern: Sequence[re.Pattern[str] | None], names: Sequence[str]) -> bool:
+def match_names(pattern: Sequence[re.Pattern[str] | None], names: Sequence[str]) -> bool:
     """Whether the pattern matches the whole path; a final `**` needs at least one name."""
+    match pattern:
+        case (None, re.Pattern() as name):  # anywhere: by far the most common
+            return name.fullmatch(names[-1]) is not None
     last = len(pattern) - 1
     reached = {0}  # how many names the pattern so far may have matched
     for number, part in enumerate(pattern):

@@ -28,11 +28,6 @@ from recollect.workspace.untrusted_text import one_line
 REMINDER = "Reminder: Do not return an empty response when a tool call is required."
 READY = "My setup is complete. I will provide my first command in the next turn."
 DEFAULT_LOCALE = "en_US"
-_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
 _LOCALE = re.compile(
     r"([a-z]{2,3})(?:[_-]([A-Za-z]{4}))?(?:[_-]([A-Za-z]{2}|[0-9]{3}))?(?:[.@].*)?"
 )
@@ -55,9 +50,8 @@ def read_environment(
 ) -> SessionEnvironment:
     """The session's environment; creates the project's temporary directory, private to the user."""
     environment = os.environ if environment is None else environment
-    home = data_directory() if home is None else home
     name = hashlib.sha256(os.fsencode(project.resolve())).hexdigest()[:16]
-    temporary = home / "tmp" / name
+    temporary = data_directory(home) / "tmp" / name
     with suppress(OSError):  # a later write reports that the directory is read-only
         temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
     today = (datetime.now().astimezone() if now is None else now).date()
@@ -78,7 +72,7 @@ def locale_from(environment: Mapping[str, str]) -> str:
 def long_date(day: date, locale: str = DEFAULT_LOCALE) -> str:
     """`Monday, November 16, 2026`, in the words and the order of the locale."""
     if locale == DEFAULT_LOCALE:
-        return f"{_WEEKDAYS[day.weekday()]}, {_MONTHS[day.month - 1]} {day.day}, {day.year}"
+        return f"{day:%A, %B} {day.day}, {day.year}"
     import babel.dates  # takes 0.1 s to import, and most users do not need it
 
     try:

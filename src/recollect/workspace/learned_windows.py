@@ -21,21 +21,17 @@ MIN_WINDOW = 500  # tokens; a smaller number is not a context window
 
 def learned_window(model: str, home: Path | None = None) -> int | None:
     """The context window of this model that an error stated."""
-    return _load(_file(home)).get(model)
+    return _load(data_directory(home) / WINDOWS_FILE).get(model)
 
 
 def remember_window(model: str, window: int, home: Path | None = None) -> None:
     if window < MIN_WINDOW:
         return
-    file = _file(home)
+    file = data_directory(home) / WINDOWS_FILE
     known = {name: size for name, size in _load(file).items() if name != model}
     newest = list(known.items())[-(MAX_MODELS - 1) :]
     with suppress(CannotWrite):
         replace_file(file, msgspec.json.encode({**dict(newest), model: window}), mode=0o600)
-
-
-def _file(home: Path | None) -> Path:
-    return (data_directory() if home is None else home) / WINDOWS_FILE
 
 
 def _load(file: Path) -> dict[str, int]:

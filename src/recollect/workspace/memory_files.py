@@ -14,6 +14,7 @@ import os
 import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -83,16 +84,14 @@ def _resolve(sources: MemorySources) -> MemorySources:
     return msgspec.structs.replace(sources, cwd=sources.cwd.resolve(), root=sources.root.resolve())
 
 
-class _Candidate(msgspec.Struct, frozen=True):
-    path: Path
-    origin: MemoryOrigin
+_Candidate: TypeAlias = tuple[Path, MemoryOrigin]
 
 
 def _at_start(sources: MemorySources, below: int) -> Iterator[_Candidate]:
     for name in sources.names:
-        yield _Candidate(sources.home / name, "global")
+        yield sources.home / name, "global"
     for path in sources.extensions:
-        yield _Candidate(path, "extension")
+        yield path, "extension"
     yield from _in_folders(sources, _down_to(sources.root, sources.cwd))
     yield from _in_folders(sources, _folders_below(sources, below))
 
@@ -101,7 +100,7 @@ def _in_folders(sources: MemorySources, folders: Iterable[Path]) -> Iterator[_Ca
     for folder in folders:
         origin: MemoryOrigin = "project" if sources.cwd.is_relative_to(folder) else "folder"
         for name in sources.names:
-            yield _Candidate(folder / name, origin)
+            yield folder / name, origin
 
 
 def _down_to(root: Path, folder: Path) -> tuple[Path, ...]:
@@ -131,17 +130,12 @@ def _folders_below(sources: MemorySources, limit: int) -> Iterator[Path]:
 
 
 def _subfolders(folder: Path) -> list[str]:
-    found = []
     try:
         with os.scandir(folder) as scan:
-            for number, entry in enumerate(scan):
-                if number == MAX_NAMES:
-                    break
-                if entry.is_dir(follow_symlinks=False):
-                    found.append(entry.name)
+            looked_at = islice(scan, MAX_NAMES)
+            return sorted(e.name for e in looked_at if e.is_dir(follow_symlinks=False))
     except OSError:
         return []
-    return sorted(found)
 
 
 def _collect(
@@ -153,7 +147,7 @@ def _collect(
     for candidate in candidates:
         read = _read(sources, candidate, known, room)
         if isinstance(read, ReadRefused):
-            problems.append(f"{one_line(str(candidate.path))}: {read.why}")
+            problems.append(f"{one_line(str(candidate[0]))}: {read.why}")
         elif read is not None:
             file, failed = read
             files.append(file)
@@ -170,7 +164,7 @@ def _read(
     sources: MemorySources, candidate: _Candidate, known: Collection[str], room: int
 ) -> tuple[MemoryFile, tuple[str, ...]] | ReadRefused | None:
     """One file; none if it is missing, empty or already known."""
-    path, origin = candidate.path, candidate.origin
+    path, origin = candidate
     if not os.path.lexists(path):
         return None
     own = origin in ("global", "extension")

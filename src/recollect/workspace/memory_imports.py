@@ -16,7 +16,6 @@ from typing import Literal, NamedTuple, TypeAlias
 from recollect.workspace.safe_files import (
     ReadRefused,
     decode_text,
-    path_exists,
     read_inside,
     resolve_named,
     resolve_or_keep,
@@ -51,13 +50,14 @@ def expand_imports(
 ) -> ExpandedText:
     """The text of the file at `path` with its imports, at most `most` characters of them."""
     importer = _Importer(tuple(roots), most)
-    return importer.flat(text, path) if way == "flat" else importer.tree(text, path)
+    expand = importer.flat if way == "flat" else importer.tree
+    return ExpandedText(expand(text, path, (resolve_or_keep(path),)), tuple(importer.problems))
 
 
 class _ImportedFile(NamedTuple):
     text: str
     path: Path  # as mentioned: its own imports are relative to this folder
-    real: Path
+    chain: tuple[Path, ...]  # the files that lead to it and itself, links resolved
 
 
 class _Importer:
@@ -67,64 +67,55 @@ class _Importer:
         self.roots, self.room, self.attempts = roots, most, MAX_IMPORTS
         self.problems: list[str] = []
 
-    def tree(self, text: str, path: Path) -> ExpandedText:
-        made = self._expand(text, path, (resolve_or_keep(path),))
-        return ExpandedText(made, tuple(self.problems))
-
-    def _expand(self, text: str, path: Path, chain: tuple[Path, ...]) -> str:
+    def tree(self, text: str, path: Path, chain: tuple[Path, ...]) -> str:
         parts: list[str] = []
         for piece in split_at_mentions(text, _file_mentions(text, path)):
             if isinstance(piece, str):
                 parts.append(piece)
-                continue
-            read = self._read(piece.path, path, chain)
-            named = _comment_path(piece.path)
-            if isinstance(read, ReadRefused):
-                parts.append(self._failed(named, read.why))
-            elif read is None:
-                parts.append(text[piece.start : piece.end])
+            elif isinstance(read := self._import(piece.path, path, chain), _ImportedFile):
+                parts.append(_between_comments(piece.path, self.tree(*read)))
             else:
-                below = self._expand(read.text, read.path, (*chain, read.real))
-                parts.append(f"<!-- Imported from: {named} -->\n{below.rstrip()}\n")
-                parts.append(f"<!-- End of import from: {named} -->")
+                parts.append(text[piece.start : piece.end] if read is None else read)
         return "".join(parts)
 
-    def flat(self, text: str, path: Path) -> ExpandedText:
-        parts, known = [text.rstrip()], {resolve_or_keep(path)}
-        pending: deque[tuple[str, Path, tuple[Path, ...]]] = deque(
-            [(text, path, (resolve_or_keep(path),))]
-        )
+    def flat(self, text: str, path: Path, chain: tuple[Path, ...]) -> str:
+        parts, known = [text.rstrip()], set(chain)
+        pending = deque([_ImportedFile(text, path, chain)])
         while pending:
             text, path, chain = pending.popleft()
             for mention in _file_mentions(text, path):
                 real = resolve_or_keep(resolve_named(path.parent, mention.path))
                 if real in known and real not in chain:
                     continue
-                read = self._read(mention.path, path, chain)
-                named = _comment_path(mention.path)
-                if isinstance(read, ReadRefused):
-                    parts.append(self._failed(named, read.why))
+                read = self._import(mention.path, path, chain)
+                if isinstance(read, _ImportedFile):
+                    known.add(read.chain[-1])
+                    parts.append(_between_comments(mention.path, read.text))
+                    pending.append(read)
                 elif read is not None:
-                    known.add(read.real)
-                    parts.append(
-                        f"<!-- Imported from: {named} -->\n{read.text.rstrip()}\n"
-                        f"<!-- End of import from: {named} -->"
-                    )
-                    pending.append((read.text, read.path, (*chain, read.real)))
-        return ExpandedText("\n\n".join(parts) + "\n", tuple(self.problems))
+                    parts.append(read)
+        return "\n\n".join(parts) + "\n"
 
-    def _read(
+    def _import(
         self, named: str, importer: Path, chain: tuple[Path, ...]
-    ) -> _ImportedFile | ReadRefused | None:
-        """A file to import; none after too many attempts: then mentions are left as they are."""
+    ) -> _ImportedFile | str | None:
+        """A file to import, or a comment that says why not; none after too many attempts: then
+        mentions are left as they are."""
         if self.attempts <= 0:
             return None
         self.attempts -= 1
+        read = self._read(resolve_named(importer.parent, named), chain)
+        if not isinstance(read, ReadRefused):
+            return read
+        problem = f"@{_comment_path(named)}: {read.why}"
+        self.problems.append(problem)
+        return f"<!-- Import failed: {problem} -->"
+
+    def _read(self, path: Path, chain: tuple[Path, ...]) -> _ImportedFile | ReadRefused:
         if not self.attempts:
             return ReadRefused(
                 f"more than {MAX_IMPORTS} imports; this one and the rest are left out"
             )
-        path = resolve_named(importer.parent, named)
         if (real := resolve_or_keep(path)) in chain:
             cycle = " → ".join(step.name for step in (*chain[chain.index(real) :], real))
             return ReadRefused(f"it imports itself ({_comment_path(cycle)})")
@@ -139,21 +130,29 @@ class _Importer:
         if isinstance(text, ReadRefused):
             return text
         self.room -= len(text)
-        return _ImportedFile(strip_invisible(text), path, found.path)
+        return _ImportedFile(strip_invisible(text), path, (*chain, found.path))
 
-    def _failed(self, named: str, why: str) -> str:
-        self.problems.append(f"@{named}: {why}")
-        return f"<!-- Import failed: @{named}: {why} -->"
+
+def _between_comments(path: str, text: str) -> str:
+    named = _comment_path(path)
+    start, end = f"<!-- Imported from: {named} -->", f"<!-- End of import from: {named} -->"
+    return f"{start}\n{text.rstrip()}\n{end}"
 
 
 def _file_mentions(text: str, path: Path) -> tuple[Mention, ...]:
     """Mentions of files: they look like a path, or the file exists. `@someone` is prose."""
-    found = []
-    for mention in find_mentions(text):
-        is_path = "/" in mention.path or "." in mention.path
-        if is_path or path_exists(resolve_named(path.parent, mention.path)):
-            found.append(mention)
-    return tuple(found)
+    return tuple(m for m in find_mentions(text) if _is_path(m.path) or _exists(m.path, path.parent))
+
+
+def _is_path(named: str) -> bool:
+    return "/" in named or "." in named
+
+
+def _exists(named: str, folder: Path) -> bool:
+    try:
+        return resolve_named(folder, named).exists()
+    except (OSError, ValueError):
+        return False
 
 
 def _comment_path(path: str) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from contextlib import ExitStack
 from pathlib import Path
 
 from recollect.store.contract import Project
@@ -18,13 +17,11 @@ from recollect.store.contract import Project
 GIT_SECONDS = 10
 MAX_NAMES = 200
 _QUIET = ("-c", "core.fsmonitor=", "-c", f"core.hooksPath={os.devnull}", "-c", "core.pager=cat")
-_IS_SHALLOW = ("rev-parse", "--is-shallow-repository")
-_ROOTS = ("rev-list", "--max-parents=0", "HEAD", "--")
 
 
 def identify_project(directory: Path) -> Project:
     directory = Path(os.path.abspath(directory))  # noqa: PTH100 - keeps a link's own name
-    root = _git_root(directory)
+    root = git_root(directory)
     return _project(root or directory, _first_commit(root) if root else None)
 
 
@@ -39,48 +36,30 @@ def _project(root: Path, git: str | None) -> Project:
     return Project(str(real), git, inode, tuple(names))
 
 
-def _git_root(directory: Path) -> Path | None:
-    for folder in (directory, *directory.parents):
-        if (folder / ".git").exists():
-            return folder
-    return None
+def git_root(directory: Path) -> Path | None:
+    """The folder of the git repository around an absolute path. Runs no git."""
+    return next((f for f in (directory, *directory.parents) if (f / ".git").exists()), None)
 
 
 def _first_commit(root: Path) -> str | None:
     """The oldest commit without a parent; none in a shallow clone, which does not have it."""
-    shallow, roots = _git(root, _IS_SHALLOW, _ROOTS)
-    return roots.split()[-1] if shallow == "false" and roots else None
+    if _git(root, "rev-parse", "--is-shallow-repository") != "false":
+        return None
+    return next(reversed(_git(root, "rev-list", "--max-parents=0", "HEAD", "--").split()), None)
 
 
-def _git(root: Path, *commands: tuple[str, ...]) -> list[str]:
-    """The output of each command, all run at once; empty where git fails."""
+def _git(root: Path, *words: str) -> str:
+    """The output of a command; empty if git fails."""
     given = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
-    environment = given | {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
-    with ExitStack() as stack:
-        try:
-            running = [
-                stack.enter_context(_start(("-C", str(root), *words), environment))
-                for words in commands
-            ]
-            return [_output(process) for process in running]
-        except OSError:
-            return [""] * len(commands)
-
-
-def _start(words: tuple[str, ...], environment: dict[str, str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(  # noqa: S603 - fixed words, no shell
-        ["git", *_QUIET, *words],  # noqa: S607 - the user's own git
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=environment,
-    )
-
-
-def _output(process: subprocess.Popen[bytes]) -> str:
     try:
-        output, _ = process.communicate(timeout=GIT_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
+        done = subprocess.run(  # noqa: S603 - fixed words, no shell
+            ["git", *_QUIET, "-C", str(root), *words],  # noqa: S607 - the user's own git
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=GIT_SECONDS,
+            check=True,
+            env=given | {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"},
+        )
+    except (OSError, subprocess.SubprocessError):
         return ""
-    return output.decode("ascii", "replace").strip() if process.returncode == 0 else ""
+    return done.stdout.decode("ascii", "replace").strip()

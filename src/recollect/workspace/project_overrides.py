@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from hashlib import sha256
-from operator import and_, or_
+from operator import and_, attrgetter, or_
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,18 +43,14 @@ def read_project_settings(path: Path, root: Path, user_file: Path) -> ParsedSett
     if isinstance(file, ReadRefused):
         raise BadSettings(str(path), file.why)
     if file.path != path:
-        raise BadSettings(
-            str(path), "it is a link, and project settings are not read through links"
-        )
+        why = "it is a link, and project settings are not read through links"
+        raise BadSettings(str(path), why)
     project = parse_settings(decode_settings(file.data, str(path)), str(path))
     for key, line in project.lines.items():
         if key not in _MERGE_RULES:
+            why = f"a project may not set `{one_line(key, 80)}`; put it into {user_file}"
             where = f"line {line}, " if line else ""
-            raise BadSettings(
-                str(path),
-                f"{where}a project may not set `{one_line(key, 80)}`; "
-                f"put it into {user_file} and remove it here",
-            )
+            raise BadSettings(str(path), f"{where}{why} and remove it here")
     if project.settings.hooks and file.writable_by_others:
         raise BadSettings(str(path), "it has hooks, and other users can write to it")
     return project
@@ -114,7 +110,7 @@ def apply_project_settings(user: Settings, project: ParsedSettings) -> AppliedOv
     settings, warnings, keys = user, [], set()
     for key, line in project.lines.items():
         merge, limit = _MERGE_RULES[key]
-        own, theirs = _value(settings, key), _value(project.settings, key)
+        own, theirs = map(attrgetter(key), (settings, project.settings))
         value = merge(own, theirs)
         kept_apart = merge is _keep and not limit and theirs
         if value != own or kept_apart:
@@ -129,11 +125,6 @@ def apply_project_settings(user: Settings, project: ParsedSettings) -> AppliedOv
 
 def digest_hooks(hooks: tuple[HookCommand, ...]) -> str:
     return sha256(msgspec.json.encode(hooks)).hexdigest()
-
-
-def _value(settings: Settings, key: str) -> Any:
-    section, _, name = key.rpartition(".")
-    return getattr(getattr(settings, section) if section else settings, name)
 
 
 def _replace(settings: Settings, key: str, value: Any) -> Settings:

@@ -65,22 +65,17 @@ def read_inside(
         return place
     base, real = place
     try:
-        descriptor = _open(base, real)
+        with open(real, "rb", opener=lambda *_: _open(base, real)) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                return ReadRefused("it is not a regular file")
+            if status.st_size > limit and not partial:
+                return ReadRefused(f"it has {status.st_size:,} bytes, the limit is {limit:,}")
+            return FileContent(real, file.read(limit), status.st_size, _is_shared(status))
+    except IsADirectoryError:
+        return ReadRefused("it is a folder")
     except OSError as error:
         return ReadRefused(_why(error))
-    try:
-        status = os.fstat(descriptor)
-        if stat.S_ISDIR(status.st_mode):
-            return ReadRefused("it is a folder")
-        if not stat.S_ISREG(status.st_mode):
-            return ReadRefused("it is not a regular file")
-        if status.st_size > limit and not partial:
-            return ReadRefused(f"it has {status.st_size:,} bytes, the limit is {limit:,}")
-        return FileContent(real, _read(descriptor, limit), status.st_size, _is_shared(status))
-    except OSError as error:
-        return ReadRefused(_why(error))
-    finally:
-        os.close(descriptor)
 
 
 def _is_shared(status: os.stat_result) -> bool:
@@ -105,14 +100,6 @@ def _open(base: Path, real: Path) -> int:
     return at
 
 
-def _read(descriptor: int, limit: int) -> bytes:
-    blocks: list[bytes] = []
-    while limit > 0 and (block := os.read(descriptor, min(limit, 1 << 20))):
-        blocks.append(block)
-        limit -= len(block)
-    return b"".join(blocks)
-
-
 def _why(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror[:1].lower() + error.strerror[1:]
@@ -133,13 +120,6 @@ def resolve_or_keep(path: Path) -> Path:
         return path.resolve()
     except (OSError, RuntimeError, ValueError):
         return path
-
-
-def path_exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):
-        return False
 
 
 def decode_text(data: bytes) -> str | ReadRefused:

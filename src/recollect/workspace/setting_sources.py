@@ -37,7 +37,7 @@ def list_effective_settings(found: EffectiveSettings) -> tuple[EffectiveSetting,
     )
     return tuple(
         EffectiveSetting(key, value, tuple(_sources(found, key)))
-        for key, value in list_settings(joined)
+        for key, value in list_settings(joined).items()
     )
 
 

@@ -42,7 +42,7 @@ class FolderTrust(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def load_trust(home: Path | None = None) -> FolderTrust:
     """The decisions in the file; none if the file cannot be used."""
     try:
-        return _load(_file(home))
+        return _load(data_directory(home) / TRUST_FILE)
     except BadSettings:
         return FolderTrust()
 
@@ -53,37 +53,27 @@ def is_trusted(folder: Path, home: Path | None = None) -> bool:
 
 def trust_folder(folder: Path, home: Path | None = None) -> None:
     """Trust a folder and all folders below it; `BadSettings` if the file is damaged."""
-    _decide(folder, home, trusted=True)
+    _update(home, {str(folder.resolve()): True}, {})
 
 
 def approve_hooks(project: Path, digest: str, home: Path | None = None) -> None:
     """Record that the user has approved a project's hooks; they run until they change."""
-    file = _file(home)
-    kept = _load(file)
-    _write(file, kept.folders, kept.hooks | {str(project): digest})
+    _update(home, {}, {str(project): digest})
 
 
 def distrust_folder(folder: Path, home: Path | None = None) -> None:
-    """No longer trust a folder, even if one above it is trusted."""
-    _decide(folder, home, trusted=False)
+    """No longer trust a folder or its hooks, even if a folder above it is trusted."""
+    place = str(folder.resolve())
+    _update(home, {place: False}, {place: ""})
 
 
-def _decide(folder: Path, home: Path | None, *, trusted: bool) -> None:
-    file, place = _file(home), str(folder.resolve())
+def _update(home: Path | None, folders: dict[str, bool], hooks: dict[str, str]) -> None:
+    """Write the decisions with these added; an empty digest removes one."""
+    file = data_directory(home) / TRUST_FILE
     kept = _load(file)
-    hooks = kept.hooks if trusted else {at: d for at, d in kept.hooks.items() if at != place}
-    _write(file, kept.folders | {place: trusted}, hooks)
-
-
-def _write(file: Path, folders: dict[str, bool], hooks: dict[str, str]) -> None:
-    data = msgspec.json.encode(
-        FolderTrust(dict(sorted(folders.items())), dict(sorted(hooks.items())))
-    )
+    approved = {at: digest for at, digest in (kept.hooks | hooks).items() if digest}
+    data = msgspec.json.encode(FolderTrust(kept.folders | folders, approved), order="sorted")
     replace_file(file, msgspec.json.format(data, indent=2) + b"\n", mode=0o600)
-
-
-def _file(home: Path | None) -> Path:
-    return (data_directory() if home is None else home) / TRUST_FILE
 
 
 def _load(file: Path) -> FolderTrust:

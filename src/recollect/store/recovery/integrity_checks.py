@@ -13,7 +13,7 @@ from recollect.store import row_encoding, session_rows
 from recollect.store.log_reader import segment_bounds
 from recollect.store.log_writer import LogWriter
 from recollect.store.search_tokenizer import index_text
-from recollect.store.sql_schema import FTS_OPTIONS, SEGMENT_MASK
+from recollect.store.sql_schema import FTS_OPTIONS, SEGMENT_BITS, SEGMENT_MASK
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,14 +22,6 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     repairable: bool = True
     repaired: str = ""  # what was done; empty if nothing was
     entries: tuple[str, ...] = ()
-
-
-# By table: its key, and the columns that its checksum (column `seal`) covers.
-CHECKSUMMED_COLUMNS = {
-    "sessions": ("session", "id, project, title, created, trashed"),
-    "lines": ("line", "line, session, base, depth"),
-    "projects": ("project", "git, path, inode, names"),
-}
 
 
 def check_structure(db: apsw.Connection) -> list[Finding]:
@@ -60,7 +52,7 @@ def check_contents(writer: LogWriter, progress: Callable[[str], None]) -> list[F
 
 def check_row_checksums(db: apsw.Connection) -> list[Finding]:
     found = []
-    for table, (key, columns) in CHECKSUMMED_COLUMNS.items():
+    for table, (key, columns) in session_rows.CHECKSUMMED_COLUMNS.items():
         query = f"SELECT {key}, seal, {columns} FROM {table}"  # noqa: S608 - our own names
         for number, checksum, *values in db.execute(query):
             if row_encoding.row_checksum(*values) != checksum:
@@ -74,13 +66,14 @@ def check_entries(writer: LogWriter) -> list[Finding]:
     segments = writer.db.execute("SELECT line, base, depth, indexed FROM lines")
     for segment, base, depth, indexed in list(segments):
         place = f"segment {segment}"
-        if missing := missing_entries(writer.db, segment):
+        present = entry_numbers(writer.db, segment)
+        if missing := missing_numbers(present):
             found.append(Finding(what=f"{len(missing)} entries are missing", place=place))
         try:
             writer.segment(segment, mark=False)
         except Damaged as error:
             found.append(Finding(what=error.what, place=place, entries=error.entries))
-        if _last_number(writer.db, segment) < indexed:
+        if max(present, default=0) < indexed:
             what = "the newest entries are missing: the index has seen more"
             found.append(Finding(what=what, place=place, repairable=False))
         if base is not None and depth != session_rows.depth_of(writer.db, base):
@@ -88,18 +81,14 @@ def check_entries(writer: LogWriter) -> list[Finding]:
     return found
 
 
-def missing_entries(db: apsw.Connection, segment: int) -> list[int]:
-    """The numbers that a segment lacks between its first entry and its last."""
-    floor, top = segment_bounds(segment)
+def entry_numbers(db: apsw.Connection, segment: int) -> set[int]:
     query = "SELECT key FROM entries WHERE key > ? AND key <= ?"
-    present = {key - floor for (key,) in db.execute(query, (floor, top))}
+    return {key & SEGMENT_MASK for (key,) in db.execute(query, segment_bounds(segment))}
+
+
+def missing_numbers(present: set[int]) -> list[int]:
+    """The numbers that a segment lacks before its last entry."""
     return [n for n in range(1, max(present, default=0)) if n not in present]
-
-
-def _last_number(db: apsw.Connection, segment: int) -> int:
-    query = "SELECT coalesce(max(key), 0) FROM entries WHERE key > ? AND key <= ?"
-    ((key,),) = db.execute(query, segment_bounds(segment))
-    return int(key) & SEGMENT_MASK
 
 
 def check_blobs(writer: LogWriter) -> list[Finding]:
@@ -137,48 +126,41 @@ def check_search_index(writer: LogWriter) -> list[Finding]:
 
 
 def _indexed_texts(writer: LogWriter) -> Iterator[tuple[int, str]]:
-    for segment, indexed in list(writer.db.execute("SELECT line, indexed FROM lines")):
-        floor, _ = segment_bounds(segment)
-        query = "SELECT key, body FROM entries WHERE key > ? AND key <= ?"
-        for key, stored in writer.db.execute(query, (floor, floor + indexed)):
-            try:
-                text = index_text(writer.body(stored))
-            except (Damaged, LookupError, ValueError):
-                continue  # reported as a damaged entry
-            if text:
-                yield key, text
+    indexed = f"line = key >> {SEGMENT_BITS} AND key & {SEGMENT_MASK} <= indexed"
+    query = f"SELECT key, body FROM entries JOIN lines ON {indexed}"  # noqa: S608 - our own names
+    for key, stored in writer.db.execute(query):
+        try:
+            text = index_text(writer.body(stored))
+        except (Damaged, LookupError, ValueError):
+            continue  # reported as a damaged entry
+        if text:
+            yield key, text
 
 
 def _vocabulary(db: apsw.Connection) -> list[tuple[str, int, int, int]]:
     """Each word with how many entries have it, and sums that identify them; computed by SQLite."""
-    db.execute(
-        "CREATE VIRTUAL TABLE IF NOT EXISTS temp.words USING fts5vocab(main, search, instance)"
-    )
+    create = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.words USING fts5vocab(main, search, instance)"
+    db.execute(create)
+    sums = "count(*), sum(doc), sum(doc * 2654435761 % 1000000007)"
+    query = f"SELECT term, {sums} FROM temp.words GROUP BY term ORDER BY term"  # noqa: S608
     try:
-        return list(
-            db.execute(
-                "SELECT term, count(*), sum(doc), sum(doc * 2654435761 % 1000000007)"
-                " FROM temp.words GROUP BY term ORDER BY term"
-            )
-        )
+        return list(db.execute(query))
     finally:
         db.execute("DROP TABLE temp.words")
 
 
-def count_contents(db: apsw.Connection) -> dict[str, Any]:
-    def one(query: str) -> int:
-        return int(next(iter(db.execute(query)))[0] or 0)
+_COUNTS = {
+    "sessions": "count(*) FROM sessions WHERE trashed IS NULL",
+    "trashed_sessions": "count(*) FROM sessions WHERE trashed IS NOT NULL",
+    "trashed_bytes": "coalesce(sum(length(body)), 0) FROM entries JOIN lines ON line = key >> 24"
+    " JOIN sessions USING (session) WHERE trashed IS NOT NULL",
+    "entries": "count(*) FROM entries",
+    "contents": "count(*) FROM blobs",
+    "quarantined": "count(*) FROM quarantine",
+    "bytes_reclaimable": "freelist_count * page_size FROM pragma_freelist_count, pragma_page_size",
+    "lines_waiting_for_index": "count(*) FROM pending",
+}
 
-    return {
-        "sessions": one("SELECT count(*) FROM sessions WHERE trashed IS NULL"),
-        "trashed_sessions": one("SELECT count(*) FROM sessions WHERE trashed IS NOT NULL"),
-        "trashed_bytes": one(
-            "SELECT sum(length(body)) FROM entries JOIN lines l ON l.line = key >> 24"
-            " JOIN sessions s ON s.session = l.session WHERE s.trashed IS NOT NULL"
-        ),
-        "entries": one("SELECT count(*) FROM entries"),
-        "contents": one("SELECT count(*) FROM blobs"),
-        "quarantined": one("SELECT count(*) FROM quarantine"),
-        "bytes_reclaimable": int(db.pragma("freelist_count")) * int(db.pragma("page_size")),
-        "lines_waiting_for_index": one("SELECT count(*) FROM pending"),
-    }
+
+def count_contents(db: apsw.Connection) -> dict[str, Any]:
+    return {name: int(next(db.execute(f"SELECT {what}"))[0]) for name, what in _COUNTS.items()}

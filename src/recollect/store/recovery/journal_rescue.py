@@ -12,13 +12,19 @@ from pathlib import Path
 
 from recollect.errors import Damaged
 from recollect.store import row_encoding
+from recollect.store.log_reader import segment_bounds
 from recollect.store.log_writer import LogWriter
 from recollect.store.recovery.integrity_checks import Finding
-from recollect.store.recovery.misplaced_rows import describe_place, restore_misplaced_rows
 from recollect.store.recovery.quarantine import quarantine_data
 from recollect.store.recovery.raw_pages import RawPages, SqlValue
-from recollect.store.recovery.salvage import collect_rows, insert_row, restore_missing_bases
-from recollect.store.sql_schema import SEGMENT_BITS, SEGMENT_MASK
+from recollect.store.recovery.salvage import (
+    collect_rows,
+    describe_place,
+    insert_row,
+    restore_misplaced_rows,
+    restore_missing_bases,
+)
+from recollect.store.sql_schema import SEGMENT_BITS
 
 
 def damaged_journals(path: Path) -> list[Path]:
@@ -70,10 +76,9 @@ def _continues_segment(writer: LogWriter, key: int, ids: dict[int, SqlValue]) ->
     """Whether the key is free and the entry before it is the same as in the journal, so that the
     session has not grown by itself. The repair verifies whether the entry is intact."""
     segment = key >> SEGMENT_BITS
-    floor = segment << SEGMENT_BITS
     if not list(writer.db.execute("SELECT 1 FROM lines WHERE line = ?", (segment,))):
         return False
     query = "SELECT key, id FROM entries WHERE key > ? AND key <= ? ORDER BY key DESC LIMIT 1"
-    for before, raw_id in writer.db.execute(query, (floor, floor | SEGMENT_MASK)):
+    for before, raw_id in writer.db.execute(query, segment_bounds(segment)):
         return bool(key > before and ids.get(before) == raw_id)
     return True

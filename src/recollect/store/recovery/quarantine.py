@@ -7,6 +7,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import apsw
+import msgspec
 
 from recollect.errors import Damaged
 from recollect.store import row_encoding, search_index, session_rows
@@ -14,7 +15,7 @@ from recollect.store.ids import now
 from recollect.store.log_reader import load_dictionaries, missing_entry_row, segment_bounds
 from recollect.store.log_writer import LogWriter
 from recollect.store.recovery import integrity_checks
-from recollect.store.recovery.integrity_checks import CHECKSUMMED_COLUMNS, Finding
+from recollect.store.recovery.integrity_checks import Finding, entry_numbers, missing_numbers
 
 
 def repair_rows(writer: LogWriter, progress: Callable[[str], None]) -> list[Finding]:
@@ -44,13 +45,12 @@ def _fill_gaps(writer: LogWriter) -> list[Finding]:
     done = []
     for segment in _segments(writer):
         floor, _ = segment_bounds(segment)
-        missing = integrity_checks.missing_entries(writer.db, segment)
+        missing = missing_numbers(entry_numbers(writer.db, segment))
         rows = [missing_entry_row(floor + n) for n in missing]
         writer.db.executemany("INSERT INTO entries VALUES (?, ?, ?, ?, ?)", rows)
         if missing:
-            what = f"{len(missing)} entries were missing"
             repaired = "a note takes the place of each; the rest of the segment can be read"
-            done.append(Finding(what=what, place=f"segment {segment}", repaired=repaired))
+            done.append(_repaired(segment, f"{len(missing)} entries were missing", repaired))
     return done
 
 
@@ -70,14 +70,8 @@ def _repair_hashes(writer: LogWriter) -> list[Finding]:
             if _compute_hash(writer, right, after[1], after[2], after[4]) == after[3]:
                 writer.db.execute("UPDATE entries SET hash = ? WHERE key = ?", (right, key))
                 previous = right
-                done.append(
-                    Finding(
-                        what="the hash of an entry was damaged",
-                        place=f"segment {segment}",
-                        repaired="recomputed; the next entry confirms it",
-                        entries=(raw_id.hex(),),
-                    )
-                )
+                what, how = "the hash of an entry was damaged", "the next entry confirms it"
+                done.append(_repaired(segment, what, f"recomputed; {how}", raw_id.hex()))
     return done
 
 
@@ -106,14 +100,8 @@ def _quarantine_bodies(writer: LogWriter) -> list[Finding]:
                 _quarantine_column(writer, f"entry {entry}", "body FROM entries WHERE key = ?", key)
                 update = "UPDATE entries SET body = x'', hash = iif(?, x'', hash) WHERE key = ?"
                 writer.db.execute(update, (key + 1 in damaged, key))
-                done.append(
-                    Finding(
-                        what="an entry was damaged",
-                        place=f"segment {segment}",
-                        repaired="moved to quarantine",
-                        entries=(entry,),
-                    )
-                )
+                moved = "moved to quarantine"
+                done.append(_repaired(segment, "an entry was damaged", moved, entry))
     return done
 
 
@@ -160,13 +148,10 @@ def _repair_checksums(writer: LogWriter) -> list[Finding]:
     done = []
     for finding in integrity_checks.check_row_checksums(writer.db):
         table, number = finding.place.split()
-        key, columns = CHECKSUMMED_COLUMNS[table]
+        columns = session_rows.CHECKSUMMED_COLUMNS[table][1]
         if table == "lines":
             _repair_depth(writer, int(number))
-        query = f"SELECT {columns} FROM {table} WHERE {key} = ?"  # noqa: S608 - our own names
-        ((*values,),) = writer.db.execute(query, (int(number),))
-        update = f"UPDATE {table} SET seal = ? WHERE {key} = ?"  # noqa: S608 - our own names
-        writer.db.execute(update, (row_encoding.row_checksum(*values), int(number)))
+        values = session_rows.update_checksum(writer.db, table, int(number))
         shown = ", ".join(v.hex() if isinstance(v, bytes) else str(v) for v in values)
         done.append(_with_repair(finding, f"kept as it is: {columns} = {shown}; please check it"))
     return done
@@ -178,5 +163,9 @@ def _repair_depth(writer: LogWriter, segment: int) -> None:
     writer.db.execute("UPDATE lines SET depth = ? WHERE line = ?", (depth, segment))
 
 
+def _repaired(segment: int, what: str, repaired: str, *entries: str) -> Finding:
+    return Finding(what=what, place=f"segment {segment}", repaired=repaired, entries=entries)
+
+
 def _with_repair(finding: Finding, repaired: str) -> Finding:
-    return Finding(what=finding.what, place=finding.place, repaired=repaired)
+    return msgspec.structs.replace(finding, repaired=repaired)

@@ -22,7 +22,7 @@ RawRow: TypeAlias = tuple[int, list[SqlValue]]  # rowid, columns
 # the type of a table's leaf, also with one bit flipped; the caller drops rows that are not ours
 _LEAVES = {0x0D, *(0x0D ^ 1 << bit for bit in range(8))}
 _MAX_PAYLOAD = 1 << 30
-_INTEGERS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
+_WIDTHS = (0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0)  # by type: 1 to 6 are integers, 7 is a float
 
 
 class _Cell(NamedTuple):
@@ -177,7 +177,7 @@ def _record(payload: bytes) -> list[SqlValue]:
     body, values = end, []
     while at < end:
         kind, at = _varint(payload, at)
-        width = _width(kind)
+        width = (kind - 12) // 2 if kind >= 12 else _WIDTHS[kind]
         data = payload[body : body + width]
         if len(data) != width:
             raise ValueError("record is truncated")
@@ -186,16 +186,10 @@ def _record(payload: bytes) -> list[SqlValue]:
     return values
 
 
-def _width(kind: int) -> int:
-    if kind >= 12:
-        return (kind - 12) // 2
-    return 8 if kind == 7 else _INTEGERS.get(kind, 0)
-
-
 def _value(kind: int, data: bytes) -> SqlValue:
     if kind >= 12:
         return data.decode("utf-8") if kind % 2 else data
-    if kind in _INTEGERS:
+    if 1 <= kind <= 6:
         return int.from_bytes(data, "big", signed=True)
     if kind == 7:
         return float(struct.unpack(">d", data)[0])

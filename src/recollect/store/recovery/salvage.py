@@ -2,11 +2,15 @@
 
 Rows are recognized by their shape and verified by hash or checksum where they have one. A segment
 whose row is gone is found again by its first entry: only one hash in the store can be its parent's.
-A session whose row is gone gets a new one; its title comes from the log.
+A session whose row is gone gets a new one; its title comes from the log. An entry whose key was
+damaged (one flipped bit makes it appear thousands of places away, or in a segment that does not
+exist) moves back to the gap that its hash proves.
 """
 
 from __future__ import annotations
 
+import re
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,25 +20,25 @@ from recollect.entries import Body
 from recollect.errors import Damaged
 from recollect.store import row_encoding, session_rows
 from recollect.store.ids import derived_id, now
-from recollect.store.log_reader import LogReader, missing_entry_row, segment_bounds
+from recollect.store.log_reader import EntryRow, LogReader, missing_entry_row
 from recollect.store.open_file import open_database
-from recollect.store.recovery.misplaced_rows import restore_misplaced_rows
+from recollect.store.recovery.quarantine import quarantine_data
 from recollect.store.recovery.raw_pages import RawPages, SqlValue
 from recollect.store.search_index import mark_all_pending
-from recollect.store.sql_schema import SEGMENT_BITS
+from recollect.store.sql_schema import SEGMENT_BITS, SEGMENT_MASK
 from recollect.store.wal_journal import journal_path
 
-# By table: the types of its columns after the key (s text, i integer, b bytes, ? or NULL), and the
-# lengths that its byte columns must have; below zero: or empty, as in a missing entry's row.
-_SHAPES: dict[str, tuple[str, tuple[int | None, ...]]] = {
-    "dictionaries": ("i b b", (32, None)),
-    "entries": ("b i b b", (16, -16, None)),
-    "sessions": ("b i? s i i? b", (16, 8)),
-    "lines": ("i i? i i b", (8,)),
-    "projects": ("b? b b b b", (None, None, None, None, 8)),
-    "blobs": ("b i b", (32, None)),
-    "drafts": ("b i i? s i b", (16, None)),
-    "quarantine": ("s i s b?", (None,)),
+# By table: the shapes of its columns after the key (s text, i integer, n NULL, b bytes with their
+# number). The hash of a missing entry is empty.
+_SHAPES = {
+    "dictionaries": re.compile(r"i b32 b\d+"),
+    "entries": re.compile(r"b16 i b(16|0) b\d+"),
+    "sessions": re.compile(r"b16 [in] s i [in] b8"),
+    "lines": re.compile(r"i [in] i i b8"),
+    "projects": re.compile(r"(b\d+|n) b\d+ b\d+ b\d+ b8"),
+    "blobs": re.compile(r"b32 i b\d+"),
+    "drafts": re.compile(r"b16 i [in] s i b\d+"),
+    "quarantine": re.compile(r"s i s (b\d+|n)"),
 }
 
 _MISPLACED = 1 << 61  # above the keys of any segment
@@ -43,8 +47,7 @@ _MISPLACED = 1 << 61  # above the keys of any segment
 def rebuild_store(path: Path, fresh: Path) -> str:
     """Write a new store to `fresh`; returns a phrase that says what was saved."""
     found = collect_rows(RawPages(path, journal_path(path)))
-    db = open_database(fresh)
-    try:
+    with closing(open_database(fresh)) as db:
         db.pragma("foreign_keys", "off")  # in a broken file anything may be missing
         db.execute("BEGIN IMMEDIATE")
         for table, kept in found.items():
@@ -57,8 +60,6 @@ def rebuild_store(path: Path, fresh: Path) -> str:
         _restore_sessions(reader)
         mark_all_pending(db)
         db.execute("COMMIT")
-    finally:
-        db.close()
     counts = (f"{len(found[t])} {t}" for t in ("sessions", "entries", "blobs"))
     return ", ".join(counts).replace("blobs", "contents")
 
@@ -101,26 +102,14 @@ def collect_rows(pages: RawPages) -> dict[str, dict[int, list[SqlValue]]]:
 def _table_of(values: list[SqlValue]) -> str | None:
     if not values or values[0] is not None:
         return None
-    for table, (shape, lengths) in _SHAPES.items():
-        if _has_shape(values[1:], shape.split(), lengths):
-            return table
-    return None
+    shape = " ".join(map(_column_shape, values[1:]))
+    return next((table for table, known in _SHAPES.items() if known.fullmatch(shape)), None)
 
 
-def _has_shape(values: list[SqlValue], shape: list[str], lengths: tuple[int | None, ...]) -> bool:
-    if len(values) != len(shape):
-        return False
-    wanted = iter(lengths)
-    for value, kind in zip(values, shape, strict=True):
-        length = next(wanted) if kind[0] == "b" else None
-        if value is None and kind.endswith("?"):
-            continue
-        if not isinstance(value, {"b": bytes, "i": int, "s": str}[kind[0]]):
-            return False
-        is_empty = length is not None and length < 0 and not value
-        if length and isinstance(value, bytes) and len(value) != abs(length) and not is_empty:
-            return False
-    return True
+def _column_shape(value: SqlValue) -> str:
+    if isinstance(value, bytes):
+        return f"b{len(value)}"
+    return {int: "i", str: "s", float: "f"}.get(type(value), "n")
 
 
 def _has_valid_checksum(table: str | None, rowid: int, values: list[SqlValue]) -> bool:
@@ -134,28 +123,22 @@ def _has_valid_checksum(table: str | None, rowid: int, values: list[SqlValue]) -
 
 def _restore_segments(reader: LogReader) -> None:
     db = reader.db
-    orphaned = list(
-        db.execute(
-            "SELECT DISTINCT key >> ? FROM entries WHERE key >> ? NOT IN (SELECT line FROM lines)",
-            (SEGMENT_BITS, SEGMENT_BITS),
-        )
+    orphaned = (
+        f"SELECT DISTINCT key >> {SEGMENT_BITS} AS segment FROM entries"  # noqa: S608 - a constant
+        " WHERE segment NOT IN (SELECT line FROM lines)"
     )
-    for (segment,) in orphaned:
+    for (segment,) in list(db.execute(orphaned)):
         base = _parent_of(reader, segment)
         owner = _owner(db, base) if base is not None else _unused_session(db, segment)
         depth = 0 if base is None else _depth(db, base)
-        checksum = row_encoding.row_checksum(segment, owner, base, depth)
-        db.execute(
-            "INSERT INTO lines(line, session, base, depth, seal) VALUES (?, ?, ?, ?, ?)",
-            (segment, owner, base, depth, checksum),
-        )
+        session_rows.insert_checksummed(db, "lines", segment, owner, base, depth)
 
 
 def _parent_of(reader: LogReader, segment: int) -> int | None:
     """The entry whose hash is part of the hash of the segment's first entry."""
-    floor, _ = segment_bounds(segment)
     first = "SELECT id, time, hash, body FROM entries WHERE key = ?"
-    for raw_id, time, expected, stored in list(reader.db.execute(first, (floor + 1,))):
+    key = segment << SEGMENT_BITS | 1
+    for raw_id, time, expected, stored in list(reader.db.execute(first, (key,))):
         try:
             json = reader.packer.unpack(stored)[0]
         except Damaged:
@@ -181,10 +164,8 @@ def _depth(db: apsw.Connection, base: int) -> int:
 
 def _unused_session(db: apsw.Connection, segment: int) -> int:
     """An unused session number, for an orphaned segment; `_restore_sessions` inserts its row."""
-    ((highest,),) = db.execute(
-        "SELECT max(coalesce((SELECT max(session) FROM sessions), 0),"
-        " coalesce((SELECT max(session) FROM lines), 0))"
-    )
+    known = "SELECT session FROM sessions UNION ALL SELECT session FROM lines"
+    ((highest,),) = db.execute(f"SELECT coalesce(max(session), 0) FROM ({known})")  # noqa: S608
     return int(highest) + segment
 
 
@@ -199,11 +180,9 @@ def _restore_sessions(reader: LogReader) -> None:
     db = reader.db
     lost = "SELECT DISTINCT session FROM lines WHERE session NOT IN (SELECT session FROM sessions)"
     for (number,) in list(db.execute(lost)):
-        title = (
-            session_rows.title_from(_bodies(reader, number), titled=False) or "recovered session"
-        )
+        title = session_rows.title_from(_bodies(reader, number), titled=False)
         raw_id = bytes.fromhex(derived_id("recovered", str(number), str(now())))
-        fields: tuple[Any, ...] = (raw_id, None, title, now(), None)
+        fields: tuple[Any, ...] = (raw_id, None, title or "recovered session", now(), None)
         db.execute(
             "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?)",
             (number, *fields, row_encoding.row_checksum(*fields)),
@@ -214,13 +193,70 @@ def _restore_sessions(reader: LogReader) -> None:
 
 
 def _bodies(reader: LogReader, session: int) -> list[Body]:
+    """The readable bodies among the first of each of its segments."""
+    query = (
+        "SELECT body FROM lines JOIN entries ON key > line << ?1 AND key <= (line << ?1 | 20)"
+        " WHERE session = ?2 ORDER BY key"
+    )
     found = []
-    query = "SELECT line FROM lines WHERE session = ?"
-    for (segment,) in list(reader.db.execute(query, (session,))):
-        query = "SELECT body FROM entries WHERE key > ? AND key <= ? ORDER BY key LIMIT 20"
-        for (stored,) in list(reader.db.execute(query, segment_bounds(segment))):
-            try:
-                found.append(reader.body(stored))
-            except (Damaged, LookupError, ValueError):
-                continue
+    for (stored,) in list(reader.db.execute(query, (SEGMENT_BITS, session))):
+        with suppress(Damaged, LookupError, ValueError):
+            found.append(reader.body(stored))
     return found
+
+
+def restore_misplaced_rows(reader: LogReader) -> None:
+    """Within a transaction: move each misplaced row to the gap that its hash proves, if there is
+    one; quarantine those that are implausibly far from any other."""
+    db = reader.db
+    found: list[EntryRow] = list(db.execute("SELECT key, id, time, hash, body FROM entries"))
+    hashes = {row[0]: row[3] for row in found}
+    bases = dict(db.execute("SELECT line, base FROM lines"))
+    later = (row for row in found if row[0] & SEGMENT_MASK > 1)
+    first = (row for row in found if row[0] & SEGMENT_MASK == 1)
+    misplaced = [row for row in later if row[0] - 1 not in hashes]
+    misplaced += [row for row in first if row[0] >> SEGMENT_BITS not in bases]
+    unsettled = {row[0] for row in misplaced}
+    for row in misplaced:
+        # a misplaced row proves no place: its successor waits until it is back in its own
+        settled = {key: digest for key, digest in hashes.items() if key not in unsettled}
+        gap = _find_gap(reader, row, settled, bases)
+        key, raw_id, _, _, body = row
+        if gap is not None:
+            db.execute("UPDATE entries SET key = ? WHERE key = ?", (gap, key))
+            hashes[gap] = hashes.pop(key)
+            unsettled.discard(key)
+        elif _is_far(key, hashes):
+            reason = "its key was damaged and it follows no other entry"
+            quarantine_data(db, describe_place(raw_id.hex(), key), reason, body)
+            db.execute("DELETE FROM entries WHERE key = ?", (key,))
+            hashes.pop(key)
+
+
+def describe_place(entry: str, key: int) -> str:
+    return f"entry {entry} (segment {key >> SEGMENT_BITS}, {key & SEGMENT_MASK})"
+
+
+def _find_gap(
+    reader: LogReader, row: EntryRow, hashes: dict[int, bytes], bases: dict[int, int | None]
+) -> int | None:
+    _, raw_id, time, expected, body = row
+    try:
+        json = reader.packer.unpack(body)[0]
+    except Damaged:
+        return None
+    gaps = [(key + 1, previous) for key, previous in hashes.items()]
+    for segment, base in bases.items():
+        previous = row_encoding.ZERO_HASH if base is None else hashes.get(base, b"")
+        gaps.append((segment << SEGMENT_BITS | 1, previous))
+    for gap, previous in gaps:
+        is_free = gap not in hashes
+        if is_free and row_encoding.entry_hash(previous, raw_id, time, json) == expected:
+            return gap
+    return None
+
+
+def _is_far(key: int, hashes: dict[int, bytes]) -> bool:
+    below = [k for k in hashes if k < key and k >> SEGMENT_BITS == key >> SEGMENT_BITS]
+    gap = key - max(below, default=key >> SEGMENT_BITS << SEGMENT_BITS)
+    return gap > 10 * len(hashes) + 1_000

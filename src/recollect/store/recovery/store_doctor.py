@@ -11,6 +11,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,10 @@ from recollect.store.wal_journal import committed_frames, journal_path, report_l
 ReportProgress = Callable[[str], None]
 
 
+def _silent(_: str) -> None:
+    return None
+
+
 class DoctorReport(msgspec.Struct, frozen=True):
     path: str
     findings: tuple[Finding, ...]
@@ -38,7 +43,7 @@ class DoctorReport(msgspec.Struct, frozen=True):
         return all(finding.repaired for finding in self.findings)
 
 
-def examine_store(path: Path, progress: ReportProgress | None = None) -> DoctorReport:
+def examine_store(path: Path, progress: ReportProgress = _silent) -> DoctorReport:
     """What is wrong with the store at `path`, and how large it is. Changes nothing."""
     if not path.exists() or (path.stat().st_size == 0 and not journal_path(path).exists()):
         facts = {"store": "there is none yet; the first session creates it"}
@@ -46,13 +51,10 @@ def examine_store(path: Path, progress: ReportProgress | None = None) -> DoctorR
     expected = committed_frames(path)
     try:
         db = connect_to_store(path)
-    except NewerStore:
-        raise
-    except CannotOpen as error:
-        if path.stat().st_size and not salvage.is_store_file(path):
-            raise  # another program's file
-        return _unreadable(path, error)
     except RecollectError as error:
+        may_be_foreign = isinstance(error, CannotOpen) and path.stat().st_size > 0
+        if isinstance(error, NewerStore) or (may_be_foreign and not salvage.is_store_file(path)):
+            raise  # not ours to repair
         return _unreadable(path, error)
     try:
         report_lost_frames(path, db, expected)
@@ -63,7 +65,7 @@ def examine_store(path: Path, progress: ReportProgress | None = None) -> DoctorR
             for aside in journal_rescue.damaged_journals(path)
         ]
         if not is_broken:
-            findings += integrity_checks.check_contents(LogWriter(db), progress or _silent)
+            findings += integrity_checks.check_contents(LogWriter(db), progress)
         facts = _file_facts(path) | integrity_checks.count_contents(db)
         return DoctorReport(str(path), tuple(findings), facts)
     except (apsw.Error, Damaged, ValueError, TypeError, LookupError, AttributeError) as error:
@@ -72,24 +74,19 @@ def examine_store(path: Path, progress: ReportProgress | None = None) -> DoctorR
         db.close()
 
 
-def repair_store(path: Path, progress: ReportProgress | None = None) -> DoctorReport:
+def repair_store(path: Path, progress: ReportProgress = _silent) -> DoctorReport:
     """Repair what `examine_store` finds; the report says what was done."""
     before = examine_store(path, progress)
     if not before.findings:
         return before
-    progress = progress or _silent
+    done = []
     if any(finding.place == "structure" for finding in before.findings):
         progress("building a new file from every readable row")
-        done = [_rebuild(path)]
-    else:
-        done = []
-    db = connect_to_store(path)
-    try:
+        done.append(_rebuild(path))
+    with closing(connect_to_store(path)) as db:
         writer = LogWriter(db)
         done += [_rescue(writer, path, aside) for aside in journal_rescue.damaged_journals(path)]
         done += quarantine.repair_rows(writer, progress)
-    finally:
-        db.close()
     after = examine_store(path, progress)
     return DoctorReport(str(path), (*done, *after.findings), after.facts)
 
@@ -140,7 +137,3 @@ def _file_facts(path: Path) -> dict[str, Any]:
         "permissions": f"{path.stat().st_mode & 0o777:04o}",
         "put_aside": sorted(p.name for p in path.parent.glob(f"{path.name}*damaged-*")),
     }
-
-
-def _silent(_: str) -> None:
-    return None
