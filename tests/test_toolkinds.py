@@ -14,9 +14,9 @@ from recollect.toolkinds import (
     classify_tool,
     find_command,
     find_patched_paths,
-    find_paths,
     normalize_path,
     parse_paths,
+    parse_usual_path,
 )
 from tests.strategies import json_values, text
 
@@ -144,14 +144,20 @@ _PIECES = st.sampled_from(
 @given(
     st.sampled_from(["path", "file_path", "absolute_path", "other"]),
     st.lists(_PIECES, max_size=6).map("/".join) | st.text(max_size=12),
-    st.integers(-2, 9),
+    st.sampled_from(["", "/p", "src", "/a/src/"]),
     st.booleans(),
 )
 def test_the_short_way_to_a_path_leads_where_the_long_one_does(
-    key: str, path: str, number: int, ascii_only: bool
+    key: str, path: str, root: str, ascii_only: bool
 ) -> None:
-    value = {key: path, "offset": number, "limit": number}
-    assert parse_paths(json.dumps(value, ensure_ascii=ascii_only)) == find_paths(value)
+    arguments = json.dumps({key: path, "limit": 3}, ensure_ascii=ascii_only)
+    short = parse_usual_path(arguments, root)
+    assert not short or [short] == [normalize_path(f.path, root) for f in parse_paths(arguments)]
+
+
+def test_the_short_way_is_taken_by_the_reads_that_most_agents_make() -> None:
+    assert parse_usual_path('{"file_path":"/p/src/a.py","offset":3}', "/p") == "src/a.py"
+    assert parse_usual_path('{"path": "./a.py"}', "") == "a.py"
 
 
 @given(text, text)

@@ -129,6 +129,19 @@ _decode = msgspec.json.Decoder().decode
 _decode_usual = msgspec.json.Decoder(_UsualArguments).decode
 
 
+def parse_usual_path(arguments: str, root: str) -> str:
+    """The normalized path of a read that names one file in the usual way; else empty."""
+    try:
+        given = _decode_usual(arguments)
+    except ValueError:
+        return ""
+    path = given.file_path or given.path or given.absolute_path
+    if "\\" in arguments or len(path) > 4096:  # control characters need an escape
+        return ""
+    path = path.strip()
+    return normalize_path(path, root) if path and path[0] != "[" else ""
+
+
 def _parse_usual_range(arguments: str) -> tuple[PathRange, ...]:
     try:
         given = _decode_usual(arguments)

@@ -253,7 +253,7 @@ class _Planner:
         if head + tail >= len(longest):
             return ()
         ends = longest[:head], longest[len(longest) - tail :]
-        return self._saving("oversized", result.name or use.name, use, (block,), *ends)
+        return self._saving("oversized", result.name or use.name, use, (block,), ends)
 
     def _is_shown(self, use: ToolUse, blocks: Sequence[int] = (), *, whole: bool = False) -> bool:
         """Whether the view shows a result: at all, or some of these blocks, or the whole of it."""
@@ -286,16 +286,14 @@ class _Planner:
         what: str,
         use: ToolUse,
         blocks: tuple[int, ...] = (),
-        head: str = "",
-        tail: str = "",
+        ends: tuple[str, str] = ("", ""),
     ) -> tuple[PlannedElision, ...]:
         """Nothing when the placeholder would be as long as what it replaces."""
         log = self._view.log
         count, entry = log.counter, log.entries[use.position].id
         tokens = log.block_tokens(use.position, use.part)
         whole = sum(tokens[i] for i in blocks) if blocks else sum(tokens)
-        if head or tail:
-            whole = max(0, whole - count.text(head) - count.text(tail))
+        whole = max(0, whole - sum(map(count.text, ends)))
         placeholder = write_placeholder(rule, what, whole, entry, self._rules.language)
         saved = whole - count.text(placeholder) * max(1, len(blocks))
         if saved <= 0:
@@ -305,8 +303,8 @@ class _Planner:
             placeholder=placeholder,
             parts=(use.part,),
             blocks=blocks,
-            head=len(head),
-            tail=len(tail),
+            head=len(ends[0]),
+            tail=len(ends[1]),
             tokens=saved,
         )
         return (PlannedElision(rule, what, elided),)

@@ -20,6 +20,7 @@ from recollect.toolkinds import (
     has_failed,
     normalize_path,
     parse_paths,
+    parse_usual_path,
 )
 from recollect.view.entry_log import EntryLog
 
@@ -80,9 +81,14 @@ class ToolUses:
         self._done += len(places)
 
     def _add(self, position: int, number: int, part: ToolResult, time: int) -> None:
+        if part.time is not None:
+            time = part.time
         call = self._calls.get(part.call_id)
-        name, arguments = (part.name, "") if call is None else (call.name, call.arguments)
-        use = ToolUse(position, number, name, arguments, time if part.time is None else part.time)
+        if call is None:
+            self._measure(part, ToolUse(position, number, part.name, "", time))
+            return
+        name = call.name
+        use = ToolUse(position, number, name, call.arguments, time)
         content = part.content
         if (
             len(content) != 1
@@ -90,32 +96,27 @@ class ToolUses:
             or len(content[0].text) >= LARGE_RESULT
         ):
             self._measure(part, use)  # most results are one short text
-        kind = "other" if call is None else classify_tool(name)
+        kind = classify_tool(name)
         if kind == "read":
-            self._add_read(use)
+            usual = parse_usual_path(call.arguments, self._root)
+            for path in (usual,) if usual else self._paths(use):
+                self._touches.append(position)
+                self._touched.append(path)
+                first = self._first_reads.setdefault(path, use)
+                if first is not use:
+                    self.often.setdefault(path, [first]).append(use)
+                    self.rank.setdefault(path, len(self.rank))
         elif (aging := self._aging_kinds.get(kind)) is not None:
             if not has_failed(part):
                 aging.append(use)
         elif kind in _CHANGING_KINDS and not has_failed(part):
-            for path in self._touch(use):
-                self.changes.setdefault(path, []).append(position)
+            self._change(use)
 
-    def _add_read(self, use: ToolUse) -> None:
-        paths = self._touch(use)
-        if not paths:
-            self.unidentified.append(use.position)
-        for path in paths:
-            first = self._first_reads.setdefault(path, use)
-            if first is not use:
-                self.often.setdefault(path, [first]).append(use)
-                self.rank.setdefault(path, len(self.rank))
-
-    def _touch(self, use: ToolUse) -> set[str]:
-        """The files that a use names; it is recorded as touching them."""
-        paths = {normalize_path(file.path, self._root) for file in parse_paths(use.arguments)}
-        self._touches += [use.position] * len(paths)
-        self._touched += paths
-        return paths
+    def _change(self, use: ToolUse) -> None:
+        for path in {file.path for file in self.files(use)}:
+            self.changes.setdefault(path, []).append(use.position)
+            self._touches.append(use.position)
+            self._touched.append(path)
 
     def touched(self, start: int, end: int) -> set[str]:
         """The files that were read or changed from one position up to another."""
@@ -125,6 +126,12 @@ class ToolUses:
     def changed(self, path: str, since: int, end: int) -> bool:
         places = self.changes.get(path, ())
         return bisect_right(places, since) < bisect_left(places, end)
+
+    def _paths(self, use: ToolUse) -> set[str]:
+        paths = {file.path for file in self.files(use)}
+        if not paths:
+            self.unidentified.append(use.position)
+        return paths
 
     def _measure(self, part: ToolResult, use: ToolUse) -> None:
         texts = [item.text for item in part.content if type(item) is Text]
