@@ -15,8 +15,6 @@ from typing import TypeAlias
 
 import msgspec
 
-from recollect.codecs.text_tools import TextToolsWire
-from recollect.codecs.think_tags import ThinkTagsWire
 from recollect.codecs.wire_protocol import Declaration, Generation, RequestOptions, Wire
 from recollect.codecs.wires import WIRES
 from recollect.errors import NoApiKey, UnknownModel
@@ -179,7 +177,13 @@ def build_wire(
     given = profile.think_switch
     switch = given if given == "no_think_tag" or given == "slash_no_think" else ""
     if profile.thinks == "text" or (switch and thinking_off):
+        # late, as the next one: few models need these, and they load a dozen modules
+        from recollect.codecs.think_tags import ThinkTagsWire
+
         wire = ThinkTagsWire(wire=wire, switch=switch, off=thinking_off)
     if text_tools or profile.tools == "text":  # even without tools, for the sake of earlier calls
+        # late, as the one before
+        from recollect.codecs.text_tools import TextToolsWire
+
         wire = TextToolsWire(wire=wire, tools=tuple(tools))
     return wire

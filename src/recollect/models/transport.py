@@ -187,7 +187,7 @@ class _Connection:
             verify=_authorities(*map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
             if secure
             else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
-            http2=http2,
+            http2=http2 and secure,  # HTTP/2 is agreed upon in the TLS handshake
             proxy=settings.proxy or None,
             mounts=_DIRECT,
             timeout=httpx2.Timeout(wait, connect=settings.connect_timeout, pool=None),
