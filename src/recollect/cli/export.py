@@ -20,10 +20,9 @@ from recollect.cli.options import command, store_option
 from recollect.cli.store_access import use_store
 from recollect.errors import AlreadyExists
 from recollect.redaction import redact_json
-from recollect.store.open_file import sync_directory
+from recollect.store.durable_files import publish_file, sync_directory, write_durably
 from recollect.text import format_size
 from recollect.transcripts.format_table import EXPORT_FORMATS
-from recollect.transcripts.mirror_file import publish_file, write_durably
 from recollect.transcripts.session_export import export_session
 
 

@@ -15,6 +15,7 @@ import apsw
 
 from recollect.errors import CannotOpen, Damaged, RecollectError
 from recollect.store import sql_schema
+from recollect.store.durable_files import publish_file, sync_directory
 from recollect.store.group_commit import BUSY_TIMEOUT
 from recollect.store.ids import new_id
 
@@ -82,7 +83,8 @@ def create_database(path: Path) -> None:
         os.close(os.open(built, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
         try:
             _build(built)
-            _link(built, path)
+            if publish_file(built, path):  # unless another process was faster
+                sync_directory(path.parent)
         finally:
             built.unlink(missing_ok=True)
     except OSError as error:
@@ -96,25 +98,6 @@ def _build(path: Path) -> None:
     with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)) as db:
         sql_schema.migrate(db)
         db.pragma("journal_mode", "wal")
-
-
-def _link(built: Path, path: Path) -> None:
-    """Give the file its name, unless another process was faster."""
-    try:
-        path.hardlink_to(built)
-    except FileExistsError:
-        return
-    except OSError:  # a filesystem without links
-        built.rename(path)
-    sync_directory(path.parent)
-
-
-def sync_directory(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def refuse_network_filesystem(path: Path) -> None:

@@ -25,8 +25,8 @@ import msgspec
 
 from recollect.entries import Entry
 from recollect.store.contract import SessionInfo
+from recollect.store.durable_files import publish_file, sync_directory, write_durably
 from recollect.store.ids import derived_id
-from recollect.store.open_file import sync_directory
 from recollect.transcripts.session_file_format import SessionFileFormat
 
 LOCK_TIMEOUT_SECONDS = 10.0  # while another process writes the same session's file
@@ -114,19 +114,6 @@ def _take_free_name(lock: int, temporary: Path, claims: Iterable[_FileClaim]) ->
     raise FileExistsError(errno.EEXIST, "every name that it could have is taken")
 
 
-def publish_file(temporary: Path, path: Path) -> bool:
-    """Whether the file got its name: a link fails where a rename would replace."""
-    try:
-        path.hardlink_to(temporary)
-    except FileExistsError:
-        return False
-    except OSError:  # a filesystem without links
-        if os.path.lexists(path):
-            return False
-        temporary.replace(path)
-    return True
-
-
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[int]:
     """The claim's file, for one process at a time; the lock ends with its holder."""
@@ -181,11 +168,3 @@ def _fingerprint(path: Path, expected: Iterable[_Fingerprint]) -> _Fingerprint |
 
 def _digest(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=16).hexdigest()
-
-
-def write_durably(path: Path, data: bytes) -> None:
-    handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-    with os.fdopen(handle, "wb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())

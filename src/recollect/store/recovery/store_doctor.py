@@ -19,8 +19,9 @@ import apsw
 import msgspec
 
 from recollect.errors import CannotOpen, Damaged, NewerStore, RecollectError
+from recollect.store.durable_files import sync_directory
 from recollect.store.log_writer import LogWriter
-from recollect.store.open_file import connect_to_store, sync_directory
+from recollect.store.open_file import connect_to_store
 from recollect.store.recovery import integrity_checks, journal_rescue, quarantine, salvage
 from recollect.store.recovery.integrity_checks import Finding
 from recollect.store.sql_schema import FORMAT
