@@ -46,7 +46,7 @@ MAX_PIECE_SECONDS = 1.0  # an ordinary expression takes a thousandth of it
 PIECE_CHARACTERS = 65_536  # characters searched at once: going back over more could take gigabytes
 
 
-_Candidate: TypeAlias = tuple[str, AbstractContextManager[CheckedFile]]  # a path, not yet open
+_FileCandidate: TypeAlias = tuple[str, AbstractContextManager[CheckedFile]]  # a path, not yet open
 
 
 class SearchTimeout(Exception):
@@ -198,7 +198,7 @@ class _ContentSearch:
         if walk.cut:
             self._notes.append(walk.cut)
 
-    def _named(self, folder: CheckedFile, names: Sequence[str]) -> Iterable[_Candidate]:
+    def _named(self, folder: CheckedFile, names: Sequence[str]) -> Iterable[_FileCandidate]:
         own = Path(os.path.realpath(data_directory()))
         for name in names:
             if not (folder.path / name).is_relative_to(own):
