@@ -111,7 +111,7 @@ def test_a_strategy_that_fails_passes_and_the_choice_says_why() -> None:
     choice = chosen(HELLO, *chain)
     assert (choice.model, choice.by) == ("usual", "default")
     assert "broken: KeyError" in choice.failures[0]
-    assert "classifier: ProviderBusy" in choice.failures[1]
+    assert choice.failures[1].startswith("classifier: ")
     assert "too many requests" in choice.failures[1]
 
 
@@ -165,7 +165,7 @@ NO_CHOICE = ('"gpt-9"', "null", '["deep"]', '"quick or deep"', "1")
 def test_an_answer_that_chooses_nothing_passes(answer: str) -> None:
     choice = classified(answer)
     assert (choice.model, choice.by) == ("usual", "default")
-    assert "BadReply" in choice.failures[0]
+    assert choice.failures[0].startswith("classifier: got a text that chooses none")
 
 
 @given(any_text.map(lambda said: said * 30))

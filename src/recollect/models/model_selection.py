@@ -67,7 +67,11 @@ async def select_model(
             raise  # a bug, not the failure of a model
         except Exception as error:  # noqa: BLE001 - the prompt is answered nevertheless
             name = getattr(strategy, "__name__", type(strategy).__name__)
-            failures.append(_shorten(f"{name}: {type(error).__name__}: {error}"))
+            # our own errors are sentences; of others the class says more than the text
+            why = (
+                str(error) if isinstance(error, ModelError) else f"{type(error).__name__}: {error}"
+            )
+            failures.append(_shorten(f"{name}: {why}"))
             continue
         if choice is not None:
             break
