@@ -30,9 +30,7 @@ def talk(cli: Cli, exchanges: int = 8) -> tuple[SessionInfo, tuple[Entry, ...]]:
 
 
 def tokens(cli: Cli, session: SessionInfo) -> int:
-    found = cli.ok("context", session.id, "--json").json["tokens"]
-    assert isinstance(found, int)
-    return found
+    return sum(item["tokens"] for item in cli.ok("context", session.id, "--json").json["items"])
 
 
 def kinds(cli: Cli, session: SessionInfo) -> list[str]:

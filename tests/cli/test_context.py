@@ -25,6 +25,7 @@ from tests.cli.context_session import (
     kinds,
     session_with_calls,
     spoken,
+    tokens_shown,
 )
 from tests.cli.runner import Cli
 
@@ -33,7 +34,7 @@ def test_every_item_is_listed_with_its_tokens_and_every_category_has_a_bar(cli: 
     session, entries = session_with_calls(cli)
     out = cli.ok("context", session.id).out
     assert out.startswith("Finding x\n")
-    assert "tokens estimated, 0.1 % of the 200,000 of claude-opus-4\n" in out
+    assert "tokens estimated, 1.2 % of the 200,000 of claude-opus-4\n" in out
     for name in ("initial context", "messages", "calls", "results", "thoughts"):
         assert re.search(rf"^{name} +[\d,]+ +\d+\.\d % +[█▏▎▍▌▋▊▉]", out, re.M), name
     for name in ("memory", "snapshot"):
@@ -46,7 +47,7 @@ def test_the_last_requests_cost_is_shown_beside_our_count(cli: Cli) -> None:
     session, entries = session_with_calls(cli)
     out = cli.ok("context", session.id).out
     assert "last request: 5,000 tokens (4,000 of them cached), its reply 7\n" in out
-    before = cli.ok("context", session.id, "--at", entries[3].id, "--json").json["tokens"]
+    before = tokens_shown(cli, session.id, "--at", entries[3].id)
     assert f"we count {before:,} for its messages" in out
 
 
@@ -55,7 +56,10 @@ def test_the_json_document_adds_up_and_names_every_handle(cli: Cli) -> None:
     (edit,) = append(cli, session, elide(entries[3]))
     document = cli.ok("context", session.id, "--json").json
     assert sum(document["categories"].values()) == document["tokens"]
-    assert sum(item["tokens"] for item in document["items"]) == document["tokens"]
+    shown = sum(item["tokens"] for item in document["items"])
+    added = sum(item["tokens"] for item in document["next_request"]["added"])
+    assert shown + added + document["categories"]["tools"] == document["tokens"]
+    assert document["next_request"]["tokens"] == document["tokens"]
     assert [item["entry"] for item in document["items"]] == [entry.id for entry in entries]
     assert (document["window"], document["model"], document["exact"]) == (
         200_000,
@@ -129,7 +133,7 @@ def test_planned_elisions_are_shown_as_sums_and_not_applied(cli: Cli) -> None:
 def test_a_session_without_messages_is_empty_and_no_error(cli: Cli) -> None:
     session, _ = cli.session([])
     out = cli.ok("context", session.id).out
-    assert "0 tokens estimated" in out
+    assert "the next request begins with what is not stored yet: initial" in out
     assert "nothing: the session has no messages" in out
     assert cli.ok("context", session.id, "--json").json["items"] == []
 

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from recollect.cli.context_report import latest_model
 from recollect.cli.entry_display import role_of
 from recollect.cli.short_ids import shorten_entry_ids, shorten_session_id
 from recollect.cli.store_access import retry_on_head_moved
@@ -28,6 +27,7 @@ from recollect.entries import (
     entry_to_json,
 )
 from recollect.errors import RecollectError
+from recollect.runtime.model_choice import latest_model
 from recollect.store.contract import SessionInfo
 from recollect.store.ids import now
 from recollect.store.sqlite import SqliteStore

@@ -22,11 +22,11 @@ from recollect.cli.display_text import one_line, pad, sanitize
 from recollect.cli.entry_display import role_of, summarize
 from recollect.cli.headless import HeadlessOptions, run_headless
 from recollect.cli.options import command
-from recollect.cli.store_access import use_store
+from recollect.cli.store_access import use_runtime
 from recollect.entries import Entry
 from recollect.errors import AlreadyExists, HeadMoved
 from recollect.runtime.prompt_run import RunOptions
-from recollect.runtime.runtime import LAST
+from recollect.runtime.runtime import LAST, Runtime
 from recollect.store.contract import SearchQuery
 from recollect.store.recovery.store_doctor import examine_store
 from recollect.store.sqlite import SqliteStore, open_store
@@ -115,12 +115,11 @@ def _next_prompt() -> str:
 
 
 def _show_context(store: Path) -> None:
-    async def work(opened: SqliteStore) -> ContextReport:
-        newest, *_ = await opened.sessions()
-        return await load_full_report(opened, newest.id)
+    async def work(runtime: Runtime) -> ContextReport:
+        return await load_full_report(runtime, LAST)
 
     click.echo("\nWhat the model saw, and how much of its window that took:\n")
-    for line in context_lines(use_store(store, work), None, None):
+    for line in context_lines(use_runtime(store, work), None, None):
         click.echo(line)
     click.echo()
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from recollect.cli.context_report import load_report
 from recollect.cli.short_ids import (
     find_entry,
     find_session_or_entry,
@@ -20,6 +19,7 @@ from recollect.errors import Damaged, UnknownEntry
 from recollect.store.contract import SessionInfo
 from recollect.store.log_reader import QUARANTINED, UNREADABLE
 from recollect.store.sqlite import SqliteStore
+from recollect.view_loader import load_view
 
 NEIGHBOURS = 5  # entries shown before and after a marked one
 _DAMAGED = tuple(Note(text=text, level="error") for text in (QUARANTINED, UNREADABLE))
@@ -88,10 +88,10 @@ async def _read_curated(
     store: SqliteStore, session: SessionInfo, at: str | None, last: int | None
 ) -> EntryWindow:
     """Messages as the model sees them, placeholders included, in the shape of entries."""
-    report = await load_report(store, session.id, at)
+    view = await load_view(store, session.id, at=at)
     sent = tuple(
         Entry(item.entry.id, item.entry.parent, item.entry.time, item.message)
-        for item in report.view.items
+        for item in view.items
     )
     newest = sent[-last:] if last else sent
     return EntryWindow(newest, before=len(sent) - len(newest))

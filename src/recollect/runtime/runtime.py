@@ -16,14 +16,17 @@ from pathlib import Path
 import msgspec
 
 from recollect.agent.hooks import Hooks
-from recollect.agent.loop import PreparedRequest
+from recollect.agent.loop import Agent, PreparedRequest
 from recollect.agent.subagents import read_link
+from recollect.codecs.wire_protocol import Declaration
+from recollect.compaction.budget import Budget
+from recollect.compaction.proposal import Proposal
 from recollect.entries import Message
 from recollect.errors import NotFound
 from recollect.models.http_model import HttpModel
 from recollect.models.open_model import open_model
 from recollect.models.resolve import ResolvedModel, resolve_model
-from recollect.runtime.coding_agent import LazyCommands, Workspace, build_agent
+from recollect.runtime.coding_agent import LazyCommands, Workspace, build_agent, build_hooks
 from recollect.runtime.permission_policy import Approve
 from recollect.runtime.prompt_run import (
     DEFAULT_OPTIONS,
@@ -40,6 +43,8 @@ from recollect.store.sqlite import open_store
 from recollect.text import one_line
 from recollect.view.projections import last_turns
 from recollect.workspace.effective_settings import EffectiveSettings, resolve_settings
+from recollect.workspace.file_mentions import attachment_parts, prompt_parts
+from recollect.workspace.learned_windows import learned_window
 from recollect.workspace.project_identity import identify_project
 
 LAST = "last"  # the most recently used session of the project
@@ -140,6 +145,15 @@ class Runtime:
         del kind
         return open_model(name, self.settings, progress=self.door.download_progress)
 
+    async def prompt_message(
+        self, prompt: str | Message | None, attachments: tuple[Path, ...] = ()
+    ) -> Message | None:
+        """The user's message for a prompt, with the files that it mentions and has attached."""
+        if not isinstance(prompt, str):
+            return prompt
+        parts = await prompt_parts(prompt, (self.folder, self.effective.root))
+        return Message(role="user", parts=(*parts, *await attachment_parts(attachments)))
+
     def activate(
         self, session: Session, origin: SessionOrigin = "resumed"
     ) -> AbstractAsyncContextManager[ActiveSession]:
@@ -155,9 +169,47 @@ class Runtime:
     ) -> PreparedRequest:
         """The next request of a session, exactly as it would be sent; nothing is stored or sent."""
         async with HttpModel(model, self.settings.transport) as called:
-            agent = build_agent(called, self.workspace(LazyCommands(self.effective)), options)
             await session.count_for(called.name)
-            return await agent.prepare(prompt, session)
+            return await self._agent(called, options).prepare(prompt, session)
+
+    def declared_tools(self, model: ResolvedModel) -> tuple[Declaration, ...]:
+        """The tools that the agent has with this model."""
+        agent = self._agent(HttpModel(model, self.settings.transport), DEFAULT_OPTIONS)
+        return tuple(tool.declaration for tool in agent.tools)
+
+    def budget(self, model: ResolvedModel) -> Budget:
+        """How much of a request to this model may be used, tools included."""
+        learned = learned_window(model.name)
+        return Budget.from_settings(model.profile, self.settings.context, learned)
+
+    async def compact(
+        self,
+        session: Session,
+        model: ResolvedModel,
+        *,
+        target: int | None = None,
+        instructions: str = "",
+        use_model: bool = True,
+        preview: bool = False,
+    ) -> Proposal:
+        """Compact a session by the user's wish. The model writes the snapshot where it can be
+        called and its profile says that it can do that; otherwise code does. A preview stores
+        nothing and runs no hooks."""
+        async with HttpModel(model, self.settings.transport) as called:
+            await session.count_for(called.name)
+            hooks = None if preview else build_hooks(self.effective, warn=self.door.warn)
+            agent = self._agent(called, DEFAULT_OPTIONS, hooks)
+            fitter = agent.context_fitter()
+            if not use_model or not writes_snapshots(model):
+                fitter = msgspec.structs.replace(fitter, summarizer=None)
+            budget = self.budget(model)
+            if target is not None:
+                budget = budget.with_target(target)
+            session = session.scratch() if preview else session
+            return await fitter.compact(session, budget, "manual", instructions)
+
+    def _agent(self, model: HttpModel, options: RunOptions, hooks: Hooks | None = None) -> Agent:
+        return build_agent(model, self.workspace(LazyCommands(self.effective), hooks), options)
 
     def workspace(self, commands: LazyCommands, hooks: Hooks | None = None) -> Workspace:
         return Workspace(
@@ -169,6 +221,12 @@ class Runtime:
             self.door.approve,
             self.door.warn,
         )
+
+
+def writes_snapshots(model: ResolvedModel) -> bool:
+    """Whether a compaction can let this model write: it is good enough, and can be called."""
+    has_key = not model.endpoint.keys or model.key is not None
+    return model.profile.summarises and bool(model.endpoint.url) and has_key
 
 
 @asynccontextmanager
