@@ -17,6 +17,7 @@ from tests.cli.context_session import (
     elide,
     kinds,
     session_with_calls,
+    tokens_shown,
 )
 from tests.cli.runner import Cli
 
