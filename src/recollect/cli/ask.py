@@ -28,6 +28,7 @@ from recollect.cli.console import (
 )
 from recollect.cli.display_text import format_cost, one_line, pluralize, sanitize
 from recollect.cli.options import command, json_and_store_options, read_prompt
+from recollect.cli.session_choice import find_session
 from recollect.cli.short_ids import shorten_session_id
 from recollect.cli.store_access import current_project, use_store
 from recollect.codecs.wire_protocol import Delta, Generation, RequestOptions
@@ -81,7 +82,7 @@ class AskResult(NamedTuple):
 
 @command(
     ('recollect ask "What is a WAL?"', "the default model; with no API key the embedded one"),
-    ('recollect ask "And a checkpoint?" --session 019a8b1c', "continue a session"),
+    ('recollect ask "And a checkpoint?" --session 5f3a9c21', "continue a session"),
     ("git diff | recollect ask 'Review this.' --model gpt-5", "with piped input"),
     ('recollect ask "hi" --model ollama/qwen3:8b --json', "for programs"),
 )
@@ -151,7 +152,7 @@ async def _ask(
 async def _open_session(store: Store, model: str, options: AskOptions) -> Session:
     counter = counter_for(model)
     if options.session is not None:
-        found = await store.session(options.session)
+        found = await find_session(store, options.session)
         return Session(store, found.id, await load_view(store, found.id, counter=counter))
     title = one_line(options.question)[:TITLE_LENGTH]
     created = await store.create(project=current_project(), title=title)

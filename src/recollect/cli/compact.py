@@ -27,7 +27,7 @@ from recollect.cli.console import (
 from recollect.cli.context_report import ContextReport, load_report
 from recollect.cli.dates import format_age
 from recollect.cli.display_text import pluralize, sanitize
-from recollect.cli.options import command, json_and_store_options
+from recollect.cli.options import LAST, command, complete_session, json_and_store_options
 from recollect.cli.store_access import retry_on_head_moved, use_store
 from recollect.compaction.budget import Budget
 from recollect.compaction.proposal import Proposal, SnapshotInput, propose_compaction
@@ -78,13 +78,13 @@ class CompactResult(NamedTuple):
 
 
 @command(
-    ("recollect compact 019a8b1c --preview", "what would be replaced and what kept"),
-    ("recollect compact 019a8b1c --budget 20000", "down to 20,000 tokens"),
-    ("recollect compact 019a8b1c --instructions 'keep the API decisions'", ""),
-    ("recollect compact --undo 019a8b1c", "undo it"),
+    ("recollect compact 5f3a9c21 --preview", "what would be replaced and what kept"),
+    ("recollect compact 5f3a9c21 --budget 20000", "down to 20,000 tokens"),
+    ("recollect compact 5f3a9c21 --instructions 'keep the API decisions'", ""),
+    ("recollect compact --undo 5f3a9c21", "undo it"),
     ("recollect compact --file chat.jsonl --budget-chars 14600 --print", "a snapshot of a file"),
 )
-@click.argument("prefix", metavar="[ID]", required=False)
+@click.argument("prefix", metavar="[ID]", required=False, shell_complete=complete_session)
 @click.option("--preview", is_flag=True, help="Show the result and write nothing.")
 @click.option("--undo", is_flag=True, help="Undo the compaction in force.")
 @click.option(
@@ -127,7 +127,6 @@ def compact(*, file: Path | None, **given: Any) -> int:
         allowed = "--no-model, --budget-chars, --print and --json"
         _require(not any((*others, file)), f"--file allows only {allowed}")
         return _compact_file(options.transcript, options)
-    _require(options.prefix is not None, "Name a session (ID), or a file (--file)")
     _require(
         options.budget_chars is None,
         "--budget-chars needs --file; for a session there is --budget, in tokens",
@@ -167,7 +166,7 @@ def _compact_session(options: CompactOptions, file: Path | None) -> int:
 
 async def _propose(store: SqliteStore, options: CompactOptions) -> CompactResult:
     async def attempt() -> CompactResult:
-        report = await load_report(store, options.prefix or "", named=options.named)
+        report = await load_report(store, options.prefix or LAST, named=options.named)
         budget = Budget.of(report.model, target=options.budget)
         words = SnapshotInput(instructions=options.instructions)
         proposal = propose_compaction(report.view, budget, words=words)
@@ -182,7 +181,7 @@ async def _propose(store: SqliteStore, options: CompactOptions) -> CompactResult
 
 def _undo(options: CompactOptions, file: Path | None) -> int:
     async def undo(store: SqliteStore) -> tuple[dict[str, Any], str]:
-        report = await load_report(store, options.prefix or "", named=options.named)
+        report = await load_report(store, options.prefix or LAST, named=options.named)
         compaction = report.view.compaction
         if compaction is None:
             raise NothingToUndo(report.session_id)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from recollect.cli.entry_display import summarize
+from recollect.cli.session_choice import find_session
 from recollect.cli.short_ids import shorten_entry_ids, shorten_session_id
 from recollect.entries import Entry, Message, Request, Usage
 from recollect.profiles import Profile, find_profile, is_known_model
@@ -84,7 +85,7 @@ async def load_report(
     store: SqliteStore, prefix: str, at: str | None = None, named: str | None = None
 ) -> ContextReport:
     """The report for a session's head, or for the entry whose id begins with `at`."""
-    session = await store.session(prefix)
+    session = await find_session(store, prefix)
     entry = None if at is None else (await store.entry(at, session=session.id))[1]
     entries = await _read_entries(store, session, entry)
     model = latest_model(entries) if named is None else named

@@ -14,7 +14,7 @@ import click
 
 from recollect.cli.console import print_note
 from recollect.cli.context_report import load_report
-from recollect.cli.options import command, store_option
+from recollect.cli.options import command, session_argument, store_option
 from recollect.cli.store_access import use_store
 from recollect.codecs.encoder import EncodedRequest
 from recollect.codecs.encoder import encode as encode_view
@@ -31,12 +31,12 @@ MAX_TOOLS_FILE = 5_000_000  # bytes
 
 
 @command(
-    ("recollect encode 019a8b1c --to gemini", "what Gemini would be sent now"),
-    ("recollect encode 019a8b1c --to openai --text-tools", "with tools as text"),
-    ("recollect encode 019a8b1c --to anthropic --at 019a8b1c77f0 | jq .", "an earlier request"),
-    ("recollect encode 019a8b1c --to openai --tools tools.json --trace", "what was repaired"),
+    ("recollect encode 5f3a9c21 --to gemini", "what Gemini would be sent now"),
+    ("recollect encode 5f3a9c21 --to openai --text-tools", "with tools as text"),
+    ("recollect encode 5f3a9c21 --to anthropic --at 77f0b1de | jq .", "an earlier request"),
+    ("recollect encode 5f3a9c21 --to openai --tools tools.json --trace", "what was repaired"),
 )
-@click.argument("prefix", metavar="ID")
+@session_argument("prefix")
 @click.option("--to", type=click.Choice(list(WIRES)), required=True, help="The wire format.")
 @click.option("--text-tools", is_flag=True, help="Send calls, results and tools as plain text.")
 @click.option("--model", "named", metavar="NAME", help="The model; its own thoughts are included.")

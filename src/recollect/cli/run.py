@@ -19,7 +19,7 @@ from recollect.agent.events import AgentEvent, RunFinished, WindowLearned
 from recollect.agent.exchange import ReplyFinished, add_usage, message_text
 from recollect.agent.fit_context import summarizer_from
 from recollect.agent.loop import fire_or_refuse
-from recollect.agent.subagents import TASK_TOOL, read_link, read_subagent_usage
+from recollect.agent.subagents import TASK_TOOL, read_subagent_usage
 from recollect.agent.tool_calls import ToolFinished
 from recollect.cli.coding_agent import (
     LazyCommands,
@@ -29,6 +29,7 @@ from recollect.cli.coding_agent import (
     initial_messages,
 )
 from recollect.cli.display_text import one_line
+from recollect.cli.session_choice import find_session
 from recollect.entries import Entry, Message, Usage
 from recollect.errors import ModelError, NoApiKey, NotFound, UnknownModel
 from recollect.hook_events import SessionEnd, SessionStart
@@ -41,6 +42,7 @@ from recollect.settings import Settings
 from recollect.store.contract import Project, SessionInfo, Store
 from recollect.store.ids import now
 from recollect.tokens import counter_for
+from recollect.transcripts.subagent_links import read_link
 from recollect.view.view import View
 from recollect.view_loader import load_view
 from recollect.workspace.effective_settings import EffectiveSettings
@@ -165,7 +167,7 @@ async def _open_session(run: _Run) -> tuple[SessionInfo, SessionOrigin]:
 
 async def _find_session(run: _Run) -> SessionInfo | None:
     if run.options.session is not None:
-        return await run.store.session(run.options.session)
+        return await find_session(run.store, run.options.session)
     if not run.options.latest:
         return None
     for session in await run.store.sessions(project=run.project):
