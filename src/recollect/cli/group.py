@@ -9,10 +9,9 @@ from __future__ import annotations
 import os
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
-from click.shell_completion import CompletionItem
 
 from recollect import __version__
 from recollect.cli.group_options import (
@@ -25,6 +24,9 @@ from recollect.cli.main import FAILED, INTERRUPTED
 from recollect.cli.options import COMPLETE, examples, read_piped, read_prompt, store_option
 from recollect.cli.plain_characters import use_plain_characters
 from recollect.errors import RecollectError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 class CommandEntry(NamedTuple):
@@ -85,6 +87,9 @@ class LazyGroup(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """From the table: click would import every command for its help."""
+        # late: only a shell that completes a word needs it
+        from click.shell_completion import CompletionItem
+
         options = click.Command.shell_complete(self, ctx, incomplete)
         fitting = (name for name in COMMANDS if name.startswith(incomplete))
         return [CompletionItem(name, help=COMMANDS[name].help) for name in fitting] + options

@@ -8,14 +8,13 @@ prompt for the agent. A single word never is: it is a mistyped command.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
-from difflib import get_close_matches
 from shlex import join, quote
 from typing import NoReturn
 
 import click
 from click.core import ParameterSource
 
-from recollect.store.ids import is_prefix
+from recollect.cli.options import looks_like_id
 
 
 def pass_options_on(
@@ -100,19 +99,26 @@ def with_bare_prompt(
         return args
     before, after = args[: len(args) - len(rest)], rest[len(words) :]
     prompt = " ".join(words)
-    if len(prompt.split()) == 1 or _looks_like_a_command(words, group.list_commands(ctx)):
-        near = get_close_matches(words[0], group.list_commands(ctx), n=1)
+    if len(prompt.split()) == 1 or _looks_like_a_command(words, group, ctx):
+        near = _near(words[0], group, ctx, 0.6)
         hint = f" Did you mean {near[0]!r}?" if near else " `recollect --help` lists the commands."
         run = f" To run the agent, type: recollect -p {quote(prompt)}"
         ctx.fail(f"There is no command {words[0]!r}.{hint}{run if len(words) > 1 else ''}")
     return [*(word for word in before if word != "--"), "-p", prompt, *after]
 
 
-def _looks_like_a_command(words: list[str], commands: list[str]) -> bool:
+def _looks_like_a_command(words: list[str], group: click.Group, ctx: click.Context) -> bool:
     """Whether this may be a mistyped command with its arguments rather than a sentence."""
     if any(character.isspace() for character in words[0]):
         return False
     if len(words) == 2:
         return True  # such as `delete everything`
-    near = any(get_close_matches(word, commands, n=1, cutoff=0.75) for word in words[:2])
-    return near or any(len(word) >= 4 and is_prefix(word) for word in words)
+    near = any(_near(word, group, ctx, 0.75) for word in words[:2])
+    return near or any(map(looks_like_id, words))
+
+
+def _near(word: str, group: click.Group, ctx: click.Context, cutoff: float) -> list[str]:
+    # late: only a mistyped command needs it
+    from difflib import get_close_matches
+
+    return get_close_matches(word, group.list_commands(ctx), n=1, cutoff=cutoff)

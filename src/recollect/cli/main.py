@@ -27,6 +27,10 @@ def run(arguments: list[str]) -> None:
         code = INTERRUPTED
     except OSError as error:
         code = _end_of_output(error)
+    try:
+        sys.stderr.flush()
+    except OSError:
+        _discard(sys.stderr)
     sys.exit(code)
 
 
@@ -47,11 +51,13 @@ def _end_of_output(error: OSError) -> int:
     if not stopped:
         why = error.strerror or str(error)
         sys.stderr.write(f"recollect: cannot write the output: {why}\n")
-    for stream in (sys.stdout, sys.stderr):
-        if stopped or stream is sys.stdout:
-            # Python would flush it once more on exit and complain
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    _discard(sys.stdout)
     return 0 if stopped else FAILED
+
+
+def _discard(stream: TextIO) -> None:
+    """Python would flush the stream once more on exit and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _has_no_reader(stream: TextIO) -> bool:

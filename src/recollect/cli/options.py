@@ -6,12 +6,12 @@ import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
-from click.shell_completion import CompletionItem
 
-from recollect.store.ids import is_prefix, normalize_id
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 F = TypeVar("F", bound=Callable[..., Any])
 COMPLETE = "_RECOLLECT_COMPLETE"  # set by a completion script
@@ -46,15 +46,21 @@ def session_argument(name: str = "session", *, required: bool = False) -> Callab
     return click.argument(name, metavar=metavar, shell_complete=complete_session, **default)
 
 
-def session_before(name: str) -> Callable[[F], F]:
-    """The arguments `[ID] NAME`: with one word, it is the second, and the session is `last`."""
+def looks_like_id(word: str) -> bool:
+    return len(word) >= 6 and not word.lower().strip("0123456789abcdef-")
+
+
+def session_before(name: str, *, is_id: bool) -> Callable[[F], F]:
+    """The arguments `[ID] NAME`: with one word, it is the second, and the session is `last`.
+
+    Unless the second is an id itself, an id alone means that the second was forgotten.
+    """
 
     def decorate(command: F) -> F:
         @wraps(command)
         def run(*, session: str | None, **given: Any) -> Any:
             if given[name] is None:
-                # an id alone is a forgotten argument, not a title
-                if session is None or (is_prefix(normalize_id(session)) and len(session) >= 8):
+                if session is None or (looks_like_id(session) and not is_id):
                     raise click.UsageError(f"Missing argument '{name.upper()}'.")
                 session, given[name] = LAST, session
             return command(session=session, **given)

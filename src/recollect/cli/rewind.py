@@ -53,7 +53,7 @@ class RewindReport(NamedTuple):
     ("recollect rewind 5f3a9c21 77f0b1de --files", "restore the files too"),
     ("recollect show 5f3a9c21 --tree", "every branch, old ones included"),
 )
-@session_before("entry")
+@session_before("entry", is_id=True)
 @click.option("--files", is_flag=True, help="Restore the files that tools have changed since.")
 @click.option("--preview", is_flag=True, help="Show what --files would do, and change nothing.")
 @click.option(

@@ -58,7 +58,7 @@ def _session_change(
     ("recollect rename 5f3a9c21 'Rate limiter, second try'", "a clearer title"),
     ("recollect rename 'Rate limiter, third try'", "the session used last"),
 )
-@session_before("title")
+@session_before("title", is_id=False)
 @json_and_store_options
 @_session_change(find_session)
 async def rename(store: SqliteStore, session: SessionInfo, title: str) -> ChangeResult:

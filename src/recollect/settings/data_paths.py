@@ -21,7 +21,7 @@ def data_directory(home: Path | None = None) -> Path:
         path = Path(given).expanduser() if given else user_data_path("recollect", appauthor=False)
     except RuntimeError:  # `~` in RECOLLECT_HOME, and the user has no home directory
         path = Path(given or "~")
-    if path.parts[:1] == ("~",):
+    if str(path).startswith("~"):
         raise CannotOpen(str(path), "you have no home directory; set HOME or RECOLLECT_HOME")
     return path
 
