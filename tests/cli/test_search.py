@@ -16,7 +16,7 @@ def test_a_hit_names_entry_role_age_session_and_how_to_jump(cli: Cli) -> None:
     first, second, _, last = cli.ok("search", "limiter").out.splitlines()
     short, role, *_ = first.split()
     assert entries[0].id.endswith(short)
-    assert 12 <= len(short) < 20
+    assert 8 <= len(short) < 20
     assert role == "user,"
     assert f"in {session.id[-8:]}" in first
     assert "Why does the rate limiter" in second

@@ -7,6 +7,8 @@ and a command imports no other. Errors that recollect foresees are one sentence 
 from __future__ import annotations
 
 import os
+import sys
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,7 +24,6 @@ from recollect.cli.group_options import (
 )
 from recollect.cli.main import FAILED, INTERRUPTED
 from recollect.cli.options import COMPLETE, examples, read_piped, read_prompt, store_option
-from recollect.cli.plain_characters import use_plain_characters
 from recollect.errors import RecollectError
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ def recollect(
 
 def run_command(arguments: list[str]) -> int:
     """The exit code."""
-    use_plain_characters()
+    _accept_all_characters()
     if COMPLETE in os.environ:
         # late: only a shell that completes a word needs it
         from recollect.cli.completion import answer_shell
@@ -205,6 +206,19 @@ def run_command(arguments: list[str]) -> int:
     except OSError as error:
         return _fail(_explain(error))
     return code if isinstance(code, int) else 0
+
+
+def _accept_all_characters() -> None:
+    """Neither a character on stdout or stderr nor a byte on stdin is ever an error."""
+    other = "backslashreplace"
+    for stream, errors in ((sys.stdin, "replace"), (sys.stdout, other), (sys.stderr, other)):
+        with suppress(ValueError):  # something was read from it already
+            getattr(stream, "reconfigure", lambda **_: None)(errors=errors)
+    if sys.stdout.encoding.lower() != "utf-8":
+        # late: most terminals show every character
+        from recollect.cli.plain_characters import use_plain_characters
+
+        use_plain_characters()
 
 
 def _explain(error: OSError) -> str:

@@ -8,7 +8,6 @@ nothing slow, so that an interrupt during start-up is quiet too.
 from __future__ import annotations
 
 import os
-import select
 import sys
 from typing import TextIO
 
@@ -61,6 +60,9 @@ def _discard(stream: TextIO) -> None:
 
 
 def _has_no_reader(stream: TextIO) -> bool:
+    # late: most output has a reader
+    import select
+
     poll = select.poll()
     poll.register(stream.fileno(), 0)
     return any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))

@@ -6,9 +6,7 @@ Our own marks become ASCII that looks like them; any other character becomes its
 from __future__ import annotations
 
 import codecs
-import io
 import sys
-from contextlib import suppress
 
 HANDLER = "recollect"  # the name of our way to handle encoding errors
 _MARKS = {
@@ -38,11 +36,10 @@ _MARKS = {
 
 
 def use_plain_characters() -> None:
-    """Never fail for a character on stdout or stderr, nor for a byte on stdin."""
+    """Show every character on stdout and stderr as well as their encodings can."""
     codecs.register_error(HANDLER, _replace)
-    for stream, errors in ((sys.stdin, "replace"), (sys.stdout, HANDLER), (sys.stderr, HANDLER)):
-        with suppress(io.UnsupportedOperation):  # something was read from it already
-            getattr(stream, "reconfigure", lambda **_: None)(errors=errors)
+    for stream in (sys.stdout, sys.stderr):
+        getattr(stream, "reconfigure", lambda **_: None)(errors=HANDLER)
 
 
 def _replace(error: UnicodeError) -> tuple[str | bytes, int]:
