@@ -173,11 +173,18 @@ def recollect(
     if fork and not latest and session is None:
         raise click.UsageError("--fork needs -c or -r.")
     # late, as a command's module is: the agent loads most of the package
-    from recollect.cli.headless import run_headless
-    from recollect.cli.run import RunOptions
+    from recollect.cli.headless import HeadlessOptions, run_headless
+    from recollect.runtime.prompt_run import RunOptions
+    from recollect.runtime.runtime import LAST
 
     text = read_prompt((prompt,) if prompt else ())
-    options = RunOptions(text, latest=latest, session=session, fork=fork, **given)
+    options = HeadlessOptions(
+        text,
+        session=LAST if latest else session,
+        fork=fork,
+        format=given["format"],
+        run=RunOptions(given["model"], max_turns=given["max_turns"]),
+    )
     ctx.exit(run_headless(options, file))
 
 
@@ -214,7 +221,7 @@ def _accept_all_characters() -> None:
     for stream, errors in ((sys.stdin, "replace"), (sys.stdout, other), (sys.stderr, other)):
         with suppress(ValueError):  # something was read from it already
             getattr(stream, "reconfigure", lambda **_: None)(errors=errors)
-    if sys.stdout.encoding.lower() != "utf-8":
+    if (sys.stdout.encoding or "utf-8").lower() != "utf-8":
         # late: most terminals show every character
         from recollect.cli.plain_characters import use_plain_characters
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import click
 
-from recollect.cli.coding_agent import MEMORY_FILE, memory_sources
 from recollect.cli.console import paint, print_json, print_lines, print_note, terminal_width
 from recollect.cli.display_text import GAP, align_table, one_line, sanitize
 from recollect.cli.options import LAST, command, json_and_store_options
@@ -21,6 +20,7 @@ from recollect.cli.session_choice import find_session
 from recollect.cli.short_ids import shorten_session_id
 from recollect.cli.store_access import abbreviate_home, use_store
 from recollect.entries import Message, Text
+from recollect.runtime.coding_agent import MEMORY_FILE, memory_sources
 from recollect.store.sqlite import SqliteStore
 from recollect.text import format_size
 from recollect.workspace.effective_settings import resolve_settings
