@@ -8,7 +8,7 @@
     │   ├── UnknownSession
     │   ├── UnknownEntry
     │   └── UnknownBlob
-    ├── AmbiguousId             an id prefix that matches several ids
+    ├── AmbiguousId             a part of an id that matches several ids
     ├── HeadMoved               another writer appended first
     ├── AlreadyExists           an id that is taken
     ├── StoreError              the store's file
@@ -84,10 +84,13 @@ class UnknownBlob(NotFound):
 
 
 class AmbiguousId(RecollectError, LookupError):
-    def __init__(self, prefix: str, candidates: Sequence[str]) -> None:
-        shown = ", ".join(candidates[:8]) + (" …" if len(candidates) > 8 else "")
-        super().__init__(f"{prefix!r} matches {shown}; give more characters of the id")
-        self.prefix, self.candidates = prefix, tuple(candidates)
+    def __init__(self, given: str, candidates: Sequence[str], titles: Sequence[str] = ()) -> None:
+        pairs = zip(candidates, titles, strict=True) if titles else ()
+        named = [f"{one} ({title or 'no title'})" for one, title in pairs]
+        shown = ", ".join((named or list(candidates))[:8])
+        more = " …" if len(candidates) > 8 else ""
+        super().__init__(f"{given!r} matches {shown}{more}; give more characters of the id")
+        self.given, self.candidates, self.titles = given, tuple(candidates), tuple(titles)
 
 
 class HeadMoved(RecollectError):

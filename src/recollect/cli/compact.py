@@ -29,7 +29,7 @@ from recollect.cli.console import (
 from recollect.cli.context_report import ContextReport, load_report
 from recollect.cli.dates import format_age
 from recollect.cli.display_text import one_line, pluralize, sanitize
-from recollect.cli.options import command, json_and_store_options
+from recollect.cli.options import command, complete_session, json_and_store_options
 from recollect.cli.store_access import use_runtime
 from recollect.compaction.proposal import Proposal
 from recollect.entries import Entry, Restore, entry_to_json
@@ -38,6 +38,7 @@ from recollect.runtime.runtime import Runtime, writes_snapshots
 from recollect.session import Session
 from recollect.snapshot.ledger_builder import build_ledger
 from recollect.snapshot.snapshot_renderer import render_snapshot
+from recollect.store.ids import LAST
 from recollect.transcripts.format_table import read_transcript
 from recollect.transcripts.tolerant_json import read_bytes
 from recollect.view.view import View
@@ -81,13 +82,13 @@ class CompactResult(NamedTuple):
 
 
 @command(
-    ("recollect compact 019a8b1c --preview", "what would be replaced and what kept"),
-    ("recollect compact 019a8b1c --budget 20000", "down to 20,000 tokens"),
-    ("recollect compact 019a8b1c --instructions 'keep the API decisions'", ""),
-    ("recollect compact --undo 019a8b1c", "undo it"),
+    ("recollect compact 5f3a9c21 --preview", "what would be replaced and what kept"),
+    ("recollect compact 5f3a9c21 --budget 20000", "down to 20,000 tokens"),
+    ("recollect compact 5f3a9c21 --instructions 'keep the API decisions'", ""),
+    ("recollect compact --undo 5f3a9c21", "undo it"),
     ("recollect compact --file chat.jsonl --budget-chars 14600 --print", "a snapshot of a file"),
 )
-@click.argument("prefix", metavar="[ID]", required=False)
+@click.argument("prefix", metavar="[ID]", required=False, shell_complete=complete_session)
 @click.option("--preview", is_flag=True, help="Show the result and write nothing.")
 @click.option("--undo", is_flag=True, help="Undo the compaction in force.")
 @click.option("--no-model", is_flag=True, help="Build the snapshot without a model.")
@@ -128,7 +129,6 @@ def compact(*, file: Path | None, **given: Any) -> int:
         allowed = "--no-model, --budget-chars, --print and --json"
         _require(not any((*others, file)), f"--file allows only {allowed}")
         return _compact_file(options.transcript, options)
-    _require(options.prefix is not None, "Name a session (ID), or a file (--file)")
     _require(
         options.budget_chars is None,
         "--budget-chars needs --file; for a session there is --budget, in tokens",
@@ -168,7 +168,7 @@ def _compact_session(options: CompactOptions, file: Path | None) -> int:
 
 async def _propose(options: CompactOptions, runtime: Runtime) -> CompactResult:
     preview = options.preview or options.bare
-    report = await load_report(runtime, options.prefix or "", named=options.named)
+    report = await load_report(runtime, options.prefix or LAST, named=options.named)
     session = Session(runtime.store, report.session.id, report.view, runtime.door.warn)
     by_model = not options.no_model and writes_snapshots(report.model)
     if by_model:
@@ -192,7 +192,7 @@ async def _propose(options: CompactOptions, runtime: Runtime) -> CompactResult:
 
 def _undo(options: CompactOptions, file: Path | None) -> int:
     async def undo(runtime: Runtime) -> tuple[dict[str, Any], str]:
-        report = await load_report(runtime, options.prefix or "", named=options.named)
+        report = await load_report(runtime, options.prefix or LAST, named=options.named)
         compaction = report.view.compaction
         if compaction is None:
             raise NothingToUndo(report.session_id)

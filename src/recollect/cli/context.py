@@ -17,7 +17,7 @@ from recollect.cli.context_diff import diff_context, diff_document, diff_lines
 from recollect.cli.context_edits import RequestedEdits, edit_context, edit_document, edit_lines
 from recollect.cli.context_report import ContextReport, context_document, load_full_report
 from recollect.cli.context_text import context_lines
-from recollect.cli.options import command, json_and_store_options
+from recollect.cli.options import command, json_and_store_options, session_argument
 from recollect.cli.store_access import use_runtime, use_store
 from recollect.runtime.runtime import Runtime
 from recollect.store.ids import now
@@ -27,14 +27,14 @@ DEFAULT_LAST = 30
 
 
 @command(
-    ("recollect context 019a8b1c", "what the model sees now"),
-    ("recollect context 019a8b1c --at 019a8b1c77f0", "what it saw then"),
-    ("recollect context 019a8b1c --diff 019a8b1c77f0", "what has changed since"),
-    ("recollect context 019a8b1c --diff 019a8b1c77f0 019a8b1d02aa", "between two entries"),
-    ("recollect context 019a8b1c --drop 019a8b1c77f0", "hide it from the model"),
-    ("recollect context 019a8b1c --restore 019a8b1c77f0", "show it again"),
+    ("recollect context 5f3a9c21", "what the model sees now"),
+    ("recollect context 5f3a9c21 --at 77f0b1de", "what it saw then"),
+    ("recollect context 5f3a9c21 --diff 77f0b1de", "what has changed since"),
+    ("recollect context 5f3a9c21 --diff 77f0b1de 02aa6c3f", "between two entries"),
+    ("recollect context 5f3a9c21 --drop 77f0b1de", "hide it from the model"),
+    ("recollect context 5f3a9c21 --restore 77f0b1de", "show it again"),
 )
-@click.argument("prefix", metavar="ID")
+@session_argument("prefix")
 @click.argument("other", metavar="[ENTRY]", required=False)
 @click.option("--at", metavar="ENTRY", help="As of this entry: a request or a message.")
 @click.option(

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from recollect.cli.entry_display import role_of
+from recollect.cli.session_choice import find_session
 from recollect.cli.short_ids import shorten_entry_ids, shorten_session_id
 from recollect.cli.store_access import retry_on_head_moved
 from recollect.compaction.view_reduction import with_edits
@@ -64,7 +65,7 @@ async def edit_context(
     store: SqliteStore, prefix: str, requested: RequestedEdits, named: str | None
 ) -> ContextEditResult:
     async def attempt() -> ContextEditResult:
-        session = await store.session(prefix)
+        session = await find_session(store, prefix)
         path = await store.path(session.id) if session.head else ()
         model = latest_model(path) if named is None else named
         view = await fold_stored(store, path, counter_for(model))

@@ -26,8 +26,9 @@ from recollect.cli.store_access import use_runtime
 from recollect.entries import Entry
 from recollect.errors import AlreadyExists, HeadMoved
 from recollect.runtime.prompt_run import RunOptions
-from recollect.runtime.runtime import LAST, Runtime
+from recollect.runtime.runtime import Runtime
 from recollect.store.contract import SearchQuery
+from recollect.store.ids import LAST
 from recollect.store.recovery.store_doctor import examine_store
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import model, user

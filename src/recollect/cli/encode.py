@@ -16,7 +16,7 @@ import click
 
 from recollect.cli.console import print_note
 from recollect.cli.context_report import find_tools, model_of, read_entries
-from recollect.cli.options import command, store_option
+from recollect.cli.options import command, session_argument, store_option
 from recollect.cli.store_access import use_runtime
 from recollect.codecs.encoder import EncodedRequest
 from recollect.codecs.tool_declarations import read_tools
@@ -47,13 +47,13 @@ class EncodeOptions(NamedTuple):
 
 
 @command(
-    ("recollect encode 019a8b1c", "what the model would be sent now"),
-    ("recollect encode 019a8b1c --to gemini --prompt 'go on'", "what Gemini would be sent"),
-    ("recollect encode 019a8b1c --to openai --text-tools", "with tools as text"),
-    ("recollect encode 019a8b1c --to anthropic --at 019a8b1c77f0 | jq .", "an earlier request"),
-    ("recollect encode 019a8b1c --to openai --tools tools.json --trace", "what was repaired"),
+    ("recollect encode 5f3a9c21", "what the model would be sent now"),
+    ("recollect encode 5f3a9c21 --to gemini --prompt 'go on'", "what Gemini would be sent"),
+    ("recollect encode 5f3a9c21 --to openai --text-tools", "with tools as text"),
+    ("recollect encode 5f3a9c21 --to anthropic --at 77f0b1de | jq .", "an earlier request"),
+    ("recollect encode 5f3a9c21 --to openai --tools tools.json --trace", "what was repaired"),
 )
-@click.argument("prefix", metavar="ID")
+@session_argument("prefix")
 @click.option(
     "--to", type=click.Choice(list(WIRES)), help="The wire format.  [default: the model's own]"
 )

@@ -66,7 +66,6 @@ NO_KEY, BAD_INPUT, TURN_LIMIT, BROKEN_TOOL = 41, 42, 53, 54
 _EXIT_CODES = {"answered": 0, "turns": TURN_LIMIT, "loop": FAILED}
 _SUBTYPES = {"answered": "success", "turns": "error_max_turns", "loop": "error_loop"}
 WAITING_STATUS = "waiting for a reply"
-ID_DIGITS = 12  # of a session id when the store is closed; enough to be unique
 # the lines of stream-json: their type and their fields
 _EVENT_FIELDS: dict[type, tuple[str, Callable[[Any], dict[str, Any]]]] = {
     Delta: ("delta", Delta._asdict),
@@ -142,7 +141,7 @@ class Reporter:
         if not self.session or not self._options.store_persists:
             return ""
         store = f" --store {quote(str(self._file))}" if self._file is not None else ""
-        return f'`recollect -r {session or self.session[:ID_DIGITS]}{store} -p "…"` continues'
+        return f'`recollect -r {session or self.session}{store} -p "…"` continues'
 
 
 def run_headless(options: HeadlessOptions, file: Path | None) -> int:

@@ -17,7 +17,6 @@ import msgspec
 
 from recollect.agent.hooks import Hooks
 from recollect.agent.loop import Agent, PreparedRequest
-from recollect.agent.subagents import read_link
 from recollect.codecs.wire_protocol import Declaration
 from recollect.compaction.budget import Budget
 from recollect.compaction.proposal import Proposal
@@ -39,17 +38,17 @@ from recollect.runtime.prompt_run import (
 from recollect.session import Session, open_session
 from recollect.settings import Settings
 from recollect.store.contract import SessionInfo, Store
+from recollect.store.ids import LAST
 from recollect.store.sqlite import open_store
 from recollect.text import one_line
+from recollect.transcripts.latest_session import latest_session
 from recollect.view.projections import last_turns
 from recollect.workspace.effective_settings import EffectiveSettings, resolve_settings
 from recollect.workspace.file_mentions import attachment_parts, prompt_parts
 from recollect.workspace.learned_windows import learned_window
 from recollect.workspace.project_identity import identify_project
 
-LAST = "last"  # the most recently used session of the project
 TITLE_LENGTH = 60  # characters of the prompt that become the session's title
-MAX_SUBAGENT_ENTRIES = 300  # far more than any sub-agent's session has
 _log = logging.getLogger("recollect")
 
 
@@ -117,18 +116,10 @@ class Runtime:
     async def find_session(self, given: str = LAST) -> SessionInfo:
         if given != LAST:
             return await self.store.session(given)
-        for session in await self.store.sessions(project=self.project):
-            if not await self._is_subagent_session(session):
-                return session
-        raise NotFound("this project has no session to continue; `recollect -p` starts one")
-
-    async def _is_subagent_session(self, session: SessionInfo) -> bool:
-        """Whether it belongs to a sub-agent: after a crash it can be the most recent one."""
-        if session.entries > MAX_SUBAGENT_ENTRIES:
-            return False
-        first, *_ = await self.store.path(session.id) or (None,)
-        link = read_link(first.body) if first is not None else None
-        return link is not None and link.to == "parent"
+        session = await latest_session(self.store, self.project)
+        if session is None:
+            raise NotFound("this project has no session to continue; `recollect -p` starts one")
+        return session
 
     @staticmethod
     def last_turns(session: Session, turns: int = 5) -> tuple[Message, ...]:

@@ -72,11 +72,22 @@ class Store(Protocol):
         """Most recently used first, of one project if given; `trashed` lists the trash instead."""
         ...
 
-    async def session(self, prefix: str) -> SessionInfo: ...
+    async def session(self, given: str) -> SessionInfo:
+        """By its id, or by a beginning or an end that no other session's id has."""
+        ...
 
-    async def entry(
-        self, prefix: str, *, session: str | None = None
-    ) -> tuple[SessionInfo, Entry]: ...
+    async def entry(self, given: str, *, session: str | None = None) -> tuple[SessionInfo, Entry]:
+        """By its id, or by a beginning or an end that no other entry's id has; of one session, if
+        it is named."""
+        ...
+
+    async def short_session_ids(self, ids: Iterable[str]) -> dict[str, str]:
+        """Of each id the end, 8 digits or more, by which `session` finds it."""
+        ...
+
+    async def short_entry_ids(self, ids: Iterable[str]) -> dict[str, str]:
+        """Of each id the end, 8 digits or more, by which `entry` alone finds it."""
+        ...
 
     async def append(
         self, session: str, items: Sequence[Body | Entry], *, parent: str | None

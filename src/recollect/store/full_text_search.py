@@ -11,7 +11,7 @@ from recollect.errors import Damaged, NotFound
 from recollect.store import search_tokenizer
 from recollect.store.contract import Project, SearchHit, SearchQuery, SessionInfo
 from recollect.store.log_reader import LogReader
-from recollect.store.session_lookup import session_by_number, session_by_prefix
+from recollect.store.session_lookup import session_by_id, session_by_number
 from recollect.store.session_rows import find_project
 from recollect.store.sql_schema import SEGMENT_BITS
 
@@ -59,7 +59,7 @@ def _candidates(
             return ()
         wanted[" AND s.project = ?"] = number
     if query.session is not None:
-        wanted[" AND s.id = ?"] = bytes.fromhex(session_by_prefix(db, query.session).id)
+        wanted[" AND s.id = ?"] = bytes.fromhex(session_by_id(db, query.session).id)
     given = {condition: value for condition, value in wanted.items() if value is not None}
     match = search_tokenizer.match_expression(terms, role=query.role, tool=query.tool)
     order = " ORDER BY search.rowid DESC"
