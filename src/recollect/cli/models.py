@@ -50,8 +50,9 @@ from recollect.settings import SETTINGS_FILE, Settings, data_directory, load_set
 @click.option("--local", is_flag=True, help="Only the models of servers on this machine.")
 @json_option
 def models(*, words: tuple[str, ...], local: bool, as_json: bool) -> None:
-    """List the known models, or describe one; download or remove an embedded one.
+    """List the known models, or describe one.
 
+    `get` downloads an embedded model, `remove` deletes it.
     Five lines in the settings add any OpenAI-compatible server; docs/settings.md shows how.
     """
     match words:

@@ -85,11 +85,11 @@ async def download_weights(weights: Weights, progress: ProgressCallback | None =
 
 
 def remove_weights(weights: Weights) -> int:
-    """Delete what was downloaded, complete or not; the bytes that are free now."""
+    """Delete what was downloaded, complete or not; the size of it in bytes."""
     freed = 0
     for path in (downloaded_path(weights), _partial_path(weights)):
         with suppress(FileNotFoundError):
-            freed += path.stat().st_blocks * 512
+            freed += path.stat().st_size
             path.unlink()
     return freed
 
