@@ -147,7 +147,7 @@ def ask(*, words: tuple[str, ...], file: Path | None, **given: Any) -> None:
 
 async def _ask(options: AskOptions, printer: _AnswerPrinter, runtime: Runtime) -> AskResult:
     """A prompt for the agent without tools: the same road as `-p`."""
-    runtime.resolve_model(options.run)  # a missing key is told before anything is stored
+    await runtime.check_model(options.run)  # a missing key is told before anything is stored
     session, origin = await runtime.open_session(options.continued, prompt=options.question)
     started, message = time.monotonic(), Message(role="model")
     async with (

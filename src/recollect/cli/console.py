@@ -96,7 +96,7 @@ def download_progress() -> Callable[[int, int], None]:
     """A callback that draws a bar for a download on stderr."""
 
     # late: most commands open no model
-    from recollect.models.embedded_weights import progress_bar
+    from recollect.models.weights_download import progress_bar
 
     return progress_bar(sys.stderr)
 

@@ -189,7 +189,7 @@ def _run_in_store(
 
 
 async def _run(runtime: Runtime, options: HeadlessOptions, reporter: Reporter) -> RunResult:
-    runtime.resolve_model(options.run)  # a missing key is told before anything is stored
+    await runtime.check_model(options.run)  # a missing key is told before anything is stored
     session, origin = await runtime.open_session(
         options.session, fork=options.fork, prompt=options.prompt
     )

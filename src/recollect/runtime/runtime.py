@@ -24,7 +24,7 @@ from recollect.entries import Message
 from recollect.errors import NotFound
 from recollect.models.http_model import HttpModel
 from recollect.models.open_model import open_model
-from recollect.models.resolve import ResolvedModel, resolve_model
+from recollect.models.resolve import ResolvedModel
 from recollect.runtime.coding_agent import LazyCommands, Workspace, build_agent, build_hooks
 from recollect.runtime.permission_policy import Approve
 from recollect.runtime.prompt_run import (
@@ -128,13 +128,13 @@ class Runtime:
 
     # --- requests --------------------------------------------------------------------------------
 
-    def resolve_model(self, options: RunOptions) -> ResolvedModel:
-        """The model that a prompt begins with; an error if it cannot be called."""
-        return resolve_model(options.model, self.settings)
+    async def check_model(self, options: RunOptions) -> None:
+        """Raise if the model that a prompt begins with cannot be called, or not for that."""
+        await self.open_model(options.model, kind=options.kind).aclose()
 
     def open_model(self, name: str = "", *, kind: AgentKind = "agent") -> HttpModel:
-        del kind
-        return open_model(name, self.settings, progress=self.door.download_progress)
+        progress = self.door.download_progress
+        return open_model(name, self.settings, for_agent=kind == "agent", progress=progress)
 
     async def prompt_message(
         self, prompt: str | Message | None, attachments: tuple[Path, ...] = ()
