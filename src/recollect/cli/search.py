@@ -17,7 +17,7 @@ from recollect.cli.options import command, json_and_store_options
 from recollect.cli.short_ids import shorten_entry_id, shorten_session_id
 from recollect.cli.store_access import current_project, use_store
 from recollect.entries import entry_to_json
-from recollect.store.contract import Project, SearchHit, SearchQuery
+from recollect.store.contract import SearchHit, SearchQuery
 from recollect.store.sqlite import SqliteStore
 
 
@@ -60,9 +60,14 @@ def search(
     (after --) excludes a word.
     """
     # one more than the limit, to know whether there are more
-    query = SearchQuery(words=" ".join(words), session=session, limit=limit + 1, **filters)
-    project = None if everywhere or session else current_project()
-    found, short = use_store(file, lambda store: _find(store, query, project))
+    query = SearchQuery(
+        words=" ".join(words),
+        session=session,
+        project=None if everywhere or session else current_project(),
+        limit=limit + 1,
+        **filters,
+    )
+    found, short = use_store(file, lambda store: _find(store, query))
     hits = found[:limit]
     if as_json:
         print_json([_hit_document(hit) for hit in hits])
@@ -76,9 +81,9 @@ def search(
 
 
 async def _find(
-    store: SqliteStore, query: SearchQuery, project: Project | None
+    store: SqliteStore, query: SearchQuery
 ) -> tuple[tuple[SearchHit, ...], dict[str, str]]:
-    hits = await store.search(query, project=project)
+    hits = await store.search(query)
     entries = {hit.entry.id: await shorten_entry_id(store, hit.entry.id) for hit in hits}
     owners = {hit.session.id for hit in hits}
     sessions = {owner: await shorten_session_id(store, owner) for owner in owners}
