@@ -6,16 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from recollect import Agent, Message, Tool, ToolCall, ToolResult
-from recollect.entries import Note
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import ScriptedModel, ScriptLine, call, says
 from tests.agent.harness import in_store, new_session, stored_results
 
 
-def run_tool(folder: Path, one: Tool, **arguments: object) -> ToolResult:
+def run_tool(folder: Path, one: Tool) -> ToolResult:
     """The result that the store has of one call, after a run to its end."""
-    script = [says(call(one.name, **arguments)), "done"]
-    (found,) = run_script(folder, script, tools=(one,))
+    (found,) = run_script(folder, [says(call(one.name)), "done"], tools=(one,))
     return found
 
 
@@ -25,8 +23,7 @@ def run_script(folder: Path, script: list[ScriptLine], **options: Any) -> list[T
     async def story(store: SqliteStore) -> list[ToolResult]:
         session, model = await new_session(store), ScriptedModel(script)
         agent = Agent(model=model, **options)
-        async for _ in agent.run("go", session):
-            pass
+        await agent.run("go", session)
         assert model.left == 0
         entries = await store.path(session.id)
         parts = [p for e in entries if isinstance(e.body, Message) for p in e.body.parts]
@@ -34,18 +31,5 @@ def run_script(folder: Path, script: list[ScriptLine], **options: Any) -> list[T
         calls = [part.id for part in parts if isinstance(part, ToolCall)]
         assert [result.call_id for result in results] == calls
         return results
-
-    return in_store(folder, story)
-
-
-def notes_of(folder: Path, script: list[ScriptLine], **options: Any) -> list[str]:
-    """The notes that a run leaves in its session."""
-
-    async def story(store: SqliteStore) -> list[str]:
-        session = await new_session(store)
-        async for _ in Agent(model=ScriptedModel(script), **options).run("go", session):
-            pass
-        bodies = [entry.body for entry in await store.path(session.id)]
-        return [body.text for body in bodies if isinstance(body, Note)]
 
     return in_store(folder, story)
