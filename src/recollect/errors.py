@@ -4,6 +4,7 @@
     ├── BadInput                a value that cannot be stored as it is
     │   ├── BadRole             a role other than user, model or system
     │   └── TooLarge            a value beyond a store's limit
+    ├── BadTool                 a function that cannot become a tool
     ├── NotFound
     │   ├── UnknownSession
     │   ├── UnknownEntry
@@ -57,6 +58,14 @@ class TooLarge(BadInput):
     def __init__(self, what: str, size: int, limit: int) -> None:
         super().__init__(f"{what} has {size:,} bytes, the limit is {limit:,}; split it into parts")
         self.size, self.limit = size, limit
+
+
+class BadTool(RecollectError, TypeError):
+    """A function cannot become a tool; raised where it is decorated."""
+
+    def __init__(self, tool: str, why: str) -> None:
+        super().__init__(f"{tool} cannot become a tool: {why}")
+        self.tool, self.why = tool, why
 
 
 class NotFound(RecollectError, LookupError):

@@ -17,7 +17,7 @@ from recollect.cli.options import command, complete_session, json_and_store_opti
 from recollect.cli.session_choice import find_session
 from recollect.cli.store_access import current_project, use_store
 from recollect.entries import entry_to_json
-from recollect.store.contract import Project, SearchHit, SearchQuery
+from recollect.store.contract import SearchHit, SearchQuery
 from recollect.store.sqlite import SqliteStore
 
 
@@ -62,9 +62,14 @@ def search(
     (after --) excludes a word.
     """
     # one more than the limit, to know whether there are more
-    query = SearchQuery(words=" ".join(words), session=session, limit=limit + 1, **filters)
-    project = None if everywhere or session else current_project()
-    found, short = use_store(file, lambda store: _find(store, query, project))
+    query = SearchQuery(
+        words=" ".join(words),
+        session=session,
+        project=None if everywhere or session else current_project(),
+        limit=limit + 1,
+        **filters,
+    )
+    found, short = use_store(file, lambda store: _find(store, query))
     hits = found[:limit]
     if as_json:
         print_json([_hit_document(hit) for hit in hits])
@@ -78,12 +83,12 @@ def search(
 
 
 async def _find(
-    store: SqliteStore, query: SearchQuery, project: Project | None
+    store: SqliteStore, query: SearchQuery
 ) -> tuple[tuple[SearchHit, ...], dict[str, str]]:
     if query.session is not None:
         session = await find_session(store, query.session)
         query = msgspec.structs.replace(query, session=session.id)
-    hits = await store.search(query, project=project)
+    hits = await store.search(query)
     entries = await store.short_entry_ids(hit.entry.id for hit in hits)
     return hits, entries | await store.short_session_ids({hit.session.id for hit in hits})
 

@@ -54,6 +54,7 @@ class SearchQuery(msgspec.Struct, frozen=True):
     after: int | None = None
     before: int | None = None
     limit: int = 20
+    project: Project | str | None = None  # or the project's path, as `SessionInfo.project` has it
 
 
 class Store(Protocol):
@@ -157,8 +158,8 @@ class Store(Protocol):
         """Cache token counts. The log does not depend on them."""
         ...
 
-    async def search(
-        self, query: SearchQuery, *, project: Project | None = None
-    ) -> tuple[SearchHit, ...]: ...
+    async def search(self, query: SearchQuery) -> tuple[SearchHit, ...]:
+        """Entries that match, newest first; trashed sessions are not searched."""
+        ...
 
     async def close(self) -> None: ...

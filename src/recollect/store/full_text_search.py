@@ -16,14 +16,12 @@ from recollect.store.session_rows import find_project
 from recollect.store.sql_schema import SEGMENT_BITS
 
 
-def search_entries(
-    reader: LogReader, query: SearchQuery, project: Project | None
-) -> tuple[SearchHit, ...]:
+def search_entries(reader: LogReader, query: SearchQuery) -> tuple[SearchHit, ...]:
     """The newest segments first."""
     terms = search_tokenizer.parse_query(query.words)
     hits: list[SearchHit] = []
     owners: dict[int, SessionInfo] = {}
-    for key, number in _candidates(reader.db, query, terms, project):
+    for key, number in _candidates(reader.db, query, terms):
         try:
             entry = reader.path(key, last=1, mark=True)[0]
         except (Damaged, NotFound):
@@ -41,10 +39,7 @@ def search_entries(
 
 
 def _candidates(
-    db: apsw.Connection,
-    query: SearchQuery,
-    terms: tuple[search_tokenizer.SearchTerm, ...],
-    project: Project | None,
+    db: apsw.Connection, query: SearchQuery, terms: tuple[search_tokenizer.SearchTerm, ...]
 ) -> Iterable[tuple[int, int]]:
     sql = f"""
     SELECT e.key, l.session FROM search
@@ -54,7 +49,8 @@ def _candidates(
     WHERE search MATCH ? AND s.trashed IS NULL
     """  # noqa: S608 - the number is a constant
     wanted: dict[str, Any] = {" AND e.time >= ?": query.after, " AND e.time < ?": query.before}
-    if project is not None:
+    if (project := query.project) is not None:
+        project = Project(project) if isinstance(project, str) else project
         if (number := find_project(db, project)) is None:
             return ()
         wanted[" AND s.project = ?"] = number

@@ -251,11 +251,9 @@ class SqliteStore:
             long = len(counts) > LONG_BATCH
             await self._commit(lambda w: write_counts(w.db, counter, counts), long=long)
 
-    async def search(
-        self, query: SearchQuery, *, project: Project | None = None
-    ) -> tuple[SearchHit, ...]:
+    async def search(self, query: SearchQuery) -> tuple[SearchHit, ...]:
         await self.index_now()
-        return await self._read(lambda r: search_entries(r, query, project))
+        return await self._read(lambda r: search_entries(r, query))
 
     async def index_now(self) -> None:
         """Bring the search index up to the last entry."""
