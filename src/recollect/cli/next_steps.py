@@ -111,9 +111,9 @@ def _model_lines(program: str) -> Iterator[str]:
     if keys:
         yield f"Keys found: {', '.join(keys)}. `{program} models` lists the models."
     if model.name != EMBEDDED_MODEL:
-        yield f"Let the agent look around in a folder of yours, with {one_line(model.name)}:"
+        yield f"Let the agent look around in this folder, with {one_line(model.name)}:"
     else:
         first, *others = [one.keys[0] for one in ENDPOINTS if one.keys]
-        yield "Let the agent look around in a folder of yours. It needs a model, so set a key:"
+        yield "Let the agent look around in this folder. It needs a model, so set a key:"
         yield f"  export {first}=…  # or {', '.join(others[: SUGGESTED_KEYS - 1])}, …"
     yield f'  {program} -p "Which files are here, and what do they do?"'
