@@ -150,7 +150,8 @@ def test_nothing_of_the_user_is_touched_and_nothing_is_left_behind(cli: Cli) -> 
     cli.session(title="mine")
     before = {path: path.read_bytes() for path in cli.home.rglob("*") if path.is_file()}
     env = {"GIT_DIR": "/nowhere", "HTTP_PROXY": "http://127.0.0.1:9", "OPENAI_API_KEY": "sk-12345"}
-    out = cli.ok("demo", env=env).out
+    out = cli.ok("demo", env=env, stdin="not for the recording").out
+    assert "not for" not in out
     assert {path: path.read_bytes() for path in cli.home.rglob("*") if path.is_file()} == before
     assert list(cli.project.iterdir()) == []
     (folder,) = FOLDER.findall(out)

@@ -187,6 +187,16 @@ class _Echo(io.TextIOBase):
         return click.unstyle("".join(self._seen))
 
 
+@contextmanager
+def _no_input() -> Iterator[None]:
+    """Piped input belongs to the demo and not to the prompts in it."""
+    before, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    try:
+        yield
+    finally:
+        sys.stdin = before
+
+
 class _Tour:
     """The steps, in the order in which a user would take them."""
 
@@ -251,7 +261,7 @@ class _Tour:
         """Run a command of ours in this process; its output."""
         self._prompt("recollect", *arguments)
         echo = _Echo(sys.stdout)
-        with redirect_stdout(echo), redirect_stderr(echo):
+        with _no_input(), redirect_stdout(echo), redirect_stderr(echo):
             code = run_command(list(arguments))
         if code == INTERRUPTED:
             raise KeyboardInterrupt

@@ -56,10 +56,10 @@ from recollect.workspace.effective_settings import resolve_settings
 
 # the exit codes that other agents use for the same
 NO_KEY, BAD_INPUT, TURN_LIMIT, BROKEN_TOOL = 41, 42, 53, 54
+_MAX_NOTE, _MAX_REMARK = 160, 400  # characters of a note, and of what the model says between calls
 _EXIT_CODES = {"answered": 0, "turns": TURN_LIMIT, "loop": FAILED}
 _SUBTYPES = {"answered": "success", "turns": "error_max_turns", "loop": "error_loop"}
 WAITING_STATUS = "waiting for a reply"
-_MAX_NOTE, _MAX_REMARK = 160, 400  # characters of a note, and of what the model says between calls
 ID_DIGITS = 12  # of a session id when the store is closed; enough to be unique
 # the lines of stream-json: their type and their fields
 _EVENT_FIELDS: dict[type, tuple[str, Callable[[Any], dict[str, Any]]]] = {
