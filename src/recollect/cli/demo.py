@@ -44,7 +44,7 @@ from recollect.settings import SETTINGS_FILE
 
 PROJECT = "limiter"
 HOME = "recollect-home"
-READING_PAUSE, REPLY_PAUSE = 0.2, 0.05  # seconds, on a terminal
+READING_PAUSE, REPLY_PAUSE = 0.15, 0.03  # seconds, on a terminal
 SETTINGS = """\
 model = "{model}"
 
