@@ -6,6 +6,7 @@ None, and a line says how many more there are.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 from recollect.cli.console import paint, terminal_width
@@ -49,7 +50,7 @@ def context_lines(
     yield from _last_request(report)
     yield from _next_request(report)
     yield ""
-    yield from _items(report.view, short, last)
+    yield from _items(report, last)
     yield from _omissions(report, short, last)
     if plan is not None:
         yield from _planned(plan)
@@ -135,7 +136,8 @@ def _item_marks(item: ViewItem) -> str:
     return ", ".join(filter(None, [*marks, "shortened" if item.cuts else ""]))
 
 
-def _items(view: View, short: dict[str, str], last: int | None) -> Iterator[str]:
+def _items(report: ContextReport, last: int | None) -> Iterator[str]:
+    view, short = report.view, report.short
     fixed = [item for item in view.items if item.place != "tail"]
     tail = view.items[len(fixed) :]
     newest = tail if last is None else tail[-last:]
@@ -147,7 +149,7 @@ def _items(view: View, short: dict[str, str], last: int | None) -> Iterator[str]
     rows = [["ENTRY", "WHO", "TOKENS", "MARK", "WHAT THE MODEL SEES"]]
     for item in (*fixed, *newest):
         cells = [short[item.entry.id], item_label(item), f"{item.tokens:,}", _item_marks(item)]
-        rows.append([*cells, summarize(item.message)])
+        rows.append([*cells, _summarize(report, item.message)])
     shown = table_lines(rows)
     yield from shown[: 1 + len(fixed)]
     if hidden:
@@ -167,6 +169,12 @@ def table_lines(rows: list[list[str]]) -> list[str]:
     head, *body = align_table(rows, width=width, stretch=len(rows[0]) - 1, numbers=(2,))
     lines = [paint.dim(GAP.join(head).rstrip())]
     return lines + [GAP.join([paint(row[0], fg="yellow"), *row[1:]]).rstrip() for row in body]
+
+
+def _summarize(report: ContextReport, message: Message) -> str:
+    """One line; files of the session's project are named by their paths below it."""
+    text, root = summarize(message), report.session.project
+    return text.replace(root.rstrip(os.sep) + os.sep, "") if root else text
 
 
 # --- what was left out ---------------------------------------------------------------------------
@@ -206,7 +214,7 @@ def _describe_omission(report: ContextReport, one: Omission) -> str:
         return f"{pluralize(messages, 'message')} before it" if gone else "everything before it"
     assert isinstance(entry.body, Message)
     parts = [p for i, p in enumerate(entry.body.parts) if not one.parts or i in one.parts]
-    text = summarize(Message(role=entry.body.role, parts=tuple(parts)))
+    text = _summarize(report, Message(role=entry.body.role, parts=tuple(parts)))
     return f"no provider accepts it: {text}" if one.rule == INVALID else text
 
 

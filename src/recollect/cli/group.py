@@ -62,7 +62,7 @@ COMMANDS = {
     "doctor": CommandEntry("doctor", "Check the store; exit code 1 if something is wrong."),
     "schema": CommandEntry("schema_command", "Print the JSON Schema of an entry."),
     "completion": CommandEntry("completion", "Print the completion script of a shell."),
-    "demo": CommandEntry("demo", "Let the agent answer a question, and show what the model saw."),
+    "demo": CommandEntry("demo", "Replay a recorded coding session, with real tools and files."),
 }
 
 
@@ -116,7 +116,7 @@ class LazyGroup(click.Group):
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=examples(
-        ("recollect demo", "a tour in a temporary store"),
+        ("recollect demo", "a recorded session with real tools, in a temporary folder"),
         ('recollect -p "fix the failing test"', "run the agent non-interactively"),
         ("recollect sessions", "what happened in this project"),
         ("recollect search rate limiter", "find where that was"),
