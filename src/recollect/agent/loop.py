@@ -92,7 +92,8 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
 
     model: Model
     tools: tuple[Tool, ...] = ()
-    roots: tuple[Path, ...] = ()
+    roots: tuple[Path, ...] = ()  # folders that tools may touch
+    cwd: Path | None = None  # where relative paths begin; None: in the first root
     permission_check: PermissionCheck = allow_reads_only
     write_guard: WriteGuard = protect_config
     generation: Generation = Generation()
@@ -285,7 +286,9 @@ class _AgentRun:
     async def run_tools(self) -> AsyncGenerator[AgentEvent, None]:
         agent = self.agent
         checks = agent.permission_check, agent.hooks, agent.write_guard
-        runner = ToolRunner(self.session, self._calls(), agent.tools, agent.roots, *checks)
+        runner = ToolRunner(
+            self.session, self._calls(), agent.tools, agent.roots, *checks, cwd=agent.cwd
+        )
         if self.reason == "loop":
             await uncancellable(runner.refuse("you repeat yourself, so it was not run"))
         async with aclosing(runner.events()) as events:

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from recollect.agent.fit_context import summarizer_from
-from recollect.agent.hooks import CommandHook, Hook, Hooks
+from recollect.agent.hooks import CommandHook, Hook, Hooks, TranscriptPath
 from recollect.agent.loop import Agent
 from recollect.agent.reminders import ContextReminders
 from recollect.agent.subagents import build_task_tool
 from recollect.agent.tool_calls import PermissionCheck, protect_config
 from recollect.compaction.budget import Budget
 from recollect.entries import Message, Text, ToolCall
+from recollect.errors import BadInput
 from recollect.models.http_model import HttpModel
 from recollect.models.model_protocol import Model
 from recollect.profiles import Profile, find_profile
@@ -38,6 +39,7 @@ from recollect.workspace.learned_windows import learned_window
 from recollect.workspace.memory_files import MemorySources, read_memory
 from recollect.workspace.memory_writer import save_fact
 from recollect.workspace.trusted_folders import is_trusted
+from recollect.workspace.working_folders import WorkingFolders, add_directories
 
 if TYPE_CHECKING:
     from recollect.execution.command_runner import CommandRunner
@@ -80,9 +82,9 @@ class LazyCommands:
 
 
 class Workspace(msgspec.Struct, frozen=True):
-    """The folder an agent works in, and what is in force there."""
+    """The folders an agent works in, and what is in force there."""
 
-    cwd: Path
+    folders: WorkingFolders
     effective: EffectiveSettings
     project: Project
     commands: LazyCommands
@@ -90,16 +92,17 @@ class Workspace(msgspec.Struct, frozen=True):
 
 
 def build_agent(model: Model, workspace: Workspace, *, max_turns: int | None = None) -> Agent:
-    settings, root = workspace.effective.settings, workspace.effective.root
+    settings, folders = workspace.effective.settings, workspace.folders
     profile = _profile_of(model)
     budget = Budget.from_settings(profile, settings.context, learned_window(model.name))
     agent = Agent(
         model=model,
         tools=builtin_tools(workspace.commands, _save_memory, small=budget.window <= SMALL_WINDOW),
-        roots=(root,),
+        roots=folders.roots,
+        cwd=folders.cwd,
         permission_check=build_permission_check(workspace.effective),
         write_guard=_write_guard(settings.agent.memory_files),
-        rules=ElisionRules.from_settings(settings, str(root)),
+        rules=ElisionRules.from_settings(settings, str(folders.cwd)),
         budget=budget,
         summarizer=summarizer_from(model) if profile.summarises else None,
         hooks=workspace.hooks,
@@ -111,12 +114,12 @@ def build_agent(model: Model, workspace: Workspace, *, max_turns: int | None = N
     )
     tools, editor = agent.tools, settings.agent.editor
     if budget.window > SMALL_WINDOW:
-        opening = partial(initial_messages, workspace.cwd, workspace.effective)
+        opening = partial(initial_messages, folders, workspace.effective)
         tools = (*tools, build_task_tool(agent, opening, project=workspace.project))
     reminders = ContextReminders(
-        memory_sources(workspace.cwd, workspace.effective),
+        memory_sources(folders, workspace.effective),
         editor=Path(editor).expanduser() if editor else None,
-        locale=read_environment(root).locale,
+        locale=read_environment(folders.root).locale,
     )
     return msgspec.structs.replace(agent, tools=tools, reminders=reminders)
 
@@ -126,7 +129,12 @@ def _profile_of(model: Model) -> Profile:
     return model.chosen.profile if isinstance(model, HttpModel) else find_profile(model.name)
 
 
-def build_hooks(effective: EffectiveSettings, *more: Hook, warn: Callable[[str], None]) -> Hooks:
+def build_hooks(
+    effective: EffectiveSettings,
+    *more: Hook,
+    warn: Callable[[str], None],
+    transcript: TranscriptPath | None = None,
+) -> Hooks:
     commands = [
         CommandHook(command=hook.words, on=(hook.event,), timeout=hook.timeout, of_project=theirs)
         for hooks, theirs in ((effective.settings.hooks, False), (effective.project_hooks, True))
@@ -137,7 +145,13 @@ def build_hooks(effective: EffectiveSettings, *more: Hook, warn: Callable[[str],
         from recollect.agent.telemetry import telemetry_hook
 
         more = (telemetry_hook(), *more)
-    return Hooks((*commands, *more), trusted=effective.trusted, cwd=effective.root, warn=warn)
+    return Hooks(
+        (*commands, *more),
+        trusted=effective.trusted,
+        cwd=effective.root,
+        transcript=transcript,
+        warn=warn,
+    )
 
 
 async def _save_memory(fact: str) -> str:
@@ -207,23 +221,44 @@ def _write_guard(memory: tuple[str, ...]) -> Callable[[Path], Awaitable[str]]:
 # --- the initial messages ----------------------------------------------------------------------
 
 
-def memory_sources(cwd: Path, effective: EffectiveSettings) -> MemorySources:
-    names = effective.settings.agent.memory_files
+def find_folders(
+    effective: EffectiveSettings, given: tuple[str, ...], warn: Callable[[str], None]
+) -> WorkingFolders:
+    """Where the user stands, the project, and the directories added by settings and by hand."""
+    folders = WorkingFolders(Path.cwd().resolve(), effective.root)
+    for name in effective.settings.agent.directories:
+        try:
+            folders = add_directories(folders, (name,))
+        except BadInput as error:
+            warn(f"agent.directories: {error}")
+    return add_directories(folders, given)
+
+
+def memory_sources(folders: WorkingFolders, effective: EffectiveSettings) -> MemorySources:
+    settings = effective.settings.agent
     return MemorySources(
-        cwd=cwd, root=effective.root, home=data_directory(), trusted=is_trusted, names=names
+        cwd=folders.cwd,
+        root=folders.root,
+        home=data_directory(),
+        trusted=is_trusted,
+        names=settings.memory_files,
+        import_style=settings.memory_imports,
+        added=folders.added,
     )
 
 
 async def initial_messages(
-    cwd: Path, effective: EffectiveSettings, tell: Callable[[str], None] = lambda _: None
+    folders: WorkingFolders,
+    effective: EffectiveSettings,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> tuple[Message, ...]:
     """What a new session begins with: instructions, then the environment and memory files.
 
     `tell` receives which memory files were not read, and why.
     """
-    memory = await asyncio.to_thread(read_memory, memory_sources(cwd, effective))
+    memory = await asyncio.to_thread(read_memory, memory_sources(folders, effective))
     for problem in memory.problems[:MAX_MEMORY_WARNINGS]:
         tell(problem)
-    environment = read_environment(effective.root)
+    environment = read_environment(folders.root)
     instructions = Message(role="system", parts=(Text(text=INSTRUCTIONS),), context="initial")
-    return instructions, await initial_message((effective.root,), environment, memory.files)
+    return instructions, await initial_message(folders, environment, memory.files)

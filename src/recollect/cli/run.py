@@ -18,6 +18,8 @@ import msgspec
 from recollect.agent.events import AgentEvent, RunFinished, WindowLearned
 from recollect.agent.exchange import ReplyFinished, add_usage, message_text
 from recollect.agent.fit_context import summarizer_from
+from recollect.agent.hook_transcripts import HookTranscripts
+from recollect.agent.hooks import Hook
 from recollect.agent.loop import fire_or_refuse
 from recollect.agent.subagents import TASK_TOOL, read_link, read_subagent_usage
 from recollect.agent.tool_calls import ToolFinished
@@ -26,6 +28,7 @@ from recollect.cli.coding_agent import (
     Workspace,
     build_agent,
     build_hooks,
+    find_folders,
     initial_messages,
 )
 from recollect.cli.display_text import one_line
@@ -41,12 +44,14 @@ from recollect.settings import Settings
 from recollect.store.contract import Project, SessionInfo, Store
 from recollect.store.ids import now
 from recollect.tokens import counter_for
+from recollect.view.curation import CurationPolicy
 from recollect.view.view import View
 from recollect.view_loader import load_view
 from recollect.workspace.effective_settings import EffectiveSettings
 from recollect.workspace.file_mentions import prompt_parts
 from recollect.workspace.learned_windows import remember_window
 from recollect.workspace.project_identity import identify_project
+from recollect.workspace.working_folders import WorkingFolders
 
 OutputFormat: TypeAlias = Literal["text", "json", "stream-json"]
 SessionOrigin: TypeAlias = Literal["new", "resumed", "forked"]
@@ -62,6 +67,7 @@ class RunOptions(msgspec.Struct, frozen=True):
     session: str | None = None
     fork: bool = False
     max_turns: int | None = None
+    directories: tuple[str, ...] = ()  # further folders to work in
     format: OutputFormat = "text"
     store_persists: bool = True  # False: the store is deleted after the run
 
@@ -89,6 +95,7 @@ class _Run(NamedTuple):
     effective: EffectiveSettings
     observer: RunObserver
     project: Project
+    folders: WorkingFolders
 
     @property
     def settings(self) -> Settings:
@@ -103,12 +110,13 @@ async def run_prompt(
     observer: RunObserver,
 ) -> RunResult:
     """Run a prompt with model `first`, unless the settings choose another."""
-    run = _Run(store, options, effective, observer, identify_project(Path.cwd()))
+    folders = find_folders(effective, options.directories, observer.warn)
+    run = _Run(store, options, effective, observer, identify_project(Path.cwd()), folders)
     info, origin = await _open_session(run)
     observer.opened(info)
     async with session_scope(run, info) as workspace:
         session = await _start_session(run, info, origin, first.name, workspace)
-        parts = await prompt_parts(options.prompt, (workspace.cwd, effective.root))
+        parts = await prompt_parts(options.prompt, (folders.cwd, *folders.roots))
         message: Message | None = Message(role="user", parts=parts)
         down: set[str] = set()
         while True:
@@ -156,7 +164,7 @@ async def _open_session(run: _Run) -> tuple[SessionInfo, SessionOrigin]:
         return await store.fork(session.id), "forked"
     if session is not None:
         return session, "resumed"
-    messages = await initial_messages(Path.cwd(), run.effective, run.observer.warn)
+    messages = await initial_messages(run.folders, run.effective, run.observer.warn)
     title = one_line(options.prompt)[:TITLE_LENGTH]
     created = await store.create(project=run.project, title=title)
     await store.append(created.id, messages, parent=None)
@@ -186,7 +194,8 @@ async def _is_subagent_session(store: Store, session: SessionInfo) -> bool:
 async def _start_session(
     run: _Run, info: SessionInfo, origin: SessionOrigin, model: str, workspace: Workspace
 ) -> Session:
-    view = await load_view(run.store, info.id, counter=counter_for(model))
+    policy = CurationPolicy.from_settings(run.settings)
+    view = await load_view(run.store, info.id, counter=counter_for(model), policy=policy)
     session = Session(run.store, info.id, view)
     started = SessionStart(session=info.id, source=origin)
     return await fire_or_refuse(workspace.hooks, started, session, "the session")
@@ -197,7 +206,7 @@ async def session_scope(run: _Run, session: SessionInfo) -> AsyncIterator[Worksp
     """The workspace of a session: its commands, hooks and mirror, closed however the run ends."""
     settings, warn = run.settings, run.observer.warn
     mirror = None
-    hooks = build_hooks(run.effective, warn=warn)
+    own_hooks: tuple[Hook, ...] = ()
     if settings.mirror:
         # late: most sessions have no mirror, and it brings every format along
         from recollect.agent.mirror_hook import mirror_hook
@@ -205,11 +214,13 @@ async def session_scope(run: _Run, session: SessionInfo) -> AsyncIterator[Worksp
 
         mirror = Mirror(run.store, settings.mirror, autosave_seconds=settings.autosave_seconds)
         mirror.start()
-        hooks = build_hooks(run.effective, mirror_hook(mirror), warn=warn)
+        own_hooks = (mirror_hook(mirror),)
+    transcripts = HookTranscripts(run.store, mirror, warn)
+    hooks = build_hooks(run.effective, *own_hooks, warn=warn, transcript=transcripts)
     commands = LazyCommands(run.effective)
     reason = "done"
     try:
-        yield Workspace(Path.cwd(), run.effective, run.project, commands, hooks)
+        yield Workspace(run.folders, run.effective, run.project, commands, hooks)
     except asyncio.CancelledError:
         reason = "interrupted"
         raise
@@ -224,6 +235,7 @@ async def session_scope(run: _Run, session: SessionInfo) -> AsyncIterator[Worksp
             await asyncio.wait_for(hooks.fire(ended), limit)
         except TimeoutError:
             warn(f"a SessionEnd hook was stopped because it ran longer than {limit:g} s")
+        await transcripts.close()
         if mirror is not None:
             reported = set(mirror.warnings)
             await mirror.close()
