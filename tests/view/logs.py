@@ -95,7 +95,7 @@ def _edits(draw: st.DrawFn, before: int) -> Any:
     return draw(
         st.one_of(
             st.builds(Elide, rule=st.just("r"), items=st.lists(what, max_size=3).map(tuple)),
-            st.builds(Pin, entries=few),
+            st.builds(Pin, entries=few, first=st.booleans()),
             st.builds(Restore, entries=few),
             st.builds(
                 Compaction,
