@@ -25,7 +25,7 @@ WITHOUT_CALLER = {
     "recollect/tokens.py:Calibration": "to come: counts learn from what providers report",
     "recollect/view/projections.py:take_page": "to come: a server's paged history",
     "recollect/workspace/initial_context.py:directory_message": "to come: added folders",
-    "recollect/workspace/initial_context.py:with_initial": "to come: resumed and imported sessions",
+    "recollect/view/initial_messages.py:plan_initial_context": "to come: the runtime calls it",
     "recollect/testing.py:result": "public, for tests of people's own agents",
     "recollect/testing.py:breaks_after": "public, for tests of people's own agents",
     "recollect/testing.py:ScriptedModel": "public, for tests of people's own agents",

@@ -31,7 +31,7 @@ from recollect.cli.options import command, json_and_store_options, read_prompt
 from recollect.cli.short_ids import shorten_session_id
 from recollect.cli.store_access import current_project, use_store
 from recollect.codecs.wire_protocol import Delta, Generation, RequestOptions
-from recollect.entries import Message, Text, Thought
+from recollect.entries import Message, Thought
 from recollect.models.http_model import HttpModel
 from recollect.models.model_protocol import Retrying
 from recollect.models.open_model import open_model
@@ -41,6 +41,7 @@ from recollect.session import Session
 from recollect.store.contract import Store
 from recollect.store.sqlite import SqliteStore
 from recollect.tokens import counter_for
+from recollect.view.initial_messages import instructions_message
 from recollect.view.view import View
 from recollect.view_loader import load_view
 
@@ -160,8 +161,7 @@ async def _open_session(store: Store, model: str, options: AskOptions) -> Sessio
 
 
 def _instructions(options: AskOptions) -> Message:
-    text = Text(text=options.system or DEFAULT_INSTRUCTIONS)
-    return Message(role="system", parts=(text,), context="initial")
+    return instructions_message(options.system or DEFAULT_INSTRUCTIONS, "ask")
 
 
 class _AnswerPrinter:

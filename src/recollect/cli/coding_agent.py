@@ -22,7 +22,7 @@ from recollect.agent.reminders import ContextReminders
 from recollect.agent.subagents import build_task_tool
 from recollect.agent.tool_calls import PermissionCheck, protect_config
 from recollect.compaction.budget import Budget
-from recollect.entries import Message, Text, ToolCall
+from recollect.entries import Message, ToolCall
 from recollect.models.http_model import HttpModel
 from recollect.models.model_protocol import Model
 from recollect.profiles import Profile, find_profile
@@ -32,6 +32,7 @@ from recollect.toolkinds import parse_arguments
 from recollect.tools.builtin import builtin_tools
 from recollect.tools.tool import Tool
 from recollect.view.elision_rules import ElisionRules
+from recollect.view.initial_messages import instructions_message
 from recollect.workspace.effective_settings import EffectiveSettings
 from recollect.workspace.initial_context import initial_message, read_environment
 from recollect.workspace.learned_windows import learned_window
@@ -225,5 +226,5 @@ async def initial_messages(
     for problem in memory.problems[:MAX_MEMORY_WARNINGS]:
         tell(problem)
     environment = read_environment(effective.root)
-    instructions = Message(role="system", parts=(Text(text=INSTRUCTIONS),), context="initial")
-    return instructions, await initial_message((effective.root,), environment, memory.files)
+    block = await initial_message((effective.root,), environment, memory.files)
+    return instructions_message(INSTRUCTIONS), block

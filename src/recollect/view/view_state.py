@@ -25,7 +25,7 @@ from recollect.entries import (
     ToolCall,
     ToolResult,
 )
-from recollect.view.curation import CurationPolicy, is_tool_result, is_valid
+from recollect.view.curation import CurationPolicy, is_initial, is_tool_result, is_valid
 from recollect.view.elision import ActiveElision, apply_elisions, has_target, results_as_text
 from recollect.view.entry_log import EntryLog
 
@@ -146,7 +146,7 @@ class StateBuilder:
             run = [p for p, _ in self.log.messages(range(self.run, position + 1))]
             prompt = self.log.message(self.before_run) if self.before_run >= 0 else None
             with_prompt = self.policy.dropping == "drop_pair"
-            if with_prompt and prompt and prompt.role == "user" and not is_tool_result(prompt):
+            if with_prompt and prompt and _is_prompt(prompt):
                 run.append(self.before_run)
         new = [p for p in run if p not in self.dropped]
         self.hidden += sum(self._tokens(p) for p in new if p >= self.base)
@@ -321,6 +321,10 @@ def _covers(earlier: Elided, later: Elided) -> bool:
     if earlier.head or earlier.tail or earlier.blocks:
         return earlier == later
     return not earlier.parts or (bool(later.parts) and set(later.parts) <= set(earlier.parts))
+
+
+def _is_prompt(message: Message) -> bool:
+    return message.role == "user" and not is_tool_result(message) and not is_initial(message)
 
 
 def _may_lead(message: Message) -> bool:

@@ -21,6 +21,7 @@ import msgspec
 
 from recollect.entries import Message, Text
 from recollect.settings import data_directory
+from recollect.view.initial_messages import BLOCK_BEGINNING, mark_environment
 from recollect.workspace.folder_tree import MAX_ITEMS, render_folder_tree
 from recollect.workspace.memory_files import MemoryFile, memory_text, remember_seen
 from recollect.workspace.untrusted_text import one_line
@@ -110,7 +111,7 @@ async def initial_message(
     """The message that every session starts with."""
     memory = tuple(memory)
     block = (
-        "This is recollect. We are setting up the context for our chat.\n"
+        f"{BLOCK_BEGINNING}\n"
         f"Today's date is {long_date(environment.today, environment.locale)} "
         "(formatted according to the user's locale).\n"
         f"My operating system is: {one_line(environment.system)}\n"
@@ -118,16 +119,8 @@ async def initial_message(
         f"{await directory_context(folders)}"
     )
     text = "\n\n".join(filter(None, (block, memory_text(memory), REMINDER, READY)))
-    return Message(
-        role="user", parts=(Text(text=text),), context="initial", extra=remember_seen(memory)
-    )
-
-
-def with_initial(initial: Message, history: Sequence[Message]) -> tuple[Message, ...]:
-    """The history after the initial message; one that is already stored stays the only one."""
-    if any(message.context == "initial" and message.role == "user" for message in history):
-        return tuple(history)
-    return (initial, *history)
+    extra = mark_environment(remember_seen(memory))
+    return Message(role="user", parts=(Text(text=text),), context="initial", extra=extra)
 
 
 def date_change_line(stated: date, today: date, locale: str = DEFAULT_LOCALE) -> str:
