@@ -2,9 +2,10 @@
 
 A compaction hides the entries before it, so only those from its `first_kept` on are read, and those
 it names in `kept`: messages, and the pins that hold them. The newest entries are read first, in
-growing windows, until the effective compaction is found. Where an edit refers to an entry outside of these (an undone compaction, a pin
-of an old message), the whole path is read: the result is always the fold of the whole path. Token
-counts are stored beside the log, so nothing is counted twice.
+growing windows, until the effective compaction is found. Where an edit refers to an entry outside
+of these (an undone compaction, a pin of an old message), the whole path is read: the result is
+always the fold of the whole path. Token counts are stored beside the log, so nothing is counted
+twice.
 """
 
 from __future__ import annotations

@@ -20,7 +20,6 @@ from recollect.entries import (
     CompactionTrigger,
     Entry,
     Message,
-    Pin,
     Text,
     ToolCall,
     ToolResult,
@@ -28,7 +27,7 @@ from recollect.entries import (
 from recollect.snapshot.snapshot_format import parse_snapshot
 from recollect.view.entry_log import ACKNOWLEDGEMENT
 from recollect.view.view import View, ViewItem
-from recollect.view.view_state import with_partners
+from recollect.view.view_state import pinned_by, with_partners
 
 
 class CompactionReport(msgspec.Struct, frozen=True):
@@ -164,13 +163,8 @@ def name_kept(view: View, entries: Sequence[str]) -> tuple[str, ...]:
     needs of what is before it."""
     at, state = view.log.at, view.state
     pins = {at[state.pins[entry]] for entry in entries if entry in state.pins}
-    pins.update(p for p in state.first_pins if any(e in entries for e in _pinned(view, p)))
+    pins.update(p for p in state.first_pins if any(e in entries for e in pinned_by(view.log, p)))
     return (*entries, *(view.log.entries[p].id for p in sorted(pins)))
-
-
-def _pinned(view: View, position: int) -> tuple[str, ...]:
-    body = view.log.entries[position].body
-    return body.entries if isinstance(body, Pin) else ()
 
 
 def propose_nothing(

@@ -246,13 +246,8 @@ class StateBuilder:
         self.first_pins = tuple(p for p in self.first_pins if p != position)
         pins = {entry: by for entry, by in self.pins.items() if by != pin}
         for at in self.first_pins:
-            pins |= {e: self.log.entries[at].id for e in self._pinned_by(at) if e not in pins}
+            pins |= {e: self.log.entries[at].id for e in pinned_by(self.log, at) if e not in pins}
         self.pins = pins
-
-    def _pinned_by(self, position: int) -> list[str]:
-        body = self.log.entries[position].body
-        named = body.entries if isinstance(body, Pin) else ()
-        return [entry for entry in named if self.log.find_message(entry, position) is not None]
 
     def _compaction(self, position: int, body: Compaction) -> None:
         self.attempt = position
@@ -300,7 +295,7 @@ class StateBuilder:
         found: dict[int, None] = {}
         for pin in reversed(self.first_pins):
             if pin >= self.base or pin in self.kept:
-                found |= dict.fromkeys(self.log.at[entry] for entry in self._pinned_by(pin))
+                found |= dict.fromkeys(self.log.at[entry] for entry in pinned_by(self.log, pin))
         in_sight = (p for p in found if p >= self.base or p in self.kept)
         return tuple(p for p, message in self.log.messages(in_sight) if _may_lead(message))
 
@@ -329,6 +324,13 @@ def _is_prompt(message: Message) -> bool:
 
 def _may_lead(message: Message) -> bool:
     return message.role != "model" and not is_tool_result(message)
+
+
+def pinned_by(log: EntryLog, pin: int) -> list[str]:
+    """The messages that the pin at this position holds."""
+    body = log.entries[pin].body
+    named = body.entries if isinstance(body, Pin) else ()
+    return [entry for entry in named if log.find_message(entry, pin) is not None]
 
 
 def _call_ids(message: Message) -> list[str]:
