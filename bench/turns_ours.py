@@ -117,7 +117,8 @@ class _Session:
 
     async def turn(self, number: int) -> None:
         with self.watch.turn():
-            async with aclosing(self.agent.run(self.script.questions[number], self.talk)) as events:
+            prompt = self.script.questions[number]
+            async with aclosing(self.agent.stream(prompt, self.talk)) as events:
                 async for event in events:
                     if isinstance(event, RunFinished):
                         assert (event.reason, event.turns) == ("answered", 2)

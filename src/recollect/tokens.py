@@ -86,6 +86,7 @@ ESTIMATE = Counter(estimate_tokens)
 
 
 @lru_cache(64)
+@lru_cache(64)
 def counter_for(model: str) -> Counter:
     """Exact where the vocabulary is public, else the estimate for the model."""
     profile = find_profile(model)

@@ -17,6 +17,7 @@ from recollect.entries import Compaction, Elide, Entry, Message, Pin, Restore
 from recollect.errors import CannotWrite, UnknownEntry
 from recollect.store.contract import Store
 from recollect.tokens import ESTIMATE, Counter
+from recollect.view.curation import CurationPolicy
 from recollect.view.view import View
 
 WINDOW = 512
@@ -28,19 +29,22 @@ async def load_view(
     *,
     at: str | None = None,
     counter: Counter = ESTIMATE,
+    policy: CurationPolicy | None = None,
     window: int = WINDOW,
 ) -> View:
     """The view at the session's head, or at an earlier entry."""
     entries = await read_needed_entries(store, session, at=at, window=window)
-    return await fold_stored(store, entries, counter)
+    return await fold_stored(store, entries, counter, policy)
 
 
-async def fold_stored(store: Store, entries: Sequence[Entry], counter: Counter) -> View:
+async def fold_stored(
+    store: Store, entries: Sequence[Entry], counter: Counter, policy: CurationPolicy | None = None
+) -> View:
     """Fold stored entries into a view, with their tokens counted; new counts are saved."""
     if not counter.name:
-        return View.fold(entries, counter=counter)
+        return View.fold(entries, counter=counter, policy=policy)
     known = await store.counts(counter.name, [entry.id for entry in entries])
-    view = View.fold(entries, counter=counter, known=known)
+    view = View.fold(entries, counter=counter, policy=policy, known=known)
     view.log.count(view.n)
     await save_counts(store, view)
     return view

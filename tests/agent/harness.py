@@ -33,7 +33,8 @@ async def new_session(
 ) -> Session:
     created = await store.create(project=project, title=title)
     session = Session(store, created.id, View.fold())
-    return await session.append(*messages) if messages else session
+    await session.append(*messages)
+    return session
 
 
 async def allow_all(tool: Tool, call: ToolCall) -> str:

@@ -15,18 +15,19 @@ import msgspec
 import pytest
 
 from recollect.agent.events import RunFinished
-from recollect.cli.coding_agent import (
+from recollect.codecs.encoder import encode
+from recollect.codecs.wire_protocol import RequestOptions
+from recollect.compaction.budget import Budget
+from recollect.entries import Compaction, Entry, Message, Text, ToolResult
+from recollect.runtime.coding_agent import (
     INSTRUCTIONS,
     LazyCommands,
     Workspace,
     build_agent,
     build_hooks,
 )
-from recollect.cli.coding_agent import initial_messages as opening_in
-from recollect.codecs.encoder import encode
-from recollect.codecs.wire_protocol import RequestOptions
-from recollect.compaction.budget import Budget
-from recollect.entries import Compaction, Entry, Message, Text, ToolResult
+from recollect.runtime.coding_agent import initial_messages as opening_in
+from recollect.runtime.prompt_run import DEFAULT_OPTIONS, RunOptions
 from recollect.session import Session
 from recollect.settings import load_settings
 from recollect.snapshot.snapshot_format import SECTIONS, parse_snapshot, write_snapshot
@@ -128,11 +129,11 @@ async def answered(
     """A new session in the house, as the headless command makes it, and one prompt."""
     model = ScriptedModel(script)
     where = folder(house)
-    agent = build_agent(model, where, max_turns=50)
+    agent = build_agent(model, where, RunOptions(max_turns=50))
     session = Session(store, (await store.create()).id, View.fold())
-    session = await session.append(*await opening(house.root))
+    await session.append(*await opening(house.root))
     try:
-        events = [event async for event in agent.run(PROMPTS[0], session)]
+        events = [event async for event in agent.stream(PROMPTS[0], session)]
     finally:
         await where.commands.close()
     last = events[-1]
@@ -246,7 +247,8 @@ def results_of(messages: tuple[Message, ...]) -> list[ToolResult]:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_text_becomes_a_message_a_role_or_a_call_in_a_request(house: House, name: str) -> None:
     text = HOSTILE[name]
-    tools = build_agent(ScriptedModel([]), folder(house)).request_options().tools
+    agent = build_agent(ScriptedModel([]), folder(house), DEFAULT_OPTIONS)
+    tools = agent.request_options("m").tools
     asked = call("read_file", id="a", absolute_path="x")
 
     def shown(text: str) -> list[Message]:
@@ -312,7 +314,7 @@ def test_memory_of_a_trusted_folder_stays_between_its_marks(house: House) -> Non
 async def full_of_it(store: SqliteStore, house: House) -> Session:
     """A session with hostile texts everywhere except in the user's prompts."""
     session = Session(store, (await store.create()).id, View.fold())
-    session = await session.append(*await opening(house.root))
+    await session.append(*await opening(house.root))
     for number, text in enumerate([*HOSTILE.values(), ALL]):
         key = f"c{number}"
         tool = ("read_file", "run_shell_command", "search_file_content", "recall")[number % 4]
@@ -320,7 +322,7 @@ async def full_of_it(store: SqliteStore, house: House) -> Session:
         answer = ToolResult(
             call_id=key, name=tool, content=(Text(text=text),), is_error=number % 3 == 0
         )
-        session = await session.append(
+        await session.append(
             Message(role="user", parts=(Text(text=PROMPTS[number % 3]),)),
             Message(role="model", parts=(Text(text=f"It says: {text}"), asked)),
             Message(role="user", parts=(answer,)),
@@ -348,11 +350,11 @@ def test_a_snapshot_has_its_sections_and_only_the_users_directives(
 
     async def story(store: SqliteStore) -> Compaction:
         session = await full_of_it(store, house)
-        given = build_agent(ScriptedModel([]), folder(house))
+        given = build_agent(ScriptedModel([]), folder(house), DEFAULT_OPTIONS)
         agent = msgspec.structs.replace(given, summarizer=summarizer if wrote else None)
         budget = Budget(60_000, 3_000, 2_500, 1_500)
-        session, _ = await agent.context_fitter().fit(session, budget)
-        (held,) = [e.body for e in session.view.entries if isinstance(e.body, Compaction)]
+        await agent.context_fitter().fit(session, budget)
+        (held,) = [e.body for e in session.view().entries if isinstance(e.body, Compaction)]
         return held
 
     held = house.play(story)

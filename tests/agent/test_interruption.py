@@ -95,7 +95,7 @@ class Stopped:
 
     async def _listen(self, agent: Agent, most: int) -> None:
         session = Session(self.store, self.session, View.fold())
-        async with aclosing(agent.run("go", session)) as events:
+        async with aclosing(agent.stream("go", session)) as events:
             async for event in events:
                 self.events.append(event)
                 if len(self.events) == most:
@@ -125,7 +125,7 @@ def check(stopped: Stopped, entries: tuple[Entry, ...]) -> None:
         if isinstance(event, ToolFinished):
             assert event.result in stored, "a result that was shown was lost"
         if isinstance(event, ReplyFinished):
-            assert event.session.view.head in [entry.id for entry in entries]
+            assert event.session.view().head in [entry.id for entry in entries]
     assert max(Counter(ran).values(), default=1) == 1
     assert {part.call_id for part in stored} >= set(ran), "it ran and is not in the log"
 
@@ -207,7 +207,7 @@ def test_a_session_continues_wherever_it_was_stopped(tmp_path: Path) -> None:
                 session = Session(store, stopped.session, View.fold(entries))
                 model = ScriptedModel(["And on."])
                 again = Agent(model=model, tools=(look, change), permission_check=allow_all)
-                events = [event async for event in again.run("and now?", session)]
+                events = [event async for event in again.stream("and now?", session)]
                 assert events
                 assert ran == before  # nothing is run again by itself
                 assert said(await store.path(stopped.session))[-2:] == ["and now?", "And on."]

@@ -111,7 +111,7 @@ class CheckedSession:
             # writes come one after the other: this one ends after one that was cancelled
             await self.session.store.create()
             view = await load_view(self.session.store, self.session.id)
-            self.session = self.session._replace(view=view)
+            self.session = Session(self.session.store, self.session.id, view)
 
     async def _play_session(self, agent: Agent, planned: PlannedTurn) -> AgentEvent | None:
         last: AgentEvent | None = None
@@ -119,7 +119,7 @@ class CheckedSession:
         async def listen() -> None:
             nonlocal last
             seen, called = 0, list[AgentEvent]()
-            async with aclosing(agent.run(planned.said, self.session)) as events:
+            async with aclosing(agent.stream(planned.said, self.session)) as events:
                 async for event in events:
                     last, seen = event, seen + 1
                     self.counted["reduced"] += isinstance(event, ContextReduced)
@@ -155,11 +155,11 @@ class CheckedSession:
                 if isinstance(part, Text):
                     assert texts[part.text.split(":")[0]] == 1, part.text[:40]
         self.given.clear()
-        assert self.session.view.head == self.log.entries[-1].id
-        self.providers.check(self.session.view, types=whole)
+        assert self.session.view().head == self.log.entries[-1].id
+        self.providers.check(self.session.view(), types=whole)
         if whole:
             fold = View.fold(self.log.entries)
-            assert fold.messages == self.session.view.messages
+            assert fold.messages == self.session.view().messages
 
 
 async def play_session(folder: Path, seed: int, turns: int) -> CheckedSession:
@@ -201,7 +201,7 @@ def test_a_result_that_alone_is_larger_than_the_window_is_shortened(
             first = says("I look.", call("print_much", id="a", size=size, key="a"))
             model = ScriptedModel([first, "I see."])
             agent = Agent(model=model, tools=TOOLS, permission_check=allow_all, budget=BUDGET)
-            async for _ in agent.run("Look.", session):
+            async for _ in agent.stream("Look.", session):
                 pass
             kept = await store.path(session.id)
             (whole,) = [

@@ -61,7 +61,7 @@ def _nothing_is_running() -> None:
 
 
 async def run(agent: Agent, session: Session, prompt: str = "go") -> list[AgentEvent]:
-    return [event async for event in agent.run(prompt, session)]
+    return [event async for event in agent.stream(prompt, session)]
 
 
 def agent(*script: ScriptLine, **more: Any) -> Agent:
@@ -94,7 +94,7 @@ def test_a_run_leaves_prompt_requests_replies_and_results_in_the_log(tmp_path: P
         done = finished(events)
         assert (done.reason, done.turns, done.usage.input) == ("answered", 2, 5)
         kept = await store.path(session.id)
-        assert kept == done.session.view.entries
+        assert kept == done.session.view().entries
         kinds = [type(entry.body).__name__ for entry in kept]
         assert kinds == ["Message", "Request", "Message", "Message", "Request", "Message"]
         assert await results(session) == [("a", "saw x", "success")]
@@ -181,7 +181,7 @@ def test_an_interrupted_call_has_a_result_that_says_so(tmp_path: Path, how: str)
         sleepy = agent(says(call("sleep", id="a"), call("sleep", id="b")), "never", tools=(sleep,))
 
         async def listen() -> None:
-            async with aclosing(sleepy.run("go", session)) as events:
+            async with aclosing(sleepy.stream("go", session)) as events:
                 async for event in events:
                     if how == "close" and isinstance(event, ToolStarted):
                         return
@@ -211,7 +211,9 @@ def test_a_session_continues_after_a_reply_that_broke_off(tmp_path: Path) -> Non
         kept = await store.path(session.id)
         later = Session(store, session.id, View.fold(kept))
         done = finished(await run(agent("Again."), later, "once more"))
-        said = [m.parts[0].text for m in done.session.view.messages if isinstance(m.parts[0], Text)]
+        said = [
+            m.parts[0].text for m in done.session.view().messages if isinstance(m.parts[0], Text)
+        ]
         assert said == ["go", "I was", "once more", "Again."]
 
     in_store(tmp_path, story)
@@ -230,12 +232,12 @@ def test_a_long_session_is_compacted_and_always_fits_every_provider(tmp_path: Pa
             events = await run(busy, session, f"Do step {n} of limiter.py.")
             session = finished(events).session
             rooms += sum(isinstance(event, ContextReduced) for event in events)
-            assert session.view.tokens < 6_000
+            assert session.view().tokens < 6_000
             for wire in (GeminiWire(model="m"), OpenAIWire(model="m"), AnthropicWire(model="m")):
-                encode(wire, session.view, RequestOptions(model="m"))
+                encode(wire, session.view(), RequestOptions(model="m"))
         assert rooms
-        assert any(isinstance(entry.body, Compaction) for entry in session.view.entries)
-        assert len(await store.path(session.id)) == len(session.view.entries)
+        assert any(isinstance(entry.body, Compaction) for entry in session.view().entries)
+        assert len(await store.path(session.id)) == len(session.view().entries)
 
     in_store(tmp_path, story)
 
@@ -244,14 +246,14 @@ def test_a_smaller_window_is_learned_from_the_providers_error(tmp_path: Path) ->
     async def story(store: SqliteStore) -> None:
         session = await new_session(store)
         for n in range(6):
-            session = await session.append(
+            await session.append(
                 Message(role="user", parts=(Text(text=f"{n} " + "word " * 400),)),
                 Message(role="model", parts=(Text(text="noted " * 300),)),
             )
         tight = agent(fails(ContextOverflow("too many tokens", 400, 2_500)), "Now it fits.")
         events = await run(tight, session)
         assert any(isinstance(event, ContextReduced) for event in events)
-        assert finished(events).session.view.tokens <= 2_500
+        assert finished(events).session.view().tokens <= 2_500
         assert isinstance(tight.model, ScriptedModel)
         assert len(tight.model.requests) == 2
 
@@ -262,7 +264,7 @@ def test_a_model_can_write_the_snapshot(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         session = await new_session(store)
         for n in range(8):
-            session = await session.append(
+            await session.append(
                 Message(role="user", parts=(Text(text=f"{n} " + "word " * 300),)),
                 Message(role="model", parts=(Text(text="noted " * 200),)),
             )
@@ -270,7 +272,7 @@ def test_a_model_can_write_the_snapshot(tmp_path: Path) -> None:
         writer = ScriptedModel([wrote])
         helped = agent("ok", budget=Budget.of(target=3_000), summarizer=summarizer_from(writer))
         done = finished(await run(helped, session))
-        (held,) = [e.body for e in done.session.view.entries if isinstance(e.body, Compaction)]
+        (held,) = [e.body for e in done.session.view().entries if isinstance(e.body, Compaction)]
         assert "Win the race" in held.snapshot
 
     in_store(tmp_path, story)
@@ -301,7 +303,7 @@ def test_a_reply_that_repeats_itself_is_cut_off_and_stored(tmp_path: Path) -> No
         assert [event.stopped for event in events if isinstance(event, LoopFound)] == [False]
         done = finished(events)
         assert (done.reason, done.turns) == ("answered", 2)
-        cut = [m for m in done.session.view.messages if m.finish == "interrupted"]
+        cut = [m for m in done.session.view().messages if m.finish == "interrupted"]
         assert len(cut) == 1
 
     in_store(tmp_path, story)
@@ -322,7 +324,7 @@ def test_hooks_can_add_context_refuse_calls_and_change_arguments(tmp_path: Path)
         calls = (call("look", id="a", what="x"), call("change", id="b", what="z"))
         hooked = agent(says(*calls), "Done.", hooks=Hooks([hook]))
         done = finished(await run(hooked, session))
-        assert "Mind the tests." in str(done.session.view.messages[1])
+        assert "Mind the tests." in str(done.session.view().messages[1])
         kept = await results(session)
         assert kept[0] == ("a", "saw y", "success")
         assert kept[1][2] == "refused"

@@ -57,9 +57,9 @@ async def change(what: str) -> str:
     return f"changed {what}"
 
 
-async def initial_messages() -> tuple[Message, ...]:
+async def initial_messages(view: View) -> tuple[Message, ...]:
     shown = Message(role="system", parts=(Text(text="You help."),), context="initial")
-    return (shown,)
+    return () if view.n > 1 else (shown,)
 
 
 @pytest.fixture(autouse=True)
@@ -78,7 +78,8 @@ def caller(
     alone = Agent(model=ScriptedModel(script), tools=tools, **fields)
     # what it is made for may have one already
     has = msgspec.structs.replace(alone, tools=(*tools, build_task_tool(alone)))
-    helping = build_task_tool(has, initial_messages, project=HERE, max_turns=turns)
+    helper = msgspec.structs.replace(has, initial=initial_messages)
+    helping = build_task_tool(helper, project=HERE, max_turns=turns)
     return msgspec.structs.replace(alone, tools=(*tools, helping))
 
 
@@ -87,7 +88,7 @@ def task(id: str = "t1", prompt: str = "Find x.", description: str = "find x") -
 
 
 async def run(agent: Agent, session: Session, prompt: str = "go") -> RunFinished:
-    events: list[AgentEvent] = [event async for event in agent.run(prompt, session)]
+    events: list[AgentEvent] = [event async for event in agent.stream(prompt, session)]
     last = events[-1]
     assert isinstance(last, RunFinished)
     return last

@@ -112,7 +112,7 @@ def test_cancelling_the_caller_ends_the_sub_agent_cleanly(tmp_path: Path, where:
         agent = caller(says(task(), task("t2", "Find y.")), *script * 2, tools=(sleep,))
 
         async def listen() -> None:
-            async with aclosing(agent.run("go", session)) as events:
+            async with aclosing(agent.stream("go", session)) as events:
                 async for _ in events:
                     pass
 
@@ -159,7 +159,7 @@ async def main() -> None:
     async with open_store(Path(sys.argv[1])) as store:
         session = await main_session(store)
         agent = caller(says(task()), says(call("die", id="d")), tools=(die,))
-        async for _ in agent.run("go", session):
+        async for _ in agent.stream("go", session):
             pass
 
 asyncio.run(main())
@@ -188,7 +188,7 @@ def test_after_a_kill_the_sub_agent_is_found_by_its_link_and_not_run_again(tmp_p
         done = await run(agent, session, "and?")
         assert done.reason == "answered"
         for wire in (GeminiWire(model="m"), OpenAIWire(model="m"), AnthropicWire(model="m")):
-            encode(wire, done.session.view, RequestOptions(model="m"))
+            encode(wire, done.session.view(), RequestOptions(model="m"))
         assert (await store.session(subagent.id)).entries == before
         assert len(await subagent_sessions(store, main.id)) == 1
 

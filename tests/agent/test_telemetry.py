@@ -41,7 +41,7 @@ def spans_of(tmp_path: Path, *replies: object) -> list[ReadableSpan]:
                 hooks=Hooks([hook]),
             )
             session = Session(store, (await store.create()).id, View.fold())
-            async for _ in agent.run("a secret question", session):
+            async for _ in agent.stream("a secret question", session):
                 pass
 
     asyncio.run(story())

@@ -126,7 +126,7 @@ def test_a_project_can_only_be_stricter_and_looser_settings_are_reported(cli: Cl
     assert not (cli.project / "new.txt").exists()
     told = outputs(on)
     assert ["not allowed" in output for output in told] == [True, True, True, True, False]
-    assert "the rule 'ls *' denies it; [permissions] in the settings decides" in told[1]
+    assert "not allowed: the rule 'ls *' denies it" in told[1]
     assert "the project's rule 'cat *' asks, and nobody can be asked" in told[2]
     assert "line 5: `permissions.allow`: a project cannot allow anything" in done.err
 

@@ -81,7 +81,7 @@ async def conversation(store: SqliteStore, session: str) -> Session:
 
 def tell(event: AgentEvent) -> None:
     if isinstance(event, ReplyFinished):
-        say("ok", ids=[event.session.view.head])
+        say("ok", ids=[event.session.view().head])
     elif isinstance(event, ToolFinished):
         say("ran", call=event.call.id)
 
@@ -90,7 +90,7 @@ async def prompted(agent: Agent, talk: Session, said: str, stage: str = "") -> N
     name = said.split(":", maxsplit=1)[0]
     say("try", prompt=name)
     heard = False
-    async for event in agent.run(said, talk):
+    async for event in agent.stream(said, talk):
         if not heard:
             say("prompt", prompt=name)
             heard = True

@@ -97,11 +97,11 @@ class Trials:
         model = ScriptedModel([f"reply after {self.number}: and on"])
         talk = Session(store, self.session, view)
         said = f"prompt after {self.number}: go on"
-        events = [event async for event in agent_for(model, self.root).run(said, talk)]
+        events = [event async for event in agent_for(model, self.root).stream(said, talk)]
         last = events[-1]
         assert isinstance(last, RunFinished)
         assert last.reason == "answered"
-        providers.check(last.session.view, types=False)
+        providers.check(last.session.view(), types=False)
         entries = await store.path(self.session, last=1)
         assert text_of(entries[0]).startswith("reply after")
 

@@ -54,7 +54,9 @@ async def run_prompts(
     agent = Agent(model=ScriptedModel(script), tools=(look,), hooks=hooks)
     for prompt in prompts:
         view = View.fold(await mirror.store.tree(session))  # which has no branches
-        events = [event async for event in agent.run(prompt, Session(mirror.store, session, view))]
+        events = [
+            event async for event in agent.stream(prompt, Session(mirror.store, session, view))
+        ]
         assert isinstance(events[-1], RunFinished)
         yield
 

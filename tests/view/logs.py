@@ -117,7 +117,7 @@ def _edits(draw: st.DrawFn, before: int) -> Any:
 
 
 def as_written(log: Iterable[Entry]) -> tuple[Entry, ...]:
-    """The log with compactions as this program writes them: they keep from an earlier message on,
+    """The log with edits as this program writes them: pins name earlier messages; compactions keep from an earlier message on,
     and name what stays of those before it. Replies are valid: a run of them is judged as a whole,
     which a compaction would divide."""
     view = View.fold()
@@ -125,6 +125,9 @@ def as_written(log: Iterable[Entry]) -> tuple[Entry, ...]:
         body = entry.body
         if isinstance(body, Message) and body.role == "model" and not is_valid(body):
             body = msgspec.structs.replace(body, parts=(Text(text="ok"),))
+        if isinstance(body, Pin):
+            known = tuple(e for e in body.entries if view.log.find_message(e, view.n) is not None)
+            body = msgspec.structs.replace(body, entries=known)
         if isinstance(body, Compaction) and body.status == "COMPRESSED":
             first = view.log.position(body.first_kept, view.n) if body.first_kept else None
             gone = [i for i in view.items if first is None or view.log.at[i.entry.id] < first]

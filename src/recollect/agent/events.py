@@ -33,7 +33,10 @@ class LoopFound(msgspec.Struct, frozen=True):
 
 
 class RunFinished(msgspec.Struct, frozen=True):
+    """The result of a run."""
+
     reason: StopReason
+    text: str  # of the last reply
     session: Session
     turns: int
     usage: Usage

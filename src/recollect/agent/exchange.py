@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
-from typing import TypeVar
 
 import msgspec
 
 from recollect.codecs.reply_assembly import ReplyAssembly
-from recollect.codecs.wire_protocol import Delta, RequestOptions
+from recollect.codecs.wire_protocol import Declaration, Delta, RequestOptions
 from recollect.entries import (
     Body,
     Context,
@@ -29,14 +28,19 @@ from recollect.entries import (
     ToolResult,
     Usage,
 )
-from recollect.errors import HeadMoved, ModelError
-from recollect.models.model_protocol import Model, Retrying, partial_of
-from recollect.session import Session
+from recollect.errors import ModelError
+from recollect.models.model_protocol import (
+    Model,
+    ModelEvent,
+    RequestMessages,
+    Retrying,
+    partial_of,
+)
+from recollect.session import Session, uncancellable
 from recollect.store.ids import new_id, now
+from recollect.tokens import Counter
 from recollect.tools.tool import ToolOutput
-from recollect.view_loader import save_counts
 
-T = TypeVar("T")
 USAGE_FIELDS = ("input", "output", "cached", "thoughts", "tool", "total")
 DRAFT_INTERVAL = 0.5  # seconds between two drafts of a reply in progress
 
@@ -71,23 +75,6 @@ def error_output(text: str, status: str = "") -> ToolOutput:
     return ToolOutput(content=(Text(text=f"Error: {text}"),), is_error=True, status=status)
 
 
-async def uncancellable(work: Awaitable[T]) -> T:
-    """Finish the work however often this task is cancelled, then raise the cancellation."""
-    task, cancelled = asyncio.ensure_future(work), None
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError as error:
-            if task.cancelled():
-                raise
-            cancelled = error
-        except Exception:  # noqa: BLE001 - `task.result()` below raises it
-            break
-    if cancelled is not None and task.exception() is None:
-        raise cancelled
-    return task.result()
-
-
 class ReplyFinished(msgspec.Struct, frozen=True):
     """The last event of an exchange: the reply as it was stored, and the session after it."""
 
@@ -98,16 +85,19 @@ class ReplyFinished(msgspec.Struct, frozen=True):
 async def exchange(
     session: Session, model: Model, options: RequestOptions
 ) -> AsyncGenerator[Delta | Retrying | ReplyFinished, None]:
-    """Send the view as one request and store the reply; `ReplyFinished` comes last."""
-    view = session.view
-    request = Request(head=view.head, as_of=now(), model=model.name, tokens=view.tokens)
+    """Send the view as one request and store the reply; `ReplyFinished` comes last.
+
+    When another writer continued the session meanwhile, the reply goes on in a fork."""
+    view = session.view()
+    tokens = view.tokens + count_tools(options.tools, view.log.counter)
+    request = Request(head=view.head, as_of=now(), model=model.name, tokens=tokens)
     if view.log.fresh:  # one commit for both
-        session, _ = await asyncio.gather(session.append(request), save_counts(session.store, view))
+        await asyncio.gather(session.append(request, on_conflict="fork"), session.save_counts())
     else:
-        session = await session.append(request)
+        await session.append(request, on_conflict="fork")
     recorder, message = _ReplyRecorder(session), Message(role="model")
     try:
-        async with aclosing(model.stream(session.view, options)) as events:
+        async with aclosing(send(model, session.view(), options)) as events:
             async for event in events:
                 if isinstance(event, Message):
                     message = event
@@ -121,18 +111,34 @@ async def exchange(
         # the store is quick: a caller that cancels waits for it and loses nothing
         await uncancellable(recorder.store_partial(None, ""))
         raise
-    yield ReplyFinished(message, await _store_reply(recorder, message))
-
-
-async def _store_reply(recorder: _ReplyRecorder, message: Message) -> Session:
-    """When cancelled meanwhile, the reply is stored, and a result for each of its calls says that
-    it was not run."""
-    storing = asyncio.ensure_future(recorder.store(message))
     try:
-        return await uncancellable(storing)
-    except asyncio.CancelledError:
-        await uncancellable(mark_calls_not_run(storing.result(), message))
+        await recorder.store(message)
+    except asyncio.CancelledError:  # it is stored; its calls will not be run
+        await uncancellable(mark_calls_not_run(session, message))
         raise
+    yield ReplyFinished(message, session)
+
+
+def send(
+    model: Model, messages: RequestMessages, options: RequestOptions
+) -> AsyncGenerator[ModelEvent, None]:
+    """Send a request: the one place where a model is called, whoever asks for it."""
+    return model.stream(messages, options)
+
+
+async def call_model(model: Model, messages: Sequence[Message], instruction: str) -> str:
+    """Send messages and an instruction beside the session; the text of the reply."""
+    request = (*messages, user_message(instruction))
+    async with aclosing(send(model, request, RequestOptions(model=model.name))) as events:
+        async for event in events:
+            if isinstance(event, Message):
+                return message_text(event)
+    return ""
+
+
+def count_tools(tools: Iterable[Declaration], counter: Counter) -> int:
+    """The tokens that the declarations of the tools take."""
+    return sum(counter.text(f"{one.name} {one.description} {one.parameters}") for one in tools)
 
 
 async def mark_calls_not_run(session: Session, reply: Message) -> None:
@@ -141,7 +147,8 @@ async def mark_calls_not_run(session: Session, reply: Message) -> None:
     calls = [part for part in reply.parts if isinstance(part, ToolCall)]
     if calls:
         results = (tool_result(call, output) for call in calls)
-        await session.append(*(Message(role="user", parts=(result,)) for result in results))
+        messages = (Message(role="user", parts=(result,)) for result in results)
+        await session.append(*messages, on_conflict="fork")
 
 
 class _ReplyRecorder:
@@ -166,24 +173,15 @@ class _ReplyRecorder:
             await self._store_draft()
 
     async def _store_draft(self) -> None:
-        message, session = self._so_far.message(), self._session
+        message = self._so_far.message()
         self._so_far.take_deltas()  # the sender of the events has them
         if message.parts:
-            head = session.view.head
-            await session.store.draft(session.id, message, parent=head, id=self._id)
+            await self._session.draft(message, self._id)
         self._drafted = time.monotonic()
 
-    async def store(self, message: Message) -> Session:
-        return await self._append(Entry(self._id, None, now(), message))
-
-    async def _append(self, *items: Body | Entry) -> Session:
-        session = self._session
-        try:
-            return await session.append(*items)
-        except HeadMoved:
-            # another writer went on meanwhile: the reply becomes a branch at its request
-            await session.store.branch(session.id, items, at=session.view.head)
-            raise
+    async def store(self, message: Message) -> None:
+        entry = Entry(self._id, None, now(), message)
+        await self._session.append(entry, on_conflict="fork")
 
     async def store_partial(self, partial: Message | None, reason: str) -> None:
         """Store what arrived as interrupted, and the reason as a note."""
@@ -195,4 +193,4 @@ class _ReplyRecorder:
         if reason:
             items.append(Note(text=reason, level="error"))
         if items:
-            await self._append(*items)
+            await self._session.append(*items, on_conflict="fork")

@@ -7,16 +7,15 @@ to keep. Nothing is deleted: every step is an edit in the log.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import aclosing
+from collections.abc import Iterable
+from functools import partial
 
 import msgspec
 
-from recollect.agent.exchange import message_text, user_message
+from recollect.agent.exchange import call_model, count_tools
 from recollect.agent.hooks import Hooks
-from recollect.codecs.wire_protocol import RequestOptions
 from recollect.compaction.budget import Budget, is_compaction_due
-from recollect.entries import Compaction, Message
+from recollect.entries import Compaction
 from recollect.errors import ContextOverflow
 from recollect.hook_events import ChatCompressed, ContextWindowWillOverflow, PreCompress
 from recollect.models.model_protocol import Model
@@ -47,17 +46,16 @@ class ContextFitter(msgspec.Struct, frozen=True):
     summarized_tools: tuple[str, ...]
     summary_tokens: int
 
-    async def fit(self, session: Session, budget: Budget) -> tuple[Session, ContextReduced | None]:
-        before, compaction = session.view.tokens, None
-        session = await self._summarize_outputs(session, budget)
-        if is_compaction_due(session.view, budget):
-            session, compaction = await self._compact(session, budget)
+    async def fit(self, session: Session, budget: Budget) -> ContextReduced | None:
+        before, compaction = session.view().tokens, None
+        await self._summarize_outputs(session, budget)
+        if is_compaction_due(session.view(), budget):
+            compaction = await self.compact(session, budget)
         limit = int(budget.window * FILL_LIMIT)
-        if session.view.tokens > limit:
-            session, forced = await self._force_fit(session, limit, budget)
-            compaction = forced or compaction
-        if compaction is None and session.view.tokens == before:
-            return session, None
+        if session.view().tokens > limit:
+            compaction = await self._force_fit(session, limit, budget) or compaction
+        if compaction is None and session.view().tokens == before:
+            return None
         if compaction is not None:
             event = ChatCompressed(
                 session=session.id,
@@ -67,24 +65,24 @@ class ContextFitter(msgspec.Struct, frozen=True):
                 tokens_after=compaction.tokens_after,
             )
             await self.hooks.fire(event)
-        return session, ContextReduced(before, session.view.tokens, compaction)
+        return ContextReduced(before, session.view().tokens, compaction)
 
-    async def _summarize_outputs(self, session: Session, budget: Budget) -> Session:
+    async def _summarize_outputs(self, session: Session, budget: Budget) -> None:
         if not self.summarized_tools or self.summarizer is None:
-            return session
+            return
         # most sessions summarize nothing
         from recollect.agent.output_summaries import INPUT_LIMIT, plan_summaries
 
         input_limit = min(INPUT_LIMIT, budget.window // 2)  # a small model takes less
         tools, limit = self.summarized_tools, self.summary_tokens
-        edits = await plan_summaries(session.view, self.summarizer, tools, limit, input_limit)
-        return await session.append(*edits) if edits else session
+        edits = await plan_summaries(session.view(), self.summarizer, tools, limit, input_limit)
+        await session.append(*edits, on_conflict="fork")
 
-    async def _compact(self, session: Session, budget: Budget) -> tuple[Session, Compaction | None]:
+    async def compact(self, session: Session, budget: Budget) -> Compaction | None:
         # compaction is loaded when a session first needs one
         from recollect.agent.compactor import compact
 
-        view, root = session.view, self.rules.root
+        view, root = session.view(), self.rules.root
         event = PreCompress(session=session.id, trigger="auto", tokens=view.tokens)
         decision = await self.hooks.fire(event)
         wanted = "\n".join(filter(None, (decision.keep, decision.additional_context)))
@@ -92,22 +90,20 @@ class ContextFitter(msgspec.Struct, frozen=True):
             view, budget, self.summarizer, trigger="auto", instructions=wanted, root=root
         )
         if proposal.compaction.status == "NOOP":
-            return session, None
-        return await session.append(proposal.compaction), proposal.compaction
+            return None
+        await session.append(proposal.compaction, on_conflict="fork")
+        return proposal.compaction
 
-    async def _force_fit(
-        self, session: Session, limit: int, budget: Budget
-    ) -> tuple[Session, Compaction | None]:
+    async def _force_fit(self, session: Session, limit: int, budget: Budget) -> Compaction | None:
         # compaction is loaded when a session first needs one
         from recollect.compaction.view_reduction import fit_view
 
-        tokens = session.view.tokens
+        tokens = session.view().tokens
         event = ContextWindowWillOverflow(session=session.id, tokens=tokens, limit=limit)
         await self.hooks.fire(event)
-        edits = fit_view(session.view, limit, now(), self.rules, budget).edits
-        if edits:
-            session = await session.append(*edits)
-        return session, next((edit for edit in edits if isinstance(edit, Compaction)), None)
+        edits = fit_view(session.view(), limit, now(), self.rules, budget).edits
+        await session.append(*edits, on_conflict="fork")
+        return next((edit for edit in edits if isinstance(edit, Compaction)), None)
 
 
 def shrink_budget(budget: Budget, view: View, overflow: ContextOverflow) -> Budget:
@@ -123,9 +119,8 @@ def shrink_budget(budget: Budget, view: View, overflow: ContextOverflow) -> Budg
 
 def reserve_for_tools(budget: Budget, tools: Iterable[Tool], counter: Counter) -> Budget:
     """The budget without the tokens that the tools' declarations take."""
-    declared = (tool.declaration for tool in tools)
-    texts = (f"{each.name} {each.description} {each.parameters}" for each in declared)
-    return clamp_budget(budget, max(MIN_WINDOW, budget.window - sum(map(counter.text, texts))))
+    declared = count_tools((tool.declaration for tool in tools), counter)
+    return clamp_budget(budget, max(MIN_WINDOW, budget.window - declared))
 
 
 def clamp_budget(budget: Budget, window: int) -> Budget:
@@ -141,13 +136,4 @@ def clamp_budget(budget: Budget, window: int) -> Budget:
 def summarizer_from(model: Model) -> CallModel:
     """A function that sends messages and an instruction to the model and returns its text."""
 
-    async def summarize(messages: Sequence[Message], instruction: str) -> str:
-        request = (*messages, user_message(instruction))
-        options = RequestOptions(model=model.name)
-        async with aclosing(model.stream(request, options)) as events:
-            async for event in events:
-                if isinstance(event, Message):
-                    return message_text(event)
-        return ""
-
-    return summarize
+    return partial(call_model, model)

@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
@@ -22,10 +22,10 @@ from recollect.agent.events import AgentEvent, LoopFound, RunFinished, StopReaso
 from recollect.agent.exchange import (
     ReplyFinished,
     add_usage,
+    count_tools,
     exchange,
     mark_calls_not_run,
     message_text,
-    uncancellable,
     user_message,
 )
 from recollect.agent.fit_context import (
@@ -44,7 +44,7 @@ from recollect.agent.tool_calls import (
 )
 from recollect.codecs.wire_protocol import Delta, Generation, RequestOptions
 from recollect.compaction.budget import Budget
-from recollect.entries import Message, ToolCall, Usage
+from recollect.entries import Body, Entry, Message, ToolCall, Usage
 from recollect.errors import ContextOverflow, RecollectError
 from recollect.hook_events import (
     AfterAgent,
@@ -57,7 +57,8 @@ from recollect.hook_events import (
 from recollect.loop_detection import JUDGE_MESSAGES, Loop, LoopDetector, judge_is_due, loop_warning
 from recollect.models.model_protocol import Model, Retrying
 from recollect.models.model_selection import CallModel, call_judge
-from recollect.session import Session, new_session
+from recollect.models.open_model import open_model
+from recollect.session import Session, attach_session, uncancellable
 from recollect.store.ids import now
 from recollect.tools.tool import Tool
 from recollect.view.elision_rules import ElisionRules, plan_elisions
@@ -72,26 +73,45 @@ class RefusedByHook(RecollectError):
 
 async def fire_or_refuse(
     hooks: Hooks, event: HookEvent, session: Session, what: str, remedy: str = ""
-) -> Session:
+) -> None:
     """Fire an event whose hooks may refuse to continue; what they add goes to the session."""
     decision = await hooks.fire(event)
     if not decision.allowed:
         raise RefusedByHook(f"a hook refused {what}: {decision.reason}{remedy}")
-    if not decision.additional_context:
-        return session
-    added = f"[added by a hook, not by the user]\n{decision.additional_context}"
-    return await session.append(user_message(added, "aside"))
+    if decision.additional_context:
+        added = f"[added by a hook, not by the user]\n{decision.additional_context}"
+        await session.append(user_message(added, "aside"), on_conflict="fork")
 
 
-# Returns the messages to append before a request, such as a new date or memory files.
-ReminderSource: TypeAlias = Callable[[View], Awaitable[Sequence[Message]]]
+# Returns what the view lacks and must be appended before a request: the initial context of a
+# session that has none, a new date, memory files.
+ContextSource: TypeAlias = Callable[[View], Awaitable[Sequence[Body | Entry]]]
 
 
-class Agent(msgspec.Struct, frozen=True, kw_only=True):
+class PreparedRequest(NamedTuple):
+    """The next request of a session, exactly as it would be sent."""
+
+    view: View
+    options: RequestOptions
+    budget: Budget  # for the messages alone: without the tools
+    reduced: tuple[ContextReduced, ...]  # what would be left out or compacted before
+
+    @property
+    def tokens(self) -> int:
+        return self.view.tokens + self.tool_tokens
+
+    @property
+    def tool_tokens(self) -> int:
+        return count_tools(self.options.tools, self.view.log.counter)
+
+
+class Agent(msgspec.Struct, frozen=True):
     """A model, the tools it may call, and its limits."""
 
-    model: Model
-    tools: tuple[Tool, ...] = ()
+    model: str | Model
+    tools: Sequence[Tool] = ()
+    instructions: str = ""  # system instructions of sessions that have none
+    initial: ContextSource | None = None  # the initial context of a session, where it is missing
     roots: tuple[Path, ...] = ()
     permission_check: PermissionCheck = allow_reads_only
     write_guard: WriteGuard = protect_config
@@ -100,23 +120,23 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     budget: Budget | None = None
     summarizer: CallModel | None = None  # writes snapshots; none: they are built by code alone
     hooks: Hooks = msgspec.field(default_factory=Hooks)
-    reminders: ReminderSource | None = None
+    reminders: ContextSource | None = None
     summarized_tools: tuple[str, ...] = ()  # the summarizer shortens their long output
     summary_tokens: int = 2_000
     max_turns: int = 100
     detect_loops: bool = True
     judge_after: int = 0  # after this many turns, ask a model whether the run is looping; 0: never
 
-    async def run(
+    async def stream(
         self, prompt: str | Message | None, session: Session | None = None
     ) -> AsyncGenerator[AgentEvent, None]:
         """Run one prompt until the model calls no more tools. Without a prompt the session
         continues; without a session a new one is created in the user's own store."""
         message = user_message(prompt) if isinstance(prompt, str) else prompt
         async with AsyncExitStack() as stack:
-            if session is None:
-                session = await stack.enter_async_context(new_session(self.model.name))
-            run = _AgentRun(self, session)
+            model = await self._open_model(stack)
+            session = await attach_session(session, model.name)
+            run = _AgentRun(self, model, session)
             reduced = await run.begin(message)
             if reduced is not None:
                 yield reduced
@@ -127,9 +147,41 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
                             yield event
             yield await run.finish()
 
-    def request_options(self) -> RequestOptions:
+    async def run(
+        self, prompt: str | Message | None, session: Session | None = None
+    ) -> RunFinished:
+        """Run one prompt to its end: `.text`, `.usage` and `.session` of the result."""
+        async with aclosing(self.stream(prompt, session)) as events:
+            async for event in events:
+                if isinstance(event, RunFinished):
+                    return event
+        raise AssertionError("the last event of a run is its result")
+
+    def run_sync(self, prompt: str | Message | None, session: Session | None = None) -> RunFinished:
+        """`run` for scripts: waits for the result. Inside an event loop `await agent.run(…)`."""
+        return asyncio.run(self.run(prompt, session))
+
+    async def prepare(self, prompt: str | Message | None, session: Session) -> PreparedRequest:
+        """The next request as `stream` would send it. Nothing is stored, no hook runs and no model
+        is called, so a snapshot or summary that a model would write is built by code."""
+        message = user_message(prompt) if isinstance(prompt, str) else prompt
+        quiet = msgspec.structs.replace(self, hooks=Hooks(), summarizer=None)
+        async with AsyncExitStack() as stack:
+            model = await self._open_model(stack)
+            run = _AgentRun(quiet, model, session.scratch())
+            found = await run.begin(message), await run.make_ready()
+            reduced = tuple(one for one in found if one is not None)
+            options = quiet.request_options(model.name)
+            return PreparedRequest(run.session.view(), options, run.budget, reduced)
+
+    async def _open_model(self, stack: AsyncExitStack) -> Model:
+        if isinstance(self.model, str):
+            return await stack.enter_async_context(open_model(self.model))
+        return self.model
+
+    def request_options(self, model: str) -> RequestOptions:
         declared = tuple(tool.declaration for tool in self.tools)
-        return RequestOptions(model=self.model.name, tools=declared, generation=self.generation)
+        return RequestOptions(model=model, tools=declared, generation=self.generation)
 
     def context_fitter(self) -> ContextFitter:
         return ContextFitter(
@@ -141,9 +193,9 @@ class _AgentRun:
     """The state of one prompt's run. Nothing suspends between `reply` and `run_tools`, so a
     cancellation always finds one of them, which gives every open call its result."""
 
-    def __init__(self, agent: Agent, session: Session) -> None:
-        self.agent, self.session = agent, session
-        budget, counter = agent.budget or Budget.of(agent.model.name), session.view.log.counter
+    def __init__(self, agent: Agent, model: Model, session: Session) -> None:
+        self.agent, self.model, self.session = agent, model, session
+        budget, counter = agent.budget or Budget.of(model.name), session.view().log.counter
         self.budget = reserve_for_tools(budget, agent.tools, counter)
         self.fitter = agent.context_fitter()
         self.usage, self.began, self.turns = Usage(), time.monotonic(), 0
@@ -153,34 +205,35 @@ class _AgentRun:
         self.reason: StopReason = "turns"
 
     async def begin(self, message: Message | None) -> ContextReduced | None:
-        """Append the prompt, which a hook may add to or refuse, and the elisions that are due."""
+        """Append the initial context if it is missing, the prompt, which a hook may add to or
+        refuse, and the elisions that are due."""
+        await self._append_from(self.agent.initial)
         if message is not None:
-            self.session = await self.session.append(message)
+            await self.session.append(message)
             event = BeforeAgent(session=self.session.id, prompt=message_text(message))
-            self.session = await fire_or_refuse(
+            await fire_or_refuse(
                 self.agent.hooks, event, self.session, "the prompt", "; change it and try again"
             )
-        view = self.session.view
+        view = self.session.view()
         edits = plan_elisions(view, now(), self.agent.rules).edits
         if not edits:
             return None
-        self.session = await self.session.append(*edits)
-        return ContextReduced(view.tokens, self.session.view.tokens)
+        await self.session.append(*edits, on_conflict="fork")
+        return ContextReduced(view.tokens, self.session.view().tokens)
 
     async def reply(self) -> AsyncGenerator[AgentEvent, None]:
         """One reply of the model. When the provider answers that the request is too long, the
         budget shrinks and less is sent."""
         agent, self.turns, self.loop, self.last_reply = self.agent, self.turns + 1, None, None
         try:
-            await self._append_reminders()
             for attempt in range(1, MAX_ATTEMPTS + 1):
-                if (reduced := await self._fit_context()) is not None:
+                if (reduced := await self.make_ready()) is not None:
                     yield reduced
                 await self._fire_before_model()
                 began = time.monotonic()
                 try:
                     async with aclosing(
-                        exchange(self.session, agent.model, agent.request_options())
+                        exchange(self.session, self.model, agent.request_options(self.model.name))
                     ) as events:
                         async for event in events:
                             self._observe(event)
@@ -198,22 +251,23 @@ class _AgentRun:
                 await uncancellable(mark_calls_not_run(self.session, self.last_reply))
             raise
 
-    async def _append_reminders(self) -> None:
-        reminders = self.agent.reminders
-        if reminders is not None and (messages := await reminders(self.session.view)):
-            self.session = await self.session.append(*messages)
-
-    async def _fit_context(self) -> ContextReduced | None:
-        self.session, reduced = await self.fitter.fit(self.session, self.budget)
+    async def make_ready(self) -> ContextReduced | None:
+        """Append the reminders that are due, and make the context fit the window."""
+        await self._append_from(self.agent.reminders)
+        reduced = await self.fitter.fit(self.session, self.budget)
         if reduced is not None:
-            await self._append_reminders()  # a compaction may have hidden earlier ones
+            await self._append_from(self.agent.reminders)  # earlier ones may be hidden now
         return reduced
 
+    async def _append_from(self, source: ContextSource | None) -> None:
+        if source is not None:
+            await self.session.append(*await source(self.session.view()), on_conflict="fork")
+
     async def _fire_before_model(self) -> None:
-        hooks, (_, session, view), model = self.agent.hooks, self.session, self.agent.model.name
+        hooks, view, model = self.agent.hooks, self.session.view(), self.model.name
         count = len(view.messages) if hooks.hooks else 0
         decision = await hooks.fire(
-            BeforeModel(session=session, model=model, messages=count, tokens=view.tokens)
+            BeforeModel(session=self.session.id, model=model, messages=count, tokens=view.tokens)
         )
         if not decision.allowed:
             raise RefusedByHook(f"a hook refused the request to {model}: {decision.reason}")
@@ -221,7 +275,7 @@ class _AgentRun:
 
     def _observe(self, event: Delta | Retrying | ReplyFinished) -> None:
         if isinstance(event, ReplyFinished):
-            self.last_reply, self.session = event.message, event.session
+            self.last_reply = event.message
         elif isinstance(event, Retrying):
             self.detector.begin_reply()
         elif event.kind == "text":
@@ -230,18 +284,15 @@ class _AgentRun:
     async def _shrink_budget(self, overflow: ContextOverflow, attempt: int) -> WindowLearned | None:
         if attempt == MAX_ATTEMPTS:
             raise overflow
-        self.budget = shrink_budget(self.budget, self.session.view, overflow)
-        self.session = await self.session.reload()  # the request, and a note why it failed
+        self.budget = shrink_budget(self.budget, self.session.view(), overflow)
         if overflow.limit is None:
             return None
-        return WindowLearned(self.agent.model.name, overflow.limit)
+        return WindowLearned(self.model.name, overflow.limit)
 
     async def _finish_reply(self, seconds: float) -> LoopFound | None:
         """Add the usage, fire `AfterModel`, look for a loop, and decide whether to go on."""
         hooks, calls = self.agent.hooks, self._calls()
-        if self.last_reply is None:
-            self.session = await self.session.reload()  # with the part that arrived
-        else:
+        if self.last_reply is not None:
             self.usage = add_usage(self.usage, self.last_reply.usage)
             await hooks.fire(self._after_model(self.last_reply, seconds))
         for call in calls:
@@ -275,7 +326,7 @@ class _AgentRun:
         judge = self.agent.summarizer
         if judge is None:
             return None
-        newest = [item.message for item in self.session.view.items[-JUDGE_MESSAGES:]]
+        newest = [item.message for item in self.session.view().items[-JUDGE_MESSAGES:]]
         return self.detector.judged(await call_judge(newest, judge))
 
     def _calls(self) -> list[ToolCall]:
@@ -291,14 +342,14 @@ class _AgentRun:
         async with aclosing(runner.events()) as events:
             async for event in events:
                 yield event
-        self.session = runner.session
         if self.loop is not None and self.reason != "loop":
             warning = user_message(loop_warning(self.loop), "aside")
-            self.session = await self.session.append(warning)
+            await self.session.append(warning, on_conflict="fork")
 
     async def finish(self) -> RunFinished:
         text = message_text(self.last_reply) if self.last_reply is not None else ""
         session, turns, reason = self.session, self.turns, self.reason
         event = AfterAgent(session=session.id, text=text, turns=turns, reason=reason)
         await self.agent.hooks.fire(event)
-        return RunFinished(reason, session, turns, self.usage, time.monotonic() - self.began)
+        seconds = time.monotonic() - self.began
+        return RunFinished(reason, text, session, turns, self.usage, seconds)

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import aclosing
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final, Literal, get_args
 
 import msgspec
 
@@ -50,17 +50,8 @@ _MAX_EXTRA = 2_000  # characters; a longer `extra` is not read
 _HEADER = re.compile(r"\[sub-agent [0-9a-f]{32} [a-z0-9, ]{1,80}; tokens: ([a-z0-9, ]{1,200})\.")
 _COUNT = re.compile(r"(?:^|(?<=, ))([a-z]+) ([0-9]{1,15})(?=, |$)")
 
-# Returns the first messages of a sub-agent's session, such as instructions and environment.
-InitialMessages: TypeAlias = Callable[[], Awaitable[Sequence[Message]]]
 
-
-def build_task_tool(
-    agent: Agent,
-    initial_messages: InitialMessages | None = None,
-    *,
-    project: Project | None = None,
-    max_turns: int = 30,
-) -> Tool:
+def build_task_tool(agent: Agent, *, project: Project | None = None, max_turns: int = 30) -> Tool:
     """The tool `task` for an agent like this one: `replace(agent, tools=(*agent.tools, it))`."""
     tools = tuple(each for each in agent.tools if each.name != TASK_TOOL)
     subagent = msgspec.structs.replace(agent, tools=tools, max_turns=max_turns)
@@ -75,8 +66,7 @@ def build_task_tool(
         prompt: the whole task, with all that has to be known and what is to be answered
         """
         title = _check_task(description, prompt)
-        messages = await initial_messages() if initial_messages is not None else ()
-        session = await _open_session(title, place, messages, project)
+        session = await _open_session(title, place, project)
         return await _run_subagent(subagent, session, prompt, place)
 
     return task
@@ -101,9 +91,7 @@ def _check_task(description: str, prompt: str) -> str:
     return title
 
 
-async def _open_session(
-    title: str, context: ToolContext, messages: Sequence[Message], project: Project | None
-) -> Session:
+async def _open_session(title: str, context: ToolContext, project: Project | None) -> Session:
     """Create the sub-agent's session, linked with the caller's in both directions."""
     store, above, call = context.store, context.view, context.call
     if store is None or above is None or not context.session:
@@ -113,7 +101,7 @@ async def _open_session(
     session = Session(store, created.id, view)
     by = f" by the call {one_line(call, _MAX_TITLE)}" if call else ""
     text = f"This is a subagent's conversation. It was started{by} in session {context.session}."
-    session = await session.append(_link_note(text, PARENT, context.session, call), *messages)
+    await session.append(_link_note(text, PARENT, context.session, call))
     started = f", started{by}" if by else ""
     text = f"The subagent “{title}”{started}, has a session of its own: {created.id}."
     await context.note(_link_note(text, SUBAGENT, created.id, call))
@@ -173,7 +161,7 @@ async def _run_subagent(
 ) -> ToolOutput:
     progress, reason = _SubagentProgress(session.id), ""
     try:
-        async with aclosing(subagent.run(prompt, session)) as events:
+        async with aclosing(subagent.stream(prompt, session)) as events:
             async for event in events:
                 if isinstance(event, ReplyFinished):
                     progress = progress.add(event.message)

@@ -15,13 +15,13 @@ from typing import TypeAlias
 
 import msgspec
 
-from recollect.agent.exchange import error_output, tool_result, uncancellable
+from recollect.agent.exchange import error_output, tool_result
 from recollect.agent.hooks import Hooks
-from recollect.entries import Body, Message, Note, Text, ToolCall, ToolResult
+from recollect.entries import Message, Note, Text, ToolCall, ToolResult
 from recollect.errors import RecollectError
 from recollect.hook_events import AfterTool, BeforeTool
 from recollect.permissions.protected_paths import names_config
-from recollect.session import Session
+from recollect.session import Session, uncancellable
 from recollect.tools.file_backups import FileBackups
 from recollect.tools.tool import BROKEN_STATUS, Tool, ToolContext, ToolFailed, ToolOutput
 
@@ -63,7 +63,7 @@ class ToolFinished(msgspec.Struct, frozen=True):
 
 
 class ToolRunner:
-    """Runs the calls of one reply; `session` has the results afterwards."""
+    """Runs the calls of one reply."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class ToolRunner:
         self._tools = {tool.name: tool for tool in tools}
         self._roots, self._hooks = roots, hooks
         self._permission_check, self._write_guard = permission_check, write_guard
-        self._append_lock, self._store_lock = asyncio.Lock(), asyncio.Lock()
+        self._store_lock = asyncio.Lock()
         self._backups = FileBackups(session.store, roots, self._note)
 
     async def events(self) -> AsyncGenerator[ToolStarted | ToolFinished, None]:
@@ -153,7 +153,7 @@ class ToolRunner:
             self._roots,
             self.session.id,
             self.session.store,
-            self.session.view,
+            self.session.view(),
             before_change=self._before_change,
             call=call.id,
             note=self._note,
@@ -173,11 +173,7 @@ class ToolRunner:
 
     async def _note(self, note: Note) -> None:
         """Append a tool's note: a file before and after a change, or a sub-agent's session."""
-        await uncancellable(self._append(note))
-
-    async def _append(self, body: Body) -> None:
-        async with self._append_lock:  # calls of one batch may append at the same time
-            self.session = await self.session.append(body)
+        await self.session.append(note, on_conflict="fork")
 
     async def _store(self, call: ToolCall, result: ToolResult) -> None:
         # cancelled halfway we would not know the session's head
@@ -188,7 +184,7 @@ class ToolRunner:
             if call not in self._pending:
                 return  # it was stored while `_mark_interrupted` waited
             await self._backups.settle()
-            await self._append(Message(role="user", parts=(result,)))
+            await self.session.append(Message(role="user", parts=(result,)), on_conflict="fork")
             self._pending.remove(call)
 
     async def _mark_interrupted(self) -> None:

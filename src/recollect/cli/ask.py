@@ -6,11 +6,10 @@ interrupted answer as far as it came; a failure is one sentence and exit code 1.
 
 from __future__ import annotations
 
-import asyncio
 import sys
+import tempfile
 import time
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -18,36 +17,29 @@ from typing import Any, Literal, NamedTuple
 import click
 import msgspec
 
-from recollect.agent.exchange import ReplyFinished, exchange, message_text, user_message
+from recollect.agent.exchange import ReplyFinished, message_text
 from recollect.cli.console import (
     EMBEDDED_NOTICE,
     download_progress,
     print_json,
     print_note,
+    print_warning,
     show_status,
 )
-from recollect.cli.display_text import format_cost, one_line, pluralize, sanitize
+from recollect.cli.display_text import format_cost, pluralize, sanitize
 from recollect.cli.options import command, json_and_store_options, read_prompt
 from recollect.cli.short_ids import shorten_session_id
-from recollect.cli.store_access import current_project, use_store
-from recollect.codecs.wire_protocol import Delta, Generation, RequestOptions
+from recollect.cli.store_access import use_runtime
+from recollect.codecs.fixes import Fix
+from recollect.codecs.wire_protocol import Delta, Generation
 from recollect.entries import Message, Thought
-from recollect.models.http_model import HttpModel
 from recollect.models.model_protocol import Retrying
-from recollect.models.open_model import open_model
 from recollect.models.resolve import ResolvedModel
 from recollect.profiles import EMBEDDED_MODEL, compute_cost
-from recollect.session import Session
-from recollect.store.contract import Store
+from recollect.runtime.prompt_run import RunEvent, RunOptions, RunResult, RunStarted
+from recollect.runtime.runtime import LAST, Door, Runtime
 from recollect.store.sqlite import SqliteStore
-from recollect.tokens import counter_for
-from recollect.view.initial_messages import instructions_message
-from recollect.view.view import View
-from recollect.view_loader import load_view
 
-TITLE_LENGTH = 60  # characters of the question that become the session's title
-# small models answer sensibly only when they are told who they are
-DEFAULT_INSTRUCTIONS = "You are a helpful assistant. Answer briefly and to the point."
 _FINISH_NOTES = {
     "length": "cut off at its limit: --max-output raises it",
     "safety": "stopped by the provider's safety rules",
@@ -65,6 +57,8 @@ class AskOptions(NamedTuple):
     max_output: int | None
     effort: Literal["none", "low", "medium", "high"] | None
     session: str | None
+    latest: bool
+    attachments: tuple[Path, ...]
     no_session: bool
     as_json: bool
 
@@ -72,12 +66,32 @@ class AskOptions(NamedTuple):
     def streams(self) -> bool:
         return not self.as_json and (sys.stdout.isatty() if self.stream is None else self.stream)
 
+    @property
+    def continued(self) -> str | None:
+        """The session to continue."""
+        return LAST if self.latest else self.session
+
+    @property
+    def run(self) -> RunOptions:
+        generation = Generation(
+            temperature=self.temperature, max_output=self.max_output, effort=self.effort or ""
+        )
+        return RunOptions(
+            self.named,
+            kind="ask",
+            system=self.system,
+            generation=generation,
+            attachments=self.attachments,
+        )
+
 
 class AskResult(NamedTuple):
     message: Message
+    model: ResolvedModel
+    fixes: tuple[Fix, ...]
     seconds: float
-    session_id: str = ""  # none if nothing is kept
-    short_id: str = ""
+    session_id: str
+    short_id: str
 
 
 @command(
@@ -87,7 +101,7 @@ class AskResult(NamedTuple):
     ('recollect ask "hi" --model ollama/qwen3:8b --json', "for programs"),
 )
 @click.argument("words", metavar="QUESTION", nargs=-1)
-@click.option("--model", "named", metavar="NAME", default="", help="The model to use.")
+@click.option("-m", "--model", "named", metavar="NAME", default="", help="The model to use.")
 @click.option(
     "--stream/--no-stream",
     default=None,
@@ -100,68 +114,55 @@ class AskResult(NamedTuple):
     "--effort", type=click.Choice(["none", "low", "medium", "high"]), help="How long to think."
 )
 @click.option("--session", metavar="ID", help="Continue this session.")
+@click.option("-c", "--continue", "latest", is_flag=True, help="Continue the most recent session.")
+@click.option(
+    "--attach",
+    "attachments",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path),
+    help="Send this file along: a text, an image or a PDF.",
+)
 @click.option("--no-session", is_flag=True, help="Store nothing.")
 @json_and_store_options
 def ask(*, words: tuple[str, ...], file: Path | None, **given: Any) -> None:
     """Ask a model one question."""
     options = AskOptions(read_prompt(words), **given)
-    if options.session is not None and options.no_session:
-        raise click.UsageError("--session and --no-session cannot be combined.")
-    model = open_model(options.named, progress=download_progress())
-    if model.chosen.wire_name == EMBEDDED_MODEL:
-        print_note(EMBEDDED_NOTICE)
+    if options.continued is not None and options.no_session:
+        raise click.UsageError("--no-session cannot be combined with --session or -c.")
+    if options.latest and options.session is not None:
+        raise click.UsageError("--session and -c cannot be combined.")
     printer = _AnswerPrinter(stream=options.streams)
-    work = partial(_ask, options, model, printer)
-    try:
-        is_new = options.session is None
-        result = (
-            asyncio.run(work(None)) if options.no_session else use_store(file, work, make=is_new)
-        )
-    finally:
-        printer.end()
-    _print_result(result, options, model)
+    door = Door(warn=print_warning, download_progress=download_progress())
+    work, make = partial(_ask, options, printer), options.continued is None
+    with tempfile.TemporaryDirectory() if options.no_session else nullcontext() as temporary:
+        file = Path(temporary) / "recollect.db" if temporary is not None else file
+        try:
+            result = use_runtime(file, work, make=make, door=door)
+        finally:
+            printer.end()
+    _print_result(result, options)
 
 
-async def _ask(
-    options: AskOptions, model: HttpModel, printer: _AnswerPrinter, store: SqliteStore | None
-) -> AskResult:
-    question, session_id, short = user_message(options.question), "", ""
-    generation = Generation(
-        temperature=options.temperature, max_output=options.max_output, effort=options.effort or ""
-    )
-    request = RequestOptions(model=model.name, generation=generation)
-    events: AsyncGenerator[Delta | Retrying | Message | ReplyFinished, None]
-    async with model:
-        if store is None:
-            events = model.stream((_instructions(options), question), request)
-        else:
-            session = await _open_session(store, model.name, options)
-            session = await session.append(question)
-            session_id, short = session.id, await shorten_session_id(store, session.id)
-            events = exchange(session, model, request)
-        started = time.monotonic()
-        async with aclosing(events):
-            async for event in events:
-                reply = event.message if isinstance(event, ReplyFinished) else event
-                if isinstance(reply, Message):
-                    return AskResult(reply, time.monotonic() - started, session_id, short)
-                printer.event(reply)
-    raise AssertionError("a model's last event is its message")
-
-
-async def _open_session(store: Store, model: str, options: AskOptions) -> Session:
-    counter = counter_for(model)
-    if options.session is not None:
-        found = await store.session(options.session)
-        return Session(store, found.id, await load_view(store, found.id, counter=counter))
-    title = one_line(options.question)[:TITLE_LENGTH]
-    created = await store.create(project=current_project(), title=title)
-    session = Session(store, created.id, View.fold(counter=counter))
-    return await session.append(_instructions(options))
-
-
-def _instructions(options: AskOptions) -> Message:
-    return instructions_message(options.system or DEFAULT_INSTRUCTIONS, "ask")
+async def _ask(options: AskOptions, printer: _AnswerPrinter, runtime: Runtime) -> AskResult:
+    """A prompt for the agent without tools: the same road as `-p`."""
+    runtime.resolve_model(options.run)  # a missing key is told before anything is stored
+    session, origin = await runtime.open_session(options.continued, prompt=options.question)
+    started, message = time.monotonic(), Message(role="model")
+    async with (
+        runtime.activate(session, origin) as active,
+        aclosing(active.stream(options.question, options.run)) as events,
+    ):
+        async for event in events:
+            printer.event(event)
+            if isinstance(event, ReplyFinished):
+                message = event.message
+            elif isinstance(event, RunResult):
+                assert isinstance(runtime.store, SqliteStore)
+                short = await shorten_session_id(runtime.store, session.id)
+                seconds, model = time.monotonic() - started, event.model
+                return AskResult(message, model.chosen, model.fixes, seconds, session.id, short)
+    raise AssertionError("the last event of a run is its result")
 
 
 class _AnswerPrinter:
@@ -172,11 +173,16 @@ class _AnswerPrinter:
         self._in_line = False  # whether the last line printed has no end yet
         self._has_status = False
 
-    def event(self, event: Delta | Retrying) -> None:
-        if isinstance(event, Retrying):
+    def event(self, event: RunEvent) -> None:
+        if isinstance(event, RunStarted):
+            if event.model.wire_name == EMBEDDED_MODEL:
+                print_note(EMBEDDED_NOTICE)
+        elif isinstance(event, Retrying):
             self.end()
             void = "; disregard the text above" if event.shown and self._stream else ""
             print_note(f"retrying in {event.delay:.1f} s: {event.reason}{void}")
+        elif not isinstance(event, Delta):
+            return
         elif event.kind == "thought" and not self._in_line:
             self._show_status("thinking …")
         elif event.kind == "text" and self._stream:
@@ -198,18 +204,19 @@ class _AnswerPrinter:
         self._has_status = bool(text)
 
 
-def _print_result(result: AskResult, options: AskOptions, model: HttpModel) -> None:
+def _print_result(result: AskResult, options: AskOptions) -> None:
     if options.as_json:
-        print_json(_document(result, model.chosen))
+        print_json(_document(result, stored=not options.no_session))
     elif not options.streams:
         sys.stdout.write(sanitize(message_text(result.message)).rstrip("\n") + "\n")
-    for fix in model.fixes:
+    for fix in result.fixes:
         if fix.message < 0:  # a fix of an option; `recollect encode` reports those of messages
             print_note(fix.text)
-    print_note(_usage_line(result, model.chosen))
+    print_note(_usage_line(result, stored=not options.no_session))
 
 
-def _usage_line(result: AskResult, model: ResolvedModel) -> str:
+def _usage_line(result: AskResult, *, stored: bool) -> str:
+    model = result.model
     usage, finish, parts = result.message.usage, result.message.finish, [model.name]
     if usage is not None:
         cached = f" ({usage.cached:,} cached)" if usage.cached else ""
@@ -218,12 +225,13 @@ def _usage_line(result: AskResult, model: ResolvedModel) -> str:
     parts.append(f"{result.seconds:.1f} s")
     if finish not in ("stop", ""):
         parts.append(_FINISH_NOTES.get(finish, finish))
-    if result.short_id:
+    if stored:
         parts.append(f"`recollect show {result.short_id}`")
     return " · ".join(filter(None, parts))
 
 
-def _document(result: AskResult, model: ResolvedModel) -> dict[str, object]:
+def _document(result: AskResult, *, stored: bool) -> dict[str, object]:
+    model = result.model
     message, usage = result.message, result.message.usage
     return {
         "type": "result",
@@ -232,7 +240,7 @@ def _document(result: AskResult, model: ResolvedModel) -> dict[str, object]:
         "thoughts": [p.text for p in message.parts if isinstance(p, Thought) and p.text],
         "finish": message.finish,
         "model": model.name,
-        "session_id": result.session_id or None,
+        "session_id": result.session_id if stored else None,
         "duration_ms": round(result.seconds * 1_000),
         "total_cost_usd": compute_cost(usage, model.profile.price) if usage else None,
         "usage": msgspec.to_builtins(usage) if usage else None,

@@ -20,12 +20,13 @@ from recollect.cli.context_report import ContextReport, load_full_report
 from recollect.cli.context_text import context_lines
 from recollect.cli.display_text import one_line, pad, sanitize
 from recollect.cli.entry_display import role_of, summarize
-from recollect.cli.headless import run_headless
+from recollect.cli.headless import HeadlessOptions, run_headless
 from recollect.cli.options import command
-from recollect.cli.run import RunOptions
 from recollect.cli.store_access import use_store
 from recollect.entries import Entry
 from recollect.errors import AlreadyExists, HeadMoved
+from recollect.runtime.prompt_run import RunOptions
+from recollect.runtime.runtime import LAST
 from recollect.store.contract import SearchQuery
 from recollect.store.recovery.store_doctor import examine_store
 from recollect.store.sqlite import SqliteStore, open_store
@@ -95,7 +96,8 @@ def _converse(folder: Path, model: str, *, keep: bool) -> int:
         while prompt:
             click.echo(f"> {prompt}")
             sys.stdout.flush()
-            options = RunOptions(prompt, model, latest, store_persists=keep)
+            session = LAST if latest else None
+            options = HeadlessOptions(prompt, session, run=RunOptions(model), store_persists=keep)
             if code := run_headless(options, store):
                 return code
             _show_context(store)

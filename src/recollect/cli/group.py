@@ -145,11 +145,18 @@ def recollect(
     if fork and not latest and session is None:
         raise click.UsageError("--fork needs -c or -r.")
     # late, as a command's module is: the agent loads most of the package
-    from recollect.cli.headless import run_headless
-    from recollect.cli.run import RunOptions
+    from recollect.cli.headless import HeadlessOptions, run_headless
+    from recollect.runtime.prompt_run import RunOptions
+    from recollect.runtime.runtime import LAST
 
     text = read_prompt((prompt,) if prompt else ())
-    options = RunOptions(text, latest=latest, session=session, fork=fork, **given)
+    options = HeadlessOptions(
+        text,
+        session=LAST if latest else session,
+        fork=fork,
+        format=given["format"],
+        run=RunOptions(given["model"], max_turns=given["max_turns"]),
+    )
     ctx.exit(run_headless(options, file))
 
 

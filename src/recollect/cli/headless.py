@@ -9,16 +9,18 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from contextlib import aclosing
 from pathlib import Path
 from shlex import quote
 from signal import SIGINT, SIGTERM, raise_signal, signal
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
+import msgspec
 from msgspec import to_builtins
 from msgspec.structs import asdict
 
-from recollect.agent.events import AgentEvent, LoopFound, RunFinished, WindowLearned
-from recollect.agent.exchange import ReplyFinished, add_usage
+from recollect.agent.events import LoopFound, RunFinished, WindowLearned
+from recollect.agent.exchange import ReplyFinished
 from recollect.agent.fit_context import ContextReduced
 from recollect.agent.tool_calls import ToolFinished, ToolStarted, ToolStopped
 from recollect.cli.console import (
@@ -31,9 +33,8 @@ from recollect.cli.console import (
 )
 from recollect.cli.display_text import format_cost, one_line, pluralize, sanitize, truncate
 from recollect.cli.main import BAD_SETTINGS, FAILED, INTERRUPTED
-from recollect.cli.run import RunObserver, RunOptions, RunResult, run_prompt
 from recollect.cli.short_ids import shorten_session_id
-from recollect.cli.store_access import use_store
+from recollect.cli.store_access import use_runtime
 from recollect.codecs.wire_protocol import Delta
 from recollect.entries import Text, ToolResult
 from recollect.errors import (
@@ -46,12 +47,19 @@ from recollect.errors import (
     UnknownModel,
 )
 from recollect.models.model_protocol import Retrying
-from recollect.models.open_model import open_model
 from recollect.profiles import EMBEDDED_MODEL, compute_cost
 from recollect.redaction import redact
-from recollect.store.contract import SessionInfo
+from recollect.runtime.permission_policy import PermissionDenial
+from recollect.runtime.prompt_run import (
+    DEFAULT_OPTIONS,
+    RunEvent,
+    RunOptions,
+    RunResult,
+    RunStarted,
+)
+from recollect.runtime.runtime import Door, Overrides, Runtime
 from recollect.store.sqlite import SqliteStore
-from recollect.workspace.effective_settings import resolve_settings
+from recollect.toolkinds import parse_arguments
 
 # the exit codes that other agents use for the same
 NO_KEY, BAD_INPUT, TURN_LIMIT, BROKEN_TOOL = 41, 42, 53, 54
@@ -72,23 +80,50 @@ _EVENT_FIELDS: dict[type, tuple[str, Callable[[Any], dict[str, Any]]]] = {
 }
 
 
+OutputFormat: TypeAlias = Literal["text", "json", "stream-json"]
+
+
+class HeadlessOptions(msgspec.Struct, frozen=True):
+    """What `recollect -p` was given."""
+
+    prompt: str
+    session: str | None = None  # to continue; none: a new one
+    fork: bool = False
+    format: OutputFormat = "text"
+    run: RunOptions = DEFAULT_OPTIONS
+    overrides: Overrides = Overrides()
+    store_persists: bool = True  # False: the store is deleted after the run
+
+
 class Reporter:
     """Reports progress: JSON lines on stdout, or notes and a status line on stderr."""
 
-    def __init__(self, options: RunOptions, file: Path | None) -> None:
-        self.session: SessionInfo | None = None
+    def __init__(self, options: HeadlessOptions, file: Path | None) -> None:
+        self.session: str = ""
         self._options, self._file = options, file
         self._received = 0  # characters of the current reply
 
-    def opened(self, session: SessionInfo) -> None:
-        self.session = session
+    def started(self, event: RunStarted) -> None:
         if self._options.format == "stream-json":
-            _print_json_line({"type": "init", "session_id": session.id})
+            _print_json_line(
+                {
+                    "type": "init",
+                    "session_id": event.session.id,
+                    "model": event.model.name,
+                    "cwd": str(event.folder),
+                    "tools": list(event.tools),
+                    "permission_mode": event.mode,
+                }
+            )
         elif self._options.format == "text":
+            if event.model.wire_name == EMBEDDED_MODEL and self._options.session is None:
+                print_note(EMBEDDED_NOTICE)
             show_status(WAITING_STATUS)
 
-    def event(self, event: AgentEvent) -> None:
-        if self._options.format == "stream-json":
+    def event(self, event: RunEvent) -> None:
+        if isinstance(event, RunStarted):
+            self.started(event)
+        elif self._options.format == "stream-json":
             if type(event) in _EVENT_FIELDS:
                 name, fields = _EVENT_FIELDS[type(event)]
                 _print_json_line({"type": name, **fields(event)})
@@ -99,18 +134,18 @@ class Reporter:
             self._received = 0
             show_status("")
             _print_event_note(event)
-            if not isinstance(event, ReplyFinished | RunFinished):
+            if not isinstance(event, ReplyFinished | RunFinished | RunResult):
                 show_status(WAITING_STATUS)
 
     def resume_hint(self, session: str = "") -> str:
         """The command that continues this session."""
-        if self.session is None or not self._options.store_persists:
+        if not self.session or not self._options.store_persists:
             return ""
         store = f" --store {quote(str(self._file))}" if self._file is not None else ""
-        return f'`recollect -r {session or self.session.id[:ID_DIGITS]}{store} -p "…"` continues'
+        return f'`recollect -r {session or self.session[:ID_DIGITS]}{store} -p "…"` continues'
 
 
-def run_headless(options: RunOptions, file: Path | None) -> int:
+def run_headless(options: HeadlessOptions, file: Path | None) -> int:
     """The exit code."""
     reporter = Reporter(options, file)
     before = signal(SIGTERM, _raise_interrupt)
@@ -135,31 +170,44 @@ def run_headless(options: RunOptions, file: Path | None) -> int:
 
 
 def _run_in_store(
-    options: RunOptions, reporter: Reporter, file: Path | None
+    options: HeadlessOptions, reporter: Reporter, file: Path | None
 ) -> tuple[int, dict[str, Any]]:
     """The exit code and the result document."""
-    effective = resolve_settings(Path.cwd())
-    for warning in effective.warnings:
-        print_warning(warning)
-    model = open_model(options.model, effective.settings, progress=download_progress())
-    is_embedded = model.chosen.wire_name == EMBEDDED_MODEL
-    if is_embedded and options.format == "text" and not options.latest:
-        print_note(EMBEDDED_NOTICE)
-    observer = RunObserver(reporter.opened, reporter.event, print_warning)
 
-    async def work(store: SqliteStore) -> tuple[int, dict[str, Any]]:
-        result = await run_prompt(store, model, options, effective, observer)
+    async def work(runtime: Runtime) -> tuple[int, dict[str, Any]]:
+        result = await _run(runtime, options, reporter)
         document = _result_document(result)
-        document["session"] = await shorten_session_id(store, result.finished.session.id)
+        assert isinstance(runtime.store, SqliteStore)
+        document["session"] = await shorten_session_id(runtime.store, result.session.id)
         return _EXIT_CODES[result.finished.reason], document
 
+    door = Door(warn=print_warning, download_progress=download_progress())
     try:
-        return use_store(file, work, make=options.session is None and not options.latest)
+        make = options.session is None
+        return use_runtime(file, work, make=make, door=door, overrides=options.overrides)
     finally:
         show_status("")
 
 
-def _report_failure(error: RecollectError, options: RunOptions, reporter: Reporter) -> int:
+async def _run(runtime: Runtime, options: HeadlessOptions, reporter: Reporter) -> RunResult:
+    runtime.resolve_model(options.run)  # a missing key is told before anything is stored
+    session, origin = await runtime.open_session(
+        options.session, fork=options.fork, prompt=options.prompt
+    )
+    reporter.session = session.id
+    async with (
+        runtime.activate(session, origin) as active,
+        aclosing(active.stream(options.prompt, options.run)) as events,
+    ):
+        async for event in events:
+            reporter.session = session.id  # it changes when the run goes on in a fork
+            reporter.event(event)
+            if isinstance(event, RunResult):
+                return event
+    raise AssertionError("the last event of a run is its result")
+
+
+def _report_failure(error: RecollectError, options: HeadlessOptions, reporter: Reporter) -> int:
     if options.format == "text":
         print_error(str(error))
         if hint := reporter.resume_hint():
@@ -176,8 +224,7 @@ def _raise_interrupt(*_: object) -> None:
 
 def _failure_document(subtype: str, result: str, reporter: Reporter) -> dict[str, Any]:
     document = {"type": "result", "subtype": subtype, "is_error": True, "result": result}
-    session = reporter.session
-    return document if session is None else {**document, "session_id": session.id}
+    return {**document, "session_id": reporter.session} if reporter.session else document
 
 
 def exit_code_for(error: RecollectError) -> int:
@@ -199,7 +246,7 @@ def _redacted(text: str) -> str:
     return one_line(redact(text[:4_000]))
 
 
-def _print_event_note(event: AgentEvent) -> None:
+def _print_event_note(event: RunEvent) -> None:
     if isinstance(event, ToolStarted):
         print_note(f"→ {event.call.name} {truncate(_redacted(event.call.arguments), 120)}")
     elif isinstance(event, ToolFinished) and event.result.is_error:
@@ -224,8 +271,7 @@ def _result_text(result: ToolResult) -> str:
 
 
 def _result_document(result: RunResult) -> dict[str, Any]:
-    finished, model = result.finished, result.model
-    usage = add_usage(finished.usage, result.subagent_usage)
+    finished, model, usage = result.finished, result.model, result.usage
     return {
         "type": "result",
         "subtype": _SUBTYPES[finished.reason],
@@ -237,6 +283,17 @@ def _result_document(result: RunResult) -> dict[str, Any]:
         "total_cost_usd": compute_cost(usage, model.chosen.profile.price),
         "usage": to_builtins(usage),
         "model": model.name,
+        "permission_denials": [_denial_document(one) for one in result.denials],
+    }
+
+
+def _denial_document(denial: PermissionDenial) -> dict[str, Any]:
+    return {
+        "tool_name": denial.tool,
+        "tool_use_id": denial.call,
+        "tool_input": parse_arguments(denial.arguments) or {},
+        "reason": denial.reason,
+        "rules": list(denial.rules),
     }
 
 

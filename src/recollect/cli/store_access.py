@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from recollect.cli.console import print_warning
 from recollect.errors import CannotOpen, HeadMoved
+from recollect.runtime.runtime import Door, Overrides, Runtime, open_runtime
 from recollect.store.contract import Project
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.workspace.project_identity import identify_project
@@ -36,6 +37,26 @@ def use_store(
             finally:
                 for warning in store.warnings:
                     print_warning(warning)
+
+    return asyncio.run(opened())
+
+
+def use_runtime(
+    file: Path | None,
+    work: Callable[[Runtime], Awaitable[T]],
+    *,
+    make: bool = False,
+    door: Door | None = None,
+    overrides: Overrides | None = None,
+) -> T:
+    """Run `work` with the runtime of the current folder; for the store as in `use_store`."""
+    if file is not None and not make and not file.exists():
+        raise CannotOpen(str(file), "there is no such file")
+    door, overrides = door or Door(warn=print_warning), overrides or Overrides()
+
+    async def opened() -> T:
+        async with open_runtime(Path.cwd(), file, door=door, overrides=overrides) as runtime:
+            return await work(runtime)
 
     return asyncio.run(opened())
 

@@ -52,7 +52,7 @@ class SqliteStore:
     """Implements `recollect.store.contract.Store`. Made by `open_store`."""
 
     def __init__(self, path: Path) -> None:
-        self.file = path
+        self.file, self.closed = path, False
         self._expected_frames = wal_journal.committed_frames(path)
         self._writer = writer = _open_writer(path)
         self._commit = GroupCommitter(writer, str(path))
@@ -267,6 +267,7 @@ class SqliteStore:
             self.warnings.append(f"the search index is behind: {error}")
 
     async def close(self) -> None:
+        self.closed = True
         if self._maintenance is not None:
             self._maintenance.cancel()
             with contextlib.suppress(asyncio.CancelledError):

@@ -12,6 +12,7 @@ import msgspec
 
 from recollect.entries import Entry, Message, Text
 from recollect.errors import UnknownEntry
+from recollect.view.curation import is_tool_result
 from recollect.view.view import View
 
 MAX_PAGE_SIZE = 500
@@ -30,6 +31,21 @@ def _text_only(message: Message) -> Message:
     if len(texts) == len(message.parts):
         return message
     return msgspec.structs.replace(message, parts=tuple(texts))
+
+
+def last_turns(view: View, turns: int = 5) -> tuple[Message, ...]:
+    """The newest turns: each begins with what the user said, and has everything up to the next."""
+    messages = view.messages
+    starts = [at for at, message in enumerate(messages) if _begins_turn(message)]
+    return (
+        messages[starts[-turns] :]
+        if 0 < turns <= len(starts)
+        else messages[: len(messages) if turns > 0 else 0]
+    )
+
+
+def _begins_turn(message: Message) -> bool:
+    return message.role == "user" and not message.context and not is_tool_result(message)
 
 
 class HistoryPage(msgspec.Struct, frozen=True):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from recollect.entries import InlineData, Part, Text
+from recollect.errors import BadInput
 from recollect.workspace.folder_tree import render_folder_tree
 from recollect.workspace.safe_files import (
     ReadRefused,
@@ -49,6 +50,24 @@ class RemainingRoom(NamedTuple):
 async def prompt_parts(prompt: str, roots: Sequence[Path]) -> tuple[Part, ...]:
     """A prompt and the files it mentions; a path is relative to the first folder that has it."""
     return await asyncio.to_thread(_read_mentions, prompt, tuple(roots))
+
+
+async def attachment_parts(files: Sequence[Path]) -> tuple[Part, ...]:
+    """Files that the user attaches, wherever they are; `BadInput` if one cannot be read."""
+    return await asyncio.to_thread(_read_attachments, tuple(files))
+
+
+def _read_attachments(files: tuple[Path, ...]) -> tuple[Part, ...]:
+    parts: list[Part] = []
+    room = RemainingRoom()
+    for file in files:
+        path = file.expanduser().absolute()
+        read = _read(path.name, (path.parent,), room)
+        if isinstance(read, ReadRefused):
+            raise BadInput(f"cannot attach {one_line(str(file))}: {read.why}")
+        parts += read
+        room = _reduce(room, read)
+    return tuple(parts)
 
 
 def _read_mentions(prompt: str, roots: tuple[Path, ...]) -> tuple[Part, ...]:

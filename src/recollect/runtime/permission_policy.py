@@ -1,0 +1,139 @@
+"""Which tool calls may run: by the settings, and by the user where somebody can be asked.
+
+Reading inside the folder needs no permission. Changing files and running commands need a rule, a
+mode, or the user's approval. A refusal names the rule that would allow it. Only the user changes
+files that decide what runs later, whatever the mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from recollect.agent.tool_calls import PermissionCheck, protect_config
+from recollect.entries import ToolCall
+from recollect.toolkinds import parse_arguments
+from recollect.tools.tool import Tool
+from recollect.workspace.effective_settings import EffectiveSettings
+
+if TYPE_CHECKING:
+    from recollect.permissions.command_rules import CommandVerdict, PermissionMode
+
+SHELL_TOOL = "run_shell_command"
+_ALWAYS_ALLOWED = frozenset({"note", "todo", "task"})  # what these do is checked elsewhere
+
+
+class ApprovalRequest(msgspec.Struct, frozen=True):
+    """A tool call that needs the user's approval."""
+
+    call: ToolCall
+    reason: str
+    rules: tuple[str, ...] = ()  # rules that would allow it from now on
+
+
+# Asks the user whether a call may run.
+Approve: TypeAlias = Callable[[ApprovalRequest], Awaitable[bool]]
+
+
+class PermissionDenial(msgspec.Struct, frozen=True):
+    """A tool call that was not allowed, and why."""
+
+    tool: str
+    call: str  # its id
+    arguments: str
+    reason: str
+    rules: tuple[str, ...] = ()  # rules that would allow it
+
+
+class _Verdict(msgspec.Struct, frozen=True):
+    reason: str = ""  # why it may not run; empty: it may
+    may_ask: bool = False
+    rules: tuple[str, ...] = ()
+
+
+def build_permission_check(
+    effective: EffectiveSettings,
+    approve: Approve | None = None,
+    denied: Callable[[PermissionDenial], None] = lambda _: None,
+) -> PermissionCheck:
+    """The check of every call; without `approve` nobody can be asked. `denied` gets refusals."""
+    permissions = effective.settings.permissions
+    judge = cache(partial(_build_judge, effective, interactive=approve is not None))
+    if permissions.allow or permissions.ask or permissions.deny or effective.project_ask:
+        judge()  # an invalid rule is reported before a model is called
+
+    def decide(tool: Tool, call: ToolCall) -> _Verdict:
+        if tool.effect == "read" or tool.name in _ALWAYS_ALLOWED:
+            return _Verdict()
+        if tool.name == SHELL_TOOL:
+            return judge()(_command_of(call))
+        return _judge_change(tool.name, permissions.mode, interactive=approve is not None)
+
+    async def check(tool: Tool, call: ToolCall) -> str:
+        verdict = decide(tool, call)
+        if not verdict.reason:
+            return ""
+        if approve is not None and verdict.may_ask:
+            if await approve(ApprovalRequest(call, verdict.reason, verdict.rules)):
+                return ""
+            verdict = msgspec.structs.replace(verdict, reason=f"the user refused {tool.name}")
+        denied(PermissionDenial(tool.name, call.id, call.arguments, verdict.reason, verdict.rules))
+        return verdict.reason
+
+    return check
+
+
+def _judge_change(tool: str, mode: PermissionMode, *, interactive: bool) -> _Verdict:
+    """Whether a tool may change files, by the mode."""
+    is_memory = tool == "save_memory"
+    if not is_memory and mode in ("edit", "free"):
+        return _Verdict()
+    remedy = "" if interactive else ": nobody can be asked here"
+    if not is_memory:
+        remedy += '; `--mode edit`, or mode = "edit" under [permissions] in the settings, allows it'
+    return _Verdict(f"{tool} is not allowed{remedy}", mode != "plan")
+
+
+def _build_judge(effective: EffectiveSettings, *, interactive: bool) -> Callable[[str], _Verdict]:
+    # late: only commands need the parser of the shell's language
+    from recollect.permissions.command_rules import judge_line, parse_rules, tighten
+
+    given = effective.settings.permissions
+    own = parse_rules(allow=given.allow, ask=given.ask, deny=given.deny, mode=given.mode)
+    rules = tighten(own, parse_rules(ask=effective.project_ask, mode=given.mode))
+
+    def judge(command: str) -> _Verdict:
+        root = str(effective.root)
+        return _explain(judge_line(command, rules, interactive=interactive, root=root))
+
+    return judge
+
+
+def _explain(verdict: CommandVerdict) -> _Verdict:
+    if verdict.decision == "allow":
+        return _Verdict()
+    named = ", ".join(f"`{rule}`" for rule in verdict.suggested_rules)
+    remedy = f"--allow or `allow` under [permissions] with {named} would allow it" if named else ""
+    reason = "; ".join(filter(None, (f"not allowed: {verdict.reason}", remedy)))
+    return _Verdict(reason, verdict.decision == "ask", verdict.suggested_rules)
+
+
+def _command_of(call: ToolCall) -> str:
+    """Exactly the command that the tool will run."""
+    command = (parse_arguments(call.arguments) or {}).get("command")
+    return command if isinstance(command, str) else ""
+
+
+def build_write_guard(memory: tuple[str, ...]) -> Callable[[Path], Awaitable[str]]:
+    names = {name.lower() for name in memory}
+
+    async def guard(path: Path) -> str:
+        if path.name.lower() in names:
+            return f"{path.name} is memory; only the person changes it"
+        return await protect_config(path)
+
+    return guard

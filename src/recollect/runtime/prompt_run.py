@@ -1,0 +1,290 @@
+"""Runs prompts in one session: model choice, fallback, hooks, mirror, commands and sub-agents.
+
+The session is stored before any model is called. If a model is down, the next fallback model of the
+settings continues the session where it was; the prompt is appended once. Hooks are notified of the
+start and the end of the session, even when a run is interrupted. Prompts run one after the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import msgspec
+
+from recollect.agent.events import AgentEvent, RunFinished, WindowLearned
+from recollect.agent.exchange import add_usage
+from recollect.agent.fit_context import summarizer_from
+from recollect.agent.hooks import Hooks
+from recollect.agent.loop import fire_or_refuse
+from recollect.agent.subagents import TASK_TOOL, read_subagent_usage
+from recollect.agent.tool_calls import ToolFinished
+from recollect.codecs.wire_protocol import Generation
+from recollect.entries import Entry, Message, Usage
+from recollect.errors import ModelError, NoApiKey, UnknownModel
+from recollect.hook_events import SessionEnd, SessionStart
+from recollect.models import model_selection
+from recollect.models.http_model import HttpModel
+from recollect.models.model_selection import SelectionContext, SelectionStrategy
+from recollect.models.open_model import open_model
+from recollect.models.resolve import ResolvedModel
+from recollect.runtime.coding_agent import LazyCommands, Workspace, build_agent, build_hooks
+from recollect.runtime.permission_policy import PermissionDenial
+from recollect.session import Session
+from recollect.settings import Settings
+from recollect.store.ids import now
+from recollect.text import one_line
+from recollect.workspace.file_mentions import attachment_parts, prompt_parts
+from recollect.workspace.learned_windows import remember_window
+
+if TYPE_CHECKING:
+    from recollect.runtime.runtime import Runtime
+
+SessionOrigin: TypeAlias = Literal["new", "resumed", "forked"]
+AgentKind: TypeAlias = Literal["agent", "ask"]
+INTERRUPTED_HOOK_SECONDS = 1.0  # for the hooks at the end of an interrupted run
+
+
+class RunOptions(msgspec.Struct, frozen=True):
+    """How one prompt is run."""
+
+    model: str = ""  # empty: the settings choose
+    kind: AgentKind = "agent"  # `ask`: no tools, one reply
+    max_turns: int | None = None
+    system: str = ""  # system instructions instead of the usual ones
+    generation: Generation = Generation()
+    attachments: tuple[Path, ...] = ()
+
+
+class RunStarted(msgspec.Struct, frozen=True):
+    """The first event: what answers, where, and with which tools."""
+
+    session: Session
+    model: ResolvedModel
+    folder: Path
+    tools: tuple[str, ...]
+    mode: str  # of permissions
+
+
+class RunResult(msgspec.Struct, frozen=True):
+    """The last event of a prompt's run."""
+
+    finished: RunFinished
+    model: HttpModel
+    subagent_usage: Usage
+    denials: tuple[PermissionDenial, ...] = ()
+
+    @property
+    def text(self) -> str:
+        return self.finished.text
+
+    @property
+    def session(self) -> Session:
+        return self.finished.session
+
+    @property
+    def usage(self) -> Usage:
+        return add_usage(self.finished.usage, self.subagent_usage)
+
+
+DEFAULT_OPTIONS = RunOptions()
+RunEvent: TypeAlias = RunStarted | AgentEvent | RunResult
+
+
+class ActiveSession:
+    """A session in which prompts are run; made by `Runtime.activate`."""
+
+    def __init__(self, runtime: Runtime, session: Session, workspace: Workspace) -> None:
+        self.runtime, self.session, self.workspace = runtime, session, workspace
+        self._turn = asyncio.Lock()
+
+    async def stream(
+        self, prompt: str | Message | None, options: RunOptions = DEFAULT_OPTIONS
+    ) -> AsyncGenerator[RunEvent, None]:
+        """Run a prompt, after those before it; a `RunResult` is the last event."""
+        async with self._turn:
+            message = await self.prompt_message(prompt, options.attachments)
+            choice = _ModelChoice(self, options)
+            while True:
+                try:
+                    model = await choice.open_next(message)
+                    async with model:
+                        run = _PromptRun(self, model, options)
+                        yield run.started()
+                        async with aclosing(run.agent.stream(message, self.session)) as events:
+                            async for event in events:
+                                run.observe(event)
+                                yield event
+                        yield run.result()
+                    return
+                except ModelError as error:
+                    choice.exclude(error)
+                    if choice.opened:
+                        message = None  # the prompt is already in the log
+
+    async def run(
+        self, prompt: str | Message | None, options: RunOptions = DEFAULT_OPTIONS
+    ) -> RunResult:
+        async with aclosing(self.stream(prompt, options)) as events:
+            async for event in events:
+                if isinstance(event, RunResult):
+                    return event
+        raise AssertionError("the last event of a run is its result")
+
+    async def prompt_message(
+        self, prompt: str | Message | None, attachments: tuple[Path, ...] = ()
+    ) -> Message | None:
+        """The user's message for a prompt, with the files that it mentions and has attached."""
+        if not isinstance(prompt, str):
+            return prompt
+        parts = await prompt_parts(prompt, self.workspace.read_roots)
+        return Message(role="user", parts=(*parts, *await attachment_parts(attachments)))
+
+
+class _PromptRun:
+    """One prompt with one model: the agent, and what its events add up to."""
+
+    def __init__(self, active: ActiveSession, model: HttpModel, options: RunOptions) -> None:
+        self.active, self.model = active, model
+        self.denials: list[PermissionDenial] = []
+        self.agent = build_agent(model, active.workspace, options, self.denials.append)
+        self.subagent_usage = Usage()
+        self.finished: RunFinished | None = None
+
+    def started(self) -> RunStarted:
+        runtime, tools = self.active.runtime, tuple(tool.name for tool in self.agent.tools)
+        mode = runtime.settings.permissions.mode
+        return RunStarted(self.active.session, self.model.chosen, runtime.folder, tools, mode)
+
+    def observe(self, event: AgentEvent) -> None:
+        if isinstance(event, ToolFinished) and event.call.name == TASK_TOOL:
+            used = read_subagent_usage(event.result)
+            self.subagent_usage = add_usage(self.subagent_usage, used)
+        elif isinstance(event, WindowLearned):
+            remember_window(event.model, event.window)
+        elif isinstance(event, RunFinished):
+            self.finished = event
+
+    def result(self) -> RunResult:
+        assert self.finished is not None
+        return RunResult(self.finished, self.model, self.subagent_usage, tuple(self.denials))
+
+
+class _ModelChoice:
+    """The models for one prompt, by the routing in the settings, one after the other."""
+
+    def __init__(self, active: ActiveSession, options: RunOptions) -> None:
+        self._runtime, self._session, self._options = active.runtime, active.session, options
+        self._first = self._runtime.open_model(options.model, kind=options.kind)
+        self._name, self._down = "", set[str]()
+        self.opened = False  # whether the last one chosen could be opened
+
+    async def open_next(self, message: Message | None) -> HttpModel:
+        self.opened, self._name = False, await self._choose(message)
+        if self._name == self._first.name:
+            model = self._first
+        else:
+            model = self._runtime.open_model(self._name, kind=self._options.kind)
+        self.opened = True
+        return model
+
+    def exclude(self, error: ModelError) -> None:
+        """Take another model if this one is down, and raise the error if there is none."""
+        self._down.add(self._name)
+        if not _can_try_another(error, self._first.name, self._runtime.settings, self._down):
+            raise error
+        why = one_line(str(error), 200)
+        self._runtime.door.warn(f"{self._name} is not available ({why}); trying another model")
+
+    async def _choose(self, message: Message | None) -> str:
+        settings, view = self._runtime.settings, self._session.view()
+        routing, first = settings.routing, self._first.name
+        if not routing.fallback and not routing.classifier:
+            return first
+        strategies = [model_selection.fallback(routing.fallback), model_selection.override]
+        if routing.classifier and message is not None:
+            view = view.append(Entry("prompt", view.head, now(), message))
+            strategies.append(_classifier_strategy(settings))
+        named = first if self._options.model else ""
+        context = SelectionContext(view, first, named, frozenset(self._down))
+        choice = await model_selection.select_model(strategies, context)
+        for failure in choice.failures:
+            self._runtime.door.warn(f"model selection failed ({failure}); using {choice.model}")
+        return choice.model
+
+
+def _classifier_strategy(settings: Settings) -> SelectionStrategy:
+    """Asks the classifier model; one that cannot be opened counts as one that fails."""
+    routing = settings.routing
+    choices = [
+        model_selection.ModelOption(name, name, when) for name, when in routing.choices.items()
+    ]
+
+    async def classifier(context: SelectionContext) -> model_selection.ModelChoice | None:
+        async with open_model(routing.classifier, settings) as judge:
+            strategy = model_selection.classifier(summarizer_from(judge), choices)
+            return await strategy(context)
+
+    return classifier
+
+
+def _can_try_another(error: ModelError, first: str, settings: Settings, down: set[str]) -> bool:
+    """Whether the error makes the model unavailable and another is left: a fallback, or the default
+    model if the classifier chose this one."""
+    if not model_selection.is_down(error) and not isinstance(error, NoApiKey | UnknownModel):
+        return False
+    return not {first, *settings.routing.fallback} <= down
+
+
+# --- the session's surroundings ------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def activate_session(
+    runtime: Runtime, session: Session, origin: SessionOrigin
+) -> AsyncIterator[ActiveSession]:
+    """The session with its commands, hooks and mirror, closed however the work in it ends."""
+    settings, warn, effective = runtime.settings, runtime.door.warn, runtime.effective
+    mirror = None
+    hooks = build_hooks(effective, warn=warn)
+    if settings.mirror:
+        # late: most sessions have no mirror, and it brings every format along
+        from recollect.agent.mirror_hook import mirror_hook
+        from recollect.transcripts.mirror import Mirror
+
+        mirror = Mirror(runtime.store, settings.mirror, autosave_seconds=settings.autosave_seconds)
+        mirror.start()
+        hooks = build_hooks(effective, mirror_hook(mirror), warn=warn)
+    commands = LazyCommands(effective)
+    workspace = runtime.workspace(commands, hooks)
+    reason = "done"
+    try:
+        started = SessionStart(session=session.id, source=origin)
+        await fire_or_refuse(hooks, started, session, "the session")
+        yield ActiveSession(runtime, session, workspace)
+    except asyncio.CancelledError:
+        reason = "interrupted"
+        raise
+    except BaseException as error:
+        reason = type(error).__name__
+        raise
+    finally:
+        await commands.close()
+        await _fire_end(hooks, session, reason, runtime)
+        if mirror is not None:
+            reported = set(mirror.warnings)
+            await mirror.close()
+            for warning in (each for each in mirror.warnings if each not in reported):
+                warn(warning)
+
+
+async def _fire_end(hooks: Hooks, session: Session, reason: str, runtime: Runtime) -> None:
+    ended = SessionEnd(session=session.id, time=now(), reason=reason)
+    limit = None if reason == "done" else INTERRUPTED_HOOK_SECONDS
+    try:
+        await asyncio.wait_for(hooks.fire(ended), limit)
+    except TimeoutError:
+        runtime.door.warn(f"a SessionEnd hook was stopped because it ran longer than {limit:g} s")
