@@ -117,9 +117,9 @@ def _edits(draw: st.DrawFn, before: int) -> Any:
 
 
 def as_written(log: Iterable[Entry]) -> tuple[Entry, ...]:
-    """The log with edits as this program writes them: pins name earlier messages; compactions keep from an earlier message on,
-    and name what stays of those before it. Replies are valid: a run of them is judged as a whole,
-    which a compaction would divide."""
+    """The log with edits as this program writes them. Pins name earlier messages; compactions keep
+    from an earlier message on, and name what stays of those before it. Replies are valid: a run of
+    them is judged as a whole, which a compaction would divide."""
     view = View.fold()
     for entry in log:
         body = entry.body
