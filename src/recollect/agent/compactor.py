@@ -1,11 +1,15 @@
 """Compaction, with a snapshot that a model writes if there is one.
 
-The summarizer gets one request, for the messages that will be replaced. If it fails, answers
-nothing, or its snapshot does not fit, the snapshot that code builds is used alone; so compaction
-always works, also offline.
+The summarizer gets one request, for the messages that will be replaced, or for the newest of them
+if they do not fit its window. If it fails, answers nothing, or its snapshot does not fit, the
+snapshot that code builds of all of them is used alone; so compaction always works, also offline.
 """
 
 from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
 
 import msgspec
 
@@ -22,7 +26,10 @@ from recollect.compaction.proposal import (
 from recollect.entries import CompactionTrigger
 from recollect.models.model_selection import CallModel
 from recollect.snapshot.snapshot_format import INSTRUCTION, parse_snapshot
-from recollect.view.view import View
+from recollect.view.curation import is_spoken
+from recollect.view.view import View, ViewItem
+
+INPUT_SHARE = 0.8  # of the window, for what is summarized; the rest is for the reply
 
 
 async def compact(
@@ -39,7 +46,7 @@ async def compact(
         return propose_nothing(view, trigger, "the view is below its threshold")
     written, trouble = "", ""
     if summarizer is not None and (trigger == "manual" or may_retry_model(view)):
-        written, trouble = await _write_snapshot(view, summarizer, instructions)
+        written, trouble = await _write_snapshot(view, budget, summarizer, instructions)
     given = SnapshotInput(written, instructions, root)
     proposal = propose_compaction(view, budget, trigger=trigger, words=given)
     if written and not proposal.succeeded:
@@ -53,19 +60,35 @@ async def compact(
     return msgspec.structs.replace(proposal, compaction=compaction)
 
 
-async def _write_snapshot(view: View, summarizer: CallModel, instructions: str) -> tuple[str, str]:
+async def _write_snapshot(
+    view: View, budget: Budget, summarizer: CallModel, instructions: str
+) -> tuple[str, str]:
     """The model's snapshot, or the reason why there is none."""
     items = Partition.of(view).items
     cuts = find_cut_points(items)
     if not cuts:
         return "", ""
-    earlier = [item.message for item in view.items if item.place == "snapshot"]
-    replaced = [*earlier, *(item.message for item in items[: cuts[0].at])]
     prompt = f"{INSTRUCTION}\nKeep in particular: {instructions}" if instructions else INSTRUCTION
+    room = int(budget.window * INPUT_SHARE) - view.log.counter.text(prompt)
+    earlier = [item for item in view.items if item.place == "snapshot"]
+    room -= sum(item.tokens for item in earlier)
+    newest = _take_newest(items[: cuts[0].at], room)
+    if not newest:
+        return "", "what is to be summarized does not fit the model's window"
     try:
-        text = await summarizer(replaced, prompt)
+        text = await summarizer([item.message for item in (*earlier, *newest)], prompt)
     except Exception as error:  # noqa: BLE001 - compaction works without the model
         return "", f"the model failed ({type(error).__name__}: {error})"
     if parse_snapshot(text) is None:
         return "", "the model wrote no snapshot" if text.strip() else "the model answered nothing"
     return text, ""
+
+
+def _take_newest(items: Sequence[ViewItem], room: int) -> Sequence[ViewItem]:
+    """All of them, or the newest that fit, from a message of the user on."""
+    sums = [*accumulate(item.tokens for item in reversed(items))]
+    start = len(items) - bisect_right(sums, room)
+    if start == 0:
+        return items
+    spoken = (at for at in range(start, len(items)) if is_spoken(items[at].message))
+    return items[next(spoken, len(items)) :]

@@ -29,6 +29,7 @@ from recollect.entries import (
     Usage,
 )
 from recollect.errors import ModelError
+from recollect.models.http_model import HttpModel
 from recollect.models.model_protocol import (
     Model,
     ModelEvent,
@@ -91,7 +92,14 @@ async def exchange(
     view = session.view()
     tokens = view.tokens + count_tools(options.tools, view.log.counter)
     tools = tuple(tool.name for tool in options.tools)
-    request = Request(head=view.head, as_of=now(), model=model.name, tokens=tokens, tools=tools)
+    request = Request(
+        head=view.head,
+        as_of=now(),
+        model=model.name,
+        tokens=tokens,
+        tools=tools,
+        generation=_record_generation(model, options),
+    )
     if view.log.fresh:  # one commit for both
         await asyncio.gather(session.append(request, on_conflict="fork"), session.save_counts())
     else:
@@ -118,6 +126,12 @@ async def exchange(
         await uncancellable(mark_calls_not_run(session, message))
         raise
     yield ReplyFinished(message, session)
+
+
+def _record_generation(model: Model, options: RequestOptions) -> str:
+    """With the model's defaults, which may be others tomorrow."""
+    filled = model.options(options) if isinstance(model, HttpModel) else options
+    return msgspec.json.encode(filled.generation).decode()
 
 
 def send(

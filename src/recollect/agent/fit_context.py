@@ -7,12 +7,11 @@ to keep. Nothing is deleted: every step is an edit in the log.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import partial
 
 import msgspec
 
-from recollect.agent.exchange import call_model, count_tools
+from recollect.agent.exchange import call_model
 from recollect.agent.hooks import Hooks
 from recollect.compaction.budget import Budget, is_compaction_due
 from recollect.compaction.proposal import Proposal
@@ -23,8 +22,6 @@ from recollect.models.model_protocol import Model
 from recollect.models.model_selection import CallModel
 from recollect.session import Session
 from recollect.store.ids import now
-from recollect.tokens import Counter
-from recollect.tools.tool import Tool
 from recollect.view.elision_rules import ElisionRules
 from recollect.view.view import View
 
@@ -132,10 +129,9 @@ def shrink_budget(budget: Budget, view: View, overflow: ContextOverflow) -> Budg
     return clamp_budget(budget, view.tokens * 6 // 10)
 
 
-def reserve_for_tools(budget: Budget, tools: Iterable[Tool], counter: Counter) -> Budget:
-    """The budget without the tokens that the tools' declarations take."""
-    declared = count_tools((tool.declaration for tool in tools), counter)
-    return clamp_budget(budget, max(MIN_WINDOW, budget.window - declared))
+def reserve_for_tools(budget: Budget, tokens: int) -> Budget:
+    """The budget of the messages alone: without the tokens that the declared tools take."""
+    return clamp_budget(budget, max(MIN_WINDOW, budget.window - tokens))
 
 
 def clamp_budget(budget: Budget, window: int) -> Budget:

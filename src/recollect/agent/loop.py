@@ -196,8 +196,8 @@ class _AgentRun:
 
     def __init__(self, agent: Agent, model: Model, session: Session) -> None:
         self.agent, self.model, self.session = agent, model, session
-        budget, counter = agent.budget or Budget.of(model.name), session.view().log.counter
-        self.budget = reserve_for_tools(budget, agent.tools, counter)
+        declared = count_tools((t.declaration for t in agent.tools), session.view().log.counter)
+        self.budget = reserve_for_tools(agent.budget or Budget.of(model.name), declared)
         self.fitter = agent.context_fitter()
         self.usage, self.began, self.turns = Usage(), time.monotonic(), 0
         self.detector = LoopDetector(on=agent.detect_loops)

@@ -185,9 +185,10 @@ async def _propose(options: CompactOptions, runtime: Runtime) -> CompactResult:
     finally:
         if by_model:
             show_status("")
+    target = options.budget or runtime.message_budget(report.model, session).target
     stored = proposal.succeeded and not preview
     entry = session.view().compaction if stored else None
-    return CompactResult(report, options.budget or report.budget.target, proposal, entry)
+    return CompactResult(report, target, proposal, entry)
 
 
 def _undo(options: CompactOptions, file: Path | None) -> int:

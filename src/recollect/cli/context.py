@@ -107,5 +107,5 @@ async def _load(
     report = await load_full_report(runtime, prefix, at, named, prompt)
     if at is not None:
         return report, None
-    rules = ElisionRules.from_settings(runtime.settings, str(runtime.effective.root))
+    rules = ElisionRules.from_settings(runtime.settings, str(runtime.folders.cwd))
     return report, plan_elisions(report.view, now(), rules)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from recollect.agent.exchange import count_tools
+from recollect.agent.fit_context import reserve_for_tools
 from recollect.cli.entry_display import summarize
 from recollect.cli.short_ids import shorten_entry_ids, shorten_session_id
 from recollect.codecs.wire_protocol import Declaration
@@ -78,6 +79,11 @@ class ContextReport(NamedTuple):
         return self.view.tokens + added + self.tool_tokens
 
     @property
+    def threshold(self) -> int:
+        """Where compaction begins, tools included."""
+        return reserve_for_tools(self.budget, self.tool_tokens).threshold + self.tool_tokens
+
+    @property
     def categories(self) -> dict[str, int]:
         """The tokens of each category; together they are `tokens`."""
         found: dict[str, int] = {"tools": self.tool_tokens}
@@ -123,7 +129,7 @@ async def load_report(
     entry = None if at is None else (await store.entry(at, session=info.id))[1]
     entries = await read_entries(store, info, entry)
     model = next_model(runtime.settings, entries, named or model_of(entry))
-    view = await fold_stored(store, entries, counter_for(model.name))
+    view = await fold_stored(store, entries, counter_for(model.name), runtime.curation)
     short = await shorten_session_id(store, info.id)
     tools = find_tools(runtime, model, entry)
     tool_tokens = count_tools(tools, view.log.counter)
@@ -186,7 +192,8 @@ async def _last_request(store: Store, report: ContextReport) -> RequestCost | No
 
 
 async def _view_at(store: Store, report: ContextReport, entry: str) -> View:
-    return await load_view(store, report.session.id, at=entry, counter=report.view.log.counter)
+    counter, policy = report.view.log.counter, report.view.policy
+    return await load_view(store, report.session.id, at=entry, counter=counter, policy=policy)
 
 
 class PlannedElisions(NamedTuple):
@@ -230,7 +237,7 @@ def context_document(report: ContextReport, plan: ElisionPlan | None) -> dict[st
         "exact": view.log.counter.exact,
         "tokens": report.tokens,
         "window": budget.window,
-        "threshold": budget.threshold,
+        "threshold": report.threshold,
         "share": report.tokens / budget.window,
         "categories": report.categories,
         "next_request": _next_document(report.next) if report.next else None,

@@ -74,15 +74,15 @@ def _heading(report: ContextReport, short: dict[str, str]) -> Iterator[str]:
 def _window(report: ContextReport) -> Iterator[str]:
     tokens, budget = report.tokens, report.budget
     share = tokens / budget.window
-    colour = "green" if tokens <= budget.threshold else "yellow" if share <= 1 else "red"
+    colour = "green" if tokens <= report.threshold else "yellow" if share <= 1 else "red"
     exact = "counted" if report.view.log.counter.exact else "estimated"
     total = paint(f"{tokens:,} tokens", bold=True)
     yield f"{total} {exact}, {format_percent(share)} of {_describe_window(report)}"
     filled = draw_bar(tokens, budget.window, 2 * BAR_WIDTH)
     yield paint(filled, fg=colour) + paint.dim("░" * (2 * BAR_WIDTH - len(filled)))
-    left = budget.threshold - tokens
+    left = report.threshold - tokens
     distance = f"{left:,} below" if left >= 0 else f"{-left:,} above"
-    yield paint.dim(f"{distance} the compaction threshold of {budget.threshold:,}")
+    yield paint.dim(f"{distance} the compaction threshold of {report.threshold:,}")
     yield ""
 
 

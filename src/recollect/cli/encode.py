@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
+import msgspec
 
 from recollect.cli.console import print_note
 from recollect.cli.context_report import find_tools, model_of, read_entries
@@ -20,14 +21,16 @@ from recollect.cli.options import command, session_argument, store_option
 from recollect.cli.store_access import use_runtime
 from recollect.codecs.encoder import EncodedRequest
 from recollect.codecs.tool_declarations import read_tools
-from recollect.codecs.wire_protocol import Declaration, RequestOptions
+from recollect.codecs.wire_protocol import Declaration, Generation, RequestOptions
 from recollect.codecs.wires import WIRES
+from recollect.entries import Entry, Request
 from recollect.errors import BadInput
 from recollect.models.http_model import HttpModel
 from recollect.profiles import WireName
 from recollect.runtime.model_choice import model_for_wire, next_model
 from recollect.runtime.runtime import Runtime
 from recollect.session import Session
+from recollect.settings import GenerationDefaults
 from recollect.text import format_size
 from recollect.tokens import counter_for
 from recollect.view_loader import fold_stored
@@ -99,7 +102,7 @@ async def _encode(
     if options.to is not None:
         named = options.named is not None
         model = model_for_wire(model, options.to, runtime.settings, named=named)
-    view = await fold_stored(store, entries, counter_for(model.name))
+    view = await fold_stored(store, entries, counter_for(model.name), runtime.curation)
     tools = find_tools(runtime, model, at)
     if at is None:
         message = await runtime.prompt_message(options.prompt) if options.prompt else None
@@ -107,10 +110,28 @@ async def _encode(
         view = prepared.view
     if options.declared is not None:
         tools = _read_tools(options.declared)
+    generation = _recorded_generation(at)
+    if generation is not None:
+        model = msgspec.structs.replace(model, generation=GenerationDefaults())
     async with HttpModel(model, runtime.settings.transport) as called:
         called.text_tools = called.text_tools or options.text_tools
-        asked = RequestOptions(model=model.name, tools=tools, stream=not options.no_stream)
+        asked = RequestOptions(
+            model=model.name,
+            tools=tools,
+            generation=generation or Generation(),
+            stream=not options.no_stream,
+        )
         return called.encode(view, asked), called.options(asked)
+
+
+def _recorded_generation(at: Entry | None) -> Generation | None:
+    """How the reply to an earlier request was to be written; None if that is not recorded."""
+    if at is None or not isinstance(at.body, Request) or not at.body.generation:
+        return None
+    try:
+        return msgspec.json.decode(at.body.generation, type=Generation)
+    except (msgspec.MsgspecError, RecursionError):  # not written by us
+        return None
 
 
 def _read_tools(file: Path) -> tuple[Declaration, ...]:

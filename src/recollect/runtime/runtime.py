@@ -15,6 +15,8 @@ from pathlib import Path
 
 import msgspec
 
+from recollect.agent.exchange import count_tools
+from recollect.agent.fit_context import reserve_for_tools
 from recollect.agent.hooks import Hooks
 from recollect.agent.loop import Agent, PreparedRequest
 from recollect.codecs.wire_protocol import Declaration
@@ -183,6 +185,11 @@ class Runtime:
         learned = learned_window(model.name)
         return Budget.from_settings(model.profile, self.settings.context, learned)
 
+    def message_budget(self, model: ResolvedModel, session: Session) -> Budget:
+        """What is left of it for the messages."""
+        tools = count_tools(self.declared_tools(model), session.view().log.counter)
+        return reserve_for_tools(self.budget(model), tools)
+
     async def compact(
         self,
         session: Session,
@@ -203,7 +210,7 @@ class Runtime:
             fitter = agent.context_fitter()
             if not use_model or not writes_snapshots(model):
                 fitter = msgspec.structs.replace(fitter, summarizer=None)
-            budget = self.budget(model)
+            budget = self.message_budget(model, session)
             if target is not None:
                 budget = budget.with_target(target)
             session = session.scratch() if preview else session

@@ -1,0 +1,113 @@
+"""`context`, `encode` and what a server receives are one request, to the byte and to the token."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from recollect.entries import Message, Request, Text
+from recollect.profiles import WireName
+from recollect.testing import user
+from tests.cli.model_server import ENV, server
+from tests.cli.road_sessions import (
+    FORMATS,
+    GEMINI,
+    HISTORY_SERVER,
+    import_value,
+    only_session,
+    reads,
+    requests,
+    says,
+)
+from tests.cli.runner import Cli
+from tests.models.server import Server
+
+PROMPT = "What is in a.py?"
+
+
+def check_agreement(cli: Cli, on: Server, session: str, prompt: str = PROMPT) -> None:
+    """Look at the next request in every way, send it, and look at it again."""
+    before = len(on.asked)
+    shown = cli.ok("context", session, "--prompt", prompt, "--json", env=ENV).json
+    encoded = cli.ok("encode", session, "--prompt", prompt, env=ENV).out.encode()
+    assert len(on.asked) == before
+    cli.ok("-r", session, "-p", prompt, env=ENV)
+    assert len(on.asked) > before
+    assert on.asked[-1].body == encoded
+    sent = requests(cli, session)[-1]
+    assert isinstance(sent.body, Request)
+    assert sent.body.tokens == shown["next_request"]["tokens"]
+    again = cli.ok("encode", session, "--at", sent.id, env=ENV).out.encode()
+    assert again == encoded
+    then = cli.ok("context", session, "--at", sent.id, "--json", env=ENV).json
+    assert then["tokens"] == sent.body.tokens
+
+
+@pytest.mark.parametrize("wire", FORMATS)
+def test_an_imported_session_agrees_in_every_format(
+    cli: Cli, tmp_path: Path, wire: WireName
+) -> None:
+    (cli.project / "a.py").write_text("x = 1\n")
+    with server(cli, says("Hello.", wire), more=f'wire = "{wire}"\n') as on:
+        session = import_value(cli, tmp_path, GEMINI)
+        check_agreement(cli, on, session)
+        check_agreement(cli, on, session, "And @a.py?")
+
+
+@pytest.mark.parametrize("wire", FORMATS)
+def test_a_session_whose_reads_are_left_out_agrees_in_every_format(
+    cli: Cli, wire: WireName
+) -> None:
+    session, _ = cli.session(reads(7))
+    with server(cli, says("Hello.", wire), more=f'wire = "{wire}"\n') as on:
+        check_agreement(cli, on, session.id)
+        check_agreement(cli, on, session.id)
+
+
+@pytest.mark.parametrize("wire", FORMATS)
+def test_a_session_that_must_be_compacted_first_agrees_in_every_format(
+    cli: Cli, wire: WireName
+) -> None:
+    session, _ = cli.session(reads(5, lines=500))
+    more = f'wire = "{wire}"\n'
+    with server(cli, says("Hello.", wire), more=more) as on:
+        check_agreement(cli, on, session.id)
+
+
+@pytest.mark.parametrize("wire", FORMATS)
+def test_a_session_of_ask_agrees_in_every_format(cli: Cli, wire: WireName) -> None:
+    more = f'wire = "{wire}"\n[generation]\ntemperature = 0.3\n'
+    with server(cli, says("Hello.", wire), more=more) as on:
+        cli.ok("ask", "Hi?", "--temperature", "0.7", "--max-output", "77", env=ENV)
+        session = only_session(cli)
+        (asked,) = requests(cli, session)
+        again = cli.ok("encode", session, "--at", asked.id, env=ENV).out.encode()
+        assert again == on.asked[0].body
+        check_agreement(cli, on, session)
+
+
+def test_a_history_server_session_agrees(cli: Cli, tmp_path: Path) -> None:
+    with server(cli, says("Hello.")) as on:
+        check_agreement(cli, on, import_value(cli, tmp_path, HISTORY_SERVER))
+
+
+def test_an_earlier_request_is_shown_as_it_was_after_the_settings_have_changed(cli: Cli) -> None:
+    with server(cli, says("Hello."), more="[generation]\ntemperature = 0.3\n") as on:
+        cli.ok("-p", "Hi?", env=ENV)
+        session = only_session(cli)
+        (asked,) = requests(cli, session)
+        settings = cli.home / "settings.toml"
+        settings.write_text(settings.read_text().replace("0.3", "0.9\nmax_output = 5"))
+        again = cli.ok("encode", session, "--at", asked.id, env=ENV).out.encode()
+        assert again == on.asked[0].body
+
+
+@pytest.mark.parametrize(
+    "setting", ["curation = 'drop_pair'", "keep_reads = 2", "threshold = 3000"]
+)
+def test_the_settings_of_the_context_hold_for_all_three(cli: Cli, setting: str) -> None:
+    empty = Message(role="model", parts=(Text(text=""),))
+    session, _ = cli.session([user("Did you see it?"), empty, *reads(7)])
+    with server(cli, says("Hello."), more=f"[context]\n{setting}\n") as on:
+        check_agreement(cli, on, session.id)
