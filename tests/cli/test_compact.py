@@ -89,7 +89,7 @@ def test_undo_says_what_it_undid_and_a_second_time_that_there_is_nothing(cli: Cl
     before = tokens(cli, session)
     entry = cli.ok("compact", session.id, "--budget", "2000", "--json").json["entry"]
     out = cli.ok("compact", "--undo", session.id).out
-    assert f"undid the compaction {entry} of just now" in out
+    assert f"undid the compaction {entry[-8:]} of just now" in out
     assert f"sees {before:,} tokens again" in out
     assert tokens(cli, session) == before
     again = cli("compact", "--undo", session.id)

@@ -19,10 +19,12 @@ from tests.cli.road_sessions import (
     reads,
     requests,
     says,
+    sent_text,
 )
 from tests.cli.runner import Cli
 from tests.models.server import Server
 
+ELIDE_ALL = "[context]\nmin_saving = 0\n"
 PROMPT = "What is in a.py?"
 
 
@@ -60,8 +62,9 @@ def test_a_session_whose_reads_are_left_out_agrees_in_every_format(
     cli: Cli, wire: WireName
 ) -> None:
     session, _ = cli.session(reads(7))
-    with server(cli, says("Hello.", wire), more=f'wire = "{wire}"\n') as on:
+    with server(cli, says("Hello.", wire), more=f'wire = "{wire}"\n{ELIDE_ALL}') as on:
         check_agreement(cli, on, session.id)
+        assert sum(f"# version {number}" in sent_text(on) for number in range(7)) == 5
         check_agreement(cli, on, session.id)
 
 
@@ -109,5 +112,5 @@ def test_an_earlier_request_is_shown_as_it_was_after_the_settings_have_changed(c
 def test_the_settings_of_the_context_hold_for_all_three(cli: Cli, setting: str) -> None:
     empty = Message(role="model", parts=(Text(text=""),))
     session, _ = cli.session([user("Did you see it?"), empty, *reads(7)])
-    with server(cli, says("Hello."), more=f"[context]\n{setting}\n") as on:
+    with server(cli, says("Hello."), more=f"{ELIDE_ALL}{setting}\n") as on:
         check_agreement(cli, on, session.id)

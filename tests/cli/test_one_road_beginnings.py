@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import date
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,7 @@ def check_beginning(cli: Cli, on: Server, number: int = -1) -> None:
     assert sent[0] == INSTRUCTIONS
     block = sent[1]
     assert f"{FOLDER}{cli.project}" in block
-    assert str(date.today().year) in block
+    assert str(datetime.now().astimezone().year) in block
     for part in (INSTRUCTIONS, FOLDER, "Today's date", MEMORY):
         assert sum(text.count(part) for text in sent) == 1, part
 
@@ -159,9 +159,7 @@ def test_a_session_whose_first_message_names_a_directory_gets_the_block(project:
         check_goes_on(project, on, "-r", session.id)
 
 
-def test_a_session_of_another_project_is_told_where_it_is_now(
-    project: Cli, tmp_path: Path
-) -> None:
+def test_a_session_of_another_project_is_told_where_it_is_now(project: Cli, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     with server(project, says("Hello.")) as on:

@@ -30,6 +30,7 @@ from recollect.cli.context_report import ContextReport, load_report
 from recollect.cli.dates import format_age
 from recollect.cli.display_text import one_line, pluralize, sanitize
 from recollect.cli.options import command, complete_session, json_and_store_options
+from recollect.cli.short_ids import shorten_entry_id
 from recollect.cli.store_access import use_runtime
 from recollect.compaction.proposal import Proposal
 from recollect.entries import Entry, Restore, entry_to_json
@@ -79,6 +80,7 @@ class CompactResult(NamedTuple):
     target: int
     proposal: Proposal
     entry: Entry | None = None  # the compaction, if it was appended
+    short: str = ""  # its id
 
 
 @command(
@@ -188,7 +190,8 @@ async def _propose(options: CompactOptions, runtime: Runtime) -> CompactResult:
     target = options.budget or runtime.message_budget(report.model, session).target
     stored = proposal.succeeded and not preview
     entry = session.view().compaction if stored else None
-    return CompactResult(report, target, proposal, entry)
+    short = await shorten_entry_id(runtime.store, entry.id) if entry is not None else ""
+    return CompactResult(report, target, proposal, entry, short)
 
 
 def _undo(options: CompactOptions, file: Path | None) -> int:
@@ -208,7 +211,8 @@ def _undo(options: CompactOptions, file: Path | None) -> int:
             "tokens_after": after,
         }
         seen = f"sees {after:,} tokens again, previously {report.view.tokens:,}"
-        undid = f"undid the compaction {compaction.id} of {format_age(compaction.time)}"
+        short = await shorten_entry_id(runtime.store, compaction.id)
+        undid = f"undid the compaction {short} of {format_age(compaction.time)}"
         return document, f"{undid}: the model {seen}"
 
     document, sentence = use_runtime(file, undo)
@@ -237,7 +241,7 @@ def _lines(result: CompactResult) -> Iterator[str]:
         yield paint.dim(f"            {one_line(body.reason)}")
     yield ""
     if result.entry is not None:
-        yield paint.dim(f"`recollect show {result.entry.id}` shows the snapshot")
+        yield paint.dim(f"`recollect show {result.short}` shows the snapshot")
         yield paint.dim(f"`recollect compact --undo {session}` undoes it")
         return
     yield from sanitize(body.snapshot).split("\n")

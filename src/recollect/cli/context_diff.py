@@ -16,7 +16,6 @@ from recollect.cli.context_text import table_lines
 from recollect.cli.dates import format_time
 from recollect.cli.display_text import one_line, pluralize
 from recollect.cli.entry_display import summarize
-from recollect.cli.short_ids import shorten_entry_ids
 from recollect.runtime.runtime import Runtime
 from recollect.view.omissions import (
     COMPACTION,
@@ -41,6 +40,7 @@ class ContextDiff(NamedTuple):
     old: ContextReport
     new: ContextReport
     difference: ViewDifference
+    short: dict[str, str]  # ids of the entries that are listed
 
 
 async def diff_context(
@@ -48,19 +48,21 @@ async def diff_context(
 ) -> ContextDiff:
     after = await load_report(runtime, given, new, named)
     before = await load_report(runtime, given, old, after.model.name)
-    return ContextDiff(before, after, compare_views(before.view, after.view))
+    items = (*before.view.items, *after.view.items)
+    ends = (one.end.id for one in (before, after) if one.end is not None)
+    short = await runtime.store.short_entry_ids({*(item.entry.id for item in items), *ends})
+    return ContextDiff(before, after, compare_views(before.view, after.view), short)
 
 
 def diff_lines(diff: ContextDiff, last: int | None) -> Iterator[str]:
-    old, new, found = diff
+    old, new, found, short = diff
     yield paint.bold(one_line(new.session.title) or "(no title)")
     yield paint.dim(f"session {new.session_id} · {one_line(new.model.name)}")
     yield ""
-    yield f"from  {_describe_end(old)}  {old.view.tokens:>10,} tokens"
+    yield f"from  {_describe_end(old, short)}  {old.view.tokens:>10,} tokens"
     change = paint.bold(format_signed(found.tokens))
-    yield f"to    {_describe_end(new)}  {new.view.tokens:>10,} tokens  {change}"
+    yield f"to    {_describe_end(new, short)}  {new.view.tokens:>10,} tokens  {change}"
     yield ""
-    short = shorten_entry_ids((*old.view.entries, *new.view.entries), new.session.id)
     sections = _sections(found)
     for name, lines in sections.items():
         if lines:
@@ -110,9 +112,9 @@ def _section(
     yield ""
 
 
-def _describe_end(report: ContextReport) -> str:
+def _describe_end(report: ContextReport, short: dict[str, str]) -> str:
     end = report.end
-    return f"{end.id}  {format_time(end.time)}" if end is not None else "its beginning"
+    return f"{short[end.id]}  {format_time(end.time)}" if end is not None else "its beginning"
 
 
 def format_signed(tokens: int) -> str:
@@ -120,7 +122,7 @@ def format_signed(tokens: int) -> str:
 
 
 def diff_document(diff: ContextDiff) -> dict[str, Any]:
-    old, new, found = diff
+    old, new, found, _ = diff
     return {
         "session": msgspec.to_builtins(new.session),
         "model": new.model.name,

@@ -13,7 +13,7 @@ import msgspec
 
 from recollect.cli.entry_display import role_of
 from recollect.cli.session_choice import find_session
-from recollect.cli.short_ids import shorten_entry_ids, shorten_session_id
+from recollect.cli.short_ids import shorten_session_id
 from recollect.cli.store_access import retry_on_head_moved
 from recollect.compaction.view_reduction import with_edits
 from recollect.entries import (
@@ -73,7 +73,8 @@ async def edit_context(
         bodies, after = _check(view, *found)
         written = await store.append(session.id, bodies, parent=session.head)
         short = await shorten_session_id(store, session.id)
-        ids = shorten_entry_ids((*path, *written), session.id)
+        named_ids = {entry.id for some in (*found, written) for entry in some}
+        ids = await store.short_entry_ids(named_ids)
         return ContextEditResult(session, short, written, view.tokens, after.tokens, ids)
 
     return await retry_on_head_moved(attempt)

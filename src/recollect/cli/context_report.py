@@ -8,6 +8,8 @@ ID --curated --json` has their full text.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,12 +17,11 @@ import msgspec
 from recollect.agent.exchange import count_tools
 from recollect.agent.fit_context import reserve_for_tools
 from recollect.cli.entry_display import summarize
-from recollect.cli.short_ids import shorten_entry_ids, shorten_session_id
+from recollect.cli.short_ids import shorten_session_id
 from recollect.codecs.wire_protocol import Declaration
 from recollect.compaction.budget import Budget
 from recollect.entries import Entry, Message, Request, Usage
 from recollect.models.resolve import ResolvedModel
-from recollect.profiles import is_known_model
 from recollect.runtime.model_choice import next_model
 from recollect.runtime.runtime import Runtime
 from recollect.session import Session
@@ -62,11 +63,13 @@ class ContextReport(NamedTuple):
     view: View
     model: ResolvedModel
     budget: Budget
+    window_is_known: bool
     tool_tokens: int
     at: Entry | None = None  # the earlier entry reported on; None for the head
     next: NextRequest | None = None  # None for an earlier entry
     before_compaction: View | None = None
     last_request: RequestCost | None = None
+    short: Mapping[str, str] = MappingProxyType({})  # ids of the entries that are listed
 
     @property
     def added(self) -> tuple[ViewItem, ...]:
@@ -91,11 +94,6 @@ class ContextReport(NamedTuple):
         for item in self.added:
             found["initial" if is_initial(item.message) else "messages"] += item.tokens
         return found
-
-    @property
-    def short(self) -> dict[str, str]:
-        """Short ids of the session and of every entry in the view."""
-        return shorten_entry_ids(self.view.entries, self.session.id)
 
     @property
     def end(self) -> Entry | None:
@@ -133,7 +131,8 @@ async def load_report(
     short = await shorten_session_id(store, info.id)
     tools = find_tools(runtime, model, entry)
     tool_tokens = count_tools(tools, view.log.counter)
-    report = ContextReport(info, short, view, model, runtime.budget(model), tool_tokens, entry)
+    budget, known = runtime.budget(model), runtime.knows_window(model)
+    report = ContextReport(info, short, view, model, budget, known, tool_tokens, entry)
     if at is not None:
         return report
     session = Session(store, info.id, view)
@@ -177,9 +176,19 @@ async def load_full_report(
     compaction, before = report.view.compaction, None
     if compaction is not None and compaction.parent is not None:
         before = await _view_at(store, report, compaction.parent)
-    return report._replace(
+    report = report._replace(
         before_compaction=before, last_request=await _last_request(store, report)
     )
+    return report._replace(short=await _short_ids(store, report))
+
+
+async def _short_ids(store: Store, report: ContextReport) -> dict[str, str]:
+    listed = {item.entry.id for item in report.view.items}
+    for one in report.omissions:
+        listed.update(filter(None, (one.entry, one.handle)))
+    if report.end is not None:
+        listed.add(report.end.id)
+    return await store.short_entry_ids(listed)
 
 
 async def _last_request(store: Store, report: ContextReport) -> RequestCost | None:
@@ -233,7 +242,7 @@ def context_document(report: ContextReport, plan: ElisionPlan | None) -> dict[st
         "session": msgspec.to_builtins(report.session),
         "at": report.end.id if report.end else None,
         "model": report.model.name,
-        "model_is_known": is_known_model(report.model.name),
+        "model_is_known": report.window_is_known,
         "exact": view.log.counter.exact,
         "tokens": report.tokens,
         "window": budget.window,

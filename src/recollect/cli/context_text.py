@@ -7,7 +7,7 @@ None, and a line says how many more there are.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from recollect.cli.console import paint, terminal_width
 from recollect.cli.context_report import ContextReport, PlannedElisions, item_label, planned_by_rule
@@ -15,7 +15,6 @@ from recollect.cli.dates import format_age, format_time
 from recollect.cli.display_text import GAP, align_table, one_line, pluralize
 from recollect.cli.entry_display import summarize
 from recollect.entries import Compaction, Message, Request
-from recollect.profiles import is_known_model
 from recollect.view.elision_rules import ElisionPlan
 from recollect.view.omissions import (
     INVALID,
@@ -58,15 +57,15 @@ def context_lines(
     yield from _problems(report.view)
 
 
-def _heading(report: ContextReport, short: dict[str, str]) -> Iterator[str]:
+def _heading(report: ContextReport, short: Mapping[str, str]) -> Iterator[str]:
     yield paint.bold(one_line(report.session.title) or "(no title)")
-    at, head = report.at, report.view.head
+    at, end = report.at, report.end
     if at is None:
-        where = f"at its head {short[head]}" if head is not None else "at its head"
+        where = f"at its head {short[end.id]}" if end is not None else "at its head"
     elif isinstance(at.body, Request):
-        where = f"as it was for request {at.id}, {format_time(at.body.as_of)}"
+        where = f"as it was for request {short[at.id]}, {format_time(at.body.as_of)}"
     else:
-        where = f"as it was at {at.id}, {format_time(at.time)}"
+        where = f"as it was at {short[at.id]}, {format_time(at.time)}"
     yield paint.dim(f"session {report.session_id} · {where}")
     yield ""
 
@@ -87,9 +86,8 @@ def _window(report: ContextReport) -> Iterator[str]:
 
 
 def _describe_window(report: ContextReport) -> str:
-    name, window = report.model.name, f"{report.budget.window:,}"
-    known = is_known_model(report.model.wire_name) or report.model.endpoint.name == name
-    return f"the {window} of {one_line(name)}{'' if known else ', an unknown model: a guess'}"
+    guess = "" if report.window_is_known else ", an unknown model: a guess"
+    return f"the {report.budget.window:,} of {one_line(report.model.name)}{guess}"
 
 
 def format_percent(share: float) -> str:
@@ -181,7 +179,7 @@ def _summarize(report: ContextReport, message: Message) -> str:
 # --- what was left out ---------------------------------------------------------------------------
 
 
-def _omissions(report: ContextReport, short: dict[str, str], last: int | None) -> Iterator[str]:
+def _omissions(report: ContextReport, short: Mapping[str, str], last: int | None) -> Iterator[str]:
     found = report.omissions
     if not found:
         yield "nothing was left out"

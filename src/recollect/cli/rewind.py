@@ -43,6 +43,7 @@ class RewindReport(NamedTuple):
     rewound: RewindResult  # without --files: what --files would do
     short: str
     target: str  # the entry, as the user can type it again
+    back: str  # where it was before, likewise
     root: Path
 
 
@@ -93,8 +94,12 @@ async def _rewind(store: SqliteStore, options: RewindOptions) -> RewindReport:
         preview = await _preview_files(store, found, to, root)
         rewound = preview._replace(session=await store.rewind(found.id, to, head=found.head))
     short = await shorten_session_id(store, found.id)
-    target = "start" if to is None else await shorten_entry_id(store, to)
-    return RewindReport(options, found, rewound, short, target, root)
+    target, back = await _shorten(store, to), await _shorten(store, rewound.back)
+    return RewindReport(options, found, rewound, short, target, back, root)
+
+
+async def _shorten(store: SqliteStore, entry: str | None) -> str:
+    return "start" if entry is None else await shorten_entry_id(store, entry)
 
 
 async def _preview_files(
@@ -137,7 +142,7 @@ def _unchanged_note(rewound: RewindResult) -> str:
 def _head_line(report: RewindReport) -> str:
     before, after, short = report.before, report.rewound.session, report.short
     flag = " --files" if report.options.files else ""
-    back = f"`recollect rewind {short} {report.rewound.back or 'start'}{flag}` goes back"
+    back = f"`recollect rewind {short} {report.back}{flag}` goes back"
     if before.head != after.head:
         entries = pluralize(after.entries, "entry")
         return f"session {short} now has {entries}, previously {before.entries:,}; {back}"

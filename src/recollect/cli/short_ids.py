@@ -6,14 +6,10 @@ begins with, and at least eight. Typed may be any beginning or end that is unamb
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from recollect.entries import Entry
 from recollect.errors import NotFound, UnknownEntry, UnknownSession
-from recollect.store.contract import SessionInfo
+from recollect.store.contract import SessionInfo, Store
 from recollect.store.sqlite import SqliteStore
-
-MIN_DIGITS = 8
 
 
 class UnknownId(NotFound):
@@ -40,31 +36,11 @@ async def find_session_or_entry(store: SqliteStore, given: str) -> tuple[Session
             raise UnknownId(given) from None
 
 
-def shorten_ids(ids: Iterable[str], digits: int) -> dict[str, str]:
-    """Each id's shortest end, of at least `digits`, that no other of them has."""
-    ordered = sorted({each[::-1] for each in ids})
-    short = {}
-    for before, this, after in zip(["", *ordered], ordered, [*ordered[1:], ""], strict=False):
-        shared = max(_common_prefix(before, this), _common_prefix(this, after))
-        short[this[::-1]] = this[: max(digits, shared + 1)][::-1]
-    return short
-
-
-def _common_prefix(one: str, other: str) -> int:
-    pairs = zip(one, other, strict=False)
-    return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
-
-
-def shorten_entry_ids(entries: Iterable[Entry], session: str) -> dict[str, str]:
-    """Short ids of entries for commands that name their session as well."""
-    return shorten_ids([*(entry.id for entry in entries), session], MIN_DIGITS)
-
-
 async def shorten_session_id(store: SqliteStore, session: str) -> str:
     """The end that identifies this session in the whole store."""
     return (await store.short_session_ids([session]))[session]
 
 
-async def shorten_entry_id(store: SqliteStore, entry: str) -> str:
+async def shorten_entry_id(store: Store, entry: str) -> str:
     """The end that identifies this entry, and no session, in the whole store."""
     return (await store.short_entry_ids([entry]))[entry]

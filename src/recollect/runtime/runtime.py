@@ -27,6 +27,7 @@ from recollect.errors import NotFound
 from recollect.models.http_model import HttpModel
 from recollect.models.open_model import open_model
 from recollect.models.resolve import ResolvedModel
+from recollect.profiles import is_known_model
 from recollect.runtime.coding_agent import (
     LazyCommands,
     Workspace,
@@ -184,6 +185,12 @@ class Runtime:
         """How much of a request to this model may be used, tools included."""
         learned = learned_window(model.name)
         return Budget.from_settings(model.profile, self.settings.context, learned)
+
+    def knows_window(self, model: ResolvedModel) -> bool:
+        """Whether the window of this model is more than a guess."""
+        own = self.settings.models.get(model.name)
+        given = own is not None and own.window is not None
+        return given or is_known_model(model.wire_name) or learned_window(model.name) is not None
 
     def message_budget(self, model: ResolvedModel, session: Session) -> Budget:
         """What is left of it for the messages."""
