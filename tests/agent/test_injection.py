@@ -37,6 +37,7 @@ from recollect.view.view import View
 from recollect.workspace.effective_settings import resolve_settings
 from recollect.workspace.project_identity import identify_project
 from recollect.workspace.trusted_folders import trust_folder
+from recollect.workspace.working_folders import WorkingFolders
 from tests.agent.valid_requests import check_pairs, check_types, wires
 from tests.cli.runner import Cli
 
@@ -116,11 +117,13 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
 def folder(house: House) -> Workspace:
     found = resolve_settings(house.root)
     hooks = build_hooks(found, warn=lambda _: None)
-    return Workspace(house.root, found, identify_project(house.root), LazyCommands(found), hooks)
+    here = WorkingFolders(house.root, found.root)
+    return Workspace(here, found, identify_project(house.root), LazyCommands(found), hooks)
 
 
 async def opening(root: Path) -> tuple[Message, ...]:
-    return await opening_in(root, resolve_settings(root))
+    found = resolve_settings(root)
+    return await opening_in(WorkingFolders(root, found.root), found)
 
 
 async def answered(

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from recollect.cli.context_report import latest_model
 from recollect.cli.entry_display import role_of
+from recollect.cli.session_choice import find_session
 from recollect.cli.short_ids import shorten_entry_ids, shorten_session_id
 from recollect.cli.store_access import retry_on_head_moved
 from recollect.compaction.view_reduction import with_edits
@@ -28,6 +28,7 @@ from recollect.entries import (
     entry_to_json,
 )
 from recollect.errors import RecollectError
+from recollect.runtime.model_choice import latest_model
 from recollect.store.contract import SessionInfo
 from recollect.store.ids import now
 from recollect.store.sqlite import SqliteStore
@@ -64,7 +65,7 @@ async def edit_context(
     store: SqliteStore, prefix: str, requested: RequestedEdits, named: str | None
 ) -> ContextEditResult:
     async def attempt() -> ContextEditResult:
-        session = await store.session(prefix)
+        session = await find_session(store, prefix)
         path = await store.path(session.id) if session.head else ()
         model = latest_model(path) if named is None else named
         view = await fold_stored(store, path, counter_for(model))

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from recollect.agent.fit_context import summarizer_from
-from recollect.agent.hooks import CommandHook, Hook, Hooks
+from recollect.agent.hooks import CommandHook, Hook, Hooks, TranscriptPath
 from recollect.agent.loop import Agent
 from recollect.agent.reminders import ContextReminders
 from recollect.agent.subagents import build_task_tool
 from recollect.compaction.budget import Budget
 from recollect.entries import Body, Entry, Message, Text
+from recollect.errors import BadInput
 from recollect.models.http_model import HttpModel
 from recollect.models.model_protocol import Model
 from recollect.profiles import Profile, find_profile
@@ -42,6 +43,7 @@ from recollect.workspace.learned_windows import learned_window
 from recollect.workspace.memory_files import MemorySources, read_memory
 from recollect.workspace.memory_writer import save_fact
 from recollect.workspace.trusted_folders import is_trusted
+from recollect.workspace.working_folders import WorkingFolders, add_directories
 
 if TYPE_CHECKING:
     from recollect.execution.command_runner import CommandRunner
@@ -86,20 +88,15 @@ class LazyCommands:
 
 
 class Workspace(msgspec.Struct, frozen=True):
-    """The folder an agent works in, and what is in force there."""
+    """The folders an agent works in, and what is in force there."""
 
-    cwd: Path
+    folders: WorkingFolders
     effective: EffectiveSettings
     project: Project
     commands: LazyCommands
     hooks: Hooks
     approve: Approve | None = None
     warn: Callable[[str], None] = lambda _: None
-
-    @property
-    def read_roots(self) -> tuple[Path, ...]:
-        """Where a path in a prompt may begin."""
-        return (self.cwd, self.effective.root)
 
 
 def build_agent(
@@ -108,15 +105,16 @@ def build_agent(
     options: RunOptions,
     denied: Callable[[PermissionDenial], None] = lambda _: None,
 ) -> Agent:
-    settings, root = workspace.effective.settings, workspace.effective.root
+    settings, folders = workspace.effective.settings, workspace.folders
     profile = _profile_of(model)
     agent = Agent(
         model=model,
-        roots=(root,),
+        roots=folders.roots,
+        cwd=folders.cwd,
         permission_check=build_permission_check(workspace.effective, workspace.approve, denied),
         write_guard=build_write_guard(settings.agent.memory_files),
         generation=options.generation,
-        rules=ElisionRules.from_settings(settings, str(root)),
+        rules=ElisionRules.from_settings(settings, str(folders.cwd)),
         budget=Budget.from_settings(profile, settings.context, learned_window(model.name)),
         summarizer=summarizer_from(model) if profile.summarises else None,
         hooks=workspace.hooks,
@@ -137,7 +135,7 @@ def _with_tools(agent: Agent, workspace: Workspace, options: RunOptions) -> Agen
     small, editor = agent.budget.window <= SMALL_WINDOW, workspace.effective.settings.agent.editor
     tools = builtin_tools(workspace.commands, _save_memory, small=small)
     reminders = ContextReminders(
-        memory_sources(workspace.cwd, workspace.effective),
+        memory_sources(workspace.folders, workspace.effective),
         editor=Path(editor).expanduser() if editor else None,
         locale=read_environment(workspace.effective.root).locale,
     )
@@ -154,7 +152,12 @@ def _profile_of(model: Model) -> Profile:
     return model.chosen.profile if isinstance(model, HttpModel) else find_profile(model.name)
 
 
-def build_hooks(effective: EffectiveSettings, *more: Hook, warn: Callable[[str], None]) -> Hooks:
+def build_hooks(
+    effective: EffectiveSettings,
+    *more: Hook,
+    warn: Callable[[str], None],
+    transcript: TranscriptPath | None = None,
+) -> Hooks:
     commands = [
         CommandHook(command=hook.words, on=(hook.event,), timeout=hook.timeout, of_project=theirs)
         for hooks, theirs in ((effective.settings.hooks, False), (effective.project_hooks, True))
@@ -165,7 +168,13 @@ def build_hooks(effective: EffectiveSettings, *more: Hook, warn: Callable[[str],
         from recollect.agent.telemetry import telemetry_hook
 
         more = (telemetry_hook(), *more)
-    return Hooks((*commands, *more), trusted=effective.trusted, cwd=effective.root, warn=warn)
+    return Hooks(
+        (*commands, *more),
+        trusted=effective.trusted,
+        cwd=effective.root,
+        transcript=transcript,
+        warn=warn,
+    )
 
 
 async def _save_memory(fact: str) -> str:
@@ -175,10 +184,29 @@ async def _save_memory(fact: str) -> str:
 # --- the initial messages ----------------------------------------------------------------------
 
 
-def memory_sources(cwd: Path, effective: EffectiveSettings) -> MemorySources:
-    names = effective.settings.agent.memory_files
+def find_folders(
+    cwd: Path, effective: EffectiveSettings, given: tuple[str, ...], warn: Callable[[str], None]
+) -> WorkingFolders:
+    """Where the user stands, the project, and the directories added by settings and by hand."""
+    folders = WorkingFolders(cwd.resolve(), effective.root)
+    for name in effective.settings.agent.directories:
+        try:
+            folders = add_directories(folders, (name,))
+        except BadInput as error:
+            warn(f"agent.directories: {error}")
+    return add_directories(folders, given)
+
+
+def memory_sources(folders: WorkingFolders, effective: EffectiveSettings) -> MemorySources:
+    settings = effective.settings.agent
     return MemorySources(
-        cwd=cwd, root=effective.root, home=data_directory(), trusted=is_trusted, names=names
+        cwd=folders.cwd,
+        root=folders.root,
+        home=data_directory(),
+        trusted=is_trusted,
+        names=settings.memory_files,
+        import_style=settings.memory_imports,
+        added=folders.added,
     )
 
 
@@ -186,7 +214,7 @@ async def agent_context(workspace: Workspace, system: str, view: View) -> Sequen
     """What the session lacks of: instructions, then the environment and memory files."""
     if any(is_initial(message) for message in view.messages):
         return ()
-    return await initial_messages(workspace.cwd, workspace.effective, workspace.warn, system)
+    return await initial_messages(workspace.folders, workspace.effective, workspace.warn, system)
 
 
 async def ask_context(system: str, view: View) -> Sequence[Body | Entry]:
@@ -200,7 +228,7 @@ def _instructions(text: str) -> Message:
 
 
 async def initial_messages(
-    cwd: Path,
+    folders: WorkingFolders,
     effective: EffectiveSettings,
     tell: Callable[[str], None] = lambda _: None,
     system: str = "",
@@ -209,9 +237,9 @@ async def initial_messages(
 
     `tell` receives which memory files were not read, and why.
     """
-    memory = await asyncio.to_thread(read_memory, memory_sources(cwd, effective))
+    memory = await asyncio.to_thread(read_memory, memory_sources(folders, effective))
     for problem in memory.problems[:MAX_MEMORY_WARNINGS]:
         tell(problem)
-    environment = read_environment(effective.root)
+    environment = read_environment(folders.root)
     instructions = _instructions(system or INSTRUCTIONS)
-    return instructions, await initial_message((effective.root,), environment, memory.files)
+    return instructions, await initial_message(folders, environment, memory.files)

@@ -18,7 +18,8 @@ import msgspec
 from recollect.agent.events import AgentEvent, RunFinished, WindowLearned
 from recollect.agent.exchange import add_usage
 from recollect.agent.fit_context import summarizer_from
-from recollect.agent.hooks import Hooks
+from recollect.agent.hook_transcripts import HookTranscripts
+from recollect.agent.hooks import Hook, Hooks
 from recollect.agent.loop import fire_or_refuse
 from recollect.agent.subagents import TASK_TOOL, read_subagent_usage
 from recollect.agent.tool_calls import ToolFinished
@@ -37,7 +38,6 @@ from recollect.session import Session
 from recollect.settings import Settings
 from recollect.store.ids import now
 from recollect.text import one_line
-from recollect.workspace.file_mentions import attachment_parts, prompt_parts
 from recollect.workspace.learned_windows import remember_window
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class ActiveSession:
     ) -> AsyncGenerator[RunEvent, None]:
         """Run a prompt, after those before it; a `RunResult` is the last event."""
         async with self._turn:
-            message = await self.prompt_message(prompt, options.attachments)
+            message = await self.runtime.prompt_message(prompt, options.attachments)
             choice = _ModelChoice(self, options)
             while True:
                 try:
@@ -134,15 +134,6 @@ class ActiveSession:
                     return event
         raise AssertionError("the last event of a run is its result")
 
-    async def prompt_message(
-        self, prompt: str | Message | None, attachments: tuple[Path, ...] = ()
-    ) -> Message | None:
-        """The user's message for a prompt, with the files that it mentions and has attached."""
-        if not isinstance(prompt, str):
-            return prompt
-        parts = await prompt_parts(prompt, self.workspace.read_roots)
-        return Message(role="user", parts=(*parts, *await attachment_parts(attachments)))
-
 
 class _PromptRun:
     """One prompt with one model: the agent, and what its events add up to."""
@@ -157,7 +148,8 @@ class _PromptRun:
     def started(self) -> RunStarted:
         runtime, tools = self.active.runtime, tuple(tool.name for tool in self.agent.tools)
         mode = runtime.settings.permissions.mode
-        return RunStarted(self.active.session, self.model.chosen, runtime.folder, tools, mode)
+        folder = runtime.folders.cwd
+        return RunStarted(self.active.session, self.model.chosen, folder, tools, mode)
 
     def observe(self, event: AgentEvent) -> None:
         if isinstance(event, ToolFinished) and event.call.name == TASK_TOOL:
@@ -249,7 +241,7 @@ async def activate_session(
     """The session with its commands, hooks and mirror, closed however the work in it ends."""
     settings, warn, effective = runtime.settings, runtime.door.warn, runtime.effective
     mirror = None
-    hooks = build_hooks(effective, warn=warn)
+    own_hooks: tuple[Hook, ...] = ()
     if settings.mirror:
         # late: most sessions have no mirror, and it brings every format along
         from recollect.agent.mirror_hook import mirror_hook
@@ -257,7 +249,9 @@ async def activate_session(
 
         mirror = Mirror(runtime.store, settings.mirror, autosave_seconds=settings.autosave_seconds)
         mirror.start()
-        hooks = build_hooks(effective, mirror_hook(mirror), warn=warn)
+        own_hooks = (mirror_hook(mirror),)
+    transcripts = HookTranscripts(runtime.store, mirror, warn)
+    hooks = build_hooks(effective, *own_hooks, warn=warn, transcript=transcripts)
     commands = LazyCommands(effective)
     workspace = runtime.workspace(commands, hooks)
     reason = "done"
@@ -274,6 +268,7 @@ async def activate_session(
     finally:
         await commands.close()
         await _fire_end(hooks, session, reason, runtime)
+        await transcripts.close()
         if mirror is not None:
             reported = set(mirror.warnings)
             await mirror.close()

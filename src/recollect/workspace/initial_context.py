@@ -19,11 +19,12 @@ from pathlib import Path
 
 import msgspec
 
-from recollect.entries import Message, Text
+from recollect.entries import Message, Text, json_text
 from recollect.settings import data_directory
 from recollect.workspace.folder_tree import MAX_ITEMS, render_folder_tree
 from recollect.workspace.memory_files import MemoryFile, memory_text, remember_seen
 from recollect.workspace.untrusted_text import one_line
+from recollect.workspace.working_folders import WorkingFolders
 
 REMINDER = "Reminder: Do not return an empty response when a tool call is required."
 READY = "My setup is complete. I will provide my first command in the next turn."
@@ -70,11 +71,13 @@ def locale_from(environment: Mapping[str, str]) -> str:
 
 
 def long_date(day: date, locale: str = DEFAULT_LOCALE) -> str:
-    """`Monday, November 16, 2026`, in the words and the order of the locale."""
+    """`Monday, November 16, 2026`, in the words and the order of the locale, if Babel is there."""
     if locale == DEFAULT_LOCALE:
         return f"{day:%A, %B} {day.day}, {day.year}"
-    import babel.dates  # takes 0.1 s to import, and most users do not need it
-
+    try:
+        import babel.dates  # an extra; it takes 0.1 s to import, and most users do not need it
+    except ImportError:
+        return long_date(day)
     try:
         known = babel.Locale.parse(locale)
     except (babel.UnknownLocaleError, ValueError):
@@ -82,30 +85,35 @@ def long_date(day: date, locale: str = DEFAULT_LOCALE) -> str:
     return babel.dates.format_date(day, format="full", locale=known)
 
 
-async def directory_context(folders: Sequence[Path]) -> str:
-    """The working directories and their trees."""
-    reads = (asyncio.to_thread(render_folder_tree, folder) for folder in folders)
+async def directory_context(folders: WorkingFolders) -> str:
+    """The working directories and their trees, and the project's root if it is another folder."""
+    directories = folders.directories
+    reads = (asyncio.to_thread(render_folder_tree, folder) for folder in directories)
     trees = await asyncio.gather(*reads)
-    if len(folders) == 1:
-        where = f"I'm currently working in the directory: {one_line(str(folders[0]), 4_000)}"
+    if len(directories) == 1:
+        where = f"I'm currently working in the directory: {one_line(str(folders.cwd), 4_000)}"
     else:
-        named = "".join(f"\n  - {one_line(str(folder), 4_000)}" for folder in folders)
-        where = f"I'm currently working in the following directories:{named}"
+        named = "".join(f"\n  - {one_line(str(folder), 4_000)}" for folder in directories)
+        where = (
+            f"I'm currently working in the following directories:{named}\n"
+            "Relative paths begin in the first of them."
+        )
+    if folders.root != folders.cwd:
+        where += f"\nThe project's root is: {one_line(str(folders.root), 4_000)}"
     return (
         f"{where}\nHere is the folder structure (at most {MAX_ITEMS} items for each; where `...` "
         "stands there is more that is ignored or not shown):\n\n" + "\n\n".join(trees)
     )
 
 
-async def directory_message(folders: Sequence[Path]) -> Message:
+async def directory_message(folders: WorkingFolders) -> Message:
     """The directory context again, for a session with additional directories."""
-    return Message(
-        role="user", parts=(Text(text=await directory_context(folders)),), context="initial"
-    )
+    text, extra = await directory_context(folders), json_text(folders.record())
+    return Message(role="user", parts=(Text(text=text),), context="aside", extra=extra)
 
 
 async def initial_message(
-    folders: Sequence[Path], environment: SessionEnvironment, memory: Iterable[MemoryFile] = ()
+    folders: WorkingFolders, environment: SessionEnvironment, memory: Iterable[MemoryFile] = ()
 ) -> Message:
     """The message that every session starts with."""
     memory = tuple(memory)
@@ -118,9 +126,8 @@ async def initial_message(
         f"{await directory_context(folders)}"
     )
     text = "\n\n".join(filter(None, (block, memory_text(memory), REMINDER, READY)))
-    return Message(
-        role="user", parts=(Text(text=text),), context="initial", extra=remember_seen(memory)
-    )
+    extra = json_text({**folders.record(), **remember_seen(memory)})
+    return Message(role="user", parts=(Text(text=text),), context="initial", extra=extra)
 
 
 def with_initial(initial: Message, history: Sequence[Message]) -> tuple[Message, ...]:

@@ -46,14 +46,19 @@ def read_project_settings(path: Path, root: Path, user_file: Path) -> ParsedSett
         why = "it is a link, and project settings are not read through links"
         raise BadSettings(str(path), why)
     project = parse_settings(decode_settings(file.data, str(path)), str(path))
+    check_project_keys(project, path, user_file)
+    if project.settings.hooks and file.writable_by_others:
+        raise BadSettings(str(path), "it has hooks, and other users can write to it")
+    return project
+
+
+def check_project_keys(project: ParsedSettings, path: Path, user_file: Path) -> None:
+    """`BadSettings` if the file sets what a project may not set."""
     for key, line in project.lines.items():
         if key not in _MERGE_RULES:
             why = f"a project may not set `{one_line(key, 80)}`; put it into {user_file}"
             where = f"line {line}, " if line else ""
             raise BadSettings(str(path), f"{where}{why} and remove it here")
-    if project.settings.hooks and file.writable_by_others:
-        raise BadSettings(str(path), "it has hooks, and other users can write to it")
-    return project
 
 
 _MODES = ("plan", "ask", "edit", "free")  # from strict to lax
@@ -97,6 +102,7 @@ _MERGE_RULES = {
     "agent.detect_loops": _MergeRule(or_, "it may only be switched on"),
     "agent.loop_check_after": _MergeRule(_sooner, "it may only come sooner than {}"),
     "agent.memory_files": _MergeRule(_add_texts, "a project may only name .md and .txt files"),
+    "agent.memory_imports": _MergeRule(_set),
     "permissions.mode": _MergeRule(_stricter, 'it may only be stricter than "{}"'),
     "permissions.allow": _MergeRule(_keep, "a project cannot allow anything"),
     "permissions.ask": _MergeRule(_keep),  # kept apart from the user's
