@@ -139,6 +139,39 @@ def test_it_is_a_session_by_the_packages_own_check(python: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+COMPARISON = """
+import asyncio, random
+from agents import SQLiteSession
+from recollect.adapters.openai_agents import RecollectSession
+from tests.adapters.items import EVERY_KIND
+
+async def main():
+    choose = random.Random(7)
+    ours, theirs = RecollectSession("u"), SQLiteSession("u")
+    for _ in range(150):
+        start = choose.randrange(len(EVERY_KIND))
+        items = EVERY_KIND[start : start + choose.randrange(6)]
+        limit = choose.choice([0, 1, 3, 10, 1000])
+        match choose.randrange(12):
+            case 0 | 1 | 2 | 3:
+                assert await ours.pop_item() == await theirs.pop_item()
+            case 4:
+                await ours.clear_session(), await theirs.clear_session()
+            case _:
+                await ours.add_items(items), await theirs.add_items(items)
+        assert await ours.get_items(limit) == await theirs.get_items(limit)
+
+asyncio.run(main())
+"""
+
+
+def test_it_returns_what_the_packages_own_session_returns(python: Path, cli: Cli) -> None:
+    done = subprocess.run(
+        [str(python), "-c", COMPARISON], env=cli.env(), cwd=ROOT, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_the_next_process_sends_the_turns_before_as_chat_completions(
     python: Path, cli: Cli
 ) -> None:

@@ -112,13 +112,11 @@ class RecollectSession:
 
     async def _pop(self, session: Session) -> Json | None:
         store, head = session.store, session.view().head
-        path = await store.path(session.id, at=head) if head else ()
-        found = [(entry, m) for entry, m in _messages(path) if read_items(m)]
-        if not found:
+        newest = await _newest_message(store, session.id, head)
+        if newest is None:
             return None
-        entry, message = found[-1]
-        shorter = without_last_item(message)
-        to = entry.parent
+        entry, message = newest
+        shorter, to = without_last_item(message), entry.parent
         if shorter is not None:
             (left,) = await store.branch(session.id, [shorter], at=to)
             to = left.id
@@ -144,6 +142,21 @@ class RecollectSession:
 
 def _messages(entries: tuple[Entry, ...]) -> list[tuple[Entry, Message]]:
     return [(entry, entry.body) for entry in entries if isinstance(entry.body, Message)]
+
+
+async def _newest_message(
+    store: Store, session: str, head: str | None
+) -> tuple[Entry, Message] | None:
+    """The newest message that holds items."""
+    window = 8
+    while head is not None:
+        path = await store.path(session, at=head, last=window)
+        found = (pair for pair in reversed(_messages(path)) if read_items(pair[1]))
+        newest = next(found, None)
+        if newest is not None or len(path) < window:
+            return newest
+        window *= 4
+    return None
 
 
 def _is_text(item: Json, key: str) -> bool:
