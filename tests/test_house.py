@@ -25,7 +25,6 @@ WITHOUT_CALLER = {
     "recollect/codecs/text_tools/text_tools_wire.py:call_problem_feedback": "to come: for models",
     "recollect/tokens.py:Calibration": "to come: counts learn from what providers report",
     "recollect/view/projections.py:take_page": "to come: a server's paged history",
-    "recollect/workspace/initial_context.py:with_initial": "to come: resumed and imported sessions",
     "recollect/testing.py:result": "public, for tests of people's own agents",
     "recollect/testing.py:breaks_after": "public, for tests of people's own agents",
     "recollect/testing.py:ScriptedModel": "public, for tests of people's own agents",

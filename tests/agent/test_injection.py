@@ -26,7 +26,6 @@ from recollect.runtime.coding_agent import (
     build_agent,
     build_hooks,
 )
-from recollect.runtime.coding_agent import initial_messages as opening_in
 from recollect.runtime.prompt_run import DEFAULT_OPTIONS, RunOptions
 from recollect.session import Session
 from recollect.settings import load_settings

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.entries import Message, Text, check
-from recollect.testing import model, user
 from recollect.workspace.initial_context import (
     SessionEnvironment,
     date_change_line,
@@ -20,7 +19,6 @@ from recollect.workspace.initial_context import (
     locale_from,
     long_date,
     read_environment,
-    with_initial,
 )
 from recollect.workspace.memory_files import MemoryFile, seen_memory
 from recollect.workspace.working_folders import WorkingFolders, stated_folders
@@ -133,16 +131,6 @@ def test_the_surroundings_come_from_what_is_given(tmp_path: Path) -> None:
     assert made.temporary.stat().st_mode & 0o777 == 0o700
     other = read_environment(tmp_path / "other", now=late, home=tmp_path / "home")
     assert other.temporary != made.temporary
-
-
-def test_the_initial_message_is_never_there_twice() -> None:
-    first = Message(role="user", parts=(Text(text="setup"),), context="initial")
-    newer = Message(role="user", parts=(Text(text="newer setup"),), context="initial")
-    history = (user("hi"), model("hello"))
-    begun = with_initial(first, history)
-    assert begun == (first, *history)
-    assert with_initial(newer, begun) == begun
-    assert with_initial(first, with_initial(first, ())) == (first,)
 
 
 def test_another_day_adds_one_line_and_the_same_day_nothing() -> None:

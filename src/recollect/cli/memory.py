@@ -27,7 +27,8 @@ from recollect.cli.session_choice import find_session
 from recollect.cli.short_ids import shorten_session_id
 from recollect.cli.store_access import abbreviate_home, use_store
 from recollect.entries import Message, Text
-from recollect.runtime.coding_agent import MEMORY_FILE, find_folders, memory_sources
+from recollect.runtime.coding_agent import MEMORY_FILE
+from recollect.runtime.session_context import find_folders, memory_sources
 from recollect.store.ids import LAST
 from recollect.store.sqlite import SqliteStore
 from recollect.text import format_size

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,11 +16,9 @@ import msgspec
 from recollect.agent.fit_context import summarizer_from
 from recollect.agent.hooks import CommandHook, Hook, Hooks, TranscriptPath
 from recollect.agent.loop import Agent
-from recollect.agent.reminders import ContextReminders
 from recollect.agent.subagents import build_task_tool
 from recollect.compaction.budget import Budget
-from recollect.entries import Body, Entry, Message, Text
-from recollect.errors import BadInput
+from recollect.entries import Body, Entry
 from recollect.models.http_model import HttpModel
 from recollect.models.model_protocol import Model
 from recollect.profiles import Profile, find_profile
@@ -31,19 +28,21 @@ from recollect.runtime.permission_policy import (
     build_permission_check,
     build_write_guard,
 )
+from recollect.runtime.session_context import (
+    build_reminders,
+    ensure_initial,
+    environment_block,
+)
 from recollect.settings import data_directory
 from recollect.store.contract import Project
 from recollect.tools.builtin import builtin_tools
-from recollect.view.curation import is_initial
 from recollect.view.elision_rules import ElisionRules
+from recollect.view.initial_messages import instructions_message
 from recollect.view.view import View
 from recollect.workspace.effective_settings import EffectiveSettings
-from recollect.workspace.initial_context import initial_message, read_environment
 from recollect.workspace.learned_windows import learned_window
-from recollect.workspace.memory_files import MemorySources, read_memory
 from recollect.workspace.memory_writer import save_fact
-from recollect.workspace.trusted_folders import is_trusted
-from recollect.workspace.working_folders import WorkingFolders, add_directories
+from recollect.workspace.working_folders import WorkingFolders
 
 if TYPE_CHECKING:
     from recollect.execution.command_runner import CommandRunner
@@ -124,27 +123,43 @@ def build_agent(
         summarized_tools=settings.context.summarize_tools,
         summary_tokens=settings.context.summary_tokens,
     )
+    if profile.agentic:  # a model too small for that is told nothing but who it is
+        reminders = build_reminders(workspace.folders, workspace.effective)
+        agent = msgspec.structs.replace(agent, reminders=reminders)
     if options.kind == "ask":
-        initial = partial(ask_context, options.system)
+        initial = partial(_ask_context, workspace, options.system, bare=not profile.agentic)
         return msgspec.structs.replace(agent, max_turns=1, initial=initial)
     return _with_tools(agent, workspace, options)
 
 
 def _with_tools(agent: Agent, workspace: Workspace, options: RunOptions) -> Agent:
     assert agent.budget is not None
-    small, editor = agent.budget.window <= SMALL_WINDOW, workspace.effective.settings.agent.editor
+    small = agent.budget.window <= SMALL_WINDOW
     tools = builtin_tools(workspace.commands, _save_memory, small=small)
-    reminders = ContextReminders(
-        memory_sources(workspace.folders, workspace.effective),
-        editor=Path(editor).expanduser() if editor else None,
-        locale=read_environment(workspace.effective.root).locale,
-    )
-    initial = partial(agent_context, workspace, options.system)
-    agent = msgspec.structs.replace(agent, tools=tools, initial=initial, reminders=reminders)
+    initial = partial(_agent_context, workspace, options.system)
+    agent = msgspec.structs.replace(agent, tools=tools, initial=initial)
     if small:
         return agent
     task = build_task_tool(agent, project=workspace.project)
     return msgspec.structs.replace(agent, tools=(*tools, task))
+
+
+async def _agent_context(workspace: Workspace, system: str, view: View) -> Sequence[Body | Entry]:
+    instructions = instructions_message(system or INSTRUCTIONS)
+    block = partial(environment_block, workspace.folders, workspace.effective, workspace.warn)
+    return await ensure_initial(view, instructions, block)
+
+
+async def _ask_context(
+    workspace: Workspace, system: str, view: View, *, bare: bool
+) -> Sequence[Body | Entry]:
+    instructions = instructions_message(system or ASK_INSTRUCTIONS, "ask")
+    if bare:
+        return () if view.state.last >= 0 else (instructions,)
+    block = partial(
+        environment_block, workspace.folders, workspace.effective, workspace.warn, tree=False
+    )
+    return await ensure_initial(view, instructions, block)
 
 
 def _profile_of(model: Model) -> Profile:
@@ -179,67 +194,3 @@ def build_hooks(
 
 async def _save_memory(fact: str) -> str:
     return await asyncio.to_thread(save_fact, data_directory() / MEMORY_FILE, fact)
-
-
-# --- the initial messages ----------------------------------------------------------------------
-
-
-def find_folders(
-    cwd: Path, effective: EffectiveSettings, given: tuple[str, ...], warn: Callable[[str], None]
-) -> WorkingFolders:
-    """Where the user stands, the project, and the directories added by settings and by hand."""
-    folders = WorkingFolders(cwd.resolve(), effective.root)
-    for name in effective.settings.agent.directories:
-        try:
-            folders = add_directories(folders, (name,))
-        except BadInput as error:
-            warn(f"agent.directories: {error}")
-    return add_directories(folders, given)
-
-
-def memory_sources(folders: WorkingFolders, effective: EffectiveSettings) -> MemorySources:
-    settings = effective.settings.agent
-    return MemorySources(
-        cwd=folders.cwd,
-        root=folders.root,
-        home=data_directory(),
-        trusted=is_trusted,
-        names=settings.memory_files,
-        import_style=settings.memory_imports,
-        added=folders.added,
-    )
-
-
-async def agent_context(workspace: Workspace, system: str, view: View) -> Sequence[Body | Entry]:
-    """What the session lacks of: instructions, then the environment and memory files."""
-    if any(is_initial(message) for message in view.messages):
-        return ()
-    return await initial_messages(workspace.folders, workspace.effective, workspace.warn, system)
-
-
-async def ask_context(system: str, view: View) -> Sequence[Body | Entry]:
-    if any(is_initial(message) for message in view.messages):
-        return ()
-    return (_instructions(system or ASK_INSTRUCTIONS),)
-
-
-def _instructions(text: str) -> Message:
-    return Message(role="system", parts=(Text(text=text),), context="initial")
-
-
-async def initial_messages(
-    folders: WorkingFolders,
-    effective: EffectiveSettings,
-    tell: Callable[[str], None] = lambda _: None,
-    system: str = "",
-) -> tuple[Message, ...]:
-    """What a new session begins with: instructions, then the environment and memory files.
-
-    `tell` receives which memory files were not read, and why.
-    """
-    memory = await asyncio.to_thread(read_memory, memory_sources(folders, effective))
-    for problem in memory.problems[:MAX_MEMORY_WARNINGS]:
-        tell(problem)
-    environment = read_environment(folders.root)
-    instructions = _instructions(system or INSTRUCTIONS)
-    return instructions, await initial_message(folders, environment, memory.files)

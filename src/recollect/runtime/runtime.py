@@ -30,7 +30,6 @@ from recollect.runtime.coding_agent import (
     Workspace,
     build_agent,
     build_hooks,
-    find_folders,
 )
 from recollect.runtime.permission_policy import Approve
 from recollect.runtime.prompt_run import (
@@ -41,6 +40,7 @@ from recollect.runtime.prompt_run import (
     SessionOrigin,
     activate_session,
 )
+from recollect.runtime.session_context import find_folders
 from recollect.session import Session, open_session
 from recollect.settings import Settings
 from recollect.store.contract import SessionInfo, Store

@@ -12,7 +12,7 @@ import hashlib
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
@@ -85,11 +85,8 @@ def long_date(day: date, locale: str = DEFAULT_LOCALE) -> str:
     return babel.dates.format_date(day, format="full", locale=known)
 
 
-async def directory_context(folders: WorkingFolders) -> str:
-    """The working directories and their trees, and the project's root if it is another folder."""
+def _name_directories(folders: WorkingFolders) -> str:
     directories = folders.directories
-    reads = (asyncio.to_thread(render_folder_tree, folder) for folder in directories)
-    trees = await asyncio.gather(*reads)
     if len(directories) == 1:
         where = f"I'm currently working in the directory: {one_line(str(folders.cwd), 4_000)}"
     else:
@@ -100,6 +97,14 @@ async def directory_context(folders: WorkingFolders) -> str:
         )
     if folders.root != folders.cwd:
         where += f"\nThe project's root is: {one_line(str(folders.root), 4_000)}"
+    return where
+
+
+async def directory_context(folders: WorkingFolders) -> str:
+    """The working directories and their trees, and the project's root if it is another folder."""
+    reads = (asyncio.to_thread(render_folder_tree, folder) for folder in folders.directories)
+    trees = await asyncio.gather(*reads)
+    where = _name_directories(folders)
     return (
         f"{where}\nHere is the folder structure (at most {MAX_ITEMS} items for each; where `...` "
         "stands there is more that is ignored or not shown):\n\n" + "\n\n".join(trees)
@@ -113,28 +118,26 @@ async def directory_message(folders: WorkingFolders) -> Message:
 
 
 async def initial_message(
-    folders: WorkingFolders, environment: SessionEnvironment, memory: Iterable[MemoryFile] = ()
+    folders: WorkingFolders,
+    environment: SessionEnvironment,
+    memory: Iterable[MemoryFile] = (),
+    *,
+    tree: bool = True,
 ) -> Message:
-    """The message that every session starts with."""
+    """The message that every session starts with; `tree` shows what is in the folders."""
     memory = tuple(memory)
+    where = await directory_context(folders) if tree else _name_directories(folders)
     block = (
         "This is recollect. We are setting up the context for our chat.\n"
         f"Today's date is {long_date(environment.today, environment.locale)} "
         "(formatted according to the user's locale).\n"
         f"My operating system is: {one_line(environment.system)}\n"
         f"The project's temporary directory is: {one_line(str(environment.temporary), 4_000)}\n"
-        f"{await directory_context(folders)}"
+        f"{where}"
     )
     text = "\n\n".join(filter(None, (block, memory_text(memory), REMINDER, READY)))
     extra = json_text({**folders.record(), **remember_seen(memory)})
     return Message(role="user", parts=(Text(text=text),), context="initial", extra=extra)
-
-
-def with_initial(initial: Message, history: Sequence[Message]) -> tuple[Message, ...]:
-    """The history after the initial message; one that is already stored stays the only one."""
-    if any(message.context == "initial" and message.role == "user" for message in history):
-        return tuple(history)
-    return (initial, *history)
 
 
 def date_change_line(stated: date, today: date, locale: str = DEFAULT_LOCALE) -> str:
