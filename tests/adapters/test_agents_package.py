@@ -26,7 +26,7 @@ ROOT = Path(__file__).parent.parent.parent
 VERSION = "0.24.0"
 PATIENCE = 120  # seconds, for a process on a busy machine
 UNREACHABLE = re.compile(
-    r"(?i)failed to (fetch|download)|error sending request|no such host|offline"
+    r"(?i)failed to (fetch|download)|error sending request|network (is|was) disabled"
 )
 CHAT = "import agents; agents.set_default_openai_api('chat_completions')\n"
 

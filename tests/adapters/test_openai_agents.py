@@ -185,6 +185,24 @@ def test_writers_at_the_same_time_lose_nothing(
     run(tmp_path, work)
 
 
+def test_no_item_is_taken_back_twice(tmp_path: Path) -> None:
+    items = [said(str(n)) for n in range(12)]
+
+    async def work(store: SqliteStore) -> None:
+        async with open_store(tmp_path / "recollect.db") as second:
+            both = [RecollectSession("u", store=s) for s in (store, second)]
+            await both[0].add_items(items)
+
+            async def take(session: RecollectSession) -> list[Any]:
+                return [await session.pop_item() for _ in range(6)]
+
+            taken = await asyncio.gather(*map(take, both))
+            assert sorted(int(i["content"]) for some in taken for i in some) == list(range(12))
+            assert await both[0].get_items() == []
+
+    run(tmp_path, work)
+
+
 @pytest.mark.parametrize(
     ("items", "wrong"),
     [

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from recollect.adapters.openai_agents import RecollectSession
+from recollect.adapters.response_items import plain_item
 from recollect.codecs.call_pairing import INTERRUPTED
 from recollect.entries import (
     Compaction,
@@ -243,14 +244,17 @@ def test_rules_leave_superseded_reads_out(tmp_path: Path) -> None:
     run(tmp_path, work)
 
 
-def test_messages_of_other_agents_become_items(tmp_path: Path) -> None:
+def test_messages_of_other_agents_become_items_without_their_instructions(tmp_path: Path) -> None:
     grep = call("grep", pattern="x")
 
     async def work(store: SqliteStore) -> None:
         session = RecollectSession("u", store=store)
         handle = await session.open()
         spoken = Message(role="model", parts=(*says("I look", grep).steps,))  # type: ignore[arg-type]
-        await handle.append(user("Where is x?"), spoken, result(grep, "a.py:1"), model("There."))
+        rules = Message(role="system", parts=(Text(text="You are a coder."),), context="initial")
+        await handle.append(
+            rules, user("Where is x?"), spoken, result(grep, "a.py:1"), model("There.")
+        )
         assert await session.get_items() == [
             said("Where is x?"),
             {"role": "assistant", "content": "I look"},
@@ -275,8 +279,6 @@ def test_messages_of_other_agents_become_items(tmp_path: Path) -> None:
 
 def test_what_patches_build_on_never_changes() -> None:
     """Stored sessions hold patches against these items: a change here would break them."""
-    from recollect.adapters.response_items import plain_item
-
     text = (Text(text="a"),)
     asked = ToolCall(id="c", name="n", arguments="{}")
     answered = ToolResult(call_id="c", name="n", content=text)

@@ -243,8 +243,9 @@ def without_last_item(message: Message) -> Message | None:
 
 
 def _split_message(message: Message) -> Iterator[ItemSpan]:
-    """For messages that no item was made of: thoughts and unknown parts are other providers'."""
-    start, parts = 0, message.parts
+    """For messages that no item was made of: thoughts and unknown parts are other providers', and
+    instructions are another agent's."""
+    start, parts = 0, () if message.context in ("initial", "memory") else message.parts
     while start < len(parts):
         end, kind = start + 1, MESSAGE
         match parts[start]:
