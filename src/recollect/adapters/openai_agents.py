@@ -97,9 +97,7 @@ class RecollectSession:
         if not items:
             return
         session = await self.open()
-        answered = {i["call_id"] for i in items if isinstance(i, dict) and _is_text(i, "call_id")}
-        earlier = (message for _, message in reversed(_messages(session.view().entries)))
-        await session.append(*to_messages(items, tool_names(earlier, answered)))
+        await session.append(*to_messages(items, tool_names(items, session.view().entries)))
 
     async def pop_item(self) -> Any | None:
         """Take the newest item back: the head moves to before it."""
@@ -157,10 +155,6 @@ async def _newest_message(
             return newest
         window *= 4
     return None
-
-
-def _is_text(item: Json, key: str) -> bool:
-    return isinstance(item.get(key), str)
 
 
 def _limit_of(settings: Any) -> int | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import binascii
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -21,6 +21,7 @@ from recollect.codecs.openai.decode_parts import decode_part
 from recollect.entries import (
     MAX_DEPTH,
     Content,
+    Entry,
     FileRef,
     InlineData,
     Message,
@@ -319,13 +320,18 @@ def _write_part(part: Content, role: Role) -> Json:
             return {"type": "input_file", "file_data": url}
 
 
-def tool_names(messages: Iterable[Message], wanted: set[str]) -> dict[str, str]:
-    """The tools of these calls, newest messages first, until all are found."""
+def tool_names(items: Sequence[Any], entries: Sequence[Entry]) -> dict[str, str]:
+    """The tools of the earlier calls that these items answer, by the call's id."""
+    known = [item for item in items if isinstance(item, dict)]
+    wanted = {_call_id(item) for item in known if item.get("type") in OUTPUTS}
+    wanted -= {_call_id(item) for item in known if item.get("type") in CALLS}
     found: dict[str, str] = {}
-    for message in messages:
+    for entry in reversed(entries):
         if len(found) == len(wanted):
             break
-        for part in message.parts:
-            if isinstance(part, ToolCall) and part.id in wanted:
-                found.setdefault(part.id, part.name)
+        if isinstance(entry.body, Message):
+            calls = [part for part in entry.body.parts if isinstance(part, ToolCall)]
+            for call in calls:
+                if call.id in wanted:
+                    found.setdefault(call.id, call.name)
     return found
