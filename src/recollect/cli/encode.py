@@ -26,7 +26,6 @@ from recollect.codecs.wire_protocol import Declaration, Generation, RequestOptio
 from recollect.codecs.wires import WIRES
 from recollect.entries import Entry, Request
 from recollect.errors import BadInput
-from recollect.models.http_model import HttpModel
 from recollect.profiles import WireName
 from recollect.runtime.model_choice import model_for_wire, next_model
 from recollect.runtime.runtime import Runtime
@@ -114,15 +113,13 @@ async def _encode(
     generation = _recorded_generation(at)
     if generation is not None:
         model = msgspec.structs.replace(model, generation=GenerationDefaults())
-    async with HttpModel(model, runtime.settings.transport) as called:
-        called.text_tools = called.text_tools or options.text_tools
-        asked = RequestOptions(
-            model=model.name,
-            tools=tools,
-            generation=generation or Generation(),
-            stream=not options.no_stream,
-        )
-        return called.encode(view, asked), called.options(asked)
+    asked = RequestOptions(
+        model=model.name,
+        tools=tools,
+        generation=generation or Generation(),
+        stream=not options.no_stream,
+    )
+    return runtime.encode(view, model, asked, text_tools=options.text_tools)
 
 
 def _recorded_generation(at: Entry | None) -> Generation | None:

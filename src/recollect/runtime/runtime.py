@@ -19,7 +19,8 @@ from recollect.agent.exchange import count_tools
 from recollect.agent.fit_context import reserve_for_tools
 from recollect.agent.hooks import Hooks
 from recollect.agent.loop import Agent, PreparedRequest
-from recollect.codecs.wire_protocol import Declaration
+from recollect.codecs.encoder import EncodedRequest
+from recollect.codecs.wire_protocol import Declaration, RequestOptions
 from recollect.compaction.budget import Budget
 from recollect.compaction.proposal import Proposal
 from recollect.entries import Message
@@ -53,6 +54,7 @@ from recollect.text import one_line
 from recollect.transcripts.latest_session import latest_session
 from recollect.view.curation import CurationPolicy
 from recollect.view.projections import last_turns
+from recollect.view.view import View
 from recollect.workspace.effective_settings import EffectiveSettings, resolve_settings
 from recollect.workspace.file_mentions import attachment_parts, prompt_parts
 from recollect.workspace.learned_windows import learned_window
@@ -175,6 +177,14 @@ class Runtime:
         async with HttpModel(model, self.settings.transport) as called:
             await session.count_for(called.name)
             return await self._agent(called, options).prepare(prompt, session)
+
+    def encode(
+        self, view: View, model: ResolvedModel, options: RequestOptions, *, text_tools: bool = False
+    ) -> tuple[EncodedRequest, RequestOptions]:
+        """The body of a request, byte for byte, and its options with the model's defaults."""
+        called = HttpModel(model, self.settings.transport)
+        called.text_tools = called.text_tools or text_tools
+        return called.encode(view, options), called.options(options)
 
     def declared_tools(self, model: ResolvedModel) -> tuple[Declaration, ...]:
         """The tools that the agent has with this model."""
