@@ -12,6 +12,7 @@ from recollect.entries import Body, Entry, Message, Request, Text
 from recollect.profiles import WireName, find_profile
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import call, model, result, user
+from tests.cli.model_server import ENV
 from tests.cli.runner import Cli
 from tests.models.server import Server, http
 from tests.transcripts.file_builders import (
@@ -30,6 +31,7 @@ GEMINI = gemini_file(
     model_record("m2", "I look.", toolCalls=[tool_call("c1", "def limit(): ...")]),
     model_record("m3", "In a.py."),
 )
+PROMPT = "What is in a.py?"
 HISTORY_SERVER = server_file(
     server_record("user", "How busy is it?"),
     server_record("assistant", "I measure.", server_call()),
@@ -96,3 +98,23 @@ def all_messages(on: Server, number: int, wire: WireName) -> list[Any]:
     if wire == "anthropic":
         return [body["system"], *body["messages"]]
     return [body["systemInstruction"], *body["contents"]]
+
+
+def check_agreement(
+    cli: Cli, on: Server, session: str, prompt: str = PROMPT, cwd: Path | None = None
+) -> None:
+    """Look at the next request in every way, send it, and look at it again."""
+    before = len(on.asked)
+    shown = cli.ok("context", session, "--prompt", prompt, "--json", env=ENV, cwd=cwd).json
+    encoded = cli.ok("encode", session, "--prompt", prompt, env=ENV, cwd=cwd).out.encode()
+    assert len(on.asked) == before
+    cli.ok("-r", session, "-p", prompt, env=ENV, cwd=cwd)
+    assert len(on.asked) > before
+    assert on.asked[-1].body == encoded
+    sent = requests(cli, session)[-1]
+    assert isinstance(sent.body, Request)
+    assert sent.body.tokens == shown["next_request"]["tokens"]
+    again = cli.ok("encode", session, "--at", sent.id, env=ENV, cwd=cwd).out.encode()
+    assert again == encoded
+    then = cli.ok("context", session, "--at", sent.id, "--json", env=ENV, cwd=cwd).json
+    assert then["tokens"] == sent.body.tokens

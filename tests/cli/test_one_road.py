@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.entries import Message, Request, Text
+from recollect.entries import Message, Text
 from recollect.profiles import WireName
 from recollect.testing import user
 from tests.cli.model_server import ENV, server
@@ -14,6 +14,7 @@ from tests.cli.road_sessions import (
     FORMATS,
     GEMINI,
     HISTORY_SERVER,
+    check_agreement,
     import_value,
     only_session,
     reads,
@@ -22,28 +23,8 @@ from tests.cli.road_sessions import (
     sent_text,
 )
 from tests.cli.runner import Cli
-from tests.models.server import Server
 
 ELIDE_ALL = "[context]\nmin_saving = 0\n"
-PROMPT = "What is in a.py?"
-
-
-def check_agreement(cli: Cli, on: Server, session: str, prompt: str = PROMPT) -> None:
-    """Look at the next request in every way, send it, and look at it again."""
-    before = len(on.asked)
-    shown = cli.ok("context", session, "--prompt", prompt, "--json", env=ENV).json
-    encoded = cli.ok("encode", session, "--prompt", prompt, env=ENV).out.encode()
-    assert len(on.asked) == before
-    cli.ok("-r", session, "-p", prompt, env=ENV)
-    assert len(on.asked) > before
-    assert on.asked[-1].body == encoded
-    sent = requests(cli, session)[-1]
-    assert isinstance(sent.body, Request)
-    assert sent.body.tokens == shown["next_request"]["tokens"]
-    again = cli.ok("encode", session, "--at", sent.id, env=ENV).out.encode()
-    assert again == encoded
-    then = cli.ok("context", session, "--at", sent.id, "--json", env=ENV).json
-    assert then["tokens"] == sent.body.tokens
 
 
 @pytest.mark.parametrize("wire", FORMATS)
