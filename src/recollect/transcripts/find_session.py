@@ -18,7 +18,7 @@ MAX_SUBAGENT_ENTRIES = 300  # far more than any sub-agent's session has
 async def find_session(store: Store, given: str, project: Project) -> SessionInfo:
     """The session with this id, or the latest of the project."""
     if given != LAST:
-        return await _session_by_id(store, given)
+        return await session_by_id(store, given)
     session = await _latest_session(store, project)
     if session is None:
         every = "`recollect sessions --all` lists the sessions of every project"
@@ -26,7 +26,8 @@ async def find_session(store: Store, given: str, project: Project) -> SessionInf
     return session
 
 
-async def _session_by_id(store: Store, given: str) -> SessionInfo:
+async def session_by_id(store: Store, given: str) -> SessionInfo:
+    """By our id, or by the whole id that it had in the program it was imported from."""
     try:
         return await store.session(given)
     except UnknownSession:
