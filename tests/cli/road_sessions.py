@@ -8,7 +8,7 @@ from typing import Any
 
 from recollect.codecs.wire_protocol import Wire
 from recollect.codecs.wires import WIRES
-from recollect.entries import Body, Entry, Message, Request, Text
+from recollect.entries import Body, Entry, Message, Request, Text, ToolCall
 from recollect.profiles import WireName, find_profile
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import call, model, result, user
@@ -43,9 +43,10 @@ def wire_of(name: WireName) -> Wire:
     return WIRES[name].build("m", find_profile("m"))
 
 
-def says(text: str, wire: WireName = "openai") -> bytes:
-    """A reply in this format."""
-    made = Message(role="model", parts=(Text(text=text),), finish="stop")
+def says(*said: str | ToolCall, wire: WireName = "openai") -> bytes:
+    """A reply of texts and calls in this format."""
+    parts = tuple(Text(text=one) if isinstance(one, str) else one for one in said)
+    made = Message(role="model", parts=parts, finish="stop")
     return http(b"".join(wire_of(wire).encode_stream(made)))
 
 

@@ -32,7 +32,7 @@ def test_an_imported_session_agrees_in_every_format(
     cli: Cli, tmp_path: Path, wire: WireName
 ) -> None:
     (cli.project / "a.py").write_text("x = 1\n")
-    with server(cli, says("Hello.", wire), more=f'wire = "{wire}"\n') as on:
+    with server(cli, says("Hello.", wire=wire), more=f'wire = "{wire}"\n') as on:
         session = import_value(cli, tmp_path, GEMINI)
         check_agreement(cli, on, session)
         check_agreement(cli, on, session, "And @a.py?")
@@ -43,7 +43,7 @@ def test_a_session_whose_reads_are_left_out_agrees_in_every_format(
     cli: Cli, wire: WireName
 ) -> None:
     session, _ = cli.session(reads(7))
-    with server(cli, says("Hello.", wire), more=f'wire = "{wire}"\n{ELIDE_ALL}') as on:
+    with server(cli, says("Hello.", wire=wire), more=f'wire = "{wire}"\n{ELIDE_ALL}') as on:
         check_agreement(cli, on, session.id)
         assert sum(f"# version {number}" in sent_text(on) for number in range(7)) == 5
         check_agreement(cli, on, session.id)
@@ -55,14 +55,14 @@ def test_a_session_that_must_be_compacted_first_agrees_in_every_format(
 ) -> None:
     session, _ = cli.session(reads(5, lines=500))
     more = f'wire = "{wire}"\n'
-    with server(cli, says("Hello.", wire), more=more) as on:
+    with server(cli, says("Hello.", wire=wire), more=more) as on:
         check_agreement(cli, on, session.id)
 
 
 @pytest.mark.parametrize("wire", FORMATS)
 def test_a_session_of_ask_agrees_in_every_format(cli: Cli, wire: WireName) -> None:
     more = f'wire = "{wire}"\n[generation]\ntemperature = 0.3\n'
-    with server(cli, says("Hello.", wire), more=more) as on:
+    with server(cli, says("Hello.", wire=wire), more=more) as on:
         cli.ok("ask", "Hi?", "--temperature", "0.7", "--max-output", "77", env=ENV)
         session = only_session(cli)
         (asked,) = requests(cli, session)

@@ -14,7 +14,7 @@ from recollect.profiles import WireName
 from recollect.runtime.coding_agent import ASK_INSTRUCTIONS, INSTRUCTIONS
 from recollect.testing import model, user
 from recollect.workspace.trusted_folders import trust_folder
-from tests.cli.model_server import ENV, server, texts
+from tests.cli.model_server import ENV, messages, server, texts
 from tests.cli.road_sessions import (
     FORMATS,
     GEMINI,
@@ -98,7 +98,7 @@ def exported(cli: Cli, folder: Path, session: str, form: str) -> Any:
 def test_the_prefix_of_an_imported_session_is_stable_in_every_format(
     project: Cli, tmp_path: Path, wire: WireName
 ) -> None:
-    with server(project, says("Hello.", wire), more=f'wire = "{wire}"\n') as on:
+    with server(project, says("Hello.", wire=wire), more=f'wire = "{wire}"\n') as on:
         session = import_value(project, tmp_path, GEMINI)
         project.ok("-r", session, "-p", "First?", env=ENV)
         project.ok("-c", "-p", "Second?", env=ENV)
@@ -118,6 +118,39 @@ def test_after_ask_the_agent_has_its_own_instructions(project: Cli) -> None:
         project.ok("ask", "-c", "And a checkpoint?", env=ENV)
         check_beginning(project, on)
         check_prefix(on)
+
+
+@pytest.mark.parametrize("compacts", [False, True])
+def test_after_ask_in_an_imported_session_too(
+    project: Cli, tmp_path: Path, *, compacts: bool
+) -> None:
+    with server(project, says("Hello.")) as on:
+        session = import_value(project, tmp_path, GEMINI)
+        project.ok("ask", "--session", session, "Is it slow?", env=ENV)
+        assert texts(on)[0] == ASK_INSTRUCTIONS
+        if compacts:
+            project.ok("ask", "-c", "How slow? " * 900, env=ENV)
+            project.ok("compact", session, "--no-model", "--budget", "1200", env=ENV)
+        check_goes_on(project, on, "-c")
+        assert not any(ASK_INSTRUCTIONS in text for text in texts(on))
+
+
+def test_instructions_that_a_user_gives_replace_those_before_and_stay(project: Cli) -> None:
+    def systems() -> list[str]:
+        return [each["content"] for each in messages(on) if each["role"] == "system"]
+
+    with server(project, says("Hello.")) as on:
+        project.ok("ask", "Hi?", env=ENV)
+        for given in ("Be formal.", "Be casual.", "Be formal."):
+            project.ok("ask", "-c", "Hi?", "--system", given, env=ENV)
+            assert systems() == [given]
+            project.ok("ask", "-c", "And?", env=ENV)
+            assert systems() == [given]
+            check_prefix(on)
+            project.ok("ask", "-c", "And?", "--system", given, env=ENV)
+            check_prefix(on)
+        check_goes_on(project, on, "-c")
+        assert systems() == [INSTRUCTIONS]
 
 
 def test_a_fork_begins_as_its_session_does(project: Cli, tmp_path: Path) -> None:

@@ -12,9 +12,17 @@ from recollect.profiles import WireName
 from recollect.store.ids import new_id, now
 from recollect.testing import call, model, result, user
 from recollect.workspace.trusted_folders import trust_folder
-from tests.cli.model_server import ENV, server, texts
-from tests.cli.road_sessions import FORMATS, check_agreement, only_session, says, sent_text
+from tests.cli.model_server import ENV, hook, script, server, texts
+from tests.cli.road_sessions import (
+    FORMATS,
+    check_agreement,
+    only_session,
+    requests,
+    says,
+    sent_text,
+)
 from tests.cli.runner import Cli
+from tests.models.server import Server
 
 DAY = 86_400_000  # milliseconds
 GREP = call("grep", pattern="x")
@@ -35,7 +43,7 @@ MIXED: list[Body] = [
 @pytest.mark.parametrize("wire", FORMATS)
 def test_parts_of_every_kind(cli: Cli, wire: WireName) -> None:
     session, _ = cli.session(MIXED)
-    with server(cli, says("Hello.", wire), more=f'wire = "{wire}"\n') as on:
+    with server(cli, says("Hello.", wire=wire), more=f'wire = "{wire}"\n') as on:
         check_agreement(cli, on, session.id)
         check_agreement(cli, on, session.id)
 
@@ -95,3 +103,48 @@ def test_a_store_beside_the_users_own(cli: Cli, tmp_path: Path) -> None:
         cli.ok("-c", "-p", "And?", "--store", str(other), env=ENV)
         assert shown == sent_text(on)
         assert not cli.store.exists()
+
+
+# --- requests of the past ------------------------------------------------------------------------
+
+
+def check_all_requests(cli: Cli, on: Server) -> None:
+    """Every request of every session, in the order of time, as the server received it."""
+    found = []
+    for session in cli.ok("sessions", "--all", "--json").json:
+        found += [(entry.id, session["id"]) for entry in requests(cli, session["id"])]
+    assert len(found) == len(on.asked)
+    for (request, session), asked in zip(sorted(found), on.asked, strict=True):
+        again = cli.ok("encode", session, "--at", request, env=ENV).out.encode()
+        assert again == asked.body
+
+
+@pytest.mark.parametrize("wire", FORMATS)
+def test_the_requests_of_a_run_with_tools(cli: Cli, wire: WireName) -> None:
+    (cli.project / "a.py").write_text("x = 1\n")
+    read = call("read_file", id="a", absolute_path="a.py")
+    listed = call("list_directory", id="b")
+    answers = [says(read, wire=wire), says("I see.", listed, wire=wire), says("Done.", wire=wire)]
+    with server(cli, *answers, more=f'wire = "{wire}"\n') as on:
+        cli.ok("-p", "Look.", env=ENV)
+        cli.ok("-c", "-p", "Again.", env=ENV)
+        check_all_requests(cli, on)
+
+
+def test_the_requests_of_a_sub_agent(cli: Cli) -> None:
+    task = call("task", id="t", description="Look around", prompt="What is here?")
+    with server(cli, says(task), says("Two files."), says("Done.")) as on:
+        settings = cli.home / "settings.toml"
+        settings.write_text(settings.read_text().replace("window = 9000", "window = 100000"))
+        cli.ok("-p", "Look.", env=ENV)
+        assert len(on.asked) == 3
+        check_all_requests(cli, on)
+
+
+def test_what_a_hook_added_is_in_the_request_that_is_shown(cli: Cli, tmp_path: Path) -> None:
+    answer = """echo '{"additionalContext": "The build is red."}'\n"""
+    more = hook("BeforeAgent", script(tmp_path, "add.sh", answer))
+    with server(cli, says("Hello."), more=more) as on:
+        cli.ok("-p", "Look.", env=ENV)
+        assert "The build is red." in sent_text(on)
+        check_all_requests(cli, on)

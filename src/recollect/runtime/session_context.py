@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -55,14 +56,19 @@ def memory_sources(folders: WorkingFolders, effective: EffectiveSettings) -> Mem
 
 
 async def ensure_initial(
-    view: View, instructions: Message, read_block: Callable[[], Awaitable[Message]]
+    view: View,
+    instructions: Message,
+    read_block: Callable[[], Awaitable[Message]],
+    *,
+    exactly: bool = False,
 ) -> Sequence[Body | Entry]:
-    """What to append so that the view begins with the instructions and the environment."""
+    """What to append so that the view begins with the instructions, `exactly` these or others of
+    ours that it has, and the environment."""
+    plan = partial(plan_initial_context, new_id=new_id, now=now(), exactly=exactly)
     blank = Message(role="user")  # what is missing does not depend on what the block says
-    if not plan_initial_context(view, instructions, blank, new_id=new_id, now=now()):
+    if not plan(view, instructions, blank):
         return ()
-    block = await read_block()
-    return plan_initial_context(view, instructions, block, new_id=new_id, now=now())
+    return plan(view, instructions, await read_block())
 
 
 async def environment_block(

@@ -14,8 +14,9 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
-from recollect.entries import Body, Elide, Elided, Entry, Message, Pin, Text, json_text
+from recollect.entries import Body, Elide, Elided, Entry, Message, Pin, Restore, Text, json_text
 from recollect.view.view import View, ViewItem
+from recollect.view.view_state import pinned_by
 
 InstructionsOwner: TypeAlias = Literal["agent", "ask"]
 _UNMARKED_BLOCK = "This is recollect. We are setting up the context for our chat."
@@ -55,20 +56,32 @@ def instructions_owner(message: Message) -> InstructionsOwner | None:
 
 
 def plan_initial_context(
-    view: View, instructions: Message, block: Message, *, new_id: Callable[[], str], now: int
+    view: View,
+    instructions: Message,
+    block: Message,
+    *,
+    new_id: Callable[[], str],
+    now: int,
+    exactly: bool = False,
 ) -> tuple[Body | Entry, ...]:
     """What to append, in one piece, so that the view begins with instructions and the block.
 
     `instructions` comes from `instructions_message`. Those of the agent take the place of those of
-    `ask`, and serve `ask` as well. `new_id` gives ids for entries that the pin must name.
+    `ask`, and serve `ask` as well; `exactly` these take the place of any others of ours. `new_id`
+    gives ids for entries that the pin must name.
     """
     if view.state.last < 0:
         return instructions, block
-    serving = {"agent", instructions_owner(instructions)}
+    serving, text = {"agent", instructions_owner(instructions)}, _text(instructions)
+
+    def serves(message: Message) -> bool:
+        owner = instructions_owner(message)
+        return owner is not None and _text(message) == text if exactly else owner in serving
+
     lead: list[str] = []
     new: list[Entry] = []
     for message, is_wanted in (
-        (instructions, lambda m: instructions_owner(m) in serving),
+        (instructions, serves),
         (block, is_environment),
     ):
         item = _find_item(view, is_wanted)
@@ -78,8 +91,10 @@ def plan_initial_context(
             new.append(Entry(new_id(), None, now, message))
             lead.append(new[-1].id)
     begin = [item.entry.id for item in view.items[: len(lead)]]
-    pin = (Pin(entries=tuple(lead), first=True),) if begin != lead else ()
-    return *new, *_replace_instructions(view, serving), *pin
+    replaced = _replace_instructions(view, serves)
+    moved = begin != lead or any(isinstance(edit, Restore) for edit in replaced)
+    pin = (Pin(entries=tuple(lead), first=True),) if moved else ()
+    return *new, *replaced, *pin
 
 
 def _find_item(view: View, is_wanted: Callable[[Message], bool]) -> ViewItem | None:
@@ -88,23 +103,38 @@ def _find_item(view: View, is_wanted: Callable[[Message], bool]) -> ViewItem | N
 
 
 def _is_left_out(view: View, is_wanted: Callable[[Message], bool]) -> bool:
-    """Whether an elision in force leaves such a message out; a compaction does not count."""
+    """Whether an elision in force leaves such a message out; neither a compaction counts, nor
+    that others took its place for a time."""
     state, log = view.state, view.log
-    cut = (log.at[entry] for entry, changed in state.changed.items() if changed.cuts)
+    cut = (
+        log.at[entry]
+        for entry, changed in state.changed.items()
+        if any(one.rule != REPLACED_RULE for one in changed.cuts)
+    )
     in_sight = (p for p in cut if p >= state.base or p in state.kept)
     return any(is_wanted(message) for _, message in log.messages(in_sight))
 
 
-def _replace_instructions(view: View, serving: set[InstructionsOwner | None]) -> Sequence[Elide]:
-    """Leave out instructions of ours that no longer apply, unless a user holds them."""
-    gone = [
-        Elided(entry=item.entry.id, placeholder="", tokens=item.tokens)
+def _replace_instructions(
+    view: View, serves: Callable[[Message], bool]
+) -> Sequence[Restore | Elide]:
+    """Leave out instructions of ours that no longer apply, unless a user holds them; what placed
+    them first is undone before."""
+    state, log = view.state, view.log
+    first = {log.entries[position].id: pinned_by(log, position) for position in state.first_pins}
+    gone = {
+        item.entry.id: Elided(entry=item.entry.id, placeholder="", tokens=item.tokens)
         for item in view.items
-        if not item.cuts and not item.pinned and item.entry.id not in view.state.restored
+        if not item.cuts and item.entry.id not in state.restored
+        if state.pins.get(item.entry.id) in (None, *first)
         if isinstance(item.entry.body, Message)
-        if instructions_owner(item.entry.body) not in (None, *serving)
-    ]
-    return (Elide(rule=REPLACED_RULE, items=tuple(gone)),) if gone else ()
+        if instructions_owner(item.entry.body) is not None and not serves(item.entry.body)
+    }
+    if not gone:
+        return ()
+    elide = Elide(rule=REPLACED_RULE, items=tuple(gone.values()))
+    pins = tuple(pin for pin, held in first.items() if gone.keys() & set(held))
+    return (Restore(entries=pins), elide) if pins else (elide,)
 
 
 def _mark(message: Message, name: str) -> object:
