@@ -136,6 +136,7 @@ class Request(_Record, frozen=True, tag_field="kind", tag="request"):
     settings: str | None = None
     tokens: int = 0  # of the messages and the tools' declarations
     tools: tuple[str, ...] = ()  # names of those that were declared
+    text_tools: bool = False  # they were described in text, not declared
     generation: str = ""  # how the reply was to be written, as JSON; empty: not recorded
 
 

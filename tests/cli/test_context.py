@@ -133,7 +133,7 @@ def test_planned_elisions_are_shown_as_sums_and_not_applied(cli: Cli) -> None:
 def test_a_session_without_messages_is_empty_and_no_error(cli: Cli) -> None:
     session, _ = cli.session([])
     out = cli.ok("context", session.id).out
-    assert "the next request begins with what is not stored yet: initial" in out
+    assert "the next request also has what is not stored yet: initial" in out
     assert "nothing: the session has no messages" in out
     assert cli.ok("context", session.id, "--json").json["items"] == []
 

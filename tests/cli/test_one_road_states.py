@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from recollect.codecs.text_tools import TextToolsWire
 from recollect.entries import Body, Entry, InlineData, Message, Text, Thought
 from recollect.profiles import WireName
 from recollect.store.ids import new_id, now
@@ -20,9 +21,10 @@ from tests.cli.road_sessions import (
     requests,
     says,
     sent_text,
+    wire_of,
 )
 from tests.cli.runner import Cli
-from tests.models.server import Server
+from tests.models.server import Server, http
 
 DAY = 86_400_000  # milliseconds
 GREP = call("grep", pattern="x")
@@ -129,6 +131,21 @@ def test_the_requests_of_a_run_with_tools(cli: Cli, wire: WireName) -> None:
         cli.ok("-p", "Look.", env=ENV)
         cli.ok("-c", "-p", "Again.", env=ENV)
         check_all_requests(cli, on)
+
+
+def test_the_requests_after_an_endpoint_refused_tools(cli: Cli) -> None:
+    no = http(b'{"error":"this model does not support tools"}', "400 Bad", "application/json")
+    wire = TextToolsWire(wire=wire_of("openai"), tools=())
+    listing = Message(role="model", parts=(call("list_directory", id="a"),), finish="stop")
+    lists = http(b"".join(wire.encode_stream(listing)))
+    with server(cli, no, lists, says("Done.")) as on:
+        cli.ok("-p", "Look.", env=ENV)
+        session = only_session(cli)
+        first, second = requests(cli, session)
+        assert len(on.asked) == 3
+        for request, asked in ((first, on.asked[0]), (second, on.asked[2])):
+            again = cli.ok("encode", session, "--at", request.id, env=ENV).out.encode()
+            assert again == asked.body
 
 
 def test_the_requests_of_a_sub_agent(cli: Cli) -> None:

@@ -98,6 +98,7 @@ async def exchange(
         model=model.name,
         tokens=tokens,
         tools=tools,
+        text_tools=isinstance(model, HttpModel) and model.text_tools,
         generation=_record_generation(model, options),
     )
     if view.log.fresh:  # one commit for both

@@ -119,7 +119,7 @@ def _next_request(report: ContextReport) -> Iterator[str]:
         return
     if request.added:
         labels = ", ".join(f"{item_label(one)} {one.tokens:,}" for one in request.added)
-        yield f"the next request begins with what is not stored yet: {labels} tokens"
+        yield f"the next request also has what is not stored yet: {labels} tokens"
     if request.tokens != report.tokens:
         how = "compaction" if request.compacted else "leaving out what is listed below"
         yield f"the next request: {request.tokens:,} tokens, after {how}"

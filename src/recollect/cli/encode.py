@@ -119,7 +119,8 @@ async def _encode(
         generation=generation or Generation(),
         stream=not options.no_stream,
     )
-    return runtime.encode(view, model, asked, text_tools=options.text_tools)
+    recorded = at is not None and isinstance(at.body, Request) and at.body.text_tools
+    return runtime.encode(view, model, asked, text_tools=options.text_tools or recorded)
 
 
 def _recorded_generation(at: Entry | None) -> Generation | None:
