@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from recollect.agent.compactor import compact
 from recollect.agent.hooks import Hooks
 from recollect.agent.loop import Agent
 from recollect.codecs.repair import repair
@@ -32,6 +31,7 @@ from recollect.errors import (
 )
 from recollect.models.open_model import open_model
 from recollect.session import Session
+from recollect.session_compaction import compact
 from recollect.store.contract import (
     Project,
     SearchHit,

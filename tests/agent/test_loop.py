@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from recollect.agent.events import AgentEvent, LoopFound, RunFinished
 from recollect.agent.fit_context import ContextReduced, summarizer_from
 from recollect.agent.hooks import Hooks
 from recollect.agent.loop import Agent, RefusedByHook
+from recollect.agent.run_events import AgentEvent, LoopFound, RunFinished
 from recollect.agent.tool_calls import UNKNOWN_OUTCOME, ToolFinished, ToolStarted
 from recollect.codecs.anthropic import AnthropicWire
 from recollect.codecs.encoder import encode

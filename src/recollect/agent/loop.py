@@ -18,10 +18,8 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from recollect.agent.events import AgentEvent, LoopFound, RunFinished, StopReason, WindowLearned
 from recollect.agent.exchange import (
     ReplyFinished,
-    add_usage,
     count_tools,
     exchange,
     mark_calls_not_run,
@@ -35,6 +33,7 @@ from recollect.agent.fit_context import (
     shrink_budget,
 )
 from recollect.agent.hooks import Hooks
+from recollect.agent.run_events import AgentEvent, LoopFound, RunFinished, StopReason, WindowLearned
 from recollect.agent.tool_calls import (
     PermissionCheck,
     ToolRunner,
@@ -58,8 +57,11 @@ from recollect.loop_detection import JUDGE_MESSAGES, Loop, LoopDetector, judge_i
 from recollect.models.model_protocol import Model, Retrying
 from recollect.models.model_selection import CallModel, call_judge
 from recollect.models.open_model import open_model
-from recollect.session import Session, attach_session, uncancellable
+from recollect.session import Session
+from recollect.session_log import uncancellable
+from recollect.session_store import attach_session
 from recollect.store.ids import now
+from recollect.tokens import add_usage
 from recollect.tools.tool import Tool
 from recollect.view.elision_rules import ElisionRules, plan_elisions
 from recollect.view.view import View
