@@ -17,8 +17,8 @@ from typing import Any
 from bench import conversation
 from bench.turns_script import Script, Watch
 from recollect import open_store
-from recollect.agent.run_events import RunFinished
 from recollect.agent.loop import Agent
+from recollect.agent.run_events import RunFinished
 from recollect.codecs.wire_protocol import Delta, RequestOptions
 from recollect.compaction.proposal import Budget
 from recollect.entries import Message, Text, ToolCall

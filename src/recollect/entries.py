@@ -134,7 +134,8 @@ class Request(_Record, frozen=True, tag_field="kind", tag="request"):
     as_of: int
     model: str = ""
     settings: str | None = None
-    tokens: int = 0
+    tokens: int = 0  # of the messages and the tools' declarations
+    tools: tuple[str, ...] = ()  # names of those that were declared
 
 
 class Source(_Record, frozen=True, tag_field="kind", tag="source"):

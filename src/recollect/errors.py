@@ -4,11 +4,12 @@
     ├── BadInput                a value that cannot be stored as it is
     │   ├── BadRole             a role other than user, model or system
     │   └── TooLarge            a value beyond a store's limit
+    ├── BadTool                 a function that cannot become a tool
     ├── NotFound
     │   ├── UnknownSession
     │   ├── UnknownEntry
     │   └── UnknownBlob
-    ├── AmbiguousId             an id prefix that matches several ids
+    ├── AmbiguousId             a part of an id that matches several ids
     ├── HeadMoved               another writer appended first
     ├── CannotEdit              an edit of what the model sees that would have no effect
     ├── AlreadyExists           an id that is taken
@@ -61,6 +62,14 @@ class TooLarge(BadInput):
         self.size, self.limit = size, limit
 
 
+class BadTool(RecollectError, TypeError):
+    """A function cannot become a tool; raised where it is decorated."""
+
+    def __init__(self, tool: str, why: str) -> None:
+        super().__init__(f"{tool} cannot become a tool: {why}")
+        self.tool, self.why = tool, why
+
+
 class NotFound(RecollectError, LookupError):
     """No session, entry or content has this name."""
 
@@ -86,10 +95,13 @@ class UnknownBlob(NotFound):
 
 
 class AmbiguousId(RecollectError, LookupError):
-    def __init__(self, prefix: str, candidates: Sequence[str]) -> None:
-        shown = ", ".join(candidates[:8]) + (" …" if len(candidates) > 8 else "")
-        super().__init__(f"{prefix!r} matches {shown}; give more characters of the id")
-        self.prefix, self.candidates = prefix, tuple(candidates)
+    def __init__(self, given: str, candidates: Sequence[str], titles: Sequence[str] = ()) -> None:
+        pairs = zip(candidates, titles, strict=True) if titles else ()
+        named = [f"{one} ({title or 'no title'})" for one, title in pairs]
+        shown = ", ".join((named or list(candidates))[:8])
+        more = " …" if len(candidates) > 8 else ""
+        super().__init__(f"{given!r} matches {shown}{more}; give more characters of the id")
+        self.given, self.candidates, self.titles = given, tuple(candidates), tuple(titles)
 
 
 class HeadMoved(RecollectError):

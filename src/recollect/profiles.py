@@ -30,6 +30,7 @@ WireName: TypeAlias = Literal["gemini", "openai", "anthropic"]
 _IMAGES = ("image/",)
 _GEMINI = ("image/", "audio/", "video/", "application/pdf", "text/")
 EMBEDDED_MODEL = "smollm2-135m"
+CODER_MODEL = "qwen2.5-coder-1.5b-q4"
 
 
 class Profile(msgspec.Struct, frozen=True):
@@ -53,6 +54,7 @@ class Profile(msgspec.Struct, frozen=True):
     effort: Literal["budget", "level"] = "budget"  # in tokens, or in words
     signed_calls: bool = False  # Gemini 3: calls are signed, and results may hold media
     summarises: bool = True  # whether its snapshots are worth a request
+    agentic: bool = True  # whether it can work with tools at all
     price: ModelPrice | None = None
     generation: GenerationDefaults = GenerationDefaults()
 
@@ -73,6 +75,13 @@ class Endpoint(msgspec.Struct, frozen=True):
     headers: tuple[tuple[str, str], ...] = ()
     think_switch: ThinkSwitch = ""  # instead of the profile's, for models that have one
     aliases: tuple[str, ...] = ()  # other names for it
+    short_names: tuple[tuple[str, str], ...] = ()  # of its models, if it has no others
+    host_variable: str = ""  # the program's own variable for where it listens
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a server that users run on their own machine."""
+        return self.url.startswith("http://localhost:")
 
 
 _gemini = partial(
@@ -140,6 +149,17 @@ PROFILES = (
     _qwen("qwen3-coder", 262_144, "qwen3"),
     _thinking_qwen("qwen3", 131_072, "qwen3"),
     _qwen("qwen2.5", 131_072, "qwen2.5"),
+    # the embedded one: it can read 32,768 tokens, but two cores need minutes for that
+    Profile(
+        CODER_MODEL,
+        16_384,
+        "qwen2.5",
+        endpoint="embedded",
+        output=2_048,
+        tools="text",
+        summarises=False,
+        generation=GenerationDefaults(temperature=0.0),
+    ),
     _qwen("qwen", 32_768, "qwen2.5"),
     _thinking_qwen("qwen-plus", 131_072, "qwen3"),
     _thinking_qwen("qwq", 131_072, "qwen2.5"),
@@ -165,6 +185,7 @@ PROFILES = (
         output=2_048,
         tools="text",
         summarises=False,
+        agentic=False,
         generation=GenerationDefaults(temperature=0.2),
     ),
 )
@@ -215,11 +236,18 @@ ENDPOINTS = (
         "openrouter/auto",
         headers=(("X-Title", "recollect"),),
     ),
-    Endpoint("ollama", "http://localhost:11434/v1"),
+    Endpoint("ollama", "http://localhost:11434/v1", host_variable="OLLAMA_HOST"),
     Endpoint("lmstudio", "http://localhost:1234/v1"),
     Endpoint("vllm", "http://localhost:8000/v1", think_switch="enable_thinking"),
     # llama.cpp's server promises to keep connections after a streamed reply and often does not
-    Endpoint("embedded", "", default=EMBEDDED_MODEL, headers=(("connection", "close"),)),
+    Endpoint("llamacpp", "http://localhost:8080/v1", headers=(("connection", "close"),)),
+    Endpoint(
+        "embedded",
+        "",
+        default=EMBEDDED_MODEL,
+        headers=(("connection", "close"),),
+        short_names=(("small", EMBEDDED_MODEL), ("coder", CODER_MODEL)),
+    ),
 )
 
 # US dollars per million tokens: input, output, cached input. Claude: the provider's list as of

@@ -103,7 +103,7 @@ async def compact(
         given = SnapshotInput("", instructions, root)
         proposal = propose_compaction(view, budget, trigger=trigger, words=given)
     if not trouble:
-        return proposal
+        return msgspec.structs.replace(proposal, by_model=bool(written))
     reason = "; ".join(filter(None, (proposal.compaction.reason, f"built by code: {trouble}")))
     compaction = msgspec.structs.replace(proposal.compaction, reason=reason)
     return msgspec.structs.replace(proposal, compaction=compaction)

@@ -17,13 +17,14 @@ from recollect.errors import CannotOpen, NotFound, StoreClosed
 from recollect.session import Session, open_session
 from recollect.settings import store_path
 from recollect.store.contract import Project, SearchHit, SearchQuery, SessionInfo, Store
+from recollect.store.ids import LAST
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.tokens import counter_for
+from recollect.transcripts.latest_session import latest_session
 from recollect.transcripts.session_import import ImportResult, import_file
 from recollect.view.view import View
 from recollect.workspace.project_identity import identify_project
 
-LAST = "last"  # the most recently used session
 SessionId: TypeAlias = Session | SessionInfo | str  # a text is an id, or the beginning of one
 
 
@@ -61,8 +62,9 @@ class SessionStore:
     ) -> tuple[SearchHit, ...]:
         """Entries of all sessions that have all these words; "quoted words" are adjacent, word* is
         a prefix, -word is excluded."""
-        query = SearchQuery(words=words, role=role, tool=tool, limit=limit)
-        return await self.store.search(query, project=_project(project))
+        within = _project(project)
+        query = SearchQuery(words=words, role=role, tool=tool, limit=limit, project=within)
+        return await self.store.search(query)
 
     async def rename(self, session: SessionId, title: str) -> SessionInfo:
         """Give a session another title."""
@@ -87,9 +89,10 @@ class SessionStore:
             return session.id
         if session != LAST:
             return (await self.store.session(session)).id
-        for found in await self.store.sessions():
-            return found.id
-        raise NotFound("the store has no session yet; `create` makes one")
+        found = await latest_session(self.store)
+        if found is None:
+            raise NotFound("the store has no session yet; `create` makes one")
+        return found.id
 
 
 def _project(given: Project | Path | str | None) -> Project | None:

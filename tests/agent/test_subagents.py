@@ -17,9 +17,7 @@ from recollect.agent.run_events import AgentEvent, RunFinished
 from recollect.agent.subagents import (
     MAX_ANSWER,
     MAX_PROMPT,
-    SessionLink,
     build_task_tool,
-    read_link,
     read_subagent_usage,
     strongest_effect,
 )
@@ -31,6 +29,7 @@ from recollect.store.contract import Project, SessionInfo
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import ScriptedModel, ScriptLine, Turn, call, model, says, user
 from recollect.tools.tool import Effect, Tool, ToolContext, tool
+from recollect.transcripts.subagent_links import SessionLink, read_link
 from recollect.view.view import View
 from tests.agent.harness import allow_all, in_store, new_session, result_text, stored_results
 from tests.strategies import text as any_text

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from recollect.agent.subagents import SessionLink, read_subagent_usage
+from recollect.agent.subagents import read_subagent_usage
 from recollect.agent.tool_calls import UNKNOWN_OUTCOME, ToolStopped
 from recollect.codecs.anthropic import AnthropicWire
 from recollect.codecs.encoder import encode
@@ -26,6 +26,7 @@ from recollect.session import Session
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import ScriptedModel, ScriptLine, call, fails, says
 from recollect.tools.tool import ToolBroken, tool
+from recollect.transcripts.subagent_links import SessionLink
 from recollect.view.view import View
 from tests.agent.harness import in_store, result_text, stored_results
 from tests.agent.test_subagents import (

@@ -45,6 +45,12 @@ def session_with_calls(cli: Cli) -> tuple[SessionInfo, tuple[Entry, ...]]:
     )
 
 
+def tokens_shown(cli: Cli, session: str, *options: str) -> int:
+    """Of the messages alone, without tools and without what is not stored yet."""
+    items = cli.ok("context", session, *options, "--json").json["items"]
+    return sum(item["tokens"] for item in items)
+
+
 def append(cli: Cli, session: SessionInfo, *bodies: Body) -> tuple[Entry, ...]:
     async def work(store: SqliteStore) -> tuple[Entry, ...]:
         head = (await store.session(session.id)).head

@@ -222,3 +222,47 @@ def test_wrong_usage_decides_nothing(cli: Cli, arguments: tuple[str, ...]) -> No
     result = cli("trust", *arguments)
     assert (result.code, result.out) == (2, "")
     assert not (cli.home / "trusted_folders.json").exists()
+
+
+def test_a_setting_is_set_and_unset_and_the_rest_of_the_file_stays(cli: Cli) -> None:
+    cli.home.mkdir(exist_ok=True)
+    file = cli.home / "settings.toml"
+    file.write_text("# mine\n[agent] # how\n# few\nmax_turns = 20 # really\n")
+    assert cli.ok("config", "agent.max_turns", "60").out == "60\n"
+    assert file.read_text() == "# mine\n[agent] # how\n# few\nmax_turns = 60 # really\n"
+    cli.ok("config", "model", "gpt-5")
+    cli.ok("config", "permissions.deny", '["shell(rm *)"]')
+    cli.ok("config", "models.my.server.url", "http://127.0.0.1:1/v1")
+    assert cli.ok("config", "permissions.deny").out == '["shell(rm *)"]\n'
+    assert cli.ok("config", "model").out == "gpt-5\n"
+    assert cli.ok("config", "--unset", "model").out == "\n"
+    text = file.read_text()
+    assert text.startswith("# mine\n")
+    assert "# few\nmax_turns = 60 # really\n" in text
+    assert "was not set there" in cli.ok("config", "--unset", "model").err
+
+
+def test_a_wrong_setting_or_value_is_refused_and_nothing_is_written(cli: Cli) -> None:
+    wrong = cli("config", "agent.max_turn", "5")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "Did you mean 'agent.max_turns'?" in wrong.err
+    value = cli("config", "agent.max_turns", "many")
+    assert value.code == 1
+    assert value.err == (
+        "recollect: `agent.max_turns`: expected `int`, got `str`; nothing was written\n"
+    )
+    assert cli("config", "agent", "5").code == 2
+    assert cli("config", "--unset").code == 2
+    assert not (cli.home / "settings.toml").exists()
+
+
+def test_a_projects_setting_is_set_only_in_a_trusted_folder(cli: Cli) -> None:
+    refused = cli("config", "--project", "agent.max_turns", "20")
+    assert refused.code == 1
+    assert "the folder is not trusted" in refused.err
+    cli.ok("trust")
+    assert cli.ok("config", "--project", "agent.max_turns", "20").out == "20\n"
+    assert "max_turns = 20" in (cli.project / ".recollect" / "settings.toml").read_text()
+    forbidden = cli("config", "--project", "model", "gpt-5")
+    assert forbidden.code == 1
+    assert "a project may not set `model`" in forbidden.err

@@ -17,13 +17,14 @@ from tests.cli.context_session import (
     elide,
     kinds,
     session_with_calls,
+    tokens_shown,
 )
 from tests.cli.runner import Cli
 
 
 def test_a_dropped_message_is_out_of_sight_and_comes_back_by_its_own_id(cli: Cli) -> None:
     session, entries = session_with_calls(cli)
-    whole = cli.ok("context", session.id, "--json").json["tokens"]
+    whole = tokens_shown(cli, session.id)
     out = cli.ok("context", session.id, "--drop", entries[3].id[:20], "--drop", entries[1].id).out
     assert re.search(rf"the model now sees \d+ tokens, previously {whole}\n", out)
     after = cli.ok("context", session.id, "--json").json
@@ -31,7 +32,7 @@ def test_a_dropped_message_is_out_of_sight_and_comes_back_by_its_own_id(cli: Cli
     assert {one["rule"] for one in after["left_out"]} == {"drop"}
     cli.ok("context", session.id, "--restore", entries[3].id)
     cli.ok("context", session.id, "--restore", entries[1].id)
-    assert cli.ok("context", session.id, "--json").json["tokens"] == whole
+    assert tokens_shown(cli, session.id) == whole
     assert kinds(cli, session)[5:] == ["elide", "restore", "restore"]
 
 
@@ -60,12 +61,12 @@ def test_a_pin_brings_back_what_a_compaction_took_word_for_word(cli: Cli) -> Non
 
 def test_restoring_a_compaction_undoes_it(cli: Cli) -> None:
     session, entries = session_with_calls(cli)
-    before = cli.ok("context", session.id, "--json").json["tokens"]
+    before = tokens_shown(cli, session.id)
     (held,) = append(
         cli, session, Compaction(status="COMPRESSED", snapshot="s", first_kept=entries[4].id)
     )
     cli.ok("context", session.id, "--restore", held.id)
-    assert cli.ok("context", session.id, "--json").json["tokens"] == before
+    assert tokens_shown(cli, session.id) == before
 
 
 def test_edits_that_would_do_nothing_are_refused_with_the_reason_and_nothing_is_written(

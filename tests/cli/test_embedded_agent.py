@@ -1,7 +1,11 @@
-"""The agent on the embedded model, end to end, each prompt in a process of its own."""
+"""The agent on a real model, end to end, each prompt in a process of its own.
+
+The model is the small embedded one, which is refused as an agent; the settings allow it here.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import signal
@@ -12,6 +16,7 @@ from typing import Any
 import pytest
 
 from recollect.entries import Compaction, Message, Note, Request, Text, ToolResult
+from recollect.models.embedded_model import server_address
 from recollect.profiles import EMBEDDED_MODEL, find_profile
 from recollect.store.recovery import store_doctor
 from recollect.store.sqlite import SqliteStore
@@ -21,14 +26,28 @@ from tests.cli.runner import Cli
 
 WINDOW = find_profile(EMBEDDED_MODEL).window
 PATIENCE = 250  # seconds, on a machine that may be busy
-SHORT = "[generation]\nmax_output = 20\nseed = 1\n"
+SHORT = "[generation]\nmax_output = 20\nseed = 1\ntemperature = 0.2\n"
 SMALL = SHORT + "[context]\nthreshold = 2000\ntarget = 1600\n"  # the model reads slowly
+NAME = "tiny"
 EXCHANGES = 6
+
+
+def key() -> dict[str, str]:
+    return {"TINY_KEY": asyncio.run(server_address()).key}
+
+
+def configure(cli: Cli, more: str) -> None:
+    """The model as a server of the user's own, in the settings."""
+    url = asyncio.run(server_address()).url
+    table = f'url = "{url}"\nmodel = "{EMBEDDED_MODEL}"\nkey = "TINY_KEY"\nagentic = true\n'
+    headers = '[models.tiny.headers]\nconnection = "close"\n'  # it closes them anyway
+    text = f'model = "{NAME}"\n{more}[models.{NAME}]\n{table}{headers}'
+    (cli.home / "settings.toml").write_text(text)
 
 
 def run(cli: Cli, *arguments: str) -> list[dict[str, Any]]:
     """The events of one run, in a process of its own."""
-    process = cli.start(*arguments, "--output-format", "stream-json")
+    process = cli.start(*arguments, "--output-format", "stream-json", env=key())
     out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, (out[-2_000:], err)
     return [json.loads(line) for line in out.splitlines()]
@@ -36,7 +55,7 @@ def run(cli: Cli, *arguments: str) -> list[dict[str, Any]]:
 
 def be_refused_and_send_less(cli: Cli, prompt: str) -> None:
     """The engine would then read some 7,000 tokens, which takes minutes: the run is interrupted."""
-    process = cli.start("-c", "-p", prompt, "--output-format", "stream-json")
+    process = cli.start("-c", "-p", prompt, "--output-format", "stream-json", env=key())
     assert process.stdout is not None
     for line in process.stdout:
         event = json.loads(line)
@@ -75,14 +94,14 @@ def append(cli: Cli, *messages: Message) -> None:
 @pytest.mark.timeout(900)  # the model computes, and may have a small part of the machine
 def test_a_session_with_the_embedded_model_from_its_beginning_to_an_overflow(cli: Cli) -> None:
     cli.home.mkdir()
-    (cli.home / "settings.toml").write_text(SHORT)
+    configure(cli, SHORT)
 
     # a prompt, and a reply that streams
     first = run(cli, "-p", "What is the capital of France?")
     kinds = [event["type"] for event in first]
     assert kinds[0] == "init"
     assert kinds.count("delta") > 1
-    assert (first[-1]["subtype"], first[-1]["model"]) == ("success", EMBEDDED_MODEL)
+    assert (first[-1]["subtype"], first[-1]["model"]) == ("success", NAME)
     streamed = "".join(str(event["text"]) for event in first if event["type"] == "delta")
     assert streamed == first[-1]["result"] == said(cli, "model")[-1]
 
@@ -92,7 +111,7 @@ def test_a_session_with_the_embedded_model_from_its_beginning_to_an_overflow(cli
     assert said(cli, "user") == ["What is the capital of France?", "And of Italy?"]
 
     # a session that is over its threshold is compacted before it is sent
-    (cli.home / "settings.toml").write_text(SMALL)
+    configure(cli, SMALL)
     for number in range(EXCHANGES):
         question = f"Question {number}: what is in file_{number}.py?"
         append(cli, user(question), model(f"It defines function_{number}. " + "So it is. " * 200))
@@ -108,7 +127,7 @@ def test_a_session_with_the_embedded_model_from_its_beginning_to_an_overflow(cli
     assert len(path(cli)) > before
 
     # a text of which we count far too few tokens: the engine refuses, and is sent less
-    (cli.home / "settings.toml").write_text(SHORT)
+    configure(cli, SHORT)
     digits = "".join(random.Random(7).choices("0123456789abcdef", k=20_000))
     be_refused_and_send_less(cli, f"What is this? {digits}")
     notes = [entry.body.text for entry in path(cli) if isinstance(entry.body, Note)]

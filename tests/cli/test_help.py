@@ -86,14 +86,15 @@ def test_a_mistyped_command_is_a_usage_error_that_names_the_nearest(cli: Cli) ->
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("show",),
+        ("trash",),
         ("show", "--nope", "x"),
         ("sessions", "--limit", "0"),
         ("search",),
         ("search", "x", "--after", "someday"),
         ("search", "x", "--role", "robot"),
         ("export", "x", "--to", "nowhere"),
-        ("rename", "x"),
+        ("rename",),
+        ("rename", "5f3a9c21"),
     ],
 )
 def test_wrong_usage_is_exit_code_2_and_prints_nothing_to_stdout(

@@ -37,7 +37,7 @@ def test_a_transcript_shows_who_when_what_was_thought_called_and_answered(cli: C
     items = [user("Why?"), asked, result(read, "print(1)"), result(read, "gone", is_error=True)]
     session, entries = cli.session(items)
     out = cli.ok("show", session.id).out
-    assert re.search(rf"^user  \d{{4}}-\d\d-\d\d \d\d:\d\d · {entries[0].id[:12]}", out, re.M)
+    assert re.search(rf"^user  \d{{4}}-\d\d-\d\d \d\d:\d\d · {entries[0].id[-8:]}", out, re.M)
     assert "gemini-2.5-pro · 1,234 tokens" in out
     assert "\n  Why?\n" in out
     assert "\n  thought: Plan: look first\n" in out
@@ -103,12 +103,12 @@ def test_an_entry_is_shown_marked_among_its_neighbours(cli: Cli) -> None:
     session, entries = cli.session([user(f"message {n}") for n in range(20)])
     out = cli.ok("show", entries[9].id).out
     (marked,) = [line for line in out.splitlines() if line.startswith("▶")]
-    assert entries[9].id[:12] in marked
+    assert entries[9].id[-8:] in marked
     assert "… 4 entries before" in out
     assert "message 4\n" in out
     assert "message 14\n" in out
     assert "message 15\n" not in out
-    assert f"… 5 entries after; `recollect show {session.id[:8]}" in out
+    assert f"… 5 entries after; `recollect show {session.id[-8:]}" in out
 
 
 def test_an_entry_on_another_branch_is_found_and_marked_as_such(cli: Cli) -> None:
@@ -184,7 +184,7 @@ def test_curated_can_be_limited_to_the_newest_or_to_an_earlier_state(cli: Cli) -
     session, entries = cli.session([user(f"message {n}") for n in range(9)])
     out = cli.ok("show", session.id, "--curated", "--last", "2").out
     assert "message 6" not in out
-    assert f"… 7 entries before; `recollect show {session.id[:8]}" in out
+    assert f"… 7 entries before; `recollect show {session.id[-8:]}" in out
     assert "--curated` shows all" in out
     then = cli.ok("show", session.id, "--curated", "--at", entries[1].id, "--json").json
     assert [entry["id"] for entry in then["entries"]] == [entries[0].id, entries[1].id]

@@ -26,12 +26,15 @@ from recollect.models.embedded_model import (
     ServerAddress,
     server_address,
 )
+from recollect.models.embedded_weights import SMALL
 from recollect.models.http_model import HttpModel
 from recollect.models.model_protocol import ModelEvent, Retrying
 from recollect.models.resolve import resolve_model
+from recollect.profiles import EMBEDDED_MODEL, find_profile
 from recollect.settings import Settings, TransportSettings
 from recollect.testing import user
 
+WINDOW = find_profile(EMBEDDED_MODEL).window
 SYSTEM = Message(role="system", parts=(Text(text="You are a helpful assistant."),))
 # it closes connections after a stream although it announces to keep them
 TRANSPORT = TransportSettings(headers={"connection": "close"}, retries=0)
@@ -84,8 +87,8 @@ async def busy_slots() -> int:
     address = await server_address()
     where = address.url.removesuffix("/v1") + "/slots"
     slots = json.loads((await asyncio.to_thread(get, where, address.key))[1])
-    assert len(slots) == embedded_model.SLOTS
-    assert all(slot["n_ctx"] == embedded_model.WINDOW for slot in slots)
+    assert len(slots) == SMALL.slots
+    assert all(slot["n_ctx"] == WINDOW for slot in slots)
     return sum(slot["is_processing"] for slot in slots)
 
 
@@ -111,8 +114,8 @@ def test_it_stops_where_the_request_says() -> None:
 
 def test_a_request_beyond_the_window_is_an_overflow_that_names_the_window() -> None:
     with pytest.raises(ContextOverflow) as caught:
-        asyncio.run(ask_once("word " * (embedded_model.WINDOW + 500)))
-    assert caught.value.limit == embedded_model.WINDOW
+        asyncio.run(ask_once("word " * (WINDOW + 500)))
+    assert caught.value.limit == WINDOW
 
 
 def test_a_schema_makes_it_write_a_sound_call() -> None:
@@ -303,4 +306,4 @@ def test_invalid_weights_are_an_error_with_its_reason(tmp_path: Path) -> None:
     with pytest.raises(
         EmbeddedModelFailed, match=r"it did not start: it exited with status 1 \(.*init"
     ):
-        embedded_model._ServerProcess(path)
+        embedded_model._ServerProcess(SMALL, path)

@@ -24,7 +24,7 @@ from recollect.models import embedded_model
 from recollect.models.embedded_model import EmbeddedServer, server_address
 
 asyncio.run(server_address())
-print(embedded_model._shared.child.process.pid, flush=True)
+print(embedded_model._shared["small"].child.process.pid, flush=True)
 """
 
 
@@ -113,7 +113,7 @@ def test_it_exits_with_its_parent_also_while_a_fork_holds_its_input(tmp_path: Pa
 
 LATER = """
 time.sleep(1.2)  # until it has looked for its parent
-running = embedded_model._shared.child.process
+running = embedded_model._shared["small"].child.process
 print(running.poll(), asyncio.run(server_address()) == asyncio.run(server_address()))
 """
 
@@ -132,11 +132,11 @@ CLOSING = """
 async def close_both():
     one, two = EmbeddedServer(), EmbeddedServer()
     await one.address(), await two.address()
-    await embedded_model._process_wide.aclose()
+    await embedded_model._process_wide["small"].aclose()
     await one.aclose()
-    print(embedded_model._shared.child is not None)
+    print(embedded_model._shared["small"].child is not None)
     await two.aclose()
-    print(embedded_model._shared.child is not None, flush=True)
+    print(embedded_model._shared["small"].child is not None, flush=True)
 asyncio.run(close_both())
 time.sleep(600)
 """

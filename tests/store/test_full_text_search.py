@@ -137,12 +137,12 @@ def test_filters_narrow_a_search(tmp_path: Path) -> None:
             )
             await store.append(other.id, [user("needle elsewhere")], parent=None)
 
-            async def hits(query: SearchQuery, project: Project | None = None) -> list[str]:
-                return [hit.entry.id for hit in await store.search(query, project=project)]
+            async def hits(query: SearchQuery) -> list[str]:
+                return [hit.entry.id for hit in await store.search(query)]
 
             assert len(await hits(SearchQuery(words="needle"))) == 5
-            assert len(await hits(SearchQuery(words="needle"), here)) == 4
-            assert await hits(SearchQuery(words="needle", role="model"), here) == [
+            assert len(await hits(SearchQuery(words="needle", project=here))) == 4
+            assert await hits(SearchQuery(words="needle", project="/here", role="model")) == [
                 entries[3].id,
                 entries[1].id,
             ]
@@ -154,7 +154,7 @@ def test_filters_narrow_a_search(tmp_path: Path) -> None:
             assert len(await hits(SearchQuery(words="needle", limit=2))) == 2
             await store.trash(other.id)
             assert len(await hits(SearchQuery(words="needle"))) == 4
-            assert await hits(SearchQuery(words="needle"), Project("/nowhere")) == []
+            assert await hits(SearchQuery(words="needle", project="/nowhere")) == []
 
     asyncio.run(story())
 

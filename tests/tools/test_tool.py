@@ -46,15 +46,15 @@ def made(parameters: Sequence[tuple[Any, Any]], lines: Sequence[str]) -> Tool:
         return json.dumps(given, sort_keys=True, default=list)
 
     work.__doc__ = "\n".join(["Works.", "", *lines])
-    work.__annotations__ = {f"p{n}": kind for n, (kind, _) in enumerate(parameters)}
     work.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [
             inspect.Parameter(
                 f"p{n}",
                 inspect.Parameter.KEYWORD_ONLY,
                 default=inspect.Parameter.empty if default is _NO else default,
+                annotation=kind,
             )
-            for n, (_, default) in enumerate(parameters)
+            for n, (kind, default) in enumerate(parameters)
         ]
     )
     return tool("read", "work")(work)

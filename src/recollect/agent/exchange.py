@@ -78,7 +78,8 @@ async def exchange(
     When another writer continued the session meanwhile, the reply goes on in a fork."""
     view = session.view()
     tokens = view.tokens + count_tools(options.tools, view.log.counter)
-    request = Request(head=view.head, as_of=now(), model=model.name, tokens=tokens)
+    tools = tuple(tool.name for tool in options.tools)
+    request = Request(head=view.head, as_of=now(), model=model.name, tokens=tokens, tools=tools)
     if view.log.fresh:  # one commit for both
         await asyncio.gather(session.append(request, on_conflict="fork"), session.save_counts())
     else:

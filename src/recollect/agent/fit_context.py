@@ -15,7 +15,8 @@ import msgspec
 from recollect.agent.exchange import count_tools
 from recollect.agent.hooks import Hooks
 from recollect.compaction.budget import Budget, is_compaction_due
-from recollect.entries import Compaction
+from recollect.compaction.proposal import Proposal
+from recollect.entries import Compaction, CompactionTrigger
 from recollect.errors import ContextOverflow
 from recollect.hook_events import ChatCompressed, ContextWindowWillOverflow, PreCompress
 from recollect.models.model_calls import call_model
@@ -51,21 +52,13 @@ class ContextFitter(msgspec.Struct, frozen=True):
         before, compaction = session.view().tokens, None
         await self._summarize_outputs(session, budget)
         if is_compaction_due(session.view(), budget):
-            compaction = await self.compact(session, budget)
+            compaction = (await self.compact(session, budget)).compaction
+            compaction = compaction if compaction.status != "NOOP" else None
         limit = int(budget.window * FILL_LIMIT)
         if session.view().tokens > limit:
             compaction = await self._force_fit(session, limit, budget) or compaction
         if compaction is None and session.view().tokens == before:
             return None
-        if compaction is not None:
-            event = ChatCompressed(
-                session=session.id,
-                status=compaction.status,
-                trigger=compaction.trigger,
-                tokens_before=compaction.tokens_before,
-                tokens_after=compaction.tokens_after,
-            )
-            await self.hooks.fire(event)
         return ContextReduced(before, session.view().tokens, compaction)
 
     async def _summarize_outputs(self, session: Session, budget: Budget) -> None:
@@ -79,21 +72,39 @@ class ContextFitter(msgspec.Struct, frozen=True):
         edits = await plan_summaries(session.view(), self.summarizer, tools, limit, input_limit)
         await session.append(*edits, on_conflict="fork")
 
-    async def compact(self, session: Session, budget: Budget) -> Compaction | None:
+    async def compact(
+        self,
+        session: Session,
+        budget: Budget,
+        trigger: CompactionTrigger = "auto",
+        instructions: str = "",
+    ) -> Proposal:
+        """Compact the session; whatever comes of it, unless there was nothing to do, is stored."""
         # compaction is loaded when a session first needs one
         from recollect.session_compaction import compact
 
         view, root = session.view(), self.rules.root
-        event = PreCompress(session=session.id, trigger="auto", tokens=view.tokens)
+        event = PreCompress(session=session.id, trigger=trigger, tokens=view.tokens)
         decision = await self.hooks.fire(event)
-        wanted = "\n".join(filter(None, (decision.keep, decision.additional_context)))
+        given = (instructions, decision.keep, decision.additional_context)
+        wanted = "\n".join(filter(None, given))
         proposal = await compact(
-            view, budget, self.summarizer, trigger="auto", instructions=wanted, root=root
+            view, budget, self.summarizer, trigger=trigger, instructions=wanted, root=root
         )
-        if proposal.compaction.status == "NOOP":
-            return None
-        await session.append(proposal.compaction, on_conflict="fork")
-        return proposal.compaction
+        if proposal.compaction.status != "NOOP":
+            await self._store_compaction(session, proposal.compaction)
+        return proposal
+
+    async def _store_compaction(self, session: Session, compaction: Compaction) -> None:
+        await session.append(compaction, on_conflict="fork")
+        event = ChatCompressed(
+            session=session.id,
+            status=compaction.status,
+            trigger=compaction.trigger,
+            tokens_before=compaction.tokens_before,
+            tokens_after=compaction.tokens_after,
+        )
+        await self.hooks.fire(event)
 
     async def _force_fit(self, session: Session, limit: int, budget: Budget) -> Compaction | None:
         # compaction is loaded when a session first needs one
@@ -103,7 +114,11 @@ class ContextFitter(msgspec.Struct, frozen=True):
         event = ContextWindowWillOverflow(session=session.id, tokens=tokens, limit=limit)
         await self.hooks.fire(event)
         edits = fit_view(session.view(), limit, now(), self.rules, budget).edits
-        await session.append(*edits, on_conflict="fork")
+        for edit in edits:
+            if isinstance(edit, Compaction):
+                await self._store_compaction(session, edit)
+            else:
+                await session.append(edit, on_conflict="fork")
         return next((edit for edit in edits if isinstance(edit, Compaction)), None)
 
 

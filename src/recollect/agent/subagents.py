@@ -10,7 +10,6 @@ that it cannot write itself, and states the tokens it used.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 from contextlib import aclosing
@@ -22,11 +21,10 @@ from recollect.agent.exchange import ReplyFinished, message_text
 from recollect.agent.loop import Agent
 from recollect.agent.run_events import RunFinished
 from recollect.agent.tool_calls import ToolStarted, ToolStopped
-from recollect.entries import Body, Message, Note, Text, ToolResult, Usage, json_text
+from recollect.entries import Message, Note, Text, ToolResult, Usage, json_text
 from recollect.errors import RecollectError
 from recollect.session import Session
 from recollect.store.contract import Project
-from recollect.store.ids import is_id
 from recollect.text import one_line
 from recollect.tokens import USAGE_FIELDS, add_usage
 from recollect.tools.tool import (
@@ -38,16 +36,13 @@ from recollect.tools.tool import (
     ToolOutput,
     tool,
 )
-from recollect.transcripts.subagent_links import NAME as IMPORTED
-from recollect.transcripts.subagent_links import PARENT, SUBAGENT
+from recollect.transcripts.subagent_links import OURS, PARENT, SUBAGENT
 from recollect.view.view import View
 
 TASK_TOOL: Final = "task"
 MAX_ANSWER = 20_000  # characters
 MAX_PROMPT = 100_000
 _MAX_TITLE, _MAX_REASON, _MAX_CALL = 80, 500, 200
-_OURS = "recollect"  # the key of our links in a note's `extra`
-_MAX_EXTRA = 2_000  # characters; a longer `extra` is not read
 _HEADER = re.compile(r"\[sub-agent [0-9a-f]{32} [a-z0-9, ]{1,80}; tokens: ([a-z0-9, ]{1,200})\.")
 _COUNT = re.compile(r"(?:^|(?<=, ))([a-z]+) ([0-9]{1,15})(?=, |$)")
 
@@ -109,41 +104,9 @@ async def _open_session(title: str, context: ToolContext, project: Project | Non
     return session
 
 
-class SessionLink(msgspec.Struct, frozen=True):
-    """The session at the other end: the caller's, or the sub-agent's."""
-
-    to: Literal["parent", "subagent"]
-    session: str
-    call: str = ""
-
-
-def read_link(body: Body) -> SessionLink | None:
-    """The link in a note, whether we ran the sub-agent or imported it."""
-    if not isinstance(body, Note) or not 0 < len(body.extra) <= _MAX_EXTRA:
-        return None
-    try:
-        extra = json.loads(body.extra)
-    except (ValueError, RecursionError):
-        return None
-    for key in (_OURS, IMPORTED):
-        link = extra.get(key) if isinstance(extra, dict) else None
-        if isinstance(link, dict):
-            call = link.get("call")
-            call = call if isinstance(call, str) else ""
-            if session := _valid_id(link.get(PARENT)):
-                return SessionLink("parent", session, call)
-            if session := _valid_id(link.get(SUBAGENT)):
-                return SessionLink("subagent", session, call)
-    return None
-
-
-def _valid_id(value: object) -> str:
-    return value if isinstance(value, str) and is_id(value) else ""
-
-
 def _link_note(text: str, end: str, session: str, call: str) -> Note:
     link = {end: session} | ({"call": call[:_MAX_CALL]} if call else {})
-    return Note(text=text, extra=json_text({_OURS: link}))
+    return Note(text=text, extra=json_text({OURS: link}))
 
 
 class _SubagentProgress(msgspec.Struct, frozen=True):

@@ -37,7 +37,8 @@ from recollect.models.model_protocol import Retrying
 from recollect.models.resolve import ResolvedModel
 from recollect.profiles import EMBEDDED_MODEL, compute_cost
 from recollect.runtime.prompt_run import RunEvent, RunOptions, RunResult, RunStarted
-from recollect.runtime.runtime import LAST, Door, Runtime
+from recollect.runtime.runtime import Door, Runtime
+from recollect.store.ids import LAST
 from recollect.store.sqlite import SqliteStore
 
 _FINISH_NOTES = {
@@ -96,7 +97,7 @@ class AskResult(NamedTuple):
 
 @command(
     ('recollect ask "What is a WAL?"', "the default model; with no API key the embedded one"),
-    ('recollect ask "And a checkpoint?" --session 019a8b1c', "continue a session"),
+    ('recollect ask "And a checkpoint?" --session 5f3a9c21', "continue a session"),
     ("git diff | recollect ask 'Review this.' --model gpt-5", "with piped input"),
     ('recollect ask "hi" --model ollama/qwen3:8b --json', "for programs"),
 )
@@ -146,7 +147,7 @@ def ask(*, words: tuple[str, ...], file: Path | None, **given: Any) -> None:
 
 async def _ask(options: AskOptions, printer: _AnswerPrinter, runtime: Runtime) -> AskResult:
     """A prompt for the agent without tools: the same road as `-p`."""
-    runtime.resolve_model(options.run)  # a missing key is told before anything is stored
+    await runtime.check_model(options.run)  # a missing key is told before anything is stored
     session, origin = await runtime.open_session(options.continued, prompt=options.question)
     started, message = time.monotonic(), Message(role="model")
     async with (

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,19 +24,21 @@ from recollect.cli.console import (
     print_lines,
     print_note,
     print_problems,
+    show_status,
 )
 from recollect.cli.context_report import ContextReport, load_report
 from recollect.cli.dates import format_age
-from recollect.cli.display_text import pluralize, sanitize
-from recollect.cli.options import command, json_and_store_options
-from recollect.cli.store_access import retry_on_head_moved, use_store
-from recollect.compaction.budget import Budget
-from recollect.compaction.proposal import Proposal, SnapshotInput, propose_compaction
+from recollect.cli.display_text import one_line, pluralize, sanitize
+from recollect.cli.options import command, complete_session, json_and_store_options
+from recollect.cli.store_access import use_runtime
+from recollect.compaction.proposal import Proposal
 from recollect.entries import Entry, Restore, entry_to_json
 from recollect.errors import CannotImport, RecollectError
+from recollect.runtime.runtime import Runtime, writes_snapshots
+from recollect.session import Session
 from recollect.snapshot.ledger_builder import build_ledger
 from recollect.snapshot.snapshot_renderer import render_snapshot
-from recollect.store.sqlite import SqliteStore
+from recollect.store.ids import LAST
 from recollect.transcripts.format_table import read_transcript
 from recollect.transcripts.tolerant_json import read_bytes
 from recollect.view.view import View
@@ -52,6 +55,7 @@ class CompactOptions(NamedTuple):
     prefix: str | None
     preview: bool
     undo: bool
+    no_model: bool
     budget: int | None
     instructions: str
     named: str | None
@@ -72,27 +76,22 @@ class NothingToUndo(RecollectError):
 
 class CompactResult(NamedTuple):
     report: ContextReport
-    budget: Budget
+    target: int
     proposal: Proposal
     entry: Entry | None = None  # the compaction, if it was appended
 
 
 @command(
-    ("recollect compact 019a8b1c --preview", "what would be replaced and what kept"),
-    ("recollect compact 019a8b1c --budget 20000", "down to 20,000 tokens"),
-    ("recollect compact 019a8b1c --instructions 'keep the API decisions'", ""),
-    ("recollect compact --undo 019a8b1c", "undo it"),
+    ("recollect compact 5f3a9c21 --preview", "what would be replaced and what kept"),
+    ("recollect compact 5f3a9c21 --budget 20000", "down to 20,000 tokens"),
+    ("recollect compact 5f3a9c21 --instructions 'keep the API decisions'", ""),
+    ("recollect compact --undo 5f3a9c21", "undo it"),
     ("recollect compact --file chat.jsonl --budget-chars 14600 --print", "a snapshot of a file"),
 )
-@click.argument("prefix", metavar="[ID]", required=False)
+@click.argument("prefix", metavar="[ID]", required=False, shell_complete=complete_session)
 @click.option("--preview", is_flag=True, help="Show the result and write nothing.")
 @click.option("--undo", is_flag=True, help="Undo the compaction in force.")
-@click.option(
-    "--no-model",
-    is_flag=True,
-    expose_value=False,  # always in force: no model is used yet
-    help="Build the snapshot without a model, as is done today in any case.",
-)
+@click.option("--no-model", is_flag=True, help="Build the snapshot without a model.")
 @click.option(
     "--budget",
     type=click.IntRange(min=MIN_BUDGET),
@@ -100,7 +99,7 @@ class CompactResult(NamedTuple):
     help="Maximum tokens afterwards; by default four fifths of the model's threshold.",
 )
 @click.option("--instructions", metavar="TEXT", default="", help="What the snapshot must keep.")
-@click.option("--model", "named", metavar="NAME", help="Count for this model.")
+@click.option("-m", "--model", "named", metavar="NAME", help="Compact for and with this model.")
 @click.option(
     "--file",
     "transcript",
@@ -119,15 +118,17 @@ class CompactResult(NamedTuple):
 def compact(*, file: Path | None, **given: Any) -> int:
     """Replace the older part of what the model sees with a snapshot.
 
-    Nothing is deleted. The snapshot is built from the log without calling a model.
+    Nothing is deleted. The configured model writes the snapshot, and code checks and completes it;
+    where there is none, and with --no-model, code alone builds it from the log.
     """
     options = CompactOptions(**given)
     if options.transcript is not None:
-        others = options._replace(transcript=None, budget_chars=None, bare=False, as_json=False)
+        others = options._replace(
+            transcript=None, budget_chars=None, bare=False, as_json=False, no_model=False
+        )
         allowed = "--no-model, --budget-chars, --print and --json"
         _require(not any((*others, file)), f"--file allows only {allowed}")
         return _compact_file(options.transcript, options)
-    _require(options.prefix is not None, "Name a session (ID), or a file (--file)")
     _require(
         options.budget_chars is None,
         "--budget-chars needs --file; for a session there is --budget, in tokens",
@@ -152,7 +153,7 @@ def _require(fine: bool, sentence: str) -> None:  # noqa: FBT001 - reads as an a
 
 
 def _compact_session(options: CompactOptions, file: Path | None) -> int:
-    result = use_store(file, lambda store: _propose(store, options))
+    result = use_runtime(file, partial(_propose, options))
     if options.as_json:
         print_json(_document(result))
     if not result.proposal.succeeded:
@@ -165,42 +166,51 @@ def _compact_session(options: CompactOptions, file: Path | None) -> int:
     return 0
 
 
-async def _propose(store: SqliteStore, options: CompactOptions) -> CompactResult:
-    async def attempt() -> CompactResult:
-        report = await load_report(store, options.prefix or "", named=options.named)
-        budget = Budget.of(report.model, target=options.budget)
-        words = SnapshotInput(instructions=options.instructions)
-        proposal = propose_compaction(report.view, budget, words=words)
-        if options.preview or options.bare or proposal.compaction.status == "NOOP":
-            return CompactResult(report, budget, proposal)
-        body, head = proposal.compaction, report.view.head
-        (entry,) = await store.append(report.session.id, [body], parent=head)
-        return CompactResult(report, budget, proposal, entry)
-
-    return await retry_on_head_moved(attempt)
+async def _propose(options: CompactOptions, runtime: Runtime) -> CompactResult:
+    preview = options.preview or options.bare
+    report = await load_report(runtime, options.prefix or LAST, named=options.named)
+    session = Session(runtime.store, report.session.id, report.view, runtime.door.warn)
+    by_model = not options.no_model and writes_snapshots(report.model)
+    if by_model:
+        show_status(f"{one_line(report.model.name)} writes a snapshot")
+    try:
+        proposal = await runtime.compact(
+            session,
+            report.model,
+            target=options.budget,
+            instructions=options.instructions,
+            use_model=by_model,
+            preview=preview,
+        )
+    finally:
+        if by_model:
+            show_status("")
+    stored = proposal.succeeded and not preview
+    entry = session.view().compaction if stored else None
+    return CompactResult(report, options.budget or report.budget.target, proposal, entry)
 
 
 def _undo(options: CompactOptions, file: Path | None) -> int:
-    async def undo(store: SqliteStore) -> tuple[dict[str, Any], str]:
-        report = await load_report(store, options.prefix or "", named=options.named)
+    async def undo(runtime: Runtime) -> tuple[dict[str, Any], str]:
+        report = await load_report(runtime, options.prefix or LAST, named=options.named)
         compaction = report.view.compaction
         if compaction is None:
             raise NothingToUndo(report.session_id)
-        body = Restore(entries=(compaction.id,))
-        (edit,) = await store.append(report.session.id, [body], parent=report.view.head)
-        after = await load_report(store, report.session.id, named=report.model)
+        session = Session(runtime.store, report.session.id, report.view, runtime.door.warn)
+        (edit,) = await session.append(Restore(entries=(compaction.id,)))
+        after = session.view().tokens
         document = {
             "session": report.session_id,
             "undid": entry_to_json(compaction),
             "edit": entry_to_json(edit),
             "tokens_before": report.view.tokens,
-            "tokens_after": after.view.tokens,
+            "tokens_after": after,
         }
-        seen = f"sees {after.view.tokens:,} tokens again, previously {report.view.tokens:,}"
+        seen = f"sees {after:,} tokens again, previously {report.view.tokens:,}"
         undid = f"undid the compaction {compaction.id} of {format_age(compaction.time)}"
         return document, f"{undid}: the model {seen}"
 
-    document, sentence = use_store(file, lambda store: retry_on_head_moved(lambda: undo(store)))
+    document, sentence = use_runtime(file, undo)
     if options.as_json:
         print_json(document)
     else:
@@ -219,7 +229,11 @@ def _lines(result: CompactResult) -> Iterator[str]:
     kept = pluralize(report.kept_messages, "message")
     yield f"  replaced  {messages} with {calls}, {report.tokens:,} tokens"
     yield f"  kept      {kept}, {pluralize(report.pins, 'pin')}"
-    yield f"  new       a snapshot of {report.snapshot_tokens:,} tokens, built without a model"
+    by_model = result.proposal.by_model
+    who = f"by {result.report.model.name}" if by_model else "built without a model"
+    yield f"  new       a snapshot of {report.snapshot_tokens:,} tokens, {who}"
+    if body.reason:
+        yield paint.dim(f"            {one_line(body.reason)}")
     yield ""
     if result.entry is not None:
         yield paint.dim(f"`recollect show {result.entry.id}` shows the snapshot")
@@ -258,7 +272,7 @@ def _document(result: CompactResult) -> dict[str, Any]:
         "reason": body.reason,
         "tokens_before": body.tokens_before,
         "tokens_after": body.tokens_after,
-        "target": result.budget.target,
+        "target": result.target,
         "first_kept": body.first_kept,
         "kept": list(body.kept),
         "report": msgspec.to_builtins(result.proposal.report),

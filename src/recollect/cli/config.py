@@ -1,4 +1,5 @@
-"""`recollect config`: every setting in force in this folder, and where its value comes from.
+"""`recollect config`: every setting in force in this folder, where its value comes from, and a
+change of one.
 
 Headers, passwords and anything that looks like a key are never shown. stdout carries only settings;
 ignored settings of a project are reported on stderr. An invalid file means exit code 52, as for the
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from recollect.cli.console import (
     paint,
@@ -28,9 +30,17 @@ from recollect.cli.display_text import GAP, align_table, one_line
 from recollect.cli.main import BAD_SETTINGS
 from recollect.cli.options import command, json_option
 from recollect.errors import BadSettings
-from recollect.settings import SETTINGS_FILE, data_directory
+from recollect.settings import SETTINGS_FILE, Settings, data_directory
+from recollect.settings.settings_listing import list_settings
+from recollect.settings.settings_validation import RENAMED_KEYS
 from recollect.workspace.effective_settings import EffectiveSettings, resolve_settings
 from recollect.workspace.setting_sources import EffectiveSetting, list_effective_settings
+from recollect.workspace.settings_writer import unset_setting, write_setting
+
+
+def _complete_key(_: click.Context, __: click.Parameter, typed: str) -> list[CompletionItem]:
+    rows = list_settings(Settings()).items()
+    return [CompletionItem(key, help=_format_value(v)) for key, v in rows if key.startswith(typed)]
 
 
 @command(
@@ -38,29 +48,87 @@ from recollect.workspace.setting_sources import EffectiveSetting, list_effective
     ("recollect config --changed", "only those set in a file"),
     ("recollect config context.keep_reads", "one value"),
     ("recollect config permissions", "one section"),
+    ("recollect config model gpt-5", "set one in your file"),
+    ("recollect config permissions.allow '[\"shell(git *)\"]'", "a list, written as in TOML"),
+    ("recollect config --unset model", "back to the default"),
+    ("recollect config --project agent.max_turns 20", "in this project's file"),
     ("recollect config --json", "for programs"),
-    ('"$EDITOR" "$(recollect config --path)"', "change your settings"),
 )
-@click.argument("key", metavar="[KEY]", required=False)
+@click.argument("key", metavar="[KEY]", required=False, shell_complete=_complete_key)
+@click.argument("value", metavar="[VALUE]", required=False)
+@click.option("--unset", is_flag=True, help="Remove KEY from your settings file.")
+@click.option("--project", is_flag=True, help="With VALUE or --unset: in this project's file.")
 @click.option("--changed", is_flag=True, help="Only settings that a file sets.")
 @click.option("--path", "only_path", is_flag=True, help="Print the path of your settings file.")
 @json_option
-def config(*, key: str | None, changed: bool, only_path: bool, as_json: bool) -> int:
-    """Show the settings in force and where each comes from.
+def config(
+    *,
+    key: str | None,
+    value: str | None,
+    unset: bool,
+    project: bool,
+    changed: bool,
+    only_path: bool,
+    as_json: bool,
+) -> int:
+    """Show the settings and where each comes from, or set one.
 
     docs/settings.md explains every setting. A project may have its own in .recollect/settings.toml;
     they apply once the folder is trusted and can only be stricter than yours.
     """
+    _check_usage(key, value, unset=unset, project=project, looks=changed or only_path)
     if only_path:
         path = str(data_directory() / SETTINGS_FILE)
         print_json({"path": path}) if as_json else print_lines([path])
         return 0
     try:
+        if key is not None and (unset or value is not None):
+            _change(key, value, project=project)
+            key = RENAMED_KEYS.get(key, key)
         found = resolve_settings(Path.cwd())
     except BadSettings as error:
         print_error(str(error))
         return BAD_SETTINGS
-    selected = _select(list_effective_settings(found), key)
+    rows = list_effective_settings(found)
+    if (value is None and not unset) or any(row.key == key for row in rows):
+        _show(found, rows, key, changed=changed, as_json=as_json)
+    return 0
+
+
+def _check_usage(
+    key: str | None, value: str | None, *, unset: bool, project: bool, looks: bool
+) -> None:
+    if unset and (key is None or value is not None):
+        raise click.UsageError("--unset takes a KEY and no VALUE.")
+    if project and not unset and value is None:
+        raise click.UsageError("--project needs KEY and VALUE, or --unset KEY.")
+    if looks and (unset or value is not None):
+        raise click.UsageError("--changed and --path only look; leave out VALUE and --unset.")
+
+
+def _change(key: str, value: str | None, *, project: bool) -> None:
+    """Change one setting in a file, and say so."""
+    found = resolve_settings(Path.cwd())
+    key = RENAMED_KEYS.get(key, key)
+    if not key.startswith("models."):
+        _select(list_effective_settings(found), key, single=True)
+    if value is None:
+        file = unset_setting(found, key, project=project)
+        print_note(f"removed from {file}" if file else f"{key} was not set there")
+    else:
+        file = write_setting(found, key, value, project=project)
+        print_note(f"set in {file}")
+
+
+def _show(
+    found: EffectiveSettings,
+    rows: Sequence[EffectiveSetting],
+    key: str | None,
+    *,
+    changed: bool,
+    as_json: bool,
+) -> None:
+    selected = _select(rows, key)
     shown = [row for row in selected if row.sources or not changed]
     single = len(selected) == 1 and selected[0].key == key
     if as_json:
@@ -71,14 +139,21 @@ def config(*, key: str | None, changed: bool, only_path: bool, as_json: bool) ->
         print_lines([*_table(shown, found), *_files(found)])
     for line in found.warnings:
         print_note(line)
-    return 0
 
 
-def _select(rows: Sequence[EffectiveSetting], key: str | None) -> list[EffectiveSetting]:
+def _select(
+    rows: Sequence[EffectiveSetting], key: str | None, *, single: bool = False
+) -> list[EffectiveSetting]:
+    """The settings of this key or section; `UsageError` if there is none, or `single` is wanted."""
     if not key:
         return list(rows)
     key = key.removeprefix("[").removesuffix("]")
     selected = [row for row in rows if row.key == key or row.key.startswith(key + ".")]
+    parent = key.rpartition(".")[0]
+    if single and not selected and any(isinstance(r.value, dict) and r.key == parent for r in rows):
+        return []  # a name of its own in a table, such as a header
+    if single and selected and selected[0].key != key:
+        raise click.UsageError(f"{key!r} is a section; name one of its settings.")
     if not selected:
         near = get_close_matches(key[:80], [row.key for row in rows], n=1, cutoff=0.5)
         hint = f" Did you mean {near[0]!r}?" if near else ""

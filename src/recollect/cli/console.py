@@ -79,7 +79,8 @@ def print_problems(problems: Sequence[tuple[str, int, str]], limit: int) -> None
 def print_note(message: str) -> None:
     """Information for the user that a program reading stdout does not need."""
     sys.stdout.flush()
-    sys.stderr.write(sanitize(redact(message)) + "\n")
+    with contextlib.suppress(BrokenPipeError):  # nobody reads it; the command goes on
+        sys.stderr.write(sanitize(redact(message)) + "\n")
 
 
 def show_status(message: str) -> None:
@@ -95,7 +96,7 @@ def download_progress() -> Callable[[int, int], None]:
     """A callback that draws a bar for a download on stderr."""
 
     # late: most commands open no model
-    from recollect.models.embedded_weights import progress_bar
+    from recollect.models.weights_download import progress_bar
 
     return progress_bar(sys.stderr)
 
@@ -112,8 +113,9 @@ def print_lines(lines: Iterable[str]) -> None:
             sys.stdout.write(line + "\n")
         return
     env = {"LESS": "FRX", "LESSCHARSET": "utf-8", **os.environ}
+    encoding, errors = sys.stdout.encoding, sys.stdout.errors
     pager = subprocess.Popen(  # noqa: S603 - the user's own pager
-        command, stdin=subprocess.PIPE, env=env, encoding="utf-8", errors="backslashreplace"
+        command, stdin=subprocess.PIPE, env=env, encoding=encoding, errors=errors
     )
     assert pager.stdin is not None
     with _ignore_interrupts():  # Ctrl-C belongs to the pager

@@ -15,25 +15,26 @@ import click
 from recollect.cli.console import print_json, print_lines
 from recollect.cli.context_diff import diff_context, diff_document, diff_lines
 from recollect.cli.context_edits import RequestedEdits, edit_context, edit_document, edit_lines
-from recollect.cli.context_report import context_document, load_full_report
+from recollect.cli.context_report import ContextReport, context_document, load_full_report
 from recollect.cli.context_text import context_lines
-from recollect.cli.options import command, json_and_store_options
-from recollect.cli.store_access import use_store
+from recollect.cli.options import command, json_and_store_options, session_argument
+from recollect.cli.store_access import use_runtime, use_store
+from recollect.runtime.runtime import Runtime
 from recollect.store.ids import now
-from recollect.view.elision_rules import ElisionRules, plan_elisions
+from recollect.view.elision_rules import ElisionPlan, ElisionRules, plan_elisions
 
 DEFAULT_LAST = 30
 
 
 @command(
-    ("recollect context 019a8b1c", "what the model sees now"),
-    ("recollect context 019a8b1c --at 019a8b1c77f0", "what it saw then"),
-    ("recollect context 019a8b1c --diff 019a8b1c77f0", "what has changed since"),
-    ("recollect context 019a8b1c --diff 019a8b1c77f0 019a8b1d02aa", "between two entries"),
-    ("recollect context 019a8b1c --drop 019a8b1c77f0", "hide it from the model"),
-    ("recollect context 019a8b1c --restore 019a8b1c77f0", "show it again"),
+    ("recollect context 5f3a9c21", "what the model sees now"),
+    ("recollect context 5f3a9c21 --at 77f0b1de", "what it saw then"),
+    ("recollect context 5f3a9c21 --diff 77f0b1de", "what has changed since"),
+    ("recollect context 5f3a9c21 --diff 77f0b1de 02aa6c3f", "between two entries"),
+    ("recollect context 5f3a9c21 --drop 77f0b1de", "hide it from the model"),
+    ("recollect context 5f3a9c21 --restore 77f0b1de", "show it again"),
 )
-@click.argument("prefix", metavar="ID")
+@session_argument("prefix")
 @click.argument("other", metavar="[ENTRY]", required=False)
 @click.option("--at", metavar="ENTRY", help="As of this entry: a request or a message.")
 @click.option(
@@ -47,7 +48,8 @@ DEFAULT_LAST = 30
     multiple=True,
     help="Restore what was left out of a message, or undo a drop, a pin or a compaction.",
 )
-@click.option("--model", "named", metavar="NAME", help="Count for this model.")
+@click.option("-m", "--model", "named", metavar="NAME", help="Count for this model.")
+@click.option("--prompt", metavar="TEXT", default="", help="For the request of this prompt.")
 @click.option(
     "--last",
     type=click.IntRange(min=1),
@@ -65,6 +67,7 @@ def context(
     at: str | None,
     diff: str | None,
     named: str | None,
+    prompt: str,
     last: int,
     everything: bool,
     as_json: bool,
@@ -89,12 +92,20 @@ def context(
         if at is not None and other is not None:
             raise click.UsageError("--diff takes a second ENTRY or --at, not both.")
         ends = diff, other or at
-        found = use_store(file, lambda store: diff_context(store, prefix, *ends, named))
+        found = use_runtime(file, lambda runtime: diff_context(runtime, prefix, *ends, named))
         document, lines = partial(diff_document, found), diff_lines(found, shown)
     else:
-        report = use_store(file, lambda store: load_full_report(store, prefix, at, named))
-        rules = ElisionRules(root=report.session.project or "")
-        plan = plan_elisions(report.view, now(), rules) if at is None else None
+        report, plan = use_runtime(file, partial(_load, prefix, at, named, prompt))
         document = partial(context_document, report, plan)
         lines = context_lines(report, plan, shown)
     print_json(document()) if as_json else print_lines(lines)
+
+
+async def _load(
+    prefix: str, at: str | None, named: str | None, prompt: str, runtime: Runtime
+) -> tuple[ContextReport, ElisionPlan | None]:
+    report = await load_full_report(runtime, prefix, at, named, prompt)
+    if at is not None:
+        return report, None
+    rules = ElisionRules.from_settings(runtime.settings, str(runtime.effective.root))
+    return report, plan_elisions(report.view, now(), rules)

@@ -17,7 +17,7 @@ from recollect.cli.dates import format_time
 from recollect.cli.display_text import one_line, pluralize
 from recollect.cli.entry_display import summarize
 from recollect.cli.short_ids import shorten_entry_ids
-from recollect.store.sqlite import SqliteStore
+from recollect.runtime.runtime import Runtime
 from recollect.view.omissions import (
     COMPACTION,
     ELSEWHERE,
@@ -44,17 +44,17 @@ class ContextDiff(NamedTuple):
 
 
 async def diff_context(
-    store: SqliteStore, prefix: str, old: str, new: str | None, named: str | None
+    runtime: Runtime, given: str, old: str, new: str | None, named: str | None
 ) -> ContextDiff:
-    after = await load_report(store, prefix, new, named)
-    before = await load_report(store, prefix, old, after.model)
+    after = await load_report(runtime, given, new, named)
+    before = await load_report(runtime, given, old, after.model.name)
     return ContextDiff(before, after, compare_views(before.view, after.view))
 
 
 def diff_lines(diff: ContextDiff, last: int | None) -> Iterator[str]:
     old, new, found = diff
     yield paint.bold(one_line(new.session.title) or "(no title)")
-    yield paint.dim(f"session {new.session_id} · {one_line(new.model) or 'an unknown model'}")
+    yield paint.dim(f"session {new.session_id} · {one_line(new.model.name)}")
     yield ""
     yield f"from  {_describe_end(old)}  {old.view.tokens:>10,} tokens"
     change = paint.bold(format_signed(found.tokens))
@@ -123,7 +123,7 @@ def diff_document(diff: ContextDiff) -> dict[str, Any]:
     old, new, found = diff
     return {
         "session": msgspec.to_builtins(new.session),
-        "model": new.model,
+        "model": new.model.name,
         "from": _end_document(old),
         "to": _end_document(new),
         "tokens": found.tokens,

@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from recollect.cli.context_report import latest_model
+from recollect.cli.session_choice import find_session
 from recollect.cli.short_ids import shorten_entry_ids, shorten_session_id
 from recollect.cli.store_access import retry_on_head_moved
 from recollect.entries import Body, Elide, Entry, Pin, Restore, entry_to_json
+from recollect.provider_messages import latest_model
 from recollect.session_edits import plan_edits
 from recollect.store.contract import SessionInfo
 from recollect.store.sqlite import SqliteStore
@@ -43,7 +44,7 @@ async def edit_context(
     store: SqliteStore, prefix: str, requested: RequestedEdits, named: str | None
 ) -> ContextEditResult:
     async def attempt() -> ContextEditResult:
-        session = await store.session(prefix)
+        session = await find_session(store, prefix)
         path = await store.path(session.id) if session.head else ()
         model = latest_model(path) if named is None else named
         view = await fold_stored(store, path, counter_for(model))

@@ -1,26 +1,32 @@
 """What a model sees of a session, at the head or at an earlier entry, counted for that model.
 
-Loading a report writes nothing. The model is the known one that replied last, unless the user names
-another. In JSON nothing is shortened away, but messages appear as summaries; `recollect show ID
---curated --json` has their full text.
+Loading a report writes nothing. The model is the one the next request would go to, unless the user
+names another. In JSON nothing is shortened away, but messages appear as summaries; `recollect show
+ID --curated --json` has their full text.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import msgspec
 
+from recollect.agent.exchange import count_tools
 from recollect.cli.entry_display import summarize
 from recollect.cli.short_ids import shorten_entry_ids, shorten_session_id
+from recollect.codecs.wire_protocol import Declaration
+from recollect.compaction.budget import Budget
 from recollect.entries import Entry, Message, Request, Usage
-from recollect.profiles import Profile, find_profile, is_known_model
+from recollect.models.resolve import ResolvedModel
+from recollect.profiles import is_known_model
+from recollect.runtime.model_choice import next_model
+from recollect.runtime.runtime import Runtime
+from recollect.session import Session
 from recollect.store.contract import SessionInfo, Store
 from recollect.store.sqlite import SqliteStore
 from recollect.tokens import counter_for
-from recollect.view.curation import is_tool_result
+from recollect.view.curation import is_initial, is_tool_result
 from recollect.view.elision_rules import ElisionPlan
 from recollect.view.omissions import (
     COMPACTION,
@@ -41,18 +47,44 @@ class RequestCost(NamedTuple):
     our_count: int
 
 
+class NextRequest(NamedTuple):
+    """The next request: what is added before it, and what it comes to."""
+
+    tokens: int
+    added: tuple[ViewItem, ...]  # instructions, environment, a date; not stored yet
+    compacted: bool
+
+
 class ContextReport(NamedTuple):
     session: SessionInfo
     session_id: str  # short
     view: View
-    model: str
+    model: ResolvedModel
+    budget: Budget
+    tool_tokens: int
     at: Entry | None = None  # the earlier entry reported on; None for the head
+    next: NextRequest | None = None  # None for an earlier entry
     before_compaction: View | None = None
     last_request: RequestCost | None = None
 
     @property
-    def profile(self) -> Profile:
-        return find_profile(self.model)
+    def added(self) -> tuple[ViewItem, ...]:
+        return self.next.added if self.next is not None else ()
+
+    @property
+    def tokens(self) -> int:
+        """Of everything in a request at this point, before anything is left out of it."""
+        added = sum(item.tokens for item in self.added)
+        return self.view.tokens + added + self.tool_tokens
+
+    @property
+    def categories(self) -> dict[str, int]:
+        """The tokens of each category; together they are `tokens`."""
+        found: dict[str, int] = {"tools": self.tool_tokens}
+        found.update(count_by_category(self.view).items())
+        for item in self.added:
+            found["initial" if is_initial(item.message) else "messages"] += item.tokens
+        return found
 
     @property
     def short(self) -> dict[str, str]:
@@ -81,19 +113,48 @@ class ContextReport(NamedTuple):
 
 
 async def load_report(
-    store: SqliteStore, prefix: str, at: str | None = None, named: str | None = None
+    runtime: Runtime, given: str, at: str | None = None, named: str | None = None, prompt: str = ""
 ) -> ContextReport:
-    """The report for a session's head, or for the entry whose id begins with `at`."""
-    session = await store.session(prefix)
-    entry = None if at is None else (await store.entry(at, session=session.id))[1]
-    entries = await _read_entries(store, session, entry)
-    model = latest_model(entries) if named is None else named
-    view = await fold_stored(store, entries, counter_for(model))
-    short = await shorten_session_id(store, session.id)
-    return ContextReport(session, short, view, model, entry)
+    """The report for a session's head, or for an earlier entry; with a prompt, for the request
+    that it would begin."""
+    store = runtime.store
+    assert isinstance(store, SqliteStore)
+    info = await runtime.find_session(given)
+    entry = None if at is None else (await store.entry(at, session=info.id))[1]
+    entries = await read_entries(store, info, entry)
+    model = next_model(runtime.settings, entries, named or model_of(entry))
+    view = await fold_stored(store, entries, counter_for(model.name))
+    short = await shorten_session_id(store, info.id)
+    tools = find_tools(runtime, model, entry)
+    tool_tokens = count_tools(tools, view.log.counter)
+    report = ContextReport(info, short, view, model, runtime.budget(model), tool_tokens, entry)
+    if at is not None:
+        return report
+    session = Session(store, info.id, view)
+    message = await runtime.prompt_message(prompt) if prompt else None
+    prepared = await runtime.prepare(session, model, message)
+    added = tuple(item for item in prepared.view.items if _is_added(item, view))
+    compacted = any(one.compaction is not None for one in prepared.reduced)
+    return report._replace(next=NextRequest(prepared.tokens, added, compacted))
 
 
-async def _read_entries(store: Store, session: SessionInfo, at: Entry | None) -> tuple[Entry, ...]:
+def _is_added(item: ViewItem, stored: View) -> bool:
+    return item.place != "snapshot" and item.entry.id not in stored.log.at
+
+
+def model_of(entry: Entry | None) -> str:
+    return entry.body.model if entry is not None and isinstance(entry.body, Request) else ""
+
+
+def find_tools(runtime: Runtime, model: ResolvedModel, at: Entry | None) -> tuple[Declaration, ...]:
+    """The tools of the next request, or those that an earlier request declared."""
+    tools = runtime.declared_tools(model)
+    if at is None or not isinstance(at.body, Request):
+        return tools
+    return tuple(tool for tool in tools if tool.name in at.body.tools)
+
+
+async def read_entries(store: Store, session: SessionInfo, at: Entry | None) -> tuple[Entry, ...]:
     if at is None:
         return await read_needed_entries(store, session.id) if session.head else ()
     # a request records the head it was sent for
@@ -101,18 +162,12 @@ async def _read_entries(store: Store, session: SessionInfo, at: Entry | None) ->
     return await read_needed_entries(store, session.id, at=head) if head else ()
 
 
-def latest_model(entries: Iterable[Entry]) -> str:
-    """The newest known model of a request or reply; without one, the newest that is named."""
-    bodies = [entry.body for entry in entries if isinstance(entry.body, Message | Request)]
-    names = [body.model for body in reversed(bodies) if body.model]
-    return next((name for name in names if is_known_model(name)), names[0] if names else "")
-
-
 async def load_full_report(
-    store: SqliteStore, prefix: str, at: str | None = None, named: str | None = None
+    runtime: Runtime, given: str, at: str | None = None, named: str | None = None, prompt: str = ""
 ) -> ContextReport:
     """The report with the cost of the last request and the view before the compaction in force."""
-    report = await load_report(store, prefix, at, named)
+    report = await load_report(runtime, given, at, named, prompt)
+    store = runtime.store
     compaction, before = report.view.compaction, None
     if compaction is not None and compaction.parent is not None:
         before = await _view_at(store, report, compaction.parent)
@@ -165,19 +220,20 @@ def item_label(item: ViewItem) -> str:
 
 
 def context_document(report: ContextReport, plan: ElisionPlan | None) -> dict[str, Any]:
-    view, profile = report.view, report.profile
+    view, budget = report.view, report.budget
     planned = planned_by_rule(plan) if plan is not None else {}
     return {
         "session": msgspec.to_builtins(report.session),
         "at": report.end.id if report.end else None,
-        "model": report.model,
-        "model_is_known": is_known_model(report.model),
+        "model": report.model.name,
+        "model_is_known": is_known_model(report.model.name),
         "exact": view.log.counter.exact,
-        "tokens": view.tokens,
-        "window": profile.window,
-        "threshold": profile.threshold,
-        "share": view.tokens / profile.window,
-        "categories": count_by_category(view),
+        "tokens": report.tokens,
+        "window": budget.window,
+        "threshold": budget.threshold,
+        "share": report.tokens / budget.window,
+        "categories": report.categories,
+        "next_request": _next_document(report.next) if report.next else None,
         "last_request": _request_document(report.last_request) if report.last_request else None,
         "items": [item_document(item) for item in view.items],
         "left_out": [msgspec.to_builtins(one) for one in report.omissions],
@@ -185,6 +241,11 @@ def context_document(report: ContextReport, plan: ElisionPlan | None) -> dict[st
         "would_be_left_out": {rule: total._asdict() for rule, total in planned.items()},
         "problems": list(view.problems),
     }
+
+
+def _next_document(request: NextRequest) -> dict[str, Any]:
+    added = [item_document(item) | {"entry": None} for item in request.added]
+    return {"tokens": request.tokens, "added": added, "compacted": request.compacted}
 
 
 def _request_document(cost: RequestCost) -> dict[str, Any]:

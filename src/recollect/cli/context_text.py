@@ -6,6 +6,7 @@ None, and a line says how many more there are.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 from recollect.cli.console import paint, terminal_width
@@ -20,7 +21,6 @@ from recollect.view.omissions import (
     INVALID,
     Omission,
     OmissionTotal,
-    count_by_category,
     total_by_rule,
 )
 from recollect.view.view import View, ViewItem
@@ -48,8 +48,9 @@ def context_lines(
     yield from _window(report)
     yield from _categories(report)
     yield from _last_request(report)
+    yield from _next_request(report)
     yield ""
-    yield from _items(report.view, short, last)
+    yield from _items(report, last)
     yield from _omissions(report, short, last)
     if plan is not None:
         yield from _planned(plan)
@@ -71,26 +72,24 @@ def _heading(report: ContextReport, short: dict[str, str]) -> Iterator[str]:
 
 
 def _window(report: ContextReport) -> Iterator[str]:
-    tokens, profile = report.view.tokens, report.profile
-    share = tokens / profile.window
-    colour = "green" if tokens <= profile.threshold else "yellow" if share <= 1 else "red"
+    tokens, budget = report.tokens, report.budget
+    share = tokens / budget.window
+    colour = "green" if tokens <= budget.threshold else "yellow" if share <= 1 else "red"
     exact = "counted" if report.view.log.counter.exact else "estimated"
     total = paint(f"{tokens:,} tokens", bold=True)
     yield f"{total} {exact}, {format_percent(share)} of {_describe_window(report)}"
-    filled = draw_bar(tokens, profile.window, 2 * BAR_WIDTH)
+    filled = draw_bar(tokens, budget.window, 2 * BAR_WIDTH)
     yield paint(filled, fg=colour) + paint.dim("░" * (2 * BAR_WIDTH - len(filled)))
-    left = profile.threshold - tokens
+    left = budget.threshold - tokens
     distance = f"{left:,} below" if left >= 0 else f"{-left:,} above"
-    yield paint.dim(f"{distance} the compaction threshold of {profile.threshold:,}")
+    yield paint.dim(f"{distance} the compaction threshold of {budget.threshold:,}")
     yield ""
 
 
 def _describe_window(report: ContextReport) -> str:
-    window = f"{report.profile.window:,}"
-    if not report.model:
-        return f"the {window} assumed for an unknown model; --model NAME names one"
-    known = "" if is_known_model(report.model) else ", an unknown model: a guess"
-    return f"the {window} of {one_line(report.model)}{known}"
+    name, window = report.model.name, f"{report.budget.window:,}"
+    known = is_known_model(report.model.wire_name) or report.model.endpoint.name == name
+    return f"the {window} of {one_line(name)}{'' if known else ', an unknown model: a guess'}"
 
 
 def format_percent(share: float) -> str:
@@ -98,11 +97,11 @@ def format_percent(share: float) -> str:
 
 
 def _categories(report: ContextReport) -> Iterator[str]:
-    shares = count_by_category(report.view)
+    shares = report.categories
     most = max(shares.values())
     for category, tokens in shares.items():
         name = f"{'initial context' if category == 'initial' else category:<15}"
-        share = format_percent(tokens / report.profile.window) if tokens else ""
+        share = format_percent(tokens / report.budget.window) if tokens else ""
         line = f"{name}  {tokens:>10,}  {share:>8}  {paint(draw_bar(tokens, most), fg='blue')}"
         yield line.rstrip() if tokens else paint.dim(line.rstrip())
     yield ""
@@ -118,6 +117,17 @@ def _last_request(report: ContextReport) -> Iterator[str]:
     yield paint.dim(f"{format_age(reply.time)}; {counted}")
 
 
+def _next_request(report: ContextReport) -> Iterator[str]:
+    if (request := report.next) is None:
+        return
+    if request.added:
+        labels = ", ".join(f"{item_label(one)} {one.tokens:,}" for one in request.added)
+        yield f"the next request begins with what is not stored yet: {labels} tokens"
+    if request.tokens != report.tokens:
+        how = "compaction" if request.compacted else "leaving out what is listed below"
+        yield f"the next request: {request.tokens:,} tokens, after {how}"
+
+
 # --- what the model sees -------------------------------------------------------------------------
 
 
@@ -126,7 +136,8 @@ def _item_marks(item: ViewItem) -> str:
     return ", ".join(filter(None, [*marks, "shortened" if item.cuts else ""]))
 
 
-def _items(view: View, short: dict[str, str], last: int | None) -> Iterator[str]:
+def _items(report: ContextReport, last: int | None) -> Iterator[str]:
+    view, short = report.view, report.short
     fixed = [item for item in view.items if item.place != "tail"]
     tail = view.items[len(fixed) :]
     newest = tail if last is None else tail[-last:]
@@ -138,7 +149,7 @@ def _items(view: View, short: dict[str, str], last: int | None) -> Iterator[str]
     rows = [["ENTRY", "WHO", "TOKENS", "MARK", "WHAT THE MODEL SEES"]]
     for item in (*fixed, *newest):
         cells = [short[item.entry.id], item_label(item), f"{item.tokens:,}", _item_marks(item)]
-        rows.append([*cells, summarize(item.message)])
+        rows.append([*cells, _summarize(report, item.message)])
     shown = table_lines(rows)
     yield from shown[: 1 + len(fixed)]
     if hidden:
@@ -158,6 +169,12 @@ def table_lines(rows: list[list[str]]) -> list[str]:
     head, *body = align_table(rows, width=width, stretch=len(rows[0]) - 1, numbers=(2,))
     lines = [paint.dim(GAP.join(head).rstrip())]
     return lines + [GAP.join([paint(row[0], fg="yellow"), *row[1:]]).rstrip() for row in body]
+
+
+def _summarize(report: ContextReport, message: Message) -> str:
+    """One line; files of the session's project are named by their paths below it."""
+    text, root = summarize(message), report.session.project
+    return text.replace(root.rstrip(os.sep) + os.sep, "") if root else text
 
 
 # --- what was left out ---------------------------------------------------------------------------
@@ -197,7 +214,7 @@ def _describe_omission(report: ContextReport, one: Omission) -> str:
         return f"{pluralize(messages, 'message')} before it" if gone else "everything before it"
     assert isinstance(entry.body, Message)
     parts = [p for i, p in enumerate(entry.body.parts) if not one.parts or i in one.parts]
-    text = summarize(Message(role=entry.body.role, parts=tuple(parts)))
+    text = _summarize(report, Message(role=entry.body.role, parts=tuple(parts)))
     return f"no provider accepts it: {text}" if one.rule == INVALID else text
 
 

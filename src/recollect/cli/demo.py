@@ -1,223 +1,314 @@
-"""`recollect demo`: the agent answers a question in a temporary folder, and the command shows what
-the model saw; `--tour` shows the log instead, step by step. All output is real.
+"""`recollect demo`: a recorded coding session, replayed with the real agent on a real project.
+
+The model's replies are recorded; everything else happens while the user watches: the tools change
+real files, the tests run, the store is filled, and each step is a real command with its real
+output. All of it is in a temporary folder with settings and a store of its own; the user's own are
+neither read nor written. Where the machine behaves differently from the recording, the demo says
+so and stops. However it ends, the folder is removed, unless the user keeps it.
 """
 
 from __future__ import annotations
 
-import asyncio
-import inspect
+import io
+import os
+import re
+import shlex
+import shutil
+import subprocess
 import sys
 import tempfile
-import textwrap
-from collections.abc import AsyncIterator
-from contextlib import chdir, nullcontext
+import time
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import TextIO
 
 import click
 
-from recollect.cli.console import paint, terminal_width
-from recollect.cli.context_report import ContextReport, load_full_report
-from recollect.cli.context_text import context_lines
-from recollect.cli.display_text import one_line, pad, sanitize
-from recollect.cli.entry_display import role_of, summarize
-from recollect.cli.headless import HeadlessOptions, run_headless
+from recollect.cli.console import paint
+from recollect.cli.group import run_command
+from recollect.cli.main import FAILED, INTERRUPTED
+from recollect.cli.next_steps import next_step_lines
 from recollect.cli.options import command
-from recollect.cli.store_access import use_store
-from recollect.entries import Entry
-from recollect.errors import AlreadyExists, HeadMoved
-from recollect.runtime.prompt_run import RunOptions
-from recollect.runtime.runtime import LAST
-from recollect.store.contract import SearchQuery
-from recollect.store.recovery.store_doctor import examine_store
-from recollect.store.sqlite import SqliteStore, open_store
-from recollect.testing import model, user
-from recollect.transcripts.session_export import export_session
-from recollect.transcripts.session_import import import_file
+from recollect.cli.replay_server import (
+    MODEL_NAME,
+    RECORDING,
+    Recording,
+    ReplayServer,
+    load_recording,
+    serve_recording,
+)
+from recollect.entries import json_text
+from recollect.errors import AlreadyExists, RecollectError
+from recollect.settings import SETTINGS_FILE
 
-STORE = "recollect.db"
-QUESTION = "What is a write-ahead log? Answer in one sentence."
-FILES = {
-    "README.md": "# limiter\n\nLets a number of requests through in a minute.\n",
-    "limiter.py": "def refill(rate: int) -> int:\n    return rate\n",
-}
-TourStep = tuple[str, list[str]]  # a title, and lines made from the step's results
+PROJECT = "limiter"
+HOME = "recollect-home"
+READING_PAUSE, REPLY_PAUSE = 0.15, 0.03  # seconds, on a terminal
+SETTINGS = """\
+model = "{model}"
+
+[models.{model}]  # replays the recorded replies
+url = "{url}"
+wire = "anthropic"
+window = 32_768
+
+[permissions]
+mode = "edit"  # the agent may change files in its folder
+allow = [{tests}]  # and run this command
+"""
+INTRODUCTION = """\
+recollect keeps every word of an agent's session, shows what the model sees of
+it and what not, and takes things back.
+
+This is a RECORDING: the model's replies come from a file, {recording}.
+The rest is real and happens now, in {folder}:
+the agent, its tools, the files, the tests, the store. Yours are not touched.
+"""
+
+
+class DemoStopped(RecollectError):
+    def __init__(self, why: str) -> None:
+        super().__init__(f"the demo stops here: {why}; what is above really happened")
+        self.why = why
 
 
 @command(
-    ("recollect demo", "one real exchange, in a temporary folder"),
-    ("recollect demo -m gpt-5-mini", "with another model"),
-    ("recollect demo --tour", "the log: append, fork, rewind, search, export"),
-    ("recollect demo --tour --keep tour", "keep the store and explore it"),
+    ("recollect demo", "a recorded session with real tools, in a temporary folder"),
+    ("recollect demo --fast", "without pauses"),
+    ("recollect demo --keep tour", "keep its project and store, and explore them"),
 )
-@click.option("--tour", is_flag=True, help="Show what the log can do instead.")
-@click.option("-m", "--model", metavar="NAME", default="", help="The model to use.")
+@click.option("--fast", is_flag=True, help="Do not pause for the reader.")
 @click.option(
     "--keep",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Create the store here and keep it.",
+    help="Work in this new folder and keep it.",
 )
-def demo(*, tour: bool, model: str, keep: Path | None) -> int:
-    """Let the agent answer a question, and show what the model saw.
+def demo(*, fast: bool, keep: Path | None) -> int:
+    """Replay a recorded coding session, with real tools and files.
 
-    With no API key, a small local model answers. On a terminal you can continue the conversation.
+    It needs no model and no network, and touches nothing of yours.
     """
-    if keep is not None and (keep / STORE).exists():
-        raise AlreadyExists("a store", str(keep / STORE))
-    with (
-        tempfile.TemporaryDirectory(prefix="recollect-demo-")
-        if keep is None
-        else nullcontext(str(keep))
-    ) as folder:
-        if tour:
-            code = asyncio.run(_tour(Path(folder)))
-        else:
-            code = _converse(Path(folder).resolve(), model, keep=keep is not None)
+    if keep is not None and keep.exists():
+        raise AlreadyExists("a folder", str(keep))
+    slow = sys.stdout.isatty() and not fast
+    code = 0
+    with _working_folder(keep) as folder:
+        try:
+            _play(folder, slow=slow)
+        except DemoStopped as stopped:
+            click.echo(paint(str(stopped), fg="yellow"))
+            code = FAILED
     if keep is not None:
-        click.echo(f"Explore it: recollect sessions --all --store {keep / STORE}")
-    elif tour:
-        click.echo("Next: recollect demo --keep DIR, recollect import FILE, recollect --help")
-    elif not code:
-        click.echo('Next: recollect -p "…" in a folder of yours, recollect demo --tour')
+        home, project = (shlex.quote(str(keep.absolute() / name)) for name in (HOME, PROJECT))
+        click.echo(f"Explore it: cd {project} && export RECOLLECT_HOME={home}")
+        click.echo()
+    for line in next_step_lines():
+        click.echo(line)
     return code
 
 
-# --- the agent ---------------------------------------------------------------------------------
+@contextmanager
+def _working_folder(keep: Path | None) -> Iterator[Path]:
+    with (
+        tempfile.TemporaryDirectory(prefix="recollect-", ignore_cleanup_errors=True)
+        if keep is None
+        else nullcontext(str(keep))
+    ) as folder:
+        path = Path(folder).resolve()
+        (path / PROJECT).mkdir(mode=0o700, parents=True)
+        (path / HOME).mkdir(mode=0o700)
+        yield path
 
 
-def _converse(folder: Path, model: str, *, keep: bool) -> int:
-    """One exchange and what the model saw; on a terminal as many as the user likes."""
-    project, store = folder / "project", folder / STORE
-    project.mkdir(mode=0o700, parents=True)
-    for name, text in FILES.items():
+def _play(folder: Path, *, slow: bool) -> None:
+    recording = load_recording()
+    tests = f"{_python()} -m unittest"
+    project, home = folder / PROJECT, folder / HOME
+    for name, text in recording.files.items():
         (project / name).write_text(text, encoding="utf-8")
-    with chdir(project):
-        prompt, latest = QUESTION, False
-        while prompt:
-            click.echo(f"> {prompt}")
-            sys.stdout.flush()
-            session = LAST if latest else None
-            options = HeadlessOptions(prompt, session, run=RunOptions(model), store_persists=keep)
-            if code := run_headless(options, store):
-                return code
-            _show_context(store)
-            prompt, latest = _next_prompt(), True
-    return 0
+    pause = REPLY_PAUSE if slow else 0
+    with serve_recording(recording, {"python": _python()}, pause) as replay:
+        settings = SETTINGS.format(model=MODEL_NAME, url=replay.url, tests=json_text(tests))
+        (home / SETTINGS_FILE).write_text(settings, encoding="utf-8")
+        with _surroundings(project, home):
+            _Tour(recording, replay, slow=slow).play(folder)
 
 
-def _next_prompt() -> str:
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return ""
+def _python() -> str:
+    """As the tests are called: by the usual name, or by the path of this interpreter."""
+    return "python3" if shutil.which("python3") else shlex.quote(sys.executable)
+
+
+@contextmanager
+def _surroundings(project: Path, home: Path) -> Iterator[None]:
+    """Settings and a store for the demo alone, no pager, and git as it is without configuration."""
+    before = dict(os.environ)
+    for name in [name for name in before if name.startswith("GIT_")]:
+        del os.environ[name]
+    os.environ.update(
+        RECOLLECT_HOME=str(home),
+        PAGER="cat",
+        GIT_PAGER="cat",
+        GIT_CONFIG_GLOBAL=os.devnull,
+        GIT_CONFIG_NOSYSTEM="1",
+    )
     try:
-        return input("Type another prompt, or press Enter to end: ").strip()
-    except EOFError:
-        return ""
+        with chdir(project):
+            yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
-def _show_context(store: Path) -> None:
-    async def work(opened: SqliteStore) -> ContextReport:
-        newest, *_ = await opened.sessions()
-        return await load_full_report(opened, newest.id)
+class _Echo(io.TextIOBase):
+    """A stream that passes everything on to another and remembers it."""
 
-    click.echo("\nWhat the model saw, and how much of its window that took:\n")
-    for line in context_lines(use_store(store, work), None, None):
-        click.echo(line)
-    click.echo()
+    def __init__(self, to: TextIO) -> None:
+        self._to, self._seen = to, list[str]()
 
+    def write(self, text: str) -> int:
+        written = self._to.write(text)
+        self._seen.append(text)
+        return written
 
-# --- the log -----------------------------------------------------------------------------------
+    def flush(self) -> None:
+        self._to.flush()
 
+    def isatty(self) -> bool:
+        return self._to.isatty()
 
-async def _tour(folder: Path) -> int:
-    click.echo("A session is an append-only log of immutable entries. With real output:\n")
-    number = 0
-    async with open_store(folder / STORE) as store:
-        for part in (_tour_log, _tour_transfer):
-            sources = iter(_step_sources(inspect.getsource(part)))
-            async for title, lines in part(store, folder):
-                number += 1
-                _print_step(f"{number}. {title}", next(sources), lines)
-    return 0
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._to.encoding
 
-
-def _step_sources(source: str) -> list[str]:
-    """The code of each step, exactly as it ran: steps end with a yield and a blank line."""
-    _signature, body = source.split(":\n", 1)
-    steps = textwrap.dedent(body).split("\n\n")
-    return [step.partition("\nyield ")[0] for step in steps]
+    def text(self) -> str:
+        return click.unstyle("".join(self._seen))
 
 
-def _print_step(title: str, code: str, lines: list[str]) -> None:
-    click.echo(paint.bold(title))
-    for line in code.splitlines():
-        click.echo("   " + paint(line, fg="cyan"))
-    for line in lines:
-        first, *rest = textwrap.wrap(sanitize(line), (terminal_width() or 100) - 5) or [""]
-        click.echo("   " + paint.dim("→ ") + first)
-        for more in rest:
-            click.echo("     " + more)
-    click.echo()
-
-
-def _summaries(*entries: Entry) -> list[str]:
-    return [f"{entry.id}  {role_of(entry.body):5}  {summarize(entry.body)}" for entry in entries]
-
-
-async def _tour_log(store: SqliteStore, _folder: Path) -> AsyncIterator[TourStep]:
-    session = await store.create()
-    question = user("Why does the limiter drop requests?")
-    answer = model("refillTokens runs once a minute.")
-    first, second = await store.append(session.id, [question, answer], parent=None)
-    yield "Append two messages. When append returns, they are on disk.", _summaries(first, second)
-
-    path = await store.path(session.id)
-    yield "Read the session back; every hash is checked.", _summaries(*path)
-
-    fork = await store.fork(session.id, at=first.id, title="Second opinion")
-    other = model("补充令牌太慢：每分钟一次。")
-    await store.append(fork.id, [other], parent=first.id)
-    sessions = await store.sessions()
-    yield (
-        "Fork after the question and give another answer. Nothing is copied.",
-        [f"{s.id}  {s.entries} entries  {one_line(s.title)}" for s in sessions],
-    )
-
+@contextmanager
+def _no_input() -> Iterator[None]:
+    """Piped input belongs to the demo and not to the prompts in it."""
+    before, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     try:
-        await store.append(session.id, [user("Fix it.")], parent=first.id)
-    except HeadMoved as error:
-        moved = str(error)
-    yield "A writer that has not seen the answer is refused.", [moved]
-
-    await store.rewind(session.id, first.id)
-    better = model("The clock jumps. See MonotonicClock.")
-    await store.append(session.id, [better], parent=first.id)
-    kept = await store.tree(session.id)
-    yield "Rewind and answer again. The first answer is kept on its branch.", _summaries(*kept)
+        yield
+    finally:
+        sys.stdin = before
 
 
-async def _tour_transfer(store: SqliteStore, folder: Path) -> AsyncIterator[TourStep]:
-    words = ["drop requests", "令牌", "refill", "monotonicClock", "clock -jumps"]
-    found = [(word, await store.search(SearchQuery(words=word))) for word in words]
-    yield (
-        "Search for words, Chinese, identifiers and parts of them.",
-        [f"{pad(word, 14)}  {hits[0].snippet if hits else '(nothing)'}" for word, hits in found],
+class _Tour:
+    """The steps, in the order in which a user would take them."""
+
+    def __init__(self, recording: Recording, replay: ReplayServer, *, slow: bool) -> None:
+        self._replay, self._slow = replay, slow
+        self._prompts = [prompt.text for prompt in recording.prompts]
+
+    def play(self, folder: Path) -> None:
+        click.echo(INTRODUCTION.format(recording=RECORDING, folder=folder))
+        session = self._agent()
+        self._context(session)
+        self._compaction(session)
+        self._rewind(session)
+
+    def _agent(self) -> str:
+        """The session's id, as the program prints it."""
+        self._heading("1. The agent reads, edits and runs the tests")
+        self._git("init", "-q")
+        self._git("add", ".")
+        self._git("-c", "user.name=demo", "-c", "user.email=demo@localhost", "commit", "-qm", "all")
+        first, second, third = self._prompts
+        done = self._recollect("-p", first)
+        session = _find(r"recollect -r (\S+)", done)
+        self._shell("git", "diff", "--stat")
+        self._recollect("-c", "-p", second)
+        self._recollect("-c", "-p", third)
+        return session
+
+    def _context(self, session: str) -> None:
+        self._heading("2. What fills its context, what was left out, and why")
+        shown = self._recollect("context", session, "--last", "3")
+        self._say("It read one file seven times; the newest five are enough. None is lost:")
+        restore = _find(r"`recollect (context \S+ --restore \S+)`", shown)
+        self._recollect(*restore.split())
+
+    def _compaction(self, session: str) -> None:
+        self._heading("3. A compaction, and back")
+        self._recollect("compact", session, "--no-model", "--budget", "6000")
+        self._recollect("compact", "--undo", session)
+
+    def _rewind(self, session: str) -> None:
+        self._heading("4. A search, and a rewind that takes the files along")
+        found = self._recollect("search", "refill", "twice", "--role", "model", "--limit", "1")
+        entry = _find(r"`recollect show (\S+)`", found)
+        self._say("That was before the lock came. Back to there, with the file:")
+        self._shell("grep", "-c", "self.lock", "limiter.py")
+        self._recollect("rewind", session, entry, "--files")
+        self._shell("grep", "-c", "self.lock", "limiter.py")
+
+    # --- one step -------------------------------------------------------------------------------
+
+    def _heading(self, title: str) -> None:
+        self._pause()
+        click.echo(paint(title, fg="green", bold=True))
+        click.echo()
+
+    def _say(self, sentence: str) -> None:
+        click.echo(sentence)
+        click.echo()
+
+    def _recollect(self, *arguments: str) -> str:
+        """Run a command of ours in this process; its output."""
+        self._prompt("recollect", *arguments)
+        echo = _Echo(sys.stdout)
+        with _no_input(), redirect_stdout(echo), redirect_stderr(echo):
+            code = run_command(list(arguments))
+        if code == INTERRUPTED:
+            raise KeyboardInterrupt
+        if self._replay.difference:
+            raise DemoStopped(self._replay.difference)
+        if code:
+            raise DemoStopped(f"`recollect {arguments[0]}` failed with exit code {code}")
+        click.echo()
+        self._pause()
+        return echo.text()
+
+    def _shell(self, *words: str) -> None:
+        """Run a program that the machine may have."""
+        if shutil.which(words[0]) is not None:
+            self._prompt(*words)
+            click.echo(_run_program(*words))
+            self._pause()
+
+    def _git(self, *words: str) -> None:
+        """Prepare the project; without git it is a folder like any other."""
+        if shutil.which("git") is not None:
+            _run_program("git", *words)
+
+    def _prompt(self, *words: str) -> None:
+        click.echo(paint.bold("$ " + " ".join(map(_quote, words))))
+        sys.stdout.flush()
+
+    def _pause(self) -> None:
+        if self._slow:
+            time.sleep(READING_PAUSE)
+
+
+def _run_program(*words: str) -> str:
+    """What it printed; `grep` that finds nothing and a `git` that refuses are no reason to stop."""
+    done = subprocess.run(  # noqa: S603 - our own words
+        words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
     )
+    return done.stdout.decode(errors="replace")
 
-    newest, *_ = await store.sessions()
-    name, data = await export_session(store, newest.id, "gemini")
-    file = folder / name
-    file.write_bytes(data)
-    yield "Export a session as another program's file.", [f"{name}: {len(data):,} bytes"]
 
-    once = await import_file(store, file)
-    twice = await import_file(store, file)
-    yield (
-        "Import it back twice: the second import adds nothing.",
-        [f"{each.added} entries added to {each.session}" for each in (once, twice)],
-    )
+def _quote(word: str) -> str:
+    """As a person would type it."""
+    return word if re.fullmatch(r"[\w./=:-]+", word) else f'"{word}"'
 
-    report = await asyncio.to_thread(examine_store, store.file)
-    yield (
-        "Check the store with the doctor.",
-        [f"{finding.what} ({finding.place})" for finding in report.findings] or ["healthy"],
-    )
+
+def _find(pattern: str, output: str) -> str:
+    found = re.search(pattern, output)
+    if found is None:
+        raise DemoStopped("a command did not print what the next step needs")
+    return found[1]

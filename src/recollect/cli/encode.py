@@ -8,96 +8,109 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import click
 
 from recollect.cli.console import print_note
-from recollect.cli.context_report import load_report
-from recollect.cli.options import command, store_option
-from recollect.cli.store_access import use_store
+from recollect.cli.context_report import find_tools, model_of, read_entries
+from recollect.cli.options import command, session_argument, store_option
+from recollect.cli.store_access import use_runtime
 from recollect.codecs.encoder import EncodedRequest
-from recollect.codecs.encoder import encode as encode_view
 from recollect.codecs.tool_declarations import read_tools
 from recollect.codecs.wire_protocol import Declaration, RequestOptions
 from recollect.codecs.wires import WIRES
-from recollect.errors import BadInput, UnknownModel
-from recollect.models.resolve import ResolvedModel, build_wire, fill_options, look_up_model
-from recollect.profiles import WireName, find_endpoint, find_profile
-from recollect.settings import load_settings
+from recollect.errors import BadInput
+from recollect.models.http_model import HttpModel
+from recollect.profiles import WireName
+from recollect.runtime.model_choice import model_for_wire, next_model
+from recollect.runtime.runtime import Runtime
+from recollect.session import Session
 from recollect.text import format_size
+from recollect.tokens import counter_for
+from recollect.view_loader import fold_stored
 
 MAX_TOOLS_FILE = 5_000_000  # bytes
 
 
+class EncodeOptions(NamedTuple):
+    prefix: str
+    to: WireName | None
+    text_tools: bool
+    named: str | None
+    prompt: str
+    at: str | None
+    declared: Path | None
+    no_stream: bool
+
+
 @command(
-    ("recollect encode 019a8b1c --to gemini", "what Gemini would be sent now"),
-    ("recollect encode 019a8b1c --to openai --text-tools", "with tools as text"),
-    ("recollect encode 019a8b1c --to anthropic --at 019a8b1c77f0 | jq .", "an earlier request"),
-    ("recollect encode 019a8b1c --to openai --tools tools.json --trace", "what was repaired"),
+    ("recollect encode 5f3a9c21", "what the model would be sent now"),
+    ("recollect encode 5f3a9c21 --to gemini --prompt 'go on'", "what Gemini would be sent"),
+    ("recollect encode 5f3a9c21 --to openai --text-tools", "with tools as text"),
+    ("recollect encode 5f3a9c21 --to anthropic --at 77f0b1de | jq .", "an earlier request"),
+    ("recollect encode 5f3a9c21 --to openai --tools tools.json --trace", "what was repaired"),
 )
-@click.argument("prefix", metavar="ID")
-@click.option("--to", type=click.Choice(list(WIRES)), required=True, help="The wire format.")
+@session_argument("prefix")
+@click.option(
+    "--to", type=click.Choice(list(WIRES)), help="The wire format.  [default: the model's own]"
+)
 @click.option("--text-tools", is_flag=True, help="Send calls, results and tools as plain text.")
-@click.option("--model", "named", metavar="NAME", help="The model; its own thoughts are included.")
+@click.option(
+    "-m", "--model", "named", metavar="NAME", help="The model; its own thoughts are included."
+)
+@click.option("--prompt", metavar="TEXT", default="", help="With this prompt at the end.")
 @click.option("--at", metavar="ENTRY", help="As of this entry: a request or a message.")
 @click.option(
     "--tools",
     "declared",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Tools to declare: a JSON list in the format of any of the three providers.",
+    help="Declare these tools instead: a JSON list in the format of any of the three providers.",
 )
 @click.option("--no-stream", is_flag=True, help="Request the reply in one piece.")
 @click.option("--trace", is_flag=True, help="List everything that is not sent as stored.")
 @store_option
-def encode(
-    *,
-    prefix: str,
-    to: WireName,
-    text_tools: bool,
-    named: str | None,
-    at: str | None,
-    declared: Path | None,
-    no_stream: bool,
-    trace: bool,
-    file: Path | None,
-) -> None:
-    """Print the exact request a provider would be sent."""
-    tools = _read_tools(declared) if declared is not None else ()
-    report = use_store(file, lambda store: load_report(store, prefix, at, named))
-    model = _resolve_model(named or report.model, to, named=named is not None)
-    options = fill_options(model, RequestOptions(model="", tools=tools, stream=not no_stream))
-    thinking_off = options.generation.effort == "none"
-    wire = build_wire(model, tools, text_tools=text_tools, thinking_off=thinking_off)
-    request = encode_view(wire, report.view, options)
+def encode(*, file: Path | None, trace: bool, **given: Any) -> None:
+    """Print the exact request a provider would be sent.
+
+    It is what `recollect -r ID -p TEXT` would send now: with instructions, environment and memory,
+    and without what the rules leave out. Nothing is stored or sent.
+    """
+    options = EncodeOptions(**given)
+    request, sent = use_runtime(file, partial(_encode, options))
     sys.stdout.flush()
     for chunk in request.chunks:
         sys.stdout.buffer.write(chunk)
     sys.stdout.buffer.flush()
-    _report_fixes(request, options, trace=trace)
+    _report_fixes(request, sent, trace=trace)
 
 
-def _resolve_model(name: str, to: WireName, *, named: bool) -> ResolvedModel:
-    """The model for this format. If it uses another format, the format's default model takes its
-    place, unless the user named it."""
-    settings, usual = load_settings(), find_endpoint(to)
-    assert usual is not None
-    try:
-        model = look_up_model(name, settings) if name else None
-    except UnknownModel:
-        model = None
-    if model is not None and model.endpoint.wire == to:
-        return model
-    if not named:
-        return look_up_model(usual.default, settings)
-    return ResolvedModel(
-        name=name,
-        wire_name=name,
-        profile=find_profile(name),
-        endpoint=usual,
-        generation=settings.generation,
-    )
+async def _encode(
+    options: EncodeOptions, runtime: Runtime
+) -> tuple[EncodedRequest, RequestOptions]:
+    store = runtime.store
+    info = await runtime.find_session(options.prefix)
+    at = None if options.at is None else (await store.entry(options.at, session=info.id))[1]
+    entries = await read_entries(store, info, at)
+    model = next_model(runtime.settings, entries, options.named or model_of(at))
+    if options.to is not None:
+        named = options.named is not None
+        model = model_for_wire(model, options.to, runtime.settings, named=named)
+    view = await fold_stored(store, entries, counter_for(model.name))
+    tools = find_tools(runtime, model, at)
+    if at is None:
+        message = await runtime.prompt_message(options.prompt) if options.prompt else None
+        prepared = await runtime.prepare(Session(store, info.id, view), model, message)
+        view = prepared.view
+    if options.declared is not None:
+        tools = _read_tools(options.declared)
+    async with HttpModel(model, runtime.settings.transport) as called:
+        called.text_tools = called.text_tools or options.text_tools
+        asked = RequestOptions(model=model.name, tools=tools, stream=not options.no_stream)
+        return called.encode(view, asked), called.options(asked)
 
 
 def _read_tools(file: Path) -> tuple[Declaration, ...]:

@@ -16,23 +16,25 @@ from pathlib import Path
 import click
 
 from recollect.cli.console import print_note
-from recollect.cli.options import command, store_option
+from recollect.cli.options import command, session_argument, store_option
+from recollect.cli.session_choice import find_session
 from recollect.cli.store_access import use_store
 from recollect.errors import AlreadyExists
 from recollect.redaction import redact_json
 from recollect.store.durable_files import publish_file, sync_directory, write_durably
+from recollect.store.sqlite import SqliteStore
 from recollect.text import format_size
 from recollect.transcripts.format_table import EXPORT_FORMATS
 from recollect.transcripts.session_export import export_session
 
 
 @command(
-    ("recollect export 019a8b1c --to gemini", "into this directory"),
-    ("recollect export 019a8b1c --to gemini -o ~/chats", "into another"),
-    ("recollect export 019a8b1c --to history-server -o - | jq .", "to stdout"),
-    ("recollect export 019a8b1c --to gemini --redact", "to share it"),
+    ("recollect export 5f3a9c21 --to gemini", "into this directory"),
+    ("recollect export 5f3a9c21 --to gemini -o ~/chats", "into another"),
+    ("recollect export 5f3a9c21 --to history-server -o - | jq .", "to stdout"),
+    ("recollect export 5f3a9c21 --to gemini --redact", "to share it"),
 )
-@click.argument("prefix", metavar="ID")
+@session_argument()
 @click.option("--to", type=click.Choice(EXPORT_FORMATS), required=True, help="The file format.")
 @click.option(
     "-o", "--output", metavar="FILE|DIR|-", help="Where to write it.  [default: this directory]"
@@ -41,7 +43,7 @@ from recollect.transcripts.session_export import export_session
 @click.option("--redact", is_flag=True, help="Replace credentials with [redacted: …].")
 @store_option
 def export(
-    *, prefix: str, to: str, output: str | None, force: bool, redact: bool, file: Path | None
+    *, session: str, to: str, output: str | None, force: bool, redact: bool, file: Path | None
 ) -> None:
     """Write a session as another program's file, without loss.
 
@@ -51,7 +53,12 @@ def export(
     target = Path(output or ".").expanduser()
     into_folder = target.is_dir() or (output or "").endswith(os.sep)
     taken = partial(_holds_another_session, target) if into_folder else None
-    name, data = use_store(file, lambda store: export_session(store, prefix, to, taken))
+
+    async def work(store: SqliteStore) -> tuple[str, bytes]:
+        found = await find_session(store, session)
+        return await export_session(store, found.id, to, taken)
+
+    name, data = use_store(file, work)
     if redact:
         data = redact_json(data)
     if output == "-":

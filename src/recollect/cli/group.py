@@ -6,17 +6,29 @@ and a command imports no other. Errors that recollect foresees are one sentence 
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from recollect import __version__
+from recollect.cli.group_options import (
+    explain_order,
+    pass_options_on,
+    refuse_options_alone,
+    with_bare_prompt,
+)
 from recollect.cli.main import FAILED, INTERRUPTED
-from recollect.cli.options import examples, read_prompt, store_option
+from recollect.cli.options import COMPLETE, examples, read_piped, read_prompt, store_option
 from recollect.errors import RecollectError
+from recollect.store.ids import LAST
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 class CommandEntry(NamedTuple):
@@ -36,7 +48,8 @@ COMMANDS = {
     ),
     "encode": CommandEntry("encode", "Print the exact request a provider would be sent."),
     "models": CommandEntry("models", "List the known models, or describe one."),
-    "config": CommandEntry("config", "Show the settings in force and where each comes from."),
+    "config": CommandEntry("config", "Show the settings and where each comes from, or set one."),
+    "memory": CommandEntry("memory", "Show what every session here is told, or add a fact."),
     "trust": CommandEntry("trust", "Trust this project, or a folder and everything below it."),
     "search": CommandEntry("search", "Find entries by their words."),
     "rename": CommandEntry("session_commands", "Give a session another title."),
@@ -48,12 +61,16 @@ COMMANDS = {
     "export": CommandEntry("export", "Write a session as another program's file, without loss."),
     "doctor": CommandEntry("doctor", "Check the store; exit code 1 if something is wrong."),
     "schema": CommandEntry("schema_command", "Print the JSON Schema of an entry."),
-    "demo": CommandEntry("demo", "Let the agent answer a question, and show what the model saw."),
+    "completion": CommandEntry("completion", "Print the completion script of a shell."),
+    "demo": CommandEntry("demo", "Replay a recorded coding session, with real tools and files."),
 }
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported when they run, and listed from the table."""
+    """A group whose commands are imported when they run, and listed from the table.
+
+    No option before a command is ignored: it is the command's as well, or it is refused.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
@@ -70,17 +87,28 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """From the table: click would import every command for its help."""
+        # late: only a shell that completes a word needs it
+        from click.shell_completion import CompletionItem
+
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        fitting = (name for name in COMMANDS if name.startswith(incomplete))
+        return [CompletionItem(name, help=COMMANDS[name].help) for name in fitting] + options
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, with_bare_prompt(self, ctx, args, COMMANDS))
+        except click.NoSuchOption as error:
+            raise explain_order(self, ctx, error, args) from None
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            # late: only a mistyped command needs it
-            from difflib import get_close_matches
-
-            near = get_close_matches(args[0], COMMANDS, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            ctx.fail(f"There is no command {args[0]!r}.{hint}")
-        return super().resolve_command(ctx, args)
+        name, command, rest = super().resolve_command(ctx, args)
+        if name and command and not ctx.resilient_parsing:
+            pass_options_on(self, ctx, name, command)
+        return name, command, rest
 
 
 @click.command(
@@ -88,12 +116,12 @@ class LazyGroup(click.Group):
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=examples(
-        ("recollect demo", "a tour in a temporary store"),
+        ("recollect demo", "a recorded session with real tools, in a temporary folder"),
         ('recollect -p "fix the failing test"', "run the agent non-interactively"),
         ("recollect sessions", "what happened in this project"),
         ("recollect search rate limiter", "find where that was"),
-        ("recollect show 019a8b1c", "read it"),
-        ("recollect context 019a8b1c", "what the model sees of it, and what it does not"),
+        ("recollect show 5f3a9c21", "read it"),
+        ("recollect context last", "what the model sees of it, and what it does not"),
     ),
 )
 @click.option("-p", "--prompt", metavar="TEXT", help="Run this prompt non-interactively.")
@@ -130,16 +158,17 @@ def recollect(
 ) -> None:
     """Every word of your agents' sessions: kept, found, read, forked and rewound.
 
-    An ID is the id of a session or an entry, or any unambiguous prefix of it.
-    All data is in one file; RECOLLECT_HOME or --store chooses another.
+    An ID is the short id that commands print, any other unambiguous beginning or end of an id, or
+    `last`. All data is in one file; RECOLLECT_HOME or --store chooses another.
     """
     if ctx.invoked_subcommand is not None:
-        if prompt is not None or latest or session is not None:
-            raise click.UsageError("-p, -c and -r cannot be combined with a command.")
         return
     if prompt is None and not latest and session is None:
-        click.echo(ctx.get_help())
-        return
+        prompt = read_piped().strip()
+        if not prompt:
+            refuse_options_alone(ctx)
+            click.echo(ctx.get_help())
+            return
     if latest and session is not None:
         raise click.UsageError("-c and -r cannot be combined.")
     if fork and not latest and session is None:
@@ -147,7 +176,6 @@ def recollect(
     # late, as a command's module is: the agent loads most of the package
     from recollect.cli.headless import HeadlessOptions, run_headless
     from recollect.runtime.prompt_run import RunOptions
-    from recollect.runtime.runtime import LAST
 
     text = read_prompt((prompt,) if prompt else ())
     options = HeadlessOptions(
@@ -162,12 +190,18 @@ def recollect(
 
 def run_command(arguments: list[str]) -> int:
     """The exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        # a terminal that cannot show a character gets its number, not a traceback
-        getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
+    _accept_all_characters()
+    if COMPLETE in os.environ:
+        # late: only a shell that completes a word needs it
+        from recollect.cli.completion import answer_shell
+
+        return answer_shell(recollect)
     try:
-        code = recollect.main(arguments, prog_name="recollect", standalone_mode=False)
-    except click.Abort:
+        with recollect.make_context("recollect", list(arguments)) as ctx:
+            code = recollect.invoke(ctx)
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except (click.Abort, EOFError):
         return INTERRUPTED
     except click.ClickException as error:
         error.show()
@@ -177,9 +211,30 @@ def run_command(arguments: list[str]) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        return _fail(f"{where}{error.strerror or error}")
+        return _fail(_explain(error))
     return code if isinstance(code, int) else 0
+
+
+def _accept_all_characters() -> None:
+    """Neither a character on stdout or stderr nor a byte on stdin is ever an error."""
+    other = "backslashreplace"
+    for stream, errors in ((sys.stdin, "replace"), (sys.stdout, other), (sys.stderr, other)):
+        with suppress(ValueError):  # something was read from it already
+            getattr(stream, "reconfigure", lambda **_: None)(errors=errors)
+    if (sys.stdout.encoding or "utf-8").lower() != "utf-8":
+        # late: most terminals show every character
+        from recollect.cli.plain_characters import use_plain_characters
+
+        use_plain_characters()
+
+
+def _explain(error: OSError) -> str:
+    try:
+        os.getcwd()  # noqa: PTH109 - the same, and it says what it does
+    except OSError:
+        return "the working directory does not exist any more; change to another one"
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{error.strerror or error}"
 
 
 def _fail(message: str) -> int:

@@ -7,6 +7,7 @@ commands need a rule that allows it, because no user is there to approve.
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Callable
 from contextlib import aclosing
@@ -19,7 +20,7 @@ import msgspec
 from msgspec import to_builtins
 from msgspec.structs import asdict
 
-from recollect.agent.exchange import ReplyFinished
+from recollect.agent.exchange import ReplyFinished, message_text
 from recollect.agent.fit_context import ContextReduced
 from recollect.agent.run_events import LoopFound, RunFinished, WindowLearned
 from recollect.agent.tool_calls import ToolFinished, ToolStarted, ToolStopped
@@ -63,10 +64,10 @@ from recollect.toolkinds import parse_arguments
 
 # the exit codes that other agents use for the same
 NO_KEY, BAD_INPUT, TURN_LIMIT, BROKEN_TOOL = 41, 42, 53, 54
+_MAX_NOTE, _MAX_REMARK = 160, 400  # characters of a note, and of what the model says between calls
 _EXIT_CODES = {"answered": 0, "turns": TURN_LIMIT, "loop": FAILED}
 _SUBTYPES = {"answered": "success", "turns": "error_max_turns", "loop": "error_loop"}
 WAITING_STATUS = "waiting for a reply"
-ID_DIGITS = 12  # of a session id when the store is closed; enough to be unique
 # the lines of stream-json: their type and their fields
 _EVENT_FIELDS: dict[type, tuple[str, Callable[[Any], dict[str, Any]]]] = {
     Delta: ("delta", Delta._asdict),
@@ -142,7 +143,7 @@ class Reporter:
         if not self.session or not self._options.store_persists:
             return ""
         store = f" --store {quote(str(self._file))}" if self._file is not None else ""
-        return f'`recollect -r {session or self.session[:ID_DIGITS]}{store} -p "…"` continues'
+        return f'`recollect -r {session or self.session}{store} -p "…"` continues'
 
 
 def run_headless(options: HeadlessOptions, file: Path | None) -> int:
@@ -190,7 +191,7 @@ def _run_in_store(
 
 
 async def _run(runtime: Runtime, options: HeadlessOptions, reporter: Reporter) -> RunResult:
-    runtime.resolve_model(options.run)  # a missing key is told before anything is stored
+    await runtime.check_model(options.run)  # a missing key is told before anything is stored
     session, origin = await runtime.open_session(
         options.session, fork=options.fork, prompt=options.prompt
     )
@@ -247,10 +248,16 @@ def _redacted(text: str) -> str:
 
 
 def _print_event_note(event: RunEvent) -> None:
-    if isinstance(event, ToolStarted):
-        print_note(f"→ {event.call.name} {truncate(_redacted(event.call.arguments), 120)}")
+    if isinstance(event, ReplyFinished) and event.message.finish == "calls":
+        if text := _redacted(message_text(event.message)):
+            print_note(truncate(text, _MAX_REMARK))  # what the model says before it acts
+    elif isinstance(event, ToolStarted):
+        _print_fitting(f"→ {event.call.name} {_redacted(event.call.arguments)}")
+    elif isinstance(event, ToolFinished) and event.call.name == "run_shell_command":
+        # the end of an output says how it went
+        _print_fitting(f"  {_redacted(' '.join(_result_text(event.result).splitlines()[-2:]))}")
     elif isinstance(event, ToolFinished) and event.result.is_error:
-        print_note(f"  {truncate(_redacted(_result_text(event.result)), 160)}")
+        _print_fitting(f"  {_redacted(_result_text(event.result))}")
     elif isinstance(event, Retrying):
         print_note(f"retrying in {event.delay:.1f} s: {event.reason}")
     elif isinstance(event, ContextReduced):
@@ -259,6 +266,12 @@ def _print_event_note(event: RunEvent) -> None:
         print_note(f"the window of {event.model} is only {event.window:,} tokens")
     elif isinstance(event, LoopFound):
         print_note(f"the model repeats itself: {truncate(_redacted(event.loop.what), 120)}")
+
+
+def _print_fitting(message: str) -> None:
+    """One line, on a terminal no longer than the terminal is wide."""
+    width = shutil.get_terminal_size().columns if sys.stderr.isatty() else _MAX_NOTE
+    print_note(truncate(message, width))
 
 
 def _print_json_line(value: dict[str, Any]) -> None:

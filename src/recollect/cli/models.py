@@ -1,42 +1,156 @@
-"""`recollect models`: the known models, which of them have an API key, and which is the default.
+"""`recollect models`: the known models, which of them can be called, and which is the default.
 
-Keys are never shown, only whether there is one and in which variable.
+It looks for model servers on this machine and lists their models too. `models get` downloads the
+weights of an embedded model. Keys are never shown, only whether there is one and in which variable.
 """
 
 from __future__ import annotations
 
+import asyncio
+import importlib.util
+
 import click
 import msgspec
 
-from recollect.cli.console import paint, print_json, print_lines, terminal_width
+from recollect.cli.console import (
+    download_progress,
+    paint,
+    print_json,
+    print_lines,
+    print_note,
+    print_warning,
+    terminal_width,
+)
 from recollect.cli.display_text import GAP, align_table, format_value, one_line
 from recollect.cli.options import command, json_option
+from recollect.errors import NotFound
+from recollect.models.embedded_model import ENGINE, EngineMissing
+from recollect.models.embedded_weights import (
+    EMBEDDED_MODELS,
+    EmbeddedModel,
+    find_embedded_model,
+    has_weights,
+)
+from recollect.models.local_servers import find_local_servers
 from recollect.models.resolve import ResolvedModel, default_model_name, known_models, look_up_model
+from recollect.models.weights_download import ensure_weights, remove_weights
 from recollect.settings import SETTINGS_FILE, Settings, data_directory, load_settings
 
 
 @command(
-    ("recollect models", "all known models, and which keys are set"),
+    ("recollect models", "all known models, and which can be called"),
+    ("recollect models --local", "the models of servers that run on this machine"),
     ("recollect models ollama/qwen3:8b", "one model, listed or not"),
+    ("recollect models get", "the models that recollect can run itself"),
+    ("recollect models get coder", "download one; again continues a download"),
+    ("recollect models remove coder", "delete what was downloaded"),
     ("recollect models --json", "for programs"),
 )
-@click.argument("name", metavar="[NAME]", required=False)
+@click.argument("words", metavar="[NAME | get [NAME] | remove NAME]", nargs=-1)
+@click.option("--local", is_flag=True, help="Only the models of servers on this machine.")
 @json_option
-def models(*, name: str | None, as_json: bool) -> None:
+def models(*, words: tuple[str, ...], local: bool, as_json: bool) -> None:
     """List the known models, or describe one.
 
+    `get` downloads an embedded model, `remove` deletes it.
     Five lines in the settings add any OpenAI-compatible server; docs/settings.md shows how.
     """
+    match words:
+        case ("get",):
+            _list_embedded(as_json=as_json)
+        case ("get", name):
+            _get(_embedded(name))
+        case ("remove", name):
+            _remove(_embedded(name))
+        case () | (_,):
+            _show(words[0] if words else "", local=local, as_json=as_json)
+        case _:
+            raise click.UsageError(f"Got unexpected arguments ({' '.join(words[1:])}).")
+
+
+def _show(name: str, *, local: bool, as_json: bool) -> None:
     settings = load_settings()
     default = look_up_model(default_model_name(settings), settings)
-    found = [look_up_model(name, settings)] if name else list(known_models(settings))
+    found = [look_up_model(name, settings)] if name else _listed_models(settings, local=local)
     if as_json:
         documents = [_model_document(model, default) for model in found]
         print_json(documents[0] if name else documents)
     elif name:
         print_lines(_model_lines(found[0], default))
+    elif local and not found:
+        print_note("no model server answers on this machine; start Ollama, LM Studio or vLLM")
     else:
         print_lines(_table_lines(found, default, settings))
+
+
+def _listed_models(settings: Settings, *, local: bool) -> list[ResolvedModel]:
+    """The known models after those of the servers on this machine."""
+    running = [name for server in find_local_servers() for name in server.models]
+    models = {name: look_up_model(name, settings) for name in running}
+    if not local:
+        models |= {model.name: model for model in known_models(settings)}
+    return list(models.values())
+
+
+# --- the embedded models -------------------------------------------------------------------------
+
+
+def _embedded(name: str) -> EmbeddedModel:
+    found = find_embedded_model(name.removeprefix("embedded/"))
+    if found is None:
+        known = " or ".join(model.name for model in EMBEDDED_MODELS)
+        raise NotFound(f"there are no weights for {one_line(name)[:60]!r}; get {known}")
+    return found
+
+
+def _list_embedded(*, as_json: bool) -> None:
+    if as_json:
+        print_json(
+            [
+                {
+                    "name": model.name,
+                    "model": f"embedded/{model.name}",
+                    "bytes": model.weights.size,
+                    "installed": has_weights(model.weights),
+                    "about": model.about,
+                }
+                for model in EMBEDDED_MODELS
+            ]
+        )
+        return
+    rows = [["NAME", "SIZE", "", "ABOUT"]]
+    for model in EMBEDDED_MODELS:
+        here = "installed" if has_weights(model.weights) else "not here"
+        rows.append([model.name, f"{model.weights.size / 1e6:,.0f} MB", here, model.about])
+    head, *body = align_table(rows, width=terminal_width(), stretch=3, numbers=(1,))
+    lines = [GAP.join(row).rstrip() for row in body]
+    hint = "`recollect models get NAME` downloads one, `-m embedded/NAME` uses it."
+    print_lines([paint.dim(GAP.join(head).rstrip()), *lines, "", hint])
+
+
+def _get(model: EmbeddedModel) -> None:
+    if importlib.util.find_spec(ENGINE) is None:
+        print_warning(str(EngineMissing(model.model)))
+    try:
+        path = asyncio.run(ensure_weights(model.weights, download_progress()))
+    except KeyboardInterrupt:
+        print_note(f"stopped; `recollect models get {model.name}` continues with what is missing")
+        raise
+    print_lines([f"embedded/{model.name} is installed: {path}"])
+    print_note(f'`recollect ask "…" --model embedded/{model.name}` uses it')
+
+
+def _remove(model: EmbeddedModel) -> None:
+    freed = remove_weights(model.weights)
+    if not freed and has_weights(model.weights):
+        package = model.weights.parts[0].package
+        raise NotFound(f"the weights belong to the package {package}; `pip uninstall {package}`")
+    if not freed:
+        raise NotFound(f"{model.name} was not downloaded; `recollect models get` lists what is")
+    print_lines([f"removed embedded/{model.name}: {freed / 1e6:,.0f} MB"])
+
+
+# --- the list ------------------------------------------------------------------------------------
 
 
 def _table_lines(
@@ -107,10 +221,19 @@ def _thinking_label(model: ResolvedModel) -> str:
 
 
 def _is_ready(model: ResolvedModel) -> bool:
+    if not _can_start(model):
+        return False
     return not model.endpoint.keys or model.key is not None
 
 
+def _can_start(model: ResolvedModel) -> bool:
+    embedded = None if model.endpoint.url else find_embedded_model(model.wire_name)
+    return embedded is None or embedded.automatic or has_weights(embedded.weights)
+
+
 def _key_label(model: ResolvedModel) -> str:
+    if not _can_start(model):
+        return "not downloaded"
     if not model.endpoint.keys:
         return "none needed"
     if model.key is not None:

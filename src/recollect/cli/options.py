@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from recollect.store.ids import LAST
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 F = TypeVar("F", bound=Callable[..., Any])
+COMPLETE = "_RECOLLECT_COMPLETE"  # set by a completion script
 MAX_PROMPT = 20_000_000  # characters
 
 
@@ -23,6 +30,49 @@ store_option = click.option(
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document on stdout."
 )
+
+
+def complete_session(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
+    """The ids of this project's sessions, with their titles."""
+    # late: only a shell that completes a word needs it
+    from recollect.cli.session_completion import session_items
+
+    return session_items(ctx, typed)
+
+
+def session_argument(name: str = "session", *, required: bool = False) -> Callable[[F], F]:
+    """The argument ID; unless it is required, no ID means `last`."""
+    default: dict[str, Any] = {"required": True} if required else {"default": LAST}
+    metavar = "ID" if required else "[ID]"
+    return click.argument(name, metavar=metavar, shell_complete=complete_session, **default)
+
+
+def looks_like_id(word: str) -> bool:
+    return len(word) >= 6 and not word.lower().strip("0123456789abcdef-")
+
+
+def session_before(name: str, *, is_id: bool) -> Callable[[F], F]:
+    """The arguments `[ID] NAME`: with one word, it is the second, and the session is `last`.
+
+    Unless the second is an id itself, an id alone means that the second was forgotten.
+    """
+
+    def decorate(command: F) -> F:
+        @wraps(command)
+        def run(*, session: str | None, **given: Any) -> Any:
+            if given[name] is None:
+                if session is None or (looks_like_id(session) and not is_id):
+                    raise click.UsageError(f"Missing argument '{name.upper()}'.")
+                session, given[name] = LAST, session
+            return command(session=session, **given)
+
+        second = click.argument(name, metavar=name.upper(), required=False)
+        first = click.argument(
+            "session", metavar="[ID]", required=False, shell_complete=complete_session
+        )
+        return cast(F, first(second(run)))
+
+    return decorate
 
 
 def json_and_store_options(command: F) -> F:
@@ -43,12 +93,15 @@ def examples(*lines: tuple[str, str]) -> str:
     return "\b\nExamples:\n" + "\n".join(shown)
 
 
+def read_piped() -> str:
+    """What is piped in; nothing from a terminal."""
+    return "" if sys.stdin.isatty() else sys.stdin.read(MAX_PROMPT + 1)
+
+
 def read_prompt(words: tuple[str, ...]) -> str:
     """The arguments followed by piped input; `-` alone means the piped input."""
     typed = " ".join(words).strip()
-    piped = ""
-    if typed == "-" or not (sys.stdin is None or sys.stdin.isatty()):
-        piped = sys.stdin.read(MAX_PROMPT + 1)
+    piped = sys.stdin.read(MAX_PROMPT + 1) if typed == "-" else read_piped()
     typed = "" if typed == "-" else typed
     prompt = "\n\n".join(filter(None, (typed, piped.strip("\n"))))
     if len(prompt) > MAX_PROMPT:

@@ -16,7 +16,8 @@ import msgspec
 
 from recollect.cli.console import print_json, print_warning
 from recollect.cli.display_text import pluralize, sanitize
-from recollect.cli.options import command, json_and_store_options
+from recollect.cli.options import command, json_and_store_options, session_before
+from recollect.cli.session_choice import find_session
 from recollect.cli.short_ids import find_entry, shorten_entry_id, shorten_session_id
 from recollect.cli.store_access import use_store
 from recollect.errors import Damaged
@@ -46,14 +47,13 @@ class RewindReport(NamedTuple):
 
 
 @command(
-    ("recollect rewind 019a8b1c 019a8b1c77f0", "continue after this entry"),
-    ("recollect rewind 019a8b1c start", "before its first entry"),
-    ("recollect rewind 019a8b1c 019a8b1c77f0 --preview", "what --files would do"),
-    ("recollect rewind 019a8b1c 019a8b1c77f0 --files", "restore the files too"),
-    ("recollect show 019a8b1c --tree", "every branch, old ones included"),
+    ("recollect rewind 5f3a9c21 77f0b1de", "continue after this entry"),
+    ("recollect rewind 5f3a9c21 start", "before its first entry"),
+    ("recollect rewind 5f3a9c21 77f0b1de --preview", "what --files would do"),
+    ("recollect rewind 5f3a9c21 77f0b1de --files", "restore the files too"),
+    ("recollect show 5f3a9c21 --tree", "every branch, old ones included"),
 )
-@click.argument("session", metavar="ID")
-@click.argument("entry")
+@session_before("entry", is_id=True)
 @click.option("--files", is_flag=True, help="Restore the files that tools have changed since.")
 @click.option("--preview", is_flag=True, help="Show what --files would do, and change nothing.")
 @click.option(
@@ -81,7 +81,7 @@ def rewind(*, as_json: bool, file: Path | None, **given: Any) -> int:
 
 
 async def _rewind(store: SqliteStore, options: RewindOptions) -> RewindReport:
-    found = await store.session(options.session)
+    found = await find_session(store, options.session)
     entry = None if options.entry == "start" else options.entry
     to = await find_entry(store, entry, found)
     root = Path(found.project) if found.project else Path.cwd()

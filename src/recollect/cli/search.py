@@ -13,11 +13,11 @@ from recollect.cli.console import paint, print_json, print_lines, print_note, te
 from recollect.cli.dates import format_age, parse_date
 from recollect.cli.display_text import one_line, sanitize, truncate
 from recollect.cli.entry_display import role_of
-from recollect.cli.options import command, json_and_store_options
-from recollect.cli.short_ids import shorten_entry_id, shorten_session_id
+from recollect.cli.options import command, complete_session, json_and_store_options
+from recollect.cli.session_choice import find_session
 from recollect.cli.store_access import current_project, use_store
 from recollect.entries import entry_to_json
-from recollect.store.contract import Project, SearchHit, SearchQuery
+from recollect.store.contract import SearchHit, SearchQuery
 from recollect.store.sqlite import SqliteStore
 
 
@@ -26,11 +26,13 @@ from recollect.store.sqlite import SqliteStore
     ("recollect search '\"token bucket\"' -- -redis", "a phrase, without a word"),
     ("recollect search 速率限制 --all", "in every project"),
     ("recollect search getUserName --role model --after 3d", "code, from the model, recently"),
-    ("recollect search error --tool shell --session 019a8b1c", "in one tool's calls and results"),
+    ("recollect search error --tool shell --session 5f3a9c21", "in one tool's calls and results"),
 )
 @click.argument("words", nargs=-1, required=True)
 @click.option("--all", "everywhere", is_flag=True, help="In every project.")
-@click.option("--session", metavar="ID", help="Only in this session.")
+@click.option(
+    "--session", metavar="ID", shell_complete=complete_session, help="Only in this session."
+)
 @click.option(
     "--role", type=click.Choice(["user", "model", "system"]), help="Only messages of this role."
 )
@@ -60,9 +62,14 @@ def search(
     (after --) excludes a word.
     """
     # one more than the limit, to know whether there are more
-    query = SearchQuery(words=" ".join(words), session=session, limit=limit + 1, **filters)
-    project = None if everywhere or session else current_project()
-    found, short = use_store(file, lambda store: _find(store, query, project))
+    query = SearchQuery(
+        words=" ".join(words),
+        session=session,
+        project=None if everywhere or session else current_project(),
+        limit=limit + 1,
+        **filters,
+    )
+    found, short = use_store(file, lambda store: _find(store, query))
     hits = found[:limit]
     if as_json:
         print_json([_hit_document(hit) for hit in hits])
@@ -76,13 +83,14 @@ def search(
 
 
 async def _find(
-    store: SqliteStore, query: SearchQuery, project: Project | None
+    store: SqliteStore, query: SearchQuery
 ) -> tuple[tuple[SearchHit, ...], dict[str, str]]:
-    hits = await store.search(query, project=project)
-    entries = {hit.entry.id: await shorten_entry_id(store, hit.entry.id) for hit in hits}
-    owners = {hit.session.id for hit in hits}
-    sessions = {owner: await shorten_session_id(store, owner) for owner in owners}
-    return hits, entries | sessions
+    if query.session is not None:
+        session = await find_session(store, query.session)
+        query = msgspec.structs.replace(query, session=session.id)
+    hits = await store.search(query)
+    entries = await store.short_entry_ids(hit.entry.id for hit in hits)
+    return hits, entries | await store.short_session_ids({hit.session.id for hit in hits})
 
 
 def _hit_document(hit: SearchHit) -> dict[str, object]:

@@ -8,45 +8,59 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import click
 import msgspec
 
 from recollect.cli.console import print_json
 from recollect.cli.display_text import pluralize, sanitize
-from recollect.cli.options import command, json_and_store_options
+from recollect.cli.options import (
+    command,
+    json_and_store_options,
+    session_argument,
+    session_before,
+)
+from recollect.cli.session_choice import find_session, find_trashed_session
 from recollect.cli.short_ids import find_entry, shorten_session_id
 from recollect.cli.store_access import use_store
 from recollect.store.contract import SessionInfo
 from recollect.store.sqlite import SqliteStore
 
-ChangeResult = tuple[SessionInfo, str]  # the session, and what it now is or has
+ChangeResult: TypeAlias = tuple[SessionInfo, str]  # the session, and what it now is or has
+Change: TypeAlias = Callable[..., Awaitable[ChangeResult]]
 
 
-def _session_change(change: Callable[..., Awaitable[ChangeResult]]) -> Callable[..., None]:
+def _session_change(
+    find: Callable[[SqliteStore, str], Awaitable[SessionInfo]],
+) -> Callable[[Change], Callable[..., None]]:
     """Find the session, change it, and print what happened."""
 
-    @wraps(change)
-    def run(*, session: str, as_json: bool, file: Path | None, **given: Any) -> None:
-        async def work(store: SqliteStore) -> tuple[SessionInfo, str]:
-            changed, outcome = await change(store, await store.session(session), **given)
-            return changed, f"session {await shorten_session_id(store, changed.id)} {outcome}"
+    def decorate(change: Change) -> Callable[..., None]:
+        @wraps(change)
+        def run(*, session: str, as_json: bool, file: Path | None, **given: Any) -> None:
+            async def work(store: SqliteStore) -> tuple[SessionInfo, str]:
+                changed, outcome = await change(store, await find(store, session), **given)
+                return changed, f"session {await shorten_session_id(store, changed.id)} {outcome}"
 
-        changed, sentence = use_store(file, work)
-        if as_json:
-            print_json(msgspec.to_builtins(changed))
-        else:
-            click.echo(sanitize(sentence))
+            changed, sentence = use_store(file, work)
+            if as_json:
+                print_json(msgspec.to_builtins(changed))
+            else:
+                click.echo(sanitize(sentence))
 
-    return run
+        return run
+
+    return decorate
 
 
-@command(("recollect rename 019a8b1c 'Rate limiter, second try'", "a clearer title"))
-@click.argument("session", metavar="ID")
-@click.argument("title")
+@command(
+    ("recollect rename 5f3a9c21 'Rate limiter, second try'", "a clearer title"),
+    ("recollect rename 'Rate limiter, third try'", "the session used last"),
+)
+@session_before("title", is_id=False)
 @json_and_store_options
-@_session_change
+@_session_change(find_session)
 async def rename(store: SqliteStore, session: SessionInfo, title: str) -> ChangeResult:
     """Give a session another title."""
     renamed = await store.rename(session.id, title)
@@ -54,13 +68,14 @@ async def rename(store: SqliteStore, session: SessionInfo, title: str) -> Change
 
 
 @command(
-    ("recollect trash 019a8b1c", "hide it"),
+    ("recollect trash 5f3a9c21", "hide it"),
+    ("recollect trash last", "hide the session used last"),
     ("recollect sessions --trash", "list the trash"),
-    ("recollect restore 019a8b1c", "bring it back"),
+    ("recollect restore 5f3a9c21", "bring it back"),
 )
-@click.argument("session", metavar="ID")
+@session_argument(required=True)
 @json_and_store_options
-@_session_change
+@_session_change(find_session)
 async def trash(store: SqliteStore, session: SessionInfo) -> ChangeResult:
     """Move a session to the trash; nothing is deleted."""
     trashed = await store.trash(session.id)
@@ -68,10 +83,13 @@ async def trash(store: SqliteStore, session: SessionInfo) -> ChangeResult:
     return trashed, f"is in the trash; `recollect restore {short}` brings it back"
 
 
-@command(("recollect restore 019a8b1c", "bring it back"))
-@click.argument("session", metavar="ID")
+@command(
+    ("recollect restore 5f3a9c21", "bring it back"),
+    ("recollect restore last", "bring back the session trashed last"),
+)
+@session_argument()
 @json_and_store_options
-@_session_change
+@_session_change(find_trashed_session)
 async def restore(store: SqliteStore, session: SessionInfo) -> ChangeResult:
     """Bring a session back from the trash."""
     if session.trashed is None:
@@ -80,14 +98,14 @@ async def restore(store: SqliteStore, session: SessionInfo) -> ChangeResult:
 
 
 @command(
-    ("recollect fork 019a8b1c", "continue from its head in a new session"),
-    ("recollect fork 019a8b1c --at 019a8b1c77f0", "from an earlier entry"),
+    ("recollect fork 5f3a9c21", "continue from its head in a new session"),
+    ("recollect fork 5f3a9c21 --at 77f0b1de", "from an earlier entry"),
 )
-@click.argument("session", metavar="ID")
+@session_argument()
 @click.option("--at", metavar="ENTRY", help="Fork here instead of at the head.")
 @click.option("--title", default="", help="The new session's title.  [default: the old one's]")
 @json_and_store_options
-@_session_change
+@_session_change(find_session)
 async def fork(
     store: SqliteStore, session: SessionInfo, at: str | None, title: str
 ) -> ChangeResult:

@@ -8,25 +8,22 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from recollect.cli.context_report import load_report
-from recollect.cli.short_ids import (
-    find_entry,
-    find_session_or_entry,
-    shorten_entry_ids,
-    shorten_session_id,
-)
+from recollect.cli.session_choice import find_session
+from recollect.cli.short_ids import find_entry, find_session_or_entry, shorten_session_id
 from recollect.entries import Entry, Message, Note
 from recollect.errors import Damaged, UnknownEntry
 from recollect.store.contract import SessionInfo
+from recollect.store.ids import LAST
 from recollect.store.log_reader import QUARANTINED, UNREADABLE
 from recollect.store.sqlite import SqliteStore
+from recollect.view_loader import load_view
 
 NEIGHBOURS = 5  # entries shown before and after a marked one
 _DAMAGED = tuple(Note(text=text, level="error") for text in (QUARANTINED, UNREADABLE))
 
 
 class ShowOptions(NamedTuple):
-    prefix: str  # of a session's or an entry's id
+    given: str  # the id of a session or an entry, or `last`
     last: int | None
     at: str | None
     tree: bool
@@ -62,8 +59,14 @@ class SessionExcerpt(NamedTuple):
         return frozenset(entry.id for entry in self.entries if entry.body in _DAMAGED)
 
 
+async def _find(store: SqliteStore, given: str) -> tuple[SessionInfo, Entry | None]:
+    if given == LAST:
+        return await find_session(store, given), None
+    return await find_session_or_entry(store, given)
+
+
 async def read_excerpt(store: SqliteStore, options: ShowOptions) -> SessionExcerpt:
-    session, marked = await find_session_or_entry(store, options.prefix)
+    session, marked = await _find(store, options.given)
     at = await find_entry(store, options.at, session)
     if options.curated:
         window = await _read_curated(store, session, at, options.last)
@@ -80,7 +83,7 @@ async def read_excerpt(store: SqliteStore, options: ShowOptions) -> SessionExcer
         every=every,
         marked=marked.id if marked else None,
         session_id=await shorten_session_id(store, session.id),
-        entry_ids=shorten_entry_ids((*window.entries, *every), session.id),
+        entry_ids=await store.short_entry_ids(entry.id for entry in (*window.entries, *every)),
     )
 
 
@@ -88,10 +91,10 @@ async def _read_curated(
     store: SqliteStore, session: SessionInfo, at: str | None, last: int | None
 ) -> EntryWindow:
     """Messages as the model sees them, placeholders included, in the shape of entries."""
-    report = await load_report(store, session.id, at)
+    view = await load_view(store, session.id, at=at)
     sent = tuple(
         Entry(item.entry.id, item.entry.parent, item.entry.time, item.message)
-        for item in report.view.items
+        for item in view.items
     )
     newest = sent[-last:] if last else sent
     return EntryWindow(newest, before=len(sent) - len(newest))

@@ -11,7 +11,6 @@ from recollect.cli.console import paint, print_json, print_lines, print_note, te
 from recollect.cli.dates import format_age
 from recollect.cli.display_text import GAP, align_table, one_line
 from recollect.cli.options import command, json_and_store_options
-from recollect.cli.short_ids import shorten_session_ids
 from recollect.cli.store_access import abbreviate_home, current_project, use_store
 from recollect.store.contract import SessionInfo
 from recollect.store.sqlite import SqliteStore
@@ -36,7 +35,8 @@ def sessions(
     async def work(store: SqliteStore) -> tuple[tuple[SessionInfo, ...], dict[str, str], int]:
         found = await store.sessions(project=project, trashed=trash)
         others = 0 if found or everywhere else len(await store.sessions(trashed=trash))
-        return found, await shorten_session_ids(store), others
+        short = await store.short_session_ids(session.id for session in found[:limit])
+        return found, short, others
 
     found, short, elsewhere = use_store(file, work)
     shown = found[:limit]

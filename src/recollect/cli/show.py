@@ -17,21 +17,22 @@ from recollect.cli.console import paint, print_json, print_lines, print_warning,
 from recollect.cli.dates import format_age
 from recollect.cli.display_text import one_line, pad, pluralize, truncate
 from recollect.cli.entry_display import TranscriptStyle, entry_lines, role_of, summarize
-from recollect.cli.options import command, json_and_store_options
+from recollect.cli.options import command, json_and_store_options, session_argument
 from recollect.cli.session_excerpt import SessionExcerpt, ShowOptions, read_excerpt
 from recollect.cli.store_access import abbreviate_home, use_store
 from recollect.entries import Entry, entry_to_json
 
 
 @command(
-    ("recollect show 019a8b1c", "a whole session"),
-    ("recollect show 019a8b1c --last 10 --full", "its end, in full"),
-    ("recollect show 019a8b1c77f0", "an entry, marked, with its neighbours"),
-    ("recollect show 019a8b1c --tree", "every branch"),
-    ("recollect show 019a8b1c --curated", "what a provider may be sent"),
-    ("recollect show 019a8b1c --json | jq .", "for programs"),
+    ("recollect show 5f3a9c21", "a whole session"),
+    ("recollect show 5f3a9c21 --last 10 --full", "its end, in full"),
+    ("recollect show 77f0b1de", "an entry, marked, with its neighbours"),
+    ("recollect show", "the session used last in this project"),
+    ("recollect show 5f3a9c21 --tree", "every branch"),
+    ("recollect show 5f3a9c21 --curated", "what a provider may be sent"),
+    ("recollect show 5f3a9c21 --json | jq .", "for programs"),
 )
-@click.argument("prefix", metavar="ID")
+@session_argument("given")
 @click.option("--last", type=click.IntRange(min=1), metavar="N", help="Only the newest N entries.")
 @click.option("--at", metavar="ENTRY", help="As of this entry instead of the head.")
 @click.option("--tree", is_flag=True, help="Every branch, one line per entry.")
@@ -39,9 +40,9 @@ from recollect.entries import Entry, entry_to_json
 @click.option("--curated", is_flag=True, help="The messages a provider may be sent.")
 @click.option("--full", is_flag=True, help="Shorten nothing.")
 @json_and_store_options
-def show(*, as_json: bool, file: Path | None, **given: Any) -> int:
+def show(*, as_json: bool, file: Path | None, **options_given: Any) -> int:
     """Show a session, or an entry with its neighbours."""
-    options = ShowOptions(**given)
+    options = ShowOptions(**options_given)
     if options.tree + options.initial + options.curated > 1:
         raise click.UsageError("--tree, --initial and --curated cannot be combined.")
     excerpt = use_store(file, lambda store: read_excerpt(store, options))

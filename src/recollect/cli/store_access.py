@@ -77,5 +77,8 @@ def abbreviate_home(path: str | None) -> str:
     """A path with `~` for the user's home directory."""
     if not path:
         return ""
-    home = str(Path.home())
+    try:
+        home = str(Path.home())
+    except RuntimeError:  # the user has none
+        return path
     return "~" + path[len(home) :] if path == home or path.startswith(home + os.sep) else path

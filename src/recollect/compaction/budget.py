@@ -23,9 +23,11 @@ class Budget(msgspec.Struct, frozen=True):
     def of(model: str = "", *, target: int | None = None) -> Budget:
         """The budget of a model by default, or one that compacts to `target`."""
         budget = Budget.from_settings(find_profile(model), ContextSettings())
-        if target is None:
-            return budget
-        return Budget(budget.window, target, target, min(MAX_SNAPSHOT, max(1_000, target // 5)))
+        return budget if target is None else budget.with_target(target)
+
+    def with_target(self, target: int) -> Budget:
+        """A budget that compacts to `target`."""
+        return Budget(self.window, target, target, min(MAX_SNAPSHOT, max(1_000, target // 5)))
 
     @staticmethod
     def from_settings(

@@ -45,6 +45,7 @@ class CompactionReport(msgspec.Struct, frozen=True):
 class Proposal(msgspec.Struct, frozen=True):
     compaction: Compaction
     report: CompactionReport = CompactionReport()
+    by_model: bool = False  # whether a model wrote the snapshot
 
     @property
     def succeeded(self) -> bool:

@@ -1,9 +1,9 @@
-"""The model that needs no key and no network: a child process that speaks OpenAI on loopback.
+"""The models that need no key and no network: child processes that speak OpenAI on loopback.
 
-`server_address()` gives the address and key of a running child. The child is started when it is
-first needed, and again after it has died. One child serves the whole process, across event loops;
-it exits with the last `EmbeddedServer.aclose()`, and with this process however that ends. Its key
-is random and never shown. A failure is a `ModelError` with its reason.
+`EmbeddedServer.address()` gives the address and key of a running child. The child is started when
+it is first needed, and again after it has died. One child for each model serves the whole process,
+across event loops; it exits with the last `EmbeddedServer.aclose()`, and with this process however
+that ends. Its key is random and never shown. A failure is a `ModelError` with its reason.
 """
 
 from __future__ import annotations
@@ -26,13 +26,18 @@ from weakref import WeakSet
 
 from recollect.errors import ModelError
 from recollect.models.api_keys import MASK
-from recollect.models.embedded_weights import ProgressCallback, ensure_weights, printable_tail
+from recollect.models.embedded_weights import (
+    EMBEDDED_MODELS,
+    SMALL,
+    EmbeddedModel,
+    WeightsMissing,
+    has_weights,
+)
 from recollect.models.llama_server import HOST, ServerConfig
-from recollect.profiles import EMBEDDED_MODEL
+from recollect.models.weights_download import ProgressCallback, ensure_weights, printable_tail
+from recollect.profiles import find_profile
 
-WINDOW = 8_192  # tokens of each request
-SLOTS = 2
-MAX_OUTPUT = 2_048  # tokens, where a request sets no limit
+ENGINE = "xllamacpp"
 _START_TIMEOUT = 60.0  # seconds; one is usual, a busy machine takes longer
 _EXIT_TIMEOUT = 3.0
 _PROBE_TIMEOUT = 2.0
@@ -58,32 +63,57 @@ class EmbeddedModelFailed(ModelError):
         self.why = why
 
 
-class EmbeddedServer:
-    """One user of the shared child process."""
+class EngineMissing(ModelError):
+    """The extra that runs embedded models is not installed."""
 
-    def __init__(self, *, progress: ProgressCallback | None = None) -> None:
-        self._progress = progress
+    def __init__(self, model: str) -> None:
+        super().__init__(
+            f"{model} runs on this machine with the package {ENGINE}, which is not installed; "
+            "`pip install 'recollect[embedded]'` installs it, "
+            "or use another model (`recollect models` lists them)"
+        )
+        self.model = model
+
+
+def check_ready(model: EmbeddedModel) -> None:
+    """Raise what would fail later: no engine, or weights that only the user downloads."""
+    if importlib.util.find_spec(ENGINE) is None:
+        raise EngineMissing(model.model)
+    if not model.automatic and not has_weights(model.weights):
+        size = f"{model.weights.size / 1e9:.1f} GB"
+        remedy = f"`recollect models get {model.name}` downloads {size}"
+        raise WeightsMissing(model.weights, "they were not downloaded yet", remedy)
+
+
+class EmbeddedServer:
+    """One user of the shared child process of a model."""
+
+    def __init__(
+        self, model: EmbeddedModel = SMALL, *, progress: ProgressCallback | None = None
+    ) -> None:
+        self._model, self._shared, self._progress = model, _shared[model.name], progress
 
     async def address(self) -> ServerAddress:
         """Where the child listens now; call it before each request, since a restart changes it."""
-        child = await asyncio.to_thread(_shared.join, self)
+        child = await asyncio.to_thread(self._shared.join, self)
         if child is None:
             for closed in [loop for loop in _locks if loop.is_closed()]:
                 _locks.pop(closed, None)
             # so that weights are not downloaded, nor the child started, twice at a time
             async with _locks.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
-                path = await ensure_weights(progress=self._progress)
-                child = await asyncio.to_thread(_shared.start, path, self)
+                check_ready(self._model)
+                path = await ensure_weights(self._model.weights, self._progress)
+                child = await asyncio.to_thread(self._shared.start, path, self)
         return ServerAddress(f"http://{HOST}:{child.port}/v1", child.key)
 
     async def aclose(self) -> None:
-        await asyncio.to_thread(_shared.leave, self)
+        await asyncio.to_thread(self._shared.leave, self)
 
 
 class _ServerProcess:
     """A process that has announced its port."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, model: EmbeddedModel, path: Path) -> None:
         self.key = secrets.token_urlsafe(32)
         self.users: WeakSet[EmbeddedServer] = WeakSet()
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the child
@@ -95,7 +125,7 @@ class _ServerProcess:
             stderr=self._stderr,
             start_new_session=True,  # Ctrl-C stops a reply, not the model
         )
-        self.port = self._await_port(path)
+        self.port = self._await_port(model, path)
 
     def answers(self) -> bool:
         """A process that is about to exit still counts as running, but takes no connection."""
@@ -108,13 +138,10 @@ class _ServerProcess:
             return False
         return True
 
-    def _await_port(self, path: Path) -> int:
-        # more threads wait for each other on a busy machine, which makes it several times slower
-        affinity = getattr(os, "sched_getaffinity", None)
-        cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-        threads = max(1, min(4, cores // 2))
+    def _await_port(self, model: EmbeddedModel, path: Path) -> int:
+        profile, threads = find_profile(model.model), _thread_count(model)
         config = ServerConfig(
-            str(path), self.key, EMBEDDED_MODEL, WINDOW, SLOTS, MAX_OUTPUT, threads
+            str(path), self.key, model.model, profile.window, model.slots, profile.output, threads
         )
         assert self.process.stdin is not None
         assert self.process.stdout is not None
@@ -149,12 +176,21 @@ class _ServerProcess:
         self._stderr.close()
 
 
-class _SharedServer:
-    """The child of this process, if one runs. A start takes seconds, so only threads hold the lock,
-    never an event loop."""
+def _thread_count(model: EmbeddedModel) -> int:
+    """Half of the cores, or those that are idle: on a busy machine, threads wait for each other,
+    which makes a model many times slower."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    idle = round(cores - os.getloadavg()[0]) if model.uses_idle_cores else 0
+    return max(1, min(model.threads, max(cores // 2, idle)))
 
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
+
+class _SharedServer:
+    """The child of a model in this process, if one runs. A start takes seconds, so only threads
+    hold the lock, never an event loop."""
+
+    def __init__(self, model: EmbeddedModel) -> None:
+        self._model, self._lock = model, threading.RLock()
         self.child: _ServerProcess | None = None
 
     def join(self, user: EmbeddedServer) -> _ServerProcess | None:
@@ -167,11 +203,8 @@ class _SharedServer:
             return self.child
 
     def start(self, path: Path, user: EmbeddedServer) -> _ServerProcess:
-        if importlib.util.find_spec("xllamacpp") is None:
-            why = "the package xllamacpp, which runs it, is not installed"
-            raise EmbeddedModelFailed(why, "install it if there is a wheel for your machine")
         with self._lock:
-            child = self.child = self.join(user) or _ServerProcess(path)
+            child = self.child = self.join(user) or _ServerProcess(self._model, path)
             child.users.add(user)
             return child
 
@@ -189,9 +222,14 @@ class _SharedServer:
                 child.end()
 
 
-_shared = _SharedServer()
-atexit.register(_shared.end)
-# of a child that runs until this process ends; nothing has to be closed
-_process_wide = EmbeddedServer()
-server_address = _process_wide.address
+_shared = {model.name: _SharedServer(model) for model in EMBEDDED_MODELS}
+for _each in _shared.values():
+    atexit.register(_each.end)
+# of children that run until this process ends; nothing has to be closed
+_process_wide = {model.name: EmbeddedServer(model) for model in EMBEDDED_MODELS}
 _locks: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}
+
+
+async def server_address(model: EmbeddedModel = SMALL) -> ServerAddress:
+    """Of a child that runs until this process ends."""
+    return await _process_wide[model.name].address()

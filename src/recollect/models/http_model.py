@@ -129,7 +129,12 @@ class HttpModel:
 
     def options(self, options: RequestOptions) -> RequestOptions:
         """With this model's name and defaults."""
-        return msgspec.structs.replace(fill_options(self.chosen, options), stream=True)
+        return fill_options(self.chosen, options)
+
+    def encode(self, messages: RequestMessages, options: RequestOptions) -> EncodedRequest:
+        """The body that `stream` sends for these, byte for byte."""
+        filled = self.options(options)
+        return self.encoded(self.wire(filled), messages, filled)
 
     def encoded(
         self, wire: Wire, messages: RequestMessages, options: RequestOptions

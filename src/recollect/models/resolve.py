@@ -2,8 +2,9 @@
 
 A name is one of the settings' own models, or `endpoint/model` for any model of a known endpoint, or
 a bare name whose endpoint is known. Without a name: the settings' default, else the first endpoint
-that has a key, else the embedded model. Generation options come from the profile, the settings and
-the call; the later wins. Nothing is sent here, and no key leaves its `ApiKey`.
+that has a key, else an embedded model: the coder if its weights are there. Generation options come
+from the profile, the settings and the call; the later wins. Nothing is sent here, and no key leaves
+its `ApiKey`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ from recollect.codecs.wire_protocol import Declaration, Generation, RequestOptio
 from recollect.codecs.wires import WIRES
 from recollect.errors import NoApiKey, UnknownModel
 from recollect.models.api_keys import ApiKey, find_api_key
+from recollect.models.embedded_weights import CODER, has_weights
+from recollect.models.endpoint_address import endpoint_url
 from recollect.profiles import (
+    CODER_MODEL,
     EMBEDDED_MODEL,
     ENDPOINTS,
     PRICES,
@@ -31,7 +35,10 @@ from recollect.profiles import (
 from recollect.settings import CustomModel, GenerationDefaults, Settings
 
 FindKey: TypeAlias = Callable[[Sequence[str]], ApiKey | None]
-_DEFAULTS = tuple(f"{e.name}/{e.default}" for e in ENDPOINTS if e.default)
+_DEFAULTS = (
+    *(f"{e.name}/{e.default}" for e in ENDPOINTS if e.default),
+    *(f"{e.name}/{short}" for e in ENDPOINTS for short, _ in e.short_names),
+)
 
 
 class ResolvedModel(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,7 +84,7 @@ def default_model_name(settings: Settings, find_key: FindKey = find_api_key) -> 
     for endpoint in ENDPOINTS:
         if endpoint.keys and endpoint.default and find_key(endpoint.keys):
             return f"{endpoint.name}/{endpoint.default}"
-    return f"embedded/{EMBEDDED_MODEL}"
+    return f"embedded/{CODER_MODEL if has_weights(CODER.weights) else EMBEDDED_MODEL}"
 
 
 def known_models(settings: Settings, find_key: FindKey = find_api_key) -> Iterable[ResolvedModel]:
@@ -127,6 +134,10 @@ def _from_endpoints(name: str) -> ResolvedModel | None:
     first, _, rest = name.partition("/")
     endpoint = find_endpoint(first)
     if endpoint is not None and (model := rest or endpoint.default):
+        if endpoint.short_names:
+            names = dict(endpoint.short_names)
+            model = names.get(model.lower(), model)
+            return _at_endpoint(endpoint, model) if model in names.values() else None
         return _at_endpoint(endpoint, model)
     bare = name.removeprefix("models/")
     endpoint = find_endpoint(find_profile(bare).endpoint) if "/" not in bare else None
@@ -135,6 +146,7 @@ def _from_endpoints(name: str) -> ResolvedModel | None:
 
 def _at_endpoint(endpoint: Endpoint, model: str) -> ResolvedModel:
     profile = find_profile(model)
+    endpoint = msgspec.structs.replace(endpoint, url=endpoint_url(endpoint))
     if profile.think_switch and endpoint.think_switch:
         profile = msgspec.structs.replace(profile, think_switch=endpoint.think_switch)
     # One model has one name, however it was spelt: its thoughts are sent back to it by name.

@@ -96,11 +96,6 @@ class Workspace(msgspec.Struct, frozen=True):
     approve: Approve | None = None
     warn: Callable[[str], None] = lambda _: None
 
-    @property
-    def read_roots(self) -> tuple[Path, ...]:
-        """Where a path in a prompt may begin."""
-        return (self.cwd, self.effective.root)
-
 
 def build_agent(
     model: Model,

@@ -37,7 +37,6 @@ from recollect.settings import Settings
 from recollect.store.ids import now
 from recollect.text import one_line
 from recollect.tokens import add_usage
-from recollect.workspace.file_mentions import attachment_parts, prompt_parts
 from recollect.workspace.learned_windows import remember_window
 
 if TYPE_CHECKING:
@@ -106,7 +105,7 @@ class ActiveSession:
     ) -> AsyncGenerator[RunEvent, None]:
         """Run a prompt, after those before it; a `RunResult` is the last event."""
         async with self._turn:
-            message = await self.prompt_message(prompt, options.attachments)
+            message = await self.runtime.prompt_message(prompt, options.attachments)
             choice = _ModelChoice(self, options)
             while True:
                 try:
@@ -133,15 +132,6 @@ class ActiveSession:
                 if isinstance(event, RunResult):
                     return event
         raise AssertionError("the last event of a run is its result")
-
-    async def prompt_message(
-        self, prompt: str | Message | None, attachments: tuple[Path, ...] = ()
-    ) -> Message | None:
-        """The user's message for a prompt, with the files that it mentions and has attached."""
-        if not isinstance(prompt, str):
-            return prompt
-        parts = await prompt_parts(prompt, self.workspace.read_roots)
-        return Message(role="user", parts=(*parts, *await attachment_parts(attachments)))
 
 
 class _PromptRun:

@@ -16,14 +16,16 @@ from pathlib import Path
 import msgspec
 
 from recollect.agent.hooks import Hooks
-from recollect.agent.loop import PreparedRequest
-from recollect.agent.subagents import read_link
+from recollect.agent.loop import Agent, PreparedRequest
+from recollect.codecs.wire_protocol import Declaration
+from recollect.compaction.budget import Budget
+from recollect.compaction.proposal import Proposal
 from recollect.entries import Message
 from recollect.errors import NotFound
 from recollect.models.http_model import HttpModel
 from recollect.models.open_model import open_model
-from recollect.models.resolve import ResolvedModel, resolve_model
-from recollect.runtime.coding_agent import LazyCommands, Workspace, build_agent
+from recollect.models.resolve import ResolvedModel
+from recollect.runtime.coding_agent import LazyCommands, Workspace, build_agent, build_hooks
 from recollect.runtime.permission_policy import Approve
 from recollect.runtime.prompt_run import (
     DEFAULT_OPTIONS,
@@ -36,15 +38,17 @@ from recollect.runtime.prompt_run import (
 from recollect.session import Session, open_session
 from recollect.settings import Settings
 from recollect.store.contract import SessionInfo, Store
+from recollect.store.ids import LAST
 from recollect.store.sqlite import open_store
 from recollect.text import one_line
+from recollect.transcripts.latest_session import latest_session
 from recollect.view.projections import last_turns
 from recollect.workspace.effective_settings import EffectiveSettings, resolve_settings
+from recollect.workspace.file_mentions import attachment_parts, prompt_parts
+from recollect.workspace.learned_windows import learned_window
 from recollect.workspace.project_identity import identify_project
 
-LAST = "last"  # the most recently used session of the project
 TITLE_LENGTH = 60  # characters of the prompt that become the session's title
-MAX_SUBAGENT_ENTRIES = 300  # far more than any sub-agent's session has
 _log = logging.getLogger("recollect")
 
 
@@ -112,18 +116,10 @@ class Runtime:
     async def find_session(self, given: str = LAST) -> SessionInfo:
         if given != LAST:
             return await self.store.session(given)
-        for session in await self.store.sessions(project=self.project):
-            if not await self._is_subagent_session(session):
-                return session
-        raise NotFound("this project has no session to continue; `recollect -p` starts one")
-
-    async def _is_subagent_session(self, session: SessionInfo) -> bool:
-        """Whether it belongs to a sub-agent: after a crash it can be the most recent one."""
-        if session.entries > MAX_SUBAGENT_ENTRIES:
-            return False
-        first, *_ = await self.store.path(session.id) or (None,)
-        link = read_link(first.body) if first is not None else None
-        return link is not None and link.to == "parent"
+        session = await latest_session(self.store, self.project)
+        if session is None:
+            raise NotFound("this project has no session to continue; `recollect -p` starts one")
+        return session
 
     @staticmethod
     def last_turns(session: Session, turns: int = 5) -> tuple[Message, ...]:
@@ -132,13 +128,22 @@ class Runtime:
 
     # --- requests --------------------------------------------------------------------------------
 
-    def resolve_model(self, options: RunOptions) -> ResolvedModel:
-        """The model that a prompt begins with; an error if it cannot be called."""
-        return resolve_model(options.model, self.settings)
+    async def check_model(self, options: RunOptions) -> None:
+        """Raise if the model that a prompt begins with cannot be called, or not for that."""
+        await self.open_model(options.model, kind=options.kind).aclose()
 
     def open_model(self, name: str = "", *, kind: AgentKind = "agent") -> HttpModel:
-        del kind
-        return open_model(name, self.settings, progress=self.door.download_progress)
+        progress = self.door.download_progress
+        return open_model(name, self.settings, for_agent=kind == "agent", progress=progress)
+
+    async def prompt_message(
+        self, prompt: str | Message | None, attachments: tuple[Path, ...] = ()
+    ) -> Message | None:
+        """The user's message for a prompt, with the files that it mentions and has attached."""
+        if not isinstance(prompt, str):
+            return prompt
+        parts = await prompt_parts(prompt, (self.folder, self.effective.root))
+        return Message(role="user", parts=(*parts, *await attachment_parts(attachments)))
 
     def activate(
         self, session: Session, origin: SessionOrigin = "resumed"
@@ -155,9 +160,47 @@ class Runtime:
     ) -> PreparedRequest:
         """The next request of a session, exactly as it would be sent; nothing is stored or sent."""
         async with HttpModel(model, self.settings.transport) as called:
-            agent = build_agent(called, self.workspace(LazyCommands(self.effective)), options)
             await session.count_for(called.name)
-            return await agent.prepare(prompt, session)
+            return await self._agent(called, options).prepare(prompt, session)
+
+    def declared_tools(self, model: ResolvedModel) -> tuple[Declaration, ...]:
+        """The tools that the agent has with this model."""
+        agent = self._agent(HttpModel(model, self.settings.transport), DEFAULT_OPTIONS)
+        return tuple(tool.declaration for tool in agent.tools)
+
+    def budget(self, model: ResolvedModel) -> Budget:
+        """How much of a request to this model may be used, tools included."""
+        learned = learned_window(model.name)
+        return Budget.from_settings(model.profile, self.settings.context, learned)
+
+    async def compact(
+        self,
+        session: Session,
+        model: ResolvedModel,
+        *,
+        target: int | None = None,
+        instructions: str = "",
+        use_model: bool = True,
+        preview: bool = False,
+    ) -> Proposal:
+        """Compact a session by the user's wish. The model writes the snapshot where it can be
+        called and its profile says that it can do that; otherwise code does. A preview stores
+        nothing and runs no hooks."""
+        async with HttpModel(model, self.settings.transport) as called:
+            await session.count_for(called.name)
+            hooks = None if preview else build_hooks(self.effective, warn=self.door.warn)
+            agent = self._agent(called, DEFAULT_OPTIONS, hooks)
+            fitter = agent.context_fitter()
+            if not use_model or not writes_snapshots(model):
+                fitter = msgspec.structs.replace(fitter, summarizer=None)
+            budget = self.budget(model)
+            if target is not None:
+                budget = budget.with_target(target)
+            session = session.scratch() if preview else session
+            return await fitter.compact(session, budget, "manual", instructions)
+
+    def _agent(self, model: HttpModel, options: RunOptions, hooks: Hooks | None = None) -> Agent:
+        return build_agent(model, self.workspace(LazyCommands(self.effective), hooks), options)
 
     def workspace(self, commands: LazyCommands, hooks: Hooks | None = None) -> Workspace:
         return Workspace(
@@ -169,6 +212,12 @@ class Runtime:
             self.door.approve,
             self.door.warn,
         )
+
+
+def writes_snapshots(model: ResolvedModel) -> bool:
+    """Whether a compaction can let this model write: it is good enough, and can be called."""
+    has_key = not model.endpoint.keys or model.key is not None
+    return model.profile.summarises and bool(model.endpoint.url) and has_key
 
 
 @asynccontextmanager

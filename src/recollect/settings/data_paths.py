@@ -7,6 +7,8 @@ from pathlib import Path
 
 from platformdirs import user_data_path
 
+from recollect.errors import CannotOpen
+
 SETTINGS_FILE = "settings.toml"
 
 
@@ -15,7 +17,13 @@ def data_directory(home: Path | None = None) -> Path:
     if home is not None:
         return home
     given = os.environ.get("RECOLLECT_HOME")
-    return Path(given).expanduser() if given else user_data_path("recollect", appauthor=False)
+    try:
+        path = Path(given).expanduser() if given else user_data_path("recollect", appauthor=False)
+    except RuntimeError:  # `~` in RECOLLECT_HOME, and the user has no home directory
+        path = Path(given or "~")
+    if str(path).startswith("~"):
+        raise CannotOpen(str(path), "you have no home directory; set HOME or RECOLLECT_HOME")
+    return path
 
 
 def store_path() -> Path:

@@ -212,6 +212,8 @@ class CustomModel(_Section, frozen=True):
     """`max_tokens` or `max_completion_tokens`"""
     media: tuple[str, ...] | None = None
     """prefixes of the MIME types that it accepts; `[]`: text only"""
+    agentic: bool | None = None
+    """whether it may run as an agent (`-p`); `true` also lets a model that is too small for it"""
     price: ModelPrice | None = None
     """`{ input = 1.0, output = 2.0, cached = 0.1 }`: US dollars per million tokens"""
     headers: dict[str, str] = {}

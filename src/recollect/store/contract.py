@@ -54,6 +54,7 @@ class SearchQuery(msgspec.Struct, frozen=True):
     after: int | None = None
     before: int | None = None
     limit: int = 20
+    project: Project | str | None = None  # or the project's path, as `SessionInfo.project` has it
 
 
 class Store(Protocol):
@@ -72,11 +73,22 @@ class Store(Protocol):
         """Most recently used first, of one project if given; `trashed` lists the trash instead."""
         ...
 
-    async def session(self, prefix: str) -> SessionInfo: ...
+    async def session(self, given: str) -> SessionInfo:
+        """By its id, or by a beginning or an end that no other session's id has."""
+        ...
 
-    async def entry(
-        self, prefix: str, *, session: str | None = None
-    ) -> tuple[SessionInfo, Entry]: ...
+    async def entry(self, given: str, *, session: str | None = None) -> tuple[SessionInfo, Entry]:
+        """By its id, or by a beginning or an end that no other entry's id has; of one session, if
+        it is named."""
+        ...
+
+    async def short_session_ids(self, ids: Iterable[str]) -> dict[str, str]:
+        """Of each id the end, 8 digits or more, by which `session` finds it."""
+        ...
+
+    async def short_entry_ids(self, ids: Iterable[str]) -> dict[str, str]:
+        """Of each id the end, 8 digits or more, by which `entry` alone finds it."""
+        ...
 
     async def append(
         self, session: str, items: Sequence[Body | Entry], *, parent: str | None
@@ -146,8 +158,8 @@ class Store(Protocol):
         """Cache token counts. The log does not depend on them."""
         ...
 
-    async def search(
-        self, query: SearchQuery, *, project: Project | None = None
-    ) -> tuple[SearchHit, ...]: ...
+    async def search(self, query: SearchQuery) -> tuple[SearchHit, ...]:
+        """Entries that match, newest first; trashed sessions are not searched."""
+        ...
 
     async def close(self) -> None: ...

@@ -7,6 +7,7 @@ import os
 import random
 import time
 
+LAST = "last"  # stands for the id of the project's most recently used session
 _VARIANT = "89ab"
 # Ids must be unique, not secret: a generator seeded by the system takes a tenth of the time that a
 # system call for each id does.

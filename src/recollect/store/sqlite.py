@@ -38,7 +38,12 @@ from recollect.store.ids import is_id, new_id, now
 from recollect.store.log_reader import LogReader
 from recollect.store.log_writer import LogWriter, PreparedEntry, prepare_entries
 from recollect.store.open_file import connect_to_store, open_database
-from recollect.store.session_lookup import entry_by_prefix, list_sessions, session_by_prefix
+from recollect.store.session_lookup import (
+    entry_by_id,
+    list_sessions,
+    session_by_id,
+    short_ids,
+)
 from recollect.store.sql_schema import SEGMENT_BITS, SEGMENT_MASK
 from recollect.store.token_count_cache import read_counts, write_counts
 
@@ -94,11 +99,17 @@ class SqliteStore:
     ) -> tuple[SessionInfo, ...]:
         return await self._read(lambda r: list_sessions(r.db, project, trashed=trashed))
 
-    async def session(self, prefix: str) -> SessionInfo:
-        return await self._read(lambda r: session_by_prefix(r.db, prefix))
+    async def session(self, given: str) -> SessionInfo:
+        return await self._read(lambda r: session_by_id(r.db, given))
 
-    async def entry(self, prefix: str, *, session: str | None = None) -> tuple[SessionInfo, Entry]:
-        return await self._read(lambda r: entry_by_prefix(r, prefix, session))
+    async def entry(self, given: str, *, session: str | None = None) -> tuple[SessionInfo, Entry]:
+        return await self._read(lambda r: entry_by_id(r, given, session))
+
+    async def short_session_ids(self, ids: Iterable[str]) -> dict[str, str]:
+        return await self._read(lambda r: short_ids(r.db, ids, ("sessions",)))
+
+    async def short_entry_ids(self, ids: Iterable[str]) -> dict[str, str]:
+        return await self._read(lambda r: short_ids(r.db, ids, ("sessions", "entries")))
 
     async def fork(self, session: str, *, at: str | None = None, title: str = "") -> SessionInfo:
         forked = new_id()
@@ -241,11 +252,9 @@ class SqliteStore:
             long = len(counts) > LONG_BATCH
             await self._commit(lambda w: write_counts(w.db, counter, counts), long=long)
 
-    async def search(
-        self, query: SearchQuery, *, project: Project | None = None
-    ) -> tuple[SearchHit, ...]:
+    async def search(self, query: SearchQuery) -> tuple[SearchHit, ...]:
         await self.index_now()
-        return await self._read(lambda r: search_entries(r, query, project))
+        return await self._read(lambda r: search_entries(r, query))
 
     async def index_now(self) -> None:
         """Bring the search index up to the last entry."""

@@ -10,7 +10,7 @@ module that carries a tool out is imported by the tool's first call.
 
 import importlib
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, cast
 
 import msgspec
 
@@ -36,7 +36,7 @@ async def _call(function: str, *arguments: object) -> ToolReturn:
     """Call a function of this package, given as `module:name`; in a thread if it is not async."""
     module, _, name = function.partition(":")
     carry_out = getattr(importlib.import_module(f"recollect.tools.{module}"), name)
-    return await as_async(carry_out)(*arguments)
+    return cast("ToolReturn", await as_async(carry_out)(*arguments))
 
 
 # --- files -------------------------------------------------------------------------------------

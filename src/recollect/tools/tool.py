@@ -1,11 +1,11 @@
 """What a tool is: a name, its declaration for the model, a function, and what it may touch.
 
-A tool is an ordinary function with typed parameters and a docstring; `tool` makes it one. If it is
-not async it runs in a thread. The parameters become a JSON Schema, the docstring's first
-paragraph the description that the model reads, and lines such as `path: where to look` under it the
-descriptions of the parameters. A parameter of type `ToolContext` is not the model's: it says where
-the call happens. `ToolFailed` and arguments that do not fit become a result with `is_error`, which
-the model reads; nothing that a model writes can make a tool raise anything else.
+A tool is an ordinary function with typed parameters and a docstring; `tool` makes it one, or
+raises `BadTool`. If it is not async it runs in a thread. The parameters become a JSON Schema
+(`tool_signature.py`), the docstring the descriptions that the model reads (`tool_docstring.py`),
+and the value that the function returns the content of a result (`tool_result.py`). A parameter of
+type `ToolContext` is not the model's: it says where the call happens. `ToolFailed`, arguments that
+do not fit and values that cannot be sent become a result with `is_error`, which the model reads.
 """
 
 from __future__ import annotations
@@ -14,16 +14,20 @@ import asyncio
 import errno
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Collection
+import re
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, cast, get_type_hints
+from typing import Any, Literal, TypeAlias, cast, get_args, overload
 
 import msgspec
 
 from recollect.codecs.wire_protocol import Declaration
-from recollect.entries import Content, Note, Text, json_text
+from recollect.entries import Content, Note, Text
+from recollect.errors import BadTool
 from recollect.store.contract import Store
+from recollect.tools.tool_result import NoResult, content_from
+from recollect.tools.tool_signature import decode_unknown, read_signature
 from recollect.view.view import View
 
 MAX_ARGUMENTS = 20_000_000  # characters
@@ -33,6 +37,7 @@ BROKEN_STATUS = "broken"  # of a result: the machine is at fault
 # write    changes files or memory
 # run      starts processes
 Effect: TypeAlias = Literal["read", "write", "run"]
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")  # what every provider accepts
 
 
 class ToolFailed(Exception):
@@ -47,12 +52,13 @@ _MACHINE_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
 def failure_from(error: OSError, what: str) -> ToolFailed:
+    """The failure of a tool that an error of the operating system caused."""
     why = f"{what}: {error.strerror or type(error).__name__}"
     return ToolBroken(why) if error.errno in _MACHINE_ERRORS else ToolFailed(why)
 
 
 class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tool returns. A text alone may be returned instead."""
+    """What a tool returns, part by part. A text or a JSON-like value may be returned instead."""
 
     content: tuple[Content, ...] = ()
     is_error: bool = False
@@ -77,15 +83,18 @@ class ToolContext(msgspec.Struct, frozen=True):
 
     @property
     def root(self) -> Path:
+        """The folder in which relative paths begin."""
         return self.roots[0]
 
 
 ToolReturn: TypeAlias = str | ToolOutput
-ToolFunction: TypeAlias = Callable[..., Awaitable[ToolReturn]]
-SyncToolFunction: TypeAlias = Callable[..., ToolReturn]
+ToolFunction: TypeAlias = Callable[..., Awaitable[object]]
+AnyFunction: TypeAlias = Callable[..., object]
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
+    """Something the model may call; `tool` makes one of a function."""
+
     name: str
     declaration: Declaration
     run: ToolFunction
@@ -99,100 +108,125 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
             given = _parse_arguments(arguments, self.arguments)
             if self.context_parameter:
                 given[self.context_parameter] = context
-            returned = await self.run(**given)
+            return _output_from(await self.run(**given))
         except ToolFailed as failed:
             content = (Text(text=f"Error: {failed}"),)
             status = BROKEN_STATUS if isinstance(failed, ToolBroken) else ""
             return ToolOutput(content=content, is_error=True, status=status)
-        if isinstance(returned, str):
-            return ToolOutput(content=(Text(text=returned),))
-        return returned
+        except NoResult as wrong:
+            why = f"Error: {self.name} returned {wrong}"
+        except SystemExit as ended:
+            why = f"Error: {self.name} tried to end the program (SystemExit: {ended})"
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            why = f"Error: something that {self.name} waited for was cancelled"
+        return ToolOutput(content=(Text(text=why),), is_error=True)
 
 
-def tool(effect: Effect, name: str = "") -> Callable[[ToolFunction | SyncToolFunction], Tool]:
-    """Make a tool of a function: `@tool("read")`."""
+def _output_from(returned: object) -> ToolOutput:
+    if not isinstance(returned, ToolOutput):
+        return ToolOutput(content=content_from(returned))
+    given = returned.content if isinstance(returned.content, tuple | list) else [returned.content]
+    content = tuple(part for item in given for part in content_from(item))
+    return ToolOutput(
+        content=content, is_error=bool(returned.is_error), status=str(returned.status)
+    )
 
-    def make(function: ToolFunction | SyncToolFunction) -> Tool:
-        called = name or function.__name__
-        hints = get_type_hints(function)
-        description, parameters = _parse_docstring(inspect.getdoc(function) or "", hints)
-        fields: list[_Field] = []
-        for key, parameter in inspect.signature(function).parameters.items():
-            if hints[key] is not ToolContext:
-                meta = msgspec.Meta(description=parameters.get(key))
-                kind = cast("Any", Annotated)[hints[key], meta]
-                required = parameter.default is inspect.Parameter.empty
-                fields.append((key, kind) if required else (key, kind, parameter.default))
-        schema = json_text(_parameters_schema(fields))
-        return Tool(
-            name=called,
-            declaration=Declaration(name=called, description=description, parameters=schema),
-            run=as_async(function),
-            effect=effect,
-            arguments=msgspec.defstruct(
-                f"{called}_arguments", fields, kw_only=True, frozen=True, forbid_unknown_fields=True
-            ),
-            context_parameter=next((key for key in hints if hints[key] is ToolContext), ""),
+
+@overload
+def tool(
+    function: AnyFunction, /, *, effect: Effect = "read", name: str = "", description: str = ""
+) -> Tool: ...
+
+
+@overload
+def tool(
+    effect: Effect = "read", name: str = "", *, description: str = ""
+) -> Callable[[AnyFunction], Tool]: ...
+
+
+def tool(
+    function_or_effect: AnyFunction | Effect | None = None,
+    /,
+    name: str = "",
+    *,
+    effect: Effect = "read",
+    description: str = "",
+) -> Tool | Callable[[AnyFunction], Tool]:
+    """Make a tool of a function: `@tool`, `@tool("write")` or `@tool(effect="write", name="send")`.
+
+    The effect says what a call needs: `read` (the default) needs no permission, and several calls
+    run at the same time; `write` and `run` need one. The name and the description are those of the
+    function unless you give others.
+    """
+    if callable(function_or_effect):
+        return _make_tool(function_or_effect, effect, name, description)
+    chosen = effect if function_or_effect is None else function_or_effect
+    return lambda function: _make_tool(function, chosen, name, description)
+
+
+def _make_tool(function: AnyFunction, effect: Effect, name: str, description: str) -> Tool:
+    called = _tool_name(function, name)
+    if effect not in get_args(Effect):
+        effects = ", ".join(map(repr, get_args(Effect)))
+        raise BadTool(called, f"there is no effect {effect!r}; the effects are {effects}")
+    found = read_signature(function, called, ToolContext)
+    return Tool(
+        name=called,
+        declaration=Declaration(
+            name=called, description=description or found.description, parameters=found.schema
+        ),
+        run=as_async(function),
+        effect=effect,
+        arguments=found.arguments,
+        context_parameter=found.context_parameter,
+    )
+
+
+def _tool_name(function: AnyFunction, name: str) -> str:
+    """The name of a tool, after a look at what is to become one."""
+    inner: Any = function
+    while isinstance(inner, partial):
+        inner = inner.func
+    called = name or str(getattr(inner, "__name__", ""))
+    shown = called or type(function).__name__
+    if isinstance(function, Tool):
+        raise BadTool(function.name, "it is a tool already; remove the second `@tool`")
+    if not callable(function) or inspect.isclass(function):
+        raise BadTool(shown, "it is not a function; decorate a function or a bound method")
+    if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
+        raise BadTool(shown, "it is a generator; collect the values and return them as a list")
+    if not _NAME.fullmatch(called):
+        raise BadTool(
+            shown, "a name has up to 64 letters, digits, _ and -; give one: `tool(name=…)`"
         )
+    return called
 
-    return make
 
-
-def as_async(function: ToolFunction | SyncToolFunction) -> ToolFunction:
+def as_async(function: AnyFunction) -> ToolFunction:
     """The function itself, or one that runs it in a thread if it is not async."""
     if inspect.iscoroutinefunction(function):
         return function
-    return partial(asyncio.to_thread, cast("SyncToolFunction", function))
+    if inspect.iscoroutinefunction(getattr(function, "__call__", None)):  # noqa: B004 - an object
+        return cast("ToolFunction", function)
+
+    async def run(*arguments: object, **named: object) -> object:
+        value, error = await asyncio.to_thread(_catch, partial(function, *arguments, **named))
+        if error is not None:
+            raise error
+        return await value if inspect.isawaitable(value) else value
+
+    return run
 
 
-def _parse_docstring(doc: str, names: Collection[str]) -> tuple[str, dict[str, str]]:
-    """The description in a docstring, and those of its parameters."""
-    words: list[str] = []
-    parameters: dict[str, str] = {}
-    last = ""
-    for line in doc.splitlines():
-        name, colon, rest = line.partition(": ")
-        if colon and name in names:
-            last = name
-            parameters[name] = rest.strip()
-        elif last and line.startswith("  "):
-            parameters[last] += " " + line.strip()
-        else:
-            last = ""
-            words.append(line)
-    return "\n".join(words).strip(), parameters
-
-
-_Field: TypeAlias = tuple[str, Any] | tuple[str, Any, Any]  # a name, a type, perhaps a default
-
-
-def _parameters_schema(fields: Collection[_Field]) -> dict[str, Any]:
-    """Flat, as models and providers like it: no references, no titles."""
-    properties = {}
-    for name, kind, *default in fields:
-        (found,), parts = msgspec.json.schema_components([kind], ref_template="{name}")
-        properties[name] = _inline_references(found, parts, 0)
-        if default:
-            properties[name]["default"] = msgspec.to_builtins(default[0])
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": [field[0] for field in fields if len(field) == 2],
-        "additionalProperties": False,
-    }
-
-
-def _inline_references(value: Any, parts: dict[str, Any], depth: int) -> Any:
-    if depth > 20:
-        raise TypeError("a tool's parameters must not contain themselves")
-    if isinstance(value, dict):
-        if "$ref" in value:
-            value = {**parts[value["$ref"]], **{k: v for k, v in value.items() if k != "$ref"}}
-        kept = {k: v for k, v in value.items() if k != "title" or not isinstance(v, str)}
-        return {k: _inline_references(v, parts, depth + 1) for k, v in kept.items()}
-    if isinstance(value, list):
-        return [_inline_references(item, parts, depth + 1) for item in value]
-    return value
+def _catch(function: Callable[[], object]) -> tuple[object, BaseException | None]:
+    """The value or the error: a future cannot carry a StopIteration."""
+    try:
+        return function(), None
+    except BaseException as error:  # noqa: BLE001 - raised again by the caller
+        return None, error
 
 
 def _parse_arguments(text: str, kind: type[msgspec.Struct]) -> dict[str, Any]:
@@ -204,9 +238,13 @@ def _parse_arguments(text: str, kind: type[msgspec.Struct]) -> dict[str, Any]:
         raise ToolFailed(f"the arguments are not valid JSON ({error}); write them again") from None
     if not isinstance(value, dict):
         raise ToolFailed("the arguments must be a JSON object; write them again")
-    value = {key: item for key, item in value.items() if item is not None}
+    given = {key: item for key, item in value.items() if item is not None}
     try:
-        made = msgspec.convert(value, kind, strict=False)
+        try:
+            made = msgspec.convert(value, kind, strict=False, dec_hook=decode_unknown)
+        except msgspec.ValidationError:
+            # models write null for a parameter that they leave out
+            made = msgspec.convert(given, kind, strict=False, dec_hook=decode_unknown)
     except msgspec.ValidationError as error:
         known = ", ".join(kind.__struct_fields__)
         raise ToolFailed(f"{error}; the parameters are {known or 'none'}") from None

@@ -70,11 +70,13 @@ def locale_from(environment: Mapping[str, str]) -> str:
 
 
 def long_date(day: date, locale: str = DEFAULT_LOCALE) -> str:
-    """`Monday, November 16, 2026`, in the words and the order of the locale."""
+    """`Monday, November 16, 2026`, in the words and the order of the locale, if Babel is there."""
     if locale == DEFAULT_LOCALE:
         return f"{day:%A, %B} {day.day}, {day.year}"
-    import babel.dates  # takes 0.1 s to import, and most users do not need it
-
+    try:
+        import babel.dates  # an extra; it takes 0.1 s to import, and most users do not need it
+    except ImportError:
+        return long_date(day)
     try:
         known = babel.Locale.parse(locale)
     except (babel.UnknownLocaleError, ValueError):

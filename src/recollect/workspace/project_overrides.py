@@ -46,14 +46,19 @@ def read_project_settings(path: Path, root: Path, user_file: Path) -> ParsedSett
         why = "it is a link, and project settings are not read through links"
         raise BadSettings(str(path), why)
     project = parse_settings(decode_settings(file.data, str(path)), str(path))
+    check_project_keys(project, path, user_file)
+    if project.settings.hooks and file.writable_by_others:
+        raise BadSettings(str(path), "it has hooks, and other users can write to it")
+    return project
+
+
+def check_project_keys(project: ParsedSettings, path: Path, user_file: Path) -> None:
+    """`BadSettings` if the file sets what a project may not set."""
     for key, line in project.lines.items():
         if key not in _MERGE_RULES:
             why = f"a project may not set `{one_line(key, 80)}`; put it into {user_file}"
             where = f"line {line}, " if line else ""
             raise BadSettings(str(path), f"{where}{why} and remove it here")
-    if project.settings.hooks and file.writable_by_others:
-        raise BadSettings(str(path), "it has hooks, and other users can write to it")
-    return project
 
 
 _MODES = ("plan", "ask", "edit", "free")  # from strict to lax

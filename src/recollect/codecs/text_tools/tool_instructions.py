@@ -35,7 +35,9 @@ Rules:
 - Use exactly the format shown above: one fenced block for each call, and valid JSON in it.
 - Give every required parameter, under the name that is listed.
 - You may explain in your own words, beside a call, what you are doing.
-- After your calls, stop. The results come in the next message; never write a result yourself."""
+- After your calls, stop. The results come in the next message; never write a result yourself.
+- The user does not see results. In your answer, repeat what they say: every name, number and line
+  that the user asked for."""
 _CLOSING_RULES = {
     "auto": "",
     "none": "\n- Do not call any tool in this reply.",

@@ -1,0 +1,151 @@
+"""`recollect memory`: the memory files that sessions in this folder are given.
+
+`show` prints their text as the model gets it, `list` the files and why others were not read, `add`
+appends a fact to your own file, `refresh` compares the files with what the session used last was
+given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from recollect.cli.console import paint, print_json, print_lines, print_note, terminal_width
+from recollect.cli.display_text import GAP, align_table, one_line, sanitize
+from recollect.cli.options import command, json_and_store_options
+from recollect.cli.session_choice import find_session
+from recollect.cli.short_ids import shorten_session_id
+from recollect.cli.store_access import abbreviate_home, use_store
+from recollect.entries import Message, Text
+from recollect.runtime.coding_agent import MEMORY_FILE, memory_sources
+from recollect.store.ids import LAST
+from recollect.store.sqlite import SqliteStore
+from recollect.text import format_size
+from recollect.workspace.effective_settings import resolve_settings
+from recollect.workspace.memory_files import (
+    MemoryFile,
+    MemoryFiles,
+    memory_text,
+    read_memory,
+    seen_memory,
+)
+from recollect.workspace.memory_writer import save_fact
+
+ACTIONS = ("show", "list", "add", "refresh")
+_CHOICE = f"[{'|'.join(ACTIONS)}]"
+
+
+@command(
+    ("recollect memory", "what every session here is told"),
+    ("recollect memory list", "the files, and why others are not read"),
+    ("recollect memory add 'We use tabs.'", "a fact for every session of yours"),
+    ("recollect memory refresh", "what changed since the last session read it"),
+)
+@click.argument(
+    "action", type=click.Choice(ACTIONS), default="show", metavar=f"[{'|'.join(ACTIONS)}]"
+)
+@click.argument("words", nargs=-1, metavar="[TEXT]")
+@json_and_store_options
+def memory(*, action: str, words: tuple[str, ...], as_json: bool, file: Path | None) -> None:
+    """Show what every session here is told, or add a fact.
+
+    Memory files (AGENTS.md and others) are read from your data directory and from the folders of a
+    trusted project. A session that goes on is told at its next prompt what has changed.
+    """
+    if words and action != "add":
+        raise click.UsageError(f"`memory {action}` takes no TEXT.")
+    sources = memory_sources(Path.cwd(), resolve_settings(Path.cwd()))
+    if action == "add":
+        # a file of another name would never be read
+        name = MEMORY_FILE if MEMORY_FILE in sources.names else (*sources.names, MEMORY_FILE)[0]
+        _add(sources.home / name, " ".join(words), as_json=as_json)
+        return
+    found = read_memory(sources)
+    if action == "refresh":
+        _refresh(found, file, as_json=as_json)
+    elif as_json:
+        print_json(_document(found))
+    elif action == "show":
+        print_lines(sanitize(memory_text(found.files)).splitlines())
+        _print_problems(found)
+    else:
+        print_lines(_table(found))
+        for problem in found.problems:
+            print_note(f"not read: {problem}")
+    if not found.files and action != "refresh":
+        print_note("no memory files; `recollect memory add TEXT` starts one")
+
+
+def _print_problems(found: MemoryFiles) -> None:
+    if found.problems:
+        print_note(f"{len(found.problems):,} not read; `recollect memory list` says why")
+
+
+def _add(path: Path, fact: str, *, as_json: bool) -> None:
+    difference = save_fact(path, fact)
+    if as_json:
+        print_json({"file": str(path), "difference": difference})
+    else:
+        print_lines([sanitize(difference)])
+        print_note(f"added to {path}")
+
+
+def _document(found: MemoryFiles) -> dict[str, Any]:
+    files = [
+        {"path": file.path, "origin": file.origin, "characters": len(file.text), "text": file.text}
+        for file in found.files
+    ]
+    return {"files": files, "problems": list(found.problems)}
+
+
+def _table(found: MemoryFiles) -> list[str]:
+    if not found.files:
+        return []
+    rows = [["FILE", "FROM", "SIZE"]]
+    for file in found.files:
+        size = format_size(len(file.text.encode("utf-8", "replace")))
+        rows.append([one_line(abbreviate_home(file.path)), file.origin, size])
+    head, *body = align_table(rows, width=terminal_width(), stretch=0, numbers=(2,))
+    return [paint.dim(GAP.join(head).rstrip()), *(GAP.join(row).rstrip() for row in body)]
+
+
+# --- what changed -------------------------------------------------------------------------------
+
+
+def _refresh(found: MemoryFiles, store_file: Path | None, *, as_json: bool) -> None:
+    async def work(store: SqliteStore) -> tuple[str, list[Message]]:
+        session = await find_session(store, LAST)
+        bodies = [entry.body for entry in await store.path(session.id, damaged="mark")]
+        messages = [body for body in bodies if isinstance(body, Message) and body.context]
+        return await shorten_session_id(store, session.id), messages
+
+    session, messages = use_store(store_file, work)
+    changes = list(_changes(found.files, messages))
+    if as_json:
+        rows = [{"change": change, "path": path} for change, path in changes]
+        print_json({"session": session, "changes": rows})
+        return
+    print_lines(f"{change:<8}  {one_line(abbreviate_home(path))}" for change, path in changes)
+    if changes:
+        print_note(f"session {session} is told at its next prompt")
+    else:
+        print_note(f"nothing has changed since session {session} was told")
+
+
+def _changes(files: Sequence[MemoryFile], messages: list[Message]) -> Iterator[tuple[str, str]]:
+    """Each file that differs from what these messages have said of it, and how."""
+    parts = (part for message in messages for part in message.parts)
+    told = "\n".join(part.text for part in parts if isinstance(part, Text))
+    seen = seen_memory(messages)
+    for file in files:
+        if file.path not in seen:
+            yield "new", file.path
+        elif memory_text([file]) not in told:
+            yield "changed", file.path
+    for path in sorted(seen - {file.path for file in files}):
+        # files of folders that a tool touched are not read at the start
+        if not Path(path).exists():
+            yield "removed", path

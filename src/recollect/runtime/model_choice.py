@@ -1,0 +1,50 @@
+"""Which model a session's next request goes to, also where no key for it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from recollect.entries import Entry
+from recollect.errors import UnknownModel
+from recollect.models.resolve import ResolvedModel, default_model_name, look_up_model
+from recollect.profiles import WireName, find_endpoint, find_profile
+from recollect.provider_messages import latest_model
+from recollect.settings import Settings
+
+
+def next_model(settings: Settings, entries: Iterable[Entry], named: str = "") -> ResolvedModel:
+    """The model that the user names; else the default one, where one is configured; else the known
+    one that replied last. A model that nobody knows has a guessed profile."""
+    name = named or default_model_name(settings)
+    if not named and name.startswith("embedded/"):
+        name = latest_model(entries) or name
+    try:
+        return look_up_model(name, settings)
+    except UnknownModel:
+        return _guess_model(name, "openai", settings)
+
+
+def model_for_wire(
+    model: ResolvedModel, wire: WireName, settings: Settings, *, named: bool
+) -> ResolvedModel:
+    """The model itself if it speaks this format. Else the format's default model, or what the
+    user's named one would be sent."""
+    if model.endpoint.wire == wire and (named or model.endpoint.url):
+        return model
+    if named:
+        return _guess_model(model.name, wire, settings)
+    usual = find_endpoint(wire)
+    assert usual is not None
+    return look_up_model(usual.default, settings)
+
+
+def _guess_model(name: str, wire: WireName, settings: Settings) -> ResolvedModel:
+    usual = find_endpoint(wire)
+    assert usual is not None
+    return ResolvedModel(
+        name=name,
+        wire_name=name,
+        profile=find_profile(name),
+        endpoint=usual,
+        generation=settings.generation,
+    )
