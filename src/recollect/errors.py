@@ -13,6 +13,7 @@
     ├── HeadMoved               another writer appended first
     ├── CannotEdit              an edit of what the model sees that would have no effect
     ├── AlreadyExists           an id that is taken
+    ├── InsideEventLoop         `run_sync` where an event loop runs already
     ├── StoreError              the store's file
     │   ├── CannotWrite         full disk, read-only directory, I/O error
     │   ├── CannotOpen          not a store, or on a filesystem that no store may be on
@@ -127,6 +128,13 @@ class AlreadyExists(RecollectError):
     def __init__(self, what: str, name: str) -> None:
         super().__init__(f"there is already {what} {name!r}; nothing was written")
         self.name = name
+
+
+class InsideEventLoop(RecollectError):
+    def __init__(self) -> None:
+        super().__init__(
+            "`run_sync` was called inside an event loop, which it would block; use `await run(…)`"
+        )
 
 
 class StoreError(RecollectError):

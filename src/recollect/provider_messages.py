@@ -16,6 +16,7 @@ import msgspec
 from recollect.codecs.encoder import encode
 from recollect.codecs.wire_protocol import RequestOptions
 from recollect.codecs.wires import WIRES
+from recollect.compaction.view_reduction import fit_view, with_edits
 from recollect.entries import Entry, Message, Request, ToolCall, ToolResult
 from recollect.errors import BadInput, RecollectError
 from recollect.profiles import WireName, find_endpoint, find_profile, is_known_model
@@ -36,9 +37,6 @@ def latest_model(entries: Iterable[Entry]) -> str:
 
 def fit_budget(view: View, budget: int, rules: ElisionRules | None = None) -> View:
     """The view with what the rules leave out, and at most `budget` tokens; nothing is stored."""
-    # late: compaction is loaded when a session first needs one
-    from recollect.compaction.view_reduction import fit_view, with_edits
-
     if budget < 1:
         raise BadInput(f"a budget of {budget:,} tokens; it must be positive")
     time = now()

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from recollect.compaction.proposal import Proposal
 from recollect.entries import Body, Compaction, Entry, Message, Usage
 from recollect.errors import CannotEdit, HeadMoved
 from recollect.explanation import Explanation, explain_view
@@ -24,6 +25,7 @@ from recollect.provider_messages import (
     request_messages,
     with_call_names,
 )
+from recollect.session_compaction import CompactionResult, propose_for_session
 from recollect.session_edits import plan_edits
 from recollect.session_log import MAX_ATTEMPTS, SessionLog, log_warning
 from recollect.store.contract import SearchHit, SearchQuery, SessionInfo, Store
@@ -34,10 +36,6 @@ from recollect.view.omissions import items_replaced
 from recollect.view.projections import last_turns
 from recollect.view.view import View
 from recollect.view_loader import fold_stored, load_view
-
-if TYPE_CHECKING:
-    from recollect.compaction.proposal import Proposal
-    from recollect.session_compaction import CompactionResult
 
 
 class Session(SessionLog):
@@ -168,9 +166,6 @@ class Session(SessionLog):
         may remain, in tokens, by default four fifths of the model's threshold. `instructions` say
         what the snapshot must keep. `undo_compaction` brings everything back.
         """
-        # late: compaction is loaded when a session first needs one
-        from recollect.session_compaction import CompactionResult, propose_for_session
-
         proposals: list[Proposal] = []
 
         async def plan() -> tuple[Body, ...]:

@@ -329,7 +329,7 @@ def test_hooks_can_add_context_refuse_calls_and_change_arguments(tmp_path: Path)
         assert kept[0] == ("a", "saw y", "success")
         assert kept[1][2] == "refused"
         assert "not today" in kept[1][1]
-        names = [type(event).__name__ for event in hooked.hooks.activity.events]
+        names = [type(event).__name__ for event in hooked.fired_hooks.activity.events]
         assert names[0] == "BeforeAgent"
         assert names[-1] == "AfterAgent"
 
