@@ -26,9 +26,6 @@ WITHOUT_CALLER = {
     "recollect/view/projections.py:take_page": "to come: a server's paged history",
     "recollect/workspace/initial_context.py:directory_message": "to come: added folders",
     "recollect/workspace/initial_context.py:with_initial": "to come: resumed and imported sessions",
-    "recollect/testing.py:result": "public, for tests of people's own agents",
-    "recollect/testing.py:breaks_after": "public, for tests of people's own agents",
-    "recollect/testing.py:ScriptedModel": "public, for tests of people's own agents",
 }
 # Called by a library that we subclass.
 OVERRIDES = {"list_commands", "get_command", "format_commands", "format_completion"} | {
