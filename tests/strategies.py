@@ -83,7 +83,7 @@ bodies: st.SearchStrategy[Body] = st.one_of(
     st.builds(Title, title=text),
     st.builds(Request, head=st.none() | ids, as_of=numbers, model=text, tokens=numbers),
     st.builds(Source, format=text, name=text, size=numbers, blobs=st.lists(ids).map(tuple)),
-    st.builds(Pin, entries=st.lists(ids, max_size=3).map(tuple)),
+    st.builds(Pin, entries=st.lists(ids, max_size=3).map(tuple), first=st.booleans()),
     st.builds(Restore, entries=st.lists(ids, max_size=3).map(tuple)),
     st.builds(SettingsEdit, values=json_values.map(json_text)),
     st.builds(

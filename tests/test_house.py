@@ -24,8 +24,6 @@ WITHOUT_CALLER = {
     "recollect/codecs/text_tools/text_tools_wire.py:call_problem_feedback": "to come: for models",
     "recollect/tokens.py:Calibration": "to come: counts learn from what providers report",
     "recollect/view/projections.py:take_page": "to come: a server's paged history",
-    "recollect/workspace/initial_context.py:directory_message": "to come: added folders",
-    "recollect/workspace/initial_context.py:with_initial": "to come: resumed and imported sessions",
 }
 # Called by a library that we subclass.
 OVERRIDES = {"list_commands", "get_command", "format_commands", "format_completion"} | {

@@ -88,6 +88,15 @@ def test_instructions_come_first_once_and_stay_what_they_were(home: Cli) -> None
         assert systems == [request.messages[0]] == [recollect.system("Be brief.")]
 
 
+def test_a_session_that_began_without_instructions_gets_them_first(home: Cli) -> None:
+    model = ScriptedModel(["one", "two"])
+    result = recollect.Agent(model).run_sync("a")
+    recollect.Agent(model, instructions="Be brief.").run_sync("b", result.session)
+    first, *others = model.requests[1].messages
+    assert first == recollect.system("Be brief.")
+    assert [message.role for message in others] == ["user", "model", "user"]
+
+
 def test_hooks_may_be_a_list_of_functions(home: Cli) -> None:
     seen: list[str] = []
 

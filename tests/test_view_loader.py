@@ -31,7 +31,7 @@ from recollect.view.elision_rules import ElisionRules, plan_elisions
 from recollect.view.omissions import count_by_category, find_omissions
 from recollect.view.view import View
 from recollect.view_loader import WINDOW, load_view, read_needed_entries
-from tests.view.logs import logs, name
+from tests.view.logs import as_written, logs, name
 
 
 async def filled(store: SqliteStore, entries: list[Entry]) -> str:
@@ -95,6 +95,25 @@ def compaction(**fields: object) -> Compaction:
         pytest.param([compaction(first_kept="f" * 32)], False, id="keeps what does not exist"),
         pytest.param(
             [
+                user("the block"),
+                Pin(entries=(name(3_000),), first=True),
+                user("next"),
+                compaction(first_kept=name(3_002), kept=(name(3_000), name(3_001))),
+            ],
+            True,
+            id="placed first before",
+        ),
+        pytest.param(
+            [
+                compaction(first_kept=name(2_960)),
+                user("the block"),
+                Pin(entries=(name(3_001),), first=True),
+            ],
+            True,
+            id="placed first since",
+        ),
+        pytest.param(
+            [
                 compaction(first_kept=name(2_960)),
                 Elide(rule="drop", items=(Elided(entry=name(2_980), placeholder=""),)),
             ],
@@ -128,7 +147,7 @@ def test_any_log_gives_the_same_view_from_the_store(
     async def story() -> None:
         place = tmp_path_factory.mktemp("store")
         async with open_store(place / "s.db") as store:
-            await agree(store, await filled(store, list(log)), window=2)
+            await agree(store, await filled(store, list(as_written(log))), window=2)
 
     asyncio.run(story())
 

@@ -168,7 +168,11 @@ class Elide(_Record, frozen=True, tag_field="kind", tag="elide"):
 
 
 class Pin(_Record, frozen=True, tag_field="kind", tag="pin"):
+    """These messages stay word for word; with `first` they are also shown before all others, in
+    this order, though they were appended later. The newest such pin comes first."""
+
     entries: tuple[str, ...]
+    first: bool = False
 
 
 class Restore(_Record, frozen=True, tag_field="kind", tag="restore"):
@@ -181,7 +185,8 @@ class Compaction(_Record, frozen=True, tag_field="kind", tag="compaction"):
     status: CompactionStatus
     snapshot: str = ""
     first_kept: str | None = None  # None: everything before this entry is replaced
-    kept: tuple[str, ...] = ()  # of the entries before that: initial context and pins
+    # of the entries before that: initial context, pinned messages, then the pins that hold them
+    kept: tuple[str, ...] = ()
     tokens_before: int = 0
     tokens_after: int = 0
     trigger: CompactionTrigger = "manual"

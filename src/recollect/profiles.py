@@ -44,6 +44,7 @@ class Profile(msgspec.Struct, frozen=True):
     endpoint: str = ""  # for a bare model name; empty: needs `endpoint/name`
     output: int = 8_192  # tokens of a reply at most
     tools: Literal["native", "text"] = "native"
+    preserve_context: bool = True  # with text tools: whether the text beside calls is kept
     thinks: Literal["", "field", "text"] = ""  # where its thoughts are
     reasoning: str = ""  # the OpenAI format's field for sending its thoughts back
     think_switch: ThinkSwitch = ""

@@ -1,10 +1,11 @@
 """Loads the view of a stored session, reading no more of the log than the view needs.
 
 A compaction hides the entries before it, so only those from its `first_kept` on are read, and those
-it names in `kept`. The newest entries are read first, in growing windows, until the effective
-compaction is found. Where an edit refers to an entry outside of these (an undone compaction, a pin
-of an old message), the whole path is read: the result is always the fold of the whole path. Token
-counts are stored beside the log, so nothing is counted twice.
+it names in `kept`: messages, and the pins that hold them. The newest entries are read first, in
+growing windows, until the effective compaction is found. Where an edit refers to an entry outside
+of these (an undone compaction, a pin of an old message), the whole path is read: the result is
+always the fold of the whole path. Token counts are stored beside the log, so nothing is counted
+twice.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Sequence
 
-from recollect.entries import Compaction, Elide, Entry, Pin, Restore
+from recollect.entries import Compaction, Elide, Entry, Message, Pin, Restore
 from recollect.errors import CannotWrite, UnknownEntry
 from recollect.store.contract import Store
 from recollect.tokens import ESTIMATE, Counter
@@ -94,6 +95,8 @@ async def _read_since(
     assert isinstance(body, Compaction)
     first = body.first_kept or compaction.id
     places = {entry.id: number for number, entry in enumerate(newest)}
+    if body.first_kept and places.get(first, -1) >= places[compaction.id]:
+        return await store.path(session, at=at)  # it keeps from a later entry: without effect
     try:
         if first in places:
             tail = newest[places[first] :]
@@ -102,12 +105,13 @@ async def _read_since(
             tail = await store.path(session, at=at, since=begin.parent)
         known = {entry.id for entry in tail}
         kept = [key for key in body.kept if key not in known]
-        before = [await store.entry(key, session=session) for key in kept]
+        before = [(await store.entry(key, session=session))[1] for key in kept]
     except UnknownEntry:  # it names an entry that does not exist, so it has no effect
         return await store.path(session, at=at)
     if not _referenced(tail) <= known.union(body.kept):
         return await store.path(session, at=at)
-    return (*(entry for _, entry in before), *tail)
+    before.sort(key=lambda entry: not isinstance(entry.body, Message))  # then pins, which name them
+    return (*before, *tail)
 
 
 def _referenced(entries: Iterable[Entry]) -> set[str]:

@@ -263,7 +263,11 @@ def test_a_command_gets_the_event_on_its_standard_input(tmp_path: Path) -> None:
     event = AfterTool(
         session="s1", time=1_700_000_000_123, tool="t", arguments='{"a":[1]}', output="\ud800é"
     )
-    assert fired(hook, event=event, cwd=tmp_path, transcript="/x/s1.json") == HookDecision()
+
+    async def transcript(session: str) -> str:
+        return f"/x/{session}.json"
+
+    assert fired(hook, event=event, cwd=tmp_path, transcript=transcript) == HookDecision()
     assert json.loads((tmp_path / "stdin.json").read_bytes()) == {
         "session_id": "s1",
         "transcript_path": "/x/s1.json",

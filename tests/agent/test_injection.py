@@ -26,17 +26,19 @@ from recollect.runtime.coding_agent import (
     build_agent,
     build_hooks,
 )
-from recollect.runtime.coding_agent import initial_messages as opening_in
 from recollect.runtime.prompt_run import DEFAULT_OPTIONS, RunOptions
+from recollect.runtime.session_context import environment_block
 from recollect.session import Session
 from recollect.settings import load_settings
 from recollect.snapshot.snapshot_format import SECTIONS, parse_snapshot, write_snapshot
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import ScriptedModel, ScriptLine, call, says
+from recollect.view.initial_messages import instructions_message
 from recollect.view.view import View
 from recollect.workspace.effective_settings import resolve_settings
 from recollect.workspace.project_identity import identify_project
 from recollect.workspace.trusted_folders import trust_folder
+from recollect.workspace.working_folders import WorkingFolders
 from tests.agent.valid_requests import check_pairs, check_types, wires
 from tests.cli.runner import Cli
 
@@ -116,11 +118,15 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
 def folder(house: House) -> Workspace:
     found = resolve_settings(house.root)
     hooks = build_hooks(found, warn=lambda _: None)
-    return Workspace(house.root, found, identify_project(house.root), LazyCommands(found), hooks)
+    here = WorkingFolders(house.root, found.root)
+    return Workspace(here, found, identify_project(house.root), LazyCommands(found), hooks)
 
 
 async def opening(root: Path) -> tuple[Message, ...]:
-    return await opening_in(root, resolve_settings(root))
+    found = resolve_settings(root)
+    folders = WorkingFolders(root, found.root)
+    block = await environment_block(folders, found, lambda _: None)
+    return instructions_message(INSTRUCTIONS), block
 
 
 async def answered(

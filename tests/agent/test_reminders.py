@@ -124,6 +124,7 @@ READ = call("read_file", id="r", absolute_path="sub/deep/a.py")
 
 def with_memory(root: Path) -> Path:
     (root / "sub" / "deep").mkdir(parents=True)
+    (root / ".gitignore").write_text("sub\n")  # not searched at the start
     (root / "sub" / "AGENTS.md").write_text("Tabs only.")
     (root / "sub" / "deep" / "AGENTS.md").write_text("No globals.")
     return root

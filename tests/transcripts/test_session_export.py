@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from recollect.entries import Body, Entry, Message, Pin, Text
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import model, user
 from recollect.transcripts import history_server
@@ -16,6 +17,7 @@ from recollect.transcripts.json_patch import json_equal
 from recollect.transcripts.session_export import export_session
 from recollect.transcripts.session_file_format import encode_json
 from recollect.transcripts.session_import import import_file
+from recollect.view.view import View
 from tests.transcripts.file_builders import (
     ONE,
     THREE,
@@ -74,6 +76,35 @@ def test_a_session_survives_the_way_through_the_other_format(tmp_path: Path) -> 
         assert [m.parts for m in messages_of(await store.path(second.session))] == ours
         back = await export_value(store, second.session, "gemini")
         assert json_equal(back["messages"], original["messages"])
+
+    with_store(tmp_path, work)
+
+
+@pytest.mark.parametrize("to", EXPORT_FORMATS)
+def test_initial_context_that_came_late_is_carried_and_not_shown_in_the_middle(
+    tmp_path: Path, to: Any
+) -> None:
+    async def work(store: SqliteStore, file: Path) -> None:
+        session = await store.create()
+        begun = await store.append(session.id, [user("hi"), model("hello")], parent=None)
+        block = Message(role="user", parts=(Text(text="the block"),), context="initial")
+        late = Entry("c" * 32, None, 1, block)
+        items: list[Body | Entry] = [
+            late,
+            Pin(entries=(late.id,), first=True),
+            user("more"),
+            model("yes"),
+        ]
+        await store.append(session.id, items, parent=begun[-1].id)
+        value = await export_value(store, session.id, to)
+        assert [record["content"] for record in value["messages"]] == ["hi", "hello", "more", "yes"]
+        copy = await import_value(store, file, value)
+        view = View.fold(await store.path(copy.session))
+        assert view.messages[0].parts == block.parts
+        assert len(view.messages) == 5
+        assert json_equal(
+            (await export_value(store, copy.session, to))["messages"], value["messages"]
+        )
 
     with_store(tmp_path, work)
 

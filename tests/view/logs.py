@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+import msgspec
 from hypothesis import strategies as st
 
+from recollect.compaction.proposal import name_kept
 from recollect.entries import (
     Compaction,
     Elide,
@@ -27,6 +30,9 @@ from recollect.entries import (
 )
 from recollect.stale_rules import STALE_RULES
 from recollect.toolkinds import TOOL_NAMES
+from recollect.view.curation import is_valid
+from recollect.view.view import View
+from recollect.view.view_state import with_partners
 
 _WORDS = st.sampled_from(["", " ", "ok", "def f(): pass", "请看", "x" * 200, "a\nb\nc"])
 _PATHS = st.sampled_from(["a.py", "./a.py", "src/b.py", "src/../a.py"])
@@ -95,7 +101,7 @@ def _edits(draw: st.DrawFn, before: int) -> Any:
     return draw(
         st.one_of(
             st.builds(Elide, rule=st.just("r"), items=st.lists(what, max_size=3).map(tuple)),
-            st.builds(Pin, entries=few),
+            st.builds(Pin, entries=few, first=st.booleans()),
             st.builds(Restore, entries=few),
             st.builds(
                 Compaction,
@@ -108,6 +114,32 @@ def _edits(draw: st.DrawFn, before: int) -> Any:
             st.builds(Title, title=st.just("t")),
         )
     )
+
+
+def as_written(log: Iterable[Entry]) -> tuple[Entry, ...]:
+    """The log with edits as this program writes them. Pins name earlier messages; compactions keep
+    from an earlier message on, and name what stays of those before it. Replies are valid: a run of
+    them is judged as a whole, which a compaction would divide."""
+    view = View.fold()
+    for entry in log:
+        body = entry.body
+        if isinstance(body, Message) and body.role == "model" and not is_valid(body):
+            body = msgspec.structs.replace(body, parts=(Text(text="ok"),))
+        if isinstance(body, Pin):
+            known = tuple(e for e in body.entries if view.log.find_message(e, view.n) is not None)
+            body = msgspec.structs.replace(body, entries=known)
+        if isinstance(body, Compaction) and body.status == "COMPRESSED":
+            first = view.log.position(body.first_kept, view.n) if body.first_kept else None
+            gone = [i for i in view.items if first is None or view.log.at[i.entry.id] < first]
+            stay = with_partners(view.log, {view.log.at[i.entry.id] for i in gone if i.stays})
+            names = [i.entry.id for i in gone if view.log.at[i.entry.id] in stay and not i.cuts]
+            body = msgspec.structs.replace(
+                body,
+                first_kept=None if first is None else body.first_kept,
+                kept=name_kept(view, names),
+            )
+        view = view.append(msgspec.structs.replace(entry, body=body))
+    return view.entries
 
 
 @st.composite

@@ -245,7 +245,13 @@ MAY = {
     *(f"permissions.{name}" for name in ("mode", "allow", "ask", "deny", "network")),
     *(
         f"agent.{name}"
-        for name in ("max_turns", "detect_loops", "loop_check_after", "memory_files")
+        for name in (
+            "max_turns",
+            "detect_loops",
+            "loop_check_after",
+            "memory_files",
+            "memory_imports",
+        )
     ),
     *(f"context.{name}" for name in ContextSettings.__struct_fields__),
 }
@@ -287,6 +293,7 @@ def test_a_key_that_decides_where_the_conversation_goes_is_refused(
 def test_the_refused_keys_are_exactly_these() -> None:
     whole = {"generation", "routing", "transport"}
     apart = {"model", "mirror", "autosave_seconds", "agent.editor", "agent.telemetry"}
+    apart |= {"agent.directories"}
     assert {key for key in MAY_NOT if key.partition(".")[0] not in whole} == apart
     assert "url" in CustomModel.__struct_fields__
 

@@ -10,6 +10,7 @@ from recollect.entries import Text, check, decode
 from recollect.testing import user
 from recollect.workspace import memory_files
 from recollect.workspace.memory_files import (
+    MemoryChanges,
     MemoryFile,
     MemoryFiles,
     MemorySources,
@@ -161,14 +162,14 @@ def test_a_folder_gives_its_memory_when_it_is_touched_and_only_once(tmp_path: Pa
 def test_what_was_given_is_known_from_the_log(tmp_path: Path) -> None:
     root = project(tmp_path, a__AGENTS="a")
     touched = read_memory_near(root / "a" / "f.py", sources(root), ())
-    message = memory_message(touched.files)
+    message = memory_message(MemoryChanges(new=touched.files))
     assert message.context == "memory"
     stored = decode(check(message))
     assert stored == message
     seen = seen_memory([user("hi"), message])
     assert read_memory_near(root / "a" / "f.py", sources(root), seen) == MemoryFiles()
     said = msgspec.structs.replace(message, context="")
-    assert seen_memory([said]) == frozenset(), "only what the program put there counts"
+    assert seen_memory([said]) == {}, "only what the program put there counts"
 
 
 def test_ignored_folders_are_not_searched_and_the_search_is_bounded(tmp_path: Path) -> None:
@@ -217,5 +218,5 @@ def test_hidden_characters_do_not_reach_the_model(tmp_path: Path) -> None:
     root = project(tmp_path, AGENTS="a\U000e0041\u202eb", CLAUDE="", GEMINI=" \n")
     (file,) = read_memory(sources(root)).files
     assert file.text == "ab"
-    (part,) = memory_message([file]).parts
+    (part,) = memory_message(MemoryChanges(new=(file,))).parts
     assert isinstance(part, Text)

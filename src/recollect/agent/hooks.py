@@ -10,7 +10,7 @@ folder.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -48,6 +48,8 @@ class CommandHook(_HookOptions, frozen=True, kw_only=True):
 
 Hook: TypeAlias = PythonHook | CommandHook
 HookFunction: TypeAlias = Callable[[HookEvent], Any]  # of every event
+# Returns the path of a file that holds the session of this id; it may be empty.
+TranscriptPath: TypeAlias = Callable[[str], Awaitable[str]]
 
 
 class ActivityLog:
@@ -72,7 +74,7 @@ class ActivityLog:
 
 class Hooks:
     """The hooks of one session. `trusted` lets the project's own hooks run; `warn` receives their
-    warnings."""
+    warnings; `transcript` is called for the file that commands are given."""
 
     def __init__(
         self,
@@ -80,7 +82,7 @@ class Hooks:
         *,
         trusted: bool = False,
         cwd: Path | None = None,
-        transcript: str = "",
+        transcript: TranscriptPath | None = None,
         warn: Callable[[str], None] = lambda _: None,
     ) -> None:
         checked = tuple(_check_hook(hook) for hook in hooks)
@@ -103,7 +105,7 @@ class Hooks:
             # most sessions have no hooks
             from recollect.agent.hook_runner import merge_decisions, run_hook
 
-            answer = await run_hook(hook, event, self._cwd, self._transcript)
+            answer = await run_hook(hook, event, self._cwd, await self._path_for(hook, event))
             decision = merge_decisions(decision, answer)
             if not decision.allowed:
                 break
@@ -112,6 +114,11 @@ class Hooks:
         for warning in decision.warnings:
             self._warn(warning)
         return decision
+
+    async def _path_for(self, hook: Hook, event: HookEvent) -> str:
+        if self._transcript is None or not isinstance(hook, CommandHook):
+            return ""
+        return await self._transcript(event.session)
 
 
 def _check_hook(hook: Hook | HookFunction) -> Hook:

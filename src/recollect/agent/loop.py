@@ -117,7 +117,8 @@ class Agent(msgspec.Struct, frozen=True):
     tools: Sequence[Tool] = ()
     instructions: str = ""  # system instructions of sessions that have none
     initial: ContextSource | None = None  # the initial context of a session, where it is missing
-    roots: tuple[Path, ...] = ()
+    roots: tuple[Path, ...] = ()  # folders that tools may touch
+    cwd: Path | None = None  # where relative paths begin; None: in the first root
     permission_check: PermissionCheck = allow_reads_only
     write_guard: WriteGuard = protect_config
     generation: Generation = Generation()
@@ -368,7 +369,9 @@ class _AgentRun:
     async def run_tools(self) -> AsyncGenerator[AgentEvent, None]:
         agent = self.agent
         checks = agent.permission_check, agent.fired_hooks, agent.write_guard
-        runner = ToolRunner(self.session, self._calls(), agent.tools, agent.roots, *checks)
+        runner = ToolRunner(
+            self.session, self._calls(), agent.tools, agent.roots, *checks, cwd=agent.cwd
+        )
         if self.reason == "loop":
             await uncancellable(runner.refuse("you repeat yourself, so it was not run"))
         async with aclosing(runner.events()) as events:

@@ -1,9 +1,11 @@
-"""Reminders for the model beside the messages: the date, the editor's state, memory of folders.
+"""Reminders for the model beside the messages: date, folders, the editor's state, memory.
 
 `ContextReminders` is called before each request, when every call has its result. It knows from the
-log what the session already has, so a resumed session gets the date only on another day and each
-memory file once. The editor's state comes whole at first and after a compaction, then only its
-changes. A date that a compaction hid is repeated. Only new entries of the log are looked at.
+log what the session already has, so a resumed session gets the date only on another day, the
+working directories only if they are others, and each memory file once. Memory is read again for
+each prompt, and what has changed since it was given is given again. The editor's state comes whole
+at first and after a compaction, then only its changes. A date or a directory that a compaction hid
+is repeated. Only new entries of the log are looked at.
 """
 
 from __future__ import annotations
@@ -19,15 +21,27 @@ import msgspec
 from recollect.agent.exchange import user_message
 from recollect.entries import Entry, Message, ToolCall, json_text
 from recollect.toolkinds import parse_paths
+from recollect.view.curation import is_spoken
 from recollect.view.view import View
 from recollect.workspace.editor_state import EditorState, editor_context, read_editor
-from recollect.workspace.initial_context import DEFAULT_LOCALE, date_change_line
+from recollect.workspace.initial_context import (
+    DEFAULT_LOCALE,
+    date_change_line,
+    directory_message,
+)
 from recollect.workspace.memory_files import (
+    MemoryChanges,
     MemoryFile,
     MemorySources,
     memory_message,
+    read_memory_changes,
     read_memory_near,
     seen_memory,
+)
+from recollect.workspace.working_folders import (
+    WorkingFolders,
+    folder_change_line,
+    stated_folders,
 )
 
 MAX_PATHS = 50  # of one turn
@@ -46,7 +60,11 @@ class ContextReminders:
         self._sources, self._editor_file = sources, editor
         self._today, self._locale = today, locale
         self._processed = 0  # entries
-        self._seen_memory: set[str] = set()
+        self._folders = WorkingFolders(sources.cwd, sources.root, sources.added)
+        self._first: WorkingFolders | None = None  # that the log states
+        self._last: WorkingFolders | None = None
+        self._given: dict[str, str] = {}  # memory: the digest of each file
+        self._prompted = True  # a prompt came since memory was last read
         self._day: date | None = None  # the last one in the log
         self._editor: EditorState | None = None
         self._compaction: str | None = None
@@ -56,7 +74,8 @@ class ContextReminders:
         self._processed = view.n
         touched = self._read_entries(new)
         self._forget_compacted(view)
-        found = self._date(), await self._editor_change(), await self._memory(touched)
+        found = [self._date(), *await self._folder_change(), await self._editor_change()]
+        found += await self._memory_changes(), await self._memory(touched)
         return [message for message in found if message is not None]
 
     def _read_entries(self, entries: Sequence[Entry]) -> list[str]:
@@ -71,20 +90,44 @@ class ContextReminders:
                 continue
             if body.role == "model":
                 touched.clear()
+            self._prompted |= is_spoken(body)
             if body.context:
-                self._seen_memory |= seen_memory((body,))
-                self._day = _stated_day(entry, body) or self._day
+                self._read_statement(entry, body)
             for part in body.parts:
                 if isinstance(part, ToolCall):
                     touched |= dict.fromkeys(one.path for one in parse_paths(part.arguments))
         return list(touched)[:MAX_PATHS]
 
+    def _read_statement(self, entry: Entry, message: Message) -> None:
+        self._day = _stated_day(entry, message) or self._day
+        self._last = stated_folders(message) or self._last
+        self._first = self._first or self._last
+        for path, digest in seen_memory((message,)).items():
+            here = self._relocate(path)
+            if digest is None:
+                self._given.pop(here, None)
+            else:
+                self._given[here] = digest
+
+    def _relocate(self, path: str) -> str:
+        """Where a memory file is now that was in the project when its path was recorded."""
+        was, root = self._last, self._folders.root.resolve()
+        if was is None or was.root == root or not Path(path).is_relative_to(was.root):
+            return path
+        return str(root / Path(path).relative_to(was.root))
+
     def _forget_compacted(self, view: View) -> None:
-        """A compaction hides dates and editor states; memory stays in every view."""
+        """A compaction hides dates, folders and editor states; memory stays in every view."""
         compaction = view.compaction.id if view.compaction is not None else None
         if compaction != self._compaction:
             days = (_stated_day(item.entry, item.message) for item in view.items)
             self._day = max((day for day in days if day is not None), default=None)
+            stated = {
+                view.log.at[item.entry.id]: folders
+                for item in view.items
+                if (folders := stated_folders(item.message)) is not None
+            }
+            self._last = stated[max(stated)] if stated else self._last
             self._editor, self._compaction = None, compaction
 
     def _date(self) -> Message | None:
@@ -96,6 +139,17 @@ class ContextReminders:
         extra = json_text({_DAY: today.isoformat()})
         return msgspec.structs.replace(user_message(line, "aside"), extra=extra)
 
+    async def _folder_change(self) -> list[Message]:
+        last, now = self._last, self._folders
+        if last is None or last == now:
+            return []
+        self._last, extra = now, json_text(now.record())
+        line = folder_change_line(self._first or last, last, now)
+        found = [msgspec.structs.replace(user_message(line, "aside"), extra=extra)] if line else []
+        if not set(now.added) <= set(last.added):
+            found.append(await directory_message(now))
+        return found
+
     async def _editor_change(self) -> Message | None:
         if self._editor_file is None:
             return None
@@ -104,16 +158,26 @@ class ContextReminders:
         self._editor = now
         return user_message(text, "aside") if text else None
 
+    async def _memory_changes(self) -> Message | None:
+        if not self._prompted:
+            return None
+        self._prompted = False
+        changes = await asyncio.to_thread(read_memory_changes, self._sources, self._given)
+        for path in changes.removed:
+            del self._given[path]
+        self._given |= {file.path: file.digest for file in (*changes.new, *changes.changed)}
+        return memory_message(changes) if changes else None
+
     async def _memory(self, paths: Sequence[str]) -> Message | None:
         found: dict[str, MemoryFile] = {}
         for path in paths:
-            seen = self._seen_memory | found.keys()
+            seen = self._given.keys() | found.keys()
             memory = await asyncio.to_thread(
-                read_memory_near, self._sources.root / path, self._sources, seen
+                read_memory_near, self._sources.cwd / path, self._sources, seen
             )
             found |= {file.path: file for file in memory.files}
-        self._seen_memory |= found.keys()
-        return memory_message(tuple(found.values())) if found else None
+        self._given |= {path: file.digest for path, file in found.items()}
+        return memory_message(MemoryChanges(new=tuple(found.values()))) if found else None
 
 
 def _stated_day(entry: Entry, message: Message) -> date | None:

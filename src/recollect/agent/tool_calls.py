@@ -75,11 +75,12 @@ class ToolRunner:
         permission_check: PermissionCheck,
         hooks: Hooks,
         write_guard: WriteGuard = protect_config,
+        cwd: Path | None = None,
     ) -> None:
         self.session = session
         self._pending = list(calls)
         self._tools = {tool.name: tool for tool in tools}
-        self._roots, self._hooks = roots, hooks
+        self._roots, self._cwd, self._hooks = roots, cwd, hooks
         self._permission_check, self._write_guard = permission_check, write_guard
         self._store_lock = asyncio.Lock()
         self._backups = FileBackups(session.store, roots, self._note)
@@ -158,6 +159,7 @@ class ToolRunner:
             before_change=self._before_change,
             call=call.id,
             note=self._note,
+            cwd=self._cwd,
         )
         try:
             return await tool(call.arguments, context)

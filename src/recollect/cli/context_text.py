@@ -132,7 +132,8 @@ def _next_request(report: ContextReport) -> Iterator[str]:
 
 
 def _item_marks(item: ViewItem) -> str:
-    marks = ["pinned" if item.pinned else "kept" if item.place == "kept" else ""]
+    pinned = "first" if item.place == "first" else "pinned"
+    marks = [pinned if item.pinned else "kept" if item.place == "kept" else ""]
     return ", ".join(filter(None, [*marks, "shortened" if item.cuts else ""]))
 
 

@@ -101,7 +101,7 @@ def describe_edit(body: Body) -> str:  # noqa: C901 - one case per kind
         case Elide(rule=rule, items=items):
             return f"{pluralize(len(items), 'entry')} left out by rule {rule}"
         case Pin(entries=entries):
-            return f"pinned {', '.join(entries)}"
+            return f"{'placed first' if body.first else 'pinned'} {', '.join(entries)}"
         case Restore(entries=entries):
             return f"undid {', '.join(entries)}"
         case Compaction():

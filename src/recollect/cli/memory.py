@@ -13,14 +13,22 @@ from typing import Any
 
 import click
 
-from recollect.cli.console import paint, print_json, print_lines, print_note, terminal_width
+from recollect.cli.console import (
+    paint,
+    print_json,
+    print_lines,
+    print_note,
+    print_warning,
+    terminal_width,
+)
 from recollect.cli.display_text import GAP, align_table, one_line, sanitize
 from recollect.cli.options import command, json_and_store_options
 from recollect.cli.session_choice import find_session
 from recollect.cli.short_ids import shorten_session_id
 from recollect.cli.store_access import abbreviate_home, use_store
 from recollect.entries import Message, Text
-from recollect.runtime.coding_agent import MEMORY_FILE, memory_sources
+from recollect.runtime.coding_agent import MEMORY_FILE
+from recollect.runtime.session_context import find_folders, memory_sources
 from recollect.store.ids import LAST
 from recollect.store.sqlite import SqliteStore
 from recollect.text import format_size
@@ -57,7 +65,8 @@ def memory(*, action: str, words: tuple[str, ...], as_json: bool, file: Path | N
     """
     if words and action != "add":
         raise click.UsageError(f"`memory {action}` takes no TEXT.")
-    sources = memory_sources(Path.cwd(), resolve_settings(Path.cwd()))
+    effective = resolve_settings(Path.cwd())
+    sources = memory_sources(find_folders(Path.cwd(), effective, (), print_warning), effective)
     if action == "add":
         # a file of another name would never be read
         name = MEMORY_FILE if MEMORY_FILE in sources.names else (*sources.names, MEMORY_FILE)[0]
@@ -139,7 +148,7 @@ def _changes(files: Sequence[MemoryFile], messages: list[Message]) -> Iterator[t
     """Each file that differs from what these messages have said of it, and how."""
     parts = (part for message in messages for part in message.parts)
     told = "\n".join(part.text for part in parts if isinstance(part, Text))
-    seen = seen_memory(messages)
+    seen = {path for path, digest in seen_memory(messages).items() if digest is not None}
     for file in files:
         if file.path not in seen:
             yield "new", file.path

@@ -27,7 +27,7 @@ from recollect.entries import (
 from recollect.snapshot.snapshot_format import parse_snapshot
 from recollect.view.entry_log import ACKNOWLEDGEMENT
 from recollect.view.view import View, ViewItem
-from recollect.view.view_state import with_partners
+from recollect.view.view_state import pinned_by, with_partners
 
 
 class CompactionReport(msgspec.Struct, frozen=True):
@@ -62,15 +62,13 @@ def may_retry_model(view: View) -> bool:
 class Partition(msgspec.Struct, frozen=True):
     """A view in two: what always stays, and what may be cut."""
 
-    fixed: tuple[ViewItem, ...]  # initial context and pins from before the last compaction
+    fixed: tuple[ViewItem, ...]  # what comes first, and what the last compaction kept
     items: tuple[ViewItem, ...]  # the messages since the last compaction, in order
 
     @staticmethod
     def of(view: View) -> Partition:
-        kept, tail = (
-            tuple(i for i in view.items if i.place == place) for place in ("kept", "tail")
-        )
-        return Partition(kept, tail)
+        fixed = tuple(i for i in view.items if i.place in ("first", "kept"))
+        return Partition(fixed, tuple(i for i in view.items if i.place == "tail"))
 
 
 class SnapshotInput(msgspec.Struct, frozen=True):
@@ -152,13 +150,22 @@ def _build_proposal(
         status="COMPRESSED",
         snapshot=snapshot,
         first_kept=items[cut.at].entry.id if cut.at < len(items) else None,
-        kept=tuple(item.entry.id for item in stays),
+        kept=name_kept(view, [item.entry.id for item in stays]),
         tokens_before=before,
         tokens_after=after,
         trigger=trigger,
         reason=words.instructions,
     )
     return Proposal(body, _build_report(items, cut, stays, after - fixed))
+
+
+def name_kept(view: View, entries: Sequence[str]) -> tuple[str, ...]:
+    """These messages, and after them the pins that hold them: all that the view after a compaction
+    needs of what is before it."""
+    at, state = view.log.at, view.state
+    pins = {at[state.pins[entry]] for entry in entries if entry in state.pins}
+    pins.update(p for p in state.first_pins if any(e in entries for e in pinned_by(view.log, p)))
+    return (*entries, *(view.log.entries[p].id for p in sorted(pins)))
 
 
 def propose_nothing(
@@ -213,6 +220,6 @@ def _build_report(
         results=sum(isinstance(part, ToolResult) for part in parts),
         tokens=sum(item.tokens for item in replaced),
         kept_messages=len(items) - cut.at,
-        pins=sum(item.pinned for item in stays),
+        pins=sum(item.pinned and item.place != "first" for item in stays),
         snapshot_tokens=snapshot_tokens,
     )

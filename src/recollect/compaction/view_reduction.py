@@ -17,6 +17,7 @@ from recollect.compaction.proposal import (
     Proposal,
     SnapshotInput,
     build_snapshot,
+    name_kept,
     propose_compaction,
     replaced_entries,
 )
@@ -121,7 +122,7 @@ def last_resort(view: View, limit: int, root: str = "") -> Proposal:
     count = view.log.counter
     system = [item for item in older if item.message.role == "system"]
     spent = sum(item.tokens for item in (*system, *newest)) + count.text(ACKNOWLEDGEMENT) + 50
-    wanted = [i for i in older if i not in system and i.stays]
+    wanted = [i for i in older if i not in system and (i.stays or i.place == "kept")]
     kept, lost = _split_by_room(wanted, (limit - spent) // 2)
     spent += sum(item.tokens for item in kept)
     room = max(MIN_SNAPSHOT, min(MAX_SNAPSHOT, limit - spent))
@@ -135,7 +136,7 @@ def last_resort(view: View, limit: int, root: str = "") -> Proposal:
         status="COMPRESSED",
         snapshot=snapshot,
         first_kept=newest[0].entry.id if newest else None,
-        kept=tuple(sorted(order, key=order.__getitem__)),
+        kept=name_kept(view, sorted(order, key=order.__getitem__)),
         tokens_before=view.tokens,
         tokens_after=spent + count.text(snapshot),
         trigger="overflow",

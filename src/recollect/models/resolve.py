@@ -197,5 +197,7 @@ def build_wire(
         # late, as the one before
         from recollect.codecs.text_tools import TextToolsWire
 
-        wire = TextToolsWire(wire=wire, tools=tuple(tools))
+        wire = TextToolsWire(
+            wire=wire, tools=tuple(tools), preserve_context=profile.preserve_context
+        )
     return wire

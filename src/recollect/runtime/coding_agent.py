@@ -9,18 +9,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from recollect.agent.fit_context import summarizer_from
-from recollect.agent.hooks import CommandHook, Hook, Hooks
+from recollect.agent.hooks import CommandHook, Hook, Hooks, TranscriptPath
 from recollect.agent.loop import Agent
-from recollect.agent.reminders import ContextReminders
 from recollect.agent.subagents import build_task_tool
 from recollect.compaction.budget import Budget
-from recollect.entries import Body, Entry, Message, Text
+from recollect.entries import Body, Entry
 from recollect.models.http_model import HttpModel
 from recollect.models.model_protocol import Model
 from recollect.profiles import Profile, find_profile
@@ -30,18 +28,21 @@ from recollect.runtime.permission_policy import (
     build_permission_check,
     build_write_guard,
 )
+from recollect.runtime.session_context import (
+    build_reminders,
+    ensure_initial,
+    environment_block,
+)
 from recollect.settings import data_directory
 from recollect.store.contract import Project
 from recollect.tools.builtin import builtin_tools
-from recollect.view.curation import is_initial
 from recollect.view.elision_rules import ElisionRules
+from recollect.view.initial_messages import instructions_message
 from recollect.view.view import View
 from recollect.workspace.effective_settings import EffectiveSettings
-from recollect.workspace.initial_context import initial_message, read_environment
 from recollect.workspace.learned_windows import learned_window
-from recollect.workspace.memory_files import MemorySources, read_memory
 from recollect.workspace.memory_writer import save_fact
-from recollect.workspace.trusted_folders import is_trusted
+from recollect.workspace.working_folders import WorkingFolders
 
 if TYPE_CHECKING:
     from recollect.execution.command_runner import CommandRunner
@@ -86,9 +87,9 @@ class LazyCommands:
 
 
 class Workspace(msgspec.Struct, frozen=True):
-    """The folder an agent works in, and what is in force there."""
+    """The folders an agent works in, and what is in force there."""
 
-    cwd: Path
+    folders: WorkingFolders
     effective: EffectiveSettings
     project: Project
     commands: LazyCommands
@@ -103,15 +104,16 @@ def build_agent(
     options: RunOptions,
     denied: Callable[[PermissionDenial], None] = lambda _: None,
 ) -> Agent:
-    settings, root = workspace.effective.settings, workspace.effective.root
+    settings, folders = workspace.effective.settings, workspace.folders
     profile = _profile_of(model)
     agent = Agent(
         model=model,
-        roots=(root,),
+        roots=folders.roots,
+        cwd=folders.cwd,
         permission_check=build_permission_check(workspace.effective, workspace.approve, denied),
         write_guard=build_write_guard(settings.agent.memory_files),
         generation=options.generation,
-        rules=ElisionRules.from_settings(settings, str(root)),
+        rules=ElisionRules.from_settings(settings, str(folders.cwd)),
         budget=Budget.from_settings(profile, settings.context, learned_window(model.name)),
         summarizer=summarizer_from(model) if profile.summarises else None,
         hooks=workspace.hooks,
@@ -121,27 +123,43 @@ def build_agent(
         summarized_tools=settings.context.summarize_tools,
         summary_tokens=settings.context.summary_tokens,
     )
+    if profile.agentic:  # a model too small for that is told nothing but who it is
+        reminders = build_reminders(workspace.folders, workspace.effective)
+        agent = msgspec.structs.replace(agent, reminders=reminders)
     if options.kind == "ask":
-        initial = partial(ask_context, options.system)
+        initial = partial(_ask_context, workspace, options.system, bare=not profile.agentic)
         return msgspec.structs.replace(agent, max_turns=1, initial=initial)
     return _with_tools(agent, workspace, options)
 
 
 def _with_tools(agent: Agent, workspace: Workspace, options: RunOptions) -> Agent:
     assert agent.budget is not None
-    small, editor = agent.budget.window <= SMALL_WINDOW, workspace.effective.settings.agent.editor
+    small = agent.budget.window <= SMALL_WINDOW
     tools = builtin_tools(workspace.commands, _save_memory, small=small)
-    reminders = ContextReminders(
-        memory_sources(workspace.cwd, workspace.effective),
-        editor=Path(editor).expanduser() if editor else None,
-        locale=read_environment(workspace.effective.root).locale,
-    )
-    initial = partial(agent_context, workspace, options.system)
-    agent = msgspec.structs.replace(agent, tools=tools, initial=initial, reminders=reminders)
+    initial = partial(_agent_context, workspace, options.system)
+    agent = msgspec.structs.replace(agent, tools=tools, initial=initial)
     if small:
         return agent
     task = build_task_tool(agent, project=workspace.project)
     return msgspec.structs.replace(agent, tools=(*tools, task))
+
+
+async def _agent_context(workspace: Workspace, system: str, view: View) -> Sequence[Body | Entry]:
+    instructions = instructions_message(system or INSTRUCTIONS)
+    block = partial(environment_block, workspace.folders, workspace.effective, workspace.warn)
+    return await ensure_initial(view, instructions, block)
+
+
+async def _ask_context(
+    workspace: Workspace, system: str, view: View, *, bare: bool
+) -> Sequence[Body | Entry]:
+    instructions = instructions_message(system or ASK_INSTRUCTIONS, "ask")
+    if bare:
+        return () if view.state.last >= 0 else (instructions,)
+    block = partial(
+        environment_block, workspace.folders, workspace.effective, workspace.warn, tree=False
+    )
+    return await ensure_initial(view, instructions, block)
 
 
 def _profile_of(model: Model) -> Profile:
@@ -149,7 +167,12 @@ def _profile_of(model: Model) -> Profile:
     return model.chosen.profile if isinstance(model, HttpModel) else find_profile(model.name)
 
 
-def build_hooks(effective: EffectiveSettings, *more: Hook, warn: Callable[[str], None]) -> Hooks:
+def build_hooks(
+    effective: EffectiveSettings,
+    *more: Hook,
+    warn: Callable[[str], None],
+    transcript: TranscriptPath | None = None,
+) -> Hooks:
     commands = [
         CommandHook(command=hook.words, on=(hook.event,), timeout=hook.timeout, of_project=theirs)
         for hooks, theirs in ((effective.settings.hooks, False), (effective.project_hooks, True))
@@ -160,53 +183,14 @@ def build_hooks(effective: EffectiveSettings, *more: Hook, warn: Callable[[str],
         from recollect.agent.telemetry import telemetry_hook
 
         more = (telemetry_hook(), *more)
-    return Hooks((*commands, *more), trusted=effective.trusted, cwd=effective.root, warn=warn)
+    return Hooks(
+        (*commands, *more),
+        trusted=effective.trusted,
+        cwd=effective.root,
+        transcript=transcript,
+        warn=warn,
+    )
 
 
 async def _save_memory(fact: str) -> str:
     return await asyncio.to_thread(save_fact, data_directory() / MEMORY_FILE, fact)
-
-
-# --- the initial messages ----------------------------------------------------------------------
-
-
-def memory_sources(cwd: Path, effective: EffectiveSettings) -> MemorySources:
-    names = effective.settings.agent.memory_files
-    return MemorySources(
-        cwd=cwd, root=effective.root, home=data_directory(), trusted=is_trusted, names=names
-    )
-
-
-async def agent_context(workspace: Workspace, system: str, view: View) -> Sequence[Body | Entry]:
-    """What the session lacks of: instructions, then the environment and memory files."""
-    if any(is_initial(message) for message in view.messages):
-        return ()
-    return await initial_messages(workspace.cwd, workspace.effective, workspace.warn, system)
-
-
-async def ask_context(system: str, view: View) -> Sequence[Body | Entry]:
-    if any(is_initial(message) for message in view.messages):
-        return ()
-    return (_instructions(system or ASK_INSTRUCTIONS),)
-
-
-def _instructions(text: str) -> Message:
-    return Message(role="system", parts=(Text(text=text),), context="initial")
-
-
-async def initial_messages(
-    cwd: Path,
-    effective: EffectiveSettings,
-    tell: Callable[[str], None] = lambda _: None,
-    system: str = "",
-) -> tuple[Message, ...]:
-    """What a new session begins with: instructions, then the environment and memory files.
-
-    `tell` receives which memory files were not read, and why.
-    """
-    memory = await asyncio.to_thread(read_memory, memory_sources(cwd, effective))
-    for problem in memory.problems[:MAX_MEMORY_WARNINGS]:
-        tell(problem)
-    environment = read_environment(effective.root)
-    instructions = _instructions(system or INSTRUCTIONS)
-    return instructions, await initial_message((effective.root,), environment, memory.files)

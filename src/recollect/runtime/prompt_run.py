@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import msgspec
 
 from recollect.agent.fit_context import summarizer_from
-from recollect.agent.hooks import Hooks
+from recollect.agent.hook_transcripts import HookTranscripts
+from recollect.agent.hooks import Hook, Hooks
 from recollect.agent.loop import fire_or_refuse
 from recollect.agent.run_events import AgentEvent, RunFinished, WindowLearned
 from recollect.agent.subagents import TASK_TOOL, read_subagent_usage
@@ -147,7 +148,8 @@ class _PromptRun:
     def started(self) -> RunStarted:
         runtime, tools = self.active.runtime, tuple(tool.name for tool in self.agent.tools)
         mode = runtime.settings.permissions.mode
-        return RunStarted(self.active.session, self.model.chosen, runtime.folder, tools, mode)
+        folder = runtime.folders.cwd
+        return RunStarted(self.active.session, self.model.chosen, folder, tools, mode)
 
     def observe(self, event: AgentEvent) -> None:
         if isinstance(event, ToolFinished) and event.call.name == TASK_TOOL:
@@ -239,7 +241,7 @@ async def activate_session(
     """The session with its commands, hooks and mirror, closed however the work in it ends."""
     settings, warn, effective = runtime.settings, runtime.door.warn, runtime.effective
     mirror = None
-    hooks = build_hooks(effective, warn=warn)
+    own_hooks: tuple[Hook, ...] = ()
     if settings.mirror:
         # late: most sessions have no mirror, and it brings every format along
         from recollect.agent.mirror_hook import mirror_hook
@@ -247,7 +249,9 @@ async def activate_session(
 
         mirror = Mirror(runtime.store, settings.mirror, autosave_seconds=settings.autosave_seconds)
         mirror.start()
-        hooks = build_hooks(effective, mirror_hook(mirror), warn=warn)
+        own_hooks = (mirror_hook(mirror),)
+    transcripts = HookTranscripts(runtime.store, mirror, warn)
+    hooks = build_hooks(effective, *own_hooks, warn=warn, transcript=transcripts)
     commands = LazyCommands(effective)
     workspace = runtime.workspace(commands, hooks)
     reason = "done"
@@ -264,6 +268,7 @@ async def activate_session(
     finally:
         await commands.close()
         await _fire_end(hooks, session, reason, runtime)
+        await transcripts.close()
         if mirror is not None:
             reported = set(mirror.warnings)
             await mirror.close()

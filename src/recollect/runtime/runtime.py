@@ -25,7 +25,12 @@ from recollect.errors import NotFound
 from recollect.models.http_model import HttpModel
 from recollect.models.open_model import open_model
 from recollect.models.resolve import ResolvedModel
-from recollect.runtime.coding_agent import LazyCommands, Workspace, build_agent, build_hooks
+from recollect.runtime.coding_agent import (
+    LazyCommands,
+    Workspace,
+    build_agent,
+    build_hooks,
+)
 from recollect.runtime.permission_policy import Approve
 from recollect.runtime.prompt_run import (
     DEFAULT_OPTIONS,
@@ -35,6 +40,7 @@ from recollect.runtime.prompt_run import (
     SessionOrigin,
     activate_session,
 )
+from recollect.runtime.session_context import find_folders
 from recollect.session import Session, open_session
 from recollect.settings import Settings
 from recollect.store.contract import SessionInfo, Store
@@ -42,10 +48,12 @@ from recollect.store.ids import LAST
 from recollect.store.sqlite import open_store
 from recollect.text import one_line
 from recollect.transcripts.latest_session import latest_session
+from recollect.view.curation import CurationPolicy
 from recollect.workspace.effective_settings import EffectiveSettings, resolve_settings
 from recollect.workspace.file_mentions import attachment_parts, prompt_parts
 from recollect.workspace.learned_windows import learned_window
 from recollect.workspace.project_identity import identify_project
+from recollect.workspace.working_folders import WorkingFolders
 
 TITLE_LENGTH = 60  # characters of the prompt that become the session's title
 _log = logging.getLogger("recollect")
@@ -65,6 +73,7 @@ class Overrides(msgspec.Struct, frozen=True):
     mode: str = ""
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
+    directories: tuple[str, ...] = ()  # further folders to work in
 
     def apply(self, effective: EffectiveSettings) -> EffectiveSettings:
         given = effective.settings.permissions
@@ -82,10 +91,11 @@ class Runtime:
     """Made by `open_runtime`."""
 
     def __init__(
-        self, store: Store, folder: Path, effective: EffectiveSettings, door: Door
+        self, store: Store, folders: WorkingFolders, effective: EffectiveSettings, door: Door
     ) -> None:
-        self.store, self.folder, self.effective, self.door = store, folder, effective, door
-        self.project = identify_project(folder)
+        self.store, self.folders, self.effective, self.door = store, folders, effective, door
+        self.project = identify_project(folders.cwd)
+        self.curation = CurationPolicy.from_settings(effective.settings)
 
     @property
     def settings(self) -> Settings:
@@ -110,7 +120,7 @@ class Runtime:
     async def session(self, given: str = LAST, model: str = "") -> Session:
         """The session with this id, or the project's most recent one."""
         found = await self.find_session(given)
-        return await open_session(self.store, found.id, model, warn=self.door.warn)
+        return await open_session(self.store, found.id, model, self.curation, self.door.warn)
 
     async def find_session(self, given: str = LAST) -> SessionInfo:
         if given != LAST:
@@ -136,7 +146,7 @@ class Runtime:
         """The user's message for a prompt, with the files that it mentions and has attached."""
         if not isinstance(prompt, str):
             return prompt
-        parts = await prompt_parts(prompt, (self.folder, self.effective.root))
+        parts = await prompt_parts(prompt, (self.folders.cwd, *self.folders.roots))
         return Message(role="user", parts=(*parts, *await attachment_parts(attachments)))
 
     def activate(
@@ -198,7 +208,7 @@ class Runtime:
 
     def workspace(self, commands: LazyCommands, hooks: Hooks | None = None) -> Workspace:
         return Workspace(
-            self.folder,
+            self.folders,
             self.effective,
             self.project,
             commands,
@@ -214,6 +224,20 @@ def writes_snapshots(model: ResolvedModel) -> bool:
     return model.profile.summarises and bool(model.endpoint.url) and has_key
 
 
+def build_runtime(store: Store, folder: Path, door: Door, overrides: Overrides) -> Runtime:
+    """The runtime for a folder over a store that is open already."""
+    return Runtime(store, *_resolve_folder(folder, door, overrides), door)
+
+
+def _resolve_folder(
+    folder: Path, door: Door, overrides: Overrides
+) -> tuple[WorkingFolders, EffectiveSettings]:
+    effective = overrides.apply(resolve_settings(folder))
+    for warning in effective.warnings:
+        door.warn(warning)
+    return find_folders(folder, effective, overrides.directories, door.warn), effective
+
+
 @asynccontextmanager
 async def open_runtime(
     folder: Path | None = None,
@@ -223,13 +247,10 @@ async def open_runtime(
     overrides: Overrides = Overrides(),  # noqa: B008 - a frozen value
 ) -> AsyncIterator[Runtime]:
     """The runtime for a folder, by default the current one, and a store, by default the user's."""
-    folder = Path.cwd() if folder is None else folder
-    effective = overrides.apply(resolve_settings(folder))
-    for warning in effective.warnings:
-        door.warn(warning)
+    found = _resolve_folder(Path.cwd() if folder is None else folder, door, overrides)
     async with open_store(store) as opened:
         try:
-            yield Runtime(opened, folder, effective, door)
+            yield Runtime(opened, *found, door)
         finally:
             for warning in opened.warnings:
                 door.warn(warning)

@@ -49,6 +49,12 @@ class AgentSettings(_Section, frozen=True):
     memory_files: ShortNames = ("AGENTS.md", "GEMINI.md", "CLAUDE.md")
     """names of memory files, without folders; they are looked for in the home directory and in the
     project's folders"""
+    memory_imports: Literal["tree", "flat"] = "tree"
+    """`@path` in a memory file: `tree` inserts that file in place, `flat` appends each one once"""
+    directories: Annotated[
+        tuple[Annotated[str, Meta(min_length=1, max_length=4_000)], ...], Meta(max_length=20)
+    ] = ()
+    """further folders to work in, absolute or from `~`; tools may use them like the project"""
     editor: Annotated[str, Meta(max_length=4_000)] = ""
     """a JSON file in which your editor describes its open files; `""`: none"""
     telemetry: bool = False
@@ -72,6 +78,12 @@ class _ContextBase(_Section, frozen=True):
     threshold: TokensOrZero = 0
     """compact at this many tokens, at least 1,000 and at most nine tenths of the model's context
     window; `0`: depends on the model"""
+    curation: Literal["keep_user", "drop_pair"] = "keep_user"
+    """when a reply is invalid and left out: `keep_user` still sends the prompt it answers,
+    `drop_pair` leaves that out too"""
+    validity: Literal["strict", "any_part"] = "strict"
+    """a reply is valid if none of its parts is empty (`strict`), or if one has content
+    (`any_part`)"""
     target: TokensOrZero = 0
     """tokens that a compaction must get down to; `0`: four fifths of the threshold"""
     summarize_tools: Annotated[tuple[ShortName, ...], Meta(max_length=100)] = ()
@@ -196,6 +208,8 @@ class CustomModel(_Section, frozen=True):
     """the most tokens of a reply"""
     tools: Literal["native", "text"] | None = None
     """`native`, or `text` for models without tool calls"""
+    preserve_context: bool | None = None
+    """with `tools = "text"`: keep the text that the model writes beside its calls"""
     thinks: Literal["", "field", "text"] | None = None
     """where its thoughts are: `field`, `text` (`<think>`), or `""`"""
     think_switch: (

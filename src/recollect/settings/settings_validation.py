@@ -111,6 +111,10 @@ def _check_agent(settings: Settings) -> None:
         if name in (".", "..") or not name.isprintable() or re.search(r"[/\\:]", name):
             why = f"takes file names without folders, not {printable(name)!r}"
             raise InvalidSetting("agent.memory_files", why)
+    for name in settings.agent.directories:
+        if not name.startswith(("/", "~")) or "\x00" in name:
+            why = f"takes absolute paths, or paths from `~`, not {printable(name)!r}"
+            raise InvalidSetting("agent.directories", why)
     if "\x00" in settings.agent.editor:
         raise InvalidSetting("agent.editor", "must be the path of a file")
     context, routing = settings.context, settings.routing

@@ -60,7 +60,7 @@ async def read_file(
 ) -> ToolReturn:
     """Reads files, with line numbers; a folder is listed, an image or a PDF is shown.
 
-    absolute_path: a path, absolute or from the project's folder; or a list of paths; or a list of
+    absolute_path: a path, absolute or from the working directory; or a list of paths; or a list of
       {path, startLine, endLine}
     offset: the first line to read, from 1; only with one path
     limit: how many lines to read, at most 2000; only with one path
@@ -73,7 +73,7 @@ async def write_file(file_path: str, content: str, *, context: ToolContext) -> T
     """Writes a file, a new one or instead of what is there. Missing folders are made. For small
     changes use replace.
 
-    file_path: the file, absolute or from the project's folder
+    file_path: the file, absolute or from the working directory
     content: everything that is to be in it
     """
     return await _call("file_editor:write_file", file_path, content, context)
@@ -91,7 +91,7 @@ async def replace(
     """Replaces a text in a file, exactly as it stands there. Give enough lines around it that it
     is unique, or say how often it is expected.
 
-    file_path: the file, absolute or from the project's folder
+    file_path: the file, absolute or from the working directory
     old_string: what stands there now, with its spaces and line breaks, without line numbers
     new_string: what shall stand there instead
     expected_replacements: how often old_string stands there; all of them are replaced
@@ -110,9 +110,9 @@ async def replace(
 async def list_directory(path: str = ".", *, context: ToolContext) -> ToolReturn:
     """Lists what is directly in a folder: folders first, then files with their sizes.
 
-    path: the folder, absolute or from the project's folder; that one itself when it is left out
+    path: the folder, absolute or from the working directory; that one itself when it is left out
     """
-    return await _call("directory_listing:list_folder", context.roots, path)
+    return await _call("directory_listing:list_folder", context.roots, context.locate(path))
 
 
 @tool("read")
@@ -121,9 +121,9 @@ async def glob(pattern: str, path: str = ".", *, context: ToolContext) -> ToolRe
     .gitignore leaves out are not found.
 
     pattern: `*` is within a name, `**` is any number of folders, `{a,b}` is one of these
-    path: the folder where the pattern begins; the project's folder when it is left out
+    path: the folder where the pattern begins; the working directory when it is left out
     """
-    return await _call("directory_listing:find_files", context.roots, pattern, path)
+    return await _call("directory_listing:find_files", context.roots, pattern, context.locate(path))
 
 
 @tool("read")
@@ -139,7 +139,7 @@ async def search_file_content(
     their numbers. Files that .gitignore leaves out are not searched.
 
     pattern: a regular expression, such as `def \\w+_test`
-    path: the folder or file to search; the project's folder when it is left out
+    path: the folder or file to search; the working directory when it is left out
     include: a glob for the files to search, such as `*.py` or `src/**/*.ts`
     ignore_case: whether upper and lower case are the same
     """
@@ -175,11 +175,11 @@ def shell_tools(commands: "Callable[[], CommandRunner]") -> tuple[Tool, ...]:
 
         Standard input is empty. All its processes end with it; for more, use `background`.
         command: the command line, run exactly as written
-        directory: the folder to run it in, inside the workspace; the workspace itself when empty
+        directory: the folder to run it in, inside the workspace; the working directory when empty
         timeout: seconds after which it is ended; 120 when not given
         background: true to go on at once and read the output later with read_job
         """
-        where = (context.roots, directory, timeout, context.tell)
+        where = (context.roots, context.locate(directory or "."), timeout, context.tell)
         return await use(lambda runner: runner.run(command, *where, background=background))
 
     @tool("read")

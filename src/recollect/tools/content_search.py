@@ -78,6 +78,7 @@ async def search_contents(
     files = parse_pattern(include) if include else None
     deadline = SearchDeadline()
     run = _ContentSearch(context.roots, wanted, files, deadline).run
+    path = context.locate(path)
     narrowed = await _narrow_with_ripgrep(context.roots, path, pattern, ignore_case=ignore_case)
     try:
         return await asyncio.to_thread(run, path, narrowed)

@@ -22,7 +22,7 @@ from recollect.tools.tool import ToolContext, ToolFailed
 
 async def write_file(file_path: str, content: str, context: ToolContext) -> str:
     data = _encode(content)
-    before, path = await asyncio.to_thread(_read_before, context.roots, file_path)
+    before, path = await asyncio.to_thread(_read_before, context.roots, context.locate(file_path))
     if before == data:
         return f"{quote(path)} has this content already; nothing was written"
     await context.before_change(path)
@@ -45,7 +45,7 @@ async def replace_text(
     expected_replacements: int,
     context: ToolContext,
 ) -> str:
-    before, path = await asyncio.to_thread(_read_before, context.roots, file_path)
+    before, path = await asyncio.to_thread(_read_before, context.roots, context.locate(file_path))
     if before is None:
         raise ToolFailed(f"{quote(path)} does not exist; write_file makes new files")
     text = _decode(before)

@@ -42,7 +42,7 @@ def write_note(path: str, text: str, context: ToolContext) -> str:
     flat = path.strip()
     if not flat or len(flat) > _MAX_PATH or flat != one_line(flat, _MAX_PATH):
         raise ToolFailed("a note needs the path of a file, on one line")
-    return f"{_NOTE_HEADING}{normalize_path(flat, str(context.root))}\n{said}"
+    return f"{_NOTE_HEADING}{normalize_path(context.absolute(flat), str(context.root))}\n{said}"
 
 
 def notes_for(view: View, path: str, root: str = "") -> tuple[FileNote, ...]:
@@ -72,7 +72,7 @@ def _notes_in(entry: Entry, path: str) -> list[FileNote]:
 
 async def all_notes(context: ToolContext, path: str) -> tuple[FileNote, ...]:
     """The newest ten notes of this session, also those that a compaction hides from the view."""
-    wanted = normalize_path(path, str(context.root))
+    wanted = normalize_path(context.absolute(path), str(context.root))
     view = context.view
     shown = notes_for(view, wanted) if view is not None else ()
     if len(shown) >= MAX_SHOWN_NOTES or context.store is None or '"' in wanted or _holds_all(view):

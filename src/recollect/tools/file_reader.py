@@ -62,7 +62,7 @@ async def read_files(
     context: ToolContext,
 ) -> ToolOutput:
     files = parse_files(given, offset, limit)
-    output = await asyncio.to_thread(_read_all, context.roots, files)
+    output = await asyncio.to_thread(_read_all, context, files)
     if output.is_error or (context.view is None and context.store is None):
         return output
     blocks: list[Content] = []
@@ -86,15 +86,15 @@ def parse_files(
     return files
 
 
-def _read_all(roots: Sequence[Path], files: Sequence[PathRange]) -> ToolOutput:
+def _read_all(context: ToolContext, files: Sequence[PathRange]) -> ToolOutput:
     if len(files) == 1:
-        return ToolOutput(content=(_read_block(roots, files[0], MAX_CHARACTERS),))
+        return ToolOutput(content=(_read_block(context, files[0], MAX_CHARACTERS),))
     blocks: list[Content] = []
     left = MAX_CHARACTERS
     failed = 0
     for file in files:
         try:
-            block = _read_block(roots, file, left)
+            block = _read_block(context, file, left)
         except ToolFailed as failure:
             failed += 1
             block = Text(text=f"{quote(file.path)} was not read: {failure}")
@@ -103,14 +103,15 @@ def _read_all(roots: Sequence[Path], files: Sequence[PathRange]) -> ToolOutput:
     return ToolOutput(content=tuple(blocks), is_error=failed == len(files))
 
 
-def _read_block(roots: Sequence[Path], file: PathRange, left: int) -> Text | InlineData:
+def _read_block(context: ToolContext, file: PathRange, left: int) -> Text | InlineData:
     if left <= 0:
         raise ToolFailed("this call shows as much as one call may; read it with another")
-    with resolve_path(roots, file.path) as resolved:
+    roots, path = context.roots, context.locate(file.path)
+    with resolve_path(roots, path) as resolved:
         is_folder = resolved.info is not None and stat.S_ISDIR(resolved.info.st_mode)
     if is_folder:
-        return Text(text=list_folder(roots, file.path))
-    content = read_content(roots, file.path)
+        return Text(text=list_folder(roots, path))
+    content = read_content(roots, path)
     if mime := media_type(content.data):
         return InlineData(mime=mime, data=content.data)
     text = decode_text(content.data)

@@ -14,6 +14,7 @@ import asyncio
 import errno
 import inspect
 import json
+import os
 import re
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -29,6 +30,7 @@ from recollect.store.contract import Store
 from recollect.tools.tool_result import NoResult, content_from
 from recollect.tools.tool_signature import decode_unknown, read_signature
 from recollect.view.view import View
+from recollect.workspace.working_folders import former_roots
 
 MAX_ARGUMENTS = 20_000_000  # characters
 BROKEN_STATUS = "broken"  # of a result: the machine is at fault
@@ -72,7 +74,7 @@ async def _do_nothing(_: object) -> None:
 class ToolContext(msgspec.Struct, frozen=True):
     """Where a call happens: what a tool may see and touch. The agent makes one for each call."""
 
-    roots: tuple[Path, ...]  # folders whose files may be touched; relative paths begin in the first
+    roots: tuple[Path, ...]  # folders whose files may be touched; the first is the project's
     session: str = ""
     store: Store | None = None
     view: View | None = None  # what the model saw when it called
@@ -80,11 +82,36 @@ class ToolContext(msgspec.Struct, frozen=True):
     before_change: Callable[[Path], Awaitable[None]] = _do_nothing  # backs a file up
     call: str = ""  # the call's id
     note: Callable[[Note], Awaitable[None]] = _do_nothing  # appended before the call's result
+    cwd: Path | None = None  # in one of the roots; relative paths begin there. None: the first root
 
     @property
     def root(self) -> Path:
         """The folder in which relative paths begin."""
         return self.roots[0]
+
+    def locate(self, path: str) -> str:
+        """A path as the model wrote it, made absolute if it begins in the working directory.
+
+        A path below a place that the project has moved away from fails, and names the new one."""
+        if path.startswith("/"):
+            self._refuse_former_place(path)
+        return self.absolute(path)
+
+    def absolute(self, path: str) -> str:
+        if path.startswith("/") or not path or self.cwd in (None, self.root):
+            return path  # relative to the first root, where tools begin anyway
+        return f"{self.cwd}/{path}"
+
+    def _refuse_former_place(self, path: str) -> None:
+        given = Path(os.path.normpath(path))
+        if self.view is None or any(given.is_relative_to(root) for root in self.roots):
+            return
+        for former in former_roots(item.message for item in self.view.items):
+            if given.is_relative_to(former):
+                here = self.root / given.relative_to(former)
+                raise ToolFailed(
+                    f"this session works in {self.root} now, no longer in {former}; use {here}"
+                )
 
 
 ToolReturn: TypeAlias = str | ToolOutput

@@ -7,8 +7,9 @@ makes it exact:
 - an entry of ours becomes a record; what reading it would not restore (thought signatures, call
   ids, finish reasons …) is written as a patch in the record's `recollect` mark, with its id, and
   its calls and results where the format has no field for them;
-- entries for which the format has no record (edits, requests, titles …) follow in the mark's
-  `after`, or in the file's own mark (`before`) when no record precedes them.
+- entries for which the format has no record (edits, requests, titles …), and initial context that a
+  pin places first, follow in the mark's `after`, or in the file's own mark (`before`) when no
+  record precedes them.
 Only `Source` entries are not exported: the bytes they name stay in the store. The id of an imported
 entry is derived from its record and its parent's id, so the same history always gets the same ids.
 References from edits to entries follow the entries to their new ids and back.
@@ -16,12 +17,13 @@ References from edits to entries follow the entries to their new ids and back.
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from recollect.entries import Entry, Message, Source, entry_from_json, json_text
+from recollect.entries import Entry, Message, Pin, Source, entry_from_json, json_text
 from recollect.errors import BadInput
 from recollect.store.ids import derived_id
 from recollect.transcripts.json_patch import apply_patch, json_equal, make_patch
@@ -123,10 +125,12 @@ class RecordReader:
         if not isinstance(items, list):
             raise BadInput("not a list of entries")
         entries: list[Entry] = []
+        new: dict[str, str] = {}  # an edit may name an entry that is carried beside it
+        ids = ChainMap(new, self._ids)
         for item in items:
             if not isinstance(item["body"], dict):
                 raise BadInput("a body that is not an object")
-            body = rename_references(item["body"], lambda name: self._ids.get(name, name))
+            body = rename_references(item["body"], lambda name: ids.get(name, name))
             id_ = derived_id(at.next_id, json_text(item))
             value = {"id": id_, "parent": at.parent, "time": item["time"]}
             tag = {self._format.name: {"was": item["id"]}}
@@ -134,6 +138,7 @@ class RecordReader:
             if not -(2**53) <= entry.time < 2**53:
                 raise BadInput(f"time {entry.time} is not in whole milliseconds")
             entries.append(entry)
+            new[str(item["id"])] = entry.id
             at = at.after([entry])
         return entries
 
@@ -232,9 +237,9 @@ def _group(format_: RecordFormat, entries: Sequence[Entry]) -> list[_RecordGroup
         for entry in entries
         if not isinstance(entry.body, Source) and "header" not in get_tag(format_.name, entry.body)
     ]
-    groups, at = [_RecordGroup([], [])], 0
+    groups, at, placed = [_RecordGroup([], [])], 0, _placed_first(format_, exported)
     while at < len(exported):
-        if not isinstance(exported[at].body, format_.bodies):
+        if not isinstance(exported[at].body, format_.bodies) or exported[at].id in placed:
             groups[-1].carried.append(exported[at])
             at += 1
             continue
@@ -242,6 +247,22 @@ def _group(format_: RecordFormat, entries: Sequence[Entry]) -> list[_RecordGroup
         groups.append(_RecordGroup(exported[at : at + length], []))
         at += length
     return groups
+
+
+def _placed_first(format_: RecordFormat, entries: Sequence[Entry]) -> set[str]:
+    """Initial context that a pin right after it places first: as records these messages would stand
+    in the middle of the history. Decided by neighbours alone, so that a part gives the same."""
+    found: set[str] = set()
+    named: set[str] = set()
+    for entry in reversed(entries):
+        body = entry.body
+        if isinstance(body, Pin) and body.first:
+            named.update(body.entries)
+        elif isinstance(body, Message) and body.context == "initial" and entry.id in named:
+            found.add(entry.id)
+        elif isinstance(body, format_.bodies):
+            named.clear()
+    return found
 
 
 def _imported_run(format_: RecordFormat, entries: Sequence[Entry], at: int) -> int:

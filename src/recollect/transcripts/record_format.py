@@ -29,7 +29,7 @@ from recollect.transcripts.json_values import Json, object_or_empty, too_deep
 MARK_FIELD = "recollect"
 _ARGUMENTS_DEPTH = 80  # deeper, and reading the exported file would refuse them
 _REFERENCES = {  # the fields of a body that name entries, or objects whose `entry` does
-    "compaction": ("first_kept",),
+    "compaction": ("first_kept", "kept"),
     "elide": ("items",),
     "pin": ("entries",),
     "request": ("head", "settings"),

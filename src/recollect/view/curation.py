@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from recollect.entries import Message, Part, Text, Thought, ToolResult, Unknown
+from recollect.settings import Settings
 
 ValidityCheck: TypeAlias = Literal["strict", "any_part"]
 DropPolicy: TypeAlias = Literal["keep_user", "drop_pair"]
@@ -20,6 +21,10 @@ DropPolicy: TypeAlias = Literal["keep_user", "drop_pair"]
 class CurationPolicy(msgspec.Struct, frozen=True):
     validity: ValidityCheck = "strict"  # strict: every part has content; any_part: one does
     dropping: DropPolicy = "keep_user"  # drop_pair: a dropped run takes its prompt with it
+
+    @staticmethod
+    def from_settings(settings: Settings) -> CurationPolicy:
+        return CurationPolicy(settings.context.validity, settings.context.curation)
 
 
 def is_valid(message: Message, validity: ValidityCheck = "strict") -> bool:

@@ -4,9 +4,9 @@ An immutable value, made by folding entries. `append` costs the same however lon
 and appending one by one gives what folding everything at once gives. Nothing in the store can be
 changed through a view, and viewing writes nothing.
 
-A view shows, in order: the initial context, the snapshot of the newest compaction as a user message
-with the model's acknowledgement, pins from before it, and the messages since, with placeholders
-where something was elided. Notes and edits are never shown.
+A view shows, in order: what pins place first, the initial context, the snapshot of the newest
+compaction as a user message with the model's acknowledgement, pins from before it, and the messages
+since, with placeholders where something was elided. Notes and edits are never shown.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from recollect.view.elision import ActiveElision
 from recollect.view.entry_log import ACKNOWLEDGEMENT, NO_COUNTS, EntryLog
 from recollect.view.view_state import StateBuilder, ViewState
 
-ItemPlace: TypeAlias = Literal["kept", "snapshot", "tail"]
+ItemPlace: TypeAlias = Literal["first", "kept", "snapshot", "tail"]
 
 
 class ViewItem(msgspec.Struct, frozen=True, gc=False):
@@ -74,17 +74,18 @@ class View:
         """Of everything the view shows."""
         state = self.state
         tail = self.log.tokens_between(state.base, self.n) - state.hidden
-        kept = sum(item.tokens for item in self._kept())
+        kept = sum(item.tokens for item in self._shown_at(state.kept, "kept"))
         held = state.compactions
         return tail + kept + (sum(self.log.part_tokens(held[-1])) if held else 0)
 
     @property
     def items(self) -> tuple[ViewItem, ...]:
         if self._items is None:
-            kept = self._kept()
+            first, state = self._shown_at(self.state.first, "first"), self.state
+            kept = self._shown_at((p for p in state.kept if p not in state.first), "kept")
             initial = [item for item in kept if is_initial(item.message)]
             pinned = [item for item in kept if not is_initial(item.message)]
-            self._items = (*initial, *self._snapshot(), *pinned, *self._tail())
+            self._items = (*first, *initial, *self._snapshot(), *pinned, *self._tail())
         return self._items
 
     @property
@@ -92,12 +93,13 @@ class View:
         """The messages to send, before repair and encoding. Counts no tokens."""
         if self._items is not None or self.state.compactions:
             return tuple([item.message for item in self.items])
-        changed, dropped = self.state.changed, self.state.dropped
+        changed, dropped, first = self.state.changed, self.state.dropped, self.state.first
         entries = self.log.entries[: self.n]
-        if not changed and not dropped:
+        if not changed and not dropped and not first:
             return tuple([entry.body for entry in entries if type(entry.body) is Message])
         found: list[Message] = []
-        for position, entry in enumerate(entries):
+        for position in (*first, *(p for p in range(self.n) if p not in first)):
+            entry = entries[position]
             body = entry.body
             if type(body) is Message and position not in dropped:
                 shown = changed.get(entry.id)
@@ -116,6 +118,7 @@ class View:
             or self.n < earlier.n
             or now.changed is not then.changed
             or now.dropped is not then.dropped
+            or now.first != then.first
             or (now.compactions, now.base, now.kept) != (then.compactions, then.base, then.kept)
         ):
             return None
@@ -146,8 +149,8 @@ class View:
         """The newest compaction of any status."""
         return self.log.entries[self.state.attempt] if self.state.attempt >= 0 else None
 
-    def _kept(self) -> list[ViewItem]:
-        return [item for p in self.state.kept if (item := self._item(p, "kept")) is not None]
+    def _shown_at(self, positions: Iterable[int], place: ItemPlace) -> list[ViewItem]:
+        return [item for p in positions if (item := self._item(p, place)) is not None]
 
     def _snapshot(self) -> list[ViewItem]:
         entry = self.compaction
@@ -164,13 +167,14 @@ class View:
     def _tail(self) -> list[ViewItem]:
         found: list[ViewItem] = []
         entries, log, pins = self.log.entries, self.log, self.state.pins
-        changed, dropped = self.state.changed, self.state.dropped
+        changed = self.state.changed
+        elsewhere = self.state.dropped.union(self.state.first)
         log.tokens_between(0, self.n)
         sums = log.sums
         for position in range(self.state.base, self.n):
             entry = entries[position]
             body = entry.body
-            if type(body) is not Message or position in dropped:
+            if type(body) is not Message or position in elsewhere:
                 continue
             key = entry.id
             if key in changed or key in pins:
@@ -186,10 +190,16 @@ class View:
         message = self.log.message(position)
         if message is None or position in self.state.dropped:
             return None
-        pinned = entry.id in self.state.pins
+        pinned = self._is_pinned(entry.id)
         shown = self.state.changed.get(entry.id)
         if shown is None:
             return ViewItem(entry, message, self.log.tokens(position), place, (), pinned)
         if not shown.message.parts:
             return None
         return ViewItem(entry, shown.message, shown.tokens, place, shown.cuts, pinned)
+
+    def _is_pinned(self, entry: str) -> bool:
+        """Whether a pin holds it; one from before the base only if the compaction names the pin."""
+        pin = self.state.pins.get(entry)
+        at = self.log.at[pin] if pin is not None else -1
+        return pin is not None and (at >= self.state.base or at in self.state.kept)

@@ -25,7 +25,7 @@ from recollect.entries import (
     ToolCall,
     ToolResult,
 )
-from recollect.view.curation import CurationPolicy, is_tool_result, is_valid
+from recollect.view.curation import CurationPolicy, is_initial, is_tool_result, is_valid
 from recollect.view.elision import ActiveElision, apply_elisions, has_target, results_as_text
 from recollect.view.entry_log import EntryLog
 
@@ -43,6 +43,8 @@ class ChangedMessage(NamedTuple):
 class ViewState(NamedTuple):
     changed: Mapping[str, ChangedMessage] = {}  # by entry
     pins: Mapping[str, str] = {}  # entry: the pin that holds it
+    first_pins: tuple[int, ...] = ()  # positions of pins in force that place messages first
+    first: tuple[int, ...] = ()  # what is shown before everything else, in this order
     restored: frozenset[str] = frozenset()  # by the user: rules leave these alone
     dropped: frozenset[int] = frozenset()  # positions of invalid runs
     run: int = -1  # where the last run of model messages began
@@ -66,6 +68,7 @@ class StateBuilder:
     def __init__(self, log: EntryLog, policy: CurationPolicy, state: ViewState) -> None:
         self.log, self.policy = log, policy
         self.changed, self.pins, self.restored = state.changed, state.pins, state.restored
+        self.first_pins, self.first = state.first_pins, state.first
         self.dropped, self.run, self.bad_run = state.dropped, state.run, state.bad_run
         self.before_run, self.compactions = state.before_run, state.compactions
         self.base, self.kept, self.lead = state.base, state.kept, state.lead
@@ -143,7 +146,7 @@ class StateBuilder:
             run = [p for p, _ in self.log.messages(range(self.run, position + 1))]
             prompt = self.log.message(self.before_run) if self.before_run >= 0 else None
             with_prompt = self.policy.dropping == "drop_pair"
-            if with_prompt and prompt and prompt.role == "user" and not is_tool_result(prompt):
+            if with_prompt and prompt and _is_prompt(prompt):
                 run.append(self.before_run)
         new = [p for p in run if p not in self.dropped]
         self.hidden += sum(self._tokens(p) for p in new if p >= self.base)
@@ -212,6 +215,8 @@ class StateBuilder:
             if entry in self.changed:  # a pinned message is shown word for word
                 self._change(entry, ())
             self.pins = {**self.pins, entry: pin}
+        if body.first:
+            self.first_pins = (*self.first_pins, position)
         self._recompute(position)
 
     def _restore(self, position: int, name: str) -> None:
@@ -228,13 +233,21 @@ class StateBuilder:
                         self._change(entry, tuple(c for c in self._cuts(entry) if c.by != name))
                     self.restored |= {entry}
             case Pin():
-                self.pins = {e: by for e, by in self.pins.items() if by != name}
+                self._unpin(name, found)
                 self._recompute(position)
             case Compaction() if found in self.compactions:
                 self.compactions = tuple(p for p in self.compactions if p != found)
                 self._recompute(position)
             case _:
                 self.report(position, f"restores {name}, which is not an edit in force")
+
+    def _unpin(self, pin: str, position: int | None) -> None:
+        """What an older pin placed first, it holds again."""
+        self.first_pins = tuple(p for p in self.first_pins if p != position)
+        pins = {entry: by for entry, by in self.pins.items() if by != pin}
+        for at in self.first_pins:
+            pins |= {e: self.log.entries[at].id for e in pinned_by(self.log, at) if e not in pins}
+        self.pins = pins
 
     def _compaction(self, position: int, body: Compaction) -> None:
         self.attempt = position
@@ -265,6 +278,7 @@ class StateBuilder:
             visible = dict.fromkeys((*named, *sorted(pins)))
             self.kept = tuple(p for p in visible if p < self.base)
             lead = self._leading(n)
+        self.first = self._find_first() if self.first_pins else ()
         changed, self.lead = self.lead ^ lead, lead
         for entry in changed:
             self._change(entry, self._cuts(entry))
@@ -273,6 +287,17 @@ class StateBuilder:
             where = log.at[entry]
             if where >= self.base and where not in self.dropped:
                 self.hidden += log.tokens(where) - shown.tokens
+
+    def _find_first(self) -> tuple[int, ...]:
+        """What the pins place first, the newest pin before older ones. One from before the base
+        counts only if the compaction names it, so that a view needs nothing else from there. Parts
+        of a tool exchange stay in it."""
+        found: dict[int, None] = {}
+        for pin in reversed(self.first_pins):
+            if pin >= self.base or pin in self.kept:
+                found |= dict.fromkeys(self.log.at[entry] for entry in pinned_by(self.log, pin))
+        in_sight = (p for p in found if p >= self.base or p in self.kept)
+        return tuple(p for p, message in self.log.messages(in_sight) if _may_lead(message))
 
     def _leading(self, n: int) -> frozenset[str]:
         """The first messages after the base that answer calls before it."""
@@ -291,6 +316,21 @@ def _covers(earlier: Elided, later: Elided) -> bool:
     if earlier.head or earlier.tail or earlier.blocks:
         return earlier == later
     return not earlier.parts or (bool(later.parts) and set(later.parts) <= set(earlier.parts))
+
+
+def _is_prompt(message: Message) -> bool:
+    return message.role == "user" and not is_tool_result(message) and not is_initial(message)
+
+
+def _may_lead(message: Message) -> bool:
+    return message.role != "model" and not is_tool_result(message)
+
+
+def pinned_by(log: EntryLog, pin: int) -> list[str]:
+    """The messages that the pin at this position holds."""
+    body = log.entries[pin].body
+    named = body.entries if isinstance(body, Pin) else ()
+    return [entry for entry in named if log.find_message(entry, pin) is not None]
 
 
 def _call_ids(message: Message) -> list[str]:

@@ -12,18 +12,19 @@ import hashlib
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
 
 import msgspec
 
-from recollect.entries import Message, Text
+from recollect.entries import Message, Text, json_text
 from recollect.settings import data_directory
 from recollect.workspace.folder_tree import MAX_ITEMS, render_folder_tree
 from recollect.workspace.memory_files import MemoryFile, memory_text, remember_seen
 from recollect.workspace.untrusted_text import one_line
+from recollect.workspace.working_folders import WorkingFolders
 
 REMINDER = "Reminder: Do not return an empty response when a tool call is required."
 READY = "My setup is complete. I will provide my first command in the next turn."
@@ -84,52 +85,59 @@ def long_date(day: date, locale: str = DEFAULT_LOCALE) -> str:
     return babel.dates.format_date(day, format="full", locale=known)
 
 
-async def directory_context(folders: Sequence[Path]) -> str:
-    """The working directories and their trees."""
-    reads = (asyncio.to_thread(render_folder_tree, folder) for folder in folders)
-    trees = await asyncio.gather(*reads)
-    if len(folders) == 1:
-        where = f"I'm currently working in the directory: {one_line(str(folders[0]), 4_000)}"
+def _name_directories(folders: WorkingFolders) -> str:
+    directories = folders.directories
+    if len(directories) == 1:
+        where = f"I'm currently working in the directory: {one_line(str(folders.cwd), 4_000)}"
     else:
-        named = "".join(f"\n  - {one_line(str(folder), 4_000)}" for folder in folders)
-        where = f"I'm currently working in the following directories:{named}"
+        named = "".join(f"\n  - {one_line(str(folder), 4_000)}" for folder in directories)
+        where = (
+            f"I'm currently working in the following directories:{named}\n"
+            "Relative paths begin in the first of them."
+        )
+    if folders.root != folders.cwd:
+        where += f"\nThe project's root is: {one_line(str(folders.root), 4_000)}"
+    return where
+
+
+async def directory_context(folders: WorkingFolders) -> str:
+    """The working directories and their trees, and the project's root if it is another folder."""
+    reads = (asyncio.to_thread(render_folder_tree, folder) for folder in folders.directories)
+    trees = await asyncio.gather(*reads)
+    where = _name_directories(folders)
     return (
         f"{where}\nHere is the folder structure (at most {MAX_ITEMS} items for each; where `...` "
         "stands there is more that is ignored or not shown):\n\n" + "\n\n".join(trees)
     )
 
 
-async def directory_message(folders: Sequence[Path]) -> Message:
+async def directory_message(folders: WorkingFolders) -> Message:
     """The directory context again, for a session with additional directories."""
-    return Message(
-        role="user", parts=(Text(text=await directory_context(folders)),), context="initial"
-    )
+    text, extra = await directory_context(folders), json_text(folders.record())
+    return Message(role="user", parts=(Text(text=text),), context="aside", extra=extra)
 
 
 async def initial_message(
-    folders: Sequence[Path], environment: SessionEnvironment, memory: Iterable[MemoryFile] = ()
+    folders: WorkingFolders,
+    environment: SessionEnvironment,
+    memory: Iterable[MemoryFile] = (),
+    *,
+    tree: bool = True,
 ) -> Message:
-    """The message that every session starts with."""
+    """The message that every session starts with; `tree` shows what is in the folders."""
     memory = tuple(memory)
+    where = await directory_context(folders) if tree else _name_directories(folders)
     block = (
         "This is recollect. We are setting up the context for our chat.\n"
         f"Today's date is {long_date(environment.today, environment.locale)} "
         "(formatted according to the user's locale).\n"
         f"My operating system is: {one_line(environment.system)}\n"
         f"The project's temporary directory is: {one_line(str(environment.temporary), 4_000)}\n"
-        f"{await directory_context(folders)}"
+        f"{where}"
     )
     text = "\n\n".join(filter(None, (block, memory_text(memory), REMINDER, READY)))
-    return Message(
-        role="user", parts=(Text(text=text),), context="initial", extra=remember_seen(memory)
-    )
-
-
-def with_initial(initial: Message, history: Sequence[Message]) -> tuple[Message, ...]:
-    """The history after the initial message; one that is already stored stays the only one."""
-    if any(message.context == "initial" and message.role == "user" for message in history):
-        return tuple(history)
-    return (initial, *history)
+    extra = json_text({**folders.record(), **remember_seen(memory)})
+    return Message(role="user", parts=(Text(text=text),), context="initial", extra=extra)
 
 
 def date_change_line(stated: date, today: date, locale: str = DEFAULT_LOCALE) -> str:

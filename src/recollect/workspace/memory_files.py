@@ -2,21 +2,23 @@
 
 A session starts with the global files, those from the project's root down to the working directory,
 those below it (breadth-first, bounded, without ignored folders), and those that extensions name.
-When a tool touches another folder later, `read_memory_near` returns the files not given yet. A
-project's files are read only in a trusted folder, never through a link that leads out, each file
-once. Each is shown between tags that name its origin and that its own text cannot forge.
+When a tool touches another folder later, `read_memory_near` returns the files not given yet, and
+`read_memory_changes` those that are not what a session was given. A project's files are read only
+in a trusted folder, never through a link that leads out, each file once. Each is shown between tags
+that name its origin and that its own text cannot forge.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -34,6 +36,7 @@ MAX_FILES = 50
 MAX_FOLDERS = 200  # searched below the working directory
 MAX_NAMES = 2_000  # of one folder
 MemoryOrigin: TypeAlias = Literal["global", "extension", "project", "folder"]
+GivenMemory: TypeAlias = Mapping[str, str]  # by path: the digest of the text that was given
 
 
 class MemoryFile(msgspec.Struct, frozen=True):
@@ -41,6 +44,10 @@ class MemoryFile(msgspec.Struct, frozen=True):
     name: str  # for display
     origin: MemoryOrigin
     text: str
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 class MemoryFiles(msgspec.Struct, frozen=True):
@@ -58,6 +65,11 @@ class MemorySources(msgspec.Struct, frozen=True, kw_only=True):
     names: tuple[str, ...] = MEMORY_NAMES
     extensions: tuple[Path, ...] = ()
     import_style: ImportStyle = "tree"
+    added: tuple[Path, ...] = ()  # further working directories
+
+    def top_of(self, path: Path) -> Path | None:
+        """The working directory, or the project's root, that a path is in."""
+        return next((top for top in (self.root, *self.added) if path.is_relative_to(top)), None)
 
 
 def read_memory(sources: MemorySources, *, below: int = MAX_FOLDERS) -> MemoryFiles:
@@ -72,16 +84,49 @@ def read_memory_near(path: Path, sources: MemorySources, seen: Collection[str]) 
         real, sources = path.resolve(), _resolve(sources)
     except (OSError, RuntimeError, ValueError):
         return MemoryFiles()
-    if not real.is_relative_to(sources.root):
+    top = sources.top_of(real)
+    if top is None:
         return MemoryFiles()
     folder = real if real.is_dir() else real.parent
-    folders = _down_to(sources.root, folder)
+    folders = _down_to(top, folder)
     return _collect(sources, _in_folders(sources, folders), frozenset(seen))
+
+
+class MemoryChanges(msgspec.Struct, frozen=True):
+    """What differs from the memory that a session was given."""
+
+    new: tuple[MemoryFile, ...] = ()
+    changed: tuple[MemoryFile, ...] = ()
+    removed: tuple[str, ...] = ()  # paths: no longer there, or no longer trusted
+
+    def __bool__(self) -> bool:
+        return bool(self.new or self.changed or self.removed)
+
+
+def read_memory_changes(sources: MemorySources, given: GivenMemory) -> MemoryChanges:
+    """Read the memory again that a session starts with or was given."""
+    found = {file.path: file for file in read_memory(sources).files}
+    for path in given:
+        if path not in found:
+            others = {*given, *found} - {path}
+            near = read_memory_near(Path(path), sources, others).files
+            found |= {file.path: file for file in near}
+    return MemoryChanges(
+        new=tuple(file for path, file in found.items() if path not in given),
+        # an empty digest: the file was given before digests were recorded
+        changed=tuple(f for path, f in found.items() if given.get(path, "") not in ("", f.digest)),
+        removed=tuple(path for path in given if path not in found),
+    )
 
 
 def _resolve(sources: MemorySources) -> MemorySources:
     """Resolve links, so that paths can be compared."""
-    return msgspec.structs.replace(sources, cwd=sources.cwd.resolve(), root=sources.root.resolve())
+    return msgspec.structs.replace(
+        sources,
+        cwd=sources.cwd.resolve(),
+        root=sources.root.resolve(),
+        added=tuple(path.resolve() for path in sources.added),
+    )
 
 
 _Candidate: TypeAlias = tuple[Path, MemoryOrigin]
@@ -94,6 +139,7 @@ def _at_start(sources: MemorySources, below: int) -> Iterator[_Candidate]:
         yield path, "extension"
     yield from _in_folders(sources, _down_to(sources.root, sources.cwd))
     yield from _in_folders(sources, _folders_below(sources, below))
+    yield from _in_folders(sources, sources.added)
 
 
 def _in_folders(sources: MemorySources, folders: Iterable[Path]) -> Iterator[_Candidate]:
@@ -170,7 +216,7 @@ def _read(
     own = origin in ("global", "extension")
     if not own and not sources.trusted(path.parent):
         return ReadRefused("not read, because the folder is not trusted")
-    roots = (path.parent if own else sources.root, sources.home)
+    roots = (path.parent if own else sources.top_of(path) or sources.root, sources.home)
     # a link is followed if it is the user's own: many users keep such files in one folder
     found = read_inside(path, (*roots, resolve_or_keep(path).parent) if own else roots, MAX_BYTES)
     if isinstance(found, ReadRefused):
@@ -213,26 +259,39 @@ def memory_text(files: Iterable[MemoryFile]) -> str:
     )
 
 
-def memory_message(files: Collection[MemoryFile]) -> Message:
-    """Memory found during a session, as a message that also records the files it gives."""
-    text = f"Memory files for the folders now in use:\n\n{memory_text(files)}"
-    return Message(
-        role="user", parts=(Text(text=text),), context="memory", extra=remember_seen(files)
+def memory_message(changes: MemoryChanges) -> Message:
+    """Memory found or changed during a session, as a message that also records what it gives."""
+    sections = (
+        (changes.new, "Memory files for the folders now in use:"),
+        (
+            changes.changed,
+            "These memory files have changed. Each replaces the earlier text of the same path:",
+        ),
     )
+    texts = [f"{title}\n\n{memory_text(files)}" for files, title in sections if files]
+    if changes.removed:
+        names = "".join(f"\n  - {one_line(path, 1_000)}" for path in changes.removed)
+        texts.append(f"These memory files are no longer in force:{names}")
+    given = remember_seen((*changes.new, *changes.changed), changes.removed)
+    text, extra = "\n\n".join(texts), json_text(given)
+    return Message(role="user", parts=(Text(text=text),), context="memory", extra=extra)
 
 
-def remember_seen(files: Iterable[MemoryFile]) -> str:
-    """The `extra` of a message that gives these files, so that none is given twice."""
-    paths = [file.path for file in files]
-    return json_text({_SEEN: paths}) if paths else ""
+def remember_seen(files: Iterable[MemoryFile], removed: Iterable[str] = ()) -> dict[str, Any]:
+    """For the `extra` of a message that gives these files, so that none is given twice."""
+    given = {file.path: file.digest for file in files} | dict.fromkeys(removed, None)
+    return {_SEEN: given} if given else {}
 
 
-def seen_memory(messages: Iterable[Message]) -> frozenset[str]:
-    """The files that a session's messages have given."""
-    found: set[str] = set()
+def seen_memory(messages: Iterable[Message]) -> dict[str, str | None]:
+    """The files that a session's messages have given, with their digests; None: withdrawn."""
+    found: dict[str, str | None] = {}
     for message in messages:
         if message.context and message.extra:
-            paths = json.loads(message.extra).get(_SEEN)
-            known = paths if isinstance(paths, list) else ()
-            found.update(path for path in known if isinstance(path, str))
-    return frozenset(found)
+            extra = json.loads(message.extra)
+            given = extra.get(_SEEN) if isinstance(extra, dict) else None
+            if isinstance(given, list):  # before digests were recorded
+                found |= {path: "" for path in given if isinstance(path, str)}
+            elif isinstance(given, dict):
+                found |= {k: v for k, v in given.items() if v is None or isinstance(v, str)}
+    return found

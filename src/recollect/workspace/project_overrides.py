@@ -102,6 +102,7 @@ _MERGE_RULES = {
     "agent.detect_loops": _MergeRule(or_, "it may only be switched on"),
     "agent.loop_check_after": _MergeRule(_sooner, "it may only come sooner than {}"),
     "agent.memory_files": _MergeRule(_add_texts, "a project may only name .md and .txt files"),
+    "agent.memory_imports": _MergeRule(_set),
     "permissions.mode": _MergeRule(_stricter, 'it may only be stricter than "{}"'),
     "permissions.allow": _MergeRule(_keep, "a project cannot allow anything"),
     "permissions.ask": _MergeRule(_keep),  # kept apart from the user's

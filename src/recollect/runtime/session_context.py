@@ -1,0 +1,90 @@
+"""What every session is sent with: instructions, environment, memory; and what changed of it since.
+
+A session that lacks instructions or the environment gets them as entries of its own, placed first
+in the view, whichever way it came to be. The environment is read only where it is missing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from recollect.agent.reminders import ContextReminders
+from recollect.entries import Body, Entry, Message
+from recollect.errors import BadInput
+from recollect.settings import data_directory
+from recollect.store.ids import new_id, now
+from recollect.view.initial_messages import mark_environment, plan_initial_context
+from recollect.view.view import View
+from recollect.workspace.effective_settings import EffectiveSettings
+from recollect.workspace.initial_context import initial_message, read_environment
+from recollect.workspace.memory_files import MemorySources, read_memory
+from recollect.workspace.trusted_folders import is_trusted
+from recollect.workspace.working_folders import WorkingFolders, add_directories
+
+MAX_MEMORY_WARNINGS = 3
+
+
+def find_folders(
+    cwd: Path, effective: EffectiveSettings, given: tuple[str, ...], warn: Callable[[str], None]
+) -> WorkingFolders:
+    """Where the user stands, the project, and the directories added by settings and by hand."""
+    folders = WorkingFolders(cwd.resolve(), effective.root)
+    for name in effective.settings.agent.directories:
+        try:
+            folders = add_directories(folders, (name,))
+        except BadInput as error:
+            warn(f"agent.directories: {error}")
+    return add_directories(folders, given)
+
+
+def memory_sources(folders: WorkingFolders, effective: EffectiveSettings) -> MemorySources:
+    settings = effective.settings.agent
+    return MemorySources(
+        cwd=folders.cwd,
+        root=folders.root,
+        home=data_directory(),
+        trusted=is_trusted,
+        names=settings.memory_files,
+        import_style=settings.memory_imports,
+        added=folders.added,
+    )
+
+
+async def ensure_initial(
+    view: View, instructions: Message, read_block: Callable[[], Awaitable[Message]]
+) -> Sequence[Body | Entry]:
+    """What to append so that the view begins with the instructions and the environment."""
+    blank = Message(role="user")  # what is missing does not depend on what the block says
+    if not plan_initial_context(view, instructions, blank, new_id=new_id, now=now()):
+        return ()
+    block = await read_block()
+    return plan_initial_context(view, instructions, block, new_id=new_id, now=now())
+
+
+async def environment_block(
+    folders: WorkingFolders,
+    effective: EffectiveSettings,
+    warn: Callable[[str], None],
+    *,
+    tree: bool = True,
+) -> Message:
+    """The environment and the memory files; `warn` gets which of those were not read, and why."""
+    memory = await asyncio.to_thread(read_memory, memory_sources(folders, effective))
+    for problem in memory.problems[:MAX_MEMORY_WARNINGS]:
+        warn(problem)
+    environment = read_environment(folders.root)
+    block = await initial_message(folders, environment, memory.files, tree=tree)
+    return msgspec.structs.replace(block, extra=mark_environment(block.extra))
+
+
+def build_reminders(folders: WorkingFolders, effective: EffectiveSettings) -> ContextReminders:
+    editor = effective.settings.agent.editor
+    return ContextReminders(
+        memory_sources(folders, effective),
+        editor=Path(editor).expanduser() if editor else None,
+        locale=read_environment(folders.root).locale,
+    )

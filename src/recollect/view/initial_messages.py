@@ -1,0 +1,117 @@
+"""The messages that every session's view begins with: instructions, then the environment block.
+
+`plan_initial_context` says what must be appended so that a view begins with them, whichever way the
+session came to be; applied once, it plans nothing more. What is there already stays, word for word:
+a resumed session never changes by itself. What a user left out or restored is not overruled.
+
+The messages carry a mark in `extra` that says what they hold. Sessions from before there were marks
+are recognised by their text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeAlias
+
+from recollect.entries import Body, Elide, Elided, Entry, Message, Pin, Text, json_text
+from recollect.view.view import View, ViewItem
+
+InstructionsOwner: TypeAlias = Literal["agent", "ask"]
+_UNMARKED_BLOCK = "This is recollect. We are setting up the context for our chat."
+REPLACED_RULE = "instructions"  # the elision of instructions that others took the place of
+_INSTRUCTIONS, _ENVIRONMENT = "instructions", "environment"
+_UNMARKED_AGENT = "You are recollect, an agent"  # how the agent's began before there were marks
+
+
+def instructions_message(text: str, owner: InstructionsOwner = "agent") -> Message:
+    """System instructions; `owner` says which door they are for."""
+    extra = json_text({_INSTRUCTIONS: owner})
+    return Message(role="system", parts=(Text(text=text),), context="initial", extra=extra)
+
+
+def mark_environment(extra: str) -> str:
+    """The `extra` of a message that is the environment block."""
+    return json_text({**(json.loads(extra) if extra else {}), _ENVIRONMENT: True})
+
+
+def is_environment(message: Message) -> bool:
+    """Whether this is the environment block; a message about one directory is not."""
+    if message.role != "user":
+        return False
+    if message.context == "initial" and _mark(message, _ENVIRONMENT) is True:
+        return True
+    return _text(message).startswith(_UNMARKED_BLOCK)
+
+
+def instructions_owner(message: Message) -> InstructionsOwner | None:
+    """Whose instructions a message holds; None if it holds none of ours."""
+    if message.role != "system" or message.context != "initial":
+        return None
+    owner = _mark(message, _INSTRUCTIONS)
+    if owner == "agent" or (owner is None and _text(message).startswith(_UNMARKED_AGENT)):
+        return "agent"
+    return "ask" if owner in ("ask", None) else None
+
+
+def plan_initial_context(
+    view: View, instructions: Message, block: Message, *, new_id: Callable[[], str], now: int
+) -> tuple[Body | Entry, ...]:
+    """What to append, in one piece, so that the view begins with instructions and the block.
+
+    `instructions` comes from `instructions_message`. Those of the agent take the place of those of
+    `ask`, and serve `ask` as well. `new_id` gives ids for entries that the pin must name.
+    """
+    if view.state.last < 0:
+        return instructions, block
+    serving = {"agent", instructions_owner(instructions)}
+    lead: list[str] = []
+    new: list[Entry] = []
+    for message, is_wanted in (
+        (instructions, lambda m: instructions_owner(m) in serving),
+        (block, is_environment),
+    ):
+        item = _find_item(view, is_wanted)
+        if item is not None:
+            lead += [] if item.cuts else [item.entry.id]
+        elif not _is_left_out(view, is_wanted):
+            new.append(Entry(new_id(), None, now, message))
+            lead.append(new[-1].id)
+    begin = [item.entry.id for item in view.items[: len(lead)]]
+    pin = (Pin(entries=tuple(lead), first=True),) if begin != lead else ()
+    return *new, *_replace_instructions(view, serving), *pin
+
+
+def _find_item(view: View, is_wanted: Callable[[Message], bool]) -> ViewItem | None:
+    stored = ((item, item.entry.body) for item in view.items)
+    return next((i for i, b in stored if isinstance(b, Message) and is_wanted(b)), None)
+
+
+def _is_left_out(view: View, is_wanted: Callable[[Message], bool]) -> bool:
+    """Whether an elision in force leaves such a message out; a compaction does not count."""
+    state, log = view.state, view.log
+    cut = (log.at[entry] for entry, changed in state.changed.items() if changed.cuts)
+    in_sight = (p for p in cut if p >= state.base or p in state.kept)
+    return any(is_wanted(message) for _, message in log.messages(in_sight))
+
+
+def _replace_instructions(view: View, serving: set[InstructionsOwner | None]) -> Sequence[Elide]:
+    """Leave out instructions of ours that no longer apply, unless a user holds them."""
+    gone = [
+        Elided(entry=item.entry.id, placeholder="", tokens=item.tokens)
+        for item in view.items
+        if not item.cuts and not item.pinned and item.entry.id not in view.state.restored
+        if isinstance(item.entry.body, Message)
+        if instructions_owner(item.entry.body) not in (None, *serving)
+    ]
+    return (Elide(rule=REPLACED_RULE, items=tuple(gone)),) if gone else ()
+
+
+def _mark(message: Message, name: str) -> object:
+    found = json.loads(message.extra) if message.extra else {}
+    return found.get(name) if isinstance(found, dict) else None
+
+
+def _text(message: Message) -> str:
+    first = message.parts[0] if message.parts else None
+    return first.text if isinstance(first, Text) else ""
