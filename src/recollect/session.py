@@ -276,11 +276,12 @@ class _ScratchSession(Session):
         past = view.entries[: position + 1]
         return View.fold(past, counter=view.log.counter, policy=view.policy)
 
-    async def fork(self, *_: object, title: str = "") -> Session:
-        del title
+    async def fork(self, at: object = None, *, title: str = "") -> Session:
+        del at, title
         raise CannotEdit("fork", self.id, f"{_STORES_NOTHING}; fork the one it was made of")
 
-    async def rewind(self, _: object) -> None:
+    async def rewind(self, to: object) -> None:
+        del to
         raise CannotEdit("rewind", self.id, f"{_STORES_NOTHING}; rewind the one it was made of")
 
     async def reload(self) -> None:
