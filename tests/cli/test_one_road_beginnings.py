@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from recollect.entries import Message, Text
+from recollect.entries import Message, Request, Text
 from recollect.profiles import WireName
 from recollect.runtime.coding_agent import ASK_INSTRUCTIONS, INSTRUCTIONS
 from recollect.testing import model, user
@@ -23,6 +23,7 @@ from tests.cli.road_sessions import (
     import_value,
     only_session,
     reads,
+    requests,
     says,
 )
 from tests.cli.runner import Cli
@@ -214,4 +215,7 @@ def test_a_huge_first_message_leaves_room_for_the_beginning(project: Cli) -> Non
         assert texts(on)[0] == INSTRUCTIONS
         assert FOLDER in texts(on)[1]
         assert texts(on)[-1] == "What was it?"
-        assert all(len(asked.body) < 9_000 * 5 for asked in on.asked)
+        sent = requests(project, session.id)[-1].body
+    assert isinstance(sent, Request)
+    assert sent.tokens <= 9_000
+    assert all(len(asked.body) < 9_000 * 5 for asked in on.asked)

@@ -53,7 +53,6 @@ from recollect.text import one_line
 from recollect.transcripts.find_session import find_session
 from recollect.transcripts.session_import import ImportProgress, ImportResult, import_file
 from recollect.view.curation import CurationPolicy
-from recollect.view.projections import last_turns
 from recollect.view.view import View
 from recollect.workspace.effective_settings import EffectiveSettings, resolve_settings
 from recollect.workspace.file_mentions import attachment_parts, prompt_parts
@@ -141,11 +140,6 @@ class Runtime:
 
     def _project_of(self, folder: str) -> Project:
         return identify_project(Path(folder)) if folder else self.project
-
-    @staticmethod
-    def last_turns(session: Session, turns: int = 5) -> tuple[Message, ...]:
-        """The newest turns of a session as the model sees them."""
-        return last_turns(session.view(), turns)
 
     # --- requests --------------------------------------------------------------------------------
 
@@ -260,6 +254,20 @@ def writes_snapshots(model: ResolvedModel) -> bool:
     return model.profile.summarises and bool(model.endpoint.url) and has_key
 
 
+def build_runtime(store: Store, folder: Path, door: Door, overrides: Overrides) -> Runtime:
+    """The runtime for a folder over a store that is open already."""
+    return Runtime(store, *_resolve_folder(folder, door, overrides), door)
+
+
+def _resolve_folder(
+    folder: Path, door: Door, overrides: Overrides
+) -> tuple[WorkingFolders, EffectiveSettings]:
+    effective = overrides.apply(resolve_settings(folder))
+    for warning in effective.warnings:
+        door.warn(warning)
+    return find_folders(folder, effective, overrides.directories, door.warn), effective
+
+
 @asynccontextmanager
 async def open_runtime(
     folder: Path | None = None,
@@ -269,14 +277,10 @@ async def open_runtime(
     overrides: Overrides = Overrides(),  # noqa: B008 - a frozen value
 ) -> AsyncIterator[Runtime]:
     """The runtime for a folder, by default the current one, and a store, by default the user's."""
-    folder = Path.cwd() if folder is None else folder
-    effective = overrides.apply(resolve_settings(folder))
-    for warning in effective.warnings:
-        door.warn(warning)
-    folders = find_folders(folder, effective, overrides.directories, door.warn)
+    found = _resolve_folder(Path.cwd() if folder is None else folder, door, overrides)
     async with open_store(store) as opened:
         try:
-            yield Runtime(opened, folders, effective, door)
+            yield Runtime(opened, *found, door)
         finally:
             for warning in opened.warnings:
                 door.warn(warning)

@@ -19,7 +19,7 @@ async def find_session(store: Store, given: str, project: Project) -> SessionInf
     """The session with this id, or the latest of the project."""
     if given != LAST:
         return await session_by_id(store, given)
-    session = await _latest_session(store, project)
+    session = await latest_session(store, project)
     if session is None:
         every = "`recollect sessions --all` lists the sessions of every project"
         raise NotFound(f"there is no session of this project ({project.path}) yet; {every}")
@@ -40,8 +40,8 @@ async def session_by_id(store: Store, given: str) -> SessionInfo:
         raise
 
 
-async def _latest_session(store: Store, project: Project) -> SessionInfo | None:
-    """The project's most recently used session that is not a sub-agent's."""
+async def latest_session(store: Store, project: Project | None = None) -> SessionInfo | None:
+    """The most recently used session, of a project or of all, that is not a sub-agent's."""
     for session in await store.sessions(project=project):
         if not await _is_subagents(store, session):
             return session
