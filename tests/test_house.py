@@ -123,7 +123,8 @@ def _uncalled() -> Iterator[str]:
                 yield f"{file}:{name}"
         for owner in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
             for method in (node for node in owner.body if isinstance(node, FUNCTIONS)):
-                if not (method.name in read | OVERRIDES or method.name.startswith("__")):
+                public = owner.name in api.__all__ and not method.name.startswith("_")
+                if not (public or method.name in read | OVERRIDES or method.name[:2] == "__"):
                     yield f"{file}:{owner.name}.{method.name}"
 
 

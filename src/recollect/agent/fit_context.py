@@ -12,13 +12,14 @@ from functools import partial
 
 import msgspec
 
-from recollect.agent.exchange import call_model, count_tools
+from recollect.agent.exchange import count_tools
 from recollect.agent.hooks import Hooks
 from recollect.compaction.budget import Budget, is_compaction_due
 from recollect.compaction.proposal import Proposal
 from recollect.entries import Compaction, CompactionTrigger
 from recollect.errors import ContextOverflow
 from recollect.hook_events import ChatCompressed, ContextWindowWillOverflow, PreCompress
+from recollect.models.model_calls import call_model
 from recollect.models.model_protocol import Model
 from recollect.models.model_selection import CallModel
 from recollect.session import Session
@@ -80,7 +81,7 @@ class ContextFitter(msgspec.Struct, frozen=True):
     ) -> Proposal:
         """Compact the session; whatever comes of it, unless there was nothing to do, is stored."""
         # compaction is loaded when a session first needs one
-        from recollect.agent.compactor import compact
+        from recollect.session_compaction import compact
 
         view, root = session.view(), self.rules.root
         event = PreCompress(session=session.id, trigger=trigger, tokens=view.tokens)

@@ -20,9 +20,9 @@ import msgspec
 from msgspec import to_builtins
 from msgspec.structs import asdict
 
-from recollect.agent.events import LoopFound, RunFinished, WindowLearned
 from recollect.agent.exchange import ReplyFinished, message_text
 from recollect.agent.fit_context import ContextReduced
+from recollect.agent.run_events import LoopFound, RunFinished, WindowLearned
 from recollect.agent.tool_calls import ToolFinished, ToolStarted, ToolStopped
 from recollect.cli.console import (
     EMBEDDED_NOTICE,

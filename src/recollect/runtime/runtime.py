@@ -49,7 +49,6 @@ from recollect.store.sqlite import open_store
 from recollect.text import one_line
 from recollect.transcripts.latest_session import latest_session
 from recollect.view.curation import CurationPolicy
-from recollect.view.projections import last_turns
 from recollect.workspace.effective_settings import EffectiveSettings, resolve_settings
 from recollect.workspace.file_mentions import attachment_parts, prompt_parts
 from recollect.workspace.learned_windows import learned_window
@@ -130,11 +129,6 @@ class Runtime:
         if session is None:
             raise NotFound("this project has no session to continue; `recollect -p` starts one")
         return session
-
-    @staticmethod
-    def last_turns(session: Session, turns: int = 5) -> tuple[Message, ...]:
-        """The newest turns of a session as the model sees them."""
-        return last_turns(session.view(), turns)
 
     # --- requests --------------------------------------------------------------------------------
 

@@ -8,8 +8,8 @@ from recollect.transcripts.subagent_links import read_link
 MAX_SUBAGENT_ENTRIES = 300  # far more than any sub-agent's session has
 
 
-async def latest_session(store: Store, project: Project) -> SessionInfo | None:
-    """The project's most recently used session that is not a sub-agent's."""
+async def latest_session(store: Store, project: Project | None = None) -> SessionInfo | None:
+    """The most recently used session, of a project or of all, that is not a sub-agent's."""
     for session in await store.sessions(project=project):
         if not await _is_subagents(store, session):
             return session
