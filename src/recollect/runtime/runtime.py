@@ -16,7 +16,8 @@ from pathlib import Path
 import msgspec
 
 from recollect.agent.hooks import Hooks
-from recollect.agent.loop import Agent, PreparedRequest
+from recollect.agent.loop import Agent
+from recollect.agent.prepared_request import PreparedRequest
 from recollect.codecs.wire_protocol import Declaration
 from recollect.compaction.budget import Budget
 from recollect.compaction.proposal import Proposal
