@@ -24,9 +24,6 @@ WITHOUT_CALLER = {
     "recollect/codecs/text_tools/text_tools_wire.py:call_problem_feedback": "to come: for models",
     "recollect/tokens.py:Calibration": "to come: counts learn from what providers report",
     "recollect/view/projections.py:take_page": "to come: a server's paged history",
-    "recollect/testing.py:result": "public, for tests of people's own agents",
-    "recollect/testing.py:breaks_after": "public, for tests of people's own agents",
-    "recollect/testing.py:ScriptedModel": "public, for tests of people's own agents",
 }
 # Called by a library that we subclass.
 OVERRIDES = {"list_commands", "get_command", "format_commands", "format_completion"} | {

@@ -9,12 +9,12 @@ from recollect.entries import Content, Message, Part, Text, ToolCall, ToolResult
 
 def user(text: str, *parts: Part) -> Message:
     """A message of the user; more parts, such as an image, may follow the text."""
-    return Message(role="user", parts=(Text(text=text), *parts))
+    return Message(role="user", parts=_with_text(text, parts))
 
 
 def assistant(text: str, *parts: Part) -> Message:
-    """A reply of the model."""
-    return Message(role="model", parts=(Text(text=text), *parts))
+    """A reply of the model; its tool calls may follow the text."""
+    return Message(role="model", parts=_with_text(text, parts))
 
 
 def system(text: str) -> Message:
@@ -28,3 +28,7 @@ def tool_result(call: ToolCall, output: object, *more: Content, is_error: bool =
     content = (Text(text=text), *more)
     result = ToolResult(call_id=call.id, name=call.name, content=content, is_error=is_error)
     return Message(role="user", parts=(result,))
+
+
+def _with_text(text: str, parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    return (Text(text=text), *parts) if text or not parts else parts

@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Literal, TypeAlias, TypeVar
 
 from recollect.entries import Body, Entry, Message
-from recollect.errors import HeadMoved
+from recollect.errors import HeadMoved, UnknownEntry
 from recollect.store.contract import Store
 from recollect.tokens import counter_for
 from recollect.view.view import View
@@ -106,14 +107,15 @@ class SessionLog:
 
     async def reload(self) -> None:
         """Read what was appended after this handle's head; after a rewind, the view anew."""
-        new = await self.store.path(self.id, since=self._view.head) if self._view.n else ()
-        if new and new[0].parent == self._view.head:
-            self._view = self._view.append(*new)
-        elif (await self.store.session(self.id)).head != self._view.head:
-            view = self._view
-            self._view = await load_view(
-                self.store, self.id, counter=view.log.counter, policy=view.policy
-            )
+        view = self._view
+        new: tuple[Entry, ...] = ()
+        with suppress(UnknownEntry):  # a rewind left it
+            new = await self.store.path(self.id, since=view.head) if view.n else ()
+        if new and new[0].parent == view.head:
+            self._view = view.append(*new)
+        elif (await self.store.session(self.id)).head != view.head:
+            counter, policy = view.log.counter, view.policy
+            self._view = await load_view(self.store, self.id, counter=counter, policy=policy)
 
     async def count_for(self, model: str) -> None:
         """Count tokens for this model from now on."""

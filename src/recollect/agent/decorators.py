@@ -34,7 +34,7 @@ PermissionFunction: TypeAlias = Callable[
 
 
 @overload
-def hook(function: Callable[[E], object], /) -> PythonHook: ...
+def hook(function: Callable[[E], object], /) -> PythonHook: ...  # type: ignore[overload-overlap]  # an event is no function
 
 
 @overload

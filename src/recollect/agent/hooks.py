@@ -47,9 +47,9 @@ class CommandHook(_HookOptions, frozen=True, kw_only=True):
 
 
 Hook: TypeAlias = PythonHook | CommandHook
+HookFunction: TypeAlias = Callable[[HookEvent], Any]  # of every event
 # Returns the path of a file that holds the session of this id; it may be empty.
 TranscriptPath: TypeAlias = Callable[[str], Awaitable[str]]
-HookFunction: TypeAlias = Callable[[HookEvent], Any]  # of every event
 
 
 class ActivityLog:

@@ -20,12 +20,10 @@ from recollect.errors import BadInput
 from recollect.permissions.command_rules import PermissionMode
 from recollect.runtime.permission_policy import ApprovalRequest, Approve
 from recollect.runtime.prompt_run import RunEvent, RunOptions, RunResult
-from recollect.runtime.runtime import Door, Overrides, Runtime
-from recollect.runtime.session_context import find_folders
+from recollect.runtime.runtime import Door, Overrides, build_runtime
 from recollect.session import Session
 from recollect.session_store import SessionStore, kept_store, reopen_store
 from recollect.store.contract import Store
-from recollect.workspace.effective_settings import resolve_settings
 
 # Asks the user whether a call may run; one that is not async runs in a thread.
 AskApproval: TypeAlias = Callable[[ApprovalRequest], bool | Awaitable[bool]]
@@ -51,12 +49,7 @@ class CodingAgent:
         """Run a prompt; yields what happens, a `RunResult` last. Without a session a new one is
         created for the folder's project."""
         store = await self._find_store(session)
-        effective = self._overrides.apply(resolve_settings(self.folder))
-        for warning in effective.warnings:
-            self._door.warn(warning)
-        added, warn = self._overrides.directories, self._door.warn
-        folders = find_folders(self.folder, effective, added, warn)
-        runtime = Runtime(store, folders, effective, self._door)
+        runtime = build_runtime(store, self.folder, self._door, self._overrides)
         if session is None:
             text = prompt if isinstance(prompt, str) else ""
             session, origin = await runtime.open_session(prompt=text)

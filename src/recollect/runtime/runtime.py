@@ -225,6 +225,20 @@ def writes_snapshots(model: ResolvedModel) -> bool:
     return model.profile.summarises and bool(model.endpoint.url) and has_key
 
 
+def build_runtime(store: Store, folder: Path, door: Door, overrides: Overrides) -> Runtime:
+    """The runtime for a folder over a store that is open already."""
+    return Runtime(store, *_resolve_folder(folder, door, overrides), door)
+
+
+def _resolve_folder(
+    folder: Path, door: Door, overrides: Overrides
+) -> tuple[WorkingFolders, EffectiveSettings]:
+    effective = overrides.apply(resolve_settings(folder))
+    for warning in effective.warnings:
+        door.warn(warning)
+    return find_folders(folder, effective, overrides.directories, door.warn), effective
+
+
 @asynccontextmanager
 async def open_runtime(
     folder: Path | None = None,
@@ -234,14 +248,10 @@ async def open_runtime(
     overrides: Overrides = Overrides(),  # noqa: B008 - a frozen value
 ) -> AsyncIterator[Runtime]:
     """The runtime for a folder, by default the current one, and a store, by default the user's."""
-    folder = Path.cwd() if folder is None else folder
-    effective = overrides.apply(resolve_settings(folder))
-    for warning in effective.warnings:
-        door.warn(warning)
-    folders = find_folders(folder, effective, overrides.directories, door.warn)
+    found = _resolve_folder(Path.cwd() if folder is None else folder, door, overrides)
     async with open_store(store) as opened:
         try:
-            yield Runtime(opened, folders, effective, door)
+            yield Runtime(opened, *found, door)
         finally:
             for warning in opened.warnings:
                 door.warn(warning)
