@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from types import UnionType
 from typing import Any, NoReturn, TypeAlias, TypeVar, Union, get_args, get_origin, overload
 
@@ -23,6 +24,7 @@ from recollect.errors import BadInput
 from recollect.hook_events import EVENT_NAMES, HookEvent
 from recollect.tools.tool import Tool, as_async
 from recollect.view.custom_rules import CustomRule, RuleFunction
+from recollect.view.elision_rules import ElisionRules
 
 E = TypeVar("E", bound=HookEvent)
 EventChoice: TypeAlias = type[HookEvent] | str
@@ -190,5 +192,18 @@ def elision_rule(name: str) -> Callable[[RuleFunction], CustomRule]:
     return lambda function: CustomRule(name, function)
 
 
+def with_custom_rules(rules: Iterable[CustomRule]) -> ElisionRules:
+    """The default rules and these."""
+    custom = tuple(rules)
+    for rule in custom:
+        if not isinstance(rule, CustomRule):
+            raise BadInput(
+                f"{_name_of(rule)} is no elision rule; write `@elision_rule(name)` above it"
+            )
+    return ElisionRules(custom=custom)
+
+
 def _name_of(function: object) -> str:
+    while isinstance(function, partial):
+        function = function.func
     return str(getattr(function, "__name__", "") or type(function).__name__)

@@ -20,7 +20,12 @@ from typing import TypeAlias
 import msgspec
 
 from recollect.agent.blocking import run_blocking
-from recollect.agent.decorators import Permission, PermissionFunction, combine_permissions
+from recollect.agent.decorators import (
+    Permission,
+    PermissionFunction,
+    combine_permissions,
+    with_custom_rules,
+)
 from recollect.agent.exchange import (
     ReplyFinished,
     exchange,
@@ -123,8 +128,8 @@ class Agent(msgspec.Struct, frozen=True):
         if not isinstance(self.hooks, Hooks):
             msgspec.structs.force_setattr(self, "hooks", Hooks(self.hooks))
         if not isinstance(self.rules, ElisionRules):
-            custom = tuple(self.rules)
-            msgspec.structs.force_setattr(self, "rules", ElisionRules(custom=custom))
+            msgspec.structs.force_setattr(self, "rules", with_custom_rules(self.rules))
+        combine_permissions(self.permissions)  # raises for what is no check
         for given in self.tools:
             if not isinstance(given, Tool):
                 name = getattr(given, "__name__", type(given).__name__)
