@@ -137,11 +137,13 @@ class Agent(msgspec.Struct, frozen=True):
 
     @property
     def fired_hooks(self) -> Hooks:
+        """The hooks, as what fires them."""
         assert isinstance(self.hooks, Hooks)
         return self.hooks
 
     @property
     def elision_rules(self) -> ElisionRules:
+        """The rules, the built-in ones among them."""
         assert isinstance(self.rules, ElisionRules)
         return self.rules
 
@@ -204,10 +206,12 @@ class Agent(msgspec.Struct, frozen=True):
         return partial(lacking_instructions, self.instructions)
 
     def request_options(self, model: str) -> RequestOptions:
+        """What a request has beside its messages: the model, the tools, the generation settings."""
         declared = tuple(tool.declaration for tool in self.tools)
         return RequestOptions(model=model, tools=declared, generation=self.generation)
 
     def context_fitter(self) -> ContextFitter:
+        """What makes the context fit, with the settings of this agent."""
         return ContextFitter(
             self.elision_rules,
             self.fired_hooks,
