@@ -175,6 +175,8 @@ def test_the_coding_agent_goes_on_in_a_session_of_any_store(home: Cli) -> None:
         assert said(coder.run_sync("d", first.session).session)[-4::2] == ["c", "d"]
 
 
-def test_an_unknown_mode_names_the_modes(home: Cli) -> None:
+def test_an_unknown_mode_or_folder_is_refused(home: Cli) -> None:
     with pytest.raises(recollect.errors.BadInput, match="the modes are plan, ask, edit, free"):
         recollect.coding_agent(mode="yolo")  # type: ignore[arg-type]
+    with pytest.raises(recollect.errors.BadInput, match="there is no folder"):
+        recollect.coding_agent(home.project / "nowhere")

@@ -13,6 +13,7 @@
     ├── HeadMoved               another writer appended first
     ├── CannotEdit              an edit of what the model sees that would have no effect
     ├── AlreadyExists           an id that is taken
+    ├── RefusedByHook           a hook refused a session, a prompt or a request
     ├── InsideEventLoop         `run_sync` where an event loop runs already
     ├── StoreError              the store's file
     │   ├── CannotWrite         full disk, read-only directory, I/O error
@@ -128,6 +129,10 @@ class AlreadyExists(RecollectError):
     def __init__(self, what: str, name: str) -> None:
         super().__init__(f"there is already {what} {name!r}; nothing was written")
         self.name = name
+
+
+class RefusedByHook(RecollectError):
+    """A hook refused a session, a prompt or a request."""
 
 
 class InsideEventLoop(RecollectError):

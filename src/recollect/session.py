@@ -253,6 +253,9 @@ class Session(SessionLog):
         return _ScratchSession(self.store, self.id, copy, self.warn)
 
 
+_STORES_NOTHING = "this handle is a scratch session, which stores nothing"
+
+
 class _ScratchSession(Session):
     """Stores nothing: entries get ids and times as in the store, and end with the handle."""
 
@@ -264,6 +267,22 @@ class _ScratchSession(Session):
             entries.append(Entry(made.id, parent, made.time, made.body))
             parent = made.id
         return tuple(entries)
+
+    async def _view_at(self, entry: str) -> View:
+        view = self._view
+        position = view.log.position(entry, view.n)
+        if position is None:
+            return await super()._view_at(entry)
+        past = view.entries[: position + 1]
+        return View.fold(past, counter=view.log.counter, policy=view.policy)
+
+    async def fork(self, at: object = None, *, title: str = "") -> Session:
+        del at, title
+        raise CannotEdit("fork", self.id, f"{_STORES_NOTHING}; fork the one it was made of")
+
+    async def rewind(self, to: object) -> None:
+        del to
+        raise CannotEdit("rewind", self.id, f"{_STORES_NOTHING}; rewind the one it was made of")
 
     async def reload(self) -> None:
         pass

@@ -128,5 +128,5 @@ class SessionLog:
         await self.store.draft(self.id, message, parent=self._view.head, id=draft)
 
     async def save_counts(self) -> None:
-        """Store the token counts that were made since; a cache, so losing it costs only time."""
+        """Store the token counts of new entries, so that nobody counts them again."""
         await save_counts(self.store, self._view)

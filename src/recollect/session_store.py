@@ -20,7 +20,7 @@ from recollect.store.contract import Project, SearchHit, SearchQuery, SessionInf
 from recollect.store.ids import LAST
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.tokens import counter_for
-from recollect.transcripts.latest_session import latest_session
+from recollect.transcripts.find_session import latest_session, session_by_id
 from recollect.transcripts.session_import import ImportResult, import_file
 from recollect.view.view import View
 from recollect.workspace.project_identity import identify_project
@@ -81,14 +81,19 @@ class SessionStore:
     async def import_file(
         self, path: Path | str, *, project: Project | Path | str | None = None
     ) -> ImportResult:
-        """Import another program's session file; importing it again adds only what is new."""
-        return await import_file(self.store, path, project=_project(project))
+        """Import another program's session file; importing it again adds only what is new. Without
+        a project, the session belongs to the folder that the file names."""
+
+        def find_project(folder: str) -> Project | None:
+            return _project(project or folder or None)
+
+        return await import_file(self.store, path, project=find_project)
 
     async def _find(self, session: SessionId) -> str:
         if not isinstance(session, str):
             return session.id
         if session != LAST:
-            return (await self.store.session(session)).id
+            return (await session_by_id(self.store, session)).id
         found = await latest_session(self.store)
         if found is None:
             raise NotFound("the store has no session yet; `create` makes one")

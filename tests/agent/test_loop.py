@@ -11,7 +11,7 @@ import pytest
 
 from recollect.agent.fit_context import ContextReduced, summarizer_from
 from recollect.agent.hooks import Hooks
-from recollect.agent.loop import Agent, RefusedByHook
+from recollect.agent.loop import Agent
 from recollect.agent.run_events import AgentEvent, LoopFound, RunFinished
 from recollect.agent.tool_calls import UNKNOWN_OUTCOME, ToolFinished, ToolStarted
 from recollect.codecs.anthropic import AnthropicWire
@@ -21,7 +21,7 @@ from recollect.codecs.openai import OpenAIWire
 from recollect.codecs.wire_protocol import Delta, RequestOptions
 from recollect.compaction.budget import Budget
 from recollect.entries import Compaction, Message, Text, Usage
-from recollect.errors import BadReply, ContextOverflow
+from recollect.errors import BadReply, ContextOverflow, RefusedByHook
 from recollect.hook_events import BeforeAgent, BeforeTool, HookDecision
 from recollect.session import Session
 from recollect.store.sqlite import SqliteStore

@@ -178,6 +178,24 @@ def test_a_model_may_write_the_snapshot(tmp_path: Path) -> None:
     in_store(tmp_path, story)
 
 
+def test_a_scratch_session_is_edited_and_explained_and_stores_nothing(tmp_path: Path) -> None:
+    async def story(store: recollect.SessionStore) -> None:
+        session = await long_session(store)
+        scratch, entries = session.scratch(), session.view().n
+        (asked,) = await scratch.append(recollect.user("And if I asked this?"))
+        assert (await scratch.compact(budget=2_000)).succeeded
+        await scratch.pin(asked)
+        assert [gone.rule for gone in (await scratch.explain()).left_out] == ["compaction"]
+        assert scratch.messages()[-1]["content"] == "And if I asked this?"
+        for refused in (scratch.fork(), scratch.rewind(None)):
+            with pytest.raises(recollect.errors.CannotEdit, match="stores nothing"):
+                await refused
+        await session.reload()
+        assert session.view().n == entries
+
+    in_store(tmp_path, story)
+
+
 def test_there_may_be_nothing_to_compact(tmp_path: Path) -> None:
     async def story(store: recollect.SessionStore) -> None:
         session = await store.create()

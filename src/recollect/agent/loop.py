@@ -53,7 +53,7 @@ from recollect.agent.tool_calls import (
 from recollect.codecs.wire_protocol import Delta, Generation, RequestOptions
 from recollect.compaction.budget import Budget
 from recollect.entries import Body, Entry, Message, ToolCall, Usage
-from recollect.errors import BadTool, ContextOverflow, RecollectError
+from recollect.errors import BadTool, ContextOverflow, RefusedByHook
 from recollect.hook_events import (
     AfterAgent,
     AfterModel,
@@ -77,10 +77,6 @@ from recollect.view.elision_rules import ElisionRules, plan_elisions
 from recollect.view.view import View
 
 MAX_ATTEMPTS = 4  # to send a request that fits
-
-
-class RefusedByHook(RecollectError):
-    """A hook refused a session, a prompt or a request."""
 
 
 async def fire_or_refuse(

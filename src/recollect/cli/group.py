@@ -25,7 +25,6 @@ from recollect.cli.group_options import (
 from recollect.cli.main import FAILED, INTERRUPTED
 from recollect.cli.options import COMPLETE, examples, read_piped, read_prompt, store_option
 from recollect.errors import RecollectError
-from recollect.store.ids import LAST
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -176,6 +175,7 @@ def recollect(
     # late, as a command's module is: the agent loads most of the package
     from recollect.cli.headless import HeadlessOptions, run_headless
     from recollect.runtime.prompt_run import RunOptions
+    from recollect.store.ids import LAST
 
     text = read_prompt((prompt,) if prompt else ())
     options = HeadlessOptions(

@@ -102,13 +102,16 @@ def coding_agent(
     store: an open store, or the path of one; by default the user's own.
     mode, allow, deny: permissions over those in the settings, as `--mode`, `--allow` and `--deny`.
     """
+    where = Path(folder).resolve()
+    if not where.is_dir():
+        raise BadInput(f"there is no folder {where}; give one that the agent can work in")
     if mode and mode not in get_args(PermissionMode):
         modes = ", ".join(get_args(PermissionMode))
         raise BadInput(f"there is no mode {mode!r}; the modes are {modes}")
     door = Door() if approve is None else Door(approve=_as_async(approve))
     overrides = Overrides(mode=mode, allow=tuple(allow), deny=tuple(deny))
-    where = Path(store) if isinstance(store, str) else store
-    return CodingAgent(Path(folder).resolve(), where, door, overrides, RunOptions(model=model))
+    kept = Path(store) if isinstance(store, str) else store
+    return CodingAgent(where, kept, door, overrides, RunOptions(model=model))
 
 
 def _as_async(approve: AskApproval) -> Approve:
