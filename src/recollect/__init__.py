@@ -71,29 +71,27 @@ TYPE_CHECKING = False  # type checkers know the name; importing `typing` would d
 _MODULES = ("engine", "entries", "errors", "events", "hook_events", "testing")
 
 if TYPE_CHECKING:
-    from recollect import (  # noqa: F401 - public
-        engine,
-        entries,
-        errors,
-        events,
-        hook_events,
-        testing,
-    )
+    # `as` tells type checkers that they are public
+    from recollect import engine as engine
+    from recollect import entries as entries
+    from recollect import errors as errors
+    from recollect import events as events
+    from recollect import hook_events as hook_events
+    from recollect import testing as testing
     from recollect.api import *  # noqa: F403 - its __all__ is the list
+else:  # type checkers would take any misspelt name for an object
 
+    def __getattr__(name: str) -> object:
+        # late, because `recollect --version` passes through this module and must stay quick;
+        # `from recollect import api` would call this function again
+        import importlib
 
-def __getattr__(name: str) -> object:
-    # late, because `recollect --version` passes through this module and must stay quick;
-    # `from recollect import api` would call this function again
-    import importlib
+        if name in _MODULES:
+            return importlib.import_module(f"recollect.{name}")
+        api = importlib.import_module("recollect.api")
+        if name == "__all__" or name in api.__all__:
+            return getattr(api, name)
+        raise AttributeError(f"module 'recollect' has no attribute {name!r}")
 
-    if name in _MODULES:
-        return importlib.import_module(f"recollect.{name}")
-    api = importlib.import_module("recollect.api")
-    if name == "__all__" or name in api.__all__:
-        return getattr(api, name)
-    raise AttributeError(f"module 'recollect' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return [*__getattr__("__all__"), *_MODULES, "__version__"]  # type: ignore[misc]
+    def __dir__() -> list[str]:
+        return [*__getattr__("__all__"), *_MODULES, "__version__"]

@@ -17,7 +17,7 @@ from recollect.store.contract import Project, SearchQuery, Store
 from recollect.store.sqlite import open_store
 from recollect.tokens import counter_for
 from recollect.view.elision_rules import ElisionRules, plan_elisions
-from recollect.view.view import View
+from recollect.view.view import View, ViewItem
 from recollect.view_loader import load_view
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "SearchQuery",
     "Store",
     "View",
+    "ViewItem",
     "compact",
     "counter_for",
     "fit_view",
