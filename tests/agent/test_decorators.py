@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -286,3 +289,23 @@ def test_a_rule_that_is_no_rule_is_refused_when_the_agent_is_made() -> None:
         recollect.Agent("gpt-5", rules=[lambda view, now: []])  # type: ignore[list-item]
     with pytest.raises(BadInput, match="is no permission check"):
         recollect.Agent("gpt-5", permissions=["send"])  # type: ignore[list-item]
+
+
+# --- documentation -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", ["tools.md", "hooks.md"])
+def test_the_programs_of_the_guides_print_what_the_guides_say(page: str, tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "docs" / page).read_text(encoding="utf-8")
+    found = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", text, re.S)
+    assert found
+    for program, printed in found:
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=tmp_path,
+            env={"RECOLLECT_HOME": str(tmp_path), "PYTHONUTF8": "1"},
+            capture_output=True,
+            encoding="utf-8",
+            timeout=60,
+        )
+        assert (done.stdout, done.stderr) == (printed, "")
