@@ -6,6 +6,7 @@ handle on a separate line.
 
 from __future__ import annotations
 
+import re
 from typing import Literal, TypeAlias
 
 from recollect.stale_rules import STALE_RULES
@@ -22,6 +23,7 @@ _TEXTS = {  # English and Chinese
 }
 BUILTIN_RULES = ("oversized", *_TEXTS)
 _MAX_SUBJECT = 200  # characters
+_HANDLE = re.compile(r"\. [\d,]+ tokens left out; recall \S+\]$")
 
 
 def write_placeholder(
@@ -40,3 +42,11 @@ def write_placeholder(
     if language == "zh":
         return f"{chinese}\n[{handle}]"
     return f"[{english.format(what=subject)}. {handle}]"
+
+
+def read_reason(rule: str, placeholder: str) -> str:
+    """What `write_placeholder` was given for a rule that is not built in; empty if it was not."""
+    begin, end = f"[{rule}: ", _HANDLE.search(placeholder)
+    if not placeholder.startswith(begin) or end is None:
+        return ""
+    return placeholder[len(begin) : end.start()]
