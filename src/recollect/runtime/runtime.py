@@ -18,7 +18,8 @@ import msgspec
 from recollect.agent.exchange import count_tools
 from recollect.agent.fit_context import reserve_for_tools
 from recollect.agent.hooks import Hooks
-from recollect.agent.loop import Agent, PreparedRequest
+from recollect.agent.loop import Agent
+from recollect.agent.prepared_request import PreparedRequest
 from recollect.codecs.encoder import EncodedRequest
 from recollect.codecs.wire_protocol import Declaration, RequestOptions
 from recollect.compaction.budget import Budget
