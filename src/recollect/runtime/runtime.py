@@ -31,7 +31,7 @@ from recollect.runtime.coding_agent import (
     build_agent,
     build_hooks,
 )
-from recollect.runtime.permission_policy import Approve
+from recollect.runtime.permission_policy import Approve, build_permission_check
 from recollect.runtime.prompt_run import (
     DEFAULT_OPTIONS,
     ActiveSession,
@@ -139,7 +139,9 @@ class Runtime:
     # --- requests --------------------------------------------------------------------------------
 
     async def check_model(self, options: RunOptions) -> None:
-        """Raise if the model that a prompt begins with cannot be called, or not for that."""
+        """Raise if the model that a prompt begins with cannot be called, or not for that, or if
+        a rule is invalid."""
+        build_permission_check(self.effective)
         await self.open_model(options.model, kind=options.kind).aclose()
 
     def open_model(self, name: str = "", *, kind: AgentKind = "agent") -> HttpModel:
