@@ -27,11 +27,13 @@ from recollect.runtime.coding_agent import (
     build_hooks,
 )
 from recollect.runtime.prompt_run import DEFAULT_OPTIONS, RunOptions
+from recollect.runtime.session_context import environment_block
 from recollect.session import Session
 from recollect.settings import load_settings
 from recollect.snapshot.snapshot_format import SECTIONS, parse_snapshot, write_snapshot
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import ScriptedModel, ScriptLine, call, says
+from recollect.view.initial_messages import instructions_message
 from recollect.view.view import View
 from recollect.workspace.effective_settings import resolve_settings
 from recollect.workspace.project_identity import identify_project
@@ -122,7 +124,9 @@ def folder(house: House) -> Workspace:
 
 async def opening(root: Path) -> tuple[Message, ...]:
     found = resolve_settings(root)
-    return await opening_in(WorkingFolders(root, found.root), found)
+    folders = WorkingFolders(root, found.root)
+    block = await environment_block(folders, found, lambda _: None)
+    return instructions_message(INSTRUCTIONS), block
 
 
 async def answered(

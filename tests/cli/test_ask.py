@@ -24,7 +24,7 @@ def test_the_answer_is_on_stdout_and_what_it_cost_on_stderr(cli: Cli) -> None:
     assert "$0.018" in done.err
     asked = json.loads(found.asked[0].body)
     assert asked["messages"][-1] == {"role": "user", "content": "what is it?"}
-    assert log(cli)[1:] == [("user", "what is it?", ""), ("model", "hello", "stop")]
+    assert log(cli)[2:] == [("user", "what is it?", ""), ("model", "hello", "stop")]
 
 
 def test_a_session_continues_and_the_model_sees_its_messages(cli: Cli) -> None:
@@ -34,7 +34,7 @@ def test_a_session_continues_and_the_model_sees_its_messages(cli: Cli) -> None:
         assert first["is_error"] is False
         cli.ok("ask", "two", "--session", first["session_id"][:12], env=ENV)
     said = [m["content"] for m in json.loads(found.asked[1].body)["messages"]]
-    assert said[1:] == ["one", "hello", "two"]
+    assert said[2:] == ["one", "hello", "two"]
     assert found.asked[1].body.startswith(found.asked[0].body.removesuffix(b"]}"))
 
 

@@ -96,7 +96,7 @@ def test_everything_not_sent_as_stored_is_reported(cli: Cli) -> None:
     short = cli.ok("encode", session, "--to", "openai")
     assert "1 thought (--trace lists them)" in short.err
     told = cli.ok("encode", session, "--to", "openai", "--trace").err
-    assert "a thought of 2 characters in message 2 is left out: another model's" in told
+    assert "a thought of 2 characters in message 4 is left out: another model's" in told
 
 
 def test_an_earlier_request_can_be_shown_again(cli: Cli) -> None:

@@ -81,7 +81,7 @@ def test_a_store_is_honoured_before_and_after_the_command(cli: Cli, name: str) -
             answers.append(cli(*line, env=ENV))
         assert not cli.store.exists(), "the user's own store was used"
     assert answers[0].code == answers[1].code
-    assert len(answers[0].out) == len(answers[1].out)
+    assert abs(len(answers[0].out) - len(answers[1].out)) < 100  # the paths of two folders
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -222,7 +222,7 @@ def test_memory_of_a_folder_is_given_once_after_a_tool_touched_it(
     (cli.project / "there" / "a.py").write_text("x = 1\n")
     if trusted:
         trust_folder(cli.project, cli.home)
-    look = reply(call("read_file", id="a", absolute_path="there/a.py"))
+    look = reply(call("read_file", id="a", absolute_path="../there/a.py"))
     with server(cli, look, look, http(HELLO), look, http(HELLO)) as on:
         cli.ok("-p", "Look there.", env=ENV, cwd=cli.project / "here")
         cli.ok("-c", "-p", "Look again.", env=ENV, cwd=cli.project / "here")
@@ -268,9 +268,12 @@ def test_the_editors_state_is_sent_as_information_and_only_when_it_changes(
     assert all("for information only; this is no request" in text for text in told[2])
 
 
+SETUP = "This is recollect. We are setting up the context for our chat.\nThe setup."
+
+
 def test_a_session_of_another_day_is_sent_the_date_once(cli: Cli) -> None:
     with server(cli, http(HELLO)) as on:
-        first = Message(role="user", parts=(Text(text="The setup."),), context="initial")
+        first = Message(role="user", parts=(Text(text=SETUP),), context="initial")
         cli.session([Entry(new_id(), None, now() - 3 * 86_400_000, first)])
         cli.ok("-c", "-p", "Hi.", env=ENV)
         cli.ok("-c", "-p", "And?", env=ENV)

@@ -244,7 +244,7 @@ def context_document(report: ContextReport, plan: ElisionPlan | None) -> dict[st
 
 
 def _next_document(request: NextRequest) -> dict[str, Any]:
-    added = [item_document(item) | {"entry": None} for item in request.added]
+    added = [item_document(item) | {"entry": None, "time": None} for item in request.added]
     return {"tokens": request.tokens, "added": added, "compacted": request.compacted}
 
 
