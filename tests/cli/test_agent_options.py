@@ -1,4 +1,4 @@
-"""`recollect -p`: what its options allow and deny, what they add, and how refusals are explained."""
+"""`recollect -p`: what its options allow, deny and add, and what a refusal prints."""
 
 from __future__ import annotations
 
@@ -97,13 +97,11 @@ def test_a_refused_command_names_the_options_and_the_command_that_allow_it(cli: 
     asked = runs("seq 1 3", "seq 1 3", "basename '/a b'")
     with server(cli, asked, http(HELLO), more=rules):
         done = cli.ok("-p", "Run it.", env=ENV)
+    quoted = """'basename '"'"'/a b'"'"''"""
+    add = "recollect config --add permissions.allow"
     assert refusals(done) == [
-        "not allowed: seq 1 3 · allow it with --allow 'seq 1 3', "
-        "or for good: recollect config --add permissions.allow 'seq 1 3'",
-        "not allowed: basename '/a b' · allow it with --allow "
-        """'basename '"'"'/a b'"'"'', """
-        "or for good: recollect config --add permissions.allow "
-        """'basename '"'"'/a b'"'"''""",
+        f"not allowed: {line} · allow it with --allow {rule}, or for good: {add} {rule}"
+        for line, rule in (("seq 1 3", "'seq 1 3'"), ("basename '/a b'", quoted))
     ]
     assert done.out == "hello\n"
 
@@ -120,7 +118,7 @@ def test_what_a_refusal_prints_works_as_printed(cli: Cli) -> None:
     ]
     with server(cli, asked, http(HELLO), more=rules) as on:
         assert refusals(cli.ok("-p", "Run it.", *options, env=ENV)) == []
-        assert outputs(on)[0].strip() == "3"
+        assert outputs(on)[0].startswith("3\n[exit code 0")
     with server(cli, asked, http(HELLO), more=rules) as on:
         for line in lines:
             for command in line.split("for good: ")[1].split(" && "):
@@ -137,18 +135,18 @@ def test_what_a_refusal_prints_works_as_printed(cli: Cli) -> None:
 def test_a_refusal_names_the_mode_where_a_file_would_be_written(cli: Cli, mode: str) -> None:
     asked = reply(
         call("write_file", id="w", file_path="new.txt", content="hello"),
-        call("run_shell_command", id="s", command="seq 3 > out.txt"),
+        call("run_shell_command", id="s", command="echo plum > out.txt"),
     )
     with server(cli, asked, http(HELLO)):
         done = cli.ok("-p", "Write it.", "--mode", mode, env=ENV)
     assert refusals(done) == [
         "not allowed: write_file new.txt · allow it with --mode edit",
-        "not allowed: seq 3 > out.txt · allow it with --mode edit --allow 'seq 3'",
+        "not allowed: echo plum > out.txt · allow it with --mode edit --allow 'echo plum'",
     ]
     with server(cli, asked, http(HELLO)):
-        cli.ok("-p", "Write it.", "--mode", "edit", "--allow", "seq 3", env=ENV)
+        cli.ok("-p", "Write it.", "--mode", "edit", "--allow", "echo plum", env=ENV)
     assert (cli.project / "new.txt").exists()
-    assert (cli.project / "out.txt").read_text().split() == ["1", "2", "3"]
+    assert (cli.project / "out.txt").read_text() == "plum\n"
 
 
 def test_a_refusal_that_nothing_lifts_says_why(cli: Cli) -> None:
@@ -260,7 +258,7 @@ def test_a_file_that_cannot_be_attached_is_one_sentence(cli: Cli, door: tuple[st
         "data.bin": "it is not text, but 3 bytes of another kind",
         "long.txt": "it has 400,001 characters, and at most 400,000 of all attached texts are sent",
         "huge.txt": "it has 20,000,001 bytes, the limit is 20,000,000",
-        "x" * 300: "File name too long",
+        "x" * 300: "file name too long",
     }
     with server(cli, http(HELLO)) as on:
         for name, why in sentences.items():
