@@ -254,7 +254,7 @@ def _print_event_note(event: RunEvent) -> None:
         _print_fitting(f"  {_redacted(result_text(event.result))}")
     elif isinstance(event, Retrying):
         print_note(f"retrying in {event.delay:.1f} s: {event.reason}")
-    elif isinstance(event, ContextReduced):
+    elif isinstance(event, ContextReduced) and event.after < event.before:
         print_note(f"reduced the context: {event.before:,} → {event.after:,} tokens")
     elif isinstance(event, WindowLearned):
         print_note(f"the window of {event.model} is only {event.window:,} tokens")

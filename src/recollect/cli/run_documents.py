@@ -61,6 +61,11 @@ def _tool_result_fields(event: ToolFinished) -> dict[str, Any]:
     }
 
 
+def _context_reduced_fields(event: ContextReduced) -> dict[str, Any]:
+    status = event.compaction.status if event.compaction else None
+    return {"before": event.before, "after": event.after, "compaction": status}
+
+
 # the lines of stream-json: their type and their fields
 _EVENT_FIELDS: dict[type, tuple[str, Callable[[Any], dict[str, Any]]]] = {
     RunStarted: ("init", _init_fields),
@@ -69,10 +74,12 @@ _EVENT_FIELDS: dict[type, tuple[str, Callable[[Any], dict[str, Any]]]] = {
     ToolStarted: ("tool_use", _tool_use_fields),
     ToolFinished: ("tool_result", _tool_result_fields),
     Retrying: ("retrying", asdict),
-    ContextReduced: ("context_reduced", lambda e: {"before": e.before, "after": e.after}),
+    ContextReduced: ("context_reduced", _context_reduced_fields),
     WindowLearned: ("window_learned", asdict),
     LoopFound: ("loop", lambda event: {"what": event.loop.what, "stopped": event.stopped}),
 }
+
+LINE_TYPES = tuple(name for name, _ in _EVENT_FIELDS.values())
 
 
 def result_text(result: ToolResult) -> str:
@@ -112,4 +119,4 @@ def _denial_document(denial: PermissionDenial) -> dict[str, Any]:
 
 def failure_document(subtype: str, result: str, session: str) -> dict[str, Any]:
     document = {"type": "result", "subtype": subtype, "is_error": True, "result": result}
-    return {**document, "session_id": session} if session else document
+    return {**document, "session_id": session or None}
