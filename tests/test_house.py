@@ -21,6 +21,7 @@ WIRES = {Path("recollect/codecs") / name for name in ("anthropic", "gemini", "op
 
 # Defined, and used by nothing in the package yet; each with the reason why it stays.
 WITHOUT_CALLER = {
+    "recollect/adapters/openai_agents.py:RecollectSession": "public, for openai-agents to call",
     "recollect/codecs/text_tools/text_tools_wire.py:call_problem_feedback": "to come: for models",
     "recollect/tokens.py:Calibration": "to come: counts learn from what providers report",
     "recollect/view/projections.py:take_page": "to come: a server's paged history",
@@ -28,10 +29,14 @@ WITHOUT_CALLER = {
     "recollect/testing.py:breaks_after": "public, for tests of people's own agents",
     "recollect/testing.py:ScriptedModel": "public, for tests of people's own agents",
 }
-# Called by a library that we subclass.
+# Called by a library that we subclass, or whose protocol we follow.
 OVERRIDES = {"list_commands", "get_command", "format_commands", "format_completion"} | {
     "do_POST",
     "log_message",
+    "get_items",
+    "add_items",
+    "pop_item",
+    "clear_session",
 }
 
 

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 from recollect.entries import Body, Entry, Message
-from recollect.errors import CannotOpen, HeadMoved
+from recollect.errors import CannotOpen, HeadMoved, UnknownEntry
 from recollect.settings import store_path
 from recollect.store.contract import Store
 from recollect.store.ids import new_id, now
@@ -112,7 +112,10 @@ class Session:
 
     async def reload(self) -> None:
         """Read what was appended after this handle's head; after a rewind, the view anew."""
-        new = await self.store.path(self.id, since=self._view.head) if self._view.n else ()
+        try:
+            new = await self.store.path(self.id, since=self._view.head) if self._view.n else ()
+        except UnknownEntry:  # another writer moved the head to a branch without it
+            new = ()
         if new and new[0].parent == self._view.head:
             self._view = self._view.append(*new)
         elif (await self.store.session(self.id)).head != self._view.head:

@@ -48,7 +48,7 @@ def test_the_last_requests_cost_is_shown_beside_our_count(cli: Cli) -> None:
     out = cli.ok("context", session.id).out
     assert "last request: 5,000 tokens (4,000 of them cached), its reply 7\n" in out
     before = tokens_shown(cli, session.id, "--at", entries[3].id)
-    assert f"we count {before:,} for its messages" in out
+    assert f"we count {before:,} for it" in out
 
 
 def test_the_json_document_adds_up_and_names_every_handle(cli: Cli) -> None:

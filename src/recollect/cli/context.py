@@ -17,7 +17,8 @@ from recollect.cli.context_diff import diff_context, diff_document, diff_lines
 from recollect.cli.context_edits import RequestedEdits, edit_context, edit_document, edit_lines
 from recollect.cli.context_report import ContextReport, context_document, load_full_report
 from recollect.cli.context_text import context_lines
-from recollect.cli.options import command, json_and_store_options, session_argument
+from recollect.cli.options import command, json_and_store_options
+from recollect.cli.session_arguments import session_argument
 from recollect.cli.store_access import use_runtime, use_store
 from recollect.runtime.runtime import Runtime
 from recollect.store.ids import now

@@ -181,7 +181,9 @@ async def _last_request(store: Store, report: ContextReport) -> RequestCost | No
         body = reply.body
         if isinstance(body, Message) and body.role == "model" and body.usage is not None:
             sent = await _view_at(store, report, reply.parent) if reply.parent else View.fold()
-            return RequestCost(reply, body.usage, sent.tokens)
+            asked = sent.log.entries[sent.n - 1].body if sent.n else None
+            recorded = asked.tokens if isinstance(asked, Request) else 0
+            return RequestCost(reply, body.usage, recorded or sent.tokens)
     return None
 
 

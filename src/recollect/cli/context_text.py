@@ -113,8 +113,7 @@ def _last_request(report: ContextReport) -> Iterator[str]:
     reply, usage, our_count = report.last_request
     cached = f" ({usage.cached:,} of them cached)" if usage.cached else ""
     yield f"last request: {usage.input:,} tokens{cached}, its reply {usage.output:,}"
-    counted = f"we count {our_count:,} for its messages, without tools and other overhead"
-    yield paint.dim(f"{format_age(reply.time)}; {counted}")
+    yield paint.dim(f"{format_age(reply.time)}; we count {our_count:,} for it")
 
 
 def _next_request(report: ContextReport) -> Iterator[str]:

@@ -16,7 +16,8 @@ import click
 
 from recollect.cli.console import print_note
 from recollect.cli.context_report import find_tools, model_of, read_entries
-from recollect.cli.options import command, session_argument, store_option
+from recollect.cli.options import command, store_option
+from recollect.cli.session_arguments import session_argument
 from recollect.cli.store_access import use_runtime
 from recollect.codecs.encoder import EncodedRequest
 from recollect.codecs.tool_declarations import read_tools

@@ -16,7 +16,8 @@ from pathlib import Path
 import click
 
 from recollect.cli.console import print_note
-from recollect.cli.options import command, session_argument, store_option
+from recollect.cli.options import command, store_option
+from recollect.cli.session_arguments import session_argument
 from recollect.cli.session_choice import find_session
 from recollect.cli.store_access import use_store
 from recollect.errors import AlreadyExists

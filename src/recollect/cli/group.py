@@ -32,7 +32,6 @@ from recollect.cli.options import (
     store_option,
 )
 from recollect.errors import RecollectError
-from recollect.store.ids import LAST
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -212,6 +211,7 @@ def recollect(
     text = read_prompt((prompt,) if prompt else ())
     # late, as a command's module is: the agent loads most of the package
     from recollect.cli.headless import run_agent
+    from recollect.store.ids import LAST
 
     continued = LAST if latest else session
     ctx.exit(run_agent(text, file, session=continued, fork=fork, **given))

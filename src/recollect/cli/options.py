@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-
-from recollect.store.ids import LAST
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -44,39 +41,8 @@ def complete_session(ctx: click.Context, _: click.Parameter, typed: str) -> list
     return session_items(ctx, typed)
 
 
-def session_argument(name: str = "session", *, required: bool = False) -> Callable[[F], F]:
-    """The argument ID; unless it is required, no ID means `last`."""
-    default: dict[str, Any] = {"required": True} if required else {"default": LAST}
-    metavar = "ID" if required else "[ID]"
-    return click.argument(name, metavar=metavar, shell_complete=complete_session, **default)
-
-
 def looks_like_id(word: str) -> bool:
     return len(word) >= 6 and not word.lower().strip("0123456789abcdef-")
-
-
-def session_before(name: str, *, is_id: bool) -> Callable[[F], F]:
-    """The arguments `[ID] NAME`: with one word, it is the second, and the session is `last`.
-
-    Unless the second is an id itself, an id alone means that the second was forgotten.
-    """
-
-    def decorate(command: F) -> F:
-        @wraps(command)
-        def run(*, session: str | None, **given: Any) -> Any:
-            if given[name] is None:
-                if session is None or (looks_like_id(session) and not is_id):
-                    raise click.UsageError(f"Missing argument '{name.upper()}'.")
-                session, given[name] = LAST, session
-            return command(session=session, **given)
-
-        second = click.argument(name, metavar=name.upper(), required=False)
-        first = click.argument(
-            "session", metavar="[ID]", required=False, shell_complete=complete_session
-        )
-        return cast(F, first(second(run)))
-
-    return decorate
 
 
 def json_and_store_options(command: F) -> F:

@@ -16,7 +16,8 @@ import msgspec
 
 from recollect.cli.console import print_json, print_warning
 from recollect.cli.display_text import pluralize, sanitize
-from recollect.cli.options import command, json_and_store_options, session_before
+from recollect.cli.options import command, json_and_store_options
+from recollect.cli.session_arguments import session_before
 from recollect.cli.session_choice import find_session
 from recollect.cli.short_ids import find_entry, shorten_entry_id, shorten_session_id
 from recollect.cli.store_access import use_store

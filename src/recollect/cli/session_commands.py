@@ -15,12 +15,8 @@ import msgspec
 
 from recollect.cli.console import print_json
 from recollect.cli.display_text import pluralize, sanitize
-from recollect.cli.options import (
-    command,
-    json_and_store_options,
-    session_argument,
-    session_before,
-)
+from recollect.cli.options import command, json_and_store_options
+from recollect.cli.session_arguments import session_argument, session_before
 from recollect.cli.session_choice import find_session, find_trashed_session
 from recollect.cli.short_ids import find_entry, shorten_session_id
 from recollect.cli.store_access import use_store

@@ -17,7 +17,8 @@ from recollect.cli.console import paint, print_json, print_lines, print_warning,
 from recollect.cli.dates import format_age
 from recollect.cli.display_text import one_line, pad, pluralize, truncate
 from recollect.cli.entry_display import TranscriptStyle, entry_lines, role_of, summarize
-from recollect.cli.options import command, json_and_store_options, session_argument
+from recollect.cli.options import command, json_and_store_options
+from recollect.cli.session_arguments import session_argument
 from recollect.cli.session_excerpt import SessionExcerpt, ShowOptions, read_excerpt, read_turns
 from recollect.cli.store_access import abbreviate_home, use_runtime, use_store
 from recollect.entries import Entry, entry_to_json

@@ -1,0 +1,1 @@
+"""recollect behind the interfaces of other agent frameworks; none of them is imported."""
