@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 
 import pytest
 
+from recollect.cli.group import recollect
 from recollect.entries import Text
 from recollect.testing import call
 from tests.cli.model_server import ENV, messages, outputs, readable, reply, server, texts
 from tests.cli.runner import Cli, Result
-from tests.models.server import HELLO, http
+from tests.models.server import HELLO, http, refused
 
 WRITE = reply(call("write_file", id="w", file_path="new.txt", content="hello"))
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
@@ -84,9 +86,9 @@ def test_a_wrong_value_is_one_sentence_and_nothing_is_sent_or_stored(
 
 
 def test_an_unknown_mode_is_wrong_usage(cli: Cli) -> None:
-    refused = cli("-p", "Hi.", "--mode", "yolo")
-    assert refused.code == 2
-    assert "'plan', 'ask', 'edit', 'free'" in refused.err
+    wrong = cli("-p", "Hi.", "--mode", "yolo")
+    assert wrong.code == 2
+    assert "'plan', 'ask', 'edit', 'free'" in wrong.err
 
 
 # --- refusals ----------------------------------------------------------------------------------
@@ -188,6 +190,19 @@ def test_programs_get_every_refusal_with_its_rules(cli: Cli, form: str) -> None:
     assert refusals(done) == []
 
 
+def test_a_refusal_is_reported_though_another_model_took_over(cli: Cli) -> None:
+    with server(cli, http(HELLO)) as spare:
+        more = (
+            f'[models.spare]\nurl = "{spare.url}"\nkey = "MY_KEY"\nwindow = 9000\n'
+            '[routing]\nfallback = ["spare"]\n'
+        )
+        busy = refused("503 Service Unavailable", "overloaded")
+        with server(cli, runs("seq 3"), busy, more=more):
+            done = cli.ok("-p", "Run it.", env=ENV)
+    assert done.out == "hello\n"
+    assert [line.split(" · ")[0] for line in refusals(done)] == ["not allowed: seq 3"]
+
+
 # --- instructions, folders, files --------------------------------------------------------------
 
 
@@ -203,9 +218,9 @@ def test_system_instructions_are_those_of_a_new_session(cli: Cli) -> None:
     "line", [("-c", "-p", "Hi."), ("-r", "last", "-p", "Hi."), ("ask", "Hi.", "-c")]
 )
 def test_a_session_that_goes_on_keeps_its_instructions(cli: Cli, line: tuple[str, ...]) -> None:
-    refused = cli(*line, "--system", "You are a parrot.")
-    assert (refused.code, refused.out) == (2, "")
-    assert "--system is for a new session" in refused.err
+    failed = cli(*line, "--system", "You are a parrot.")
+    assert (failed.code, failed.out) == (2, "")
+    assert "--system is for a new session" in failed.err
 
 
 def test_an_added_directory_can_be_read_and_its_files_changed(cli: Cli, tmp_path: Path) -> None:
@@ -296,3 +311,13 @@ def test_options_for_both_may_stand_before_ask(cli: Cli) -> None:
 def test_an_answer_without_refusals_ends_without_such_a_line(cli: Cli) -> None:
     with server(cli, reply(call("list_directory", id="a")), reply(Text(text="Two files."))):
         assert refusals(cli.ok("-p", "Look.", env=ENV)) == []
+
+
+def test_every_option_of_the_agent_is_documented() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "commands.md").read_text(encoding="utf-8")
+    section = page.split("\n## The agent\n")[1].split("\n## ")[0]
+    options = {flag for param in recollect.params for flag in param.opts}
+    long = {"--prompt", "--model", "--continue", "--resume"}  # named by their short forms
+    general = {"--store", "--help", "-h", "--version", "-V"}
+    for option in options - long - general:
+        assert re.search(rf"`(recollect )?{option}\\b", section), option

@@ -124,7 +124,7 @@ class LazyGroup(click.Group):
     epilog=examples(
         ("recollect demo", "a recorded session with real tools, in a temporary folder"),
         ('recollect -p "fix the failing test"', "run the agent non-interactively"),
-        ('recollect -p "fix it" --mode edit --allow "pytest *"', "let it edit and run the tests"),
+        ('recollect -p "fix it" --mode edit', "let it change files"),
         ("recollect sessions", "what happened in this project"),
         ("recollect search rate limiter", "find where that was"),
         ("recollect show 5f3a9c21", "read it"),
