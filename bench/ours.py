@@ -11,9 +11,10 @@ from typing import Any
 import apsw
 
 from bench import clock, conversation
-from recollect import Message, SearchQuery, Store, Text, open_store
+from recollect import Message, Text
 from recollect.codecs.provider_rules import GEMINI_RULES
 from recollect.codecs.repair import repair
+from recollect.engine import SearchQuery, Store, open_store
 from recollect.entries import Compaction
 from recollect.view_loader import load_view
 

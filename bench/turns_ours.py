@@ -16,11 +16,11 @@ from typing import Any
 
 from bench import conversation
 from bench.turns_script import Script, Watch
-from recollect import open_store
-from recollect.agent.events import RunFinished
 from recollect.agent.loop import Agent
+from recollect.agent.run_events import RunFinished
 from recollect.codecs.wire_protocol import Delta, RequestOptions
 from recollect.compaction.proposal import Budget
+from recollect.engine import open_store
 from recollect.entries import Message, Text, ToolCall
 from recollect.models.http_model import HttpModel
 from recollect.models.model_protocol import ModelEvent, RequestMessages

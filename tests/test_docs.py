@@ -1,30 +1,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-
-
-@pytest.mark.parametrize("number", [1, 2])  # 0: tests/cli/test_readme.py
-def test_the_readmes_programs_print_what_the_readme_says(tmp_path: Path, number: int) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    found = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", readme, re.S)
-    assert len(found) == 3
-    program, printed = found[number]
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={"RECOLLECT_HOME": str(tmp_path), "PYTHONUTF8": "1"},
-        capture_output=True,
-        encoding="utf-8",
-        timeout=60,
-    )
-    assert (done.stdout, done.stderr) == (printed, "")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -25,9 +25,6 @@ WITHOUT_CALLER = {
     "recollect/codecs/text_tools/text_tools_wire.py:call_problem_feedback": "to come: for models",
     "recollect/tokens.py:Calibration": "to come: counts learn from what providers report",
     "recollect/view/projections.py:take_page": "to come: a server's paged history",
-    "recollect/testing.py:result": "public, for tests of people's own agents",
-    "recollect/testing.py:breaks_after": "public, for tests of people's own agents",
-    "recollect/testing.py:ScriptedModel": "public, for tests of people's own agents",
 }
 # Called by a library that we subclass, or whose protocol we follow.
 OVERRIDES = {"list_commands", "get_command", "format_commands", "format_completion"} | {
@@ -128,7 +125,8 @@ def _uncalled() -> Iterator[str]:
                 yield f"{file}:{name}"
         for owner in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
             for method in (node for node in owner.body if isinstance(node, FUNCTIONS)):
-                if not (method.name in read | OVERRIDES or method.name.startswith("__")):
+                public = owner.name in api.__all__ and not method.name.startswith("_")
+                if not (public or method.name in read | OVERRIDES or method.name[:2] == "__"):
                     yield f"{file}:{owner.name}.{method.name}"
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recollect import open_store
+from recollect.engine import open_store
 from recollect.entries import (
     Body,
     Compaction,

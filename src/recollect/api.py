@@ -1,95 +1,82 @@
-"""Every public name, listed once: `recollect` hands them on and loads this module on first use."""
+"""Every public name, listed once: `recollect` hands them on and loads this module on first use.
+
+More is in grouped modules: `recollect.entries` (all that a log holds), `recollect.events` (what
+happens in a run), `recollect.errors`, `recollect.engine` (the parts below `Session`) and
+`recollect.testing`.
+"""
 
 from __future__ import annotations
 
-from recollect.agent.compactor import compact
 from recollect.agent.hooks import Hooks
 from recollect.agent.loop import Agent
-from recollect.codecs.repair import repair
-from recollect.codecs.wire_protocol import (
-    Delta,
-    RequestOptions,
-)
-from recollect.compaction.budget import Budget
-from recollect.compaction.proposal import propose_compaction
-from recollect.compaction.view_reduction import fit_view
+from recollect.agent.run_events import RunFinished
+from recollect.agent.tool_calls import ToolFinished, ToolStarted
+from recollect.builders import assistant, system, tool_result, user
+from recollect.codecs.wire_protocol import Delta
 from recollect.entries import (
+    Compaction,
+    Elide,
     Entry,
-    FileRef,
     InlineData,
     Message,
-    Note,
+    Pin,
+    Restore,
     Text,
-    Thought,
-    Title,
     ToolCall,
     ToolResult,
     Usage,
 )
-from recollect.errors import (
-    HeadMoved,
-    RecollectError,
-)
+from recollect.errors import RecollectError
+from recollect.explanation import Explanation
 from recollect.models.open_model import open_model
+from recollect.runtime.library_agent import CodingAgent, coding_agent
+from recollect.runtime.permission_policy import ApprovalRequest
 from recollect.session import Session
-from recollect.store.contract import (
-    Project,
-    SearchHit,
-    SearchQuery,
-    SessionInfo,
-    Store,
-)
-from recollect.store.sqlite import open_store
-from recollect.tokens import counter_for
-from recollect.tools.tool import (
-    Tool,
-    ToolFailed,
-    tool,
-)
-from recollect.view.elision_rules import (
-    ElisionRules,
-    plan_elisions,
-)
+from recollect.session_store import SessionStore, open  # noqa: A004 - `recollect.open`
+from recollect.store.contract import Project, SearchHit, SessionInfo
+from recollect.tools.tool import Tool, ToolContext, ToolFailed, ToolOutput, tool
+from recollect.view.elision_rules import ElisionRules
 from recollect.view.view import View
-from recollect.view_loader import load_view
 
 __all__ = [
     "Agent",
-    "Budget",
+    "ApprovalRequest",
+    "CodingAgent",
+    "Compaction",
     "Delta",
+    "Elide",
     "ElisionRules",
     "Entry",
-    "FileRef",
-    "HeadMoved",
+    "Explanation",
     "Hooks",
     "InlineData",
     "Message",
-    "Note",
+    "Pin",
     "Project",
     "RecollectError",
-    "RequestOptions",
+    "Restore",
+    "RunFinished",
     "SearchHit",
-    "SearchQuery",
     "Session",
     "SessionInfo",
-    "Store",
+    "SessionStore",
     "Text",
-    "Thought",
-    "Title",
     "Tool",
     "ToolCall",
+    "ToolContext",
     "ToolFailed",
+    "ToolFinished",
+    "ToolOutput",
     "ToolResult",
+    "ToolStarted",
     "Usage",
     "View",
-    "compact",
-    "counter_for",
-    "fit_view",
-    "load_view",
+    "assistant",
+    "coding_agent",
+    "open",
     "open_model",
-    "open_store",
-    "plan_elisions",
-    "propose_compaction",
-    "repair",
+    "system",
     "tool",
+    "tool_result",
+    "user",
 ]

@@ -11,10 +11,14 @@
     │   └── UnknownBlob
     ├── AmbiguousId             a part of an id that matches several ids
     ├── HeadMoved               another writer appended first
+    ├── CannotEdit              an edit of what the model sees that would have no effect
     ├── AlreadyExists           an id that is taken
+    ├── RefusedByHook           a hook refused a session, a prompt or a request
+    ├── InsideEventLoop         `run_sync` where an event loop runs already
     ├── StoreError              the store's file
     │   ├── CannotWrite         full disk, read-only directory, I/O error
     │   ├── CannotOpen          not a store, or on a filesystem that no store may be on
+    │   ├── StoreClosed         used after it was closed
     │   ├── NewerStore          written by a later version
     │   └── Damaged             the bytes read are not the bytes written
     ├── CannotImport            a file in no transcript format we know
@@ -113,10 +117,29 @@ class HeadMoved(RecollectError):
         self.session, self.expected, self.actual = session, expected, actual
 
 
+class CannotEdit(RecollectError):
+    """An edit of what the model sees would have no effect, or a wrong one."""
+
+    def __init__(self, verb: str, entry: str, why: str) -> None:
+        super().__init__(f"cannot {verb} {entry}: {why}")
+        self.entry, self.why = entry, why
+
+
 class AlreadyExists(RecollectError):
     def __init__(self, what: str, name: str) -> None:
         super().__init__(f"there is already {what} {name!r}; nothing was written")
         self.name = name
+
+
+class RefusedByHook(RecollectError):
+    """A hook refused a session, a prompt or a request."""
+
+
+class InsideEventLoop(RecollectError):
+    def __init__(self) -> None:
+        super().__init__(
+            "`run_sync` was called inside an event loop, which it would block; use `await run(…)`"
+        )
 
 
 class StoreError(RecollectError):
@@ -136,6 +159,12 @@ class CannotOpen(StoreError):
     def __init__(self, path: str, why: str) -> None:
         super().__init__(f"cannot open {path}: {why}")
         self.path, self.why = path, why
+
+
+class StoreClosed(StoreError):
+    def __init__(self, path: str) -> None:
+        super().__init__(f"the store {path} is closed; open it again, and its sessions from there")
+        self.path = path
 
 
 class NewerStore(StoreError):

@@ -1,147 +1,259 @@
-"""A handle on one session of a store: where it is, and its view at the head.
+"""A session of a store: append to it, see what a model sees of it, and change that.
 
-`append` is durable when it returns, also if its task is cancelled meanwhile. When another writer
-appended first, the handle reloads and appends after them, or goes on in a fork; either way it says
-so. A scratch session behaves the same and stores nothing.
+Nothing is ever deleted: a pin, an omission, a compaction and their undoing are entries too. The
+handle follows its own appends, and `reload` follows those of others. A scratch session behaves the
+same and stores nothing.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Awaitable, Callable
-from pathlib import Path
-from typing import Literal, TypeAlias, TypeVar
-from weakref import WeakKeyDictionary
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from functools import reduce
+from typing import Any
 
-from recollect.entries import Body, Entry, Message
-from recollect.errors import CannotOpen, HeadMoved, UnknownEntry
-from recollect.settings import store_path
-from recollect.store.contract import Store
+from recollect.compaction.proposal import Proposal
+from recollect.entries import Body, Compaction, Entry, Message, Usage
+from recollect.errors import CannotEdit, HeadMoved
+from recollect.explanation import Explanation, explain_view
+from recollect.models.model_protocol import Model
+from recollect.profiles import WireName
+from recollect.provider_messages import (
+    decode_sdk_item,
+    fit_budget,
+    request_body,
+    request_messages,
+    with_call_names,
+)
+from recollect.session_compaction import CompactionResult, propose_for_session
+from recollect.session_edits import plan_edits
+from recollect.session_log import MAX_ATTEMPTS, SessionLog, log_warning
+from recollect.store.contract import SearchHit, SearchQuery, SessionInfo, Store
 from recollect.store.ids import new_id, now
-from recollect.store.sqlite import SqliteStore, open_store
-from recollect.tokens import counter_for
+from recollect.tokens import add_usage, counter_for
 from recollect.view.curation import CurationPolicy
+from recollect.view.omissions import items_replaced
+from recollect.view.projections import last_turns
 from recollect.view.view import View
-from recollect.view_loader import fold_stored, load_view, save_counts
-
-T = TypeVar("T")
-# what to do when another writer appended first: append after them, or go on in a fork
-OnConflict: TypeAlias = Literal["reload", "fork", "raise"]
-MAX_ATTEMPTS = 20  # to append beside other writers
-_log = logging.getLogger("recollect")
+from recollect.view_loader import fold_stored, load_view
 
 
-async def uncancellable(work: Awaitable[T]) -> T:
-    """Finish the work however often this task is cancelled, then raise the cancellation."""
-    task, cancelled = asyncio.ensure_future(work), None
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError as error:
-            if task.cancelled():
-                raise
-            cancelled = error
-        except Exception:  # noqa: BLE001 - `task.result()` below raises it
-            break
-    if cancelled is not None and task.exception() is None:
-        raise cancelled
-    return task.result()
+class Session(SessionLog):
+    """A handle on one session; made by a store."""
 
+    # --- the model's side --------------------------------------------------------------------
 
-class Session:
-    """Made by a store; it follows its own appends, and `reload` follows those of others."""
+    def messages(
+        self,
+        format: WireName = "openai",  # noqa: A002 - the name callers expect
+        *,
+        budget: int | None = None,
+        model: str = "",
+    ) -> list[Any]:
+        """The messages for a provider's SDK, repaired so that it accepts them.
 
-    def __init__(
-        self, store: Store, name: str, view: View, warn: Callable[[str], None] = _log.warning
-    ) -> None:
-        self.store, self.id, self.warn = store, name, warn
-        self._view = view
-        self._lock = asyncio.Lock()  # the appends of one handle follow each other
+        With a `budget`, in tokens, outdated results are left out and the rest is made to fit;
+        nothing is stored. The messages of `openai` begin with the system instructions; for
+        `anthropic` and `gemini` `request` has them too.
+        """
+        return request_messages(self._fitted(budget), format, model)
 
-    def __repr__(self) -> str:
-        return f"<Session {self.id}, {self._view.n} entries>"
+    def request(
+        self,
+        format: WireName,  # noqa: A002 - the name callers expect
+        *,
+        budget: int | None = None,
+        model: str = "",
+    ) -> dict[str, Any]:
+        """The body of a whole request, with the system instructions, as JSON values."""
+        return request_body(self._fitted(budget), format, model)
 
-    def view(self) -> View:
-        """What the model sees of the session at its head."""
-        return self._view
+    def _fitted(self, budget: int | None) -> View:
+        return self._view if budget is None else fit_budget(self._view, budget)
 
-    async def append(
-        self, *items: Body | Entry, on_conflict: OnConflict = "reload"
+    async def append_openai(self, *items: object) -> tuple[Entry, ...]:
+        """Append what OpenAI's SDK, or one like it, returned: a response, a message, or a dict."""
+        return await self._append_decoded("openai", items)
+
+    async def append_anthropic(self, *items: object) -> tuple[Entry, ...]:
+        """Append what Anthropic's SDK returned: a message, or a dict of one."""
+        return await self._append_decoded("anthropic", items)
+
+    async def append_gemini(self, *items: object) -> tuple[Entry, ...]:
+        """Append what Google's SDK returned: a response, a `Content`, or a dict of one."""
+        return await self._append_decoded("gemini", items)
+
+    async def _append_decoded(self, form: WireName, items: Iterable[object]) -> tuple[Entry, ...]:
+        decoded = [message for item in items for message in decode_sdk_item(form, item)]
+        return await self.append(*with_call_names(self._view, decoded))
+
+    async def explain(self) -> Explanation:
+        """What the model sees, message by message, and what is left out: by which rule, why, since
+        when, and how it comes back. Prints as a table."""
+        view, compaction, before = self._view, self._view.compaction, None
+        if compaction is not None and compaction.parent is not None:
+            before = await self._view_at(compaction.parent)
+        return explain_view(view, self.id, (await self.info()).title, before)
+
+    def last_turns(self, turns: int = 5) -> tuple[Message, ...]:
+        """The newest turns as the model sees them: each begins with what the user said."""
+        return last_turns(self._view, turns)
+
+    # --- edits -------------------------------------------------------------------------------
+
+    async def pin(self, *entries: Entry | str) -> tuple[Entry, ...]:
+        """Keep these messages in sight, word for word, whatever is compacted."""
+        return await self.edit(pin=entries)
+
+    async def drop(self, *entries: Entry | str) -> tuple[Entry, ...]:
+        """Leave these messages out of what the model sees; nothing is deleted."""
+        return await self.edit(drop=entries)
+
+    async def restore(self, *entries: Entry | str) -> tuple[Entry, ...]:
+        """Undo what left these messages out; also takes the edits: an elision, a pin, a
+        compaction."""
+        return await self.edit(restore=entries)
+
+    async def edit(
+        self,
+        *,
+        drop: Iterable[Entry | str] = (),
+        pin: Iterable[Entry | str] = (),
+        restore: Iterable[Entry | str] = (),
     ) -> tuple[Entry, ...]:
-        """Append messages or edits, all or none; they are on disk when this returns."""
-        if not items:
-            return ()
-        return await uncancellable(self._append_locked(items, on_conflict))
+        """Several edits at once, all or none; returns the entries that were appended."""
+        dropped, pinned, restored = [await self._find(some) for some in (drop, pin, restore)]
 
-    async def _append_locked(
-        self, items: tuple[Body | Entry, ...], on_conflict: OnConflict
+        async def plan() -> tuple[Body, ...]:
+            return plan_edits(self._view, drop=dropped, pin=pinned, restore=restored)[0]
+
+        return await self._append_planned(plan)
+
+    async def _find(self, entries: Iterable[Entry | str]) -> tuple[Entry, ...]:
+        """The entries with these ids, or beginnings of ids; afterwards the view has them all."""
+        found: dict[str, Entry] = {}
+        for one in entries:
+            entry = one if isinstance(one, Entry) else await self.entry(one)
+            found[entry.id] = entry
+        if any(self._view.log.position(key, self._view.n) is None for key in found):
+            view = self._view  # it holds only what it shows: an edit may name what is hidden
+            path = await self.store.path(self.id, at=view.head) if view.head is not None else ()
+            self._view = await fold_stored(self.store, path, view.log.counter, view.policy)
+        return tuple(found.values())
+
+    async def _append_planned(
+        self, plan: Callable[[], Awaitable[tuple[Body, ...]]]
     ) -> tuple[Entry, ...]:
-        async with self._lock:
-            for _ in range(MAX_ATTEMPTS):
-                try:
-                    entries = await self._write(items)
-                    break
-                except HeadMoved:
-                    if on_conflict == "raise":
-                        raise
-                    await (self._go_on_in_fork() if on_conflict == "fork" else self._follow())
-            else:
-                entries = await self._write(items)
-            self._view = self._view.append(*entries)
-            return entries
+        """Append what is planned for the view; if another writer was first, plan again."""
+        for _ in range(MAX_ATTEMPTS):
+            with suppress(HeadMoved):
+                return await self.append(*await plan(), on_conflict="raise")
+            await self._follow()
+        return await self.append(*await plan(), on_conflict="raise")
 
-    async def _write(self, items: tuple[Body | Entry, ...]) -> tuple[Entry, ...]:
-        return await self.store.append(self.id, items, parent=self._view.head)
+    async def compact(
+        self,
+        *,
+        preview: bool = False,
+        budget: int | None = None,
+        instructions: str = "",
+        model: str | Model | None = None,
+    ) -> CompactionResult:
+        """Replace the older messages with a snapshot; `preview` shows the result and stores
+        nothing.
 
-    async def _follow(self) -> None:
-        before = self._view.n
+        The snapshot is built from the log; `model`, if given, writes part of it. `budget` is what
+        may remain, in tokens, by default four fifths of the model's threshold. `instructions` say
+        what the snapshot must keep. `undo_compaction` brings everything back.
+        """
+        proposals: list[Proposal] = []
+
+        async def plan() -> tuple[Body, ...]:
+            proposed = await propose_for_session(self._view, budget, instructions, model)
+            proposals.append(proposed)
+            unchanged = preview or proposed.compaction.status == "NOOP"
+            return () if unchanged else (proposed.compaction,)
+
+        entry = next(iter(await self._append_planned(plan)), None)
+        return CompactionResult(proposals[-1].compaction, proposals[-1].report, entry)
+
+    async def undo_compaction(self) -> tuple[Entry, ...]:
+        """Undo the compaction in force."""
+        compaction = self._view.compaction
+        if compaction is None:
+            raise CannotEdit("undo a compaction of", self.id, "none is in force")
+        return await self.restore(compaction)
+
+    # --- the history -------------------------------------------------------------------------
+
+    async def info(self) -> SessionInfo:
+        """Title, project, times and size of the session."""
+        return await self.store.session(self.id)
+
+    async def entry(self, prefix: str) -> Entry:
+        """The entry of this session whose id begins with this."""
+        position = self._view.log.position(prefix, self._view.n)
+        if position is not None:
+            return self._view.log.entries[position]
+        return (await self.store.entry(prefix, session=self.id))[1]
+
+    async def recall(self, entry: Entry | str) -> str:
+        """The full text of an entry, whatever the model sees of it; of a compaction, the text of
+        everything that its snapshot replaced."""
+        # late: a tool's work is loaded by its first use
+        from recollect.tools.history_lookup import full_text
+
+        found = entry if isinstance(entry, Entry) else await self.entry(entry)
+        if not isinstance(found.body, Compaction) or found.parent is None:
+            return full_text(found.body)
+        before = await self._view_at(found.parent)
+        after = before.append(found)
+        gone = items_replaced(before, after)
+        return "\n\n".join(f"{i.message.role}: {full_text(i.message)}" for i in gone)
+
+    async def search(self, words: str, *, limit: int = 20) -> tuple[SearchHit, ...]:
+        """Entries of this session, and of those it was forked from, that have all these words."""
+        # late: a tool's work is loaded by its first use
+        from recollect.tools.history_lookup import search_session
+
+        query = SearchQuery(words=words, limit=limit)
+        hits, _ = await search_session(self.store, await self.info(), query)
+        return hits[:limit]
+
+    async def usage(self) -> Usage:
+        """Tokens of every reply appended to this session, on all of its branches."""
+        bodies = (entry.body for entry in await self.store.tree(self.id))
+        replies = (body.usage for body in bodies if isinstance(body, Message))
+        return reduce(add_usage, replies, Usage())
+
+    async def fork(self, at: Entry | str | None = None, *, title: str = "") -> Session:
+        """A new session that shares this one's beginning, up to its head or to an entry."""
+        place = self._view.head if at is None else await self._id_of(at)
+        forked = await self.store.fork(self.id, at=place, title=title)
+        view = await self._view_at(place) if place is not None else self._view
+        return Session(self.store, forked.id, view, self.warn)
+
+    async def rewind(self, to: Entry | str | None) -> None:
+        """Go on after this entry, or from the start; nothing is deleted."""
+        place = None if to is None else await self._id_of(to)
+        await self.store.rewind(self.id, place, head=self._view.head)
         await self.reload()
-        self.warn(
-            f"session {self.id} was continued elsewhere meanwhile "
-            f"({before} entries before, {self._view.n} now); going on after that"
-        )
 
-    async def _go_on_in_fork(self) -> None:
-        """What belongs to a request must follow it, not the words of another writer."""
-        old, self.id = self.id, (await self.store.fork(self.id, at=self._view.head)).id
-        self.warn(
-            f"session {old} was continued elsewhere meanwhile; "
-            f"this goes on in session {self.id}, which shares its beginning"
-        )
+    async def _id_of(self, entry: Entry | str) -> str:
+        return entry.id if isinstance(entry, Entry) else (await self.entry(entry)).id
 
-    async def reload(self) -> None:
-        """Read what was appended after this handle's head; after a rewind, the view anew."""
-        try:
-            new = await self.store.path(self.id, since=self._view.head) if self._view.n else ()
-        except UnknownEntry:  # another writer moved the head to a branch without it
-            new = ()
-        if new and new[0].parent == self._view.head:
-            self._view = self._view.append(*new)
-        elif (await self.store.session(self.id)).head != self._view.head:
-            view = self._view
-            self._view = await load_view(
-                self.store, self.id, counter=view.log.counter, policy=view.policy
-            )
-
-    async def count_for(self, model: str) -> None:
-        """Count tokens for this model from now on."""
-        counter, view = counter_for(model), self._view
-        if counter != view.log.counter:
-            self._view = await fold_stored(self.store, view.entries, counter, view.policy)
-
-    async def draft(self, message: Message, draft: str) -> None:
-        """Store a reply in progress, under the id of the entry it will become."""
-        await self.store.draft(self.id, message, parent=self._view.head, id=draft)
-
-    async def save_counts(self) -> None:
-        await save_counts(self.store, self._view)
+    async def _view_at(self, entry: str) -> View:
+        counter, policy = self._view.log.counter, self._view.policy
+        return await load_view(self.store, self.id, at=entry, counter=counter, policy=policy)
 
     def scratch(self) -> Session:
         """A copy of this session whose appends stay in memory: for previews."""
         view = self._view
         copy = View(view.log.first(view.n), view.n, view.policy, view.state)
         return _ScratchSession(self.store, self.id, copy, self.warn)
+
+
+_STORES_NOTHING = "this handle is a scratch session, which stores nothing"
 
 
 class _ScratchSession(Session):
@@ -155,6 +267,22 @@ class _ScratchSession(Session):
             entries.append(Entry(made.id, parent, made.time, made.body))
             parent = made.id
         return tuple(entries)
+
+    async def _view_at(self, entry: str) -> View:
+        view = self._view
+        position = view.log.position(entry, view.n)
+        if position is None:
+            return await super()._view_at(entry)
+        past = view.entries[: position + 1]
+        return View.fold(past, counter=view.log.counter, policy=view.policy)
+
+    async def fork(self, at: object = None, *, title: str = "") -> Session:
+        del at, title
+        raise CannotEdit("fork", self.id, f"{_STORES_NOTHING}; fork the one it was made of")
+
+    async def rewind(self, to: object) -> None:
+        del to
+        raise CannotEdit("rewind", self.id, f"{_STORES_NOTHING}; rewind the one it was made of")
 
     async def reload(self) -> None:
         pass
@@ -171,61 +299,8 @@ async def open_session(
     name: str,
     model: str = "",
     policy: CurationPolicy | None = None,
-    warn: Callable[[str], None] = _log.warning,
+    warn: Callable[[str], None] = log_warning,
 ) -> Session:
     """A handle on a stored session, with tokens counted for this model."""
     view = await load_view(store, name, counter=counter_for(model), policy=policy)
     return Session(store, name, view, warn)
-
-
-async def attach_session(session: Session | None, model: str) -> Session:
-    """The session, ready for a run with this model; without one, a new one in the user's store.
-
-    A session that began so can be continued in another event loop, where its store is open anew.
-    """
-    if session is None:
-        store = await user_store()
-        created = await store.create()
-        return Session(store, created.id, View.fold(counter=counter_for(model)))
-    if isinstance(session.store, SqliteStore) and session.store.closed:
-        if session.store.file != store_path():
-            raise CannotOpen(str(session.store.file), "it was closed; open it and the session anew")
-        session.store = await user_store()
-        await session.reload()
-    await session.count_for(model)
-    return session
-
-
-_user_stores: WeakKeyDictionary[
-    asyncio.AbstractEventLoop, dict[Path, asyncio.Task[SqliteStore]]
-] = WeakKeyDictionary()
-
-
-async def user_store() -> SqliteStore:
-    """The user's own store, opened once for each event loop and closed with it."""
-    stores = _user_stores.setdefault(asyncio.get_running_loop(), {})
-    path = store_path()
-    if path not in stores or (stores[path].done() and stores[path].exception()):
-        stores[path] = asyncio.ensure_future(_open_for_loop(path))
-    return await asyncio.shield(stores[path])
-
-
-async def _open_for_loop(path: Path) -> SqliteStore:
-    """Open a store that a background task closes when the event loop ends and cancels it."""
-    opened: asyncio.Future[SqliteStore] = asyncio.get_running_loop().create_future()
-
-    async def hold() -> None:
-        try:
-            async with open_store(path) as store:
-                opened.set_result(store)
-                await asyncio.Event().wait()
-        except Exception as error:  # noqa: BLE001 - whoever waits for the store gets it
-            opened.set_exception(error)
-
-    task = asyncio.ensure_future(hold())
-    _holders.add(task)
-    task.add_done_callback(_holders.discard)
-    return await opened
-
-
-_holders: set[asyncio.Task[None]] = set()  # an event loop holds its tasks only weakly

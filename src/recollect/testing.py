@@ -16,15 +16,16 @@ from typing import TypeAlias
 
 import msgspec
 
+from recollect.builders import assistant as model
+from recollect.builders import tool_result as result
+from recollect.builders import user
 from recollect.codecs.wire_protocol import DecodedRequest, Delta, RequestOptions
 from recollect.entries import (
-    Content,
     Message,
     Part,
     Text,
     Thought,
     ToolCall,
-    ToolResult,
     Usage,
     json_text,
 )
@@ -32,23 +33,24 @@ from recollect.errors import BadReply, ModelError
 from recollect.models.model_protocol import ModelEvent, RequestMessages, Retrying, attach_partial
 from recollect.view.view import View
 
-
-def user(text: str, *parts: Part) -> Message:
-    return Message(role="user", parts=(Text(text=text), *parts))
-
-
-def model(text: str, *parts: Part) -> Message:
-    return Message(role="model", parts=(Text(text=text), *parts))
+__all__ = [
+    "ScriptExhausted",
+    "ScriptLine",
+    "ScriptStep",
+    "ScriptedModel",
+    "Turn",
+    "breaks_after",
+    "call",
+    "fails",
+    "model",
+    "result",
+    "says",
+    "user",
+]
 
 
 def call(name: str, /, id: str = "call-1", **arguments: object) -> ToolCall:  # noqa: A002
     return ToolCall(id=id, name=name, arguments=json_text(arguments))
-
-
-def result(of: ToolCall, output: str, *more: Content, is_error: bool = False) -> Message:
-    content = (Text(text=output), *more)
-    answer = ToolResult(call_id=of.id, name=of.name, content=content, is_error=is_error)
-    return Message(role="user", parts=(answer,))
 
 
 ScriptStep: TypeAlias = Part | Retrying

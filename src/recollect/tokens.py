@@ -28,9 +28,11 @@ from recollect.entries import (
     Thought,
     ToolCall,
     ToolResult,
+    Usage,
 )
 from recollect.profiles import IMAGE_TOKENS, OTHER_WEIGHT, find_profile
 
+USAGE_FIELDS = ("input", "output", "cached", "thoughts", "tool", "total")
 CountText: TypeAlias = Callable[[str], int]
 ASCII_WEIGHT = 0.25  # tokens for a character
 PDF_TOKENS = 25_800
@@ -73,6 +75,12 @@ class Counter(msgspec.Struct, frozen=True):
         if mime == "application/pdf":
             return PDF_TOKENS
         return math.ceil(size * ASCII_WEIGHT) if mime.startswith("text/") else self.image
+
+
+def add_usage(one: Usage, other: Usage | None) -> Usage:
+    if other is None:
+        return one
+    return Usage(**{name: getattr(one, name) + getattr(other, name) for name in USAGE_FIELDS})
 
 
 def estimate_tokens(text: str, other: float = OTHER_WEIGHT) -> int:

@@ -12,7 +12,7 @@ import pytest
 from recollect.adapters.openai_agents import RecollectSession
 from recollect.entries import Message, Text, ToolCall, ToolResult
 from recollect.errors import BadInput
-from recollect.session import user_store
+from recollect.session_store import kept_store
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.transcripts.json_patch import json_equal
 from tests.adapters.items import EVERY_KIND, PIXEL, called, output, reasoned, replied, run, said
@@ -156,7 +156,7 @@ def test_the_same_name_is_the_same_session_in_the_users_own_store(
     assert asyncio.run(RecollectSession("user_124").get_items()) == []
 
     async def titles() -> list[str]:
-        return [info.title for info in await (await user_store()).sessions()]
+        return [info.title for info in await (await kept_store()).sessions()]
 
     assert sorted(asyncio.run(titles())) == ["user_123", "user_124"]
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 
-from recollect.agent.events import RunFinished
+from recollect.agent.run_events import RunFinished
 from recollect.codecs.encoder import encode
 from recollect.codecs.wire_protocol import RequestOptions
 from recollect.compaction.budget import Budget

@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 import pytest
 
-from recollect.agent.events import AgentEvent
 from recollect.agent.exchange import ReplyFinished
 from recollect.agent.loop import Agent
+from recollect.agent.run_events import AgentEvent
 from recollect.agent.tool_calls import ToolFinished
 from recollect.codecs.anthropic import AnthropicWire
 from recollect.codecs.gemini import GeminiWire

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from recollect.agent.events import AgentEvent, RunFinished
 from recollect.agent.fit_context import ContextReduced
 from recollect.agent.loop import Agent
+from recollect.agent.run_events import AgentEvent, RunFinished
 from recollect.agent.tool_calls import ToolStarted
 from recollect.compaction.budget import Budget
 from recollect.entries import Compaction, Entry, Message, Text, ToolCall, ToolResult

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from recollect.agent.events import AgentEvent, LoopFound, RunFinished
 from recollect.agent.fit_context import ContextReduced, summarizer_from
 from recollect.agent.hooks import Hooks
-from recollect.agent.loop import Agent, RefusedByHook
+from recollect.agent.loop import Agent
+from recollect.agent.run_events import AgentEvent, LoopFound, RunFinished
 from recollect.agent.tool_calls import UNKNOWN_OUTCOME, ToolFinished, ToolStarted
 from recollect.codecs.anthropic import AnthropicWire
 from recollect.codecs.encoder import encode
@@ -21,7 +21,7 @@ from recollect.codecs.openai import OpenAIWire
 from recollect.codecs.wire_protocol import Delta, RequestOptions
 from recollect.compaction.budget import Budget
 from recollect.entries import Compaction, Message, Text, Usage
-from recollect.errors import BadReply, ContextOverflow
+from recollect.errors import BadReply, ContextOverflow, RefusedByHook
 from recollect.hook_events import BeforeAgent, BeforeTool, HookDecision
 from recollect.session import Session
 from recollect.store.sqlite import SqliteStore
@@ -329,7 +329,7 @@ def test_hooks_can_add_context_refuse_calls_and_change_arguments(tmp_path: Path)
         assert kept[0] == ("a", "saw y", "success")
         assert kept[1][2] == "refused"
         assert "not today" in kept[1][1]
-        names = [type(event).__name__ for event in hooked.hooks.activity.events]
+        names = [type(event).__name__ for event in hooked.fired_hooks.activity.events]
         assert names[0] == "BeforeAgent"
         assert names[-1] == "AfterAgent"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from recollect.agent.events import LoopFound
+from recollect.agent.run_events import LoopFound
 from recollect.entries import Message
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import call, says

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.agent.events import AgentEvent, RunFinished
 from recollect.agent.hooks import Hooks
 from recollect.agent.loop import Agent
+from recollect.agent.run_events import AgentEvent, RunFinished
 from recollect.agent.subagents import (
     MAX_ANSWER,
     MAX_PROMPT,

@@ -53,7 +53,7 @@ def test_a_pin_brings_back_what_a_compaction_took_word_for_word(cli: Cli) -> Non
     append(cli, session, held)
     refused = cli("context", session.id, "--restore", entries[1].id)
     assert refused.code == 1
-    assert "replaces it; --pin brings it back word for word" in refused.err
+    assert "replaces it; a pin brings it back word for word" in refused.err
     cli.ok("context", session.id, "--pin", entries[1].id)
     out = cli.ok("context", session.id).out
     assert re.search(r"^\w+ +user +2  pinned  find x$", out, re.M)
@@ -79,11 +79,11 @@ def test_edits_that_would_do_nothing_are_refused_with_the_reason_and_nothing_is_
     cli.ok("context", session.id, "--pin", entries[1].id)
     before = kinds(cli, session)
     for option, entry, reason in (
-        ("--drop", entries[1].id, "it is pinned; `--restore "),
+        ("--drop", entries[1].id, "it is pinned; restoring "),
         ("--pin", entries[1].id, "it is already pinned"),
         ("--drop", note.id, "it is a note; only messages are sent"),
         ("--restore", note.id, "a note leaves nothing out"),
-        ("--restore", entries[3].id, "nothing is left out of it; --pin keeps it that way"),
+        ("--restore", entries[3].id, "nothing is left out of it; a pin keeps it that way"),
         ("--drop", empty.id, "it belongs to an invalid reply"),
         ("--drop", entries[0].id, "which is left out already"),
     ):

@@ -157,3 +157,21 @@ def test_importing_a_session_says_how_many_subagents_came_along(cli: Cli) -> Non
     assert "  with 1 subagent: nothing new" in cli.ok("import", "S.jsonl").out.splitlines()
     (told,) = cli.ok("import", "S.jsonl", "--json").json
     assert [each["name"] for each in told["subagents"]] == ["agent-x7.jsonl"]
+
+
+def test_an_imported_session_belongs_to_the_folder_it_names_and_keeps_its_id(
+    cli: Cli, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    id_ = "258c7280-ae70-4798-800f-63464d01a85d"
+    shared = {"sessionId": id_, "cwd": str(elsewhere), "timestamp": "2026-11-01T10:00:00Z"}
+    said = {"role": "user", "content": "Where is x?"}
+    record = {"type": "user", "uuid": "u1", "parentUuid": None, "message": said, **shared}
+    file = tmp_path / f"{id_}.jsonl"
+    file.write_text(json.dumps(record) + "\n")
+    assert "(of ~/elsewhere)" in cli.ok("import", str(file)).out
+    assert cli.ok("sessions", "--json").json == []
+    assert len(cli.ok("sessions", "--json", cwd=elsewhere).json) == 1
+    assert "Where is x?" in cli.ok("show", id_).out
+    assert "Where is x?" in cli.ok("show", "last", cwd=elsewhere).out

@@ -1,4 +1,4 @@
-"""The README's agent, as a program of its own, asked over a real connection."""
+"""The programs of the README and of docs/library.md, run as printed against a real local server."""
 
 from __future__ import annotations
 
@@ -6,29 +6,82 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
-from recollect.entries import Text
+import pytest
+
+from recollect.entries import Message, Text
 from recollect.testing import call
-from tests.cli.model_server import ENV, log, reply, server
+from tests.cli.model_server import ENV, NAME, WIRE, reply, server
 from tests.cli.runner import Cli
+from tests.models.server import http
 
-README = Path(__file__).parents[2] / "README.md"
+ROOT = Path(__file__).parents[2]
+MODEL = "gpt-5"  # the name in the programs
+_WHOLE = Message(role="model", parts=(Text(text="Two timers start it."),), model=MODEL)
 
 
-def test_the_readmes_agent_calls_its_tool_and_keeps_everything(cli: Cli) -> None:
-    page = README.read_text(encoding="utf-8")
-    program, printed = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", page, re.S)[0]
-    asks = reply(Text(text="I look it up. "), call("weather", id="a", city="Bergen"))
-    with server(cli, asks, reply(Text(text="Yes: it rains in Bergen."))) as on:
+class Reader(NamedTuple):
+    """What answers a program, and what its user types."""
+
+    answers: tuple[bytes, ...]
+    types: str = ""
+
+
+READERS = (  # for the programs of a page, in this order
+    Reader((http(WIRE.encode_reply(_WHOLE), kind="application/json"),)),
+    Reader(
+        (
+            reply(Text(text="I look it up."), call("weather", id="a", city="Bergen")),
+            reply(Text(text="Yes: it rains in Bergen.")),
+            reply(Text(text="Ask me tomorrow.")),
+        )
+    ),
+    Reader(
+        (
+            reply(call("write_file", id="w", file_path="hello.txt", content="hello")),
+            reply(Text(text="hello.txt is written.")),
+        ),
+        types="y\n",
+    ),
+    Reader((reply(Text(text="not called")),)),
+)
+
+
+@pytest.mark.parametrize(
+    ("page", "number"),
+    [
+        (page, n)
+        for page, programs in (("README.md", 3), ("docs/library.md", 4))
+        for n in range(programs)
+    ],
+)
+def test_a_program_prints_what_its_page_says(cli: Cli, page: str, number: int) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    program, printed = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", text, re.S)[number]
+    reader = READERS[number]
+    with server(cli, *reader.answers) as on:
+        settings = cli.home / "settings.toml"
+        settings.write_text(settings.read_text().replace(NAME, MODEL))
+        sdk = {"OPENAI_BASE_URL": on.url, "OPENAI_API_KEY": "sk-none"}
         done = subprocess.run(
             [sys.executable, "-c", program],
-            env=cli.env(ENV),
+            cwd=cli.project,
+            env=cli.env({**ENV, **sdk}),
+            input=reader.types,
             capture_output=True,
             encoding="utf-8",
             timeout=60,
         )
-    assert (done.stdout, done.stderr) == (printed.rstrip("\n"), "")
-    assert b"It rains in Bergen." in on.asked[1].body
-    kept = [text for _, text, _ in log(cli)]
-    assert any("umbrella" in text for text in kept)
-    assert any("Yes: it rains" in text for text in kept)
+    assert (_without_ids(done.stdout), done.stderr) == (_without_ids(printed), "")
+    if number == 2:
+        assert (cli.project / "hello.txt").read_text() == "hello"
+
+
+def test_the_readme_has_no_other_programs() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert text.count("```python") == 3
+
+
+def _without_ids(text: str) -> str:
+    return re.sub(r"\b[0-9a-f]{32}\b", "ID", text)

@@ -17,9 +17,9 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from zlib import crc32
 
-from recollect.agent.events import AgentEvent
 from recollect.agent.exchange import ReplyFinished
 from recollect.agent.loop import Agent
+from recollect.agent.run_events import AgentEvent
 from recollect.agent.tool_calls import ToolFinished, ToolStarted
 from recollect.codecs.wire_protocol import Delta, RequestOptions
 from recollect.compaction.budget import Budget

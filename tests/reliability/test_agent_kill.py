@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.agent.events import RunFinished
+from recollect.agent.run_events import RunFinished
 from recollect.codecs.encoder import encode
 from recollect.codecs.openai import OpenAIWire
 from recollect.codecs.wire_protocol import RequestOptions

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect import open_store
+from recollect.engine import open_store
 from recollect.store.sqlite import SqliteStore
 from tests.store.stories import Play, T
 

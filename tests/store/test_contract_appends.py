@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect import Entry, Note, open_store
-from recollect.entries import Body
+from recollect import Entry
+from recollect.engine import open_store
+from recollect.entries import Body, Note
 from recollect.errors import AlreadyExists, BadInput, HeadMoved, UnknownBlob, UnknownSession
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import call, model, result, user

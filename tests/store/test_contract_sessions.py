@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from recollect import Entry, Title
+from recollect import Entry
+from recollect.entries import Title
 from recollect.errors import AmbiguousId, BadInput, HeadMoved, UnknownEntry, UnknownSession
 from recollect.store.ids import now
 from recollect.store.sqlite import SqliteStore

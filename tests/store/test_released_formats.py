@@ -10,7 +10,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from recollect import open_store
+from recollect.engine import open_store
 from recollect.entries import entry_from_json
 from recollect.errors import NewerStore
 from recollect.store.recovery import store_doctor

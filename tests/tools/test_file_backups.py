@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect import Entry, Note, open_store
-from recollect.entries import json_text
+from recollect import Entry
+from recollect.engine import open_store
+from recollect.entries import Note, json_text
 from recollect.store.ids import derived_id, new_id
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import user

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect import open_store
+from recollect.engine import open_store
 from recollect.entries import Compaction, Message, ToolResult
 from recollect.testing import call, model, result, user
 from recollect.tools.builtin import note

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from recollect import Note
+from recollect.entries import Note
 from recollect.errors import HeadMoved, UnknownEntry
 from recollect.store.sqlite import SqliteStore
 from recollect.tools.file_rewind import rewind_files

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect import Project, open_store
+from recollect import Project
+from recollect.engine import open_store
 from recollect.entries import (
     Body,
     Compaction,

@@ -19,7 +19,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect import FileRef, InlineData, Text, ToolResult, tool
+from recollect import InlineData, Text, ToolResult, tool
+from recollect.entries import FileRef
 from recollect.testing import call, says
 from recollect.tools.tool import ToolContext, ToolOutput
 from tests.tools.agent_runs import run_script, run_tool

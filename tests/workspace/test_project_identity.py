@@ -5,7 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from recollect import open_store
+from recollect.engine import open_store
 from recollect.testing import user
 from recollect.workspace.project_identity import identify_project
 

@@ -18,7 +18,9 @@ from recollect.adapters.view_items import pair_calls, show_items
 from recollect.compaction.view_reduction import fit_view, with_edits
 from recollect.entries import Entry, Message
 from recollect.errors import AlreadyExists, BadInput, HeadMoved, UnknownSession
-from recollect.session import MAX_ATTEMPTS, Session, open_session, uncancellable, user_store
+from recollect.session import Session, open_session
+from recollect.session_log import MAX_ATTEMPTS, uncancellable
+from recollect.session_store import kept_store
 from recollect.store.contract import Project, Store
 from recollect.store.ids import derived_id, now
 from recollect.transcripts.json_values import Json
@@ -64,7 +66,7 @@ class RecollectSession:
 
     async def open(self) -> Session:
         """The handle of this session in recollect, which is made if need be."""
-        store = self._store or await user_store()  # of this event loop
+        store = self._store or await kept_store()  # of this event loop
         if self._session is None or self._session.store is not store:
             id_ = derived_id("openai-agents", self.session_id)
             try:

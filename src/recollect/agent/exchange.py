@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 
 import msgspec
@@ -26,22 +26,16 @@ from recollect.entries import (
     Text,
     ToolCall,
     ToolResult,
-    Usage,
 )
 from recollect.errors import ModelError
-from recollect.models.model_protocol import (
-    Model,
-    ModelEvent,
-    RequestMessages,
-    Retrying,
-    partial_of,
-)
-from recollect.session import Session, uncancellable
+from recollect.models.model_calls import send
+from recollect.models.model_protocol import Model, Retrying, partial_of
+from recollect.session import Session
+from recollect.session_log import uncancellable
 from recollect.store.ids import new_id, now
 from recollect.tokens import Counter
 from recollect.tools.tool import ToolOutput
 
-USAGE_FIELDS = ("input", "output", "cached", "thoughts", "tool", "total")
 DRAFT_INTERVAL = 0.5  # seconds between two drafts of a reply in progress
 
 
@@ -52,12 +46,6 @@ def user_message(text: str, context: Context = "") -> Message:
 
 def message_text(message: Message) -> str:
     return "".join(part.text for part in message.parts if isinstance(part, Text))
-
-
-def add_usage(one: Usage, other: Usage | None) -> Usage:
-    if other is None:
-        return one
-    return Usage(**{name: getattr(one, name) + getattr(other, name) for name in USAGE_FIELDS})
 
 
 def tool_result(call: ToolCall, output: ToolOutput) -> ToolResult:
@@ -118,23 +106,6 @@ async def exchange(
         await uncancellable(mark_calls_not_run(session, message))
         raise
     yield ReplyFinished(message, session)
-
-
-def send(
-    model: Model, messages: RequestMessages, options: RequestOptions
-) -> AsyncGenerator[ModelEvent, None]:
-    """Send a request: the one place where a model is called, whoever asks for it."""
-    return model.stream(messages, options)
-
-
-async def call_model(model: Model, messages: Sequence[Message], instruction: str) -> str:
-    """Send messages and an instruction beside the session; the text of the reply."""
-    request = (*messages, user_message(instruction))
-    async with aclosing(send(model, request, RequestOptions(model=model.name))) as events:
-        async for event in events:
-            if isinstance(event, Message):
-                return message_text(event)
-    return ""
 
 
 def count_tools(tools: Iterable[Declaration], counter: Counter) -> int:

@@ -12,16 +12,19 @@ from functools import partial
 
 import msgspec
 
-from recollect.agent.exchange import call_model, count_tools
+from recollect.agent.exchange import count_tools
 from recollect.agent.hooks import Hooks
 from recollect.compaction.budget import Budget, is_compaction_due
 from recollect.compaction.proposal import Proposal
+from recollect.compaction.view_reduction import fit_view
 from recollect.entries import Compaction, CompactionTrigger
 from recollect.errors import ContextOverflow
 from recollect.hook_events import ChatCompressed, ContextWindowWillOverflow, PreCompress
+from recollect.models.model_calls import call_model
 from recollect.models.model_protocol import Model
 from recollect.models.model_selection import CallModel
 from recollect.session import Session
+from recollect.session_compaction import compact
 from recollect.store.ids import now
 from recollect.tokens import Counter
 from recollect.tools.tool import Tool
@@ -79,9 +82,6 @@ class ContextFitter(msgspec.Struct, frozen=True):
         instructions: str = "",
     ) -> Proposal:
         """Compact the session; whatever comes of it, unless there was nothing to do, is stored."""
-        # compaction is loaded when a session first needs one
-        from recollect.agent.compactor import compact
-
         view, root = session.view(), self.rules.root
         event = PreCompress(session=session.id, trigger=trigger, tokens=view.tokens)
         decision = await self.hooks.fire(event)
@@ -106,9 +106,6 @@ class ContextFitter(msgspec.Struct, frozen=True):
         await self.hooks.fire(event)
 
     async def _force_fit(self, session: Session, limit: int, budget: Budget) -> Compaction | None:
-        # compaction is loaded when a session first needs one
-        from recollect.compaction.view_reduction import fit_view
-
         tokens = session.view().tokens
         event = ContextWindowWillOverflow(session=session.id, tokens=tokens, limit=limit)
         await self.hooks.fire(event)

@@ -47,6 +47,7 @@ class CommandHook(_HookOptions, frozen=True, kw_only=True):
 
 
 Hook: TypeAlias = PythonHook | CommandHook
+HookFunction: TypeAlias = Callable[[HookEvent], Any]  # of every event
 # Returns the path of a file that holds the session of this id; it may be empty.
 TranscriptPath: TypeAlias = Callable[[str], Awaitable[str]]
 
@@ -77,7 +78,7 @@ class Hooks:
 
     def __init__(
         self,
-        hooks: Iterable[Hook | Callable[[HookEvent], Any]] = (),
+        hooks: Iterable[Hook | HookFunction] = (),
         *,
         trusted: bool = False,
         cwd: Path | None = None,
@@ -120,7 +121,7 @@ class Hooks:
         return await self._transcript(event.session)
 
 
-def _check_hook(hook: Hook | Callable[[HookEvent], Any]) -> Hook:
+def _check_hook(hook: Hook | HookFunction) -> Hook:
     if not isinstance(hook, PythonHook | CommandHook):
         hook = PythonHook(call=hook)
     unknown = [name for name in hook.on if name not in EVENT_NAMES]

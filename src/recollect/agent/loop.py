@@ -13,15 +13,15 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from recollect.agent.events import AgentEvent, LoopFound, RunFinished, StopReason, WindowLearned
+from recollect.agent.blocking import run_blocking
 from recollect.agent.exchange import (
     ReplyFinished,
-    add_usage,
     count_tools,
     exchange,
     mark_calls_not_run,
@@ -34,7 +34,9 @@ from recollect.agent.fit_context import (
     reserve_for_tools,
     shrink_budget,
 )
-from recollect.agent.hooks import Hooks
+from recollect.agent.hooks import Hook, HookFunction, Hooks
+from recollect.agent.instructions import lacking_instructions
+from recollect.agent.run_events import AgentEvent, LoopFound, RunFinished, StopReason, WindowLearned
 from recollect.agent.tool_calls import (
     PermissionCheck,
     ToolRunner,
@@ -45,7 +47,7 @@ from recollect.agent.tool_calls import (
 from recollect.codecs.wire_protocol import Delta, Generation, RequestOptions
 from recollect.compaction.budget import Budget
 from recollect.entries import Body, Entry, Message, ToolCall, Usage
-from recollect.errors import ContextOverflow, RecollectError
+from recollect.errors import BadTool, ContextOverflow, RefusedByHook
 from recollect.hook_events import (
     AfterAgent,
     AfterModel,
@@ -58,17 +60,16 @@ from recollect.loop_detection import JUDGE_MESSAGES, Loop, LoopDetector, judge_i
 from recollect.models.model_protocol import Model, Retrying
 from recollect.models.model_selection import CallModel, call_judge
 from recollect.models.open_model import open_model
-from recollect.session import Session, attach_session, uncancellable
+from recollect.session import Session
+from recollect.session_log import uncancellable
+from recollect.session_store import attach_session
 from recollect.store.ids import now
+from recollect.tokens import add_usage
 from recollect.tools.tool import Tool
 from recollect.view.elision_rules import ElisionRules, plan_elisions
 from recollect.view.view import View
 
 MAX_ATTEMPTS = 4  # to send a request that fits
-
-
-class RefusedByHook(RecollectError):
-    """A hook refused a session, a prompt or a request."""
 
 
 async def fire_or_refuse(
@@ -120,13 +121,26 @@ class Agent(msgspec.Struct, frozen=True):
     rules: ElisionRules = ElisionRules()
     budget: Budget | None = None
     summarizer: CallModel | None = None  # writes snapshots; none: they are built by code alone
-    hooks: Hooks = msgspec.field(default_factory=Hooks)
+    hooks: Hooks | Sequence[Hook | HookFunction] = ()
     reminders: ContextSource | None = None
     summarized_tools: tuple[str, ...] = ()  # the summarizer shortens their long output
     summary_tokens: int = 2_000
     max_turns: int = 100
     detect_loops: bool = True
     judge_after: int = 0  # after this many turns, ask a model whether the run is looping; 0: never
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.hooks, Hooks):
+            msgspec.structs.force_setattr(self, "hooks", Hooks(self.hooks))
+        for given in self.tools:
+            if not isinstance(given, Tool):
+                name = getattr(given, "__name__", type(given).__name__)
+                raise BadTool(str(name), "it is not a tool; write `@tool` above the function")
+
+    @property
+    def fired_hooks(self) -> Hooks:
+        assert isinstance(self.hooks, Hooks)
+        return self.hooks
 
     async def stream(
         self, prompt: str | Message | None, session: Session | None = None
@@ -160,7 +174,7 @@ class Agent(msgspec.Struct, frozen=True):
 
     def run_sync(self, prompt: str | Message | None, session: Session | None = None) -> RunFinished:
         """`run` for scripts: waits for the result. Inside an event loop `await agent.run(…)`."""
-        return asyncio.run(self.run(prompt, session))
+        return run_blocking(lambda: self.run(prompt, session))
 
     async def prepare(self, prompt: str | Message | None, session: Session) -> PreparedRequest:
         """The next request as `stream` would send it. Nothing is stored, no hook runs and no model
@@ -180,13 +194,23 @@ class Agent(msgspec.Struct, frozen=True):
             return await stack.enter_async_context(open_model(self.model))
         return self.model
 
+    def initial_source(self) -> ContextSource | None:
+        """What begins a session: its own source, else the instructions."""
+        if self.initial is not None or not self.instructions:
+            return self.initial
+        return partial(lacking_instructions, self.instructions)
+
     def request_options(self, model: str) -> RequestOptions:
         declared = tuple(tool.declaration for tool in self.tools)
         return RequestOptions(model=model, tools=declared, generation=self.generation)
 
     def context_fitter(self) -> ContextFitter:
         return ContextFitter(
-            self.rules, self.hooks, self.summarizer, self.summarized_tools, self.summary_tokens
+            self.rules,
+            self.fired_hooks,
+            self.summarizer,
+            self.summarized_tools,
+            self.summary_tokens,
         )
 
 
@@ -208,12 +232,16 @@ class _AgentRun:
     async def begin(self, message: Message | None) -> ContextReduced | None:
         """Append the initial context if it is missing, the prompt, which a hook may add to or
         refuse, and the elisions that are due."""
-        await self._append_from(self.agent.initial)
+        await self._append_from(self.agent.initial_source())
         if message is not None:
             await self.session.append(message)
             event = BeforeAgent(session=self.session.id, prompt=message_text(message))
             await fire_or_refuse(
-                self.agent.hooks, event, self.session, "the prompt", "; change it and try again"
+                self.agent.fired_hooks,
+                event,
+                self.session,
+                "the prompt",
+                "; change it and try again",
             )
         view = self.session.view()
         edits = plan_elisions(view, now(), self.agent.rules).edits
@@ -265,7 +293,7 @@ class _AgentRun:
             await self.session.append(*await source(self.session.view()), on_conflict="fork")
 
     async def _fire_before_model(self) -> None:
-        hooks, view, model = self.agent.hooks, self.session.view(), self.model.name
+        hooks, view, model = self.agent.fired_hooks, self.session.view(), self.model.name
         count = len(view.messages) if hooks.hooks else 0
         decision = await hooks.fire(
             BeforeModel(session=self.session.id, model=model, messages=count, tokens=view.tokens)
@@ -292,7 +320,7 @@ class _AgentRun:
 
     async def _finish_reply(self, seconds: float) -> LoopFound | None:
         """Add the usage, fire `AfterModel`, look for a loop, and decide whether to go on."""
-        hooks, calls = self.agent.hooks, self._calls()
+        hooks, calls = self.agent.fired_hooks, self._calls()
         if self.last_reply is not None:
             self.usage = add_usage(self.usage, self.last_reply.usage)
             await hooks.fire(self._after_model(self.last_reply, seconds))
@@ -336,7 +364,7 @@ class _AgentRun:
 
     async def run_tools(self) -> AsyncGenerator[AgentEvent, None]:
         agent = self.agent
-        checks = agent.permission_check, agent.hooks, agent.write_guard
+        checks = agent.permission_check, agent.fired_hooks, agent.write_guard
         runner = ToolRunner(
             self.session, self._calls(), agent.tools, agent.roots, *checks, cwd=agent.cwd
         )
@@ -353,6 +381,6 @@ class _AgentRun:
         text = message_text(self.last_reply) if self.last_reply is not None else ""
         session, turns, reason = self.session, self.turns, self.reason
         event = AfterAgent(session=session.id, text=text, turns=turns, reason=reason)
-        await self.agent.hooks.fire(event)
+        await self.agent.fired_hooks.fire(event)
         seconds = time.monotonic() - self.began
         return RunFinished(reason, text, session, turns, self.usage, seconds)

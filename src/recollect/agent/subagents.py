@@ -17,15 +17,16 @@ from typing import Final, Literal, get_args
 
 import msgspec
 
-from recollect.agent.events import RunFinished
-from recollect.agent.exchange import USAGE_FIELDS, ReplyFinished, add_usage, message_text
+from recollect.agent.exchange import ReplyFinished, message_text
 from recollect.agent.loop import Agent
+from recollect.agent.run_events import RunFinished
 from recollect.agent.tool_calls import ToolStarted, ToolStopped
 from recollect.entries import Message, Note, Text, ToolResult, Usage, json_text
 from recollect.errors import RecollectError
 from recollect.session import Session
 from recollect.store.contract import Project
 from recollect.text import one_line
+from recollect.tokens import USAGE_FIELDS, add_usage
 from recollect.tools.tool import (
     BROKEN_STATUS,
     Effect,

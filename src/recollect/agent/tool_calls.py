@@ -21,7 +21,8 @@ from recollect.entries import Message, Note, Text, ToolCall, ToolResult
 from recollect.errors import RecollectError
 from recollect.hook_events import AfterTool, BeforeTool
 from recollect.permissions.protected_paths import names_config
-from recollect.session import Session, uncancellable
+from recollect.session import Session
+from recollect.session_log import uncancellable
 from recollect.tools.file_backups import FileBackups
 from recollect.tools.tool import BROKEN_STATUS, Tool, ToolContext, ToolFailed, ToolOutput
 

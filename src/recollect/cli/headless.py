@@ -17,9 +17,9 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from recollect.agent.events import LoopFound, RunFinished, WindowLearned
 from recollect.agent.exchange import ReplyFinished, message_text
 from recollect.agent.fit_context import ContextReduced
+from recollect.agent.run_events import LoopFound, RunFinished, WindowLearned
 from recollect.agent.tool_calls import ToolFinished, ToolStarted, ToolStopped
 from recollect.cli.console import (
     EMBEDDED_NOTICE,

@@ -16,12 +16,10 @@ from recollect.cli.console import (
 )
 from recollect.cli.display_text import one_line, pluralize, sanitize
 from recollect.cli.options import command, json_and_store_options
-from recollect.cli.short_ids import shorten_session_id
-from recollect.cli.store_access import current_project, use_store
+from recollect.cli.store_access import abbreviate_home, use_runtime
 from recollect.errors import RecollectError, StoreError
-from recollect.store.contract import Project
-from recollect.store.sqlite import SqliteStore
-from recollect.transcripts.session_import import ImportResult, import_file
+from recollect.runtime.runtime import Runtime
+from recollect.transcripts.session_import import ImportResult
 
 MAX_PROBLEMS = 5
 MAX_WARNINGS = 10
@@ -39,14 +37,13 @@ MAX_WARNINGS = 10
 @json_and_store_options
 def import_(*, files: tuple[Path, ...], as_json: bool, file: Path | None) -> int:
     """Import other programs' session files without loss."""
-    project = current_project()
 
-    async def work(store: SqliteStore) -> tuple[list[ImportResult | str], dict[str, str]]:
-        results = [await _import(store, path, project) for path in files]
+    async def work(runtime: Runtime) -> tuple[list[ImportResult | str], dict[str, str]]:
+        results = [await _import(runtime, path) for path in files]
         sessions = {result.session for result in results if isinstance(result, ImportResult)}
-        return results, {session: await _label(store, session) for session in sessions}
+        return results, {session: await _label(runtime, session) for session in sessions}
 
-    results, labels = use_store(file, work, make=True)
+    results, labels = use_runtime(file, work, make=True)
     outcomes = list(zip(files, results, strict=True))
     if as_json:
         print_json([_outcome_document(*outcome) for outcome in outcomes])
@@ -60,20 +57,24 @@ def import_(*, files: tuple[Path, ...], as_json: bool, file: Path | None) -> int
     return int(any(isinstance(result, str) for result in results))
 
 
-async def _label(store: SqliteStore, session: str) -> str:
-    """A session's short id and title."""
-    title = (await store.session(session)).title
-    return f"{await shorten_session_id(store, session)} {one_line(title)}".rstrip()
+async def _label(runtime: Runtime, session: str) -> str:
+    """A session's short id and title, and its project if that is another one."""
+    info = await runtime.store.session(session)
+    short = (await runtime.store.short_session_ids([session]))[session]
+    label = f"{short} {one_line(info.title)}".rstrip()
+    if info.project in (None, runtime.project.path):
+        return label
+    return f"{label} (of {one_line(abbreviate_home(info.project))})"
 
 
-async def _import(store: SqliteStore, path: Path, project: Project) -> ImportResult | str:
+async def _import(runtime: Runtime, path: Path) -> ImportResult | str:
     """Import one file, or say what is wrong with it: an error does not stop the other imports."""
 
     def progress(done: int, total: int) -> None:
         show_status(f"{path.name}  {100 * done // max(total, 1)} %")
 
     try:
-        return await import_file(store, path, project=project, progress=progress)
+        return await runtime.import_file(path, progress)
     except StoreError:
         raise
     except RecollectError as error:

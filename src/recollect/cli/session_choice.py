@@ -9,19 +9,12 @@ from recollect.cli.store_access import current_project
 from recollect.errors import NotFound
 from recollect.store.contract import SessionInfo, Store
 from recollect.store.ids import LAST
-from recollect.transcripts.latest_session import latest_session
+from recollect.transcripts.find_session import find_session as find_project_session
 
 
 async def find_session(store: Store, given: str) -> SessionInfo:
     """The session with this id, or the latest of this project."""
-    if given != LAST:
-        return await store.session(given)
-    project = current_project()
-    session = await latest_session(store, project)
-    if session is None:
-        every = "`recollect sessions --all` lists the sessions of every project"
-        raise NotFound(f"there is no session of this project ({project.path}) yet; {every}")
-    return session
+    return await find_project_session(store, given, current_project())
 
 
 async def find_trashed_session(store: Store, given: str) -> SessionInfo:

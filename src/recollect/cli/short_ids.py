@@ -12,6 +12,7 @@ from recollect.entries import Entry
 from recollect.errors import NotFound, UnknownEntry, UnknownSession
 from recollect.store.contract import SessionInfo
 from recollect.store.sqlite import SqliteStore
+from recollect.transcripts.find_session import session_by_id
 
 MIN_DIGITS = 8
 
@@ -32,7 +33,7 @@ async def find_entry(store: SqliteStore, given: str | None, session: SessionInfo
 async def find_session_or_entry(store: SqliteStore, given: str) -> tuple[SessionInfo, Entry | None]:
     """The session with this id, or else the entry together with its session."""
     try:
-        return await store.session(given), None
+        return await session_by_id(store, given), None
     except UnknownSession:
         try:
             return await store.entry(given)

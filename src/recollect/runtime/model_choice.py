@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from recollect.entries import Entry, Message, Request
+from recollect.entries import Entry
 from recollect.errors import UnknownModel
 from recollect.models.resolve import ResolvedModel, default_model_name, look_up_model
-from recollect.profiles import WireName, find_endpoint, find_profile, is_known_model
+from recollect.profiles import WireName, find_endpoint, find_profile
+from recollect.provider_messages import latest_model
 from recollect.settings import Settings
 
 
@@ -47,10 +48,3 @@ def _guess_model(name: str, wire: WireName, settings: Settings) -> ResolvedModel
         endpoint=usual,
         generation=settings.generation,
     )
-
-
-def latest_model(entries: Iterable[Entry]) -> str:
-    """The newest known model of a request or reply; without one, the newest that is named."""
-    bodies = [entry.body for entry in entries if isinstance(entry.body, Message | Request)]
-    names = [body.model for body in reversed(bodies) if body.model]
-    return next((name for name in names if is_known_model(name)), names[0] if names else "")

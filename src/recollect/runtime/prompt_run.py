@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from recollect.agent.events import AgentEvent, RunFinished, WindowLearned
-from recollect.agent.exchange import add_usage
 from recollect.agent.fit_context import summarizer_from
 from recollect.agent.hook_transcripts import HookTranscripts
 from recollect.agent.hooks import Hook, Hooks
 from recollect.agent.loop import fire_or_refuse
+from recollect.agent.run_events import AgentEvent, RunFinished, WindowLearned
 from recollect.agent.subagents import TASK_TOOL, read_subagent_usage
 from recollect.agent.tool_calls import ToolFinished
 from recollect.codecs.wire_protocol import Generation
@@ -38,6 +37,7 @@ from recollect.session import Session
 from recollect.settings import Settings
 from recollect.store.ids import now
 from recollect.text import one_line
+from recollect.tokens import add_usage
 from recollect.workspace.learned_windows import remember_window
 
 if TYPE_CHECKING:

@@ -21,7 +21,6 @@ from recollect.codecs.wire_protocol import Declaration
 from recollect.compaction.budget import Budget
 from recollect.compaction.proposal import Proposal
 from recollect.entries import Message
-from recollect.errors import NotFound
 from recollect.models.http_model import HttpModel
 from recollect.models.open_model import open_model
 from recollect.models.resolve import ResolvedModel
@@ -43,13 +42,13 @@ from recollect.runtime.prompt_run import (
 from recollect.runtime.session_context import find_folders
 from recollect.session import Session, open_session
 from recollect.settings import Settings
-from recollect.store.contract import SessionInfo, Store
+from recollect.store.contract import Project, SessionInfo, Store
 from recollect.store.ids import LAST
 from recollect.store.sqlite import open_store
 from recollect.text import one_line
-from recollect.transcripts.latest_session import latest_session
+from recollect.transcripts.find_session import find_session
+from recollect.transcripts.session_import import ImportProgress, ImportResult, import_file
 from recollect.view.curation import CurationPolicy
-from recollect.view.projections import last_turns
 from recollect.workspace.effective_settings import EffectiveSettings, resolve_settings
 from recollect.workspace.file_mentions import attachment_parts, prompt_parts
 from recollect.workspace.learned_windows import learned_window
@@ -124,17 +123,18 @@ class Runtime:
         return await open_session(self.store, found.id, model, self.curation, self.door.warn)
 
     async def find_session(self, given: str = LAST) -> SessionInfo:
-        if given != LAST:
-            return await self.store.session(given)
-        session = await latest_session(self.store, self.project)
-        if session is None:
-            raise NotFound("this project has no session to continue; `recollect -p` starts one")
-        return session
+        """The session with this id, ours or its original one, or the project's latest."""
+        return await find_session(self.store, given, self.project)
 
-    @staticmethod
-    def last_turns(session: Session, turns: int = 5) -> tuple[Message, ...]:
-        """The newest turns of a session as the model sees them."""
-        return last_turns(session.view(), turns)
+    async def import_file(
+        self, file: Path, progress: ImportProgress = lambda _done, _total: None
+    ) -> ImportResult:
+        """Import another program's session file. The session belongs to the folder that the file
+        names as its own; to this project if it names none."""
+        return await import_file(self.store, file, project=self._project_of, progress=progress)
+
+    def _project_of(self, folder: str) -> Project:
+        return identify_project(Path(folder)) if folder else self.project
 
     # --- requests --------------------------------------------------------------------------------
 
@@ -232,6 +232,20 @@ def writes_snapshots(model: ResolvedModel) -> bool:
     return model.profile.summarises and bool(model.endpoint.url) and has_key
 
 
+def build_runtime(store: Store, folder: Path, door: Door, overrides: Overrides) -> Runtime:
+    """The runtime for a folder over a store that is open already."""
+    return Runtime(store, *_resolve_folder(folder, door, overrides), door)
+
+
+def _resolve_folder(
+    folder: Path, door: Door, overrides: Overrides
+) -> tuple[WorkingFolders, EffectiveSettings]:
+    effective = overrides.apply(resolve_settings(folder))
+    for warning in effective.warnings:
+        door.warn(warning)
+    return find_folders(folder, effective, overrides.directories, door.warn), effective
+
+
 @asynccontextmanager
 async def open_runtime(
     folder: Path | None = None,
@@ -241,14 +255,10 @@ async def open_runtime(
     overrides: Overrides = Overrides(),  # noqa: B008 - a frozen value
 ) -> AsyncIterator[Runtime]:
     """The runtime for a folder, by default the current one, and a store, by default the user's."""
-    folder = Path.cwd() if folder is None else folder
-    effective = overrides.apply(resolve_settings(folder))
-    for warning in effective.warnings:
-        door.warn(warning)
-    folders = find_folders(folder, effective, overrides.directories, door.warn)
+    found = _resolve_folder(Path.cwd() if folder is None else folder, door, overrides)
     async with open_store(store) as opened:
         try:
-            yield Runtime(opened, folders, effective, door)
+            yield Runtime(opened, *found, door)
         finally:
             for warning in opened.warnings:
                 door.warn(warning)

@@ -21,7 +21,7 @@ from typing import Any, TypeVar, cast
 import apsw
 import msgspec
 
-from recollect.errors import CannotWrite, Damaged, RecollectError
+from recollect.errors import CannotWrite, Damaged, RecollectError, StoreClosed
 from recollect.store.log_writer import LogWriter
 
 T = TypeVar("T")
@@ -51,11 +51,14 @@ class GroupCommitter:
         self._deadline = 0.0
         self._close_deadline = float("inf")
         self._journal_is_suspect = False
+        self._closed = False
         self._last_yield = (0, 0.0)  # of which task, and when
         self._db.set_busy_handler(self._keep_waiting)
 
     async def __call__(self, write: Callable[[LogWriter], T], *, long: bool = False) -> T:
         """Run a write in a transaction; a `long` one always in the thread."""
+        if self._closed:
+            raise StoreClosed(self._path)
         pending = _PendingWrite(write, long)
         self._queue.append(pending)
         try:
@@ -89,7 +92,8 @@ class GroupCommitter:
         self._close_deadline = time.monotonic() + CLOSE_TIMEOUT
 
     async def close(self) -> None:
-        """Wait for a running write."""
+        """Wait for a running write, and refuse new ones."""
+        self._closed = True
         while self._in_thread is not None:
             await asyncio.shield(self._in_thread)
         if self._thread is not None:

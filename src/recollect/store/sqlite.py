@@ -24,6 +24,7 @@ from recollect.errors import (
     Damaged,
     HeadMoved,
     RecollectError,
+    StoreClosed,
     TooLarge,
     UnknownBlob,
     UnknownEntry,
@@ -293,6 +294,8 @@ class SqliteStore:
             self._writer.db.close()
 
     async def _read(self, work: Callable[[LogReader], T]) -> T:
+        if self.closed:
+            raise StoreClosed(str(self.file))
         return await asyncio.get_running_loop().run_in_executor(
             self._readers, self._read_in_transaction, work
         )

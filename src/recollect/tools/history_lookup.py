@@ -23,6 +23,7 @@ from recollect.entries import (
     FileRef,
     InlineData,
     Message,
+    Note,
     Part,
     Text,
     Thought,
@@ -73,7 +74,7 @@ async def recall_entry(handle: str, offset: int, limit: int, context: ToolContex
     if isinstance(body, Message) and body.parts and all(map(_is_echo, body.parts)):
         said = " ".join(_echo_pointer(part) for part in body.parts if isinstance(part, ToolResult))
         raise ToolFailed(f"entry {entry.id} only repeats history: {one_line(said, 400)}")
-    text = _body_text(body)
+    text = full_text(body)
     start = min(max(offset, 0), len(text))
     end = min(start + min(max(limit, 1), MAX_RECALL), len(text))
     left = bool(await find_abandoned(context, (entry.id,)))
@@ -150,9 +151,12 @@ def _echo_pointer(part: ToolResult) -> str:
     return f"[what {one_line(part.name, 60)} gave is not repeated; ask it again]"
 
 
-def _body_text(body: Message | Compaction) -> str:
+def full_text(body: Body) -> str:
+    """The whole text of a message, a snapshot or a note; empty for other entries."""
     if isinstance(body, Compaction):
         return body.snapshot
+    if not isinstance(body, Message):
+        return body.text if isinstance(body, Note) else ""
     alone = len(body.parts) == 1
     return "\n".join(filter(None, (_part_text(part, alone=alone) for part in body.parts)))
 

@@ -23,6 +23,7 @@ from recollect.transcripts.import_plan import ImportPlan, is_bookkeeping, plan_i
 from recollect.transcripts.original_files import store_original
 from recollect.transcripts.transcript import ImportProblem, Transcript, TranscriptFile, path_to
 
+FindProject: TypeAlias = Callable[[str], Project | None]
 ImportProgress: TypeAlias = Callable[[int, int], None]
 _ATTEMPTS = 5  # when another process writes to the same session meanwhile
 
@@ -42,10 +43,11 @@ async def import_file(
     store: Store,
     path: Path | str,
     *,
-    project: Project | None = None,
+    project: FindProject = lambda _folder: None,
     progress: ImportProgress = lambda _done, _total: None,
 ) -> ImportResult:
-    """Import a file. `progress` is called with the bytes and entries written, and their total."""
+    """Import a file. `project` gives the project of the folder that the file names (empty if it
+    names none). `progress` is called with the bytes and entries written, and their total."""
     bundle = await asyncio.to_thread(read_bundle, Path(path))
     warnings, subagents = list(bundle.warnings), []
     # they come first, so that no session ever names one that is missing
@@ -64,7 +66,7 @@ async def import_file(
 async def _import_one(
     store: Store,
     file: TranscriptFile,
-    project: Project | None,
+    project: FindProject,
     progress: ImportProgress = lambda _done, _total: None,
 ) -> ImportResult:
     attempt = 0
@@ -79,10 +81,11 @@ async def _import_one(
 
 
 async def _open_session(
-    store: Store, transcript: Transcript, project: Project | None
+    store: Store, transcript: Transcript, find_project: FindProject
 ) -> SessionInfo:
     with suppress(UnknownSession):
         return await store.session(transcript.session)
+    project = find_project(transcript.folder)
     id_, title, created = transcript.session, transcript.title, transcript.created
     return await store.create(project=project, title=title, id=id_, created=created)
 

@@ -40,6 +40,7 @@ class Transcript(msgspec.Struct, frozen=True):
     entries: tuple[Entry, ...]  # parents first
     leaf: str | None
     title: str = ""  # for the list of sessions only
+    folder: str = ""  # the absolute path of the folder that it was in
     heading: str = ""  # the title in the file; becomes an entry
     header: str = ""  # JSON: `extra` of the source, so that the file can be written again
     problems: tuple[ImportProblem, ...] = ()

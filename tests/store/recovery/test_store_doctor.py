@@ -8,7 +8,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from recollect import Entry, Note, SearchQuery, open_store
+from recollect import Entry
+from recollect.engine import SearchQuery, open_store
+from recollect.entries import Note
 from recollect.errors import Damaged
 from recollect.store.log_reader import QUARANTINED, UNREADABLE
 from recollect.store.recovery import store_doctor

@@ -131,6 +131,7 @@ def _read(found: Sequence[tuple[int, Json]], sidechain: Sidechain | None) -> Tra
         created=start,
         entries=tuple(entries),
         leaf=leaf.id if leaf else None,
+        folder=_find_folder(values),
         heading=_find_title(values),
         header=json_text({NAME: {key: first[key] for key in fields if key in first}}),
         problems=tuple(problems),
@@ -149,6 +150,12 @@ def _identify(
     given_name = next((value["agentId"] for value in values if "agentId" in value), "")
     name, call = (sidechain.name, sidechain.call) if sidechain else (given_name, "")
     return derive_session_id(NAME, f"{given}/{name}", first), SubagentInfo(parent=own, call=call)
+
+
+def _find_folder(values: Iterable[Json]) -> str:
+    """Where the session began; other programs run elsewhere, so the path may not exist here."""
+    found = next((cwd for value in values if isinstance(cwd := value.get("cwd"), str)), "")
+    return found if found.startswith("/") and "\0" not in found and len(found) < 4_096 else ""
 
 
 def _find_title(values: Iterable[Json]) -> str:

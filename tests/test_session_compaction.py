@@ -3,11 +3,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from recollect.agent.compactor import compact
 from recollect.compaction.budget import Budget
 from recollect.compaction.proposal import propose_compaction
 from recollect.compaction.view_reduction import with_edits
 from recollect.entries import Compaction, Entry, Message
+from recollect.session_compaction import compact
 from recollect.view.view import View
 from tests.compaction.sessions import SMALL, entries, turns
 

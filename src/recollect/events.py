@@ -1,0 +1,37 @@
+"""What happens in a run: the events of `Agent.stream` and of a coding agent's `stream`."""
+
+from __future__ import annotations
+
+from recollect.agent.exchange import ReplyFinished
+from recollect.agent.fit_context import ContextReduced
+from recollect.agent.run_events import (
+    AgentEvent,
+    LoopFound,
+    RunFinished,
+    StopReason,
+    WindowLearned,
+)
+from recollect.agent.tool_calls import ToolFinished, ToolStarted
+from recollect.codecs.wire_protocol import Delta
+from recollect.models.model_protocol import Retrying
+from recollect.runtime.permission_policy import ApprovalRequest, PermissionDenial
+from recollect.runtime.prompt_run import RunEvent, RunResult, RunStarted
+
+__all__ = [
+    "AgentEvent",
+    "ApprovalRequest",
+    "ContextReduced",
+    "Delta",
+    "LoopFound",
+    "PermissionDenial",
+    "ReplyFinished",
+    "Retrying",
+    "RunEvent",
+    "RunFinished",
+    "RunResult",
+    "RunStarted",
+    "StopReason",
+    "ToolFinished",
+    "ToolStarted",
+    "WindowLearned",
+]

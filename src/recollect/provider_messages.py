@@ -1,0 +1,141 @@
+"""A session in a provider's own format, for programs that call the provider themselves.
+
+Requests are repaired, so that the provider accepts them: every call has its result, roles are in
+order. Replies are taken as an SDK returns them, and nothing in them is lost that the provider wants
+back. With a budget, the request is made to fit it; nothing is stored.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from recollect.codecs.encoder import encode
+from recollect.codecs.wire_protocol import RequestOptions
+from recollect.codecs.wires import WIRES
+from recollect.compaction.view_reduction import fit_view, with_edits
+from recollect.entries import Entry, Message, Request, ToolCall, ToolResult
+from recollect.errors import BadInput, RecollectError
+from recollect.profiles import WireName, find_endpoint, find_profile, is_known_model
+from recollect.store.ids import now
+from recollect.view.elision_rules import ElisionRules, plan_elisions
+from recollect.view.view import View
+
+_REPLY_KEY = {"openai": "choices", "anthropic": "stop_reason", "gemini": "candidates"}
+_MESSAGES = {"openai": "messages", "anthropic": "messages", "gemini": "contents"}
+
+
+def latest_model(entries: Iterable[Entry]) -> str:
+    """The newest known model of a request or reply; without one, the newest that is named."""
+    bodies = [entry.body for entry in entries if isinstance(entry.body, Message | Request)]
+    names = [body.model for body in reversed(bodies) if body.model]
+    return next((name for name in names if is_known_model(name)), names[0] if names else "")
+
+
+def fit_budget(view: View, budget: int, rules: ElisionRules | None = None) -> View:
+    """The view with what the rules leave out, and at most `budget` tokens; nothing is stored."""
+    if budget < 1:
+        raise BadInput(f"a budget of {budget:,} tokens; it must be positive")
+    time = now()
+    edits = plan_elisions(view, time, rules).edits
+    shorter = with_edits(view, edits, time) if edits else view
+    return fit_view(shorter, budget, time, rules).view
+
+
+def request_body(view: View, form: WireName, model: str = "") -> dict[str, Any]:
+    """The body of a request for this view, without tools and options."""
+    if form not in WIRES:
+        raise BadInput(f"there is no format {form!r}; the formats are {', '.join(WIRES)}")
+    name = model or _model_for(view, form)
+    wire = WIRES[form].build(name, find_profile(name))
+    body: dict[str, Any] = json.loads(
+        encode(wire, view, RequestOptions(model=name, stream=False)).body
+    )
+    return body
+
+
+def request_messages(view: View, form: WireName, model: str = "") -> list[Any]:
+    """Only the messages of the request; those of `openai` begin with the system instructions."""
+    found: list[Any] = request_body(view, form, model)[_MESSAGES[form]]
+    return found
+
+
+def _model_for(view: View, form: WireName) -> str:
+    """The model that answered last, if it speaks this format, so that it gets its own thoughts
+    back; else the usual one of the format."""
+    usual = find_endpoint(form)
+    assert usual is not None
+    name = latest_model(view.entries)
+    home = find_endpoint(find_profile(name).endpoint)
+    if name and (home is None or home.wire == form):
+        return name
+    return usual.default
+
+
+def decode_sdk_item(form: WireName, item: object) -> tuple[Message, ...]:
+    """What a provider's SDK returned, or a message in the provider's format: an object of the SDK,
+    or the JSON object it stands for."""
+    raw = _to_json(item)
+    try:
+        found = json.loads(raw)
+    except ValueError as error:
+        raise BadInput(f"not the JSON of a reply or message ({error})") from None
+    if not isinstance(found, dict):
+        raise BadInput(f"a JSON {type(found).__name__}; a reply or message is an object")
+    name = found.get("model") or found.get("modelVersion")
+    model = name if isinstance(name, str) else ""
+    wire = WIRES[form].build(model, find_profile(model))
+    if _REPLY_KEY[form] in found:
+        return (wire.decode_reply(raw),)
+    try:
+        request = {"model": model, "max_tokens": 1, _MESSAGES[form]: [found]}
+        return wire.decode_request(json.dumps(request).encode()).messages
+    except RecollectError as error:
+        raise BadInput(f"neither a reply nor a message of {form}: {error}") from error
+
+
+def _to_json(item: object) -> bytes:
+    dump = getattr(item, "model_dump_json", None)
+    if callable(dump):
+        # the names of the wire, and only what the provider sent
+        item = dump(by_alias=True, exclude_unset=True)
+    if isinstance(item, str):
+        return item.encode("utf-8", "surrogatepass")
+    if isinstance(item, bytes):
+        return item
+    if not isinstance(item, Mapping):
+        raise BadInput(
+            f"a reply of type {type(item).__name__}; "
+            "give the SDK's response object, or the JSON object that the provider sent"
+        )
+    try:
+        return json.dumps(item).encode()
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"the reply is not plain JSON ({error})") from None
+
+
+def with_call_names(view: View, messages: Iterable[Message]) -> tuple[Message, ...]:
+    """Give results that lack it the name of the tool that was called; OpenAI sends only ids."""
+    return tuple(_name_results(view, message) for message in messages)
+
+
+def _name_results(view: View, message: Message) -> Message:
+    if all(not isinstance(part, ToolResult) or part.name for part in message.parts):
+        return message
+    calls = {
+        part.id: part.name
+        for entry in view.entries
+        if isinstance(entry.body, Message)
+        for part in entry.body.parts
+        if isinstance(part, ToolCall)
+    }
+    parts = tuple(
+        msgspec.structs.replace(part, name=calls.get(part.call_id, ""))
+        if isinstance(part, ToolResult) and not part.name
+        else part
+        for part in message.parts
+    )
+    return msgspec.structs.replace(message, parts=parts)
