@@ -45,6 +45,31 @@ def test_the_mode_of_one_run_lets_it_edit_and_is_not_remembered(cli: Cli) -> Non
     assert not (cli.project / "new.txt").exists()
 
 
+@pytest.mark.parametrize(
+    "line", [("--mode", "edit", "write it down"), ("write it down", "--mode", "edit")]
+)
+def test_the_options_work_without_p_too(cli: Cli, line: tuple[str, ...]) -> None:
+    with server(cli, WRITE, http(HELLO)):
+        cli.ok(*line, env=ENV)
+    assert (cli.project / "new.txt").read_text() == "hello"
+
+
+def test_a_mode_that_the_user_types_counts_over_a_stricter_one_of_the_project(cli: Cli) -> None:
+    settings = cli.project / ".recollect" / "settings.toml"
+    settings.parent.mkdir()
+    settings.write_text('[permissions]\nmode = "plan"\ndeny = ["seq *"]\n')
+    settings.chmod(0o600)
+    cli.ok("trust")
+    asked = reply(
+        call("write_file", id="w", file_path="new.txt", content="hello"),
+        call("run_shell_command", id="s", command="seq 3"),
+    )
+    with server(cli, asked, http(HELLO)):
+        done = cli.ok("-p", "Do it.", "--mode", "edit", "--allow", "seq *", env=ENV)
+    assert (cli.project / "new.txt").exists()
+    assert refusals(done) == ["not allowed: seq 3 · the rule 'seq *' denies it"]
+
+
 def test_a_stricter_mode_than_that_of_the_settings_counts(cli: Cli) -> None:
     with server(cli, WRITE, http(HELLO), more='[permissions]\nmode = "edit"\n'):
         done = cli.ok("-p", "Write it.", "--mode", "plan", env=ENV)
@@ -320,4 +345,4 @@ def test_every_option_of_the_agent_is_documented() -> None:
     long = {"--prompt", "--model", "--continue", "--resume"}  # named by their short forms
     general = {"--store", "--help", "-h", "--version", "-V"}
     for option in options - long - general:
-        assert re.search(rf"`(recollect )?{option}\\b", section), option
+        assert re.search(rf"`(recollect )?{option}\b", section), option

@@ -11,9 +11,9 @@ from typing import Any
 from msgspec import to_builtins
 from msgspec.structs import asdict
 
-from recollect.agent.events import LoopFound, WindowLearned
 from recollect.agent.exchange import ReplyFinished
 from recollect.agent.fit_context import ContextReduced
+from recollect.agent.run_events import LoopFound, WindowLearned
 from recollect.agent.tool_calls import ToolFinished, ToolStarted
 from recollect.codecs.wire_protocol import Delta
 from recollect.entries import Text, ToolResult

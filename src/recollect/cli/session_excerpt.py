@@ -98,7 +98,7 @@ async def read_turns(runtime: Runtime, options: ShowOptions) -> SessionExcerpt:
     info, marked = await _find(store, options.given)
     session = await runtime.session(info.id)
     sent = _sent_entries(session.view())
-    newest = sent[len(sent) - len(runtime.last_turns(session, options.turns)) :]
+    newest = sent[len(sent) - len(session.last_turns(options.turns)) :]
     return SessionExcerpt(
         session=info,
         window=EntryWindow(newest, before=len(sent) - len(newest)),
