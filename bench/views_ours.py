@@ -27,7 +27,8 @@ from recollect.entries import (
 from recollect.transcripts.format_table import read_transcript
 from recollect.view import tool_uses
 from recollect.view.curation import is_spoken
-from recollect.view.elision_rules import ElisionPlan, ElisionRules, plan_elisions
+from recollect.view.elision_plan import ElisionPlan
+from recollect.view.elision_rules import ElisionRules, plan_elisions
 from recollect.view.view import View
 
 _BETWEEN = 20_000  # milliseconds from one message to the next

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -57,9 +55,3 @@ def test_the_names_of_the_events_do_not_change() -> None:
         "SessionEnd",
     )
     assert set(released) <= set(EVENT_NAMES)
-
-
-def test_the_example_of_the_page_runs() -> None:
-    ((program, printed),) = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", PAGE, re.S)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == (printed, "")

@@ -1,13 +1,13 @@
 """Every public name, listed once: `recollect` hands them on and loads this module on first use.
 
 More is in grouped modules: `recollect.entries` (all that a log holds), `recollect.events` (what
-happens in a run), `recollect.errors`, `recollect.engine` (the parts below `Session`) and
-`recollect.testing`.
+happens in a run), `recollect.hook_events` (what hooks receive), `recollect.errors`,
+`recollect.engine` (the parts below `Session`) and `recollect.testing`.
 """
 
 from __future__ import annotations
 
-from recollect.agent.hooks import Hooks
+from recollect.agent.decorators import elision_rule, hook, permission
 from recollect.agent.loop import Agent
 from recollect.agent.run_events import RunFinished
 from recollect.agent.tool_calls import ToolFinished, ToolStarted
@@ -33,9 +33,8 @@ from recollect.runtime.library_agent import CodingAgent, coding_agent
 from recollect.runtime.permission_policy import ApprovalRequest
 from recollect.session import Session
 from recollect.session_store import SessionStore, open  # noqa: A004 - `recollect.open`
-from recollect.store.contract import Project, SearchHit, SessionInfo
+from recollect.store.contract import SearchHit, SessionInfo
 from recollect.tools.tool import Tool, ToolContext, ToolFailed, ToolOutput, tool
-from recollect.view.elision_rules import ElisionRules
 from recollect.view.view import View
 
 __all__ = [
@@ -45,14 +44,11 @@ __all__ = [
     "Compaction",
     "Delta",
     "Elide",
-    "ElisionRules",
     "Entry",
     "Explanation",
-    "Hooks",
     "InlineData",
     "Message",
     "Pin",
-    "Project",
     "RecollectError",
     "Restore",
     "RunFinished",
@@ -73,8 +69,11 @@ __all__ = [
     "View",
     "assistant",
     "coding_agent",
+    "elision_rule",
+    "hook",
     "open",
     "open_model",
+    "permission",
     "system",
     "tool",
     "tool_result",

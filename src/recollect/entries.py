@@ -51,10 +51,14 @@ class _Record(
 
 
 class Text(_Record, frozen=True, tag_field="type", tag="text"):
+    """A text in a message."""
+
     text: str
 
 
 class Thought(_Record, frozen=True, tag_field="type", tag="thought"):
+    """What a model thought before it replied."""
+
     text: str
     subject: str = ""
     time: int | None = None
@@ -62,6 +66,8 @@ class Thought(_Record, frozen=True, tag_field="type", tag="thought"):
 
 
 class ToolCall(_Record, frozen=True, tag_field="type", tag="call"):
+    """A call of a tool that the model wrote."""
+
     id: str
     name: str
     arguments: str  # the JSON text as received, even when it is malformed
@@ -69,11 +75,15 @@ class ToolCall(_Record, frozen=True, tag_field="type", tag="call"):
 
 
 class InlineData(_Record, frozen=True, tag_field="type", tag="data"):
+    """An image or another file, with its bytes."""
+
     mime: str
     data: bytes
 
 
 class FileRef(_Record, frozen=True, tag_field="type", tag="file"):
+    """A file that the provider fetches from an address."""
+
     mime: str
     uri: str
 
@@ -88,6 +98,8 @@ Content: TypeAlias = Text | InlineData | FileRef | Unknown
 
 
 class ToolResult(_Record, frozen=True, tag_field="type", tag="result"):
+    """The answer to a tool call: texts, images or files."""
+
     call_id: str
     name: str
     content: tuple[Content, ...] = ()
@@ -112,6 +124,8 @@ class Usage(_Record, frozen=True):
 
 
 class Message(_Record, frozen=True, tag_field="kind", tag="message"):
+    """One message of a session: who said it, and its parts."""
+
     role: Role
     parts: tuple[Part, ...] = ()
     context: Context = ""  # set when the program added the message, not the user or the model
@@ -163,6 +177,8 @@ class Elided(_Record, frozen=True):
 
 
 class Elide(_Record, frozen=True, tag_field="kind", tag="elide"):
+    """The edit that leaves parts of messages out of the view, by a rule or on request."""
+
     rule: str
     items: tuple[Elided, ...]
 
@@ -182,6 +198,8 @@ class Restore(_Record, frozen=True, tag_field="kind", tag="restore"):
 
 
 class Compaction(_Record, frozen=True, tag_field="kind", tag="compaction"):
+    """The edit that shows a snapshot instead of older messages, if its status is `COMPRESSED`."""
+
     status: CompactionStatus
     snapshot: str = ""
     first_kept: str | None = None  # None: everything before this entry is replaced
@@ -194,6 +212,8 @@ class Compaction(_Record, frozen=True, tag_field="kind", tag="compaction"):
 
 
 class Title(_Record, frozen=True, tag_field="kind", tag="title"):
+    """A new title of the session."""
+
     title: str
 
 

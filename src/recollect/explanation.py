@@ -27,6 +27,7 @@ from recollect.stale_rules import STALE_RULES
 from recollect.text import one_line
 from recollect.view.curation import is_tool_result
 from recollect.view.omissions import COMPACTION, INVALID, Omission, find_omissions, items_replaced
+from recollect.view.placeholders import read_reason
 from recollect.view.view import View, ViewItem
 
 TEXT_LENGTH = 60  # characters of a message in the table
@@ -131,8 +132,15 @@ def _explain_omission(view: View, one: Omission, before: View | None) -> Explain
         tokens, text = sum(item.tokens for item in gone), f"{len(gone):,} messages before it"
     else:
         text = "the messages before it"
-    reason = _REASONS.get(one.rule, f"by the rule {one.rule}")
+    reason = _REASONS.get(one.rule) or _stated_reason(view, one) or f"by the rule {one.rule}"
     return ExplainedOmission(one.entry, one.rule, reason, tokens, one.since, text, one.handle)
+
+
+def _stated_reason(view: View, one: Omission) -> str:
+    """The reason that a user's own rule gave, which the placeholder has."""
+    shown = view.state.changed.get(one.entry)
+    texts = [c.what.placeholder for c in shown.cuts if c.by == one.by] if shown else []
+    return next(filter(None, (read_reason(one.rule, text) for text in texts)), "")
 
 
 def _message_text(parts: tuple[Part, ...]) -> str:

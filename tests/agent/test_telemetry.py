@@ -12,10 +12,10 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from recollect import Hooks, Session, View
+from recollect import Session, View
 from recollect.agent.loop import Agent
 from recollect.agent.telemetry import telemetry_hook
-from recollect.engine import open_store
+from recollect.engine import Hooks, open_store
 from recollect.testing import ScriptedModel, call, model
 from recollect.tools.tool import ToolFailed, tool
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect import Project
-from recollect.engine import SearchQuery, open_store
+from recollect.engine import Project, SearchQuery, open_store
 from recollect.errors import BadInput
 from recollect.store import search_tokenizer
 from recollect.testing import call, model, result, user

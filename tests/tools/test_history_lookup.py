@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect import Project
-from recollect.engine import open_store
+from recollect.engine import Project, open_store
 from recollect.entries import (
     Body,
     Compaction,

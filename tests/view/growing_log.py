@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from recollect.entries import Body, Entry, Message, Text, ToolCall, ToolResult, json_text
-from recollect.view.elision_rules import ElisionPlan, ElisionRules, plan_elisions
+from recollect.view.elision_plan import ElisionPlan
+from recollect.view.elision_rules import ElisionRules, plan_elisions
 from recollect.view.view import View
 from tests.view.logs import name
 

@@ -109,7 +109,10 @@ class ContextFitter(msgspec.Struct, frozen=True):
         tokens = session.view().tokens
         event = ContextWindowWillOverflow(session=session.id, tokens=tokens, limit=limit)
         await self.hooks.fire(event)
-        edits = fit_view(session.view(), limit, now(), self.rules, budget).edits
+        fitted = fit_view(session.view(), limit, now(), self.rules, budget)
+        for problem in fitted.problems:
+            session.warn(problem)
+        edits = fitted.edits
         for edit in edits:
             if isinstance(edit, Compaction):
                 await self._store_compaction(session, edit)

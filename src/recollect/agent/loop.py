@@ -15,14 +15,19 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
 from recollect.agent.blocking import run_blocking
+from recollect.agent.decorators import (
+    Permission,
+    PermissionFunction,
+    combine_permissions,
+    with_custom_rules,
+)
 from recollect.agent.exchange import (
     ReplyFinished,
-    count_tools,
     exchange,
     mark_calls_not_run,
     message_text,
@@ -36,6 +41,7 @@ from recollect.agent.fit_context import (
 )
 from recollect.agent.hooks import Hook, HookFunction, Hooks
 from recollect.agent.instructions import lacking_instructions
+from recollect.agent.prepared_request import PreparedRequest
 from recollect.agent.run_events import AgentEvent, LoopFound, RunFinished, StopReason, WindowLearned
 from recollect.agent.tool_calls import (
     PermissionCheck,
@@ -66,6 +72,7 @@ from recollect.session_store import attach_session
 from recollect.store.ids import now
 from recollect.tokens import add_usage
 from recollect.tools.tool import Tool
+from recollect.view.custom_rules import CustomRule
 from recollect.view.elision_rules import ElisionRules, plan_elisions
 from recollect.view.view import View
 
@@ -89,23 +96,6 @@ async def fire_or_refuse(
 ContextSource: TypeAlias = Callable[[View], Awaitable[Sequence[Body | Entry]]]
 
 
-class PreparedRequest(NamedTuple):
-    """The next request of a session, exactly as it would be sent."""
-
-    view: View
-    options: RequestOptions
-    budget: Budget  # for the messages alone: without the tools
-    reduced: tuple[ContextReduced, ...]  # what would be left out or compacted before
-
-    @property
-    def tokens(self) -> int:
-        return self.view.tokens + self.tool_tokens
-
-    @property
-    def tool_tokens(self) -> int:
-        return count_tools(self.options.tools, self.view.log.counter)
-
-
 class Agent(msgspec.Struct, frozen=True):
     """A model, the tools it may call, and its limits."""
 
@@ -115,10 +105,10 @@ class Agent(msgspec.Struct, frozen=True):
     initial: ContextSource | None = None  # the initial context of a session, where it is missing
     roots: tuple[Path, ...] = ()  # folders that tools may touch
     cwd: Path | None = None  # where relative paths begin; None: in the first root
-    permission_check: PermissionCheck = allow_reads_only
+    permission_check: PermissionCheck = allow_reads_only  # decides if `permissions` do not
     write_guard: WriteGuard = protect_config
     generation: Generation = Generation()
-    rules: ElisionRules = ElisionRules()
+    rules: ElisionRules | Sequence[CustomRule] = ()
     budget: Budget | None = None
     summarizer: CallModel | None = None  # writes snapshots; none: they are built by code alone
     hooks: Hooks | Sequence[Hook | HookFunction] = ()
@@ -128,10 +118,14 @@ class Agent(msgspec.Struct, frozen=True):
     max_turns: int = 100
     detect_loops: bool = True
     judge_after: int = 0  # after this many turns, ask a model whether the run is looping; 0: never
+    permissions: Sequence[Permission | PermissionFunction] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.hooks, Hooks):
             msgspec.structs.force_setattr(self, "hooks", Hooks(self.hooks))
+        if not isinstance(self.rules, ElisionRules):
+            msgspec.structs.force_setattr(self, "rules", with_custom_rules(self.rules))
+        combine_permissions(self.permissions)  # raises for what is no check
         for given in self.tools:
             if not isinstance(given, Tool):
                 name = getattr(given, "__name__", type(given).__name__)
@@ -139,8 +133,15 @@ class Agent(msgspec.Struct, frozen=True):
 
     @property
     def fired_hooks(self) -> Hooks:
+        """The hooks, as what fires them."""
         assert isinstance(self.hooks, Hooks)
         return self.hooks
+
+    @property
+    def elision_rules(self) -> ElisionRules:
+        """The rules, the built-in ones among them."""
+        assert isinstance(self.rules, ElisionRules)
+        return self.rules
 
     async def stream(
         self, prompt: str | Message | None, session: Session | None = None
@@ -201,12 +202,14 @@ class Agent(msgspec.Struct, frozen=True):
         return partial(lacking_instructions, self.instructions)
 
     def request_options(self, model: str) -> RequestOptions:
+        """What a request has beside its messages: the model, the tools, the generation settings."""
         declared = tuple(tool.declaration for tool in self.tools)
         return RequestOptions(model=model, tools=declared, generation=self.generation)
 
     def context_fitter(self) -> ContextFitter:
+        """What makes the context fit, with the settings of this agent."""
         return ContextFitter(
-            self.rules,
+            self.elision_rules,
             self.fired_hooks,
             self.summarizer,
             self.summarized_tools,
@@ -244,10 +247,12 @@ class _AgentRun:
                 "; change it and try again",
             )
         view = self.session.view()
-        edits = plan_elisions(view, now(), self.agent.rules).edits
-        if not edits:
+        plan = plan_elisions(view, now(), self.agent.elision_rules)
+        for problem in plan.problems:
+            self.session.warn(problem)
+        if not plan.edits:
             return None
-        await self.session.append(*edits, on_conflict="fork")
+        await self.session.append(*plan.edits, on_conflict="fork")
         return ContextReduced(view.tokens, self.session.view().tokens)
 
     async def reply(self) -> AsyncGenerator[AgentEvent, None]:
@@ -364,7 +369,8 @@ class _AgentRun:
 
     async def run_tools(self) -> AsyncGenerator[AgentEvent, None]:
         agent = self.agent
-        checks = agent.permission_check, agent.fired_hooks, agent.write_guard
+        permitted = combine_permissions(agent.permissions, agent.permission_check)
+        checks = permitted, agent.fired_hooks, agent.write_guard
         runner = ToolRunner(
             self.session, self._calls(), agent.tools, agent.roots, *checks, cwd=agent.cwd
         )

@@ -55,10 +55,14 @@ class ToolStopped(RecollectError):
 
 
 class ToolStarted(msgspec.Struct, frozen=True):
+    """A tool call is about to run, or to be refused."""
+
     call: ToolCall
 
 
 class ToolFinished(msgspec.Struct, frozen=True):
+    """A tool call has its result, which is stored."""
+
     call: ToolCall
     result: ToolResult
 

@@ -22,7 +22,8 @@ from recollect.cli.session_arguments import session_argument
 from recollect.cli.store_access import use_runtime, use_store
 from recollect.runtime.runtime import Runtime
 from recollect.store.ids import now
-from recollect.view.elision_rules import ElisionPlan, ElisionRules, plan_elisions
+from recollect.view.elision_plan import ElisionPlan
+from recollect.view.elision_rules import ElisionRules, plan_elisions
 
 DEFAULT_LAST = 30
 

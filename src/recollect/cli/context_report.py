@@ -27,7 +27,7 @@ from recollect.store.contract import SessionInfo, Store
 from recollect.store.sqlite import SqliteStore
 from recollect.tokens import counter_for
 from recollect.view.curation import is_initial, is_tool_result
-from recollect.view.elision_rules import ElisionPlan
+from recollect.view.elision_plan import ElisionPlan
 from recollect.view.omissions import (
     COMPACTION,
     Omission,

@@ -16,7 +16,7 @@ from recollect.cli.display_text import GAP, align_table, one_line, pluralize
 from recollect.cli.entry_display import summarize
 from recollect.entries import Compaction, Message, Request
 from recollect.profiles import is_known_model
-from recollect.view.elision_rules import ElisionPlan
+from recollect.view.elision_plan import ElisionPlan
 from recollect.view.omissions import (
     INVALID,
     Omission,

@@ -36,6 +36,7 @@ class FittedView(msgspec.Struct, frozen=True):
 
     edits: tuple[Body, ...]
     view: View
+    problems: tuple[str, ...] = ()  # of custom rules
 
 
 def fit_view(
@@ -55,10 +56,11 @@ def fit_view(
     shortest = max(_MIN_RESULT, limit // 2)
     strict = msgspec.structs.replace(rules, max_characters=min(rules.max_characters, shortest))
     for tried in (rules, strict):
-        edits: tuple[Body, ...] = plan_elisions(view, now, tried, over_budget=True).edits
+        plan = plan_elisions(view, now, tried, over_budget=True)
+        edits: tuple[Body, ...] = plan.edits
         smaller = with_edits(view, edits, now)
         if smaller.tokens <= limit:
-            return FittedView(edits, smaller)
+            return FittedView(edits, smaller, plan.problems)
         proposal = propose_compaction(
             smaller, goal, trigger="overflow", words=SnapshotInput(root=rules.root)
         )
@@ -70,7 +72,8 @@ def fit_view(
     if compacted.tokens < smaller.tokens:
         edits, smaller = (*edits, proposal.compaction), compacted
     hard = _shorten_newest(view, smaller, limit)
-    return FittedView((*edits, *hard), with_edits(view, (*edits, *hard), now) if hard else smaller)
+    fitted = with_edits(view, (*edits, *hard), now) if hard else smaller
+    return FittedView((*edits, *hard), fitted, plan.problems)
 
 
 def _shorten_newest(before: View, view: View, limit: int) -> tuple[Body, ...]:

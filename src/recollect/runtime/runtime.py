@@ -16,7 +16,8 @@ from pathlib import Path
 import msgspec
 
 from recollect.agent.hooks import Hooks
-from recollect.agent.loop import Agent, PreparedRequest
+from recollect.agent.loop import Agent
+from recollect.agent.prepared_request import PreparedRequest
 from recollect.codecs.wire_protocol import Declaration
 from recollect.compaction.budget import Budget
 from recollect.compaction.proposal import Proposal
@@ -47,7 +48,7 @@ from recollect.store.ids import LAST
 from recollect.store.sqlite import open_store
 from recollect.text import one_line
 from recollect.transcripts.find_session import find_session
-from recollect.transcripts.session_import import ImportProgress, ImportResult, import_file
+from recollect.transcripts.import_result import ImportProgress, ImportResult
 from recollect.view.curation import CurationPolicy
 from recollect.workspace.effective_settings import EffectiveSettings, resolve_settings
 from recollect.workspace.file_mentions import attachment_parts, prompt_parts
@@ -131,6 +132,9 @@ class Runtime:
     ) -> ImportResult:
         """Import another program's session file. The session belongs to the folder that the file
         names as its own; to this project if it names none."""
+        # late: it loads every format
+        from recollect.transcripts.session_import import import_file
+
         return await import_file(self.store, file, project=self._project_of, progress=progress)
 
     def _project_of(self, folder: str) -> Project:

@@ -24,6 +24,8 @@ class Project(msgspec.Struct, frozen=True):
 
 
 class SessionInfo(msgspec.Struct, frozen=True):
+    """What a store knows about a session without reading its entries."""
+
     id: str
     title: str
     head: str | None

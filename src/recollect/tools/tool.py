@@ -98,6 +98,7 @@ class ToolContext(msgspec.Struct, frozen=True):
         return self.absolute(path)
 
     def absolute(self, path: str) -> str:
+        """A path made absolute if it begins in the working directory."""
         if path.startswith("/") or not path or self.cwd in (None, self.root):
             return path  # relative to the first root, where tools begin anyway
         return f"{self.cwd}/{path}"

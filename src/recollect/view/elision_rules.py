@@ -2,9 +2,10 @@
 
 A plan is made for a time that the caller names. It holds one edit per rule, and only when together
 they save enough to be worth breaking a provider's prompt cache, or when the view is over its budget
-anyway. The rules never touch pinned messages, messages the user restored, failed calls, or edits of
-files. Intermediate results are kept with the log, so that planning for a view that extends an
-earlier one mostly looks at new entries; the plan is the one that would be made from scratch.
+anyway. The built-in rules never touch pinned messages, messages the user restored, failed calls, or
+edits of files; `custom_rules.py` has the rules of users. Intermediate results are kept with the
+log, so that planning for a view that extends an earlier one mostly looks at new entries; the plan
+is the one that would be made from scratch.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from recollect.settings import Settings
 from recollect.stale_rules import STALE_RULES, StaleRule
 from recollect.toolkinds import has_failed
 from recollect.view.curation import is_tool_result
+from recollect.view.custom_rules import CustomRule, plan_custom
+from recollect.view.elision_plan import ElisionPlan, PlannedElision
 from recollect.view.placeholders import Language, write_placeholder
 from recollect.view.tool_uses import LargeResult, ToolUse, ToolUses, find_tool_uses
 from recollect.view.view import View
@@ -30,7 +33,7 @@ _LAST_LINE = 1 << 60  # of a read to the end of a file
 
 
 class ElisionRules(msgspec.Struct, frozen=True):
-    """Every number is a setting."""
+    """What the rules keep, and from when on they leave results out. Every number is a setting."""
 
     keep_reads: int = 5  # newest of each file
     keep_read_tokens: int = 0  # of these only as many as fit; 0 for all of them
@@ -40,6 +43,7 @@ class ElisionRules(msgspec.Struct, frozen=True):
     min_saving: int = 2_000  # tokens
     language: Language = "en"
     root: str = ""  # the project's folder, so that absolute and relative paths are one file
+    custom: tuple[CustomRule, ...] = ()  # of the user's own
 
     @staticmethod
     def from_settings(settings: Settings, root: str = "") -> ElisionRules:
@@ -56,30 +60,6 @@ class ElisionRules(msgspec.Struct, frozen=True):
         )
 
 
-class PlannedElision(msgspec.Struct, frozen=True):
-    """One thing a rule would leave out."""
-
-    rule: str
-    what: str  # the file or the tool
-    elided: Elided
-
-
-class ElisionPlan(msgspec.Struct, frozen=True):
-    savings: tuple[PlannedElision, ...] = ()
-    unidentified: int = 0  # reads left alone because they name no file
-
-    @property
-    def tokens(self) -> int:
-        return sum(saving.elided.tokens for saving in self.savings)
-
-    @property
-    def edits(self) -> tuple[Elide, ...]:
-        by_rule: dict[str, list[Elided]] = {}
-        for saving in self.savings:
-            by_rule.setdefault(saving.rule, []).append(saving.elided)
-        return tuple(Elide(rule=rule, items=tuple(items)) for rule, items in by_rule.items())
-
-
 def plan_elisions(
     view: View, now: int, rules: ElisionRules | None = None, *, over_budget: bool = False
 ) -> ElisionPlan:
@@ -90,13 +70,16 @@ def plan_elisions(
     savings = [*planner.oversized(), *planner.superseded_reads()]
     for rule in rules.stale:
         savings += planner.stale(rule, now)
+    planned = [plan_custom(rule, view, now, rules.language) for rule in rules.custom]
+    savings += [saving for found, _ in planned for saving in found]
+    problems = tuple(problem for _, problem in planned if problem)
     begin, end = (bisect_left(uses.unidentified, at) for at in (view.state.base, view.n))
     unidentified = max(0, end - begin)
     # a result that a later rule leaves out whole need not be shortened first
     last = {(saving.elided.entry, saving.elided.parts): saving for saving in savings}
-    plan = ElisionPlan(tuple(last.values()), unidentified)
+    plan = ElisionPlan(tuple(last.values()), unidentified, problems)
     worth_it = over_budget or plan.tokens >= rules.min_saving
-    return plan if worth_it else ElisionPlan((), unidentified)
+    return plan if worth_it else ElisionPlan((), unidentified, problems)
 
 
 class _SupersededReads:

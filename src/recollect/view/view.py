@@ -43,7 +43,7 @@ class ViewItem(msgspec.Struct, frozen=True, gc=False):
 
 
 class View:
-    """Made by `View.fold`; never changed."""
+    """What the model sees of a session. Made by `Session.view` and `View.fold`; never changed."""
 
     __slots__ = ("_items", "log", "n", "policy", "state")
 
@@ -59,11 +59,12 @@ class View:
         policy: CurationPolicy | None = None,
         known: Mapping[str, tuple[int, ...]] = NO_COUNTS,
     ) -> View:
-        """`known` holds token counts of entries that were counted before."""
+        """The view of these entries; `known` has token counts of entries counted before."""
         empty = View(EntryLog(counter, known), 0, policy or CurationPolicy(), ViewState())
         return empty.append(*entries)
 
     def append(self, *entries: Entry) -> View:
+        """The view with these entries after the others."""
         log = self.log if len(self.log.entries) == self.n else self.log.first(self.n)
         builder = StateBuilder(log, self.policy, self.state)
         builder.append(entries)
@@ -80,6 +81,7 @@ class View:
 
     @property
     def items(self) -> tuple[ViewItem, ...]:
+        """What the model sees, in order: each message with its entry, tokens and elisions."""
         if self._items is None:
             first, state = self._shown_at(self.state.first, "first"), self.state
             kept = self._shown_at((p for p in state.kept if p not in state.first), "kept")
@@ -132,10 +134,12 @@ class View:
 
     @property
     def head(self) -> str | None:
+        """The id of the newest entry."""
         return self.log.entries[self.n - 1].id if self.n else None
 
     @property
     def problems(self) -> tuple[str, ...]:
+        """Invalid edits, which have no effect."""
         return self.state.problems
 
     @property

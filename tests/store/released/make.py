@@ -10,8 +10,8 @@ import json
 import sys
 from pathlib import Path
 
-from recollect import Entry, Project
-from recollect.engine import open_store
+from recollect import Entry
+from recollect.engine import Project, open_store
 from recollect.entries import Note, entry_to_json
 from recollect.testing import call, model, result, user
 
