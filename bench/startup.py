@@ -183,7 +183,7 @@ def _find_llm() -> str | None:
 
 
 async def _filled(home: Path, folder: Path, n: int) -> None:
-    from recollect import open_store
+    from recollect.engine import open_store
     from recollect.workspace.project_identity import identify_project
 
     async with open_store(home / "recollect.db") as store:

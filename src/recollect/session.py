@@ -31,6 +31,7 @@ from recollect.session_log import MAX_ATTEMPTS, SessionLog, log_warning
 from recollect.store.contract import SearchHit, SearchQuery, SessionInfo, Store
 from recollect.store.ids import new_id, now
 from recollect.tokens import add_usage, counter_for
+from recollect.tools.history_lookup import full_text, search_session
 from recollect.view.curation import CurationPolicy
 from recollect.view.omissions import items_replaced
 from recollect.view.projections import last_turns
@@ -200,9 +201,6 @@ class Session(SessionLog):
     async def recall(self, entry: Entry | str) -> str:
         """The full text of an entry, whatever the model sees of it; of a compaction, the text of
         everything that its snapshot replaced."""
-        # late: a tool's work is loaded by its first use
-        from recollect.tools.history_lookup import full_text
-
         found = entry if isinstance(entry, Entry) else await self.entry(entry)
         if not isinstance(found.body, Compaction) or found.parent is None:
             return full_text(found.body)
@@ -213,9 +211,6 @@ class Session(SessionLog):
 
     async def search(self, words: str, *, limit: int = 20) -> tuple[SearchHit, ...]:
         """Entries of this session, and of those it was forked from, that have all these words."""
-        # late: a tool's work is loaded by its first use
-        from recollect.tools.history_lookup import search_session
-
         query = SearchQuery(words=words, limit=limit)
         hits, _ = await search_session(self.store, await self.info(), query)
         return hits[:limit]

@@ -21,7 +21,7 @@ from recollect.store.ids import LAST
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.tokens import counter_for
 from recollect.transcripts.find_session import latest_session, session_by_id
-from recollect.transcripts.session_import import ImportResult, import_file
+from recollect.transcripts.import_result import ImportResult
 from recollect.view.view import View
 from recollect.workspace.project_identity import identify_project
 
@@ -86,6 +86,9 @@ class SessionStore:
 
         def find_project(folder: str) -> Project | None:
             return _project(project or folder or None)
+
+        # late: it loads every format
+        from recollect.transcripts.session_import import import_file
 
         return await import_file(self.store, path, project=find_project)
 

@@ -266,3 +266,35 @@ def test_a_projects_setting_is_set_only_in_a_trusted_folder(cli: Cli) -> None:
     forbidden = cli("config", "--project", "model", "gpt-5")
     assert forbidden.code == 1
     assert "a project may not set `model`" in forbidden.err
+
+
+def test_an_item_is_added_to_a_list_and_the_rest_of_the_list_stays(cli: Cli) -> None:
+    path = own(cli, "[permissions]\nallow = [\n  'ls *', # harmless\n]\nmode = 'edit'\n")
+    done = cli.ok("config", "--add", "permissions.allow", "git diff *")
+    assert (done.out, done.err) == ('["ls *", "git diff *"]\n', f"added in {path}\n")
+    assert "# harmless\n" in path.read_text()
+    again = cli.ok("config", "--add", "permissions.allow", "ls *")
+    assert again.err == "'ls *' is in the list already\n"
+    assert again.out == '["ls *", "git diff *"]\n'
+    assert cli.ok("config", "permissions.mode").out == "edit\n"
+    # a list that the file does not set begins with its default
+    assert cli.ok("config", "--add", "permissions.deny", "rm *").out == '["rm *"]\n'
+    names = '["AGENTS.md", "GEMINI.md", "CLAUDE.md", "NOTES.md"]\n'
+    assert cli.ok("config", "--add", "agent.memory_files", "NOTES.md").out == names
+    assert cli.ok("config", "agent.memory_files").out == names
+
+
+def test_only_a_list_can_be_added_to(cli: Cli) -> None:
+    path = own(cli, "model = 'gpt-5'\n")
+    for key in ("model", "agent.max_turns", "hooks"):
+        refused = cli("config", "--add", key, "x")
+        assert (refused.code, refused.out) == (1, "")
+        assert refused.err.startswith("recollect: ")
+    assert (
+        "`model` is not a list; `recollect config model VALUE` sets it"
+        in cli("config", "--add", "model", "x").err
+    )
+    assert cli("config", "--add", "permissions.allow").code == 2
+    assert cli("config", "--add", "--unset", "permissions.allow").code == 2
+    assert cli("config", "--add", "permissions.nothing", "x").code == 2
+    assert path.read_text() == "model = 'gpt-5'\n"

@@ -59,11 +59,11 @@ def be_refused_and_send_less(cli: Cli, prompt: str) -> None:
     assert process.stdout is not None
     for line in process.stdout:
         event = json.loads(line)
-        assert event["type"] in ("init", "made_room", "learnt"), event
-        if event["type"] == "learnt":
+        assert event["type"] in ("init", "context_reduced", "window_learned"), event
+        if event["type"] == "window_learned":
             assert event["window"] == WINDOW
             break
-    assert json.loads(process.stdout.readline())["type"] == "made_room"
+    assert json.loads(process.stdout.readline())["type"] == "context_reduced"
     with suppress(subprocess.TimeoutExpired):
         process.wait(2)  # a second refusal would come at once
     assert process.poll() is None
@@ -118,7 +118,7 @@ def test_a_session_with_the_embedded_model_from_its_beginning_to_an_overflow(cli
     before = len(path(cli))
     third = run(cli, "-c", "-p", "What did we talk about?")
     assert third[-1]["subtype"] == "success"
-    assert "made_room" in [event["type"] for event in third]
+    assert "context_reduced" in [event["type"] for event in third]
     made = [entry.body for entry in path(cli) if isinstance(entry.body, Compaction)]
     assert [body.status for body in made] == ["COMPRESSED"]
     assert "file_3.py" in made[0].snapshot

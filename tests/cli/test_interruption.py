@@ -84,7 +84,7 @@ def test_ctrl_c_notifies_hooks_without_waiting_for_slow_ones_and_the_session_con
 def test_a_running_command_is_ended_too_and_not_run_again(cli: Cli, by: signal.Signals) -> None:
     run = reply(call("run_shell_command", id="a", command=f"sleep {ENDLESS}"))
     with server(cli, run, http(HELLO), more='[permissions]\nallow = ["sleep *"]\n') as on:
-        resume = interrupt(cli, lambda event: event["type"] == "call", by)
+        resume = interrupt(cli, lambda event: event["type"] == "tool_use", by)
         cli.ok(*resume, "-p", "Go on.", env=ENV)
     assert len(on.asked) == 2
     (output,) = outputs(on)

@@ -39,7 +39,13 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "completion": ("bash",),
     "demo": ("--tour",),
 }
-VALUES = {"--model": "gpt-5", "--max-turns": "3", "--output-format": "json", "--resume": "last"}
+VALUES = {
+    "--model": "gpt-5",
+    "--max-turns": "3",
+    "--output-format": "json",
+    "--resume": "last",
+    "--mode": "edit",
+}
 IGNORED = {"--help", "--version"}  # they end the program before any command
 
 

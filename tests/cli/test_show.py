@@ -23,6 +23,7 @@ from recollect.entries import (
 )
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import call, model, result, user
+from tests.cli.context_session import append
 from tests.cli.runner import Cli
 
 
@@ -246,3 +247,31 @@ def test_when_an_entry_is_missing_what_is_left_is_shown(cli: Cli) -> None:
     assert "  before\n" in result.out
     assert "damaged  " in result.out  # without its forerunner the last one cannot be verified
     assert "is missing" in result.err
+
+
+def test_the_newest_turns_are_shown_as_the_model_sees_them(cli: Cli) -> None:
+    read = call("read_file", path="a.py")
+    items: list[Body] = [user("one"), model("first"), user("two")]
+    items += [Message(role="model", parts=(read,)), result(read, "print(1)"), model("second")]
+    items += [user("three"), model("third"), Note(text="for people")]
+    session, entries = cli.session(items)
+    cut = Elide(rule="stale", items=(Elided(entry=entries[4].id, placeholder="[left out]"),))
+    append(cli, session, cut)
+    shown = cli.ok("show", session.id, "--turns", "2").out
+    said = re.findall(r"^  (one|first|two|second|three|third)$", shown, re.M)
+    assert said == ["two", "second", "three", "third"]
+    assert "[left out]" in shown
+    assert "print(1)" not in shown
+    assert "for people" not in shown
+    assert f"2 entries before; `recollect show {session.id[-8:]} --curated` shows all" in shown
+    document = cli.ok("show", "--turns", "1", "--json").json
+    assert [entry["id"] for entry in document["entries"]] == [entries[6].id, entries[7].id]
+    assert len(cli.ok("show", "--turns", "9", "--json").json["entries"]) == 8
+
+
+def test_turns_are_counted_from_the_head_and_need_a_number(cli: Cli) -> None:
+    cli.session([user("one")])
+    for options in (("--last", "2"), ("--at", "start"), ("--tree",), ("--initial",)):
+        assert cli("show", "--turns", "1", *options).code == 2
+    assert cli("show", "--turns", "0").code == 2
+    assert "one" in cli.ok("show", "--turns", "1", "--curated").out

@@ -25,9 +25,10 @@ from recollect.entries import (
 )
 from recollect.store.contract import Store
 from recollect.store.sqlite import SqliteStore, open_store
+from recollect.transcripts.import_result import ImportResult
 from recollect.transcripts.json_values import Json
 from recollect.transcripts.session_export import export_session
-from recollect.transcripts.session_import import ImportResult, import_file
+from recollect.transcripts.session_import import import_file
 
 T0 = "2026-02-11T20:36:45.693Z"
 

@@ -27,7 +27,7 @@ from recollect.cli.console import (
     show_status,
 )
 from recollect.cli.display_text import format_cost, pluralize, sanitize
-from recollect.cli.options import command, json_and_store_options, read_prompt
+from recollect.cli.options import NO_SYSTEM, command, json_and_store_options, read_prompt
 from recollect.cli.short_ids import shorten_session_id
 from recollect.cli.store_access import use_runtime
 from recollect.codecs.fixes import Fix
@@ -97,7 +97,8 @@ class AskResult(NamedTuple):
 
 @command(
     ('recollect ask "What is a WAL?"', "the default model; with no API key the embedded one"),
-    ('recollect ask "And a checkpoint?" --session 5f3a9c21', "continue a session"),
+    ('recollect ask "And a checkpoint?" -c', "continue the most recent session"),
+    ('recollect ask "What is on it?" --attach diagram.png', "with a file"),
     ("git diff | recollect ask 'Review this.' --model gpt-5", "with piped input"),
     ('recollect ask "hi" --model ollama/qwen3:8b --json', "for programs"),
 )
@@ -108,7 +109,7 @@ class AskResult(NamedTuple):
     default=None,
     help="Print the answer as it streams, or when it is complete.  [default: stream on a terminal]",
 )
-@click.option("--system", metavar="TEXT", default="", help="System instructions.")
+@click.option("--system", metavar="TEXT", default="", help="System instructions for a new session.")
 @click.option("--temperature", type=click.FloatRange(0, 2), metavar="T")
 @click.option("--max-output", type=click.IntRange(min=1), metavar="N", help="Maximum tokens.")
 @click.option(
@@ -121,7 +122,7 @@ class AskResult(NamedTuple):
     "attachments",
     metavar="FILE",
     multiple=True,
-    type=click.Path(exists=True, path_type=Path),
+    type=click.Path(path_type=Path),
     help="Send this file along: a text, an image or a PDF.",
 )
 @click.option("--no-session", is_flag=True, help="Store nothing.")
@@ -133,6 +134,8 @@ def ask(*, words: tuple[str, ...], file: Path | None, **given: Any) -> None:
         raise click.UsageError("--no-session cannot be combined with --session or -c.")
     if options.latest and options.session is not None:
         raise click.UsageError("--session and -c cannot be combined.")
+    if options.system and options.continued is not None:
+        raise click.UsageError(NO_SYSTEM)
     printer = _AnswerPrinter(stream=options.streams)
     door = Door(warn=print_warning, download_progress=download_progress())
     work, make = partial(_ask, options, printer), options.continued is None
@@ -147,12 +150,14 @@ def ask(*, words: tuple[str, ...], file: Path | None, **given: Any) -> None:
 
 async def _ask(options: AskOptions, printer: _AnswerPrinter, runtime: Runtime) -> AskResult:
     """A prompt for the agent without tools: the same road as `-p`."""
-    await runtime.check_model(options.run)  # a missing key is told before anything is stored
+    # a missing key or attachment is reported before anything is stored
+    await runtime.check_model(options.run)
+    question = await runtime.prompt_message(options.question, options.attachments)
     session, origin = await runtime.open_session(options.continued, prompt=options.question)
     started, message = time.monotonic(), Message(role="model")
     async with (
         runtime.activate(session, origin) as active,
-        aclosing(active.stream(options.question, options.run)) as events,
+        aclosing(active.stream(question, options.run)) as events,
     ):
         async for event in events:
             printer.event(event)

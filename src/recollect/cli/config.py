@@ -35,7 +35,7 @@ from recollect.settings.settings_listing import list_settings
 from recollect.settings.settings_validation import RENAMED_KEYS
 from recollect.workspace.effective_settings import EffectiveSettings, resolve_settings
 from recollect.workspace.setting_sources import EffectiveSetting, list_effective_settings
-from recollect.workspace.settings_writer import unset_setting, write_setting
+from recollect.workspace.settings_writer import add_to_setting, unset_setting, write_setting
 
 
 def _complete_key(_: click.Context, __: click.Parameter, typed: str) -> list[CompletionItem]:
@@ -49,13 +49,15 @@ def _complete_key(_: click.Context, __: click.Parameter, typed: str) -> list[Com
     ("recollect config context.keep_reads", "one value"),
     ("recollect config permissions", "one section"),
     ("recollect config model gpt-5", "set one in your file"),
-    ("recollect config permissions.allow '[\"shell(git *)\"]'", "a list, written as in TOML"),
+    ('recollect config permissions.deny \'["rm *", "git push *"]\'', "a list, written as in TOML"),
+    ("recollect config --add permissions.allow 'git diff *'", "one more item of a list"),
     ("recollect config --unset model", "back to the default"),
     ("recollect config --project agent.max_turns 20", "in this project's file"),
     ("recollect config --json", "for programs"),
 )
 @click.argument("key", metavar="[KEY]", required=False, shell_complete=_complete_key)
 @click.argument("value", metavar="[VALUE]", required=False)
+@click.option("--add", is_flag=True, help="Add VALUE to the list KEY.")
 @click.option("--unset", is_flag=True, help="Remove KEY from your settings file.")
 @click.option("--project", is_flag=True, help="With VALUE or --unset: in this project's file.")
 @click.option("--changed", is_flag=True, help="Only settings that a file sets.")
@@ -65,6 +67,7 @@ def config(
     *,
     key: str | None,
     value: str | None,
+    add: bool,
     unset: bool,
     project: bool,
     changed: bool,
@@ -76,6 +79,8 @@ def config(
     docs/settings.md explains every setting. A project may have its own in .recollect/settings.toml;
     they apply once the folder is trusted and can only be stricter than yours.
     """
+    if add and (value is None or unset):
+        raise click.UsageError("--add takes KEY and VALUE.")
     _check_usage(key, value, unset=unset, project=project, looks=changed or only_path)
     if only_path:
         path = str(data_directory() / SETTINGS_FILE)
@@ -83,7 +88,7 @@ def config(
         return 0
     try:
         if key is not None and (unset or value is not None):
-            _change(key, value, project=project)
+            _change(key, value, add=add, project=project)
             key = RENAMED_KEYS.get(key, key)
         found = resolve_settings(Path.cwd())
     except BadSettings as error:
@@ -106,7 +111,7 @@ def _check_usage(
         raise click.UsageError("--changed and --path only look; leave out VALUE and --unset.")
 
 
-def _change(key: str, value: str | None, *, project: bool) -> None:
+def _change(key: str, value: str | None, *, add: bool, project: bool) -> None:
     """Change one setting in a file, and say so."""
     found = resolve_settings(Path.cwd())
     key = RENAMED_KEYS.get(key, key)
@@ -115,6 +120,9 @@ def _change(key: str, value: str | None, *, project: bool) -> None:
     if value is None:
         file = unset_setting(found, key, project=project)
         print_note(f"removed from {file}" if file else f"{key} was not set there")
+    elif add:
+        file = add_to_setting(found, key, value, project=project)
+        print_note(f"added in {file}" if file else f"{value!r} is in the list already")
     else:
         file = write_setting(found, key, value, project=project)
         print_note(f"set in {file}")

@@ -23,7 +23,14 @@ from recollect.cli.group_options import (
     with_bare_prompt,
 )
 from recollect.cli.main import FAILED, INTERRUPTED
-from recollect.cli.options import COMPLETE, examples, read_piped, read_prompt, store_option
+from recollect.cli.options import (
+    COMPLETE,
+    NO_SYSTEM,
+    examples,
+    read_piped,
+    read_prompt,
+    store_option,
+)
 from recollect.errors import RecollectError
 
 if TYPE_CHECKING:
@@ -117,6 +124,7 @@ class LazyGroup(click.Group):
     epilog=examples(
         ("recollect demo", "a recorded session with real tools, in a temporary folder"),
         ('recollect -p "fix the failing test"', "run the agent non-interactively"),
+        ('recollect -p "fix it" --mode edit', "let it change files"),
         ("recollect sessions", "what happened in this project"),
         ("recollect search rate limiter", "find where that was"),
         ("recollect show 5f3a9c21", "read it"),
@@ -140,6 +148,32 @@ class LazyGroup(click.Group):
     type=click.Choice(["text", "json", "stream-json"]),
     default="text",
     help="What -p prints: the answer, one JSON document, or one JSON line per event.",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["plan", "ask", "edit", "free"]),
+    help="With -p: what it may do. edit: change files; free: run commands too; plan: neither."
+    "  [default: permissions.mode, ask]",
+)
+@click.option(
+    "--allow", metavar="RULE", multiple=True, help='With -p: allow commands, such as "git diff *".'
+)
+@click.option("--deny", metavar="RULE", multiple=True, help="With -p: never run these commands.")
+@click.option("--system", metavar="TEXT", default="", help="System instructions for a new session.")
+@click.option(
+    "--add-dir",
+    "directories",
+    metavar="DIR",
+    multiple=True,
+    help="With -p: work in this folder as well.",
+)
+@click.option(
+    "--attach",
+    "attachments",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Send this file along: a text, an image or a PDF.",
 )
 @store_option
 @click.version_option(__version__, "-V", "--version", message="%(prog)s %(version)s")
@@ -172,20 +206,15 @@ def recollect(
         raise click.UsageError("-c and -r cannot be combined.")
     if fork and not latest and session is None:
         raise click.UsageError("--fork needs -c or -r.")
+    if given["system"] and (latest or session is not None):
+        raise click.UsageError(NO_SYSTEM)
+    text = read_prompt((prompt,) if prompt else ())
     # late, as a command's module is: the agent loads most of the package
-    from recollect.cli.headless import HeadlessOptions, run_headless
-    from recollect.runtime.prompt_run import RunOptions
+    from recollect.cli.headless import run_agent
     from recollect.store.ids import LAST
 
-    text = read_prompt((prompt,) if prompt else ())
-    options = HeadlessOptions(
-        text,
-        session=LAST if latest else session,
-        fork=fork,
-        format=given["format"],
-        run=RunOptions(given["model"], max_turns=given["max_turns"]),
-    )
-    ctx.exit(run_headless(options, file))
+    continued = LAST if latest else session
+    ctx.exit(run_agent(text, file, session=continued, fork=fork, **given))
 
 
 def run_command(arguments: list[str]) -> int:

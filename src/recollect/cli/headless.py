@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
 from shlex import quote
@@ -17,8 +16,6 @@ from signal import SIGINT, SIGTERM, raise_signal, signal
 from typing import Any, Literal, TypeAlias
 
 import msgspec
-from msgspec import to_builtins
-from msgspec.structs import asdict
 
 from recollect.agent.exchange import ReplyFinished, message_text
 from recollect.agent.fit_context import ContextReduced
@@ -32,12 +29,18 @@ from recollect.cli.console import (
     print_warning,
     show_status,
 )
+from recollect.cli.denial_notes import denial_notes
 from recollect.cli.display_text import format_cost, one_line, pluralize, sanitize, truncate
 from recollect.cli.main import BAD_SETTINGS, FAILED, INTERRUPTED
+from recollect.cli.run_documents import (
+    event_document,
+    failure_document,
+    result_document,
+    result_text,
+)
 from recollect.cli.short_ids import shorten_session_id
 from recollect.cli.store_access import use_runtime
 from recollect.codecs.wire_protocol import Delta
-from recollect.entries import Text, ToolResult
 from recollect.errors import (
     ApiKeyRefused,
     BadInput,
@@ -48,9 +51,8 @@ from recollect.errors import (
     UnknownModel,
 )
 from recollect.models.model_protocol import Retrying
-from recollect.profiles import EMBEDDED_MODEL, compute_cost
+from recollect.profiles import EMBEDDED_MODEL
 from recollect.redaction import redact
-from recollect.runtime.permission_policy import PermissionDenial
 from recollect.runtime.prompt_run import (
     DEFAULT_OPTIONS,
     RunEvent,
@@ -60,26 +62,12 @@ from recollect.runtime.prompt_run import (
 )
 from recollect.runtime.runtime import Door, Overrides, Runtime
 from recollect.store.sqlite import SqliteStore
-from recollect.toolkinds import parse_arguments
 
 # the exit codes that other agents use for the same
 NO_KEY, BAD_INPUT, TURN_LIMIT, BROKEN_TOOL = 41, 42, 53, 54
 _MAX_NOTE, _MAX_REMARK = 160, 400  # characters of a note, and of what the model says between calls
 _EXIT_CODES = {"answered": 0, "turns": TURN_LIMIT, "loop": FAILED}
-_SUBTYPES = {"answered": "success", "turns": "error_max_turns", "loop": "error_loop"}
 WAITING_STATUS = "waiting for a reply"
-# the lines of stream-json: their type and their fields
-_EVENT_FIELDS: dict[type, tuple[str, Callable[[Any], dict[str, Any]]]] = {
-    Delta: ("delta", Delta._asdict),
-    ReplyFinished: ("message", lambda event: {"message": to_builtins(event.message)}),
-    ToolStarted: ("call", lambda event: {"call": to_builtins(event.call)}),
-    ToolFinished: ("tool_result", lambda event: {"result": to_builtins(event.result)}),
-    Retrying: ("retrying", asdict),
-    ContextReduced: ("made_room", lambda event: {"before": event.before, "after": event.after}),
-    WindowLearned: ("learnt", asdict),
-    LoopFound: ("loop", lambda event: {"what": event.loop.what, "stopped": event.stopped}),
-}
-
 
 OutputFormat: TypeAlias = Literal["text", "json", "stream-json"]
 
@@ -104,34 +92,22 @@ class Reporter:
         self._options, self._file = options, file
         self._received = 0  # characters of the current reply
 
-    def started(self, event: RunStarted) -> None:
+    def event(self, event: RunEvent) -> None:
         if self._options.format == "stream-json":
-            _print_json_line(
-                {
-                    "type": "init",
-                    "session_id": event.session.id,
-                    "model": event.model.name,
-                    "cwd": str(event.folder),
-                    "tools": list(event.tools),
-                    "permission_mode": event.mode,
-                }
-            )
+            if (line := event_document(event)) is not None:
+                _print_json_line(line)
         elif self._options.format == "text":
+            self._show(event)
+
+    def _show(self, event: RunEvent) -> None:
+        if isinstance(event, RunStarted):
             if event.model.wire_name == EMBEDDED_MODEL and self._options.session is None:
                 print_note(EMBEDDED_NOTICE)
             show_status(WAITING_STATUS)
-
-    def event(self, event: RunEvent) -> None:
-        if isinstance(event, RunStarted):
-            self.started(event)
-        elif self._options.format == "stream-json":
-            if type(event) in _EVENT_FIELDS:
-                name, fields = _EVENT_FIELDS[type(event)]
-                _print_json_line({"type": name, **fields(event)})
-        elif self._options.format == "text" and isinstance(event, Delta):
+        elif isinstance(event, Delta):
             self._received += len(event.text)
             show_status(f"receiving a reply: {self._received:,} characters")
-        elif self._options.format == "text":
+        else:
             self._received = 0
             show_status("")
             _print_event_note(event)
@@ -146,41 +122,62 @@ class Reporter:
         return f'`recollect -r {session or self.session}{store} -p "…"` continues'
 
 
+def run_agent(
+    prompt: str,
+    file: Path | None,
+    *,
+    session: str | None,
+    fork: bool,
+    format: OutputFormat,  # noqa: A002 - the option's name
+    model: str,
+    max_turns: int | None,
+    system: str,
+    attachments: tuple[Path, ...],
+    mode: str | None,
+    **overridden: tuple[str, ...],
+) -> int:
+    """`recollect -p` with its options; the exit code."""
+    run = RunOptions(model, max_turns=max_turns, system=system, attachments=attachments)
+    overrides = Overrides(mode or "", **overridden)
+    return run_headless(HeadlessOptions(prompt, session, fork, format, run, overrides), file)
+
+
 def run_headless(options: HeadlessOptions, file: Path | None) -> int:
     """The exit code."""
     reporter = Reporter(options, file)
     before = signal(SIGTERM, _raise_interrupt)
     try:
-        code, document = _run_in_store(options, reporter, file)
+        result, short = _run_in_store(options, reporter, file)
     except KeyboardInterrupt:
         if options.format != "text":
-            _print_json_line(_failure_document("interrupted", "stopped", reporter))
+            _print_json_line(failure_document("interrupted", "stopped", reporter.session))
         print_note(" · ".join(filter(None, ("stopped", reporter.resume_hint()))))
         return INTERRUPTED
     except RecollectError as error:
         return _report_failure(error, options, reporter)
     finally:
         signal(SIGTERM, before)
+    document = result_document(result)
     if options.format == "text":
-        sys.stdout.write(sanitize(document["result"]).rstrip("\n") + "\n")
-        hint = reporter.resume_hint(document["session"])
-        print_note(" · ".join(filter(None, (*_usage_parts(document), hint))))
+        sys.stdout.write(sanitize(result.text).rstrip("\n") + "\n")
+        for note in denial_notes(result.denials):
+            print_note(note)
+        parts = (*_usage_parts(document), reporter.resume_hint(short))
+        print_note(" · ".join(filter(None, parts)))
     else:
         _print_json_line(document)
-    return code
+    return _EXIT_CODES[result.finished.reason]
 
 
 def _run_in_store(
     options: HeadlessOptions, reporter: Reporter, file: Path | None
-) -> tuple[int, dict[str, Any]]:
-    """The exit code and the result document."""
+) -> tuple[RunResult, str]:
+    """The result, and the short id of its session."""
 
-    async def work(runtime: Runtime) -> tuple[int, dict[str, Any]]:
+    async def work(runtime: Runtime) -> tuple[RunResult, str]:
         result = await _run(runtime, options, reporter)
-        document = _result_document(result)
         assert isinstance(runtime.store, SqliteStore)
-        document["session"] = await shorten_session_id(runtime.store, result.session.id)
-        return _EXIT_CODES[result.finished.reason], document
+        return result, await shorten_session_id(runtime.store, result.session.id)
 
     door = Door(warn=print_warning, download_progress=download_progress())
     try:
@@ -191,14 +188,16 @@ def _run_in_store(
 
 
 async def _run(runtime: Runtime, options: HeadlessOptions, reporter: Reporter) -> RunResult:
-    await runtime.check_model(options.run)  # a missing key is told before anything is stored
+    # a missing key or attachment is reported before anything is stored
+    await runtime.check_model(options.run)
+    prompt = await runtime.prompt_message(options.prompt, options.run.attachments)
     session, origin = await runtime.open_session(
         options.session, fork=options.fork, prompt=options.prompt
     )
     reporter.session = session.id
     async with (
         runtime.activate(session, origin) as active,
-        aclosing(active.stream(options.prompt, options.run)) as events,
+        aclosing(active.stream(prompt, options.run)) as events,
     ):
         async for event in events:
             reporter.session = session.id  # it changes when the run goes on in a fork
@@ -214,18 +213,13 @@ def _report_failure(error: RecollectError, options: HeadlessOptions, reporter: R
         if hint := reporter.resume_hint():
             print_note(f"everything so far is stored · {hint}")
     else:
-        _print_json_line(_failure_document("error", _redacted(str(error)), reporter))
+        _print_json_line(failure_document("error", _redacted(str(error)), reporter.session))
     return exit_code_for(error)
 
 
 def _raise_interrupt(*_: object) -> None:
     """SIGTERM does what Ctrl-C does: running commands are ended too."""
     raise_signal(SIGINT)
-
-
-def _failure_document(subtype: str, result: str, reporter: Reporter) -> dict[str, Any]:
-    document = {"type": "result", "subtype": subtype, "is_error": True, "result": result}
-    return {**document, "session_id": reporter.session} if reporter.session else document
 
 
 def exit_code_for(error: RecollectError) -> int:
@@ -255,12 +249,12 @@ def _print_event_note(event: RunEvent) -> None:
         _print_fitting(f"→ {event.call.name} {_redacted(event.call.arguments)}")
     elif isinstance(event, ToolFinished) and event.call.name == "run_shell_command":
         # the end of an output says how it went
-        _print_fitting(f"  {_redacted(' '.join(_result_text(event.result).splitlines()[-2:]))}")
+        _print_fitting(f"  {_redacted(' '.join(result_text(event.result).splitlines()[-2:]))}")
     elif isinstance(event, ToolFinished) and event.result.is_error:
-        _print_fitting(f"  {_redacted(_result_text(event.result))}")
+        _print_fitting(f"  {_redacted(result_text(event.result))}")
     elif isinstance(event, Retrying):
         print_note(f"retrying in {event.delay:.1f} s: {event.reason}")
-    elif isinstance(event, ContextReduced):
+    elif isinstance(event, ContextReduced) and event.after < event.before:
         print_note(f"reduced the context: {event.before:,} → {event.after:,} tokens")
     elif isinstance(event, WindowLearned):
         print_note(f"the window of {event.model} is only {event.window:,} tokens")
@@ -277,37 +271,6 @@ def _print_fitting(message: str) -> None:
 def _print_json_line(value: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(value) + "\n")
     sys.stdout.flush()
-
-
-def _result_text(result: ToolResult) -> str:
-    return " ".join(part.text for part in result.content if isinstance(part, Text))
-
-
-def _result_document(result: RunResult) -> dict[str, Any]:
-    finished, model, usage = result.finished, result.model, result.usage
-    return {
-        "type": "result",
-        "subtype": _SUBTYPES[finished.reason],
-        "is_error": finished.reason != "answered",
-        "result": result.text,
-        "session_id": finished.session.id,
-        "num_turns": finished.turns,
-        "duration_ms": round(finished.seconds * 1_000),
-        "total_cost_usd": compute_cost(usage, model.chosen.profile.price),
-        "usage": to_builtins(usage),
-        "model": model.name,
-        "permission_denials": [_denial_document(one) for one in result.denials],
-    }
-
-
-def _denial_document(denial: PermissionDenial) -> dict[str, Any]:
-    return {
-        "tool_name": denial.tool,
-        "tool_use_id": denial.call,
-        "tool_input": parse_arguments(denial.arguments) or {},
-        "reason": denial.reason,
-        "rules": list(denial.rules),
-    }
 
 
 def _usage_parts(document: dict[str, Any]) -> list[str]:

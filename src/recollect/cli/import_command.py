@@ -19,7 +19,7 @@ from recollect.cli.options import command, json_and_store_options
 from recollect.cli.store_access import abbreviate_home, use_runtime
 from recollect.errors import RecollectError, StoreError
 from recollect.runtime.runtime import Runtime
-from recollect.transcripts.session_import import ImportResult
+from recollect.transcripts.import_result import ImportResult
 
 MAX_PROBLEMS = 5
 MAX_WARNINGS = 10

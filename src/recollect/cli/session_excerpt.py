@@ -12,10 +12,12 @@ from recollect.cli.session_choice import find_session
 from recollect.cli.short_ids import find_entry, find_session_or_entry, shorten_session_id
 from recollect.entries import Entry, Message, Note
 from recollect.errors import Damaged, UnknownEntry
+from recollect.runtime.runtime import Runtime
 from recollect.store.contract import SessionInfo
 from recollect.store.ids import LAST
 from recollect.store.log_reader import QUARANTINED, UNREADABLE
 from recollect.store.sqlite import SqliteStore
+from recollect.view.view import View
 from recollect.view_loader import load_view
 
 NEIGHBOURS = 5  # entries shown before and after a marked one
@@ -30,6 +32,7 @@ class ShowOptions(NamedTuple):
     initial: bool
     curated: bool
     full: bool
+    turns: int | None
 
 
 class EntryWindow(NamedTuple):
@@ -87,15 +90,35 @@ async def read_excerpt(store: SqliteStore, options: ShowOptions) -> SessionExcer
     )
 
 
+async def read_turns(runtime: Runtime, options: ShowOptions) -> SessionExcerpt:
+    """The newest turns, as the model sees them."""
+    assert options.turns is not None
+    store = runtime.store
+    assert isinstance(store, SqliteStore)
+    info, marked = await _find(store, options.given)
+    session = await runtime.session(info.id)
+    sent = _sent_entries(session.view())
+    newest = sent[len(sent) - len(session.last_turns(options.turns)) :]
+    return SessionExcerpt(
+        session=info,
+        window=EntryWindow(newest, before=len(sent) - len(newest)),
+        every=(),
+        marked=marked.id if marked else None,
+        session_id=await shorten_session_id(store, info.id),
+        entry_ids=await store.short_entry_ids(entry.id for entry in newest),
+    )
+
+
+def _sent_entries(view: View) -> tuple[Entry, ...]:
+    """Messages as the model sees them, placeholders included, in the shape of entries."""
+    items = ((item.entry, item.message) for item in view.items)
+    return tuple(Entry(entry.id, entry.parent, entry.time, message) for entry, message in items)
+
+
 async def _read_curated(
     store: SqliteStore, session: SessionInfo, at: str | None, last: int | None
 ) -> EntryWindow:
-    """Messages as the model sees them, placeholders included, in the shape of entries."""
-    view = await load_view(store, session.id, at=at)
-    sent = tuple(
-        Entry(item.entry.id, item.entry.parent, item.entry.time, item.message)
-        for item in view.items
-    )
+    sent = _sent_entries(await load_view(store, session.id, at=at))
     newest = sent[-last:] if last else sent
     return EntryWindow(newest, before=len(sent) - len(newest))
 

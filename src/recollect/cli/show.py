@@ -19,14 +19,15 @@ from recollect.cli.display_text import one_line, pad, pluralize, truncate
 from recollect.cli.entry_display import TranscriptStyle, entry_lines, role_of, summarize
 from recollect.cli.options import command, json_and_store_options
 from recollect.cli.session_arguments import session_argument
-from recollect.cli.session_excerpt import SessionExcerpt, ShowOptions, read_excerpt
-from recollect.cli.store_access import abbreviate_home, use_store
+from recollect.cli.session_excerpt import SessionExcerpt, ShowOptions, read_excerpt, read_turns
+from recollect.cli.store_access import abbreviate_home, use_runtime, use_store
 from recollect.entries import Entry, entry_to_json
 
 
 @command(
     ("recollect show 5f3a9c21", "a whole session"),
     ("recollect show 5f3a9c21 --last 10 --full", "its end, in full"),
+    ("recollect show --turns 2", "the newest two turns, as the model sees them"),
     ("recollect show 77f0b1de", "an entry, marked, with its neighbours"),
     ("recollect show", "the session used last in this project"),
     ("recollect show 5f3a9c21 --tree", "every branch"),
@@ -35,6 +36,12 @@ from recollect.entries import Entry, entry_to_json
 )
 @session_argument("given")
 @click.option("--last", type=click.IntRange(min=1), metavar="N", help="Only the newest N entries.")
+@click.option(
+    "--turns",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Only the newest N turns, as the model sees them.",
+)
 @click.option("--at", metavar="ENTRY", help="As of this entry instead of the head.")
 @click.option("--tree", is_flag=True, help="Every branch, one line per entry.")
 @click.option("--initial", is_flag=True, help="The initial context, or the first message.")
@@ -46,7 +53,12 @@ def show(*, as_json: bool, file: Path | None, **options_given: Any) -> int:
     options = ShowOptions(**options_given)
     if options.tree + options.initial + options.curated > 1:
         raise click.UsageError("--tree, --initial and --curated cannot be combined.")
-    excerpt = use_store(file, lambda store: read_excerpt(store, options))
+    if options.turns is not None:
+        if options.tree or options.initial or options.last or options.at:
+            raise click.UsageError("--turns goes without --tree, --initial, --last and --at.")
+        excerpt = use_runtime(file, lambda runtime: read_turns(runtime, options))
+    else:
+        excerpt = use_store(file, lambda store: read_excerpt(store, options))
     if as_json:
         print_json(_document(excerpt))
     else:
@@ -74,7 +86,7 @@ def _document(excerpt: SessionExcerpt) -> dict[str, object]:
 def _transcript(excerpt: SessionExcerpt, options: ShowOptions) -> Iterator[str]:
     window, session = excerpt.window, excerpt.session_id
     style = TranscriptStyle(options.full, excerpt.marked, excerpt.damaged)
-    option = " --curated" if options.curated else ""
+    option = " --curated" if options.curated or options.turns else ""
     show_all = f"`recollect show {session}{option}` shows all"
     yield from _heading(excerpt)
     if not window.entries:

@@ -7,7 +7,6 @@ from functools import partial
 
 from recollect.models.embedded_weights import find_embedded_model
 from recollect.models.http_model import HttpModel
-from recollect.models.model_suggestions import ModelTooSmall, ways_to_a_model
 from recollect.models.resolve import resolve_model
 from recollect.settings import Settings, load_settings
 
@@ -27,6 +26,9 @@ def open_model(
     settings = load_settings() if settings is None else settings
     chosen = resolve_model(name, settings)
     if for_agent and not chosen.profile.agentic:
+        # late: it looks for local servers, which nobody else needs
+        from recollect.models.model_suggestions import ModelTooSmall, ways_to_a_model
+
         raise ModelTooSmall(chosen.name, ways_to_a_model())
     if chosen.endpoint.url:
         return HttpModel(chosen, settings.transport)

@@ -63,7 +63,7 @@ class CommandVerdict(msgspec.Struct, frozen=True, kw_only=True):
     decision: PermissionDecision
     reason: str  # one sentence for the user and the model
     source: bytes  # what was judged, and the only thing that may be run
-    suggested_rules: tuple[str, ...] = ()  # they would allow it from now on; none: it always asks
+    suggested_rules: tuple[str, ...] = ()  # they would allow it from now on; none: no rule does
 
 
 def parse_rule(text: str) -> CommandRule:
@@ -115,11 +115,9 @@ def judge_line(
     """Judge a line. `root` is the working folder, if absolute paths into it are to count."""
     line = parse_line(text)
     decision, reason = _decide(line, given, root)
-    suggested: tuple[str, ...] = ()
-    if decision == "ask":
-        suggested = _suggest_rules(line, given, root)
-        if not interactive:
-            decision, reason = "deny", f"{reason}, and nobody can be asked"
+    suggested = _suggest_rules(line, given, root) if decision != "allow" else ()
+    if decision == "ask" and not interactive:
+        decision, reason = "deny", f"{reason}, and nobody can be asked"
     return CommandVerdict(
         decision=decision, reason=reason, source=line.source, suggested_rules=suggested
     )

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from recollect.permissions.command_rules import CommandVerdict, PermissionMode
 
 SHELL_TOOL = "run_shell_command"
+_READING = ("plan", "ask")  # modes in which no rule allows to write
 _ALWAYS_ALLOWED = frozenset({"note", "todo", "task"})  # what these do is checked elsewhere
 
 
@@ -46,13 +47,15 @@ class PermissionDenial(msgspec.Struct, frozen=True):
     call: str  # its id
     arguments: str
     reason: str
-    rules: tuple[str, ...] = ()  # rules that would allow it
+    rules: tuple[str, ...] = ()  # rules that would allow it, in `mode` if one is named
+    mode: str = ""  # the mode that would allow it; empty: any, or none does
 
 
 class _Verdict(msgspec.Struct, frozen=True):
     reason: str = ""  # why it may not run; empty: it may
     may_ask: bool = False
     rules: tuple[str, ...] = ()
+    mode: str = ""
 
 
 def build_permission_check(
@@ -78,10 +81,15 @@ def build_permission_check(
         if not verdict.reason:
             return ""
         if approve is not None and verdict.may_ask:
-            if await approve(ApprovalRequest(call, verdict.reason, verdict.rules)):
+            rules = () if verdict.mode else verdict.rules
+            if await approve(ApprovalRequest(call, verdict.reason, rules)):
                 return ""
             verdict = msgspec.structs.replace(verdict, reason=f"the user refused {tool.name}")
-        denied(PermissionDenial(tool.name, call.id, call.arguments, verdict.reason, verdict.rules))
+        denied(
+            PermissionDenial(
+                tool.name, call.id, call.arguments, verdict.reason, verdict.rules, verdict.mode
+            )
+        )
         return verdict.reason
 
     return check
@@ -93,9 +101,12 @@ def _judge_change(tool: str, mode: PermissionMode, *, interactive: bool) -> _Ver
     if not is_memory and mode in ("edit", "free"):
         return _Verdict()
     remedy = "" if interactive else ": nobody can be asked here"
-    if not is_memory:
+    if is_memory:
+        remedy += "; the user can add it with `recollect memory add TEXT`"
+    else:
         remedy += '; `--mode edit`, or mode = "edit" under [permissions] in the settings, allows it'
-    return _Verdict(f"{tool} is not allowed{remedy}", mode != "plan")
+    suggested = "" if is_memory else "edit"
+    return _Verdict(f"{tool} is not allowed{remedy}", mode != "plan", mode=suggested)
 
 
 def _build_judge(effective: EffectiveSettings, *, interactive: bool) -> Callable[[str], _Verdict]:
@@ -106,20 +117,31 @@ def _build_judge(effective: EffectiveSettings, *, interactive: bool) -> Callable
     own = parse_rules(allow=given.allow, ask=given.ask, deny=given.deny, mode=given.mode)
     rules = tighten(own, parse_rules(ask=effective.project_ask, mode=given.mode))
 
+    editing = msgspec.structs.replace(rules, mode="edit")
+    root = str(effective.root)
+
     def judge(command: str) -> _Verdict:
-        root = str(effective.root)
-        return _explain(judge_line(command, rules, interactive=interactive, root=root))
+        verdict = judge_line(command, rules, interactive=interactive, root=root)
+        if verdict.decision == "allow" or verdict.suggested_rules or rules.mode not in _READING:
+            return _explain(verdict)
+        # no rule allows to write into a file, but the mode may
+        other = judge_line(command, editing, interactive=interactive, root=root)
+        mode = "edit" if other.decision == "allow" or other.suggested_rules else ""
+        return _explain(verdict, other.suggested_rules, mode)
 
     return judge
 
 
-def _explain(verdict: CommandVerdict) -> _Verdict:
+def _explain(verdict: CommandVerdict, rules: tuple[str, ...] = (), mode: str = "") -> _Verdict:
     if verdict.decision == "allow":
         return _Verdict()
-    named = ", ".join(f"`{rule}`" for rule in verdict.suggested_rules)
-    remedy = f"--allow or `allow` under [permissions] with {named} would allow it" if named else ""
+    rules = verdict.suggested_rules or rules
+    named = ", ".join(f"`{rule}`" for rule in rules)
+    means = [f"--allow or `allow` under [permissions] with {named}"] if named else []
+    means += [f"--mode {mode}"] if mode else []
+    remedy = f"{' and '.join(means)} would allow it" if means else ""
     reason = "; ".join(filter(None, (f"not allowed: {verdict.reason}", remedy)))
-    return _Verdict(reason, verdict.decision == "ask", verdict.suggested_rules)
+    return _Verdict(reason, verdict.decision == "ask", rules, mode)
 
 
 def _command_of(call: ToolCall) -> str:

@@ -107,12 +107,12 @@ class ActiveSession:
         """Run a prompt, after those before it; a `RunResult` is the last event."""
         async with self._turn:
             message = await self.runtime.prompt_message(prompt, options.attachments)
-            choice = _ModelChoice(self, options)
+            choice, denials = _ModelChoice(self, options), list[PermissionDenial]()
             while True:
                 try:
                     model = await choice.open_next(message)
                     async with model:
-                        run = _PromptRun(self, model, options)
+                        run = _PromptRun(self, model, options, denials)
                         yield run.started()
                         async with aclosing(run.agent.stream(message, self.session)) as events:
                             async for event in events:
@@ -138,10 +138,15 @@ class ActiveSession:
 class _PromptRun:
     """One prompt with one model: the agent, and what its events add up to."""
 
-    def __init__(self, active: ActiveSession, model: HttpModel, options: RunOptions) -> None:
-        self.active, self.model = active, model
-        self.denials: list[PermissionDenial] = []
-        self.agent = build_agent(model, active.workspace, options, self.denials.append)
+    def __init__(
+        self,
+        active: ActiveSession,
+        model: HttpModel,
+        options: RunOptions,
+        denials: list[PermissionDenial],  # of this prompt, also with the models before
+    ) -> None:
+        self.active, self.model, self.denials = active, model, denials
+        self.agent = build_agent(model, active.workspace, options, denials.append)
         self.subagent_usage = Usage()
         self.finished: RunFinished | None = None
 

@@ -35,7 +35,7 @@ from recollect.runtime.coding_agent import (
     build_agent,
     build_hooks,
 )
-from recollect.runtime.permission_policy import Approve
+from recollect.runtime.permission_policy import Approve, build_permission_check
 from recollect.runtime.prompt_run import (
     DEFAULT_OPTIONS,
     ActiveSession,
@@ -52,7 +52,7 @@ from recollect.store.ids import LAST
 from recollect.store.sqlite import open_store
 from recollect.text import one_line
 from recollect.transcripts.find_session import find_session
-from recollect.transcripts.session_import import ImportProgress, ImportResult, import_file
+from recollect.transcripts.import_result import ImportProgress, ImportResult
 from recollect.view.curation import CurationPolicy
 from recollect.view.view import View
 from recollect.workspace.effective_settings import EffectiveSettings, resolve_settings
@@ -137,6 +137,9 @@ class Runtime:
     ) -> ImportResult:
         """Import another program's session file. The session belongs to the folder that the file
         names as its own; to this project if it names none."""
+        # late: it loads every format
+        from recollect.transcripts.session_import import import_file
+
         return await import_file(self.store, file, project=self._project_of, progress=progress)
 
     def _project_of(self, folder: str) -> Project:
@@ -145,7 +148,9 @@ class Runtime:
     # --- requests --------------------------------------------------------------------------------
 
     async def check_model(self, options: RunOptions) -> None:
-        """Raise if the model that a prompt begins with cannot be called, or not for that."""
+        """Raise if the model that a prompt begins with cannot be called, or not for that, or if
+        a rule is invalid."""
+        build_permission_check(self.effective)
         await self.open_model(options.model, kind=options.kind).aclose()
 
     def open_model(self, name: str = "", *, kind: AgentKind = "agent") -> HttpModel:

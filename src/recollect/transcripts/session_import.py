@@ -12,31 +12,18 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeAlias
 
 import msgspec
 
 from recollect.errors import AlreadyExists, HeadMoved, RecollectError, StoreError, UnknownSession
-from recollect.store.contract import Project, SessionInfo, Store
+from recollect.store.contract import SessionInfo, Store
 from recollect.transcripts.format_table import read_bundle
 from recollect.transcripts.import_plan import ImportPlan, is_bookkeeping, plan_import
+from recollect.transcripts.import_result import FindProject, ImportProgress, ImportResult
 from recollect.transcripts.original_files import store_original
-from recollect.transcripts.transcript import ImportProblem, Transcript, TranscriptFile, path_to
+from recollect.transcripts.transcript import Transcript, TranscriptFile, path_to
 
-FindProject: TypeAlias = Callable[[str], Project | None]
-ImportProgress: TypeAlias = Callable[[int, int], None]
 _ATTEMPTS = 5  # when another process writes to the same session meanwhile
-
-
-class ImportResult(msgspec.Struct, frozen=True):
-    session: str
-    format: str
-    added: int
-    already: int  # entries of the file that the session had
-    problems: tuple[ImportProblem, ...] = ()
-    warnings: tuple[str, ...] = ()
-    name: str = ""  # of the file
-    subagents: tuple[ImportResult, ...] = ()  # sessions that were imported with this one
 
 
 async def import_file(

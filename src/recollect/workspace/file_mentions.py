@@ -9,6 +9,7 @@ ignored, and so is `@someone` if there is no such file.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -61,13 +62,23 @@ def _read_attachments(files: tuple[Path, ...]) -> tuple[Part, ...]:
     parts: list[Part] = []
     room = RemainingRoom()
     for file in files:
-        path = file.expanduser().absolute()
-        read = _read(path.name, (path.parent,), room)
+        read = _read_attachment(file, room)
         if isinstance(read, ReadRefused):
             raise BadInput(f"cannot attach {one_line(str(file))}: {read.why}")
         parts += read
         room = _reduce(room, read)
     return tuple(parts)
+
+
+def _read_attachment(file: Path, room: RemainingRoom) -> tuple[Part, ...] | ReadRefused:
+    """A whole file or nothing: the user would not notice that the model got only a part of it."""
+    try:
+        path = file.expanduser().resolve()
+        if path.is_dir():
+            return ReadRefused("it is a folder; name its files, or write @path in the prompt")
+    except (OSError, RuntimeError, ValueError):  # such as too long a name: reading says so
+        path = file.absolute()
+    return _file(file.name, path, (path.parent,), room, whole=True)
 
 
 def _read_mentions(prompt: str, roots: tuple[Path, ...]) -> tuple[Part, ...]:
@@ -108,7 +119,7 @@ def _read(
 
 
 def _file(
-    named: str, path: Path, roots: tuple[Path, ...], room: RemainingRoom
+    named: str, path: Path, roots: tuple[Path, ...], room: RemainingRoom, *, whole: bool = False
 ) -> tuple[Part, ...] | ReadRefused:
     found = read_inside(path, roots, MAX_BYTES)
     if isinstance(found, ReadRefused):
@@ -124,7 +135,13 @@ def _file(
         return ReadRefused(f"{text.why}, but {found.size:,} bytes of another kind")
     if room.characters <= 0:
         return ReadRefused("the files before it have used up the room for text")
-    return (Text(text=number_lines(one_line(named), text, room.characters)),)
+    if not whole:
+        return (Text(text=number_lines(one_line(named), text, room.characters)),)
+    numbered = number_lines(one_line(named), text, sys.maxsize, whole=True)
+    if len(numbered) > room.characters:
+        limit = f"at most {MAX_TOTAL:,} of all attached texts are sent"
+        return ReadRefused(f"it has {len(text):,} characters, and {limit}; attach less of it")
+    return (Text(text=numbered),)
 
 
 def _media_type(data: bytes) -> str:
@@ -133,14 +150,14 @@ def _media_type(data: bytes) -> str:
     return next((kind for magic, kind in _MEDIA_TYPES if data.startswith(magic)), "")
 
 
-def number_lines(name: str, text: str, room: int = MAX_TOTAL) -> str:
+def number_lines(name: str, text: str, room: int = MAX_TOTAL, *, whole: bool = False) -> str:
     """A file's lines with their numbers, under a line that names the file."""
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
     shown: list[str] = []
-    for number, line in enumerate(lines[:MAX_LINES], 1):
-        cut = line[:MAX_LINE] + LINE_CUT if len(line) > MAX_LINE else line
+    for number, line in enumerate(lines if whole else lines[:MAX_LINES], 1):
+        cut = line[:MAX_LINE] + LINE_CUT if len(line) > MAX_LINE and not whole else line
         numbered = f"{number}→{strip_invisible(cut)}"
         room -= len(numbered) + 1
         if room < 0:

@@ -18,9 +18,10 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
 from recollect.errors import BadInput, BadSettings, CannotWrite
-from recollect.settings import ParsedSettings, parse_settings
+from recollect.settings import ParsedSettings, Settings, parse_settings
 from recollect.settings.setting_definitions import SETTINGS_SECTIONS
 from recollect.settings.settings_file import decode_settings
+from recollect.settings.settings_listing import list_settings
 from recollect.settings.settings_validation import RENAMED_KEYS
 from recollect.workspace.effective_settings import EffectiveSettings
 from recollect.workspace.project_overrides import check_project_keys
@@ -45,6 +46,28 @@ def write_setting(found: EffectiveSettings, key: str, value: str, *, project: bo
             _write(path, before, after)
             return path
     raise BadInput(f"{problems[0]}; nothing was written")
+
+
+def add_to_setting(found: EffectiveSettings, key: str, item: str, *, project: bool) -> Path | None:
+    """Append a text to a list, which is the default if the file does not set it; returns the file,
+    or none if the text is in the list already."""
+    path = _settings_path(found, project=project)
+    before, text = _read(path)
+    items = _listed(text, key, path)
+    if items is None:
+        items = list_settings(Settings()).get(key)
+        if not isinstance(items, list | tuple):
+            raise BadInput(f"`{key}` is not a list; `recollect config {key} VALUE` sets it")
+        text = _changed(text, key, list(items), path)
+    if item in items:
+        return None
+    after = _changed(text, key, item, path, append=True)
+    try:
+        _check(after, path, found, project=project)
+    except BadSettings as error:
+        raise BadInput(f"{_LINE.sub('', error.why)}; nothing was written") from None
+    _write(path, before, after)
+    return path
 
 
 def unset_setting(found: EffectiveSettings, key: str, *, project: bool) -> Path | None:
@@ -104,21 +127,34 @@ def _values(typed: str) -> list[Any]:
         return [typed]
 
 
-def _changed(text: str, key: str, value: Any, path: Path) -> str:
-    """The file with the setting changed; without it if the value is None."""
-    names = _names(RENAMED_KEYS.get(key, key))
+def _listed(text: str, key: str, path: Path) -> list[Any] | None:
+    """The list that a file sets; None if it sets none."""
+    table: Any = _parse(text, path)[1]
+    for name in _names(key):
+        table = table.get(name) if isinstance(table, dict) else None
+    return table if isinstance(table, list) else None
+
+
+def _parse(text: str, path: Path) -> tuple[tomlkit.TOMLDocument, dict[str, Any]]:
+    """The file with its comments and order, and its values alone."""
     try:
-        document, plain = tomlkit.parse(text), tomllib.loads(text)
+        return tomlkit.parse(text), tomllib.loads(text)
     except (TOMLKitError, ValueError, RecursionError) as error:
         why = f"it is not TOML: {str(error)[:300]}; repair it first"
         raise BadSettings(str(path), why) from None
+
+
+def _changed(text: str, key: str, value: Any, path: Path, *, append: bool = False) -> str:
+    """The file with the setting changed; without it if the value is None."""
+    names = _names(RENAMED_KEYS.get(key, key))
+    document, plain = _parse(text, path)
     for old, new in RENAMED_KEYS.items():
         if new == key:  # set under its old name: the new one replaces it
             _edit(document, _names(old), None, tomlkit.table)
             _edit(plain, _names(old), None, dict)
     try:
-        _edit(document, names, value, tomlkit.table)
-        _edit(plain, names, value, dict)
+        _edit(document, names, value, tomlkit.table, append=append)
+        _edit(plain, names, value, dict, append=append)
         after = document.as_string()
         same = tomllib.loads(after) == plain
     except (TOMLKitError, ValueError, TypeError):
@@ -138,7 +174,12 @@ def _names(key: str) -> list[str]:
 
 
 def _edit(
-    table: MutableMapping[str, Any], names: list[str], value: Any, new_table: Callable[[], Any]
+    table: MutableMapping[str, Any],
+    names: list[str],
+    value: Any,
+    new_table: Callable[[], Any],
+    *,
+    append: bool = False,
 ) -> None:
     for name in names[:-1]:
         if name not in table:
@@ -146,7 +187,9 @@ def _edit(
                 return
             table[name] = new_table()
         table = table[name]
-    if value is not None:
+    if append:
+        table[names[-1]].append(value)
+    elif value is not None:
         table[names[-1]] = value
     elif names[-1] in table:
         del table[names[-1]]

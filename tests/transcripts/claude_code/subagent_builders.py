@@ -11,9 +11,9 @@ from typing import Any
 from recollect.entries import Text
 from recollect.store.contract import Store
 from recollect.store.sqlite import SqliteStore, open_store
+from recollect.transcripts.import_result import ImportResult
 from recollect.transcripts.json_values import Json
 from recollect.transcripts.record_format import get_tag
-from recollect.transcripts.session_import import ImportResult
 from tests.transcripts.file_builders import import_value, line, messages_of, result_of, save, use
 
 

@@ -13,9 +13,10 @@ import pytest
 
 from recollect.entries import Compaction, Note, Source, ToolCall, ToolResult
 from recollect.store.sqlite import SqliteStore, open_store
+from recollect.transcripts.import_result import ImportResult
 from recollect.transcripts.original_files import load_original
 from recollect.transcripts.record_format import get_tag
-from recollect.transcripts.session_import import ImportResult, import_file
+from recollect.transcripts.session_import import import_file
 from tests.transcripts.file_builders import messages_of
 
 _PLACE = os.environ.get("RECOLLECT_TRANSCRIPTS", "")

@@ -1,0 +1,348 @@
+"""`recollect -p`: what its options allow, deny and add, and what a refusal prints."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from recollect.cli.group import recollect
+from recollect.entries import Text
+from recollect.testing import call
+from tests.cli.model_server import ENV, messages, outputs, readable, reply, server, texts
+from tests.cli.runner import Cli, Result
+from tests.models.server import HELLO, http, refused
+
+WRITE = reply(call("write_file", id="w", file_path="new.txt", content="hello"))
+PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
+
+
+def runs(*commands: str) -> bytes:
+    return reply(*(call("run_shell_command", id=each, command=each) for each in commands))
+
+
+def refusals(done: Result) -> list[str]:
+    return [line for line in done.err.splitlines() if line.startswith("not allowed: ")]
+
+
+def stored(cli: Cli) -> object:
+    return cli.ok("sessions", "--json").json
+
+
+# --- the mode and the rules --------------------------------------------------------------------
+
+
+def test_the_mode_of_one_run_lets_it_edit_and_is_not_remembered(cli: Cli) -> None:
+    with server(cli, WRITE, http(HELLO)):
+        cli.ok("-p", "Write it.", "--mode", "edit", env=ENV)
+        assert (cli.project / "new.txt").read_text() == "hello"
+    (cli.project / "new.txt").unlink()
+    with server(cli, WRITE, http(HELLO)):
+        cli.ok("-c", "-p", "Again.", env=ENV)
+    assert not (cli.project / "new.txt").exists()
+
+
+@pytest.mark.parametrize(
+    "line", [("--mode", "edit", "write it down"), ("write it down", "--mode", "edit")]
+)
+def test_the_options_work_without_p_too(cli: Cli, line: tuple[str, ...]) -> None:
+    with server(cli, WRITE, http(HELLO)):
+        cli.ok(*line, env=ENV)
+    assert (cli.project / "new.txt").read_text() == "hello"
+
+
+def test_a_mode_that_the_user_types_counts_over_a_stricter_one_of_the_project(cli: Cli) -> None:
+    settings = cli.project / ".recollect" / "settings.toml"
+    settings.parent.mkdir()
+    settings.write_text('[permissions]\nmode = "plan"\ndeny = ["seq *"]\n')
+    settings.chmod(0o600)
+    cli.ok("trust")
+    asked = reply(
+        call("write_file", id="w", file_path="new.txt", content="hello"),
+        call("run_shell_command", id="s", command="seq 3"),
+    )
+    with server(cli, asked, http(HELLO)):
+        done = cli.ok("-p", "Do it.", "--mode", "edit", "--allow", "seq *", env=ENV)
+    assert (cli.project / "new.txt").exists()
+    assert refusals(done) == ["not allowed: seq 3 · the rule 'seq *' denies it"]
+
+
+def test_a_stricter_mode_than_that_of_the_settings_counts(cli: Cli) -> None:
+    with server(cli, WRITE, http(HELLO), more='[permissions]\nmode = "edit"\n'):
+        done = cli.ok("-p", "Write it.", "--mode", "plan", env=ENV)
+    assert not (cli.project / "new.txt").exists()
+    assert "--mode edit" in refusals(done)[0]
+
+
+def test_rules_of_one_run_add_to_those_of_the_settings(cli: Cli) -> None:
+    asked = ("seq 1 3", "echo hi", "basename /a/b", "dirname /a/b")
+    rules = '[permissions]\nallow = ["echo *", "dirname *"]\n'
+    options = ("--allow", "seq *", "--allow", "basename /a/b", "--deny", "dirname *")
+    with server(cli, runs(*asked), http(HELLO), more=rules) as on:
+        cli.ok("-p", "Run them.", *options, env=ENV)
+    assert ["not allowed" in each for each in outputs(on)] == [False, False, False, True]
+    assert "the rule 'dirname *' denies it" in outputs(on)[3]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--allow", "a && b"), "the rule 'a && b' has an operator; write one rule for each"),
+        (("--deny", "echo $x"), "the rule 'echo $x' cannot be read"),
+        (("--add-dir", "nowhere"), "there is no folder 'nowhere'; name a folder that exists"),
+        (("--attach", "nothing.txt"), "cannot attach nothing.txt: there is no such file"),
+    ],
+)
+def test_a_wrong_value_is_one_sentence_and_nothing_is_sent_or_stored(
+    cli: Cli, options: tuple[str, ...], sentence: str
+) -> None:
+    with server(cli, http(HELLO)) as on:
+        failed = cli("-p", "Hi.", *options, env=ENV)
+        document = cli("-p", "Hi.", *options, "--output-format", "json", env=ENV)
+    assert (failed.code, failed.out, on.asked) == (42, "", [])
+    assert sentence in failed.err
+    assert (document.code, document.json["is_error"]) == (42, True)
+    assert sentence in document.json["result"]
+    assert stored(cli) == []
+    readable(failed)
+
+
+def test_an_unknown_mode_is_wrong_usage(cli: Cli) -> None:
+    wrong = cli("-p", "Hi.", "--mode", "yolo")
+    assert wrong.code == 2
+    assert "'plan', 'ask', 'edit', 'free'" in wrong.err
+
+
+# --- refusals ----------------------------------------------------------------------------------
+
+
+def test_a_refused_command_names_the_options_and_the_command_that_allow_it(cli: Cli) -> None:
+    rules = '[permissions]\nallow = [\n  "echo *", # harmless\n]\n'
+    asked = runs("seq 1 3", "seq 1 3", "basename '/a b'")
+    with server(cli, asked, http(HELLO), more=rules):
+        done = cli.ok("-p", "Run it.", env=ENV)
+    quoted = """'basename '"'"'/a b'"'"''"""
+    add = "recollect config --add permissions.allow"
+    assert refusals(done) == [
+        f"not allowed: {line} · allow it with --allow {rule}, or for good: {add} {rule}"
+        for line, rule in (("seq 1 3", "'seq 1 3'"), ("basename '/a b'", quoted))
+    ]
+    assert done.out == "hello\n"
+
+
+def test_what_a_refusal_prints_works_as_printed(cli: Cli) -> None:
+    asked = runs("seq 1 3 | wc -l", "basename '/a b'")
+    rules = '[permissions]\nallow = [\n  "echo *", # harmless\n]\n'
+    with server(cli, asked, http(HELLO), more=rules):
+        lines = refusals(cli.ok("-p", "Run it.", env=ENV))
+    options = [
+        word
+        for line in lines
+        for word in shlex.split(line.split("allow it with ")[1].split(", or for good")[0])
+    ]
+    with server(cli, asked, http(HELLO), more=rules) as on:
+        assert refusals(cli.ok("-p", "Run it.", *options, env=ENV)) == []
+        assert outputs(on)[0].startswith("3\n[exit code 0")
+    with server(cli, asked, http(HELLO), more=rules) as on:
+        for line in lines:
+            for command in line.split("for good: ")[1].split(" && "):
+                program, *arguments = shlex.split(command)
+                assert program == "recollect"
+                cli.ok(*arguments)
+        allowed = cli.ok("config", "permissions.allow", "--json").json["value"]
+        assert allowed == ["echo *", "seq 1 3", "wc -l", "basename '/a b'"]
+        assert "# harmless" in (cli.home / "settings.toml").read_text()
+        assert refusals(cli.ok("-p", "Run it.", env=ENV)) == []
+
+
+@pytest.mark.parametrize("mode", ["plan", "ask"])
+def test_a_refusal_names_the_mode_where_a_file_would_be_written(cli: Cli, mode: str) -> None:
+    asked = reply(
+        call("write_file", id="w", file_path="new.txt", content="hello"),
+        call("run_shell_command", id="s", command="echo plum > out.txt"),
+    )
+    with server(cli, asked, http(HELLO)):
+        done = cli.ok("-p", "Write it.", "--mode", mode, env=ENV)
+    assert refusals(done) == [
+        "not allowed: write_file new.txt · allow it with --mode edit",
+        "not allowed: echo plum > out.txt · allow it with --mode edit --allow 'echo plum'",
+    ]
+    with server(cli, asked, http(HELLO)):
+        cli.ok("-p", "Write it.", "--mode", "edit", "--allow", "echo plum", env=ENV)
+    assert (cli.project / "new.txt").exists()
+    assert (cli.project / "out.txt").read_text() == "plum\n"
+
+
+def test_a_refusal_that_nothing_lifts_says_why(cli: Cli) -> None:
+    asked = reply(
+        call("run_shell_command", id="s", command="python3 -c 'print(1)'"),
+        call("save_memory", id="m", fact="tabs"),
+    )
+    with server(cli, asked, http(HELLO), more="[agent]\n") as on:
+        more = (cli.home / "settings.toml").read_text().replace("window = 9000", "window = 90000")
+        (cli.home / "settings.toml").write_text(more)
+        lines = refusals(cli.ok("-p", "Do it.", env=ENV))
+    assert len(lines) == 2, outputs(on)
+    assert lines[0].startswith("not allowed: python3 -c 'print(1)' · ")
+    assert "--allow" not in lines[0]
+    assert "`recollect memory add TEXT`" in lines[1]
+
+
+def test_many_refusals_are_counted(cli: Cli) -> None:
+    with server(cli, runs(*(f"seq {n}" for n in range(8))), http(HELLO)):
+        lines = refusals(cli.ok("-p", "Run them.", env=ENV))
+    assert len(lines) == 6
+    assert lines[-1] == "not allowed: 3 more; --output-format json lists them"
+
+
+@pytest.mark.parametrize("form", ["json", "stream-json"])
+def test_programs_get_every_refusal_with_its_rules(cli: Cli, form: str) -> None:
+    asked = reply(
+        call("run_shell_command", id="s", command="seq 3"),
+        call("write_file", id="w", file_path="new.txt", content="hello"),
+    )
+    with server(cli, asked, http(HELLO)):
+        done = cli.ok("-p", "Do it.", "--output-format", form, env=ENV)
+    denials = json.loads(done.out.splitlines()[-1])["permission_denials"]
+    assert [each["tool_use_id"] for each in denials] == ["s", "w"]
+    assert denials[0]["tool_name"] == "run_shell_command"
+    assert denials[0]["tool_input"] == {"command": "seq 3"}
+    assert (denials[0]["rules"], denials[0]["mode"]) == (["seq 3"], None)
+    assert (denials[1]["rules"], denials[1]["mode"]) == ([], "edit")
+    assert refusals(done) == []
+
+
+def test_a_refusal_is_reported_though_another_model_took_over(cli: Cli) -> None:
+    with server(cli, http(HELLO)) as spare:
+        more = (
+            f'[models.spare]\nurl = "{spare.url}"\nkey = "MY_KEY"\nwindow = 9000\n'
+            '[routing]\nfallback = ["spare"]\n'
+        )
+        busy = refused("503 Service Unavailable", "overloaded")
+        with server(cli, runs("seq 3"), busy, more=more):
+            done = cli.ok("-p", "Run it.", env=ENV)
+    assert done.out == "hello\n"
+    assert [line.split(" · ")[0] for line in refusals(done)] == ["not allowed: seq 3"]
+
+
+# --- instructions, folders, files --------------------------------------------------------------
+
+
+def test_system_instructions_are_those_of_a_new_session(cli: Cli) -> None:
+    with server(cli, http(HELLO)) as on:
+        cli.ok("-p", "Hi.", "--system", "You are a parrot.", env=ENV)
+        cli.ok("-c", "-p", "And?", env=ENV)
+    assert [messages(on, at)[0]["content"] for at in (0, 1)] == ["You are a parrot."] * 2
+    assert "You are recollect" not in json.dumps(messages(on))
+
+
+@pytest.mark.parametrize(
+    "line", [("-c", "-p", "Hi."), ("-r", "last", "-p", "Hi."), ("ask", "Hi.", "-c")]
+)
+def test_a_session_that_goes_on_keeps_its_instructions(cli: Cli, line: tuple[str, ...]) -> None:
+    failed = cli(*line, "--system", "You are a parrot.")
+    assert (failed.code, failed.out) == (2, "")
+    assert "--system is for a new session" in failed.err
+
+
+def test_an_added_directory_can_be_read_and_its_files_changed(cli: Cli, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "a.txt").write_text("plum\n")
+    asked = reply(
+        call("read_file", id="r", absolute_path=str(other / "a.txt")),
+        call("write_file", id="w", file_path=str(other / "b.txt"), content="pear"),
+    )
+    with server(cli, asked, http(HELLO), asked, http(HELLO)) as on:
+        cli.ok("-p", "Look.", "--mode", "edit", env=ENV)
+        assert "plum" not in outputs(on)[0]
+        assert not (other / "b.txt").exists()
+        cli.ok("-p", "Look.", "--mode", "edit", "--add-dir", "../other", env=ENV)
+    assert "plum" in outputs(on)[0]
+    assert (other / "b.txt").read_text() == "pear"
+    assert str(other) in json.dumps(messages(on, 2))
+
+
+@pytest.mark.parametrize("door", [("-p", "What is this?"), ("ask", "What is this?")])
+def test_attached_files_are_sent_whole_wherever_they_are(
+    cli: Cli, tmp_path: Path, door: tuple[str, str]
+) -> None:
+    (tmp_path / "log.txt").write_text("".join(f"line {n}\n" for n in range(2_500)))
+    (tmp_path / "dot.png").write_bytes(PNG)
+    (cli.project / "link.txt").symlink_to(tmp_path / "log.txt")
+    files = ("--attach", "link.txt", "--attach", str(tmp_path / "dot.png"))
+    with server(cli, http(HELLO)) as on:
+        settings = cli.home / "settings.toml"
+        settings.write_text(settings.read_text().replace("window = 9000", "window = 90000"))
+        cli.ok(*door, *files, env=ENV)
+    (said,) = [each["content"] for each in messages(on) if "What is this?" in str(each["content"])]
+    assert "2500→line 2499" in json.dumps(said, ensure_ascii=False)
+    assert [part["type"] for part in said].count("image_url") == 1
+    assert texts(on)[-1] == str(said)
+
+
+@pytest.mark.parametrize("door", [("-p", "Hi."), ("ask", "Hi.")])
+def test_a_file_that_cannot_be_attached_is_one_sentence(cli: Cli, door: tuple[str, str]) -> None:
+    folder = cli.project
+    (folder / "sub").mkdir()
+    (folder / "data.bin").write_bytes(b"\0\1\2")
+    (folder / "long.txt").write_text("x" * 400_001)
+    with (folder / "huge.txt").open("wb") as file:
+        file.truncate(20_000_001)
+    sentences = {
+        "none.txt": "there is no such file",
+        "sub": "it is a folder; name its files, or write @path in the prompt",
+        "data.bin": "it is not text, but 3 bytes of another kind",
+        "long.txt": "it has 400,001 characters, and at most 400,000 of all attached texts are sent",
+        "huge.txt": "it has 20,000,001 bytes, the limit is 20,000,000",
+        "x" * 300: "file name too long",
+    }
+    with server(cli, http(HELLO)) as on:
+        for name, why in sentences.items():
+            failed = cli(*door, "--attach", name, env=ENV)
+            assert failed.code == (42 if door[0] == "-p" else 1)
+            assert f"recollect: cannot attach {name[:100]}" in failed.err
+            assert why in failed.err
+            readable(failed)
+    assert on.asked == []
+    assert stored(cli) == []
+
+
+def test_ask_continues_the_most_recent_session(cli: Cli) -> None:
+    with server(cli, http(HELLO)) as on:
+        cli.ok("ask", "One?", env=ENV)
+        cli.ok("ask", "-c", "Two?", env=ENV)
+    assert [text for text in texts(on) if text in ("One?", "hello", "Two?")] == [
+        "One?",
+        "hello",
+        "Two?",
+    ]
+    (session,) = cli.ok("sessions", "--json").json
+    assert session["title"] == "One?"
+
+
+def test_options_for_both_may_stand_before_ask(cli: Cli) -> None:
+    (cli.project / "a.txt").write_text("plum\n")
+    with server(cli, http(HELLO)) as on:
+        line = ("--attach", "a.txt", "--system", "You are a parrot.", "ask", "What is in it?")
+        cli.ok(*line, env=ENV)
+    assert messages(on)[0]["content"] == "You are a parrot."
+    assert "1→plum" in json.dumps(messages(on)[-1], ensure_ascii=False)
+
+
+def test_an_answer_without_refusals_ends_without_such_a_line(cli: Cli) -> None:
+    with server(cli, reply(call("list_directory", id="a")), reply(Text(text="Two files."))):
+        assert refusals(cli.ok("-p", "Look.", env=ENV)) == []
+
+
+def test_every_option_of_the_agent_is_documented() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "commands.md").read_text(encoding="utf-8")
+    section = page.split("\n## The agent\n")[1].split("\n## ")[0]
+    options = {flag for param in recollect.params for flag in param.opts}
+    long = {"--prompt", "--model", "--continue", "--resume"}  # named by their short forms
+    general = {"--store", "--help", "-h", "--version", "-V"}
+    for option in options - long - general:
+        assert re.search(rf"`(recollect )?{option}\b", section), option
