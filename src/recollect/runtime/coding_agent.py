@@ -147,7 +147,7 @@ def _with_tools(agent: Agent, workspace: Workspace, options: RunOptions) -> Agen
 async def _agent_context(workspace: Workspace, system: str, view: View) -> Sequence[Body | Entry]:
     instructions = instructions_message(system or INSTRUCTIONS)
     block = partial(environment_block, workspace.folders, workspace.effective, workspace.warn)
-    return await ensure_initial(view, instructions, block, exactly=bool(system))
+    return await ensure_initial(view, instructions, block)
 
 
 async def _ask_context(
@@ -159,7 +159,7 @@ async def _ask_context(
     block = partial(
         environment_block, workspace.folders, workspace.effective, workspace.warn, tree=False
     )
-    return await ensure_initial(view, instructions, block, exactly=bool(system))
+    return await ensure_initial(view, instructions, block)
 
 
 def _profile_of(model: Model) -> Profile:

@@ -59,12 +59,9 @@ async def ensure_initial(
     view: View,
     instructions: Message,
     read_block: Callable[[], Awaitable[Message]],
-    *,
-    exactly: bool = False,
 ) -> Sequence[Body | Entry]:
-    """What to append so that the view begins with the instructions, `exactly` these or others of
-    ours that it has, and the environment."""
-    plan = partial(plan_initial_context, new_id=new_id, now=now(), exactly=exactly)
+    """What to append so that the view begins with the instructions and the environment."""
+    plan = partial(plan_initial_context, new_id=new_id, now=now())
     blank = Message(role="user")  # what is missing does not depend on what the block says
     if not plan(view, instructions, blank):
         return ()

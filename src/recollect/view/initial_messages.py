@@ -62,21 +62,18 @@ def plan_initial_context(
     *,
     new_id: Callable[[], str],
     now: int,
-    exactly: bool = False,
 ) -> tuple[Body | Entry, ...]:
     """What to append, in one piece, so that the view begins with instructions and the block.
 
     `instructions` comes from `instructions_message`. Those of the agent take the place of those of
-    `ask`, and serve `ask` as well; `exactly` these take the place of any others of ours. `new_id`
-    gives ids for entries that the pin must name.
+    `ask`, and serve `ask` as well. `new_id` gives ids for entries that the pin must name.
     """
     if view.state.last < 0:
         return instructions, block
-    serving, text = {"agent", instructions_owner(instructions)}, _text(instructions)
+    serving = {"agent", instructions_owner(instructions)}
 
     def serves(message: Message) -> bool:
-        owner = instructions_owner(message)
-        return owner is not None and _text(message) == text if exactly else owner in serving
+        return instructions_owner(message) in serving
 
     lead: list[str] = []
     new: list[Entry] = []
