@@ -56,6 +56,7 @@ class Profile(msgspec.Struct, frozen=True):
     signed_calls: bool = False  # Gemini 3: calls are signed, and results may hold media
     summarises: bool = True  # whether its snapshots are worth a request
     agentic: bool = True  # whether it can work with tools at all
+    few_tools: bool = False  # whether more tools than those for files and commands confuse it
     price: ModelPrice | None = None
     generation: GenerationDefaults = GenerationDefaults()
 
@@ -158,6 +159,7 @@ PROFILES = (
         endpoint="embedded",
         output=2_048,
         tools="text",
+        few_tools=True,
         summarises=False,
         generation=GenerationDefaults(temperature=0.0),
     ),

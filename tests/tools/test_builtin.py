@@ -11,6 +11,7 @@ from typing import NoReturn
 
 import pytest
 
+from recollect.profiles import CODER_MODEL, find_profile
 from recollect.toolkinds import classify_tool
 from recollect.tools import builtin
 from recollect.tools.builtin import builtin_tools
@@ -57,6 +58,13 @@ def test_a_small_window_gets_fewer_tools() -> None:
     small = {tool.name for tool in builtin_tools(not_called, not_called, small=True)}
     assert small < {tool.name for tool in TOOLS}
     assert {"read_file", "replace", "run_shell_command", "recall"} <= small
+
+
+def test_a_model_that_many_tools_confuse_gets_those_for_files_and_commands() -> None:
+    names = {tool.name for tool in builtin_tools(not_called, not_called, few=True)}
+    files = {"read_file", "write_file", "replace", "list_directory", "search_file_content"}
+    assert names == files | {"run_shell_command"}
+    assert find_profile(CODER_MODEL).few_tools
 
 
 def test_each_call_leads_to_a_function_that_takes_its_arguments() -> None:

@@ -129,16 +129,16 @@ def build_agent(
     if options.kind == "ask":
         initial = partial(_ask_context, workspace, options.system, bare=not profile.agentic)
         return msgspec.structs.replace(agent, max_turns=1, initial=initial)
-    return _with_tools(agent, workspace, options)
+    return _with_tools(agent, workspace, options, few=profile.few_tools)
 
 
-def _with_tools(agent: Agent, workspace: Workspace, options: RunOptions) -> Agent:
+def _with_tools(agent: Agent, workspace: Workspace, options: RunOptions, *, few: bool) -> Agent:
     assert agent.budget is not None
     small = agent.budget.window <= SMALL_WINDOW
-    tools = builtin_tools(workspace.commands, _save_memory, small=small)
+    tools = builtin_tools(workspace.commands, _save_memory, small=small, few=few)
     initial = partial(_agent_context, workspace, options.system)
     agent = msgspec.structs.replace(agent, tools=tools, initial=initial)
-    if small:
+    if small or few:
         return agent
     task = build_task_tool(agent, project=workspace.project)
     return msgspec.structs.replace(agent, tools=(*tools, task))

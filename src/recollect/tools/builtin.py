@@ -330,9 +330,14 @@ def builtin_tools(
     save: Callable[[str], Awaitable[str]],
     *,
     small: bool = False,
+    few: bool = False,
 ) -> tuple[Tool, ...]:
-    """All tools, or with `small` those that a small context window has room for."""
+    """All tools; with `small` those that a small context window has room for, with `few` only
+    those for files and commands."""
     files = (read_file, write_file, replace, list_directory, search_file_content)
-    first = (*files, *shell_tools(commands), recall)
+    run_shell_command, *jobs = shell_tools(commands)
+    if few:
+        return (*files, run_shell_command)
+    first = (*files, run_shell_command, *jobs, recall)
     more = (glob, search_history, note, todo, save_memory_tool(save), system_monitor)
     return first if small else (*first, *more)

@@ -36,6 +36,7 @@ Rules:
 - Give every required parameter, under the name that is listed.
 - You may explain in your own words, beside a call, what you are doing.
 - After your calls, stop. The results come in the next message; never write a result yourself.
+- As soon as the results say what the user asked, answer in plain words, without another call.
 - The user does not see results. In your answer, repeat what they say: every name, number and line
   that the user asked for."""
 _CLOSING_RULES = {
