@@ -5,9 +5,8 @@ values without identity. `encode` and `decode` are exact inverses, also for text
 encode (lone surrogates) and for fields, parts and kinds that a newer version wrote: unknown data is
 kept in `extra` or `Unknown` and written back where it was.
 
-Times are whole milliseconds since 1970 in UTC. Ids are 32 hexadecimal digits.
-
-The docstrings of the classes are part of the published schema.
+Times are whole milliseconds since 1970 in UTC. Ids are 32 hexadecimal digits. The docstrings of the
+classes are part of the published schema.
 """
 
 # Without `from __future__ import annotations`: msgspec evaluates annotations on import, and would
@@ -45,8 +44,7 @@ class _Record(
     kw_only=True,
     gc=False,  # values hold no cycles; untracked they load a third faster
 ):
-    # A JSON object, as text so that the value stays immutable: the fields this version does not
-    # know, and what an importer keeps of a foreign record. Encoded next to the known fields.
+    # a JSON object, as immutable text: unknown fields, and what an importer keeps of a record
     extra: str = msgspec.field(default="", name="$extra")
 
 
