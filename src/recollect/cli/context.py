@@ -19,7 +19,7 @@ from recollect.cli.context_report import ContextReport, context_document, load_f
 from recollect.cli.context_text import context_lines
 from recollect.cli.options import command, json_and_store_options
 from recollect.cli.session_arguments import session_argument
-from recollect.cli.store_access import use_runtime, use_store
+from recollect.cli.store_access import use_runtime
 from recollect.runtime.runtime import Runtime
 from recollect.store.ids import now
 from recollect.view.elision_plan import ElisionPlan
@@ -88,7 +88,7 @@ def context(
     if any(edits):
         if at is not None or diff is not None:
             raise click.UsageError("Edits are made at the head; --at and --diff only look.")
-        edited = use_store(file, lambda store: edit_context(store, prefix, edits, named))
+        edited = use_runtime(file, lambda runtime: edit_context(runtime, prefix, edits, named))
         document, lines = partial(edit_document, edited), edit_lines(edited)
     elif diff is not None:
         if at is not None and other is not None:

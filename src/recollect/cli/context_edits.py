@@ -11,14 +11,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from recollect.cli.session_choice import find_session
-from recollect.cli.short_ids import shorten_session_id
 from recollect.cli.store_access import retry_on_head_moved
 from recollect.entries import Body, Elide, Entry, Pin, Restore, entry_to_json
-from recollect.provider_messages import latest_model
+from recollect.runtime.model_choice import next_model
+from recollect.runtime.runtime import Runtime
 from recollect.session_edits import plan_edits
-from recollect.store.contract import SessionInfo
-from recollect.store.sqlite import SqliteStore
+from recollect.store.contract import SessionInfo, Store
 from recollect.tokens import counter_for
 from recollect.view_loader import fold_stored
 
@@ -41,17 +39,19 @@ class ContextEditResult(NamedTuple):
 
 
 async def edit_context(
-    store: SqliteStore, prefix: str, requested: RequestedEdits, named: str | None
+    runtime: Runtime, prefix: str, requested: RequestedEdits, named: str | None
 ) -> ContextEditResult:
+    store = runtime.store
+
     async def attempt() -> ContextEditResult:
-        session = await find_session(store, prefix)
+        session = await runtime.find_session(prefix)
         path = await store.path(session.id) if session.head else ()
-        model = latest_model(path) if named is None else named
-        view = await fold_stored(store, path, counter_for(model))
+        model = next_model(runtime.settings, path, named or "")
+        view = await fold_stored(store, path, counter_for(model.name), runtime.curation)
         drop, pin, restore = [await _find_entries(store, session, some) for some in requested]
         bodies, after = plan_edits(view, drop=drop, pin=pin, restore=restore)
         written = await store.append(session.id, bodies, parent=session.head)
-        short = await shorten_session_id(store, session.id)
+        short = (await store.short_session_ids([session.id]))[session.id]
         ids = await store.short_entry_ids(e.id for e in (*drop, *pin, *restore, *written))
         return ContextEditResult(session, short, written, view.tokens, after.tokens, ids)
 
@@ -59,7 +59,7 @@ async def edit_context(
 
 
 async def _find_entries(
-    store: SqliteStore, session: SessionInfo, prefixes: Sequence[str]
+    store: Store, session: SessionInfo, prefixes: Sequence[str]
 ) -> tuple[Entry, ...]:
     found = [(await store.entry(prefix, session=session.id))[1] for prefix in prefixes]
     return tuple({entry.id: entry for entry in found}.values())
