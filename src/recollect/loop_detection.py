@@ -20,6 +20,7 @@ import msgspec
 
 from recollect.entries import Message, Part, Text, ToolCall, ToolResult
 
+FAILED_TIMES = 10  # failed calls of one tool in a row, whatever their arguments
 CALL_TIMES = 5
 LONGEST_CYCLE = 5
 WINDOW = 5_000  # characters of text in memory
@@ -30,7 +31,7 @@ JUDGE_EVERY = 10
 JUDGE_MESSAGES = 20
 JUDGE_SURE = 0.9
 
-LoopKind: TypeAlias = Literal["call", "cycle", "text", "judged"]
+LoopKind: TypeAlias = Literal["call", "cycle", "text", "judged", "failures"]
 _MAX_QUOTE = 100  # characters of a quotation from a model
 _MAX_ANSWER = 20_000  # characters
 
@@ -48,6 +49,7 @@ class LoopDetector:
     def __init__(self, *, on: bool = True) -> None:
         self.on, self.loops = on, 0
         self._calls, self._text = RepeatedCalls(), RepeatedText()
+        self._failed, self._failures = "", 0  # the tool that failed last, and how often in a row
 
     def begin_reply(self) -> None:
         """Forget earlier text: a reply that is requested again repeats nothing."""
@@ -55,7 +57,17 @@ class LoopDetector:
 
     def call(self, name: str, arguments: str) -> Loop | None:
         self.begin_reply()  # work on many files has similar text around its calls
-        return self._count(self._calls.call(name, arguments) if self.on else None)
+        if not self.on:
+            return None
+        if name == self._failed and self._failures >= FAILED_TIMES:
+            times, self._failures = self._failures, 0
+            return self._count(Loop(kind="failures", what=_one_line(name), times=times))
+        return self._count(self._calls.call(name, arguments))
+
+    def result(self, name: str, *, failed: bool) -> None:
+        """How a call ended. Calls of one tool that only fail are a loop, whatever they say."""
+        self._failures = (self._failures if name == self._failed else 0) + 1 if failed else 0
+        self._failed = name
 
     def text(self, piece: str) -> Loop | None:
         return self._count(self._text.text(piece) if self.on else None)
@@ -77,6 +89,7 @@ def loop_warning(loop: Loop) -> str:
     facts: dict[LoopKind, str] = {
         "call": f"the same call of {quoted} with the same arguments {in_a_row}",
         "cycle": f"the same {loop.length} calls ({quoted}) {in_a_row}",
+        "failures": f"{loop.times} calls of {quoted} in a row failed",
         "text": f"the same words came at least {loop.times} times: {quoted}",
         "judged": f"the last turns made no progress: {quoted}",
     }

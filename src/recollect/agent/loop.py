@@ -46,6 +46,7 @@ from recollect.agent.prepared_request import PreparedRequest
 from recollect.agent.run_events import AgentEvent, LoopFound, RunFinished, StopReason, WindowLearned
 from recollect.agent.tool_calls import (
     PermissionCheck,
+    ToolFinished,
     ToolRunner,
     WriteGuard,
     allow_reads_only,
@@ -379,6 +380,8 @@ class _AgentRun:
             await uncancellable(runner.refuse("you repeat yourself, so it was not run"))
         async with aclosing(runner.events()) as events:
             async for event in events:
+                if isinstance(event, ToolFinished):
+                    self.detector.result(event.call.name, failed=event.result.is_error)
                 yield event
         if self.loop is not None and self.reason != "loop":
             warning = user_message(loop_warning(self.loop), "aside")
