@@ -46,9 +46,8 @@ def context_lines(
     yield from _heading(report, short)
     yield from _window(report)
     yield from _categories(report)
-    yield from _last_request(report)
-    yield from _next_request(report)
-    yield ""
+    requests = (*_last_request(report), *_next_request(report))
+    yield from (*requests, "") if requests else ()
     yield from _items(report, last)
     yield from _omissions(report, short, last)
     if plan is not None:
