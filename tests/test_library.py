@@ -180,3 +180,17 @@ def test_an_unknown_mode_or_folder_is_refused(home: Cli) -> None:
         recollect.coding_agent(mode="yolo")  # type: ignore[arg-type]
     with pytest.raises(recollect.errors.BadInput, match="there is no folder"):
         recollect.coding_agent(home.project / "nowhere")
+
+
+def test_the_coding_agent_takes_folders_and_instructions_of_its_own(
+    home: Cli, tmp_path: Path
+) -> None:
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    (beside / "notes.txt").write_text("the secret is 42\n")
+    asks = reply(call("read_file", id="r", absolute_path=str(beside / "notes.txt")))
+    with server(home, asks, reply(recollect.Text(text="Done."))) as on:
+        coder = recollect.coding_agent(home.project, directories=[beside], system="Be a pirate.")
+        assert coder.run_sync("Read it").text == "Done."
+    assert "Be a pirate." in sent_texts(on, 0)[0]
+    assert "the secret is 42" in sent_texts(on)[-1]

@@ -92,6 +92,9 @@ def coding_agent(
     mode: PermissionMode | Literal[""] = "",
     allow: Sequence[str] = (),
     deny: Sequence[str] = (),
+    directories: Sequence[Path | str] = (),
+    system: str = "",
+    max_turns: int | None = None,
 ) -> CodingAgent:
     """The agent of the command line, in a folder.
 
@@ -101,6 +104,9 @@ def coding_agent(
     model: by default the one in the settings.
     store: an open store, or the path of one; by default the user's own.
     mode, allow, deny: permissions over those in the settings, as `--mode`, `--allow` and `--deny`.
+    directories: further folders that it may work in, as `--add-dir`.
+    system: instructions of new sessions instead of the usual ones.
+    max_turns: the most replies of the model to one prompt; by default as in the settings.
     """
     where = Path(folder).resolve()
     if not where.is_dir():
@@ -109,9 +115,11 @@ def coding_agent(
         modes = ", ".join(get_args(PermissionMode))
         raise BadInput(f"there is no mode {mode!r}; the modes are {modes}")
     door = Door() if approve is None else Door(approve=_as_async(approve))
-    overrides = Overrides(mode=mode, allow=tuple(allow), deny=tuple(deny))
+    added = tuple(str(directory) for directory in directories)
+    overrides = Overrides(mode=mode, allow=tuple(allow), deny=tuple(deny), directories=added)
     kept = Path(store) if isinstance(store, str) else store
-    return CodingAgent(where, kept, door, overrides, RunOptions(model=model))
+    options = RunOptions(model, system=system, max_turns=max_turns)
+    return CodingAgent(where, kept, door, overrides, options)
 
 
 def _as_async(approve: AskApproval) -> Approve:
