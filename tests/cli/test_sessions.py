@@ -147,3 +147,12 @@ def test_another_store_can_be_named(cli: Cli) -> None:
     cli.store.rename(moved)
     assert "in the file" in cli.ok("sessions", "--store", str(moved)).out
     assert cli.ok("sessions").out == ""
+
+
+def test_sessions_are_listed_and_read_where_the_settings_are_wrong(cli: Cli) -> None:
+    session, _ = cli.session([user("hello there")])
+    (cli.home / "settings.toml").write_text("modle = 3\n")
+    listed = cli.ok("sessions")
+    assert "hello there" in cli.ok("show", session.id).out
+    assert "modle" in listed.err
+    assert cli("-c", "-p", "go on").code == 52

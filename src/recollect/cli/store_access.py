@@ -16,7 +16,7 @@ from recollect.cli.console import print_warning
 from recollect.errors import CannotOpen, HeadMoved
 from recollect.runtime.runtime import Door, Overrides, Runtime, open_runtime
 from recollect.store.contract import Project
-from recollect.store.sqlite import SqliteStore, open_store
+from recollect.store.sqlite import SqliteStore
 from recollect.workspace.project_identity import identify_project
 
 T = TypeVar("T")
@@ -26,19 +26,15 @@ MAX_ATTEMPTS = 4
 def use_store(
     file: Path | None, work: Callable[[SqliteStore], Awaitable[T]], *, make: bool = False
 ) -> T:
-    """Run `work` on the store. A named file must exist, unless the command may `make` it."""
-    if file is not None and not make and not file.exists():
-        raise CannotOpen(str(file), "there is no such file")
+    """Run `work` on the runtime's store, for commands that call no model: they also work where the
+    settings are wrong. A named file must exist, unless the command may `make` it."""
 
-    async def opened() -> T:
-        async with open_store(file) as store:
-            try:
-                return await work(store)
-            finally:
-                for warning in store.warnings:
-                    print_warning(warning)
+    async def on_store(runtime: Runtime) -> T:
+        assert isinstance(runtime.store, SqliteStore)
+        return await work(runtime.store)
 
-    return asyncio.run(opened())
+    door = Door(warn=print_warning, accepts_bad_settings=True)
+    return use_runtime(file, on_store, make=make, door=door)
 
 
 def use_runtime(

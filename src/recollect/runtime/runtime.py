@@ -25,6 +25,7 @@ from recollect.codecs.wire_protocol import Declaration, RequestOptions
 from recollect.compaction.budget import Budget
 from recollect.compaction.proposal import Proposal
 from recollect.entries import Message
+from recollect.errors import BadSettings
 from recollect.models.http_model import HttpModel
 from recollect.models.open_model import open_model
 from recollect.models.resolve import ResolvedModel
@@ -55,7 +56,11 @@ from recollect.transcripts.find_session import find_session
 from recollect.transcripts.import_result import ImportProgress, ImportResult
 from recollect.view.curation import CurationPolicy
 from recollect.view.view import View
-from recollect.workspace.effective_settings import EffectiveSettings, resolve_settings
+from recollect.workspace.effective_settings import (
+    EffectiveSettings,
+    default_settings,
+    resolve_settings,
+)
 from recollect.workspace.file_mentions import attachment_parts, prompt_parts
 from recollect.workspace.learned_windows import learned_window
 from recollect.workspace.project_identity import identify_project
@@ -71,6 +76,7 @@ class Door(msgspec.Struct, frozen=True):
     warn: Callable[[str], None] = _log.warning
     approve: Approve | None = None  # none: nobody can be asked, and "ask" means no
     download_progress: Callable[[int, int], None] | None = None  # of a model's weights
+    accepts_bad_settings: bool = False  # goes on with the defaults, for what calls no model
 
 
 class Overrides(msgspec.Struct, frozen=True):
@@ -268,8 +274,14 @@ def build_runtime(store: Store, folder: Path, door: Door, overrides: Overrides) 
 def _resolve_folder(
     folder: Path, door: Door, overrides: Overrides
 ) -> tuple[WorkingFolders, EffectiveSettings]:
-    effective = overrides.apply(resolve_settings(folder))
-    for warning in effective.warnings:
+    try:
+        effective = overrides.apply(resolve_settings(folder))
+    except BadSettings as error:
+        if not door.accepts_bad_settings:
+            raise
+        door.warn(str(error))
+        effective = default_settings(folder)
+    for warning in effective.warnings if not door.accepts_bad_settings else ():
         door.warn(warning)
     return find_folders(folder, effective, overrides.directories, door.warn), effective
 

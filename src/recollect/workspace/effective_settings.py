@@ -59,6 +59,16 @@ class EffectiveSettings(msgspec.Struct, frozen=True, kw_only=True):
     project_keys: frozenset[str] = frozenset()  # keys of the project's file that take effect
 
 
+def default_settings(folder: Path, home: Path | None = None) -> EffectiveSettings:
+    """The defaults, where the files cannot be used."""
+    root = project_root(folder)
+    user_file = data_directory(home) / SETTINGS_FILE
+    project_file = root / PROJECT_FOLDER / SETTINGS_FILE
+    return EffectiveSettings(
+        settings=Settings(), root=root, user_file=user_file, project_file=project_file
+    )
+
+
 def resolve_settings(folder: Path, home: Path | None = None) -> EffectiveSettings:
     """The settings for work in a folder; `BadSettings` if a file in force is wrong."""
     home = data_directory(home)
