@@ -295,8 +295,12 @@ async def open_runtime(
     overrides: Overrides = Overrides(),  # noqa: B008 - a frozen value
 ) -> AsyncIterator[Runtime]:
     """The runtime for a folder, by default the current one, and a store, by default the user's."""
-    found = _resolve_folder(Path.cwd() if folder is None else folder, door, overrides)
+    held: list[str] = []  # a store that cannot be opened is one sentence
+    quiet = msgspec.structs.replace(door, warn=held.append)
+    found = _resolve_folder(Path.cwd() if folder is None else folder, quiet, overrides)
     async with open_store(store) as opened:
+        for warning in held:
+            door.warn(warning)
         try:
             yield Runtime(opened, *found, door)
         finally:
