@@ -115,10 +115,17 @@ def explain_view(
     )
 
 
+def item_label(item: ViewItem) -> str:
+    """Whose words an item shows."""
+    if item.place == "snapshot":
+        return "snapshot"
+    if item.message.context:
+        return item.message.context
+    return "result" if is_tool_result(item.message) else item.message.role
+
+
 def _explain_item(item: ViewItem) -> ExplainedItem:
-    spoken = "result" if is_tool_result(item.message) else item.message.role
-    who = "snapshot" if item.place == "snapshot" else item.message.context or spoken
-    text = _message_text(item.message.parts)
+    who, text = item_label(item), _message_text(item.message.parts)
     return ExplainedItem(item.entry.id, who, item.tokens, text, item.pinned, bool(item.cuts))
 
 

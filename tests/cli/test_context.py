@@ -239,3 +239,14 @@ def test_two_entries_are_compared_in_the_order_given(cli: Cli) -> None:
 def test_conflicting_options_are_wrong_usage(cli: Cli, arguments: tuple[str, ...]) -> None:
     wrong = cli("context", *arguments)
     assert (wrong.code, wrong.out) == (2, "")
+
+
+@pytest.mark.parametrize("name", ["embedded/coder", "mystery-9"])
+def test_the_configured_model_is_the_next_requests_whoever_replied_before(
+    cli: Cli, name: str
+) -> None:
+    session, _ = cli.session([user("hi"), spoken("hello")])
+    assert cli.ok("context", session.id, "--json").json["model"] == "claude-opus-4"
+    cli.ok("config", "model", name)
+    model = cli.ok("context", session.id, "--json").json["model"]
+    assert model.startswith("qwen2.5-coder" if name == "embedded/coder" else name)

@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from recollect.cli.console import paint
-from recollect.cli.context_report import ContextReport, item_document, item_label, load_report
+from recollect.cli.context_report import ContextReport, item_document, load_report
 from recollect.cli.context_text import table_lines
 from recollect.cli.dates import format_time
 from recollect.cli.display_text import one_line, pluralize
 from recollect.cli.entry_display import summarize
+from recollect.explanation import item_label
 from recollect.runtime.runtime import Runtime
 from recollect.view.omissions import (
     COMPACTION,

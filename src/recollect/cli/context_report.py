@@ -21,6 +21,7 @@ from recollect.cli.short_ids import shorten_session_id
 from recollect.codecs.wire_protocol import Declaration
 from recollect.compaction.budget import Budget
 from recollect.entries import Entry, Message, Request, Usage
+from recollect.explanation import item_label
 from recollect.models.resolve import ResolvedModel
 from recollect.runtime.model_choice import next_model
 from recollect.runtime.runtime import Runtime
@@ -28,7 +29,7 @@ from recollect.session import Session
 from recollect.store.contract import SessionInfo, Store
 from recollect.store.sqlite import SqliteStore
 from recollect.tokens import counter_for
-from recollect.view.curation import is_initial, is_tool_result
+from recollect.view.curation import is_initial
 from recollect.view.elision_plan import ElisionPlan
 from recollect.view.omissions import (
     COMPACTION,
@@ -224,14 +225,6 @@ def planned_by_rule(plan: ElisionPlan) -> dict[str, PlannedElisions]:
             of[saving.what] += saving.elided.tokens
         found[rule] = PlannedElisions(len(savings), of.total(), dict(of.most_common()))
     return found
-
-
-def item_label(item: ViewItem) -> str:
-    if item.place == "snapshot":
-        return "snapshot"
-    if item.message.context:
-        return item.message.context
-    return "result" if is_tool_result(item.message) else item.message.role
 
 
 # --- JSON ----------------------------------------------------------------------------------------

@@ -10,11 +10,12 @@ import os
 from collections.abc import Iterator, Mapping
 
 from recollect.cli.console import paint, terminal_width
-from recollect.cli.context_report import ContextReport, PlannedElisions, item_label, planned_by_rule
+from recollect.cli.context_report import ContextReport, PlannedElisions, planned_by_rule
 from recollect.cli.dates import format_age, format_time
 from recollect.cli.display_text import GAP, align_table, one_line, pluralize
 from recollect.cli.entry_display import summarize
 from recollect.entries import Compaction, Message, Request
+from recollect.explanation import item_label
 from recollect.view.elision_plan import ElisionPlan
 from recollect.view.omissions import (
     INVALID,

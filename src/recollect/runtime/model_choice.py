@@ -13,11 +13,16 @@ from recollect.settings import Settings
 
 
 def next_model(settings: Settings, entries: Iterable[Entry], named: str = "") -> ResolvedModel:
-    """The model that the user names; else the default one, where one is configured; else the known
-    one that replied last. A model that nobody knows has a guessed profile."""
-    name = named or default_model_name(settings)
-    if not named and name.startswith("embedded/"):
-        name = latest_model(entries) or name
+    """The model that the user names; else the default one, unless it is too small for the agent;
+    else the known one that replied last. A model that nobody knows has a guessed profile."""
+    default = _find_model(named or default_model_name(settings), settings)
+    if named or default.profile.agentic:
+        return default
+    latest = latest_model(entries)
+    return _find_model(latest, settings) if latest else default
+
+
+def _find_model(name: str, settings: Settings) -> ResolvedModel:
     try:
         return look_up_model(name, settings)
     except UnknownModel:

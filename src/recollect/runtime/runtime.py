@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import cached_property
 from pathlib import Path
 
 import msgspec
@@ -106,8 +107,12 @@ class Runtime:
         self, store: Store, folders: WorkingFolders, effective: EffectiveSettings, door: Door
     ) -> None:
         self.store, self.folders, self.effective, self.door = store, folders, effective, door
-        self.project = identify_project(folders.cwd)
         self.curation = CurationPolicy.from_settings(effective.settings)
+
+    @cached_property
+    def project(self) -> Project:
+        """The project of the folder; asking git for it takes time that few commands need."""
+        return identify_project(self.folders.cwd)
 
     @property
     def settings(self) -> Settings:
