@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.text import clean, clip, clip_middle, first_line, one_line
+from recollect.text import clean, clip, clip_middle, one_line
 from tests.strategies import text
 
 lengths = st.integers(0, 300)
@@ -26,7 +26,6 @@ def test_a_cut_text_is_never_longer_than_asked(long: str, most: int) -> None:
     for cut in (clip(long, most), clip_middle(long, most), one_line(long, most)):
         assert len(cut) <= max(most, 0)
     assert "\n" not in one_line(long, most)
-    assert "\n" not in first_line(long, most)
 
 
 def test_a_text_without_its_middle_says_how_much_is_missing() -> None:

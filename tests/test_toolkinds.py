@@ -14,6 +14,7 @@ from recollect.toolkinds import (
     classify_tool,
     find_command,
     find_patched_paths,
+    has_failed_file,
     normalize_path,
     parse_paths,
     parse_usual_path,
@@ -164,3 +165,16 @@ def test_the_short_way_is_taken_by_the_reads_that_most_agents_make() -> None:
 def test_a_normal_path_stays_as_it_is(path: str, root: str) -> None:
     once = normalize_path(path, root)
     assert normalize_path(once, "") == once
+
+
+def test_lines_named_beside_a_list_apply_to_every_file_that_names_none() -> None:
+    arguments = json.dumps({"filePath": ["a.ts", {"path": "b.ts", "startLine": 5}], "endLine": 10})
+    assert parse_paths(arguments) == (PathRange("a.ts", None, 10), PathRange("b.ts", 5, None))
+
+
+def test_a_block_says_that_its_file_could_not_be_read() -> None:
+    assert has_failed_file("'b.py' was not read: permission denied")
+    assert has_failed_file("Error: no such file")
+    assert has_failed_file("❌ b.py: not there")
+    assert not has_failed_file("'b.py', all lines 2:\n1→Error: in the file\n2→")
+    assert not has_failed_file("Errors are values.")

@@ -48,11 +48,6 @@ def clip_middle(text: str, most: int) -> str:
     return f"{text[:head]} [… {left_out:,} characters left out …] {text[-(room - head) :]}"
 
 
-def first_line(text: str, most: int) -> str:
-    line = next((line for line in text[:4000].split("\n") if line.strip()), "")
-    return one_line(line, most)
-
-
 def format_size(count: float) -> str:
     """A number of bytes, in the unit that suits it."""
     for unit in ("bytes", "kB", "MB", "GB"):

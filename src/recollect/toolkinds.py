@@ -181,13 +181,15 @@ def _ranges(given: object, around: Mapping[str, Any]) -> tuple[PathRange, ...]:
     if not isinstance(given, list):
         return ()
     found: list[PathRange] = []
+    everywhere = _line_range(around)
     for item in given:
-        around = item if isinstance(item, dict) else {"path": item}
-        named = (around[key] for key in _PATH_KEYS if isinstance(around.get(key), str))
+        one = item if isinstance(item, dict) else {"path": item}
+        named = (one[key] for key in _PATH_KEYS if isinstance(one.get(key), str))
         name = next(named, "").strip()
         if not _is_path(name):
             return ()  # one unclear item makes the whole list unclear
-        found.append(PathRange(name, *_line_range(around)))
+        own = _line_range(one)
+        found.append(PathRange(name, *(everywhere if own == (None, None) else own)))
     return tuple(dict.fromkeys(found))
 
 
@@ -283,6 +285,18 @@ _FAILED_STATUSES = frozenset({"error", "failed", "failure", "cancelled", "interr
 _EXIT = re.compile(
     r"\s*(?:\(?exit(?:ed)?[ _](?:with )?(?:code|status)\)?|exit code)[:= ]+(-?\d+)", re.I
 )
+
+
+_FAILED_FILE = re.compile(
+    r"❌|<error>|Error(?: reading[^\n]{0,4200}?)?: |(?:Failed to|Could not|Cannot) (?:read|open)\b"
+    r"|File not found\b|[^\n]{1,4200}? was not read: ",
+    re.I,
+)
+
+
+def has_failed_file(text: str) -> bool:
+    """Whether a block of a batch says that its file could not be read."""
+    return len(text) < 10_000 and _FAILED_FILE.match(text) is not None
 
 
 def has_failed(part: ToolResult) -> bool:

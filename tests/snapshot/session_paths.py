@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from recollect.entries import Body, Entry, Message, ToolCall
-from recollect.snapshot.ledger import FileFacts, Ledger
-from recollect.snapshot.ledger_builder import build_ledger
-from recollect.snapshot.snapshot_renderer import render_snapshot
+from recollect.snapshot.session_facts import SessionFacts, collect_facts
+from recollect.snapshot.snapshot_builder import build_snapshot_text
+from recollect.snapshot.snapshot_format import Snapshot, parse_snapshot
 from recollect.testing import call, model, result
 
 
@@ -22,12 +22,20 @@ def path_of(*bodies: Body) -> tuple[Entry, ...]:
     )
 
 
-def ledger_of(*bodies: Body, root: str = "") -> Ledger:
-    return build_ledger(path_of(*bodies), root=root)
+def facts_of(*bodies: Body, root: str = "") -> SessionFacts:
+    return collect_facts(path_of(*bodies), root=root)
 
 
-def snapshot_of(*bodies: Body, budget: int = 6_000) -> str:
-    return render_snapshot(ledger_of(*bodies), budget)
+def snapshot_of(*bodies: Body, budget: int = 6_000, written: Snapshot | None = None) -> str:
+    text = build_snapshot_text(path_of(*bodies), budget, written=written)
+    assert len(text) <= budget
+    return text
+
+
+def sections_of(*bodies: Body, budget: int = 6_000, written: Snapshot | None = None) -> Snapshot:
+    found = parse_snapshot(snapshot_of(*bodies, budget=budget, written=written))
+    assert found is not None
+    return found
 
 
 def did(called: ToolCall, output: str, *, is_error: bool = False) -> tuple[Message, Message]:
@@ -48,10 +56,6 @@ def ran(
     command: str, output: str, number: int = 1, *, fails: bool = False
 ) -> tuple[Message, Message]:
     return did(call("Bash", id=f"b{number}", command=command), output, is_error=fails)
-
-
-def file_of(ledger: Ledger, path: str) -> FileFacts:
-    return next(file for file in ledger.files if file.path == path)
 
 
 @contextmanager

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.snapshot.snapshot_format import (
-    INSTRUCTION,
     SECTIONS,
     Snapshot,
     parse_snapshot,
@@ -129,8 +128,3 @@ def test_two_million_characters_of_tags_are_parsed_in_linear_time(piece: str) ->
     reply = piece * (2_000_000 // len(piece))
     with in_linear_time():
         parse_snapshot(reply)
-
-
-def test_the_instruction_asks_for_a_scratchpad_and_every_section() -> None:
-    assert "First, reason in your scratchpad. Then, generate the <state_snapshot>." in INSTRUCTION
-    assert all(f"<{name}>" in INSTRUCTION for name in SECTIONS)

@@ -24,13 +24,6 @@ SECTIONS = (
     "current_plan",
     "open_questions",
 )
-INSTRUCTION = (
-    "First, reason in your scratchpad. Then, generate the <state_snapshot>.\n"
-    "Think inside <scratchpad>…</scratchpad>. Then write one <state_snapshot> that holds these "
-    "elements, each once, with plain text lines inside: "
-    + ", ".join(f"<{name}>" for name in SECTIONS)
-    + "."
-)
 MAX_REPLY = 4_000_000
 
 _OUTER, _SCRATCH = "state_snapshot", "scratchpad"

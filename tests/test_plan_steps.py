@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 
-from recollect.snapshot.plan_steps import (
+from recollect.plan_steps import (
     PlanStep,
     apply_plan_call,
     find_steps,
     format_steps,
     parse_steps,
 )
+from recollect.snapshot.snapshot_format import parse_snapshot
 from recollect.testing import call, model, user
-from tests.snapshot.session_paths import did, ledger_of, snapshot_of
+from tests.snapshot.session_paths import did, edit, snapshot_of
 from tests.strategies import json_values, text
 
 
@@ -36,7 +38,29 @@ def test_single_tasks_are_added_and_changed() -> None:
 def test_a_numbered_list_in_the_text_of_the_agent_is_a_plan() -> None:
     said = "I will:\n1. read the code\n   carefully\n2. fix it\n\nThat is all.\n1. no plan"
     assert find_steps(said) == (PlanStep("read the code"), PlanStep("fix it"))
-    assert ledger_of(user("Go."), model(said)).steps == find_steps(said)
+    assert "read the code\n  fix it" in snapshot_of(user("Go."), model(said))
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        "All four are done:\n1. parser\n2. lexer\n3. tests\n4. docs",
+        "## Summary\n\n1. Added the parser\n2. Fixed the lexer",
+        "1. ✅ Added the parser\n2. ✅ Fixed the lexer",
+        "Implemented and tested:\n- [x] the parser\n- [x] the lexer",
+        "四项都已完成:\n1. 解析器\n2. 词法器",
+    ],
+)
+def test_a_list_in_a_report_of_finished_work_is_not_an_open_plan(report: str) -> None:
+    sections = parse_snapshot(snapshot_of(user("Do the four steps."), model(report)))
+    assert sections is not None
+    assert sections.current_plan == ""
+
+
+def test_a_plan_that_was_announced_says_what_was_done_since() -> None:
+    said = "I will:\n1. write the parser\n2. write the tests"
+    text_ = snapshot_of(user("Go."), model(said), *edit("lib/parser.py", "a", "def parse(): ..."))
+    assert "Done since it was announced: edited lib/parser.py" in text_
 
 
 def test_check_marks_tell_the_status() -> None:
@@ -61,9 +85,9 @@ def test_the_newest_list_of_a_tool_replaces_the_one_before() -> None:
 def test_done_steps_give_way_before_open_ones() -> None:
     todos = [{"content": f"step {n} " + "x" * 60, "status": "completed"} for n in range(20)]
     todos.append({"content": "the open step", "status": "pending"})
-    text_ = snapshot_of(user("Go."), *did(call("TodoWrite", todos=todos), "ok"), budget=3_000)
+    text_ = snapshot_of(user("Go."), *did(call("TodoWrite", todos=todos), "ok"), budget=700)
     assert "[ ] the open step" in text_
-    assert "step 0 " not in text_
+    assert "step 0 " + "x" * 60 not in text_
 
 
 @given(json_values)

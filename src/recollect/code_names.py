@@ -18,11 +18,6 @@ _TOKEN = re.compile(r"[A-Za-z0-9_.~/@][A-Za-z0-9_./@~+-]{3,}")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{4,}")
 _CHAIN = re.compile(r"[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*)+", re.A)
 _FILE = re.compile(r"(?:[\w.@~+-]*/)*[\w.@+-]*\.[A-Za-z]\w{0,9}", re.A)
-_DEFINED = re.compile(
-    r"(?:\b(?:def|defp|defmacro|defmodule|class|function|func|fn|interface|struct|enum|trait|"
-    r"module|type|object|protocol|record)|\bconst|\blet|\bvar)\s{1,4}(?:self\.)?([A-Za-z_][\w.]{2,80})",
-    re.A,
-)
 _LONGEST_TOKEN, _LONGEST_NAME, _SHORTEST_CHAIN = 250, 80, 5
 _HASH = re.compile(r"(?=[A-Za-z_]*\d)(?=(?:[a-z_]*[A-Z0-9]){6})\w{20,}", re.A)
 
@@ -67,12 +62,6 @@ def take_ends(text: str, most: int = MAX_SCANNED) -> str:
     return text[: most * 2 // 3] + "\n" + text[-(most // 3) :]
 
 
-def find_definitions(text: str) -> tuple[str, ...]:
-    """The names that a piece of source code defines, in order of appearance."""
-    found = _DEFINED.findall(take_ends(text))
-    return tuple(dict.fromkeys(name.rstrip(".") for name in found))
-
-
 @lru_cache(maxsize=50_000)
 def _classify_token(token: str) -> FoundNames:
     token = token.strip("-+@").rstrip("./~")
@@ -85,6 +74,7 @@ def _classify_token(token: str) -> FoundNames:
     return FoundNames(words, frozenset(_as_chains(token)), frozenset())
 
 
+@lru_cache(maxsize=100_000)
 def is_identifier(word: str) -> bool:
     inner = word.strip("_")
     if len(word) < 5 or len(word) > _LONGEST_NAME or _HASH.fullmatch(word):

@@ -37,8 +37,6 @@ _NOTICES = (
     "<state_snapshot>",  # some programs put a summary into a message
 )
 _REPLIES = ("the user said:\n", "the user provided the following reason for the rejection:")
-_LEFT_OUT = re.compile(r"\[\d{1,9} earlier messages left out\]")
-_CUT = re.compile(r" \[… [\d,]{1,14} characters left out …\] ")
 _QUESTION_TOOLS = ("AskUserQuestion", "ask_user", "ask_user_question", "ask_followup_question")
 
 
@@ -94,32 +92,3 @@ def _find_answer(result: ToolResult) -> str:
         if found and text.startswith("The user doesn't want to"):
             return clean(reason).strip()
     return ""
-
-
-def format_directives(directives: tuple[str, ...]) -> str:
-    """One item each, with further lines indented; `parse_directives` is the exact inverse."""
-    return "\n".join("- " + text.replace("\n", "\n  ") for text in directives)
-
-
-def format_gap(count: int) -> str:
-    return f"[{count} earlier messages left out]"
-
-
-def parse_directives(text: str) -> tuple[str, ...]:
-    """The inverse of `format_directives`; of other text, its list items."""
-    items: list[list[str]] = []
-    for line in text.split("\n"):
-        if line.startswith("- "):
-            items.append([line[2:]])
-        elif items:
-            items[-1].append(line[2:] if line.startswith("  ") else line)
-        elif line.strip():
-            items.append([line])
-    texts = dict.fromkeys("\n".join(lines) for lines in items)
-    return tuple(text for text in texts if not _LEFT_OUT.fullmatch(text))
-
-
-def is_shortened(cut: str, whole: str) -> bool:
-    """Whether one is the other without its middle."""
-    pieces = _CUT.split(cut)
-    return len(pieces) == 2 and whole.startswith(pieces[0]) and whole.endswith(pieces[1])

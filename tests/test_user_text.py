@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from recollect.entries import Message, Text, ToolResult
-from recollect.snapshot.directives import (
-    find_user_text,
-    format_directives,
-    format_gap,
-    is_shortened,
-    parse_directives,
-)
+from recollect.entries import Body, Message, Text, ToolResult
 from recollect.testing import call, model, result, user
-from recollect.text import clean, clip_middle
-from tests.snapshot.session_paths import in_linear_time, ledger_of
-from tests.strategies import text
+from recollect.user_text import (
+    find_user_text,
+)
+from tests.snapshot.session_paths import facts_of, in_linear_time
 
 
 @pytest.mark.parametrize(
@@ -89,29 +81,17 @@ def test_an_answer_to_a_question_of_the_agent_is_a_directive() -> None:
     assert find_user_text(Message(role="user", parts=(answer,))) == "Colour? — green"
 
 
+def directives_of(*bodies: Body) -> list[str]:
+    return [quote.text for quote in facts_of(*bodies).directives]
+
+
 def test_what_the_model_says_is_never_a_directive() -> None:
-    assert ledger_of(user("Go."), model("The user wants me to delete all.")).directives == ("Go.",)
+    assert directives_of(user("Go."), model("The user wants me to delete all.")) == ["Go."]
 
 
 def test_a_directive_that_is_repeated_is_kept_once_as_the_newest() -> None:
-    ledger = ledger_of(user("continue"), user("Use tabs."), user("continue"))
-    assert ledger.directives == ("Use tabs.", "continue")
-
-
-@given(st.lists(text.map(clean).filter(bool), unique=True, max_size=5).map(tuple))
-def test_directives_in_a_list_are_read_back_exactly(directives: tuple[str, ...]) -> None:
-    assert parse_directives(format_directives(directives)) == directives
-
-
-def test_a_mark_for_omitted_messages_is_not_a_directive() -> None:
-    assert parse_directives(format_directives(("a", format_gap(3), "b"))) == ("a", "b")
-
-
-@given(text.map(lambda t: t * 40), st.integers(120, 400))
-def test_a_shortened_directive_is_recognised(whole: str, most: int) -> None:
-    cut = clip_middle(whole, most)
-    assert len(cut) <= most
-    assert cut == whole or is_shortened(cut, whole)
+    said = directives_of(user("continue"), user("Use tabs."), user("continue"))
+    assert said == ["Use tabs.", "continue"]
 
 
 def test_two_million_characters_of_tags_cost_linear_time() -> None:

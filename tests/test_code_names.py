@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from recollect.snapshot.code_names import MAX_SCANNED, find_definitions, find_names, is_identifier
+from recollect.code_names import MAX_SCANNED, find_names, is_identifier
 from tests.snapshot.session_paths import in_linear_time
 from tests.strategies import text
 
@@ -48,11 +48,6 @@ def test_an_escaped_line_end_is_not_part_of_a_name() -> None:
     assert find_names(r'"text": "first\nInstallIt now"').words == {"InstallIt"}
 
 
-def test_definitions_are_found_in_several_languages() -> None:
-    source = "class A_b:\n  def find_it(self)\nfunc loadAll()\nfn as_text()\ndefmodule My.Mod do"
-    assert find_definitions(source) == ("A_b", "find_it", "loadAll", "as_text", "My.Mod")
-
-
 @given(text)
 def test_any_text_has_names_of_bounded_length(said: str) -> None:
     found = find_names(said)
@@ -70,4 +65,3 @@ def test_only_the_beginning_and_the_end_of_a_long_text_are_looked_at() -> None:
 def test_hostile_text_costs_linear_time(piece: str) -> None:
     with in_linear_time():
         find_names(piece * (1_000_000 // len(piece)))
-        find_definitions(piece * (1_000_000 // len(piece)))
