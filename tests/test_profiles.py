@@ -80,6 +80,8 @@ def test_a_reply_costs_what_its_tokens_cost() -> None:
     assert compute_cost(told, price) == pytest.approx(0.6 * 2 + 0.4 * 0.5 + 0.1 * 10)
     assert compute_cost(told, ModelPrice(2.0, 10.0)) == pytest.approx(2 + 1)
     assert compute_cost(told, None) is None
+    written = Usage(input=1_000_000, cached=400_000, written=200_000)
+    assert compute_cost(written, price) == pytest.approx(0.4 * 2 + 0.2 * 2 * 1.25 + 0.4 * 0.5)
 
 
 def test_thoughts_are_billed_once_whether_or_not_the_output_counts_them() -> None:

@@ -98,6 +98,7 @@ def test_every_tool_of_its_kinds_is_looked_at(rule: StaleRule) -> None:
 def test_its_placeholder_names_the_tool_the_size_and_the_handle(rule: StaleRule) -> None:
     english = write_placeholder(rule.name, "the tool", 1_234, "e1")
     assert "the tool" in english
-    assert english.endswith("1,234 tokens left out; recall e1]")
+    assert english.startswith("[recall e1: ")
+    assert english.endswith(", 1,234 tokens]")
     chinese = write_placeholder(rule.name, "the tool", 1_234, "e1", "zh")
-    assert chinese == f"{rule.chinese}\n[1,234 tokens left out; recall e1]"
+    assert chinese == f"[recall e1] {rule.chinese} (1,234 token)"

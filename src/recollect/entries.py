@@ -13,17 +13,16 @@ classes are part of the published schema.
 # have to compile them one by one if they were strings.
 
 import json
-from collections.abc import Iterable
 from functools import cache
-from itertools import chain
 from typing import Any, Literal, TypeAlias, get_args
 
 import msgspec
 
 from recollect.errors import BadInput, BadRole
+from recollect.json_depth import refuse_deep
 
 SCHEMA_VERSION = 1
-MAX_DEPTH = 100  # levels of nesting in foreign JSON that is kept
+HANDLE_LENGTH = 8  # digits
 Role: TypeAlias = Literal["user", "model", "system"]
 Context: TypeAlias = Literal["", "initial", "memory", "aside"]
 CompactionStatus: TypeAlias = Literal[
@@ -115,7 +114,8 @@ class Usage(_Record, frozen=True):
 
     input: int = 0
     output: int = 0
-    cached: int = 0
+    cached: int = 0  # of the input, read from the provider's cache
+    written: int = 0  # of the input, written to it
     thoughts: int = 0
     tool: int = 0
     total: int = 0
@@ -145,11 +145,13 @@ class Request(_Record, frozen=True, tag_field="kind", tag="request"):
     head: str | None
     as_of: int
     model: str = ""
-    settings: str | None = None
+    settings: str | None = None  # the earlier request whose `setup` is this one's too
     tokens: int = 0  # of the messages and the tools' declarations
     tools: tuple[str, ...] = ()  # names of those that were declared
     text_tools: bool = False  # they were described in text, not declared
     generation: str = ""  # how the reply was to be written, as JSON; empty: not recorded
+    setup: str = ""  # the format, the model's profile and the tools' declarations, as JSON
+    digest: str = ""  # the first 32 digits of the body's SHA-256
 
 
 class Source(_Record, frozen=True, tag_field="kind", tag="source"):
@@ -165,10 +167,13 @@ class Source(_Record, frozen=True, tag_field="kind", tag="source"):
 class Elided(_Record, frozen=True):
     """What is left out of a message. `blocks` goes further into a result, when it is the one part
     named; `head` and `tail` are characters of each text that stay on both sides of the
-    placeholder."""
+    placeholder. A placeholder that says which entries show the same is true while they do; from
+    then on `fallback` is shown."""
 
     entry: str
     placeholder: str  # shown instead; nothing at all if empty
+    shown_by: tuple[str, ...] = ()  # entries that the placeholder names
+    fallback: str = ""  # the placeholder once one of these is left out, wholly or in part
     parts: tuple[int, ...] = ()  # positions; empty means every part
     blocks: tuple[int, ...] = ()  # positions in the result's content; empty means all
     head: int = 0
@@ -181,6 +186,7 @@ class Elide(_Record, frozen=True, tag_field="kind", tag="elide"):
 
     rule: str
     items: tuple[Elided, ...]
+    reason: str = ""  # why at this request
 
 
 class Pin(_Record, frozen=True, tag_field="kind", tag="pin"):
@@ -246,6 +252,12 @@ _decoder: msgspec.json.Decoder[Body] = msgspec.json.Decoder(Body)
 _ROLES, _PARTS, _BODIES = get_args(Role), get_args(Part), get_args(Body)
 _BODY_TAGS: dict[str, type[msgspec.Struct]] = {str(t.__struct_config__.tag): t for t in _BODIES}
 _PART_TAGS: dict[str, type[msgspec.Struct]] = {str(t.__struct_config__.tag): t for t in _PARTS}
+
+
+def handle_of(entry: str) -> str:
+    """A short name of an entry for models and users: the last digits of its id, which differ
+    within a session. Whatever takes an entry takes its handle."""
+    return entry[-HANDLE_LENGTH:]
 
 
 def encode(body: Body) -> bytes:
@@ -332,33 +344,15 @@ def _lower(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if "$unknown" in (value.get("type"), value.get("kind")):
-        return _shallow(json.loads(value["data"]))
+        return refuse_deep(json.loads(value["data"]))
     extra = value.pop("$extra", "")
     known = {key: _lower(item) for key, item in value.items()}
     if not extra:
         return known
-    more = _shallow(json.loads(extra))
+    more = refuse_deep(json.loads(extra))
     if not isinstance(more, dict):
         raise BadInput(f"extra must be a JSON object, not {extra[:40]!r}")
     return known | {key: item for key, item in more.items() if key not in known}
-
-
-def _shallow(value: Any) -> Any:
-    """The value itself, unless it is nested too deeply for other readers."""
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        level = next_level(level)
-        if not level:
-            return value
-    raise BadInput(f"JSON nested deeper than {MAX_DEPTH} levels is refused; flatten it")
-
-
-def next_level(values: Iterable[Any]) -> list[Any]:
-    """All that the objects and lists among these JSON values hold."""
-    nested = (
-        v.values() if isinstance(v, dict) else v for v in values if isinstance(v, dict | list)
-    )
-    return list(chain.from_iterable(nested))
 
 
 def _lift(value: dict[str, Any], tag: str, types: dict[str, type[msgspec.Struct]]) -> Any:

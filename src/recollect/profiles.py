@@ -19,6 +19,7 @@ from recollect.settings import GenerationDefaults, ModelPrice
 
 OTHER_WEIGHT = 1.5  # tokens per character beyond ASCII, when nothing better is known
 IMAGE_TOKENS = 3_000
+CACHE_WRITE_PRICE = 1.25  # of the price of input, where a provider reports what it wrote
 LARGE_WINDOW = 1_000_000
 UNKNOWN_WINDOW = 32_768  # safe for models that people run at home; a setting overrides it
 # How to switch thinking off: with a field of the request, or with words in the user's messages.
@@ -297,13 +298,14 @@ def is_known_model(model: str) -> bool:
 
 
 def compute_cost(usage: Usage, price: ModelPrice | None) -> float | None:
-    """US dollars for the usage that a reply reports; cache writes count as plain input."""
+    """US dollars for the usage that a reply reports."""
     if price is None:
         return None
     cached = min(usage.cached, usage.input) if price.cached is not None else 0
     # Gemini counts thoughts apart from the output, the others within it; all bill them as output
     output = max(usage.output, usage.total - usage.input - usage.tool)
-    fresh = usage.input - cached + usage.tool
+    written = min(usage.written, usage.input - cached)
+    fresh = usage.input - cached + usage.tool + written * (CACHE_WRITE_PRICE - 1)
     dollars = fresh * price.input + cached * (price.cached or 0.0) + output * price.output
     return dollars / 1_000_000
 

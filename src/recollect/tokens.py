@@ -32,13 +32,14 @@ from recollect.entries import (
 )
 from recollect.profiles import IMAGE_TOKENS, OTHER_WEIGHT, find_profile
 
-USAGE_FIELDS = ("input", "output", "cached", "thoughts", "tool", "total")
+USAGE_FIELDS = ("input", "output", "cached", "written", "thoughts", "tool", "total")
 CountText: TypeAlias = Callable[[str], int]
 ASCII_WEIGHT = 0.25  # tokens for a character
 PDF_TOKENS = 25_800
 COUNTING_VERSION = 1  # raise it when counting changes: stored counts become void
 MAX_CACHED_CHARACTERS = 16_000_000  # of texts whose counts are cached
 CACHE_ENTRY_COST = 100  # of one text, in addition to its characters
+MIN_FACTOR, MAX_FACTOR = 0.5, 2.0  # of a calibration
 
 
 class Counter(msgspec.Struct, frozen=True):
@@ -146,7 +147,7 @@ class Calibration(msgspec.Struct, frozen=True):
     """The ratio of real counts to estimates, learned from replies."""
 
     factor: float = 1.0
-    error: float = 0.0  # moving average of the calibrated estimates' relative error
+    error: float = 0.0  # moving average of the calibrated estimates' relative error, at most 1
     samples: int = 0
 
     def apply(self, estimated: int) -> int:
@@ -157,8 +158,9 @@ class Calibration(msgspec.Struct, frozen=True):
         if estimated <= 0 or reported <= 0:
             return self
         step = 0.2 * (reported / estimated - self.factor)
-        factor = min(2.0, max(0.5, self.factor + min(0.15, max(-0.15, step))))
-        missed = abs(self.apply(estimated) - reported) / reported
+        moved = self.factor + min(0.15, max(-0.15, step))
+        factor = min(MAX_FACTOR, max(MIN_FACTOR, moved))
+        missed = min(1.0, abs(self.apply(estimated) - reported) / reported)
         error = missed if not self.samples else 0.8 * self.error + 0.2 * missed
         return Calibration(factor, error, self.samples + 1)
 

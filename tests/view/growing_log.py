@@ -12,6 +12,16 @@ NOW = 100_000_000
 EAGER = ElisionRules(min_saving=1)
 
 
+def shown_file(path: str, first: int, last: int, total: int = 0) -> str:
+    """Lines of a file as `read_file` shows them."""
+    total = total or last
+    whole = (first, last) == (1, total)
+    span = f"all lines {total}" if whole else f"lines {first}-{last} of {total}"
+    lines = [f"{number}→line {number} of {path}" for number in range(first, last + 1)]
+    more = f"[lines {last + 1}-{total} are not shown; read on with offset={last + 1}]"
+    return "\n".join([f"'/work/{path}', {span}:", *lines, *([more] if last < total else [])])
+
+
 class GrowingLog:
     def __init__(self, rules: ElisionRules = EAGER, pace: int = 0) -> None:
         """`pace` is the time from one entry to the next, in milliseconds."""
@@ -31,6 +41,10 @@ class GrowingLog:
         content = tuple(Text(text=text) for text in texts or ("line of text\n" * 50,))
         answer = ToolResult(call_id=call.id, name=tool, content=content, is_error=is_error)
         return self.add(Message(role="model", parts=(call,)), Message(role="user", parts=(answer,)))
+
+    def read(self, path: str, first: int, last: int, total: int = 0, **asked: object) -> str:
+        """A read of a file by `read_file`, which showed these lines of it."""
+        return self.use("read_file", {"path": path, **asked}, shown_file(path, first, last, total))
 
     def plan(self, now: int = NOW, rules: ElisionRules | None = None) -> ElisionPlan:
         """From scratch, with nothing remembered of earlier plans."""

@@ -7,7 +7,17 @@ from collections.abc import Iterable, Iterator
 import pytest
 from hypothesis import given
 
-from recollect.entries import Entry, InlineData, Message, Pin, Restore, Text, ToolCall, ToolResult
+from recollect.entries import (
+    Entry,
+    InlineData,
+    Message,
+    Pin,
+    Restore,
+    Text,
+    ToolCall,
+    ToolResult,
+    handle_of,
+)
 from recollect.errors import BadInput
 from recollect.view.custom_rules import CustomRule, RuleFunction
 from recollect.view.elision_rules import ElisionRules, plan_elisions
@@ -44,7 +54,7 @@ def test_a_rule_leaves_out_what_it_names_and_the_placeholder_says_what_and_how_t
     (result,) = shown[report].parts
     assert isinstance(result, ToolResult)
     tokens = sum(map(session.view.log.counter.text, ("weather", REPORT)))
-    text = f"[weather: a forecast of yesterday. {tokens} tokens left out; recall {report}]"
+    text = f"[recall {handle_of(report)}: weather: a forecast of yesterday, {tokens} tokens]"
     assert result.content == (Text(text=text),)
     assert shown[kept].parts[0].content[0].text == REPORT  # type: ignore[union-attr]
 
@@ -56,8 +66,8 @@ def test_a_rule_may_leave_out_texts_and_images_and_an_empty_reason_is_filled_in(
     session.add(Message(role="user", parts=(Text(text="and now?"),)))
     session.add(*session.plan().edits)
     texts = [part.text for part in session.view.items[0].message.parts if isinstance(part, Text)]
-    assert texts[0].startswith("[mine: an earlier text. ")
-    assert texts[1].startswith("[mine: a file (image/png). ")
+    assert texts[0].endswith(f": mine: an earlier text, {len(REPORT) // 4} tokens]")
+    assert ": mine: a file (image/png), " in texts[1]
 
 
 def test_the_newest_message_and_the_initial_context_stay() -> None:

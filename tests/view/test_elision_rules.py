@@ -3,12 +3,12 @@ from __future__ import annotations
 import msgspec
 from hypothesis import given
 
-from recollect.entries import Elide, Entry, Message, Pin, Restore, Text, ToolResult
+from recollect.entries import Elide, Entry, Message, Pin, Restore, Text, ToolResult, handle_of
 from recollect.settings import ContextSettings, Settings, parse_settings
 from recollect.view.elision_rules import ElisionRules, drop_message, head_and_tail, plan_elisions
 from recollect.view.placeholders import write_placeholder
 from recollect.view.view import View
-from tests.view.growing_log import EAGER, NOW, GrowingLog
+from tests.view.growing_log import EAGER, NOW, GrowingLog, shown_file
 from tests.view.logs import logs, name
 
 
@@ -39,21 +39,36 @@ def test_a_failed_read_survives_however_old_and_is_not_counted() -> None:
 
 def test_a_batch_goes_as_a_whole_only_when_every_file_in_it_is_superseded() -> None:
     session = GrowingLog()
+    blocks = [shown_file("a.py", 1, 40), shown_file("b.py", 1, 40)]
+    both = session.use("read_file", {"path": ["a.py", "b.py"]}, *blocks)
+    for _ in range(5):
+        session.read("a.py", 1, 40)
+    for _ in range(5):
+        session.read("b.py", 1, 40)
+    (saving,) = session.plan().savings
+    assert (saving.elided.entry, saving.elided.blocks) == (both, ())
+    assert "a.py lines 1-40, b.py lines 1-40, shown by " in saving.elided.placeholder
+
+
+def test_a_batch_in_one_text_stays_until_all_its_files_have_changed() -> None:
+    """What it showed of which file cannot be told."""
+    session = GrowingLog()
     both = session.use("read_file", {"path": ["a.py", "b.py"]})
     for _ in range(5):
         session.use("read_file", {"path": "a.py"})
-    assert session.elided() == []
-    for _ in range(5):
         session.use("read_file", {"path": "b.py"})
+    session.use("replace", {"file_path": "a.py"}, "done")
+    assert session.elided() == []
+    session.use("replace", {"file_path": "b.py"}, "done")
     assert session.elided() == [both]
 
 
 def test_of_a_structured_batch_the_superseded_files_blocks_go() -> None:
     session = GrowingLog()
     paths = [{"path": "a.py"}, {"path": "b.py"}]
-    both = session.use("filesystem-read", {"files": paths}, "A " * 300, "B " * 300)
+    both = session.use("filesystem-read", {"files": paths}, shown_file("a.py", 1, 50), "B " * 300)
     for _ in range(5):
-        session.use("read_file", {"path": "a.py"})
+        session.read("a.py", 1, 50)
     (saving,) = session.plan().savings
     assert (saving.elided.entry, saving.elided.blocks) == (both, (0,))
     session.add(Elide(rule="r", items=(saving.elided,)))
@@ -68,21 +83,29 @@ def test_of_a_structured_batch_the_superseded_files_blocks_go() -> None:
 
 def test_lines_that_no_newer_read_shows_stay() -> None:
     session = GrowingLog()
-    only = session.use("read_file", {"path": "a.py", "startLine": 1, "endLine": 50})
+    only = session.read("a.py", 1, 50, 900)
     for start in range(100, 700, 100):
-        session.use("read_file", {"path": "a.py", "startLine": start, "endLine": start + 9})
+        session.read("a.py", start, start + 9, 900)
     assert session.elided() == []
-    session.use("read_file", {"path": "a.py", "offset": 1, "limit": 80})
-    assert session.elided() == [only]
+    newest = session.read("a.py", 1, 80, 900)
+    (saving,) = session.plan().savings
+    assert saving.elided.entry == only
+    assert saving.elided.shown_by == (newest,)
 
 
 def test_a_read_of_a_file_that_changed_since_is_superseded_whatever_its_lines() -> None:
     session = GrowingLog()
-    old = session.use("read_file", {"path": "a.py", "startLine": 1, "endLine": 50})
+    old = session.read("a.py", 1, 50, 900)
     session.use("replace", {"file_path": "a.py", "old": "x", "new": "y"})
     for start in range(100, 700, 100):
-        session.use("read_file", {"path": "a.py", "startLine": start, "endLine": start + 9})
-    assert session.elided() == [old]
+        session.read("a.py", start, start + 9, 900)
+    (saving,) = session.plan().savings
+    assert saving.elided.entry == old
+    handle, tokens = handle_of(old), session.view.log.block_tokens(1, 0)[0]
+    assert saving.elided.placeholder == (
+        f"[recall {handle}: read of a.py lines 1-50 before it was changed; only in the log, "
+        f"{tokens} tokens]"
+    )
 
 
 def test_reads_that_name_no_file_are_left_alone_and_counted() -> None:
@@ -120,7 +143,9 @@ def test_old_listings_of_files_go_whichever_tool_made_them() -> None:
     assert session.elided(now=11 * 60_000) == listings[:1]
     (saving,) = session.plan().savings
     assert saving.rule == "stale-listing"
-    assert saving.elided.placeholder.startswith("[An earlier listing of files (list_directory)")
+    assert saving.elided.placeholder.startswith(
+        f"[recall {handle_of(listings[0])}: earlier listing of files (list_directory)"
+    )
 
 
 def test_a_command_that_failed_stays() -> None:
@@ -144,7 +169,7 @@ def test_oversized_output_keeps_a_fifth_at_its_head_and_four_fifths_at_its_tail(
     assert "line 2200\n" in text
     assert "line 2199\n" not in text
     assert "... [CONTENT TRUNCATED] ..." in text
-    assert key in text
+    assert f"\n[recall {handle_of(key)}: ... [CONTENT TRUNCATED] ..., " in text
 
 
 def test_one_endless_line_is_cut_too() -> None:
@@ -167,7 +192,7 @@ def test_rules_leave_pinned_and_restored_messages_alone() -> None:
     session.add(Pin(entries=(reads[0],)))
     (edit,) = session.plan().edits
     elide = session.add(edit)
-    assert [what.entry for what in edit.items] == [reads[2], reads[1]]
+    assert [what.entry for what in edit.items] == [reads[1], reads[2]]
     session.add(Restore(entries=(reads[1],)))
     assert session.elided() == []
     view = session.view
@@ -178,14 +203,16 @@ def test_rules_leave_pinned_and_restored_messages_alone() -> None:
 
 def test_the_seeds_wording_is_there_in_chinese() -> None:
     session = GrowingLog()
-    for _ in range(6):
-        session.use("read_file", {"path": "a.py"})
+    reads = [session.use("read_file", {"path": "a.py"}) for _ in range(6)]
     (saving,) = session.plan(rules=ElisionRules(min_saving=1, language="zh")).savings
-    assert saving.elided.placeholder.startswith("[该文件的历史读取内容已压缩,请参看最新读取结果]")
-    assert write_placeholder("stale-shell", "", 1, "x", "zh").startswith("此命令返回内容已过时")
-    assert write_placeholder("stale-search", "", 1, "x", "zh").startswith(
-        "本次搜索结果已过时,故精简为占位符"
-    )
+    first, newest = handle_of(reads[0]), handle_of(reads[-1])
+    seed = "[该文件的历史读取内容已压缩,请参看最新读取结果]"
+    assert saving.elided.placeholder == f"[recall {first}] {seed} {newest} (163 token)"
+    for rule, text in (
+        ("stale-shell", "此命令返回内容已过时"),
+        ("stale-search", "本次搜索结果已过时,故精简为占位符"),
+    ):
+        assert write_placeholder(rule, "", 1, "x", "zh") == f"[recall x] {text} (1 token)"
 
 
 def test_a_dropped_message_is_gone_and_a_dropped_result_still_answers() -> None:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 
 from recollect.compaction.proposal import propose_compaction
-from recollect.compaction.view_reduction import fit_view, last_resort
-from recollect.entries import Body, Elide, Elided, Entry, Message, Pin, Restore, Text
+from recollect.compaction.view_reduction import fit_view
+from recollect.entries import Body, Compaction, Elide, Elided, Entry, Message, Pin, Restore, Text
 from recollect.testing import model, user
 from recollect.view.initial_messages import (
     REPLACED_RULE,
@@ -152,7 +152,9 @@ def test_a_compaction_keeps_them_first() -> None:
 def test_a_block_that_was_lost_to_a_compaction_comes_again() -> None:
     large = initial(f"{BLOCK_BEGINNING}\n" + "tree " * 4_000, mark_environment(""))
     view = viewed(INSTRUCTIONS, large, *turns(3))
-    lost = extended(view, last_resort(view, 1_500).compaction)
+    # as a compaction of an earlier version left it
+    snapshot, kept = "<state_snapshot></state_snapshot>", (view.items[0].entry.id,)
+    lost = extended(view, Compaction(status="COMPRESSED", snapshot=snapshot, kept=kept))
     assert large not in lost.messages
     assert list(ensured(lost).messages[:2]) == FIRST
 

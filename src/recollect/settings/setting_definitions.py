@@ -72,9 +72,15 @@ class _ContextBase(_Section, frozen=True):
     max_characters: Annotated[int, Meta(ge=1_000, le=100_000_000)] = 4_000_000
     """the middle of a result with more characters is left out"""
     max_lines: Annotated[int, Meta(ge=10, le=10_000_000)] = 1_000
-    """the middle of a result with more lines is left out"""
+    """the middle of a result with more lines is left out; a read of at most 2,000 lines of a file
+    stays whole while the context is within its budget"""
     min_saving: TokensOrZero = 2_000
     """leave nothing out until it saves this many tokens in all"""
+    payback_requests: Annotated[int, Meta(ge=0, le=100_000)] = 20
+    """leave something out that was sent before only if what breaking the provider's prompt cache
+    costs is earned back within this many further requests; `0`: only where it costs nothing"""
+    cache_lifetime: Seconds = 300.0
+    """seconds after a request for which the provider keeps its prompt cache"""
     threshold: TokensOrZero = 0
     """compact at this many tokens, at least 1,000 and at most nine tenths of the model's context
     window; `0`: depends on the model"""

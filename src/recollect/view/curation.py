@@ -49,7 +49,10 @@ def _has_content(part: Part) -> bool:
 
 
 def is_tool_result(message: Message) -> bool:
-    return any(isinstance(part, ToolResult) for part in message.parts)
+    parts = message.parts
+    if len(parts) == 1:  # most messages
+        return type(parts[0]) is ToolResult
+    return any(isinstance(part, ToolResult) for part in parts)
 
 
 def is_initial(message: Message) -> bool:

@@ -100,7 +100,10 @@ def _savings(
 ) -> Iterator[PlannedElision]:
     message = item.entry.body
     assert isinstance(message, Message)  # in the tail
-    tokens = view.log.part_tokens(view.log.at[item.entry.id])
+    tokens, count = view.log.part_tokens(view.log.at[item.entry.id]), view.log.counter.message
+    now = item.tokens
+    if item.entry.id in view.state.lead:  # is shown with words of ours
+        now = count(apply_elisions(message, item.cuts))
     for number, part in enumerate(message.parts):
         if not isinstance(part, _ELIDABLE) or _is_gone(item, number):
             continue
@@ -108,7 +111,7 @@ def _savings(
         placeholder = write_placeholder(rule, what, tokens[number], item.entry.id, language)
         elided = Elided(entry=item.entry.id, placeholder=placeholder, parts=(number,))
         cuts = (*item.cuts, ActiveElision(elided, rule, "", 0))
-        saved = item.tokens - view.log.counter.message(apply_elisions(message, cuts))
+        saved = now - count(apply_elisions(message, cuts))
         if saved > 0:
             yield PlannedElision(rule, what, msgspec.structs.replace(elided, tokens=saved))
 

@@ -2,12 +2,14 @@
 
 `apply_elisions` returns a new message of the same shape: a result stays a result, so every call
 keeps its answer. An elision that names a missing part has no effect. Positions always refer to the
-stored message.
+stored message. A placeholder that names entries as showing what was left out is used only while
+they do: `with_true_text` puts its fallback in its place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -22,6 +24,7 @@ from recollect.entries import (
     ToolResult,
     json_text,
 )
+from recollect.view.entry_log import EntryLog
 
 DEFAULT_PLACEHOLDER = "[left out]"
 
@@ -35,14 +38,28 @@ class ActiveElision(msgspec.Struct, frozen=True):
     since: int
 
 
+class ChangedMessage(NamedTuple):
+    """A message that is shown differently from how it was stored."""
+
+    cuts: tuple[ActiveElision, ...]
+    message: Message
+    tokens: int
+
+
+def is_whole(what: Elided) -> bool:
+    """Whether nothing stays of the parts that an elision names."""
+    return not (what.blocks or what.head or what.tail)
+
+
 def apply_elisions(message: Message, cuts: Iterable[ActiveElision]) -> Message:
-    """The message with the elisions applied; the earlier of two for the same part wins."""
+    """The message with the elisions applied. Of two for the same part or block, the one that leaves
+    nothing wins over the one that leaves the ends, otherwise the earlier one."""
     chosen: dict[int, list[Elided]] = {}
     for cut in cuts:
         for position in _target_positions(message, cut.what):
             chosen.setdefault(position, []).append(cut.what)
     shown = [
-        _elide_part(part, chosen[position]) if position in chosen else part
+        elide_part(part, chosen[position]) if position in chosen else part
         for position, part in enumerate(message.parts)
     ]
     return msgspec.structs.replace(message, parts=tuple(p for p in shown if p is not None))
@@ -65,7 +82,8 @@ def has_target(message: Message, what: Elided) -> bool:
     return any(0 <= block < count for block in what.blocks)
 
 
-def _elide_part(part: Part, cuts: list[Elided]) -> Part | None:
+def elide_part(part: Part, cuts: list[Elided]) -> Part | None:
+    """A part with these cuts; None if nothing is shown of it."""
     match part:
         case ToolResult():
             return _elide_result(part, cuts)
@@ -75,16 +93,18 @@ def _elide_part(part: Part, cuts: list[Elided]) -> Part | None:
         case Thought():
             return None  # a changed thought is worse than none: its signature no longer fits
         case _:
-            cut = cuts[0]
+            cut = next((cut for cut in cuts if is_whole(cut)), cuts[0])
             text = _keep_ends(part.text, cut) if isinstance(part, Text) else cut.placeholder
             return Text(text=text) if text else None
 
 
 def _elide_result(part: ToolResult, cuts: list[Elided]) -> ToolResult:
+    gone = cuts[0] if is_whole(cuts[0]) else next((cut for cut in cuts if is_whole(cut)), None)
+    if gone is not None:
+        return msgspec.structs.replace(part, content=(_elide_block(None, gone),))
     whole = next((cut for cut in cuts if not cut.blocks), None)
-    if whole is not None and not whole.head and not whole.tail:
-        return msgspec.structs.replace(part, content=(_elide_block(None, whole),))
-    of_block = {block: cut for cut in reversed(cuts) for block in cut.blocks}
+    order = sorted(cuts, key=lambda cut: bool(cut.head or cut.tail)) if len(cuts) > 1 else cuts
+    of_block = {block: cut for cut in reversed(order) for block in cut.blocks}
     shown = [
         item if (cut := of_block.get(position, whole)) is None else _elide_block(item, cut)
         for position, item in enumerate(part.content)
@@ -113,3 +133,43 @@ def results_as_text(message: Message) -> Message:
     for part in message.parts:
         parts += part.content if isinstance(part, ToolResult) else (part,)
     return msgspec.structs.replace(message, parts=tuple(parts))
+
+
+class ShownEntries(Protocol):
+    """What a view, or one that is being folded, shows of its log."""
+
+    @property
+    def changed(self) -> Mapping[str, ChangedMessage]: ...
+    @property
+    def base(self) -> int: ...
+    @property
+    def kept(self) -> tuple[int, ...]: ...
+
+
+def is_claim_true(log: EntryLog, state: ShownEntries, cut: ActiveElision) -> bool:
+    """Whether the entries that a placeholder names are shown as they were when it was written."""
+    made = log.at.get(cut.by, -1)
+    for name in cut.what.shown_by:
+        at = log.at.get(name, -1)
+        if at < state.base and at not in state.kept:
+            return False
+        shown = state.changed.get(name)
+        if shown is not None and any(log.at.get(c.by, made) > made for c in shown.cuts):
+            return False
+    return True
+
+
+def with_true_text(
+    log: EntryLog, state: ShownEntries, cuts: tuple[ActiveElision, ...]
+) -> Iterable[ActiveElision]:
+    """The elisions with the placeholders that are to be shown."""
+    if not any(cut.what.shown_by for cut in cuts):
+        return cuts
+    return [
+        msgspec.structs.replace(
+            cut, what=msgspec.structs.replace(cut.what, placeholder=cut.what.fallback)
+        )
+        if cut.what.shown_by and not is_claim_true(log, state, cut)
+        else cut
+        for cut in cuts
+    ]

@@ -21,6 +21,7 @@ class ElisionPlan(msgspec.Struct, frozen=True):
     savings: tuple[PlannedElision, ...] = ()
     unidentified: int = 0  # reads left alone because they name no file
     problems: tuple[str, ...] = ()  # of custom rules, which left nothing out because of them
+    reason: str = ""  # why now; empty when nothing is left out
 
     @property
     def tokens(self) -> int:
@@ -33,4 +34,7 @@ class ElisionPlan(msgspec.Struct, frozen=True):
         by_rule: dict[str, list[Elided]] = {}
         for saving in self.savings:
             by_rule.setdefault(saving.rule, []).append(saving.elided)
-        return tuple(Elide(rule=rule, items=tuple(items)) for rule, items in by_rule.items())
+        return tuple(
+            Elide(rule=rule, items=tuple(items), reason=self.reason)
+            for rule, items in by_rule.items()
+        )

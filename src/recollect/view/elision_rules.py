@@ -1,35 +1,44 @@
 """Rules that leave tool results out of a view: pure planners propose, the log decides.
 
-A plan is made for a time that the caller names. It holds one edit per rule, and only when together
-they save enough to be worth breaking a provider's prompt cache, or when the view is over its budget
-anyway. The built-in rules never touch pinned messages, messages the user restored, failed calls, or
-edits of files; `custom_rules.py` has the rules of users. Intermediate results are kept with the
-log, so that planning for a view that extends an earlier one mostly looks at new entries; the plan
-is the one that would be made from scratch.
+A plan is made for a time that the caller names, before every request. It holds one edit per rule,
+and only when together they save enough and what breaking a provider's prompt cache costs is earned
+back (`cache_cost`), or when the view is over its budget anyway; the edits say which. The built-in
+rules never touch pinned messages, messages the user restored, failed calls, or edits of files;
+`custom_rules.py` has the rules of users. Intermediate results are kept with the log, so that
+planning for a view that extends an earlier one mostly looks at new entries; the plan is the one
+that would be made from scratch.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from operator import attrgetter
-from typing import TypeAlias
 
 import msgspec
 
-from recollect.entries import Elide, Elided, Message, Text, ToolResult
+from recollect.entries import Elide, Elided, Text, ToolResult
 from recollect.settings import Settings
 from recollect.stale_rules import STALE_RULES, StaleRule
-from recollect.toolkinds import has_failed
+from recollect.view.cache_cost import (
+    EXPIRED,
+    OVER_BUDGET,
+    HiddenTokens,
+    WorthwhileElisions,
+    choose_worthwhile,
+    count_lost_claims,
+    has_cache_expired,
+)
 from recollect.view.curation import is_tool_result
 from recollect.view.custom_rules import CustomRule, plan_custom
+from recollect.view.elision import elide_part, is_whole
 from recollect.view.elision_plan import ElisionPlan, PlannedElision
 from recollect.view.placeholders import Language, write_placeholder
+from recollect.view.superseded_reads import ReadMemory, ReadPlanner
 from recollect.view.tool_uses import LargeResult, ToolUse, ToolUses, find_tool_uses
 from recollect.view.view import View
 
-LineRange: TypeAlias = tuple[int, int]  # from 1, both ends included
-_LAST_LINE = 1 << 60  # of a read to the end of a file
+READ_LINES = 2_100  # of one file: what `read_file` shows at most, with its header and outline
 
 
 class ElisionRules(msgspec.Struct, frozen=True):
@@ -41,6 +50,8 @@ class ElisionRules(msgspec.Struct, frozen=True):
     max_characters: int = 4_000_000
     max_lines: int = 1_000
     min_saving: int = 2_000  # tokens
+    payback_requests: int = 20  # after which what breaking the prompt cache costs is earned back
+    cache_lifetime: float = 300.0  # seconds after a request
     language: Language = "en"
     root: str = ""  # the project's folder, so that absolute and relative paths are one file
     custom: tuple[CustomRule, ...] = ()  # of the user's own
@@ -55,6 +66,8 @@ class ElisionRules(msgspec.Struct, frozen=True):
             max_characters=context.max_characters,
             max_lines=context.max_lines,
             min_saving=context.min_saving,
+            payback_requests=context.payback_requests,
+            cache_lifetime=context.cache_lifetime,
             language=settings.language,
             root=root,
         )
@@ -66,42 +79,36 @@ def plan_elisions(
     """What the rules would leave out now; nothing if it does not save enough."""
     rules = rules or ElisionRules()
     uses = find_tool_uses(view.log, view.n, rules.root)
-    planner = _Planner(view, uses, rules)
-    savings = [*planner.oversized(), *planner.superseded_reads()]
-    for rule in rules.stale:
-        savings += planner.stale(rule, now)
+    planner = _Planner(view, uses, rules, over_budget=over_budget)
     planned = [plan_custom(rule, view, now, rules.language) for rule in rules.custom]
-    savings += [saving for found, _ in planned for saving in found]
     problems = tuple(problem for _, problem in planned if problem)
+    # in the order of the edits: a placeholder names what earlier edits of the plan leave
+    oversized = list(planner.oversized())
+    stale = [saving for rule in rules.stale for saving in planner.stale(rule, now)]
+    custom = [saving for found, _ in planned for saving in found]
+    superseded = planner.superseded_reads([*oversized, *custom])
+    savings = [*oversized, *stale, *custom, *superseded]
     begin, end = (bisect_left(uses.unidentified, at) for at in (view.state.base, view.n))
     unidentified = max(0, end - begin)
-    # a result that a later rule leaves out whole need not be shortened first
-    last = {(saving.elided.entry, saving.elided.parts): saving for saving in savings}
-    plan = ElisionPlan(tuple(last.values()), unidentified, problems)
-    worth_it = over_budget or plan.tokens >= rules.min_saving
-    return plan if worth_it else ElisionPlan((), unidentified, problems)
+    found = list(count_lost_claims(view, _last_of_each(savings)))
+    chosen = planner.choose(found, now)
+    return ElisionPlan(chosen.savings, unidentified, problems, chosen.reason)
 
 
-class _SupersededReads:
-    """The reads that newer ones supersede, up to an entry, and what leaving them out saves."""
-
-    def __init__(self) -> None:
-        self.end = -1
-        self.by_file: dict[str, frozenset[ToolUse]] = {}
-        self.files: dict[ToolUse, set[str]] = {}
-        self.savings: dict[ToolUse, tuple[PlannedElision, ...]] = {}
-
-    def update(self, file: str, now: frozenset[ToolUse]) -> frozenset[ToolUse]:
-        """Set which reads of a file are superseded; returns those for which that changed."""
-        changed = self.by_file.pop(file, frozenset()) ^ now
-        if now:
-            self.by_file[file] = now
-        for use in changed:
-            files = self.files.setdefault(use, set())
-            files ^= {file}
-            if not files:
-                del self.files[use]
-        return changed
+def _last_of_each(savings: list[PlannedElision]) -> list[PlannedElision]:
+    """A result, or a block of one, that a later rule leaves out whole is not shortened first."""
+    found: list[PlannedElision] = []
+    gone: set[tuple[str, tuple[int, ...], int]] = set()
+    for saving in reversed(savings):
+        one = saving.elided
+        if (one.entry, one.parts, -1) in gone:
+            continue
+        if one.blocks and all((one.entry, one.parts, block) in gone for block in one.blocks):
+            continue
+        if not one.head and not one.tail:
+            gone |= {(one.entry, one.parts, block) for block in one.blocks or (-1,)}
+        found.append(saving)
+    return found[::-1]
 
 
 class _PlanMemory:
@@ -109,22 +116,22 @@ class _PlanMemory:
 
     A result that is hidden stays hidden, and an exempt one stays exempt, unless something that
     `is_valid_for` compares has changed. So `settled`, the number of uses at the beginning of a
-    rule's list from which it will never again leave anything out, stays true. Superseded reads may
-    change with every edit.
+    rule's list from which it will never again leave anything out, stays true.
     """
 
     def __init__(self, view: View, rules: ElisionRules) -> None:
         self.n, self.rules, self.state = view.n, rules, view.state
         self.settled: dict[str, int] = {}  # by rule
-        self.superseded = _SupersededReads()
+        self.large: list[LargeResult] = []  # that are over a limit and may be shown whole
+        self.savings: dict[tuple[str, ToolUse], tuple[PlannedElision, ...]] = {}  # of whole results
+        self.reads = ReadMemory()
+        self.hidden: HiddenTokens | None = None
 
     @staticmethod
     def of(view: View, uses: ToolUses, rules: ElisionRules) -> _PlanMemory:
         known = uses.memory
         if not isinstance(known, _PlanMemory) or not known.is_valid_for(view, rules):
             known = uses.memory = _PlanMemory(view, rules)
-        elif known.state.changed is not view.state.changed:
-            known.superseded = _SupersededReads()
         known.n, known.state = view.n, view.state
         return known
 
@@ -139,68 +146,51 @@ class _PlanMemory:
             and before.restored is now.restored
         )
 
+    def hidden_tokens(self, view: View) -> HiddenTokens:
+        if self.hidden is None or not self.hidden.is_valid_for(view.state):
+            self.hidden = HiddenTokens(view)
+        return self.hidden
+
 
 class _Planner:
-    def __init__(self, view: View, uses: ToolUses, rules: ElisionRules) -> None:
+    def __init__(
+        self, view: View, uses: ToolUses, rules: ElisionRules, *, over_budget: bool
+    ) -> None:
         self._view, self._uses, self._rules = view, uses, rules
-        self._memory = _PlanMemory.of(view, uses, rules)
+        self._over_budget = over_budget
+        self.memory = _PlanMemory.of(view, uses, rules)
 
-    def superseded_reads(self) -> Iterator[PlannedElision]:
-        known, uses, rules = self._memory.superseded, self._uses, self._rules
-        begun = known.end >= 0
-        changed: set[ToolUse] = set()
-        for path in uses.touched(known.end, self._view.n) if begun else uses.often:
-            reads = uses.often.get(path, [])
-            often = len(reads) > rules.keep_reads or rules.keep_read_tokens
-            superseded = frozenset(self._superseded(path, reads) if often else ())
-            changed |= known.update(path, superseded)
-        for use in changed:
-            known.savings.pop(use, None)
-            if saved := self._superseded_saving(use, known.files.get(use, set())):
-                known.savings[use] = saved
-        known.end = self._view.n
-        for use in sorted(known.savings, key=self._newest_of_the_first_file):
-            yield from known.savings[use]
+    def choose(self, savings: list[PlannedElision], now: int) -> WorthwhileElisions:
+        """What is worth changing the request for now."""
+        rules, view = self._rules, self._view
+        saved = sum(saving.elided.tokens for saving in savings)
+        if self._over_budget or not savings or saved < rules.min_saving:
+            keep = savings if self._over_budget else ()
+            return WorthwhileElisions(tuple(keep), OVER_BUDGET if keep else "")
+        if has_cache_expired(view, now, rules.cache_lifetime):
+            return WorthwhileElisions(tuple(savings), EXPIRED)
+        return choose_worthwhile(
+            view,
+            savings,
+            self.memory.hidden_tokens,
+            min_saving=rules.min_saving,
+            payback_requests=rules.payback_requests,
+        )
 
-    def _newest_of_the_first_file(self, use: ToolUse) -> tuple[int, int, int]:
-        first = min(self._uses.rank[path] for path in self._memory.superseded.files[use])
-        return first, -use.position, -use.part
-
-    def _superseded_saving(self, use: ToolUse, paths: set[str]) -> tuple[PlannedElision, ...]:
-        files = self._uses.files(use)
-        blocks = tuple([i for i, file in enumerate(files) if file.path in paths])
-        whole = len(blocks) == len(files)
-        # some files of several can be left out if each has a block of its own
-        if not blocks or not (whole or len(self._result(use).content) == len(files)):
-            return ()
-        what = ", ".join(sorted(paths))
-        return self._saving("superseded-read", what, use, () if whole else blocks)
-
-    def _superseded(self, path: str, reads: list[ToolUse]) -> Iterator[ToolUse]:
-        """Reads of a file that are no longer needed: newer ones show the same lines, or the file
-        has changed since."""
-        rules, room = self._rules, self._rules.keep_read_tokens
-        kept, shown = 0, list[LineRange]()
-        for use in reversed(reads):
-            files = self._uses.files(use)
-            blocks = [i for i, file in enumerate(files) if file.path == path]
-            if not self._is_shown(use, blocks) or has_failed(self._result(use)):
-                continue
-            ranges = [_closed_range(files[i].start, files[i].end) for i in blocks]
-            if rules.keep_read_tokens:
-                room -= self._view.log.part_tokens(use.position)[use.part]
-            stays = kept < rules.keep_reads and (room >= 0 or not kept)
-            stale = self._uses.changed(path, use.position, self._view.n)
-            if stays or not (stale or _cover(shown, ranges)) or self._is_exempt(use):
-                kept += 1
-                shown = _join_ranges([*shown, *ranges])
-            else:
-                yield use
+    def superseded_reads(self, others: Iterable[PlannedElision]) -> Iterator[PlannedElision]:
+        """Judged with what the same plan leaves out for other reasons."""
+        cuts: dict[tuple[int, int], tuple[Elided, ...]] = {}
+        for saving in others:
+            elided = saving.elided
+            for part in elided.parts:
+                key = self._view.log.at[elided.entry], part
+                cuts[key] = (*cuts.get(key, ()), elided)
+        return ReadPlanner(self._view, self._uses, self._rules, self.memory.reads, cuts).plan()
 
     def stale(self, rule: StaleRule, now: int) -> Iterator[PlannedElision]:
         name, keep, oldest = rule.name, rule.keep, now - round(rule.age * 1_000)
         uses = self._uses.aging[name]
-        kept, begin = 0, self._memory.settled.get(name, 0)
+        kept, begin = 0, self.memory.settled.get(name, 0)
         settled = end = bisect_left(uses, self._view.n, key=attrgetter("position"))
         for number in range(end - 1, begin - 1, -1):
             use = uses[number]
@@ -209,37 +199,68 @@ class _Planner:
             kept += 1
             if kept <= keep or use.time >= oldest:
                 settled = number
-            elif not self._is_exempt(use) and (saved := self._saving(name, use.name, use)):
+            elif not self._is_exempt(use) and (saved := self._saving_whole(name, use)):
                 settled = number
                 yield from saved
-        self._memory.settled[name] = settled
+        self.memory.settled[name] = settled
+
+    def _saving_whole(self, rule: str, use: ToolUse) -> tuple[PlannedElision, ...]:
+        """Computed once for a result that is shown as it was stored."""
+        if self._view.log.entries[use.position].id in self._view.state.changed:
+            return self._saving(rule, use.name, use)
+        found = self.memory.savings.get((rule, use))
+        if found is None:
+            found = self.memory.savings[rule, use] = self._saving(rule, use.name, use)
+        return found
 
     def oversized(self) -> Iterator[PlannedElision]:
-        uses, begin = self._uses.large, self._memory.settled.get("oversized", 0)
+        memory, rules, uses = self.memory, self._rules, self._uses.large
+        begin = memory.settled.get("oversized", 0)
         end = bisect_left(uses, self._view.n, key=attrgetter("use.position"))
-        found = [at for at in range(begin, end) if self._is_oversized(uses[at])]
-        self._memory.settled["oversized"] = found[0] if found else end
-        for at in found:
-            yield from self._shorten(uses[at].use)
+        memory.large += [
+            large
+            for large in uses[begin:end]
+            if large.characters > rules.max_characters or large.lines > rules.max_lines
+        ]
+        memory.settled["oversized"] = end
+        memory.large = [large for large in memory.large if self._is_shown(large.use, whole=True)]
+        for large in memory.large:
+            if self._is_oversized(large) and not self._is_exempt(large.use):
+                yield from self._shorten(large.use)
 
     def _is_oversized(self, large: LargeResult) -> bool:
-        use, characters, lines = large
-        if characters <= self._rules.max_characters and lines <= self._rules.max_lines:
-            return False
-        return self._is_shown(use, whole=True) and not self._is_exempt(use)
+        """A read tool shows so many lines by design: while there is room, they stay. Without it the
+        newest read of a file still does, or its middle would be nowhere in the view."""
+        if not large.is_read or (self._over_budget and not self._is_newest_read(large.use)):
+            return True
+        is_long = large.block_lines > max(self._rules.max_lines, READ_LINES)
+        return large.characters > self._rules.max_characters or is_long
+
+    def _is_newest_read(self, use: ToolUse) -> bool:
+        """Whether it is the newest read of one of its files, as far as this view goes."""
+        for file in self._uses.files(use):
+            reads = self._uses.often.get(file.path, [use])
+            if max(read.position for read in reads if read.position < self._view.n) == use.position:
+                return True
+        return False
 
     def _shorten(self, use: ToolUse) -> tuple[PlannedElision, ...]:
-        result, rules = self._result(use), self._rules
+        known = self.memory.savings.get(("oversized", use))
+        if known is not None:
+            return known
+        result, rules = self._uses.result(use), self._rules
         texts = {n: item.text for n, item in enumerate(result.content) if isinstance(item, Text)}
         block, longest = max(texts.items(), key=lambda numbered: len(numbered[1]))
         head, tail = head_and_tail(longest, rules.max_characters, rules.max_lines)
-        if head + tail >= len(longest):
-            return ()
-        ends = longest[:head], longest[len(longest) - tail :]
-        return self._saving("oversized", result.name or use.name, use, (block,), ends)
+        found: tuple[PlannedElision, ...] = ()
+        if head + tail < len(longest):
+            ends = longest[:head], longest[len(longest) - tail :]
+            found = self._saving("oversized", result.name or use.name, use, (block,), ends)
+        self.memory.savings["oversized", use] = found
+        return found
 
-    def _is_shown(self, use: ToolUse, blocks: Sequence[int] = (), *, whole: bool = False) -> bool:
-        """Whether the view shows a result: at all, or some of these blocks, or the whole of it."""
+    def _is_shown(self, use: ToolUse, *, whole: bool = False) -> bool:
+        """Whether the view shows a result: at all, or the whole of it."""
         view = self._view
         if not view.state.base <= use.position < view.n or use.position in view.state.dropped:
             return False
@@ -247,21 +268,12 @@ class _Planner:
         if changed is None:
             return True
         cuts = [c.what for c in changed.cuts if not c.what.parts or use.part in c.what.parts]
-        if whole or any(not cut.blocks and not cut.head and not cut.tail for cut in cuts):
-            return not cuts
-        gone = {block for cut in cuts if not cut.head and not cut.tail for block in cut.blocks}
-        return not blocks or not gone.issuperset(blocks)
+        return not cuts if whole else not any(is_whole(cut) for cut in cuts)
 
     def _is_exempt(self, use: ToolUse) -> bool:
         """From every rule."""
         entry = self._view.log.entries[use.position].id
         return entry in self._view.state.pins or entry in self._view.state.restored
-
-    def _result(self, use: ToolUse) -> ToolResult:
-        message = self._view.log.entries[use.position].body
-        part = message.parts[use.part] if isinstance(message, Message) else None
-        assert isinstance(part, ToolResult)
-        return part
 
     def _saving(
         self,
@@ -278,7 +290,8 @@ class _Planner:
         whole = sum(tokens[i] for i in blocks) if blocks else sum(tokens)
         whole = max(0, whole - sum(map(count.text, ends)))
         placeholder = write_placeholder(rule, what, whole, entry, self._rules.language)
-        saved = whole - count.text(placeholder) * max(1, len(blocks))
+        now = whole if blocks else self._shown_tokens(use, tokens)
+        saved = now - count.text(placeholder) * max(1, len(blocks))
         if saved <= 0:
             return ()
         elided = Elided(
@@ -292,25 +305,17 @@ class _Planner:
         )
         return (PlannedElision(rule, what, elided),)
 
-
-def _closed_range(start: int | None, end: int | None) -> LineRange:
-    first = max(1, start or 1)
-    return first, _LAST_LINE if end is None else max(first, end)
-
-
-def _join_ranges(ranges: Iterable[LineRange]) -> list[LineRange]:
-    """Sorted, neither overlapping nor adjacent."""
-    joined: list[LineRange] = []
-    for first, last in sorted(ranges):
-        if joined and first <= joined[-1][1] + 1:
-            joined[-1] = (joined[-1][0], max(last, joined[-1][1]))
-        else:
-            joined.append((first, last))
-    return joined
-
-
-def _cover(shown: list[LineRange], ranges: Iterable[LineRange]) -> bool:
-    return all(any(a <= first and last <= b for a, b in shown) for first, last in ranges)
+    def _shown_tokens(self, use: ToolUse, tokens: tuple[int, ...]) -> int:
+        """Of a result, of which cuts in force may hide something."""
+        changed = self._view.state.changed.get(self._view.log.entries[use.position].id)
+        if changed is None:
+            return sum(tokens)
+        cuts = (cut for cut in changed.cuts if not cut.what.parts or use.part in cut.what.parts)
+        result = self._uses.result(use)
+        shown = elide_part(result, [cut.what for cut in cuts])
+        if not isinstance(shown, ToolResult) or shown == result:
+            return sum(tokens)
+        return sum(self._view.log.counter.part(item) for item in shown.content)
 
 
 def head_and_tail(text: str, characters: int, lines: int) -> tuple[int, int]:

@@ -15,6 +15,7 @@ from typing import Final
 
 from recollect.entries import Compaction, Entry, Message, ToolResult
 from recollect.tokens import Counter
+from recollect.view.curation import is_spoken
 
 ACKNOWLEDGEMENT = "Got it. Thanks for the additional context!"
 NO_COUNTS: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType({})
@@ -30,7 +31,10 @@ class EntryLog:
         self.counts: dict[int, tuple[int, ...]] = {}  # tokens of each part of a message
         self.blocks: dict[int, dict[int, tuple[int, ...]]] = {}  # by part: tokens of its blocks
         self.sums: list[int] = [0]  # tokens of all messages before a position
+        self._prompts: list[int] = []  # positions of what the user said, as far as looked for
+        self._prompts_done = 0
         self.uses: dict[str, object] = {}  # a cache of `tool_uses`, by the project's folder
+        self.usage_reports: object = None  # a cache of `provider_counts`
 
     def first(self, n: int) -> EntryLog:
         """A log with the first n entries, to continue from there differently."""
@@ -42,6 +46,17 @@ class EntryLog:
         copy.blocks = {at: blocks for at, blocks in self.blocks.items() if at < n}
         copy.sums = self.sums[: n + 1]
         return copy
+
+    def last_prompt(self, n: int) -> int:
+        """Where the user last said something among the first n entries; -1 if nowhere. Each entry
+        is looked at once."""
+        for position in range(self._prompts_done, n):
+            body = self.entries[position].body
+            if type(body) is Message and is_spoken(body):
+                self._prompts.append(position)
+        self._prompts_done = max(self._prompts_done, n)
+        at = bisect_left(self._prompts, n)
+        return self._prompts[at - 1] if at else -1
 
     def position(self, entry: str, n: int) -> int | None:
         found = self.at.get(entry)

@@ -13,7 +13,17 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import msgspec
 
-from recollect.entries import Compaction, Message, Part, Thought, ToolCall, ToolResult
+from recollect.entries import (
+    Compaction,
+    CompactionTrigger,
+    Elide,
+    Entry,
+    Message,
+    Part,
+    Thought,
+    ToolCall,
+    ToolResult,
+)
 from recollect.view.curation import is_initial
 from recollect.view.elision import apply_elisions
 from recollect.view.view import View, ViewItem
@@ -28,6 +38,12 @@ _OF_PARTS: dict[type, TokenCategory] = {
     Thought: "thoughts",
 }
 COMPACTION, INVALID, UNDONE, ELSEWHERE = "compaction", "invalid", "undone", "elsewhere"
+_TRIGGERS: dict[CompactionTrigger, str] = {
+    "auto": "over the threshold",
+    "manual": "by hand",
+    "overflow": "the provider refused the request as too long",
+    "import": "by the program it was imported from",
+}
 
 
 def count_by_category(view: View) -> dict[TokenCategory, int]:
@@ -67,6 +83,17 @@ class Omission(msgspec.Struct, frozen=True):
     parts: tuple[int, ...] = ()  # positions in the message; empty means all of it
     by: str = ""  # the edit that made it
     handle: str = ""  # what to restore; empty when nothing brings it back
+    why_now: str = ""  # why at that request; empty if the edit does not say
+
+
+def reason_of(edit: Entry) -> str:
+    """Why an edit was made when it was; empty if it does not say."""
+    match edit.body:
+        case Elide(reason=reason):
+            return reason
+        case Compaction(trigger=trigger):
+            return _TRIGGERS[trigger]
+    return ""
 
 
 def find_omissions(view: View) -> tuple[Omission, ...]:
@@ -79,7 +106,8 @@ def find_omissions(view: View) -> tuple[Omission, ...]:
     held = view.compaction
     if held is not None and isinstance(held.body, Compaction):
         saved = max(0, held.body.tokens_before - held.body.tokens_after)
-        found.insert(0, Omission(COMPACTION, held.id, saved, held.time, by=held.id, handle=held.id))
+        omission = Omission(COMPACTION, held.id, saved, held.time, (), held.id, held.id)
+        found.insert(0, msgspec.structs.replace(omission, why_now=reason_of(held)))
     return tuple(found)
 
 
@@ -94,7 +122,8 @@ def _message_omissions(view: View, position: int) -> Iterator[Omission]:
             if number < len(cuts):
                 left = view.log.counter.message(apply_elisions(message, cuts[:number]))
             saved, tokens = tokens - left, left
-            yield Omission(cut.rule, entry.id, saved, cut.since, cut.what.parts, cut.by, entry.id)
+            where, why = (cut.what.parts, cut.by), reason_of(view.log.entries[view.log.at[cut.by]])
+            yield Omission(cut.rule, entry.id, saved, cut.since, *where, entry.id, why)
     if position in view.state.dropped:
         yield Omission(INVALID, entry.id, tokens, entry.time)
 
@@ -145,8 +174,8 @@ class ViewDifference(msgspec.Struct, frozen=True):
 
 
 def compare_views(old: View, new: View) -> ViewDifference:
-    before = {_item_key(item): item for item in old.items}
-    after = {_item_key(item): item for item in new.items}
+    before = {item_key(item): item for item in old.items}
+    after = {item_key(item): item for item in new.items}
     both = [ChangedItem(item, after[key]) for key, item in before.items() if key in after]
     return ViewDifference(
         tuple(item for key, item in after.items() if key not in before),
@@ -157,7 +186,7 @@ def compare_views(old: View, new: View) -> ViewDifference:
     )
 
 
-def _item_key(item: ViewItem) -> tuple[str, str]:
+def item_key(item: ViewItem) -> tuple[str, str]:
     """The role tells apart the two messages of a snapshot, which share one entry."""
     return item.entry.id, item.message.role if item.place == "snapshot" else ""
 

@@ -12,7 +12,7 @@ import msgspec
 
 from recollect.entries import Entry, Message, Text
 from recollect.errors import UnknownEntry
-from recollect.view.curation import is_tool_result
+from recollect.view.curation import is_spoken, is_tool_result
 from recollect.view.view import View
 
 MAX_PAGE_SIZE = 500
@@ -24,6 +24,15 @@ def routing_window(view: View, last: int = 20, of_these: int = 4) -> tuple[Messa
     newest = view.messages[-last:] if last > 0 else ()
     texts = [text for message in newest if (text := _text_only(message)).parts]
     return tuple(texts[-of_these:]) if of_these > 0 else ()
+
+
+def last_prompt(view: View) -> Message | None:
+    """What the user said last, also when a compaction hides it; walks back no further than that."""
+    for position in range(view.n - 1, -1, -1):
+        message = view.log.message(position)
+        if message is not None and is_spoken(message):
+            return message
+    return None
 
 
 def _text_only(message: Message) -> Message:

@@ -20,24 +20,24 @@ from recollect.entries import (
     Entry,
     Message,
     Pin,
+    Request,
     Restore,
     Text,
     ToolCall,
     ToolResult,
 )
 from recollect.view.curation import CurationPolicy, is_initial, is_tool_result, is_valid
-from recollect.view.elision import ActiveElision, apply_elisions, has_target, results_as_text
+from recollect.view.elision import (
+    ActiveElision,
+    ChangedMessage,
+    apply_elisions,
+    has_target,
+    results_as_text,
+    with_true_text,
+)
 from recollect.view.entry_log import EntryLog
 
 MAX_PROBLEMS = 200
-
-
-class ChangedMessage(NamedTuple):
-    """A message that is shown differently from how it was stored."""
-
-    cuts: tuple[ActiveElision, ...]
-    message: Message
-    tokens: int
 
 
 class ViewState(NamedTuple):
@@ -58,6 +58,8 @@ class ViewState(NamedTuple):
     attempt: int = -1  # the newest compaction of any status
     last: int = -1  # the newest message
     last_reply: int = -1  # the newest message of the model
+    last_request: int = -1  # the newest request
+    claims: Mapping[str, tuple[str, ...]] = {}  # entry: those whose placeholders name it
     problems: tuple[str, ...] = ()
 
 
@@ -74,7 +76,9 @@ class StateBuilder:
         self.base, self.kept, self.lead = state.base, state.kept, state.lead
         self.hidden, self.attempt, self.problems = state.hidden, state.attempt, state.problems
         self.last, self.last_reply = state.last, state.last_reply
+        self.last_request, self.claims = state.last_request, state.claims
         self._copy: dict[str, ChangedMessage] | None = None  # of `changed`, once written to
+        self._own_claims: dict[str, tuple[str, ...]] | None = None  # a copy, once written to
         self._left: int | None = None  # tokens that the current elision leaves, where known
 
     def freeze(self) -> ViewState:
@@ -84,6 +88,8 @@ class StateBuilder:
         """Apply an entry that is not a message; most kinds are for users or other readers."""
         body = entry.body
         match body:
+            case Request():
+                self.last_request = position
             case Elide():
                 self._elide_all(position, entry, body)
             case Pin():
@@ -182,14 +188,35 @@ class StateBuilder:
         elif any(_covers(earlier.what, cut.what) for earlier in self._cuts(entry)):
             self.report(position, f"elides {entry}, which is left out already")
         else:
+            if cut.what.shown_by:
+                self._claim(cut.what)
             self._change(entry, (*self._cuts(entry), cut))
+
+    def _claim(self, what: Elided) -> None:
+        if self._own_claims is None:
+            self.claims = self._own_claims = dict(self.claims)
+        for name in what.shown_by:
+            self._own_claims[name] = (*self._own_claims.get(name, ()), what.entry)
 
     def _cuts(self, entry: str) -> tuple[ActiveElision, ...]:
         changed = self.changed.get(entry)
         return changed.cuts if changed is not None else ()
 
     def _change(self, entry: str, cuts: tuple[ActiveElision, ...]) -> None:
-        """Show a message with these cuts; without any, as it was stored."""
+        """Show a message with these cuts; without any, as it was stored. Placeholders that name it
+        may be true no longer, or again."""
+        self._show(entry, cuts)
+        if (named := self.claims.get(entry)) is not None:
+            self._show_true_text(named)
+
+    def _show_true_text(self, entries: Iterable[str]) -> None:
+        left, self._left = self._left, None
+        for entry in entries:
+            if cuts := self._cuts(entry):
+                self._show(entry, cuts)
+        self._left = left
+
+    def _show(self, entry: str, cuts: tuple[ActiveElision, ...]) -> None:
         position = self.log.at[entry]
         message, before = self.log.message(position), self._tokens(position)
         assert message is not None
@@ -197,9 +224,14 @@ class StateBuilder:
             self._copy = dict(self.changed)
         changed = self._copy
         if cuts or entry in self.lead:
-            shown = apply_elisions(message, cuts) if cuts else message
+            true = with_true_text(self.log, self, cuts)
+            shown = apply_elisions(message, true) if cuts else message
             shown = results_as_text(shown) if entry in self.lead else shown
-            left = self.log.counter.message(shown) if self._left is None else self._left
+            known = changed.get(entry)
+            if known is not None and known.message == shown:
+                left = known.tokens
+            else:
+                left = self.log.counter.message(shown) if self._left is None else self._left
             changed[entry] = ChangedMessage(cuts, shown, left)
         else:
             changed.pop(entry, None)
@@ -282,6 +314,7 @@ class StateBuilder:
         changed, self.lead = self.lead ^ lead, lead
         for entry in changed:
             self._change(entry, self._cuts(entry))
+        self._show_true_text({entry for named in self.claims.values() for entry in named})
         self.hidden = sum(log.tokens(p) for p in self.dropped if p >= self.base)
         for entry, shown in self.changed.items():
             where = log.at[entry]
