@@ -74,15 +74,18 @@ def test_a_model_is_called_in_one_place() -> None:
     assert streams == [("send", "model.stream")]
     assert calls_of("send") == {
         ("agent/exchange.py", "exchange"),
-        ("models/model_calls.py", "call_model"),
+        ("models/model_calls.py", "__call__"),
     }
 
 
 def test_only_the_agent_exchanges_and_only_the_runtime_gives_it_a_model_to_summarize() -> None:
     assert calls_of("exchange") == {("agent/loop.py", "reply")}
-    assert calls_of("call_model") == set()
-    calling = importers_of("recollect.models.model_calls.call_model")
-    assert calling == {"agent/fit_context.py", "session_compaction.py"}  # both write snapshots
+    assert calls_of("of", method=True) & {
+        (file, "ModelCaller") for file in importers_of("recollect.models.model_calls.ModelCaller")
+    } == {
+        ("agent/fit_context.py", "ModelCaller"),  # both write snapshots
+        ("session_compaction.py", "ModelCaller"),
+    }
     assert {file.split("/")[0] for file, _ in calls_of("summarizer_from")} == {"runtime"}
 
 

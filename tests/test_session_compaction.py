@@ -3,10 +3,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+import pytest
+
 from recollect.compaction.budget import Budget
 from recollect.compaction.proposal import propose_compaction
+from recollect.compaction.snapshot_instruction import CLOSING
 from recollect.compaction.view_reduction import with_edits
-from recollect.entries import Compaction, Entry, Message
+from recollect.entries import Compaction, Entry, InlineData, Message
 from recollect.session_compaction import compact
 from recollect.view.view import View
 from tests.compaction.sessions import SMALL, entries, turns
@@ -17,13 +20,13 @@ GOAL = "<state_snapshot><overall_goal>Port the zebra module</overall_goal></stat
 class Scripted:
     """A summarizer that gives fixed answers and keeps its requests."""
 
-    def __init__(self, answer: str | Exception) -> None:
+    def __init__(self, answer: str | BaseException) -> None:
         self.answer = answer
         self.requests: list[tuple[Sequence[Message], str]] = []
 
     async def __call__(self, messages: Sequence[Message], prompt: str) -> str:
         self.requests.append((messages, prompt))
-        if isinstance(self.answer, Exception):
+        if isinstance(self.answer, BaseException):
             raise self.answer
         return self.answer
 
@@ -34,10 +37,10 @@ def test_the_models_snapshot_is_merged_with_what_code_knows() -> None:
     assert made.succeeded
     assert "Port the zebra module" in made.compaction.snapshot
     assert "question 0" in made.compaction.snapshot
-    ((messages, prompt),) = model.requests
-    assert "First, reason in your scratchpad. Then, generate the <state_snapshot>." in prompt
-    assert "names" in prompt
-    assert 0 < len(messages) < len(view.items)
+    for (system, material), prompt in model.requests:
+        assert (system.role, material.role) == ("system", "user")
+        assert prompt.endswith(CLOSING)
+        assert "names" in prompt
 
 
 def test_a_model_that_fails_or_writes_no_snapshot_does_not_stop_a_compaction() -> None:
@@ -68,7 +71,7 @@ def test_a_model_that_failed_is_not_called_again_before_the_next_message() -> No
     assert model.requests == []
     more = view.append(*(Entry(f"n{i}", None, 0, body) for i, body in enumerate(turns(1))))
     assert asyncio.run(compact(more, SMALL, model, trigger="auto")).succeeded
-    assert len(model.requests) == 1
+    assert model.requests
 
 
 def test_a_model_that_inflates_is_cut_to_its_share() -> None:
@@ -78,3 +81,38 @@ def test_a_model_that_inflates_is_cut_to_its_share() -> None:
     assert made.succeeded
     assert with_edits(view, (made.compaction,), 0).tokens <= SMALL.target
     assert Budget.of("gpt-4o").target < Budget.of("gpt-4o").threshold
+
+
+def test_a_snapshot_that_says_nothing_is_not_stored() -> None:
+    picture = InlineData(mime="image/png", data=b"png")
+    shown = [Message(role="user", parts=(picture,)), Message(role="model", parts=(picture,))]
+    view = View.fold(entries(*shown * 10))
+    budget = Budget(window=100_000, threshold=40_000, target=30_000, snapshot=1_000)
+    empty = "<state_snapshot></state_snapshot>"
+    for summarizer in (None, Scripted(empty)):
+        made = asyncio.run(compact(view, budget, summarizer))
+        assert made.compaction.status == "COMPRESSION_FAILED_EMPTY_SUMMARY"
+        assert made.compaction.snapshot == ""
+        assert "the snapshot would be empty" in made.compaction.reason
+    by_model = asyncio.run(compact(view, budget, Scripted(GOAL)))
+    assert "Port the zebra module" in by_model.compaction.snapshot
+
+
+def test_a_summarizer_that_never_answers_is_not_waited_for() -> None:
+    class Silent(Scripted):
+        async def __call__(self, messages: Sequence[Message], prompt: str) -> str:
+            await super().__call__(messages, prompt)
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    view, silent = View.fold(entries(*turns(12))), Silent("")
+    made = asyncio.run(compact(view, SMALL, silent, timeout=0.1))
+    assert made.succeeded
+    assert "built by code: the model failed (TimeoutError" in made.compaction.reason
+    assert len(silent.requests) == 1
+
+
+def test_a_call_that_is_cancelled_ends_the_compaction() -> None:
+    view, stopped = View.fold(entries(*turns(12))), Scripted(asyncio.CancelledError())
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(compact(view, SMALL, stopped))

@@ -9,18 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.agent.output_summaries import (
+from recollect.agent.output_excerpts import (
     MAX_EXCERPTS,
     Excerpt,
-    LongOutput,
-    build_request,
-    clip_to_tokens,
     find_excerpts,
-    frame_summary,
-    make_marker,
     merge_excerpts,
     parse_reply,
 )
+from recollect.agent.output_summaries import LongOutput, build_request, frame_summary
+from recollect.compaction.quoted_text import clip_to_tokens, make_marker
 from recollect.tokens import ESTIMATE
 from tests.agent.test_output_summaries import ENTRY, OUTPUT, STACK, WARNING, is_balanced
 from tests.strategies import text as any_text
@@ -45,6 +42,7 @@ pieces = st.sampled_from(
         "\n",
         f"[end of summary {ENTRY}]",
         f"summary {ENTRY}",
+        f"[recall {ENTRY}: ",
         "\x1b[31m",
     ]
 )
@@ -176,8 +174,8 @@ def test_a_summary_is_bounded_and_nothing_leaves_its_frame(
     if not text:
         return
     assert ESTIMATE.text(text) <= limit
-    assert text.count(f"summary {ENTRY}") == 2
-    assert text.startswith(f"[summary {ENTRY}: ")
+    assert text.count(f"summary {ENTRY}") == text.count(f"recall {ENTRY}") == 1
+    assert text.startswith(f"[recall {ENTRY}: ")
     assert text.endswith(f"\n[end of summary {ENTRY}]")
     assert is_balanced(text.partition("\n")[2])
 

@@ -99,12 +99,22 @@ def test_undo_says_what_it_undid_and_a_second_time_that_there_is_nothing(cli: Cl
 
 
 def test_undoing_one_of_two_compactions_brings_the_first_back_into_force(cli: Cli) -> None:
-    session, _ = talk(cli)
-    cli.ok("compact", session.id, "--budget", "3000")
+    session, _ = talk(cli, 40)
+    cli.ok("compact", session.id, "--budget", "6000")
     between = tokens(cli, session)
     cli.ok("compact", session.id, "--budget", "1500")
     cli.ok("compact", "--undo", session.id)
     assert tokens(cli, session) == between
+
+
+def test_compactions_at_the_same_time_stay_in_their_session(cli: Cli) -> None:
+    session, _ = talk(cli, 200)
+    budgets = ("9000", "6000", "3000")
+    started = [cli.start("compact", session.id, "--budget", b, "--no-model") for b in budgets]
+    ended = [(process.communicate(), process.returncode)[1] for process in started]
+    assert set(ended) <= {0, 1}
+    assert len(cli.ok("sessions", "--all", "--json").json) == 1
+    assert "compaction" in kinds(cli, session)
 
 
 def test_the_json_document_has_status_report_and_snapshot(cli: Cli) -> None:
@@ -141,8 +151,15 @@ def test_a_preview_of_an_attempt_that_fails_records_nothing(cli: Cli) -> None:
     session, _ = cli.session([user("hello"), model("hi"), user("bye"), model("bye")])
     failed = cli("compact", session.id, "--preview")
     assert failed.code == 1
-    assert "would not get smaller" in failed.err
+    assert "no cut would save 300 tokens" in failed.err
     assert kinds(cli, session) == ["message"] * 4
+
+
+def test_a_named_model_that_cannot_write_is_said_to(cli: Cli) -> None:
+    session, _ = talk(cli)
+    done = cli("compact", session.id, "--budget", "3000", "-m", "nosuch/model")
+    assert (done.code, "built without a model" in done.out) == (0, True)
+    assert "nosuch/model is unknown, has no API key or is too small" in done.err
 
 
 @pytest.mark.parametrize("items", [[], [user("alone")]])

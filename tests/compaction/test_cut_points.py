@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from recollect.compaction.budget import Budget
 from recollect.compaction.cut_points import find_cut_points
-from recollect.entries import Entry, ToolCall, ToolResult
+from recollect.entries import Body, Entry, ToolCall, ToolResult
+from recollect.testing import user
+from recollect.view.curation import is_spoken
 from recollect.view.view import View
+from tests.compaction.sessions import entries, is_prompt, turns
 from tests.view.logs import logs
-
-SMALL = Budget(window=8_192, threshold=4_000, target=3_000, snapshot=1_000)
 
 
 @given(logs(edits=False, max_size=40))
@@ -31,3 +31,29 @@ def test_no_cut_separates_a_call_from_its_result(log: tuple[Entry, ...]) -> None
                     later.add(part.id)
                 elif isinstance(part, ToolResult):
                     assert part.call_id not in waiting - later
+
+
+def best_share(*bodies: Body) -> tuple[float, bool]:
+    """How much the best cut keeps, and whether it is before a message of the user."""
+    view = View.fold(entries(*bodies))
+    best = find_cut_points(view.items)[0]
+    return best.kept_tokens / view.tokens, is_spoken(view.items[best.at].message)
+
+
+def test_without_a_message_of_the_user_the_newest_third_stays() -> None:
+    share, spoken = best_share(user("do it all"), *[b for b in turns(20) if not is_prompt(b)])
+    assert 0.2 < share <= 0.3
+    assert not spoken
+
+
+def test_a_message_of_the_user_near_the_goal_is_preferred() -> None:
+    share, spoken = best_share(*turns(20))
+    assert 0.2 < share < 0.4
+    assert spoken
+
+
+def test_a_prompt_that_has_just_come_does_not_take_the_work_before_it_away() -> None:
+    work = [body for body in turns(20) if not is_prompt(body)]
+    share, spoken = best_share(user("do it all"), *work, user("go on"))
+    assert 0.2 < share <= 0.3
+    assert not spoken

@@ -2,10 +2,18 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from recollect.compaction.budget import is_compaction_due
-from recollect.compaction.proposal import SnapshotInput, may_retry_model, propose_compaction
+from msgspec import structs
+
+from recollect.compaction.budget import MAX_SNAPSHOT, Budget, is_compaction_due
+from recollect.compaction.proposal import (
+    SnapshotInput,
+    choose_cut,
+    is_attempt_due,
+    may_retry_model,
+    propose_compaction,
+)
 from recollect.entries import Compaction, Entry, Message, Pin, Restore, Text
-from recollect.testing import user
+from recollect.testing import call, model, result, user
 from recollect.view.curation import is_spoken
 from recollect.view.entry_log import ACKNOWLEDGEMENT
 from recollect.view.view import View
@@ -73,12 +81,37 @@ def test_smaller_is_not_enough() -> None:
     assert applied(view, made).items == view.items
 
 
-def test_after_a_failed_attempt_no_model_is_called_until_there_is_a_new_message() -> None:
-    failed = Compaction(status="COMPRESSION_FAILED_EMPTY_SUMMARY", trigger="auto")
-    view = View.fold(entries(*turns(3), failed))
-    assert not may_retry_model(view)
-    assert may_retry_model(view.append(Entry("x", None, 0, user("go on"))))
+FAILED = Compaction(status="COMPRESSION_FAILED_EMPTY_SUMMARY", trigger="auto", tokens_before=5_000)
+
+
+def test_after_an_attempt_no_model_is_called_until_the_next_prompt() -> None:
+    use = call("read_file", id="late", path="a.py")
+    for status in ("COMPRESSED", "COMPRESSION_FAILED_EMPTY_SUMMARY", "NOOP"):
+        tried = structs.replace(FAILED, status=status, snapshot="<state_snapshot/>")
+        view = View.fold(entries(*turns(3), tried))
+        assert not may_retry_model(view)
+        for body in (model("I look.", use), result(use, "x = 1"), model("Seen.")):
+            view = view.append(Entry(f"later-{view.n}", None, 0, body))
+            assert not may_retry_model(view)
+        assert may_retry_model(view.append(Entry("x", None, 0, user("go on"))))
     assert may_retry_model(View.fold(entries(*turns(3))))
+
+
+def test_a_prompt_has_one_compaction_and_a_failed_attempt_waits_until_the_view_has_grown() -> None:
+    view = View.fold(entries(*turns(12)))
+    assert is_attempt_due(view, SMALL)
+    failed = structs.replace(FAILED, tokens_before=view.tokens)
+    tried = view.append(Entry("tried", None, 0, failed))
+    assert not is_attempt_due(tried, SMALL)
+    use = call("read_file", id="late", path="a.py")
+    grown = tried.append(
+        Entry("l1", None, 0, model("", use)), Entry("l2", None, 0, result(use, "word " * 900))
+    )
+    assert is_attempt_due(grown, SMALL)
+    done = applied(view, propose_compaction(view, SMALL))
+    more = [Entry(f"m{n}", None, 0, body) for n, body in enumerate(turns(12)) if n % 4]
+    assert not is_attempt_due(done.append(*more), SMALL)
+    assert is_attempt_due(done.append(*more, Entry("p", None, 0, user("go on"))), SMALL)
 
 
 def test_a_models_snapshot_is_used_unless_it_is_nonsense() -> None:
@@ -112,6 +145,32 @@ def test_a_history_of_one_question_is_cut_between_exchanges() -> None:
     made = propose_compaction(view, SMALL)
     assert made.succeeded
     assert applied(view, made).tokens <= SMALL.target
+
+
+def test_a_view_below_its_target_is_cut_where_it_saves() -> None:
+    """The first place that fits may be one that replaces nothing."""
+    setup = Message(role="user", parts=(Text(text="setup"),), context="initial")
+    one = [setup, user("do it all"), *[body for body in turns(10) if not is_prompt(body)]]
+    view = View.fold(entries(*one))
+    large = Budget(window=100_000, threshold=70_000, target=56_000, snapshot=8_000)
+    made = propose_compaction(view, large)
+    assert made.succeeded
+    assert made.compaction.tokens_after < view.tokens * 0.85
+    assert made.report.messages >= 0.6 * len(view.items)
+
+
+def test_a_snapshot_gets_what_the_target_leaves_and_at_most_half_of_what_it_replaces() -> None:
+    view = View.fold(entries(*turns(40)))
+    rooms = {}
+    for target in (4_000, 10_000, 40_000):
+        choice = choose_cut(view, Budget.of(target=target))
+        assert choice is not None
+        rooms[target] = choice.room
+        assert choice.fixed + choice.room <= target
+        half = (view.tokens - choice.fixed) // 2
+        least = min(Budget.of(target=target).snapshot, target - choice.fixed, half)
+        assert least <= choice.room <= half
+    assert rooms[4_000] < rooms[10_000] < rooms[40_000] <= MAX_SNAPSHOT
 
 
 def test_compacting_again_and_again_never_grows() -> None:

@@ -70,7 +70,11 @@ def test_a_dead_end_is_impossible_for_logs_that_are_all_one_thing(what: str) -> 
     assert fitted.view.tokens <= newest + 1_000
     assert fitted.view.items[-1].entry == view.items[-1].entry
     compaction = fitted.view.compaction
-    if what in ("pins", "initial"):
+    if what == "initial":
+        first = fitted.view.items[0]
+        assert first.entry.id == name(0)
+        assert "recall" in str(first.message)
+    if what == "pins":
         assert compaction is not None
         assert isinstance(compaction.body, Compaction)
         assert name(0) in compaction.body.reason
@@ -99,3 +103,30 @@ def test_a_result_that_alone_is_too_large_is_shortened() -> None:
     fitted = fit_view(view, 4_000, now=10**9)
     assert fitted.view.tokens <= 4_000
     assert "[CONTENT TRUNCATED]" in str(fitted.view.items[-1].message)
+
+
+def test_what_was_shortened_is_shortened_again_when_the_window_becomes_smaller() -> None:
+    use = call("read_file", id="c", path="large.log")
+    last = result(use, "The first. " + "word " * 90_000 + "The last.")
+    view = View.fold(entries(user("Look."), model("I look.", use), last))
+    for limit in (20_000, 4_000, 1_500):
+        view = fit_view(view, limit, now=10**9).view
+        assert limit // 4 < view.tokens <= limit
+        shown = str(view.items[-1].message)
+        assert "The first." in shown
+        assert "The last." in shown
+    assert view.problems == ()
+
+
+def test_a_pinned_message_that_alone_is_too_large_is_shortened_and_other_pins_hold() -> None:
+    big = user("Begin. " + "word " * 50_000 + "End.")
+    bodies = [user("my rule: tabs"), *turns(3), big, Pin(entries=(name(0), name(13)))]
+    view = View.fold(entries(*bodies))
+    fitted = fit_view(view, 4_000, now=10**9).view
+    assert fitted.tokens <= 4_000
+    assert fitted.problems == ()
+    kept = {item.entry.id: item for item in fitted.items}
+    assert kept[name(0)].pinned
+    text = str(kept[name(13)].message)
+    assert "Begin. " in text
+    assert "End." in text

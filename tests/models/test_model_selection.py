@@ -257,18 +257,21 @@ def test_a_model_is_down_when_it_is_unreachable_or_overloaded(
 def test_the_judge_gets_the_last_steps_and_its_answer_can_be_read() -> None:
     judge = ScriptedModel(['```json\n{"why": "it repeats itself", "stuck": 0.97}\n```'])
     grep = call("grep", pattern="x")
-    answer = asyncio.run(call_judge([model("again", grep), result(grep, "none")], calling(judge)))
+    steps = [model("again", grep), result(grep, "none")] * 20
+    answer = asyncio.run(call_judge(view_of(user("find x"), *steps), calling(judge)))
     found = parse_judgement(answer)
     assert found is not None
     assert found.what == "it repeats itself"
     shown, wanted = judge.requests[0].messages
     assert 'says "again"' in str(shown)
+    assert 'the user wanted: "find x"' in str(shown)
     assert wanted == user(JUDGE_INSTRUCTION)
 
 
 @given(st.sampled_from([ProviderBusy("no"), BadReply("a page"), None]))
 def test_a_judge_that_fails_or_is_slow_accuses_nobody(error: ModelError | None) -> None:
     line = fails(error) if error else says("late", delay=60)
-    answer = asyncio.run(call_judge([user("go")], calling(ScriptedModel([line])), timeout=0.01))
+    view, judge = view_of(user("go")), calling(ScriptedModel([line]))
+    answer = asyncio.run(call_judge(view, judge, timeout=0.01))
     assert answer == ""
     assert parse_judgement(answer) is None

@@ -31,11 +31,13 @@ from recollect.errors import ModelError
 from recollect.models.http_model import HttpModel
 from recollect.models.model_calls import send
 from recollect.models.model_protocol import Model, Retrying, partial_of
+from recollect.models.request_record import record_setup
 from recollect.session import Session
 from recollect.session_log import uncancellable
 from recollect.store.ids import new_id, now
 from recollect.tokens import Counter
 from recollect.tools.tool import ToolOutput
+from recollect.view.view import View
 
 DRAFT_INTERVAL = 0.5  # seconds between two drafts of a reply in progress
 
@@ -77,19 +79,8 @@ async def exchange(
     """Send the view as one request and store the reply; `ReplyFinished` comes last.
 
     When another writer continued the session meanwhile, the reply goes on in a fork."""
-    view = session.view()
-    tokens = view.tokens + count_tools(options.tools, view.log.counter)
-    tools = tuple(tool.name for tool in options.tools)
-    request = Request(
-        head=view.head,
-        as_of=now(),
-        model=model.name,
-        tokens=tokens,
-        tools=tools,
-        text_tools=isinstance(model, HttpModel) and model.text_tools,
-        generation=_record_generation(model, options),
-    )
-    if view.log.fresh:  # one commit for both
+    request = _describe_request(session.view(), model, options)
+    if session.view().log.fresh:  # one commit for both
         await asyncio.gather(session.append(request, on_conflict="fork"), session.save_counts())
     else:
         await session.append(request, on_conflict="fork")
@@ -101,6 +92,9 @@ async def exchange(
                     message = event
                     break
                 await recorder.take(event)
+                if isinstance(event, Retrying) and _tools_refused(model, request):
+                    request = _describe_request(session.view(), model, options)
+                    await session.append(request, on_conflict="fork")
                 yield event
     except ModelError as error:
         await recorder.store_partial(partial_of(error), f"{model.name}: {error}")
@@ -117,10 +111,23 @@ async def exchange(
     yield ReplyFinished(message, session)
 
 
-def _record_generation(model: Model, options: RequestOptions) -> str:
-    """With the model's defaults, which may be others tomorrow."""
-    filled = model.options(options) if isinstance(model, HttpModel) else options
-    return msgspec.json.encode(filled.generation).decode()
+def _describe_request(view: View, model: Model, options: RequestOptions) -> Request:
+    request = Request(
+        head=view.head,
+        as_of=now(),
+        model=model.name,
+        tokens=view.tokens + count_tools(options.tools, view.log.counter),
+        tools=tuple(tool.name for tool in options.tools),
+    )
+    if isinstance(model, HttpModel):
+        return record_setup(request, model, view, options)
+    generation = msgspec.json.encode(options.generation).decode()
+    return msgspec.structs.replace(request, generation=generation)
+
+
+def _tools_refused(model: Model, request: Request) -> bool:
+    """Whether what is sent next is another body than the recorded one: with the tools in text."""
+    return isinstance(model, HttpModel) and model.text_tools and not request.text_tools
 
 
 def count_tools(tools: Iterable[Declaration], counter: Counter) -> int:

@@ -27,8 +27,9 @@ import msgspec
 
 from recollect.agent.hooks import CommandHook, Hook, PythonHook
 from recollect.codecs.foreign_json import is_too_deep
-from recollect.entries import MAX_DEPTH, json_text
+from recollect.entries import json_text
 from recollect.hook_events import AfterTool, BeforeTool, HookDecision, HookEvent
+from recollect.json_depth import MAX_DEPTH
 from recollect.text import clean, clip, clip_middle, one_line
 
 MAX_INPUT_TEXT = 200_000  # characters of each text that a command receives, except arguments

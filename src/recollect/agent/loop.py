@@ -34,12 +34,7 @@ from recollect.agent.exchange import (
     message_text,
     user_message,
 )
-from recollect.agent.fit_context import (
-    ContextFitter,
-    ContextReduced,
-    reserve_for_tools,
-    shrink_budget,
-)
+from recollect.agent.fit_context import ContextFitter, ContextReduced, RequestBudget
 from recollect.agent.hooks import Hook, HookFunction, Hooks
 from recollect.agent.instructions import lacking_instructions
 from recollect.agent.prepared_request import PreparedRequest
@@ -64,18 +59,17 @@ from recollect.hook_events import (
     HookEvent,
     LoopDetected,
 )
-from recollect.loop_detection import JUDGE_MESSAGES, Loop, LoopDetector, judge_is_due, loop_warning
+from recollect.loop_detection import Loop, LoopDetector, judge_is_due, loop_warning
 from recollect.models.model_protocol import Model, Retrying
 from recollect.models.model_selection import CallModel, call_judge
 from recollect.models.open_model import open_model
 from recollect.session import Session
 from recollect.session_log import uncancellable
 from recollect.session_store import attach_session
-from recollect.store.ids import now
 from recollect.tokens import add_usage
 from recollect.tools.tool import Tool
 from recollect.view.custom_rules import CustomRule
-from recollect.view.elision_rules import ElisionRules, plan_elisions
+from recollect.view.elision_rules import ElisionRules
 from recollect.view.view import View
 
 MAX_ATTEMPTS = 4  # to send a request that fits
@@ -155,9 +149,7 @@ class Agent(msgspec.Struct, frozen=True):
             model = await self._open_model(stack)
             session = await attach_session(session, model.name)
             run = _AgentRun(self, model, session)
-            reduced = await run.begin(message)
-            if reduced is not None:
-                yield reduced
+            await run.begin(message)
             while run.reason == "turns" and run.turns < self.max_turns:
                 for step in (run.reply, run.run_tools):
                     async with aclosing(step()) as events:
@@ -187,10 +179,10 @@ class Agent(msgspec.Struct, frozen=True):
         async with AsyncExitStack() as stack:
             model = await self._open_model(stack)
             run = _AgentRun(quiet, model, session.scratch())
-            found = await run.begin(message), await run.make_ready()
-            reduced = tuple(one for one in found if one is not None)
+            await run.begin(message)
+            reduced = await run.make_ready()
             options = quiet.request_options(model.name)
-            return PreparedRequest(run.session.view(), options, run.budget, reduced)
+            return PreparedRequest(run.session.view(), options, run.budget.messages, reduced)
 
     async def _open_model(self, stack: AsyncExitStack) -> Model:
         if isinstance(self.model, str):
@@ -226,7 +218,8 @@ class _AgentRun:
     def __init__(self, agent: Agent, model: Model, session: Session) -> None:
         self.agent, self.model, self.session = agent, model, session
         declared = count_tools((t.declaration for t in agent.tools), session.view().log.counter)
-        self.budget = reserve_for_tools(agent.budget or Budget.of(model.name), declared)
+        budget = agent.budget or Budget.of(model.name)
+        self.budget = RequestBudget(budget, declared, model.name)
         self.fitter = agent.context_fitter()
         self.usage, self.began, self.turns = Usage(), time.monotonic(), 0
         self.detector = LoopDetector(on=agent.detect_loops)
@@ -234,9 +227,9 @@ class _AgentRun:
         self.loop: Loop | None = None
         self.reason: StopReason = "turns"
 
-    async def begin(self, message: Message | None) -> ContextReduced | None:
-        """Append the initial context if it is missing, the prompt, which a hook may add to or
-        refuse, and the elisions that are due."""
+    async def begin(self, message: Message | None) -> None:
+        """Append the initial context if it is missing, and the prompt, which a hook may add to or
+        refuse."""
         await self._append_from(self.agent.initial_source())
         if message is not None:
             await self.session.append(message)
@@ -248,14 +241,6 @@ class _AgentRun:
                 "the prompt",
                 "; change it and try again",
             )
-        view = self.session.view()
-        plan = plan_elisions(view, now(), self.agent.elision_rules)
-        for problem in plan.problems:
-            self.session.warn(problem)
-        if not plan.edits:
-            return None
-        await self.session.append(*plan.edits, on_conflict="fork")
-        return ContextReduced(view.tokens, self.session.view().tokens)
 
     async def reply(self) -> AsyncGenerator[AgentEvent, None]:
         """One reply of the model. When the provider answers that the request is too long, the
@@ -263,7 +248,7 @@ class _AgentRun:
         agent, self.turns, self.loop, self.last_reply = self.agent, self.turns + 1, None, None
         try:
             for attempt in range(1, MAX_ATTEMPTS + 1):
-                if (reduced := await self.make_ready()) is not None:
+                for reduced in await self.make_ready():
                     yield reduced
                 await self._fire_before_model()
                 began = time.monotonic()
@@ -287,12 +272,13 @@ class _AgentRun:
                 await uncancellable(mark_calls_not_run(self.session, self.last_reply))
             raise
 
-    async def make_ready(self) -> ContextReduced | None:
+    async def make_ready(self) -> tuple[ContextReduced, ...]:
         """Append the reminders that are due, and make the context fit the window."""
         await self._append_from(self.agent.reminders)
-        reduced = await self.fitter.fit(self.session, self.budget)
-        if reduced is not None:
+        reduced = await self.fitter.fit(self.session, self.budget.now(self.session.view()))
+        if reduced:
             await self._append_from(self.agent.reminders)  # earlier ones may be hidden now
+            reduced += await self.fitter.fit(self.session, self.budget.now(self.session.view()))
         return reduced
 
     async def _append_from(self, source: ContextSource | None) -> None:
@@ -302,8 +288,9 @@ class _AgentRun:
     async def _fire_before_model(self) -> None:
         hooks, view, model = self.agent.fired_hooks, self.session.view(), self.model.name
         count = len(view.messages) if hooks.hooks else 0
+        tokens = view.tokens + self.budget.tool_tokens
         decision = await hooks.fire(
-            BeforeModel(session=self.session.id, model=model, messages=count, tokens=view.tokens)
+            BeforeModel(session=self.session.id, model=model, messages=count, tokens=tokens)
         )
         if not decision.allowed:
             raise RefusedByHook(f"a hook refused the request to {model}: {decision.reason}")
@@ -320,7 +307,7 @@ class _AgentRun:
     async def _shrink_budget(self, overflow: ContextOverflow, attempt: int) -> WindowLearned | None:
         if attempt == MAX_ATTEMPTS:
             raise overflow
-        self.budget = shrink_budget(self.budget, self.session.view(), overflow)
+        self.budget.shrink(self.session.view(), overflow)
         if overflow.limit is None:
             return None
         return WindowLearned(self.model.name, overflow.limit)
@@ -338,7 +325,7 @@ class _AgentRun:
         if (loop := self.loop) is None:
             self.reason = "turns" if calls else "answered"
             return None
-        stopped = self.detector.loops > 1
+        stopped = self.detector.loops > 1 or self.turns >= self.agent.max_turns
         self.reason = "loop" if stopped else "turns"
         kind = loop.kind if loop.kind in ("text", "judged") else "calls"
         session = self.session.id
@@ -362,8 +349,7 @@ class _AgentRun:
         judge = self.agent.summarizer
         if judge is None:
             return None
-        newest = [item.message for item in self.session.view().items[-JUDGE_MESSAGES:]]
-        return self.detector.judged(await call_judge(newest, judge))
+        return self.detector.judged(await call_judge(self.session.view(), judge))
 
     def _calls(self) -> list[ToolCall]:
         parts = self.last_reply.parts if self.last_reply is not None else ()
@@ -388,7 +374,10 @@ class _AgentRun:
             await self.session.append(warning, on_conflict="fork")
 
     async def finish(self) -> RunFinished:
-        text = message_text(self.last_reply) if self.last_reply is not None else ""
+        reply, view = self.last_reply, self.session.view()
+        if reply is None and self.loop is not None:  # it was cut off
+            reply = view.log.message(view.state.last_reply)
+        text = message_text(reply) if reply is not None else ""
         session, turns, reason = self.session, self.turns, self.reason
         event = AfterAgent(session=session.id, text=text, turns=turns, reason=reason)
         await self.agent.fired_hooks.fire(event)

@@ -31,14 +31,13 @@ from recollect.cli.dates import format_age
 from recollect.cli.display_text import one_line, pluralize, sanitize
 from recollect.cli.options import command, complete_session, json_and_store_options
 from recollect.cli.short_ids import shorten_entry_id
-from recollect.cli.store_access import use_runtime
+from recollect.cli.store_access import retry_on_head_moved, use_runtime
 from recollect.compaction.proposal import Proposal
 from recollect.entries import Entry, Restore, entry_to_json
 from recollect.errors import CannotImport, RecollectError
 from recollect.runtime.runtime import Runtime, writes_snapshots
 from recollect.session import Session
-from recollect.snapshot.ledger_builder import build_ledger
-from recollect.snapshot.snapshot_renderer import render_snapshot
+from recollect.snapshot.snapshot_builder import build_snapshot_text
 from recollect.store.ids import LAST
 from recollect.transcripts.format_table import read_transcript
 from recollect.transcripts.tolerant_json import read_bytes
@@ -169,12 +168,24 @@ def _compact_session(options: CompactOptions, file: Path | None) -> int:
 
 
 async def _propose(options: CompactOptions, runtime: Runtime) -> CompactResult:
+    return await retry_on_head_moved(partial(_propose_once, options, runtime))
+
+
+async def _propose_once(options: CompactOptions, runtime: Runtime) -> CompactResult:
     preview = options.preview or options.bare
     report = await load_report(runtime, options.prefix or LAST, named=options.named)
     session = Session(runtime.store, report.session.id, report.view, runtime.door.warn)
-    by_model = not options.no_model and writes_snapshots(report.model)
+    named = options.named is not None
+    by_model = not options.no_model and writes_snapshots(report.model, named=named)
+    if named and not by_model and not options.no_model:
+        shown = one_line(report.model.name)
+        runtime.door.warn(
+            f"{shown} is unknown, has no API key or is too small, so code builds the snapshot; "
+            "`recollect models` lists the models"
+        )
     if by_model:
         show_status(f"{one_line(report.model.name)} writes a snapshot")
+    target = options.budget or runtime.message_budget(report.model, session).target
     try:
         proposal = await runtime.compact(
             session,
@@ -187,7 +198,6 @@ async def _propose(options: CompactOptions, runtime: Runtime) -> CompactResult:
     finally:
         if by_model:
             show_status("")
-    target = options.budget or runtime.message_budget(report.model, session).target
     stored = proposal.succeeded and not preview
     entry = session.view().compaction if stored else None
     short = await shorten_entry_id(runtime.store, entry.id) if entry is not None else ""
@@ -253,7 +263,7 @@ def _explain_failure(result: CompactResult) -> str:
     """Why the compaction failed, and the remedy."""
     body, session = result.proposal.compaction, result.report.session_id
     failed = f"session {session} was not compacted: {body.reason}"
-    if body.status == "NOOP":
+    if body.status in ("NOOP", "COMPRESSION_FAILED_EMPTY_SUMMARY"):
         return f"{failed}; `recollect context {session}` shows what the model sees"
     budget = _sufficient_budget(result.report.view)
     if budget >= body.tokens_before:
@@ -294,7 +304,7 @@ def _compact_file(path: Path, options: CompactOptions) -> int:
     entries, problems = transcript.path, transcript.problems
     if not entries:
         raise CannotImport(path.name, "it holds no messages")
-    text = render_snapshot(build_ledger(entries), characters - 1)  # and a line end
+    text = build_snapshot_text(entries, characters - 1)  # and a line end
     print_problems([(path.name, *problem) for problem in problems], MAX_PROBLEMS)
     if options.as_json:
         record = {"file": str(path), "entries": len(entries), "characters": len(text)}

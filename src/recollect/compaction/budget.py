@@ -6,13 +6,16 @@ import msgspec
 
 from recollect.profiles import Profile, find_profile
 from recollect.settings import ContextSettings
+from recollect.view.provider_counts import count_as_provider
 from recollect.view.view import View
 
-MIN_SNAPSHOT, MAX_SNAPSHOT = 300, 8_000  # tokens
+MIN_WINDOW = 1_000  # tokens that the messages get, however many the tools take
+MIN_SNAPSHOT, MAX_SNAPSHOT = 300, 12_000  # tokens; the larger one is about 48,000 characters
 
 
 class Budget(msgspec.Struct, frozen=True):
-    """Tokens. `threshold` is where compaction begins, `target` what it has to reach."""
+    """Tokens. `threshold` is where compaction begins, `target` what it has to reach; `snapshot` is
+    what a snapshot gets where the target leaves that much, and more where it leaves plenty."""
 
     window: int
     threshold: int
@@ -44,3 +47,23 @@ class Budget(msgspec.Struct, frozen=True):
 
 def is_compaction_due(view: View, budget: Budget) -> bool:
     return view.tokens > budget.threshold
+
+
+def calibrate_budget(budget: Budget, view: View, tool_tokens: int, model: str) -> Budget:
+    """The budget of the messages, which is in the provider's tokens, in tokens as we count them.
+
+    `tool_tokens` is our count of the tools, whose share the budget no longer contains. Everything
+    is scaled by how the provider would count this view, so that it is over its budget in our
+    tokens exactly when it is in the provider's.
+    """
+    window = budget.window + tool_tokens
+    count = count_as_provider(view, tool_tokens, model, most=2 * window)
+    least = min(MIN_WINDOW, budget.window)
+    left = max(least, int(window / count.ratio) - tool_tokens)
+    scale = left / max(1, budget.window)
+    return Budget(
+        window=left,
+        threshold=int(budget.threshold * scale),
+        target=int(budget.target * scale),
+        snapshot=max(MIN_SNAPSHOT, int(budget.snapshot * scale)),
+    )

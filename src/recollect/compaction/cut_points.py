@@ -1,7 +1,8 @@
 """Where a history may be cut in two: the older part becomes a snapshot, the newer part stays.
 
-A cut is only made before a message from the user, and never between a call and its result. If there
-is no such place, everything up to the last complete exchange may be cut.
+A cut falls between complete exchanges, never between a call and its result. It keeps about the
+newest 30 % by size: before a message of the user if one lies near that goal, otherwise before a
+reply of the model. Nothing of the newest part goes only because the user said nothing in it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from recollect.view.curation import is_spoken
 from recollect.view.view import ViewItem
 
 KEEP_SHARE = 0.3  # of the newest messages, by size
+NEAR_SHARES = (0.15, 0.45)  # what a cut before a message of the user may keep to be preferred
 
 
 class CutPoint(msgspec.Struct, frozen=True):
@@ -26,18 +28,39 @@ class CutPoint(msgspec.Struct, frozen=True):
 
 
 def find_cut_points(items: Sequence[ViewItem]) -> tuple[CutPoint, ...]:
-    """Every place where the history may be cut, best first: the one that keeps the newest 30 % or a
-    little less, then those that keep even less, then those that keep more."""
+    """Every place where the history may be cut, best first: before a message of the user that keeps
+    about the newest 30 %; any other that keeps 30 %, then those that keep less and less; then those
+    that keep more and more; then the end, which keeps nothing."""
     if len(items) < 2:
         return ()
     sums = [0, *accumulate(item.tokens for item in items)]
-    goal = sums[-1] * (1 - KEEP_SHARE)
     open_at = _open_exchanges(items)
-    spoken = [i for i in range(1, len(items)) if is_spoken(items[i].message) and not open_at[i]]
-    after = [i for i in spoken if sums[i] >= goal]
-    before = [i for i in reversed(spoken) if sums[i] < goal]
-    order = dict.fromkeys(after + before[:1] + _between_exchanges(items, open_at))
-    return tuple(CutPoint(at, sums[-1] - sums[at]) for at in order)
+    found = [
+        CutPoint(at, sums[-1] - sums[at])
+        for at in range(1, len(items))
+        if not open_at[at] and _starts_exchange(items[at])
+    ]
+    goal, end = sums[-1] * KEEP_SHARE, len(items)
+    low, high = (sums[-1] * share for share in NEAR_SHARES)
+    near = [c for c in found if low <= c.kept_tokens <= high and is_spoken(items[c.at].message)]
+    near.sort(key=lambda cut: abs(cut.kept_tokens - goal))
+    less = [cut for cut in found if cut.kept_tokens <= goal]  # keep less and less
+    more = [cut for cut in reversed(found) if cut.kept_tokens > goal]  # more and more
+    closed = items[-1].message.role == "model" and not open_at[end]
+    whole = [CutPoint(end, 0)] if closed else []
+    return tuple(dict.fromkeys((*near, *less, *more, *whole)))
+
+
+def newest_exchange(items: Sequence[ViewItem]) -> int:
+    """Where the newest exchange begins: what the user said last, or the reply whose calls were run
+    last, with everything after it."""
+    open_at = _open_exchanges(items)
+    starts = (at for at in range(len(items) - 1, 0, -1) if _starts_exchange(items[at]))
+    return next((at for at in starts if not open_at[at]), 0)
+
+
+def _starts_exchange(item: ViewItem) -> bool:
+    return item.message.role == "model" or is_spoken(item.message)
 
 
 def _open_exchanges(items: Sequence[ViewItem]) -> list[bool]:
@@ -53,12 +76,3 @@ def _open_exchanges(items: Sequence[ViewItem]) -> list[bool]:
                 depth[number + 1] -= 1
     depth[-2] += len(items) - 1 in waiting.values()  # its result is still to come
     return [total > 0 for total in accumulate(depth)][: len(items) + 1]
-
-
-def _between_exchanges(items: Sequence[ViewItem], open_at: list[bool]) -> list[int]:
-    """Places between complete exchanges, the last one that keeps something first."""
-    replies = [at for at, item in enumerate(items) if item.message.role == "model"]
-    within = [at for at in replies if at and not open_at[at]]
-    end = len(items)
-    whole = [end] if replies[-1:] == [end - 1] and not open_at[end] else []
-    return within[-1:] + whole

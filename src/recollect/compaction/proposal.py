@@ -13,7 +13,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from recollect.compaction.budget import MIN_SNAPSHOT, Budget
+from recollect.compaction.budget import (
+    MAX_SNAPSHOT,
+    MIN_SNAPSHOT,
+    Budget,
+    is_compaction_due,
+)
 from recollect.compaction.cut_points import CutPoint, find_cut_points
 from recollect.entries import (
     Compaction,
@@ -28,6 +33,9 @@ from recollect.snapshot.snapshot_format import parse_snapshot
 from recollect.view.entry_log import ACKNOWLEDGEMENT
 from recollect.view.view import View, ViewItem
 from recollect.view.view_state import pinned_by, with_partners
+
+MIN_SAVING = 300  # tokens by which a cut has to make the view smaller to be worth it
+LITTLE = 2_000  # tokens; a snapshot of little may take more than half of what it replaces
 
 
 class CompactionReport(msgspec.Struct, frozen=True):
@@ -53,10 +61,23 @@ class Proposal(msgspec.Struct, frozen=True):
 
 
 def may_retry_model(view: View) -> bool:
-    """After a failed attempt, call no model again until there is a new message."""
+    """Whether an automatic compaction may call a model: once in a prompt, whatever came of it. A
+    further tool result does not make a model succeed that failed, so only the next prompt tries
+    again. Read from the log, so that it holds across processes."""
+    return view.state.attempt <= view.log.last_prompt(view.n)
+
+
+def is_attempt_due(view: View, budget: Budget) -> bool:
+    """Whether to compact before this request: over the threshold, and not yet in this prompt. After
+    an attempt that failed another one is made, by code alone, when the view has grown by a tenth.
+    """
+    due = is_compaction_due(view, budget)
+    if not due or may_retry_model(view):
+        return due
     body = view.attempt.body if view.attempt is not None else None
-    failed = isinstance(body, Compaction) and body.status not in ("COMPRESSED", "NOOP")
-    return not failed or view.state.last > view.state.attempt
+    if not isinstance(body, Compaction) or body.status == "COMPRESSED":
+        return False  # the window is the limit for the rest of the prompt
+    return view.tokens * 10 > body.tokens_before * 11
 
 
 class Partition(msgspec.Struct, frozen=True):
@@ -79,10 +100,11 @@ class SnapshotInput(msgspec.Struct, frozen=True):
     root: str = ""  # the project's folder
 
 
-class _ChosenCut(NamedTuple):
+class ChosenCut(NamedTuple):
     point: CutPoint
     stays: list[ViewItem]
     fixed: int  # tokens of everything but the snapshot
+    room: int  # tokens for the snapshot
 
 
 def propose_compaction(
@@ -93,55 +115,76 @@ def propose_compaction(
     words: SnapshotInput | None = None,
 ) -> Proposal:
     """The best compaction of this view, or why there is none."""
-    words, partition = words or SnapshotInput(), Partition.of(view)
+    partition = Partition.of(view)
+    choice = choose_cut(view, budget, partition)
+    if choice is not None:
+        return _build_proposal(view, partition, choice, budget, trigger, words or SnapshotInput())
     points = find_cut_points(partition.items)
     if view.tokens <= 0 or not points:
         return propose_nothing(view, trigger, "there is nothing that could be cut")
-    choice = _choose_cut(view, partition, points, budget)
-    if choice is None:
-        least = min(points, key=lambda cut: cut.kept_tokens)
-        after = _weigh_cut(view, partition, least).fixed
-        why = f"what has to stay takes {after:,} of {budget.target:,} tokens"
-        return propose_nothing(view, trigger, why, after)
-    return _build_proposal(view, partition, choice, budget, trigger, words)
+    if view.tokens <= budget.target:
+        return propose_nothing(view, trigger, f"no cut would save {MIN_SAVING:,} tokens")
+    least = min(points, key=lambda cut: cut.kept_tokens)
+    after = _weigh_cut(view, partition, least, budget).fixed
+    why = f"what has to stay takes {after:,} of {budget.target:,} tokens"
+    return propose_nothing(view, trigger, why, after)
 
 
-def _choose_cut(
-    view: View, partition: Partition, points: Sequence[CutPoint], budget: Budget
-) -> _ChosenCut | None:
-    """The first cut that leaves the snapshot a fair share; else one that leaves it enough."""
+def choose_cut(view: View, budget: Budget, partition: Partition | None = None) -> ChosenCut | None:
+    """Where a compaction would cut: the first of the cut points that ends below the target, leaves
+    the snapshot a fair share, and saves at least `MIN_SAVING` tokens.
+
+    A view that is below its target already, as with a compaction by hand, is cut in the same way:
+    at the newest 30 %, or at the next place that saves. Only above the target, where none of them
+    saves that much, is it the place that replaces most. None: nothing is worth cutting, or what
+    stays exceeds the target.
+    """
+    partition = partition or Partition.of(view)
+    points = find_cut_points(partition.items)
     staying = [item.tokens if item.stays else 0 for item in partition.items]
-    sums = [sum(item.tokens for item in partition.fixed), *staying]
-    at_least = list(accumulate(sums))
-    for fair in (budget.snapshot // 2, MIN_SNAPSHOT):
-        for cut in points:
-            if at_least[cut.at] + cut.kept_tokens + fair <= budget.target:
-                choice = _weigh_cut(view, partition, cut)
-                if choice.fixed + fair <= budget.target:
+    at_least = list(accumulate([sum(item.tokens for item in partition.fixed), *staying]))
+    least = {cut: at_least[cut.at] + cut.kept_tokens for cut in points}
+    for fair in (budget.snapshot, budget.snapshot // 2, MIN_SNAPSHOT):
+        for cut, stays in least.items():
+            spared = view.tokens - stays - MIN_SNAPSHOT
+            if stays + fair <= budget.target and spared >= MIN_SAVING:
+                choice = _weigh_cut(view, partition, cut, budget)
+                spared = view.tokens - choice.fixed - choice.room
+                if choice.fixed + fair <= budget.target and spared >= MIN_SAVING:
                     return choice
-    return None
+    if not least or view.tokens <= budget.target:
+        return None
+    choice = _weigh_cut(view, partition, min(least, key=least.__getitem__), budget)
+    return choice if choice.fixed + MIN_SNAPSHOT <= budget.target else None
 
 
-def _weigh_cut(view: View, partition: Partition, cut: CutPoint) -> _ChosenCut:
-    """What stays besides: initial context and pins before the cut, with their calls and results."""
+def _weigh_cut(view: View, partition: Partition, cut: CutPoint, budget: Budget) -> ChosenCut:
+    """What stays besides: initial context and pins before the cut, with their calls and results.
+
+    The snapshot gets half of what the target leaves, at least `budget.snapshot` where there is that
+    much; and not more than half of what it replaces, or three quarters of little, and never so much
+    that the cut would not save `MIN_SAVING`."""
     gone, at = partition.items[: cut.at], view.log.at
     stay = with_partners(view.log, {at[item.entry.id] for item in gone if item.stays})
     stays = [*partition.fixed, *(item for item in gone if at[item.entry.id] in stay)]
     acknowledged = view.log.counter.text(ACKNOWLEDGEMENT)
     fixed = sum(item.tokens for item in stays) + acknowledged + cut.kept_tokens
-    return _ChosenCut(cut, stays, fixed)
+    left, replaced = budget.target - fixed, view.tokens - fixed
+    room = min(left, max(budget.snapshot, min(MAX_SNAPSHOT, left // 2)))
+    share = max(replaced // 2, min(replaced * 3 // 4, LITTLE))
+    most = max(MIN_SNAPSHOT, min(share, replaced - MIN_SAVING))
+    return ChosenCut(cut, stays, fixed, min(room, most))
 
 
 def _build_proposal(
     view: View,
     partition: Partition,
-    choice: _ChosenCut,
+    choice: ChosenCut,
     budget: Budget,
     trigger: CompactionTrigger,
     words: SnapshotInput,
 ) -> Proposal:
-    (cut, stays, fixed), before, items = choice, view.tokens, partition.items
-    room = min(budget.snapshot, budget.target - fixed)
+    (cut, stays, fixed, room), before, items = choice, view.tokens, partition.items
     snapshot = build_snapshot(view, replaced_entries(view, partition, cut.at), room, words)
     after = fixed + view.log.counter.text(snapshot)
     if after >= before or after > budget.target:
@@ -197,15 +240,14 @@ def replaced_entries(view: View, partition: Partition, at: int) -> list[Entry]:
 def build_snapshot(view: View, gone: Sequence[Entry], room: int, words: SnapshotInput) -> str:
     """Within `room` tokens, from the log and a model's snapshot, if there is one."""
     # imported here: most commands compact nothing, and the snapshot package takes 30 ms to load
-    from recollect.snapshot.ledger_builder import add_model_prose, build_ledger
-    from recollect.snapshot.snapshot_renderer import render_snapshot
+    from recollect.snapshot.snapshot_builder import build_snapshot_text
 
     if words.instructions:
         directive = Text(text=f"Keep when compacting: {words.instructions}")
         gone = [*gone, Entry("", None, 0, Message(role="user", parts=(directive,)))]
     written = parse_snapshot(words.written) if words.written else None
-    ledger = add_model_prose(build_ledger(gone, root=words.root), written)
-    return render_snapshot(ledger, room, view.log.counter.text)
+    count = view.log.counter.text
+    return build_snapshot_text(gone, room, count, root=words.root, written=written)
 
 
 def _build_report(

@@ -1,13 +1,25 @@
-"""The one place where a model is called, whoever asks for it."""
+"""The one place where a model is called, whoever asks for it.
+
+A `ModelCaller` sends requests beside the session: to write a snapshot, to summarize, to judge. It
+knows the window of its model and how that model counts, which may differ from the session's.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
-from recollect.codecs.wire_protocol import RequestOptions
+import msgspec
+
+from recollect.codecs.wire_protocol import Generation, RequestOptions
 from recollect.entries import Message, Text
+from recollect.models.http_model import HttpModel
 from recollect.models.model_protocol import Model, ModelEvent, RequestMessages
+from recollect.profiles import Profile, find_profile
+from recollect.tokens import Counter, counter_for
+from recollect.workspace.learned_windows import learned_window
+
+REPLY_SHARE = 4  # at most a quarter of the window is for the reply
 
 
 def send(
@@ -17,11 +29,34 @@ def send(
     return model.stream(messages, options)
 
 
-async def call_model(model: Model, messages: Sequence[Message], instruction: str) -> str:
-    """Send messages and an instruction beside the session; the text of the reply."""
-    request = (*messages, Message(role="user", parts=(Text(text=instruction),)))
-    async with aclosing(send(model, request, RequestOptions(model=model.name))) as events:
-        async for event in events:
-            if isinstance(event, Message):
-                return "".join(part.text for part in event.parts if isinstance(part, Text))
-    return ""
+def profile_of(model: Model) -> Profile:
+    # the profile of a model that the settings define is not known by its name
+    return model.chosen.profile if isinstance(model, HttpModel) else find_profile(model.name)
+
+
+class ModelCaller(msgspec.Struct, frozen=True):
+    """Sends messages and an instruction, and returns the text of the reply."""
+
+    model: Model
+    window: int  # tokens, with the reply
+    reply: int  # tokens that a reply may have
+    counter: Counter
+
+    @staticmethod
+    def of(model: Model) -> ModelCaller:
+        profile = profile_of(model)
+        window = min(profile.window, learned_window(model.name) or profile.window)
+        reply = min(profile.output, window // REPLY_SHARE)
+        return ModelCaller(model, window, reply, counter_for(model.name))
+
+    async def __call__(self, messages: Sequence[Message], instruction: str) -> str:
+        request = (*messages, Message(role="user", parts=(Text(text=instruction),)))
+        # named, because servers refuse a request whose reply might not fit, and because the length
+        # that the settings want of an answer is not meant for this
+        generation = Generation(max_output=self.reply)
+        options = RequestOptions(model=self.model.name, generation=generation)
+        async with aclosing(send(self.model, request, options)) as events:
+            async for event in events:
+                if isinstance(event, Message):
+                    return "".join(part.text for part in event.parts if isinstance(part, Text))
+        return ""

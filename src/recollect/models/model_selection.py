@@ -17,8 +17,13 @@ import msgspec
 
 from recollect.entries import Message, Text
 from recollect.errors import BadReply, ModelError, ProviderBusy, Unreachable
-from recollect.loop_detection import JUDGE_INSTRUCTION, build_judge_message, find_json_objects
-from recollect.view.projections import routing_window
+from recollect.loop_detection import (
+    JUDGE_INSTRUCTION,
+    JUDGE_MESSAGES,
+    build_judge_message,
+    find_json_objects,
+)
+from recollect.view.projections import last_prompt, routing_window
 from recollect.view.view import View
 
 SIDE_CALL_TIMEOUT = 10.0  # seconds
@@ -133,16 +138,16 @@ def is_down(error: ModelError) -> bool:
     return isinstance(error, Unreachable | ProviderBusy)
 
 
-async def call_judge(
-    messages: Sequence[Message], call: CallModel, timeout: float = SIDE_CALL_TIMEOUT
-) -> str:
-    """A model's answer whether these messages go in circles, for `LoopDetector.judged`.
+async def call_judge(view: View, call: CallModel, timeout: float = SIDE_CALL_TIMEOUT) -> str:
+    """A model's answer whether the newest messages go in circles, for `LoopDetector.judged`.
 
     If the judge fails, the answer is empty, which accuses nobody.
     """
+    newest = [item.message for item in view.items[-JUDGE_MESSAGES:]]
+    shown = build_judge_message(newest, last_prompt(view))
     with suppress(ModelError, TimeoutError):
         async with asyncio.timeout(timeout):
-            return await call((build_judge_message(messages),), JUDGE_INSTRUCTION)
+            return await call((shown,), JUDGE_INSTRUCTION)
     return ""
 
 
