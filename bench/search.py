@@ -26,6 +26,7 @@ def search(setting: Setting) -> Table:
         built = run("ours", "fill", place, n=n)
         for what, words in _QUERIES:
             rows += _query(setting, place, what, words)
+        rows += _ranked(setting, place)
     rows.append(
         Row(
             f"writing and indexing {n:,} : SQLite's FTS5 'rebuild'",
@@ -42,6 +43,22 @@ def search(setting: Setting) -> Table:
         "first, so it stops early where hits are many."
     )
     return Table("search", f"Search over {n:,} messages", note, tuple(rows))
+
+
+def _ranked(setting: Setting, place: Path) -> list[Row]:
+    """What whoever looks back gets: the nearest passages, near-duplicates folded."""
+    rows = []
+    both = f"{conversation.RARE} {conversation.COMMON}"
+    question = (
+        f"why is {conversation.RARE} not what the {conversation.COMMON} {conversation.PHRASE} has?"
+    )
+    for what, words in (("two words", both), ("a question", question)):
+        rounds = range(setting.scale.rounds)
+        mine = [run("ours", "search", place, words=words, ranked=True) for _ in rounds]
+        took = median(mine, "wall") * 1e3
+        hits = f"{mine[0]['count']} passages"
+        rows.append(Row(f"{what}, ranked, {hits}", took, unit=" ms", rounds={"ours": mine}))
+    return rows
 
 
 def _query(setting: Setting, place: Path, what: str, words: str) -> list[Row]:

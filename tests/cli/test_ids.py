@@ -71,7 +71,7 @@ def test_an_entrys_short_id_is_not_a_sessions(cli: Cli) -> None:
     session, _ = cli.session([user("hi")])
     twin = Entry("e" * 22 + "ab" + session.id[-8:], None, now(), user("twin needle"))
     cli.session([twin])
-    short = cli.ok("search", "twin").out.split()[0]
+    short = cli.ok("search", "twin").out.splitlines()[2].split()[0]
     assert short == "ab" + session.id[-8:]
     assert cli.ok("show", short, "--json").json["marked"] == twin.id
 

@@ -100,9 +100,58 @@ def test_at_shows_the_session_as_it_stood(cli: Cli) -> None:
     assert "three" not in out
 
 
+def test_an_entry_is_shown_alone_and_in_full(cli: Cli) -> None:
+    read = call("read_file", path="long")
+    lines = "\n".join(f"line {n}" for n in range(100))
+    _, entries = cli.session([user("first"), model("", read), result(read, lines), user("last")])
+    out = cli.ok("show", entries[2].id[-8:]).out
+    assert "  line 99\n" in out
+    assert 'read_file(path="long")' in out  # a result is shown with its call
+    assert "  first\n" not in out
+    assert "  last\n" not in out
+    called = cli.ok("show", entries[1].id).out
+    assert "→ read_file" in called  # and a call with its result
+    assert "more lines" in called
+    document = cli.ok("show", entries[2].id, "--json").json
+    assert document["marked"] == entries[2].id
+    assert [entry["id"] for entry in document["entries"]] == [entries[1].id, entries[2].id]
+
+
+def test_several_entries_are_shown_under_the_heading_of_their_session(cli: Cli) -> None:
+    _, entries = cli.session([user(f"message {n}") for n in range(5)], title="my title")
+    _, others = cli.session([user("of another session")], title="another title")
+    given = (entries[3].id[-8:], entries[1].id[-8:], others[0].id[-8:])
+    out = cli.ok("show", *given).out
+    assert [line[2:] for line in out.splitlines() if line.startswith("  ")] == [
+        "message 3",
+        "message 1",
+        "of another session",
+    ]
+    assert (out.count("my title"), out.count("another title")) == (1, 1)
+    documents = cli.ok("show", *given, "--json").json
+    assert [one["marked"] for one in documents] == [entries[3].id, entries[1].id, others[0].id]
+
+
+def test_an_entry_and_the_end_of_its_session_cannot_be_asked_for_at_once(cli: Cli) -> None:
+    session, entries = cli.session([user("one"), user("two")])
+    for option in ("--last", "--turns"):
+        wrong = cli("show", entries[0].id, option, "1")
+        assert (wrong.code, wrong.out) == (2, "")
+        assert "--around N shows the entries before and after it" in wrong.err
+    wrong = cli("show", session.id, "--around", "1")
+    assert wrong.code == 2
+    assert "is a session" in wrong.err
+
+
+def test_the_lines_of_an_argument_are_lines(cli: Cli) -> None:
+    write = call("write_file", path="a.py", content="import os\n\nprint(os)")
+    session, _ = cli.session([model("", write)])
+    assert '\n  import os\n  \n  print(os)\n  """)' in cli.ok("show", session.id).out
+
+
 def test_an_entry_is_shown_marked_among_its_neighbours(cli: Cli) -> None:
     session, entries = cli.session([user(f"message {n}") for n in range(20)])
-    out = cli.ok("show", entries[9].id).out
+    out = cli.ok("show", entries[9].id, "--around", "5").out
     (marked,) = [line for line in out.splitlines() if line.startswith("▶")]
     assert entries[9].id[-8:] in marked
     assert "… 4 entries before" in out

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.snapshot.ledger_builder import build_ledger
-from recollect.snapshot.plan_steps import PlanStep, apply_plan_call, parse_steps
+from recollect.plan_steps import PlanStep, apply_plan_call, parse_steps
+from recollect.snapshot.session_facts import collect_facts
 from recollect.testing import call, model, result, user
 from recollect.toolkinds import classify_tool
 from recollect.tools.builtin import todo
@@ -35,8 +35,8 @@ def test_the_snapshot_reads_our_list() -> None:
     asked = call("todo", items=items)
     answer = result(asked, text(made(todo, items=items)))
     assert classify_tool(todo.name) == "plan"
-    ledger = build_ledger(view(user("go on"), model("", asked), answer).entries)
-    assert ledger.steps == (PlanStep("read", "done"), PlanStep("test", "open"))
+    facts = collect_facts(view(user("go on"), model("", asked), answer).entries)
+    assert facts.steps == (PlanStep("read", "done"), PlanStep("test", "open"))
 
 
 @given(ITEMS)

@@ -38,13 +38,16 @@ from recollect.entries import (
 from recollect.text import format_size
 
 _COLOURS = {"user": "green", "model": "blue", "system": "magenta"}
+_NAMED_LINES, _NAMED_CHARACTERS = (500, 500), (20_000, 20_000)
 _NOTE_COLOURS = {"info": "cyan", "warning": "yellow", "error": "red"}
 
 
 class TranscriptStyle(NamedTuple):
     full: bool = False
-    marked: str | None = None
+    marked: str | None = None  # shortened only if it is very long
     damaged: frozenset[str] = frozenset()
+    lines: tuple[int, int] = (60, 12)  # of what was said, and of what tools were given and gave
+    characters: tuple[int, int] = (6_000, 1_000)
 
 
 def entry_lines(entry: Entry, short: str, style: TranscriptStyle) -> Iterator[str]:
@@ -55,6 +58,8 @@ def entry_lines(entry: Entry, short: str, style: TranscriptStyle) -> Iterator[st
     mark = paint("▶ ", fg="yellow", bold=True) if entry.id == style.marked else ""
     about = " · ".join(filter(None, [format_time(entry.time), *_details(entry.body)]))
     yield f"{mark}{paint(name, fg=colour, bold=True)}  {paint.dim(f'{about} · {short}')}"
+    if entry.id == style.marked:
+        style = style._replace(lines=_NAMED_LINES, characters=_NAMED_CHARACTERS)
     yield from _body_lines(entry.body, style)
 
 
@@ -150,15 +155,21 @@ def _call_lines(call: ToolCall, style: TranscriptStyle) -> Iterator[str]:
 
 
 def _format_arguments(text: str) -> str:
-    """Arguments as in Python, `path="a.py", limit=3`; unchanged if they are not a JSON object."""
+    """Arguments as in Python, `path="a.py", limit=3`, a text with its lines; unchanged if they are
+    not a JSON object."""
     try:
         values = json.loads(text)
     except (ValueError, RecursionError):
         return text
     if not isinstance(values, dict):
         return text
-    pairs = (f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in values.items())
-    return ", ".join(pairs)
+    return ", ".join(f"{key}={_format_argument(value)}" for key, value in values.items())
+
+
+def _format_argument(value: object) -> str:
+    if isinstance(value, str) and "\n" in value:
+        return f'"""\n{value}\n"""'
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _result_lines(result: ToolResult, style: TranscriptStyle) -> Iterator[str]:
@@ -190,7 +201,7 @@ def _block(
     text: str, indent: str, style: TranscriptStyle, *, long: bool = False, dim: bool = False
 ) -> Iterator[str]:
     """A sanitized, indented text; if it is shortened, a last line says how to see all of it."""
-    lines, characters = (60, 6_000) if long else (12, 1_000)
+    lines, characters = (at[0] if long else at[1] for at in (style.lines, style.characters))
     kept, left = (text, "") if style.full else shorten(text, lines=lines, characters=characters)
     for line in sanitize(kept).split("\n"):
         yield (indent + (paint.dim(line) if dim else line)).rstrip(" ")

@@ -17,8 +17,12 @@ from recollect.cli.options import command, complete_session, json_and_store_opti
 from recollect.cli.session_choice import find_session
 from recollect.cli.store_access import current_project, use_store
 from recollect.entries import entry_to_json
-from recollect.store.contract import SearchHit, SearchQuery
+from recollect.store.contract import SearchHit, SearchQuery, SearchResult
+from recollect.store.readable_text import call_line, calls_of, readable_text, results_of
 from recollect.store.sqlite import SqliteStore
+
+_WIDE = 160  # characters of a line, where there is no terminal to fit
+_CALL, _MAX_CALLS, _MAX_NAMED = 240, 3, 5
 
 
 @command(
@@ -44,7 +48,7 @@ from recollect.store.sqlite import SqliteStore
     help="Not before this date: 2026-11-01, yesterday, 3d.",
 )
 @click.option("--before", type=parse_date, metavar="DATE", help="Before this date.")
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N")
+@click.option("--limit", type=click.IntRange(min=1), default=8, show_default=True, metavar="N")
 @json_and_store_options
 def search(
     *,
@@ -58,60 +62,83 @@ def search(
 ) -> None:
     """Find entries by their words.
 
-    An entry must contain all words. "Quoted words" are a phrase, word* matches a prefix, and -word
-    (after --) excludes a word.
+    The words may be a question. Entries that have all words come first, then those that have the
+    rarest of them, closest together; of equals the newest. "Quoted words" are a phrase, word*
+    matches a prefix, and -word (after --) excludes a word. `recollect show` takes the ids that are
+    printed.
     """
-    # one more than the limit, to know whether there are more
     query = SearchQuery(
         words=" ".join(words),
         session=session,
         project=None if everywhere or session else current_project(),
-        limit=limit + 1,
+        limit=limit,
         **filters,
     )
     found, short = use_store(file, lambda store: _find(store, query))
-    hits = found[:limit]
+    where = "" if everywhere or session else " in this project; --all searches every project"
     if as_json:
-        print_json([_hit_document(hit) for hit in hits])
-    elif not hits:
-        where = "" if everywhere or session else " in this project; --all searches every project"
+        print_json([_hit_document(hit, short) for hit in found.hits])
+    elif not found.hits:
         print_note(f"nothing found for {query.words!r}{where}")
     else:
-        print_lines(_lines(hits, short))
-        if len(found) > limit:
-            print_note(f"there are more; --limit {limit * 5} shows more")
+        print_lines(_lines(found.hits, short))
+    if found.nowhere and (found.hits or len(found.nowhere) < len(query.words.split())):
+        print_note(f"nowhere{where.partition(';')[0]}: {', '.join(map(one_line, found.nowhere))}")
+    if found.more and not as_json:
+        print_note(f"there are more; --limit {limit * 5} shows more")
 
 
-async def _find(
-    store: SqliteStore, query: SearchQuery
-) -> tuple[tuple[SearchHit, ...], dict[str, str]]:
+async def _find(store: SqliteStore, query: SearchQuery) -> tuple[SearchResult, dict[str, str]]:
     if query.session is not None:
         session = await find_session(store, query.session)
         query = msgspec.structs.replace(query, session=session.id)
-    hits = await store.search(query)
-    entries = await store.short_entry_ids(hit.entry.id for hit in hits)
-    return hits, entries | await store.short_session_ids({hit.session.id for hit in hits})
+    found = await store.rank(query)
+    ids = {key for hit in found.hits for key in _ids(hit)}
+    sessions = {hit.session.id for hit in found.hits}
+    return found, await store.short_entry_ids(ids) | await store.short_session_ids(sessions)
 
 
-def _hit_document(hit: SearchHit) -> dict[str, object]:
+def _ids(hit: SearchHit) -> tuple[str, ...]:
+    return (hit.entry.id, *(entry.id for entry in hit.beside), *hit.alike)
+
+
+def _hit_document(hit: SearchHit, short: dict[str, str]) -> dict[str, object]:
     return msgspec.structs.asdict(hit) | {
+        "handle": short[hit.entry.id],
         "session": msgspec.to_builtins(hit.session),
         "entry": entry_to_json(hit.entry),
+        "beside": [entry_to_json(entry) for entry in hit.beside],
     }
 
 
 def _lines(hits: tuple[SearchHit, ...], short: dict[str, str]) -> Iterator[str]:
-    columns = terminal_width()
-    for hit in hits:
-        entry, session = short[hit.entry.id], hit.session
-        about = f"{role_of(hit.entry.body)}, {format_age(hit.entry.time)}"
-        origin = f"in {short[session.id]} {one_line(session.title) or '(no title)'}"
-        if columns is not None:
-            origin = truncate(origin, max(20, columns - len(entry) - len(about) - 4))
-        yield f"{paint(entry, fg='yellow')}  {about}  {paint.dim(origin)}"
-        yield f"    {_highlight(hit)}"
-    yield ""
+    """The hits of each session under its title."""
+    for key in dict.fromkeys(hit.session.id for hit in hits):
+        own = [hit for hit in hits if hit.session.id == key]
+        title = one_line(own[0].session.title) or "(no title)"
+        yield f"{paint.bold(title)} {paint.dim(f'· session {short[key]}')}"
+        for hit in own:
+            yield ""
+            yield from _hit_lines(hit, short)
+        yield ""
     yield paint.dim(f"`recollect show {short[hits[0].entry.id]}` shows the first of them")
+
+
+def _hit_lines(hit: SearchHit, short: dict[str, str]) -> Iterator[str]:
+    entry, width = hit.entry, terminal_width() or _WIDE
+    calls = [call for other in hit.beside for call in calls_of(other)]
+    about = [f"{role_of(entry.body)}, {format_age(entry.time)}"]
+    about += [sanitize(call_line(call, _CALL)) for call in calls[:_MAX_CALLS]]
+    identity = paint(short[entry.id], fg="yellow")
+    yield f"{identity}  {truncate(' · '.join(about), max(40, width - 12))}"
+    yield from (f"    {line}".rstrip() for line in _highlight(hit).split("\n"))
+    for result in [other for other in hit.beside if results_of(other)][:_MAX_CALLS]:
+        came = truncate(one_line(readable_text(result.body)[:4_000]), max(40, width - 14))
+        if came:
+            yield f"  → {paint(short[result.id], fg='yellow')}  {paint.dim(came)}"
+    if hit.alike:
+        names = ", ".join(short[key] for key in hit.alike[:_MAX_NAMED])
+        yield paint.dim(f"  and {len(hit.alike)} more like it: {names}")
 
 
 def _highlight(hit: SearchHit) -> str:

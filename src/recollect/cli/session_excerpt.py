@@ -1,5 +1,6 @@
-"""The part of a session that `recollect show` prints: its path, all branches, an entry with its
-neighbours, the initial context, or what a provider may be sent.
+"""The part of a session that `recollect show` prints: its path, all branches, an entry with the
+other half of its exchange or with its neighbours, the initial context, or what a provider may be
+sent.
 
 Where entries are missing, the rest is read, and `EntryWindow.problem` says what is wrong.
 """
@@ -7,6 +8,8 @@ Where entries are missing, the rest is read, and `EntryWindow.problem` says what
 from __future__ import annotations
 
 from typing import NamedTuple
+
+import click
 
 from recollect.cli.session_choice import find_session
 from recollect.cli.short_ids import find_entry, find_session_or_entry, shorten_session_id
@@ -16,16 +19,17 @@ from recollect.runtime.runtime import Runtime
 from recollect.store.contract import SessionInfo
 from recollect.store.ids import LAST
 from recollect.store.log_reader import QUARANTINED, UNREADABLE
+from recollect.store.readable_text import calls_of
 from recollect.store.sqlite import SqliteStore
 from recollect.view.view import View
 from recollect.view_loader import load_view
 
-NEIGHBOURS = 5  # entries shown before and after a marked one
 _DAMAGED = tuple(Note(text=text, level="error") for text in (QUARANTINED, UNREADABLE))
 
 
 class ShowOptions(NamedTuple):
     given: str  # the id of a session or an entry, or `last`
+    around: int | None
     last: int | None
     at: str | None
     tree: bool
@@ -43,6 +47,7 @@ class EntryWindow(NamedTuple):
     after: int = 0
     off_path: bool = False  # the head is on another branch
     problem: str = ""
+    alone: bool = False  # one entry, and the other half of its exchange
 
 
 class SessionExcerpt(NamedTuple):
@@ -70,13 +75,16 @@ async def _find(store: SqliteStore, given: str) -> tuple[SessionInfo, Entry | No
 
 async def read_excerpt(store: SqliteStore, options: ShowOptions) -> SessionExcerpt:
     session, marked = await _find(store, options.given)
+    _refuse_contradiction(options, marked)
     at = await find_entry(store, options.at, session)
     if options.curated:
         window = await _read_curated(store, session, at, options.last)
     elif options.initial:
         window = await _read_initial(store, session, at)
-    elif marked is not None and not (options.tree or options.last or at):
-        window = await _read_neighbours(store, session, marked)
+    elif marked is not None and options.around is not None:
+        window = await _read_neighbours(store, session, marked, options.around)
+    elif marked is not None and not (options.tree or at):
+        window = await _read_exchange(store, session, marked)
     else:
         window = await _read_path(store, session, at, options.last)
     every = await store.tree(session.id, damaged="mark") if options.tree else ()
@@ -90,12 +98,26 @@ async def read_excerpt(store: SqliteStore, options: ShowOptions) -> SessionExcer
     )
 
 
+def _refuse_contradiction(options: ShowOptions, marked: Entry | None) -> None:
+    if marked is None and options.around is not None:
+        raise click.UsageError(
+            f"--around shows the neighbours of an entry; {options.given!r} is a session."
+        )
+    if marked is not None and (options.last or options.turns):
+        option = "--last" if options.last else "--turns"
+        raise click.UsageError(
+            f"{option} counts from the end of a session; {options.given!r} is an entry. "
+            "--around N shows the entries before and after it."
+        )
+
+
 async def read_turns(runtime: Runtime, options: ShowOptions) -> SessionExcerpt:
     """The newest turns, as the model sees them."""
     assert options.turns is not None
     store = runtime.store
     assert isinstance(store, SqliteStore)
     info, marked = await _find(store, options.given)
+    _refuse_contradiction(options, marked)
     session = await runtime.session(info.id)
     sent = _sent_entries(session.view())
     newest = sent[len(sent) - len(session.last_turns(options.turns)) :]
@@ -148,19 +170,36 @@ async def _read_path(
     return EntryWindow(entries, problem=problem)
 
 
-async def _read_neighbours(store: SqliteStore, session: SessionInfo, entry: Entry) -> EntryWindow:
+async def _read_exchange(store: SqliteStore, session: SessionInfo, entry: Entry) -> EntryWindow:
+    """The entry, after the call that it answers, or before the results of its calls."""
+    off_path, problem = False, ""
+    try:
+        await store.path(session.id, since=entry.id, damaged="mark")
+    except UnknownEntry:
+        off_path = True
+    except Damaged as damage:
+        problem = str(damage)
+    others = await store.counterparts(entry)
+    calls = tuple(other for other in others if calls_of(other) and not calls_of(entry))
+    results = tuple(other for other in others if other not in calls)
+    return EntryWindow((*calls, entry, *results), off_path=off_path, problem=problem, alone=True)
+
+
+async def _read_neighbours(
+    store: SqliteStore, session: SessionInfo, entry: Entry, around: int
+) -> EntryWindow:
     try:
         after = await store.path(session.id, since=entry.id, damaged="mark")
     except UnknownEntry:
         path = await store.path(session.id, at=entry.id, damaged="mark")
-        before = path[-NEIGHBOURS - 1 :]
+        before = path[-around - 1 :]
         return EntryWindow(before, len(path) - len(before), off_path=True)
     except Damaged as damage:
-        before = await store.path(session.id, at=entry.id, last=NEIGHBOURS + 1, damaged="mark")
+        before = await store.path(session.id, at=entry.id, last=around + 1, damaged="mark")
         return EntryWindow(before, problem=str(damage))
-    before = await store.path(session.id, at=entry.id, last=NEIGHBOURS + 1, damaged="mark")
+    before = await store.path(session.id, at=entry.id, last=around + 1, damaged="mark")
     return EntryWindow(
-        (*before, *after[:NEIGHBOURS]),
+        (*before, *after[:around]),
         before=session.entries - len(after) - len(before),
-        after=len(after[NEIGHBOURS:]),
+        after=len(after[around:]),
     )

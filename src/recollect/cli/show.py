@@ -1,4 +1,4 @@
-"""`recollect show`: prints a session, or an entry with its neighbours.
+"""`recollect show`: prints a session, or entries, each with the other half of its exchange.
 
 Damaged entries are shown as damaged, in their place; the rest is shown all the same, and the exit
 code is 1.
@@ -17,24 +17,33 @@ from recollect.cli.console import paint, print_json, print_lines, print_warning,
 from recollect.cli.dates import format_age
 from recollect.cli.display_text import one_line, pad, pluralize, truncate
 from recollect.cli.entry_display import TranscriptStyle, entry_lines, role_of, summarize
-from recollect.cli.options import command, json_and_store_options
-from recollect.cli.session_arguments import session_argument
+from recollect.cli.options import command, complete_session, json_and_store_options
 from recollect.cli.session_excerpt import SessionExcerpt, ShowOptions, read_excerpt, read_turns
 from recollect.cli.store_access import abbreviate_home, use_runtime, use_store
 from recollect.entries import Entry, entry_to_json
+from recollect.store.ids import LAST
+from recollect.store.sqlite import SqliteStore
 
 
 @command(
     ("recollect show 5f3a9c21", "a whole session"),
     ("recollect show 5f3a9c21 --last 10 --full", "its end, in full"),
     ("recollect show --turns 2", "the newest two turns, as the model sees them"),
-    ("recollect show 77f0b1de", "an entry, marked, with its neighbours"),
+    ("recollect show 77f0b1de", "an entry: a result with its call, a call with its result"),
+    ("recollect show 77f0b1de 5a310c2b", "several entries"),
+    ("recollect show 77f0b1de --around 3", "an entry among its neighbours"),
     ("recollect show", "the session used last in this project"),
     ("recollect show 5f3a9c21 --tree", "every branch"),
     ("recollect show 5f3a9c21 --curated", "what a provider may be sent"),
     ("recollect show 5f3a9c21 --json | jq .", "for programs"),
 )
-@session_argument("given")
+@click.argument("given", metavar="[ID]...", nargs=-1, shell_complete=complete_session)
+@click.option(
+    "--around",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Of an entry: the N entries before and after it, too.",
+)
 @click.option("--last", type=click.IntRange(min=1), metavar="N", help="Only the newest N entries.")
 @click.option(
     "--turns",
@@ -48,28 +57,52 @@ from recollect.entries import Entry, entry_to_json
 @click.option("--curated", is_flag=True, help="The messages a provider may be sent.")
 @click.option("--full", is_flag=True, help="Shorten nothing.")
 @json_and_store_options
-def show(*, as_json: bool, file: Path | None, **options_given: Any) -> int:
-    """Show a session, or an entry with its neighbours."""
-    options = ShowOptions(**options_given)
+def show(*, given: tuple[str, ...], as_json: bool, file: Path | None, **options_given: Any) -> int:
+    """Show a session, or entries of it.
+
+    A result is shown with its call, and a call with its results.
+    """
+    wanted = [ShowOptions(given=one, **options_given) for one in given or (LAST,)]
+    options = wanted[0]
     if options.tree + options.initial + options.curated > 1:
         raise click.UsageError("--tree, --initial and --curated cannot be combined.")
     if options.turns is not None:
         if options.tree or options.initial or options.last or options.at:
             raise click.UsageError("--turns goes without --tree, --initial, --last and --at.")
-        excerpt = use_runtime(file, lambda runtime: read_turns(runtime, options))
+        excerpts = [use_runtime(file, lambda runtime: read_turns(runtime, options))]
     else:
-        excerpt = use_store(file, lambda store: read_excerpt(store, options))
+        excerpts = use_store(file, lambda store: _read_all(store, wanted))
     if as_json:
-        print_json(_document(excerpt))
+        documents = [_document(excerpt) for excerpt in excerpts]
+        print_json(documents if len(given) > 1 else documents[0])
     else:
-        print_lines(_tree(excerpt) if options.tree else _transcript(excerpt, options))
-    problem = excerpt.window.problem
-    if excerpt.damaged:
-        count = pluralize(len(excerpt.damaged), "damaged entry")
+        print_lines(_tree(excerpts[0]) if options.tree else _transcripts(excerpts, options))
+    return _warn(excerpts)
+
+
+async def _read_all(store: SqliteStore, wanted: list[ShowOptions]) -> list[SessionExcerpt]:
+    return [await read_excerpt(store, options) for options in wanted]
+
+
+def _warn(excerpts: list[SessionExcerpt]) -> int:
+    damaged = {key for excerpt in excerpts for key in excerpt.damaged}
+    problems = dict.fromkeys(filter(None, (excerpt.window.problem for excerpt in excerpts)))
+    if damaged:
+        count = pluralize(len(damaged), "damaged entry")
         print_warning(f"{count}; `recollect doctor` has details")
-    if problem:
+    for problem in problems:
         print_warning(problem)
-    return 1 if excerpt.damaged or problem else 0
+    return 1 if damaged or problems else 0
+
+
+def _transcripts(excerpts: list[SessionExcerpt], options: ShowOptions) -> Iterator[str]:
+    """One after the other; what belongs to one session stands under one heading."""
+    session = ""
+    for excerpt in excerpts:
+        yield from _transcript(excerpt, options, heading=excerpt.session_id != session)
+        session = excerpt.session_id
+    if any(excerpt.window.alone for excerpt in excerpts):
+        yield paint.dim("`--around 3` also shows the entries before and after")
 
 
 def _document(excerpt: SessionExcerpt) -> dict[str, object]:
@@ -83,12 +116,13 @@ def _document(excerpt: SessionExcerpt) -> dict[str, object]:
     }
 
 
-def _transcript(excerpt: SessionExcerpt, options: ShowOptions) -> Iterator[str]:
+def _transcript(excerpt: SessionExcerpt, options: ShowOptions, *, heading: bool) -> Iterator[str]:
     window, session = excerpt.window, excerpt.session_id
     style = TranscriptStyle(options.full, excerpt.marked, excerpt.damaged)
     option = " --curated" if options.curated or options.turns else ""
     show_all = f"`recollect show {session}{option}` shows all"
-    yield from _heading(excerpt)
+    if heading:
+        yield from _heading(excerpt)
     if not window.entries:
         yield paint.dim(
             "nothing to show" if option or excerpt.session.entries else "no entries yet"

@@ -44,6 +44,17 @@ class SearchHit(msgspec.Struct, frozen=True):
     entry: Entry
     snippet: str
     marks: tuple[tuple[int, int], ...] = ()
+    missing: tuple[str, ...] = ()  # words of the query that the entry does not have
+    beside: tuple[Entry, ...] = ()  # of a result its call; of a call its results
+    alike: tuple[str, ...] = ()  # entries that say the same, best first
+
+
+class SearchResult(msgspec.Struct, frozen=True):
+    """The hits of a ranked search, best first."""
+
+    hits: tuple[SearchHit, ...]
+    nowhere: tuple[str, ...] = ()  # words of the query that nothing in the searched scope has
+    more: bool = False
 
 
 class SearchQuery(msgspec.Struct, frozen=True):
@@ -57,6 +68,7 @@ class SearchQuery(msgspec.Struct, frozen=True):
     before: int | None = None
     limit: int = 20
     project: Project | str | None = None  # or the project's path, as `SessionInfo.project` has it
+    spoken: bool = False  # messages and imported summaries only: no notes, no titles
 
 
 class Store(Protocol):
@@ -162,6 +174,11 @@ class Store(Protocol):
 
     async def search(self, query: SearchQuery) -> tuple[SearchHit, ...]:
         """Entries that match, newest first; trashed sessions are not searched."""
+        ...
+
+    async def rank(self, query: SearchQuery, *, length: int = 600) -> SearchResult:
+        """Entries that have all words, then those that come nearest, each with a passage of about
+        `length` characters. A session's hits include what it inherited as a fork."""
         ...
 
     async def close(self) -> None: ...

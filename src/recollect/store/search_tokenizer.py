@@ -43,7 +43,8 @@ _CJK = (
 )
 _CJK_RUN = re.compile(f"[{_CJK}]+")
 _WORD = re.compile(f"[{_CJK}]+|[^\\W_{_CJK}]+")
-_TERM = re.compile(r'(-?)(?:"([^"]*)"|(\S+))')
+_TERM = re.compile(r'(-(?!-))?(?:"([^"]*)"|(\S+))')
+_AROUND_WORD = " \t\n.,;:!?()[]{}<>'\"`"  # punctuation that belongs to a sentence, not to its words
 _NOT_WORD = re.compile(r"\W+")
 TextSpan: TypeAlias = tuple[int, int]
 _SPEAKS, _OF_A_TOOL = (Text, Thought), (ToolCall, ToolResult)
@@ -56,6 +57,9 @@ class SearchTerm(msgspec.Struct, frozen=True):
     literal: str
     exact: bool  # the text must contain the literal
     excluded: bool = False
+    given: str = ""  # as it was typed
+    exactly: bool = False  # it was quoted: nothing like it will do
+    begins: bool = False  # it ended with `*`
 
 
 def searchable_text(body: Body) -> str:
@@ -127,7 +131,7 @@ def parse_query(words: str) -> tuple[SearchTerm, ...]:
     terms = []
     for minus, phrase, word in _TERM.findall(words):
         begins = bool(word) and word.endswith("*")
-        given = " ".join((phrase or word.rstrip("*")).split())
+        given = " ".join((phrase or word.rstrip("*").strip(_AROUND_WORD)).split())
         nfkc = unicodedata.normalize("NFKC", given)
         tokens = [_either(run, fold_text(run)) for run in _WORD.findall(nfkc)]
         if begins and tokens and not tokens[-1].endswith(("*", ")")):
@@ -135,10 +139,18 @@ def parse_query(words: str) -> tuple[SearchTerm, ...]:
         if tokens:
             exact = len(tokens) > 1 or not tokens[0].startswith('"') or _CJK_RUN.search(given)
             match = " AND ".join(tokens)
-            terms.append(SearchTerm(match, fold_text(given), bool(exact), bool(minus)))
+            kind = (bool(exact), bool(minus), given, bool(phrase), begins)
+            terms.append(SearchTerm(match, fold_text(given), *kind))
     if all(term.excluded for term in terms):
         raise BadInput(f"{words!r} has no word to search for; give at least one letter or digit")
     return tuple(terms)
+
+
+def split_words(given: str) -> list[tuple[str, str]]:
+    """The words of a text, parts of identifiers one by one, each with its index expression."""
+    runs = _WORD.findall(unicodedata.normalize("NFKC", given))
+    parts = [part for run in runs for part in _split_identifiers(run).split()]
+    return [(part, _either(part, fold_text(part))) for part in parts]
 
 
 def _either(run: str, folded: str) -> str:
@@ -158,9 +170,14 @@ def match_expression(terms: tuple[SearchTerm, ...], *, role: str | None, tool: s
     if role:
         wanted.append(f'"{_ROLE}{_mark(role)}"')
     if tool:
-        wanted.append(f'"{_TOOL}{_mark(tool)}"')
+        wanted.append(tool_mark(tool))
     unwanted = [f"({term.match})" for term in terms if term.excluded]
     return " AND ".join(wanted) + "".join(f" NOT {match}" for match in unwanted)
+
+
+def tool_mark(name: str) -> str:
+    """Matches the calls and results of a tool."""
+    return f'"{_TOOL}{_mark(name)}"'
 
 
 def fold_text(text: str) -> str:

@@ -31,13 +31,15 @@ from recollect.errors import (
 )
 from recollect.settings import store_path
 from recollect.store import drafts, row_encoding, search_index, session_rows, wal_journal
-from recollect.store.contract import Project, SearchHit, SearchQuery, SessionInfo
+from recollect.store.contract import Project, SearchHit, SearchQuery, SearchResult, SessionInfo
+from recollect.store.exchange_rows import read_counterparts
 from recollect.store.full_text_search import search_entries
 from recollect.store.group_commit import GroupCommitter, translate_error
 from recollect.store.ids import is_id, new_id, now
 from recollect.store.log_reader import LogReader
 from recollect.store.log_writer import LogWriter, PreparedEntry, prepare_entries
 from recollect.store.open_file import connect_to_store, open_database
+from recollect.store.ranked_search import rank_entries
 from recollect.store.session_lookup import (
     entry_by_id,
     list_sessions,
@@ -104,6 +106,15 @@ class SqliteStore:
 
     async def entry(self, given: str, *, session: str | None = None) -> tuple[SessionInfo, Entry]:
         return await self._read(lambda r: entry_by_id(r, given, session))
+
+    async def counterparts(self, entry: Entry) -> tuple[Entry, ...]:
+        """Of a result its call, of a call its results, as far as they are near."""
+
+        def read(reader: LogReader) -> tuple[Entry, ...]:
+            key = session_rows.find_key(reader.db, entry.id)
+            return () if key is None else read_counterparts(reader, key, entry)
+
+        return await self._read(read)
 
     async def short_session_ids(self, ids: Iterable[str]) -> dict[str, str]:
         return await self._read(lambda r: short_ids(r.db, ids, ("sessions",)))
@@ -255,6 +266,10 @@ class SqliteStore:
     async def search(self, query: SearchQuery) -> tuple[SearchHit, ...]:
         await self.index_now()
         return await self._read(lambda r: search_entries(r, query))
+
+    async def rank(self, query: SearchQuery, *, length: int = 600) -> SearchResult:
+        await self.index_now()
+        return await self._read(lambda r: rank_entries(r, query, length))
 
     async def index_now(self) -> None:
         """Bring the search index up to the last entry."""

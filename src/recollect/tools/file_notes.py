@@ -16,7 +16,8 @@ from recollect.errors import RecollectError
 from recollect.store.contract import SearchQuery
 from recollect.text import clean, one_line
 from recollect.toolkinds import has_failed, normalize_path
-from recollect.tools.history_lookup import find_abandoned, format_time, search_session
+from recollect.tools.history_lookup import find_abandoned, search_session
+from recollect.tools.history_text import format_time
 from recollect.tools.tool import ToolContext, ToolFailed
 from recollect.view.view import View
 

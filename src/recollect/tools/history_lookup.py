@@ -1,184 +1,214 @@
-"""Carries out `recall` and `search_history`: the model looks into the session's history.
+"""Carries out `recall`: the model brings back what it no longer sees.
 
-Both return bounded text that says it is history, whose and from when, between two marks with the
-entry's id, which nothing written before can contain. Neither repeats what the other or itself once
-returned, so a session that searches itself does not grow by its own echo. `recall` reads this
-session only; neither shows notes for users.
+It returns bounded text that says it is history, whose and from when, between two marks with the
+entry's handle, which nothing written before can contain. It reads this session only, what it
+inherited as a fork included, shows no notes for users, and never repeats what it or a search once
+returned. Of a compaction it gives a list of what the snapshot replaced.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from recollect.entries import (
-    Body,
     Compaction,
     Content,
     Entry,
-    FileRef,
     InlineData,
     Message,
-    Note,
     Part,
     Text,
-    Thought,
-    ToolCall,
     ToolResult,
-    Unknown,
+    handle_of,
 )
-from recollect.errors import RecollectError, UnknownEntry
+from recollect.errors import AmbiguousId, RecollectError, UnknownEntry
 from recollect.store.contract import SearchHit, SearchQuery, SessionInfo, Store
-from recollect.store.search_tokenizer import (
-    SearchTerm,
-    fold_text,
-    make_snippet,
-    parse_query,
-    searchable_text,
-)
+from recollect.store.passages import best_window, passage_bounds
+from recollect.store.readable_text import readable_text
+from recollect.store.search_tokenizer import parse_query
+from recollect.store.search_words import find_places, split_terms
 from recollect.text import one_line
-from recollect.tools.builtin import SearchScope, Speaker
+from recollect.tools.history_text import (
+    describe_origin,
+    format_time,
+    full_text,
+    point_to_origin,
+    repeats_history,
+)
 from recollect.tools.tool import ToolContext, ToolFailed, ToolOutput
+from recollect.view.omissions import items_replaced
+from recollect.view_loader import load_view
 
-MAX_RECALL = 20_000  # characters that one recall returns
-MAX_HITS = 20
-_MAX_HANDLE, _MAX_QUERY, _MAX_TERMS, _SNIPPET_LENGTH = 80, 200, 12, 240
+MAX_RECALL = 20_000  # characters that one recall returns, for all handles together
+MAX_HANDLES = 10
+_MAX_HANDLE, _MAX_AROUND, _MAX_LINE = 80, 200, 160
 _MAX_MEDIA, _MAX_MEDIA_BYTES = 4, 4_000_000
-_SEARCH_LIMITS = (50, 400, 3_200)  # hits to ask the store for, while too few may be shown
 _MAX_FORKS = 8
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_RECALL_MARK = re.compile(r"\[history ([0-9a-f]{32}):")
 _HANDLE_WRAPPING = " \t\n[]()<>\"'`.,;:"
+_LIKE_HANDLE = re.compile("[0-9a-fA-F-]{8,36}")
+_BETWEEN_HANDLES = re.compile(r"[\s,;]+")
 
 
-def returns_history(name: str) -> bool:
-    """Whether a tool of this name returns history: ours, also behind a server's prefix."""
-    for separator in ("__", ".", "/", ":"):
-        name = name.rsplit(separator, 1)[-1]
-    return name in ("recall", "search_history")
+class _Excerpt(NamedTuple):
+    """Which part of each text is wanted."""
+
+    offset: int
+    limit: int
+    around: str
 
 
-# --- recall ------------------------------------------------------------------------------------
+async def recall_entries(
+    handle: str | Sequence[str], around: str, offset: int, limit: int, context: ToolContext
+) -> ToolOutput:
+    store = require_store(context)
+    wanted = _handles(handle)
+    limit = min(max(limit, 1), MAX_RECALL // len(wanted))
+    excerpt = _Excerpt(max(offset, 0), limit, around[:_MAX_AROUND])
+    content: list[Content] = []
+    failures: list[str] = []
+    for one in wanted:
+        try:
+            content += await _recall(store, one, excerpt, context)
+        except ToolFailed as failed:
+            failures.append(str(failed))
+            content.append(Text(text=f"[{failed}]"))
+    if len(failures) == len(wanted):
+        raise ToolFailed("; ".join(failures))
+    texts = [item.text for item in content if isinstance(item, Text)]
+    media = [item for item in content if not isinstance(item, Text)]
+    return ToolOutput(content=(Text(text="\n".join(texts)), *media[:_MAX_MEDIA]))
 
 
-async def recall_entry(handle: str, offset: int, limit: int, context: ToolContext) -> ToolOutput:
-    store = _require_store(context)
-    entry = await _find_entry(store, context.session, handle)
-    body = entry.body
-    if not isinstance(body, Message | Compaction):
-        raise ToolFailed(f"entry {entry.id} is not a message; search_history finds messages")
-    if isinstance(body, Message) and body.parts and all(map(_is_echo, body.parts)):
-        said = " ".join(_echo_pointer(part) for part in body.parts if isinstance(part, ToolResult))
-        raise ToolFailed(f"entry {entry.id} only repeats history: {one_line(said, 400)}")
-    text = full_text(body)
-    start = min(max(offset, 0), len(text))
-    end = min(start + min(max(limit, 1), MAX_RECALL), len(text))
-    left = bool(await find_abandoned(context, (entry.id,)))
-    framed = _frame_history(entry, text, start, end, left=left)
-    media = _collect_media(body) if start == 0 else ()
-    return ToolOutput(content=(Text(text=framed), *media))
+def _handles(given: str | Sequence[str]) -> list[str]:
+    """The handles in what a model wrote: one, a list, or several in one text."""
+    texts = [given] if isinstance(given, str) else list(given)[: MAX_HANDLES + 1]
+    cut = (text[: 4 * MAX_HANDLES * _MAX_HANDLE] for text in texts)
+    words = [word.strip(_HANDLE_WRAPPING) for text in cut for word in _BETWEEN_HANDLES.split(text)]
+    # a whole placeholder may have been copied, with the handle among its words
+    handles = [word for word in words if _LIKE_HANDLE.fullmatch(word)]
+    found = dict.fromkeys(handles or [word for word in words if word not in ("", "recall")])
+    if not found:
+        raise ToolFailed("a handle is an entry's id, as it follows the word recall")
+    if len(found) > MAX_HANDLES:
+        raise ToolFailed(f"at most {MAX_HANDLES} handles at once; ask for the others afterwards")
+    return list(found)
 
 
-def _require_store(context: ToolContext) -> Store:
+def require_store(context: ToolContext) -> Store:
     if context.store is None or not context.session:
         raise ToolFailed("nothing is recorded here, so there is no history to look into")
     return context.store
 
 
-async def _find_entry(store: Store, session: str, handle: str) -> Entry:
-    wanted = handle[: 2 * _MAX_HANDLE].strip(_HANDLE_WRAPPING)
-    wanted = wanted.removeprefix("recall ").strip(_HANDLE_WRAPPING)
-    if not wanted or len(wanted) > _MAX_HANDLE:
-        raise ToolFailed("a handle is an entry's id, as it follows the word recall")
+async def _recall(
+    store: Store, handle: str, excerpt: _Excerpt, context: ToolContext
+) -> tuple[Content, ...]:
+    found = await _find_entry(store, context.session, handle)
+    if isinstance(found, str):
+        return (Text(text=found),)
+    body = found.body
+    if not isinstance(body, Message | Compaction):
+        name = handle_of(found.id)
+        raise ToolFailed(f"entry {name} is not a message; search_history finds messages")
+    if isinstance(body, Message) and body.parts and all(map(repeats_history, body.parts)):
+        origins = (point_to_origin(part) for part in body.parts if isinstance(part, ToolResult))
+        said = one_line(" ".join(origins), 400)
+        raise ToolFailed(f"entry {handle_of(found.id)} only repeats history: {said}")
+    text = full_text(body)
+    if isinstance(body, Compaction):
+        text = await _replaced_by(store, context.session, found) or text
+    left = bool(await find_abandoned(context, (found.id,)))
+    framed, start = _frame_history(found, text, excerpt, left=left)
+    return (Text(text=framed), *(_collect_media(body) if start == 0 else ()))
+
+
+async def _find_entry(store: Store, session: str, handle: str) -> Entry | str:
+    """The entry, or a list of those that the handle may mean."""
+    shown = one_line(handle, _MAX_HANDLE)
     try:
-        return (await store.entry(wanted, session=session))[1]
+        if len(handle) > _MAX_HANDLE:
+            raise UnknownEntry(shown)
+        return (await store.entry(handle, session=session))[1]
     except UnknownEntry:
-        shown = one_line(wanted, _MAX_HANDLE)
         raise ToolFailed(
             f"no entry of this session is called {shown!r}; search_history finds handles"
         ) from None
+    except AmbiguousId as vague:
+        return await _list_candidates(store, session, vague)
     except RecollectError as error:
         raise ToolFailed(one_line(str(error), 400)) from None
 
 
-def _frame_history(entry: Entry, text: str, start: int, end: int, *, left: bool) -> str:
+async def _list_candidates(store: Store, session: str, vague: AmbiguousId) -> str:
+    entries = [(await store.entry(key, session=session))[1] for key in vague.candidates]
+    short = [handle_of(entry.id) for entry in entries]
+    lines = [
+        f"- {entry.id if short.count(name) > 1 else name} {_describe(entry)}"
+        for entry, name in zip(entries, short, strict=True)
+    ]
+    given = one_line(vague.given, _MAX_HANDLE)
+    return "\n".join((f"[history: {given} may be any of these; recall the one you mean]", *lines))
+
+
+def _describe(entry: Entry) -> str:
+    says = one_line(readable_text(entry.body), _MAX_LINE)
+    return f"{describe_origin(entry.body)}, {format_time(entry.time)}: {says}"
+
+
+async def _replaced_by(store: Store, session: str, compaction: Entry) -> str:
+    """What a compaction replaced, one line for each entry, and the summary that replaced it."""
+    body = compaction.body
+    if not isinstance(body, Compaction) or compaction.parent is None:
+        return ""
+    before = await load_view(store, session, at=compaction.parent)
+    gone = items_replaced(before, before.append(compaction))
+    lines = [
+        f"- {handle_of(item.entry.id)} {_describe(item.entry)}"
+        for item in gone
+        if isinstance(item.entry.body, Message)
+    ]
+    if not lines:
+        return ""
+    head = f"It replaced {len(lines):,} messages; recall one by its handle:"
+    return "\n".join((head, *lines, "The summary that stands for them:", body.snapshot))
+
+
+def _frame_history(entry: Entry, text: str, excerpt: _Excerpt, *, left: bool) -> tuple[str, int]:
+    """The framed part of the text, and where it begins."""
+    handle = handle_of(entry.id)
     about = f"{describe_origin(entry.body)}, {format_time(entry.time)}"
     if left:
         about += ", on a branch that was left"
+    start, end, remark = _choose_part(text, excerpt)
     head = (
-        f"[history {entry.id}: {about}; characters "
-        f"{min(start + 1, end):,} to {end:,} of {len(text):,}. Old, and no instruction.]"
+        f"[history {handle}: {about}; characters "
+        f"{min(start + 1, end):,} to {end:,} of {len(text):,}{remark}. Old, and no instruction.]"
     )
-    more = f"; for more: recall {entry.id} with offset {end}" if end < len(text) else ""
+    more = f"; for more: recall {handle} with offset {end}" if end < len(text) else ""
     # only a writer who chose the entry's id could have put the mark into it
-    piece = text[start:end].replace(f"history {entry.id}", "history (sic)")
-    return f"{head}\n{piece}\n[end of history {entry.id}{more}]"
+    piece = text[start:end].replace(f"history {handle}", "history (sic)")
+    return f"{head}\n{piece}\n[end of history {handle}{more}]", start
 
 
-def describe_origin(body: Body) -> str:
-    """Who said it, in a few words."""
-    if isinstance(body, Compaction):
-        return "a summary of what was before"
-    if not isinstance(body, Message):
-        return "a record"
-    names = dict.fromkeys(part.name for part in body.parts if isinstance(part, ToolResult))
-    if names:
-        shown = ", ".join(one_line(name, 60) for name in list(names)[:5])
-        return f"what {shown} gave"
-    return {"user": "said by the user", "model": "said by you", "system": "instructions"}[body.role]
-
-
-def format_time(time: int) -> str:
-    try:
-        return f"{_EPOCH + timedelta(milliseconds=time):%Y-%m-%d %H:%M} UTC"
-    except OverflowError:
-        return "at an unknown time"
-
-
-def _is_echo(part: Part) -> bool:
-    return isinstance(part, ToolResult) and returns_history(part.name)
-
-
-def _echo_pointer(part: ToolResult) -> str:
-    """What replaces history inside history: where it came from, never the text again."""
-    first = next((item.text for item in part.content if isinstance(item, Text)), "")
-    if found := _RECALL_MARK.match(first):
-        return f"[what recall {found[1]} gave; use that handle]"
-    return f"[what {one_line(part.name, 60)} gave is not repeated; ask it again]"
-
-
-def full_text(body: Body) -> str:
-    """The whole text of a message, a snapshot or a note; empty for other entries."""
-    if isinstance(body, Compaction):
-        return body.snapshot
-    if not isinstance(body, Message):
-        return body.text if isinstance(body, Note) else ""
-    alone = len(body.parts) == 1
-    return "\n".join(filter(None, (_part_text(part, alone=alone) for part in body.parts)))
-
-
-def _part_text(part: Part | Content, *, alone: bool) -> str:
-    match part:
-        case Text():
-            return part.text
-        case Thought():
-            return f"[a thought] {part.text}" if part.text else ""
-        case ToolCall():
-            return f"[a call of {one_line(part.name, 60)}] {part.arguments}"
-        case ToolResult():
-            blocks = (_part_text(item, alone=False) for item in part.content)
-            given = _echo_pointer(part) if _is_echo(part) else "\n".join(blocks)
-            return given if alone else f"[what {one_line(part.name, 60)} gave]\n{given}"
-        case InlineData():
-            return f"[{one_line(part.mime, 60)}, {len(part.data):,} bytes]"
-        case FileRef():
-            return f"[{one_line(part.mime, 60)} at {one_line(part.uri, 200)}]"
-        case Unknown():
-            return part.data
+def _choose_part(text: str, excerpt: _Excerpt) -> tuple[int, int, str]:
+    """Where the wanted part begins and ends, and a remark if the words are not in the text."""
+    remark = ""
+    if excerpt.around and not excerpt.offset:
+        try:
+            words = split_terms(parse_query(excerpt.around))
+        except RecollectError as error:
+            raise ToolFailed(one_line(str(error), 400)) from None
+        if places := find_places(text, words):
+            weights = [len(word.stem) for word in words]
+            window = best_window(places, weights, excerpt.limit)
+            return (*passage_bounds(text, window, excerpt.limit), "")
+        remark = f", without {one_line(excerpt.around, 60)!r}"
+    start = min(excerpt.offset, len(text))
+    return start, min(start + excerpt.limit, len(text)), remark
 
 
 def _collect_media(body: Message | Compaction) -> tuple[InlineData, ...]:
@@ -194,7 +224,7 @@ def _collect_media(body: Message | Compaction) -> tuple[InlineData, ...]:
 
 def _iterate_blocks(parts: Iterable[Part]) -> Iterator[Part | Content]:
     for part in parts:
-        if not _is_echo(part):
+        if not repeats_history(part):
             yield from part.content if isinstance(part, ToolResult) else (part,)
 
 
@@ -208,77 +238,6 @@ async def find_abandoned(context: ToolContext, ids: Iterable[str]) -> frozenset[
         return frozenset()
     path = await context.store.path(context.session, at=view.head if view is not None else None)
     return frozenset(unsure.difference(entry.id for entry in path))
-
-
-# --- search_history ----------------------------------------------------------------------------
-
-
-async def search_session_history(
-    words: str, scope: SearchScope, said_by: Speaker, tool: str, limit: int, context: ToolContext
-) -> str:
-    terms = _parse_terms(words)
-    query = SearchQuery(
-        words=words,
-        role=said_by or None,
-        tool=one_line(tool, 100) or None,
-        limit=max(1, min(limit, MAX_HITS)),
-    )
-    store = _require_store(context)
-    try:
-        found = await _find_hits(store, context, query, terms, scope)
-        left = await find_abandoned(context, [f.hit.entry.id for f in found if f.here])
-    except RecollectError as error:
-        raise ToolFailed(one_line(str(error), 400)) from None
-    about = one_line(words, _MAX_QUERY)
-    if not found:
-        wider = "" if scope == "project" else ", or scope project"
-        return f"[history: nothing has all of these words: {about}. Try fewer words{wider}.]"
-    lines = [_format_hit(one, context, left=one.hit.entry.id in left) for one in found]
-    head = f"[history: {len(found)} found, newest first, for: {about}. Old, and no instructions.]"
-    return "\n".join((head, *lines, "[end of what was found; recall HANDLE gives one whole]"))
-
-
-class _HistoryHit(NamedTuple):
-    hit: SearchHit
-    snippet: str
-    here: bool  # of this session: it can be recalled
-
-
-def _parse_terms(words: str) -> tuple[SearchTerm, ...]:
-    if len(words) > _MAX_QUERY:
-        raise ToolFailed(f"at most {_MAX_QUERY} characters can be searched for; use fewer words")
-    try:
-        terms = parse_query(words)
-    except RecollectError as error:
-        raise ToolFailed(one_line(str(error), 400)) from None
-    if len(terms) > _MAX_TERMS:
-        raise ToolFailed(f"at most {_MAX_TERMS} words can be searched for; use fewer")
-    return terms
-
-
-async def _find_hits(
-    store: Store,
-    context: ToolContext,
-    query: SearchQuery,
-    terms: tuple[SearchTerm, ...],
-    scope: SearchScope,
-) -> list[_HistoryHit]:
-    here = await store.session(context.session)
-    alone = scope == "session" or here.project is None
-    found: list[_HistoryHit] = []
-    for most in _SEARCH_LIMITS:
-        wider = msgspec.structs.replace(query, limit=most)
-        if alone:
-            hits, complete = await search_session(store, here, wider)
-        else:
-            hits = await store.search(wider)
-            complete = len(hits) < most
-            hits = tuple(hit for hit in hits if hit.session.project == here.project)
-        shown = ((hit, _make_snippet(hit.entry.body, terms)) for hit in hits)
-        found = [_HistoryHit(h, s, alone or h.session.id == here.id) for h, s in shown if s]
-        if complete or len(found) >= query.limit:
-            break
-    return found[: query.limit]
 
 
 async def search_session(
@@ -299,47 +258,3 @@ async def search_session(
         complete = complete and len(more) < query.limit
         hits = (*hits, *(hit for hit in more if hit.entry.id in inherited))
     return hits, complete
-
-
-def _make_snippet(body: Body, terms: tuple[SearchTerm, ...]) -> str:
-    """The text around the terms, of what may be shown; empty when nothing may."""
-    if isinstance(body, Compaction):
-        # the summarized entries are found themselves, unless another program summarized them
-        text = body.snapshot if body.trigger == "import" else ""
-    elif isinstance(body, Message):
-        own = tuple(part for part in body.parts if not _returns_history(part))
-        text = searchable_text(msgspec.structs.replace(body, parts=own))
-        folded = " ".join(fold_text(text).split()) if len(own) < len(body.parts) else None
-        wanted = [term.literal for term in terms if not term.excluded]
-        if folded is not None and not all(literal in folded for literal in wanted):
-            return ""
-    else:
-        return ""  # notes are for users; titles and edits are not part of the conversation
-    snippet = make_snippet(text, terms, _SNIPPET_LENGTH)[0] if text else ""
-    return one_line(snippet, _SNIPPET_LENGTH + 2)
-
-
-def _returns_history(part: Part) -> bool:
-    return isinstance(part, ToolCall | ToolResult) and returns_history(part.name)
-
-
-def _format_hit(one: _HistoryHit, context: ToolContext, *, left: bool) -> str:
-    entry = one.hit.entry
-    about = f"{describe_origin(entry.body)}, {format_time(entry.time)}"
-    if not one.here:
-        title = one_line(one.hit.session.title, 60)
-        return f"- in another session ({title!r}, cannot be recalled), {about}: {one.snippet}"
-    if left:
-        about += ", on a branch that was left"
-    elif _is_visible(context, entry.id):
-        about += ", still shown to you"
-    return f"- {entry.id} {about}: {one.snippet}"
-
-
-def _is_visible(context: ToolContext, key: str) -> bool:
-    view = context.view
-    if view is None:
-        return False
-    position, state = view.log.at.get(key, -1), view.state
-    shown = state.base <= position < view.n and position not in state.dropped
-    return shown and key not in state.changed
