@@ -7,33 +7,36 @@ that brings it back. The tokens of the items add up to the whole.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 
 import msgspec
 
+from recollect.codecs.cache_breaks import CacheComparison
 from recollect.entries import (
     Compaction,
     FileRef,
     InlineData,
     Message,
     Part,
+    Request,
     Text,
     Thought,
     ToolCall,
     ToolResult,
     Unknown,
+    Usage,
 )
+from recollect.past_requests import AnsweredRequest
 from recollect.stale_rules import STALE_RULES
 from recollect.text import one_line
+from recollect.tools.history_text import format_time
 from recollect.view.curation import is_tool_result
 from recollect.view.omissions import COMPACTION, INVALID, Omission, find_omissions, items_replaced
 from recollect.view.placeholders import read_reason
 from recollect.view.view import View, ViewItem
 
 TEXT_LENGTH = 60  # characters of a message in the table
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _REASONS = {
-    "superseded-read": "a newer read of the same file is shown",
+    "superseded-read": "newer reads show its lines, or its file has changed since",
     "oversized": "it is very long, so only its ends are shown",
     "summary": "a summary of it is shown",
     "drop": "left out on request",
@@ -65,6 +68,24 @@ class ExplainedOmission(msgspec.Struct, frozen=True):
     since: int  # milliseconds since 1970
     text: str
     restore: str  # the id that `Session.restore` takes; empty when nothing brings it back
+    why_now: str = ""  # why at that request and not earlier; empty if the edit does not say
+
+
+class ExplainedRequest(msgspec.Struct, frozen=True):
+    """The last request: what the provider reported for it, and what it did to its cache."""
+
+    entry: str
+    usage: Usage | None  # None: no reply, or one without a count
+    our_count: int
+    cache: CacheComparison | None  # beside the request before it; None: there is none to compare
+
+    def __str__(self) -> str:
+        told = format_usage(self.usage) if self.usage is not None else "no count was reported"
+        text = f"last request: {told}, we count {self.our_count:,}"
+        if self.cache is None:
+            return text
+        cause = f": {self.cache.cause}" if self.cache.cause else ""
+        return f"{text}\nprompt cache: {self.cache.describe()}{cause}"
 
 
 class Explanation(msgspec.Struct, frozen=True):
@@ -76,6 +97,7 @@ class Explanation(msgspec.Struct, frozen=True):
     exact: bool  # counted by the model's own tokenizer, not estimated
     items: tuple[ExplainedItem, ...]
     left_out: tuple[ExplainedOmission, ...]
+    last_request: ExplainedRequest | None = None
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -84,6 +106,8 @@ class Explanation(msgspec.Struct, frozen=True):
         how = "" if self.exact else " (estimated)"
         title = one_line(self.title, TEXT_LENGTH) or self.session
         yield f"{title}: the model sees {self.tokens:,} tokens{how} in {len(self.items):,} messages"
+        if self.last_request is not None:
+            yield str(self.last_request)
         rows = [("ENTRY", "WHO", "TOKENS", "WHAT THE MODEL SEES")]
         for item in self.items:
             marks = ["pinned"] * item.pinned + ["shortened"] * item.shortened
@@ -96,13 +120,18 @@ class Explanation(msgspec.Struct, frozen=True):
         yield "left out:"
         rows = [("RESTORE", "RULE", "TOKENS", "WHY")]
         for gone in self.left_out:
-            why = f"{gone.reason}, since {_format_time(gone.since)}: {gone.text}"
+            then = f" ({gone.why_now})" if gone.why_now else ""
+            why = f"{gone.reason}, since {format_time(gone.since)}{then}: {gone.text}"
             rows.append((gone.restore or "-", gone.rule, f"{gone.tokens:,}", why))
         yield from _align(rows)
 
 
 def explain_view(
-    view: View, session: str, title: str = "", before_compaction: View | None = None
+    view: View,
+    session: str,
+    title: str = "",
+    before_compaction: View | None = None,
+    last_request: ExplainedRequest | None = None,
 ) -> Explanation:
     """`before_compaction` is the view right before the compaction in force, if there is one."""
     return Explanation(
@@ -112,7 +141,26 @@ def explain_view(
         exact=view.log.counter.exact,
         items=tuple(_explain_item(item) for item in view.items),
         left_out=tuple(_explain_omission(view, o, before_compaction) for o in find_omissions(view)),
+        last_request=last_request,
     )
+
+
+def explain_request(sent: AnsweredRequest, cache: CacheComparison | None) -> ExplainedRequest:
+    asked = sent.request.body
+    count = asked.tokens if isinstance(asked, Request) else 0
+    return ExplainedRequest(sent.request.id, sent.usage, count, cache)
+
+
+def format_usage(usage: Usage) -> str:
+    """What a request cost; the tokens in parentheses add up to its input."""
+    parts = [f"{usage.cached:,} cached", f"{fresh_tokens(usage):,} fresh"]
+    parts += [f"{usage.written:,} written"] if usage.written else []
+    return f"{usage.input:,} tokens ({', '.join(parts)})"
+
+
+def fresh_tokens(usage: Usage) -> int:
+    """Neither read from the provider's cache nor written to it."""
+    return max(0, usage.input - usage.cached - usage.written)
 
 
 def item_label(item: ViewItem) -> str:
@@ -140,7 +188,8 @@ def _explain_omission(view: View, one: Omission, before: View | None) -> Explain
     else:
         text = "the messages before it"
     reason = _REASONS.get(one.rule) or _stated_reason(view, one) or f"by the rule {one.rule}"
-    return ExplainedOmission(one.entry, one.rule, reason, tokens, one.since, text, one.handle)
+    found = ExplainedOmission(one.entry, one.rule, reason, tokens, one.since, text, one.handle)
+    return msgspec.structs.replace(found, why_now=one.why_now)
 
 
 def _stated_reason(view: View, one: Omission) -> str:
@@ -175,7 +224,3 @@ def _align(rows: list[tuple[str, str, str, str]]) -> Iterator[str]:
     first, second, third = (max(len(row[n]) for row in rows) for n in range(3))
     for entry, who, tokens, text in rows:
         yield f"{entry:<{first}}  {who:<{second}}  {tokens:>{third}}  {text}".rstrip()
-
-
-def _format_time(time: int) -> str:
-    return f"{_EPOCH + timedelta(milliseconds=time):%Y-%m-%d %H:%M} UTC"

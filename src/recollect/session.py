@@ -15,8 +15,9 @@ from typing import Any
 from recollect.compaction.proposal import Proposal
 from recollect.entries import Body, Compaction, Entry, Message, Usage
 from recollect.errors import CannotEdit, HeadMoved
-from recollect.explanation import Explanation, explain_view
+from recollect.explanation import ExplainedRequest, Explanation, explain_request, explain_view
 from recollect.models.model_protocol import Model
+from recollect.past_requests import compare_recorded, pair_requests
 from recollect.profiles import WireName
 from recollect.provider_messages import (
     decode_sdk_item,
@@ -28,11 +29,14 @@ from recollect.provider_messages import (
 from recollect.session_compaction import CompactionResult, propose_for_session
 from recollect.session_edits import plan_edits
 from recollect.session_log import MAX_ATTEMPTS, SessionLog, log_warning
+from recollect.settings import load_settings
 from recollect.store.contract import SearchHit, SearchQuery, SessionInfo, Store
 from recollect.store.ids import new_id, now
 from recollect.tokens import add_usage, counter_for
-from recollect.tools.history_lookup import full_text, search_session
+from recollect.tools.history_lookup import search_session
+from recollect.tools.history_text import full_text
 from recollect.view.curation import CurationPolicy
+from recollect.view.elision_rules import ElisionRules
 from recollect.view.omissions import items_replaced
 from recollect.view.projections import last_turns
 from recollect.view.view import View
@@ -53,9 +57,9 @@ class Session(SessionLog):
     ) -> list[Any]:
         """The messages for a provider's SDK, repaired so that it accepts them.
 
-        With a `budget`, in tokens, outdated results are left out and the rest is made to fit;
-        nothing is stored. The messages of `openai` begin with the system instructions; for
-        `anthropic` and `gemini` `request` has them too.
+        With a `budget`, in tokens, outdated results are left out, by the rules in the user's
+        settings, and the rest is made to fit; nothing is stored. The messages of `openai` begin
+        with the system instructions; for `anthropic` and `gemini` `request` has them too.
         """
         return request_messages(self._fitted(budget), format, model)
 
@@ -70,7 +74,9 @@ class Session(SessionLog):
         return request_body(self._fitted(budget), format, model)
 
     def _fitted(self, budget: int | None) -> View:
-        return self._view if budget is None else fit_budget(self._view, budget)
+        if budget is None:
+            return self._view
+        return fit_budget(self._view, budget, ElisionRules.from_settings(load_settings()))
 
     async def append_openai(self, *items: object) -> tuple[Entry, ...]:
         """Append what OpenAI's SDK, or one like it, returned: a response, a message, or a dict."""
@@ -90,11 +96,20 @@ class Session(SessionLog):
 
     async def explain(self) -> Explanation:
         """What the model sees, message by message, and what is left out: by which rule, why, since
-        when, and how it comes back. Prints as a table."""
+        when, why then, and how it comes back; and what the last request cost. Prints as a table."""
         view, compaction, before = self._view, self._view.compaction, None
         if compaction is not None and compaction.parent is not None:
             before = await self._view_at(compaction.parent)
-        return explain_view(view, self.id, (await self.info()).title, before)
+        title, last = (await self.info()).title, await self._explain_last_request()
+        return explain_view(view, self.id, title, before, last)
+
+    async def _explain_last_request(self) -> ExplainedRequest | None:
+        sent = pair_requests(self._view.entries)[-2:]
+        cache = None
+        if len(sent) > 1:
+            both = (one.request for one in sent)
+            cache = await compare_recorded(self.store, self.id, *both)
+        return explain_request(sent[-1], cache) if sent else None
 
     def last_turns(self, turns: int = 5) -> tuple[Message, ...]:
         """The newest turns as the model sees them: each begins with what the user said."""

@@ -46,9 +46,9 @@ def test_every_item_is_listed_with_its_tokens_and_every_category_has_a_bar(cli: 
 def test_the_last_requests_cost_is_shown_beside_our_count(cli: Cli) -> None:
     session, entries = session_with_calls(cli)
     out = cli.ok("context", session.id).out
-    assert "last request: 5,000 tokens (4,000 of them cached), its reply 7\n" in out
+    assert "last request: 5,000 tokens (4,000 cached, 1,000 fresh), reply 7\n" in out
     before = tokens_shown(cli, session.id, "--at", entries[3].id)
-    assert f"we count {before:,} for it" in out
+    assert f"we count {before:,} for what the log has of it" in out
 
 
 def test_the_json_document_adds_up_and_names_every_handle(cli: Cli) -> None:

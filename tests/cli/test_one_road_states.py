@@ -140,12 +140,8 @@ def test_the_requests_after_an_endpoint_refused_tools(cli: Cli) -> None:
     lists = http(b"".join(wire.encode_stream(listing)))
     with server(cli, no, lists, says("Done.")) as on:
         cli.ok("-p", "Look.", env=ENV)
-        session = only_session(cli)
-        first, second = requests(cli, session)
         assert len(on.asked) == 3
-        for request, asked in ((first, on.asked[0]), (second, on.asked[2])):
-            again = cli.ok("encode", session, "--at", request.id, env=ENV).out.encode()
-            assert again == asked.body
+        check_all_requests(cli, on)
 
 
 def test_the_requests_of_a_sub_agent(cli: Cli) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.codecs.anthropic import AnthropicWire
-from recollect.codecs.encoder import Encoder, encode
+from recollect.codecs.body_hash import DIGEST_LENGTH
+from recollect.codecs.encoder import Encoder, encode, encode_segments
 from recollect.codecs.gemini import GeminiWire
 from recollect.codecs.openai import OpenAIWire
 from recollect.codecs.provider_rules import ProviderRules
@@ -115,6 +117,8 @@ def test_a_growing_view_is_encoded_as_if_it_were_encoded_at_once(
         assert made.body == whole.body
         assert sorted(f.text for f in made.fixes) == sorted(f.text for f in whole.fixes)
         assert made.size == len(made.body)
+        assert made.digest == whole.digest == sha256(made.body).hexdigest()[:DIGEST_LENGTH]
+        assert encode_segments(wire, view.messages, PROMPT).body == made.body
 
 
 @given(logs(), logs(), wires)
@@ -124,7 +128,19 @@ def test_an_encoder_can_be_handed_another_branch(
     encoder = Encoder(wire)
     for log in (one, other, one):
         view = View.fold(log)
-        assert encoder.encode(view, PROMPT).body == encode(wire, view, PROMPT).body
+        made = encoder.encode(view, PROMPT)
+        assert made.body == encode(wire, view, PROMPT).body
+        assert made.digest == sha256(made.body).hexdigest()[:DIGEST_LENGTH]
+
+
+@given(logs(), wires)
+def test_a_digest_is_that_of_the_bytes_also_with_other_options(
+    log: tuple[Entry, ...], wire: Wire
+) -> None:
+    encoder = Encoder(wire)
+    for options in (PROMPT, RequestOptions(model="m"), PROMPT):
+        made = encoder.encode(View.fold(log), options)
+        assert made.digest == sha256(made.body).hexdigest()[:DIGEST_LENGTH]
 
 
 @each_wire

@@ -7,7 +7,6 @@ ID --curated --json` has their full text.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -16,21 +15,35 @@ import msgspec
 
 from recollect.agent.exchange import count_tools
 from recollect.agent.fit_context import reserve_for_tools
+from recollect.cli.context_cache import (
+    ComparedRequest,
+    compare_last,
+    request_document,
+    usage_document,
+)
 from recollect.cli.entry_display import summarize
+from recollect.cli.planned_elisions import (
+    PlannedElisions,
+    edits_added,
+    name_subjects,
+    planned_by_rule,
+)
 from recollect.cli.short_ids import shorten_session_id
-from recollect.codecs.wire_protocol import Declaration
 from recollect.compaction.budget import Budget
 from recollect.entries import Entry, Message, Request, Usage
 from recollect.explanation import item_label
 from recollect.models.resolve import ResolvedModel
+from recollect.past_requests import read_past_entries
 from recollect.runtime.model_choice import next_model
+from recollect.runtime.request_replay import past_tools
 from recollect.runtime.runtime import Runtime
 from recollect.session import Session
 from recollect.store.contract import SessionInfo, Store
+from recollect.store.ids import now
 from recollect.store.sqlite import SqliteStore
 from recollect.tokens import counter_for
 from recollect.view.curation import is_initial
-from recollect.view.elision_plan import ElisionPlan
+from recollect.view.elision_rules import ElisionRules, plan_elisions
 from recollect.view.omissions import (
     COMPACTION,
     Omission,
@@ -38,6 +51,7 @@ from recollect.view.omissions import (
     find_omissions,
     items_replaced,
 )
+from recollect.view.provider_counts import ProviderCount, count_as_provider
 from recollect.view.view import View, ViewItem
 from recollect.view_loader import fold_stored, load_view, read_needed_entries
 
@@ -48,6 +62,12 @@ class RequestCost(NamedTuple):
     reply: Entry
     usage: Usage
     our_count: int
+    is_ours: bool  # else another program sent it, with more than the log has
+
+    @property
+    def difference(self) -> float:
+        """How far our count is from the provider's, as a share of the latter."""
+        return self.our_count / self.usage.input - 1 if self.usage.input else 0.0
 
 
 class NextRequest(NamedTuple):
@@ -56,6 +76,8 @@ class NextRequest(NamedTuple):
     tokens: int
     added: tuple[ViewItem, ...]  # instructions, environment, a date; not stored yet
     compacted: bool
+    planned: Mapping[str, PlannedElisions] = MappingProxyType({})  # by rule
+    unidentified: int = 0  # reads that stay because they name no file
 
 
 class ContextReport(NamedTuple):
@@ -70,6 +92,7 @@ class ContextReport(NamedTuple):
     next: NextRequest | None = None  # None for an earlier entry
     before_compaction: View | None = None
     last_request: RequestCost | None = None
+    compared: ComparedRequest | None = None  # the last request beside the one before it
     short: Mapping[str, str] = MappingProxyType({})  # ids of the entries that are listed
 
     @property
@@ -81,6 +104,12 @@ class ContextReport(NamedTuple):
         """Of everything in a request at this point, before anything is left out of it."""
         added = sum(item.tokens for item in self.added)
         return self.view.tokens + added + self.tool_tokens
+
+    @property
+    def provider_count(self) -> ProviderCount:
+        """The same as the provider would count it, by what it reported so far."""
+        beside = self.tokens - self.view.tokens
+        return count_as_provider(self.view, beside, self.model.name, 2 * self.budget.window)
 
     @property
     def threshold(self) -> int:
@@ -126,46 +155,44 @@ async def load_report(
     assert isinstance(store, SqliteStore)
     info = await runtime.find_session(given)
     entry = None if at is None else (await store.entry(at, session=info.id))[1]
-    entries = await read_entries(store, info, entry)
-    model = next_model(runtime.settings, entries, named or model_of(entry))
+    entries = await _read_entries(store, info, entry)
+    model = next_model(runtime.settings, entries, named or _model_of(entry))
     view = await fold_stored(store, entries, counter_for(model.name), runtime.curation)
     short = await shorten_session_id(store, info.id)
-    tools = find_tools(runtime, model, entry)
+    tools = await past_tools(runtime, model, entry)
     tool_tokens = count_tools(tools, view.log.counter)
     budget, known = runtime.budget(model), runtime.knows_window(model)
     report = ContextReport(info, short, view, model, budget, known, tool_tokens, entry)
     if at is not None:
         return report
-    session = Session(store, info.id, view)
+    return report._replace(next=await _prepare_next(runtime, report, prompt))
+
+
+async def _prepare_next(runtime: Runtime, report: ContextReport, prompt: str) -> NextRequest:
+    view = report.view
+    session = Session(runtime.store, report.session.id, view)
     message = await runtime.prompt_message(prompt) if prompt else None
-    prepared = await runtime.prepare(session, model, message)
+    prepared = await runtime.prepare(session, report.model, message)
     added = tuple(item for item in prepared.view.items if _is_added(item, view))
     compacted = any(one.compaction is not None for one in prepared.reduced)
-    return report._replace(next=NextRequest(prepared.tokens, added, compacted))
+    rules = ElisionRules.from_settings(runtime.settings, str(runtime.folders.cwd))
+    plan, edits = plan_elisions(view, now(), rules), edits_added(prepared.view, view)
+    planned = planned_by_rule(edits, name_subjects(view, plan, edits))
+    return NextRequest(prepared.tokens, added, compacted, planned, plan.unidentified)
 
 
 def _is_added(item: ViewItem, stored: View) -> bool:
     return item.place != "snapshot" and item.entry.id not in stored.log.at
 
 
-def model_of(entry: Entry | None) -> str:
+def _model_of(entry: Entry | None) -> str:
     return entry.body.model if entry is not None and isinstance(entry.body, Request) else ""
 
 
-def find_tools(runtime: Runtime, model: ResolvedModel, at: Entry | None) -> tuple[Declaration, ...]:
-    """The tools of the next request, or those that an earlier request declared."""
-    tools = runtime.declared_tools(model)
-    if at is None or not isinstance(at.body, Request):
-        return tools
-    return tuple(tool for tool in tools if tool.name in at.body.tools)
-
-
-async def read_entries(store: Store, session: SessionInfo, at: Entry | None) -> tuple[Entry, ...]:
-    if at is None:
-        return await read_needed_entries(store, session.id) if session.head else ()
-    # a request records the head it was sent for
-    head = at.body.head if isinstance(at.body, Request) else at.id
-    return await read_needed_entries(store, session.id, at=head) if head else ()
+async def _read_entries(store: Store, session: SessionInfo, at: Entry | None) -> tuple[Entry, ...]:
+    if at is not None:
+        return await read_past_entries(store, session.id, at)
+    return await read_needed_entries(store, session.id) if session.head else ()
 
 
 async def load_full_report(
@@ -178,8 +205,10 @@ async def load_full_report(
     if compaction is not None and compaction.parent is not None:
         before = await _view_at(store, report, compaction.parent)
     report = report._replace(
-        before_compaction=before, last_request=await _last_request(store, report)
+        before_compaction=before,
+        compared=await _compare_last(store, report),
     )
+    report = report._replace(last_request=await _last_request(store, report))
     return report._replace(short=await _short_ids(store, report))
 
 
@@ -189,17 +218,32 @@ async def _short_ids(store: Store, report: ContextReport) -> dict[str, str]:
         listed.update(filter(None, (one.entry, one.handle)))
     if report.end is not None:
         listed.add(report.end.id)
+    if report.compared is not None and report.compared.found is not None:
+        listed.update(filter(None, (report.compared.found.entry, report.compared.found.edit)))
     return await store.short_entry_ids(listed)
 
 
+async def _compare_last(store: Store, report: ContextReport) -> ComparedRequest | None:
+    if not report.view.n:
+        return None
+    at = report.at.id if report.at is not None else None
+    return await compare_last(store, report.session.id, at)
+
+
 async def _last_request(store: Store, report: ContextReport) -> RequestCost | None:
+    """The request that is reported on, or the newest one that a reply told the cost of."""
+    if report.compared is not None and report.at is not None:
+        sent, reply, usage = report.compared.sent
+        if sent.id == report.at.id and reply is not None and usage is not None:
+            return RequestCost(reply, usage, report.tokens, is_ours=True)
     for reply in reversed(report.view.entries):
         body = reply.body
         if isinstance(body, Message) and body.role == "model" and body.usage is not None:
-            sent = await _view_at(store, report, reply.parent) if reply.parent else View.fold()
-            asked = sent.log.entries[sent.n - 1].body if sent.n else None
+            sent_view = await _view_at(store, report, reply.parent) if reply.parent else View.fold()
+            asked = sent_view.log.entries[sent_view.n - 1].body if sent_view.n else None
             recorded = asked.tokens if isinstance(asked, Request) else 0
-            return RequestCost(reply, body.usage, recorded or sent.tokens)
+            count = recorded or sent_view.tokens
+            return RequestCost(reply, body.usage, count, is_ours=isinstance(asked, Request))
     return None
 
 
@@ -208,31 +252,12 @@ async def _view_at(store: Store, report: ContextReport, entry: str) -> View:
     return await load_view(store, report.session.id, at=entry, counter=counter, policy=policy)
 
 
-class PlannedElisions(NamedTuple):
-    """What a rule would leave out of the next request."""
-
-    things: int
-    tokens: int
-    of: dict[str, int]  # tokens by file, or by tool; the largest first
-
-
-def planned_by_rule(plan: ElisionPlan) -> dict[str, PlannedElisions]:
-    found = {}
-    for rule in dict.fromkeys(saving.rule for saving in plan.savings):
-        savings = [saving for saving in plan.savings if saving.rule == rule]
-        of = Counter[str]()
-        for saving in savings:
-            of[saving.what] += saving.elided.tokens
-        found[rule] = PlannedElisions(len(savings), of.total(), dict(of.most_common()))
-    return found
-
-
 # --- JSON ----------------------------------------------------------------------------------------
 
 
-def context_document(report: ContextReport, plan: ElisionPlan | None) -> dict[str, Any]:
+def context_document(report: ContextReport) -> dict[str, Any]:
     view, budget = report.view, report.budget
-    planned = planned_by_rule(plan) if plan is not None else {}
+    planned = report.next.planned if report.next is not None else {}
     return {
         "session": msgspec.to_builtins(report.session),
         "at": report.end.id if report.end else None,
@@ -246,6 +271,9 @@ def context_document(report: ContextReport, plan: ElisionPlan | None) -> dict[st
         "categories": report.categories,
         "next_request": _next_document(report.next) if report.next else None,
         "last_request": _request_document(report.last_request) if report.last_request else None,
+        "provider_tokens": report.provider_count.tokens,
+        "calibration": msgspec.to_builtins(report.provider_count.calibration),
+        "prompt_cache": request_document(report.compared) if report.compared else None,
         "items": [item_document(item) for item in view.items],
         "left_out": [msgspec.to_builtins(one) for one in report.omissions],
         "compaction": _compaction_document(report),
@@ -260,9 +288,8 @@ def _next_document(request: NextRequest) -> dict[str, Any]:
 
 
 def _request_document(cost: RequestCost) -> dict[str, Any]:
-    names = ("input", "cached", "output", "thoughts", "total")
-    counts = {name: getattr(cost.usage, name) for name in names}
-    return {"entry": cost.reply.id, "time": cost.reply.time, **counts, "our_count": cost.our_count}
+    counts = {**usage_document(cost.usage), "our_count": cost.our_count}
+    return {"entry": cost.reply.id, "time": cost.reply.time, **counts}
 
 
 def item_document(item: ViewItem) -> dict[str, Any]:

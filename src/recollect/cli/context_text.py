@@ -7,16 +7,18 @@ None, and a line says how many more there are.
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Iterator, Mapping
 
 from recollect.cli.console import paint, terminal_width
-from recollect.cli.context_report import ContextReport, PlannedElisions, planned_by_rule
+from recollect.cli.context_cache import describe_comparison
+from recollect.cli.context_report import ContextReport, NextRequest
 from recollect.cli.dates import format_age, format_time
 from recollect.cli.display_text import GAP, align_table, one_line, pluralize
 from recollect.cli.entry_display import summarize
+from recollect.cli.planned_elisions import PlannedElisions
 from recollect.entries import Compaction, Message, Request
-from recollect.explanation import item_label
-from recollect.view.elision_plan import ElisionPlan
+from recollect.explanation import format_usage, item_label
 from recollect.view.omissions import (
     INVALID,
     Omission,
@@ -29,6 +31,7 @@ DEFAULT_WIDTH = 120  # columns when stdout is not a terminal
 BAR_WIDTH = 30
 FILES_SHOWN = 5  # of each rule
 PROBLEMS_SHOWN = 5
+EDITS_SHOWN = 5
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
@@ -40,9 +43,7 @@ def draw_bar(part: int, whole: int, width: int = BAR_WIDTH) -> str:
     return "█" * full + _EIGHTHS[rest].strip()
 
 
-def context_lines(
-    report: ContextReport, plan: ElisionPlan | None, last: int | None
-) -> Iterator[str]:
+def context_lines(report: ContextReport, last: int | None) -> Iterator[str]:
     short = report.short
     yield from _heading(report, short)
     yield from _window(report)
@@ -51,8 +52,8 @@ def context_lines(
     yield from (*requests, "") if requests else ()
     yield from _items(report, last)
     yield from _omissions(report, short, last)
-    if plan is not None:
-        yield from _planned(plan)
+    if report.next is not None:
+        yield from _planned(report.next)
     yield from _failed_attempt(report.view)
     yield from _problems(report.view)
 
@@ -71,17 +72,20 @@ def _heading(report: ContextReport, short: Mapping[str, str]) -> Iterator[str]:
 
 
 def _window(report: ContextReport) -> Iterator[str]:
-    tokens, budget = report.tokens, report.budget
-    share = tokens / budget.window
+    counted, budget = report.provider_count, report.budget
+    tokens, share = counted.tokens, counted.tokens / budget.window
     colour = "green" if tokens <= report.threshold else "yellow" if share <= 1 else "red"
     exact = "counted" if report.view.log.counter.exact else "estimated"
+    how = exact if counted.last is None else "as the provider counts"
     total = paint(f"{tokens:,} tokens", bold=True)
-    yield f"{total} {exact}, {format_percent(share)} of {_describe_window(report)}"
+    yield f"{total} {how}, {format_percent(share)} of {_describe_window(report)}"
     filled = draw_bar(tokens, budget.window, 2 * BAR_WIDTH)
     yield paint(filled, fg=colour) + paint.dim("░" * (2 * BAR_WIDTH - len(filled)))
     left = report.threshold - tokens
     distance = f"{left:,} below" if left >= 0 else f"{-left:,} above"
     yield paint.dim(f"{distance} the compaction threshold of {report.threshold:,}")
+    if tokens != report.tokens:
+        yield paint.dim(f"below, tokens are as we count them: {report.tokens:,} in all")
     yield ""
 
 
@@ -108,10 +112,33 @@ def _categories(report: ContextReport) -> Iterator[str]:
 def _last_request(report: ContextReport) -> Iterator[str]:
     if report.last_request is None:
         return
-    reply, usage, our_count = report.last_request
-    cached = f" ({usage.cached:,} of them cached)" if usage.cached else ""
-    yield f"last request: {usage.input:,} tokens{cached}, its reply {usage.output:,}"
-    yield paint.dim(f"{format_age(reply.time)}; we count {our_count:,} for it")
+    cost, at = report.last_request, report.at
+    is_own = report.compared is not None and report.compared.sent.reply == cost.reply
+    which = "this" if at is not None and isinstance(at.body, Request) and is_own else "last"
+    yield f"{which} request: {format_usage(cost.usage)}, reply {cost.usage.output:,}"
+    yield paint.dim(f"{format_age(cost.reply.time)}; {_describe_count(report)}")
+    if report.compared is not None:
+        where, cause = describe_comparison(report.compared, report.short)
+        yield f"prompt cache: {where}"
+        if cause:
+            yield paint.dim(f"  {cause}")
+
+
+def _describe_count(report: ContextReport) -> str:
+    """How far our count is from the provider's, for the last request and as a rule."""
+    cost, learned = report.last_request, report.provider_count.calibration
+    assert cost is not None
+    if not cost.is_ours:
+        return f"we count {cost.our_count:,} for what the log has of it"
+    share = 100 * cost.difference
+    apart = f", {abs(share):.1f} % {'more' if share > 0 else 'less'}" if round(share, 1) else ""
+    text = f"we count {cost.our_count:,} for it{apart}"
+    last = report.provider_count.last
+    if last is not None and not last.credible:
+        return f"{text}; its report is not used, because it cannot be a count of this request"
+    if not learned.samples:
+        return text
+    return f"{text} (factor {learned.factor:.2f}, error {100 * learned.error:.1f} %)"
 
 
 def _next_request(report: ContextReport) -> Iterator[str]:
@@ -185,7 +212,7 @@ def _omissions(report: ContextReport, short: Mapping[str, str], last: int | None
         return
     totals = total_by_rule(found).items()
     sums = ", ".join(f"{one_line(rule)} {_format_total(total)}" for rule, total in totals)
-    yield paint.bold("left out: ") + sums
+    yield from _wrap("left out: ", sums)
     shown = found if last is None else found[:1] + found[1:][-last:]
     rows = [["ENTRY", "RULE", "TOKENS", "SINCE", "WHAT WAS LEFT OUT"]]
     for one in shown:
@@ -194,10 +221,38 @@ def _omissions(report: ContextReport, short: Mapping[str, str], last: int | None
     yield from table_lines(rows)
     if len(shown) < len(found):
         yield paint.dim(f"… {len(found) - len(shown):,} more; --all shows them")
+    yield from _reasons(found, last)
     handle = next((one.handle for one in reversed(shown) if one.handle), "")
     if handle:
         command = f"recollect context {report.session_id} --restore {short[handle]}"
         yield paint.dim(f"`{command}` brings the last of them back")
+
+
+def _wrap(label: str, text: str, indent: str = "  ") -> Iterator[str]:
+    """A label and what follows it, in as many lines as the terminal needs."""
+    width = terminal_width() or DEFAULT_WIDTH
+    first, *others = textwrap.wrap(label + text, width, subsequent_indent=indent)
+    yield paint.bold(first[: len(label)]) + first[len(label) :]
+    yield from others
+
+
+def _reasons(found: list[Omission], last: int | None) -> Iterator[str]:
+    """Why each edit left something out when it did; those that do not say are passed over."""
+    by_edit: dict[str, list[Omission]] = {}
+    for one in found:
+        if one.why_now:
+            by_edit.setdefault(one.by, []).append(one)
+    edits = sorted(by_edit.values(), key=lambda edit: edit[0].since)
+    shown = edits if last is None else edits[-EDITS_SHOWN:]
+    if shown:
+        yield "why at that time:"
+    for edit in shown:
+        total = OmissionTotal(len(edit), sum(one.tokens for one in edit))
+        first = edit[0]
+        what = f"{one_line(first.rule)}, {format_age(first.since)}, {_format_total(total)}"
+        yield from _wrap("", f"  {what}: {one_line(first.why_now)}", indent="    ")
+    if len(shown) < len(edits):
+        yield paint.dim(f"  … {len(edits) - len(shown):,} earlier ones; --all shows them")
 
 
 def _format_total(total: OmissionTotal | PlannedElisions) -> str:
@@ -216,19 +271,21 @@ def _describe_omission(report: ContextReport, one: Omission) -> str:
     return f"no provider accepts it: {text}" if one.rule == INVALID else text
 
 
-def _planned(plan: ElisionPlan) -> Iterator[str]:
-    if totals := planned_by_rule(plan):
-        sums = ", ".join(f"{rule} {_format_total(total)}" for rule, total in totals.items())
-        yield paint.bold("the next request would leave out: ") + sums
-    for rule, total in totals.items():
+def _planned(request: NextRequest) -> Iterator[str]:
+    if request.planned:
+        sums = (f"{rule} {_format_total(total)}" for rule, total in request.planned.items())
+        yield from _wrap("the next request would leave out: ", ", ".join(sums))
+    for rule, total in request.planned.items():
         files = list(total.of.items())
+        if total.why_now:
+            yield f"  {rule}, {one_line(total.why_now)}:"
         for what, tokens in files[:FILES_SHOWN]:
             yield f"  {tokens:>7,}  {rule}  {one_line(what)}"
         if len(files) > FILES_SHOWN:
             rest = sum(tokens for _, tokens in files[FILES_SHOWN:])
             yield f"  {rest:>7,}  {rule}  {pluralize(len(files) - FILES_SHOWN, 'other')}"
-    if plan.unidentified:
-        yield paint.dim(f"{pluralize(plan.unidentified, 'read')} that name no file would stay")
+    if request.unidentified:
+        yield paint.dim(f"{pluralize(request.unidentified, 'read')} that name no file would stay")
 
 
 def _failed_attempt(view: View) -> Iterator[str]:

@@ -16,37 +16,37 @@ import click
 import msgspec
 
 from recollect.cli.console import print_note
-from recollect.cli.context_report import find_tools, model_of, read_entries
 from recollect.cli.options import command, store_option
 from recollect.cli.session_arguments import session_argument
 from recollect.cli.store_access import use_runtime
 from recollect.codecs.encoder import EncodedRequest
 from recollect.codecs.tool_declarations import read_tools
-from recollect.codecs.wire_protocol import Declaration, Generation, RequestOptions
+from recollect.codecs.wire_protocol import Declaration, RequestOptions
 from recollect.codecs.wires import WIRES
-from recollect.entries import Entry, Request
 from recollect.errors import BadInput
+from recollect.past_requests import PastRequest
 from recollect.profiles import WireName
 from recollect.runtime.model_choice import model_for_wire, next_model
+from recollect.runtime.request_replay import Replay, load_replay
 from recollect.runtime.runtime import Runtime
 from recollect.session import Session
-from recollect.settings import GenerationDefaults
+from recollect.store.contract import SessionInfo
 from recollect.text import format_size
 from recollect.tokens import counter_for
-from recollect.view_loader import fold_stored
+from recollect.view_loader import fold_stored, read_needed_entries
 
 MAX_TOOLS_FILE = 5_000_000  # bytes
 
 
 class EncodeOptions(NamedTuple):
     prefix: str
-    to: WireName | None
-    text_tools: bool
-    named: str | None
-    prompt: str
-    at: str | None
-    declared: Path | None
-    no_stream: bool
+    to: WireName | None = None
+    text_tools: bool = False
+    named: str | None = None
+    prompt: str = ""
+    at: str | None = None
+    declared: Path | None = None
+    no_stream: bool = False
 
 
 @command(
@@ -83,54 +83,47 @@ def encode(*, file: Path | None, trace: bool, **given: Any) -> None:
     and without what the rules leave out. Nothing is stored or sent.
     """
     options = EncodeOptions(**given)
-    request, sent = use_runtime(file, partial(_encode, options))
-    sys.stdout.flush()
-    for chunk in request.chunks:
-        sys.stdout.buffer.write(chunk)
-    sys.stdout.buffer.flush()
-    _report_fixes(request, sent, trace=trace)
+    print_body(use_runtime(file, partial(encode_session, options)), trace=trace)
 
 
-async def _encode(
-    options: EncodeOptions, runtime: Runtime
-) -> tuple[EncodedRequest, RequestOptions]:
+class EncodedSession(NamedTuple):
+    request: EncodedRequest
+    options: RequestOptions
+    verdict: str = ""  # of an earlier request: whether these are the bytes that were sent
+
+
+async def encode_session(options: EncodeOptions, runtime: Runtime) -> EncodedSession:
+    """The next request of a session, or an earlier one again."""
     store = runtime.store
     info = await runtime.find_session(options.prefix)
-    at = None if options.at is None else (await store.entry(options.at, session=info.id))[1]
-    entries = await read_entries(store, info, at)
-    model = next_model(runtime.settings, entries, options.named or model_of(at))
+    if options.at is None:
+        replay = Replay(await _next_request(options, info, runtime))
+    else:
+        _, at = await store.entry(options.at, session=info.id)
+        replay = await load_replay(runtime, info, at, options.to, options.named)
+    past = replay.past
+    asked, text_tools = past.options, past.text_tools or options.text_tools
+    if options.declared is not None:
+        asked = msgspec.structs.replace(asked, tools=_read_tools(options.declared))
+    if options.no_stream:
+        asked = msgspec.structs.replace(asked, stream=False)
+    encoded, sent = runtime.encode(past.view, past.model, asked, text_tools=text_tools)
+    changed = (asked, text_tools) != (past.options, past.text_tools)
+    return EncodedSession(encoded, sent, "" if changed else replay.judge(encoded))
+
+
+async def _next_request(options: EncodeOptions, info: SessionInfo, runtime: Runtime) -> PastRequest:
+    store = runtime.store
+    entries = await read_needed_entries(store, info.id) if info.head else ()
+    model = next_model(runtime.settings, entries, options.named or "")
     if options.to is not None:
         named = options.named is not None
         model = model_for_wire(model, options.to, runtime.settings, named=named)
     view = await fold_stored(store, entries, counter_for(model.name), runtime.curation)
-    tools = find_tools(runtime, model, at)
-    if at is None:
-        message = await runtime.prompt_message(options.prompt) if options.prompt else None
-        prepared = await runtime.prepare(Session(store, info.id, view), model, message)
-        view = prepared.view
-    if options.declared is not None:
-        tools = _read_tools(options.declared)
-    generation = _recorded_generation(at)
-    if generation is not None:
-        model = msgspec.structs.replace(model, generation=GenerationDefaults())
-    asked = RequestOptions(
-        model=model.name,
-        tools=tools,
-        generation=generation or Generation(),
-        stream=not options.no_stream,
-    )
-    recorded = at is not None and isinstance(at.body, Request) and at.body.text_tools
-    return runtime.encode(view, model, asked, text_tools=options.text_tools or recorded)
-
-
-def _recorded_generation(at: Entry | None) -> Generation | None:
-    """How the reply to an earlier request was to be written; None if that is not recorded."""
-    if at is None or not isinstance(at.body, Request) or not at.body.generation:
-        return None
-    try:
-        return msgspec.json.decode(at.body.generation, type=Generation)
-    except (msgspec.MsgspecError, RecursionError):  # not written by us
-        return None
+    message = await runtime.prompt_message(options.prompt) if options.prompt else None
+    prepared = await runtime.prepare(Session(store, info.id, view), model, message)
+    asked = RequestOptions(model=model.name, tools=runtime.declared_tools(model))
+    return PastRequest(prepared.view, model, asked)
 
 
 def _read_tools(file: Path) -> tuple[Declaration, ...]:
@@ -139,6 +132,17 @@ def _read_tools(file: Path) -> tuple[Declaration, ...]:
             f"{file} has more than {MAX_TOOLS_FILE:,} bytes; give a smaller file of tools"
         )
     return read_tools(file.read_bytes())
+
+
+def print_body(encoded: EncodedSession, *, trace: bool = False) -> None:
+    """The body on stdout, everything about it on stderr."""
+    sys.stdout.flush()
+    for chunk in encoded.request.chunks:
+        sys.stdout.buffer.write(chunk)
+    sys.stdout.buffer.flush()
+    _report_fixes(encoded.request, encoded.options, trace=trace)
+    if encoded.verdict:
+        print_note(encoded.verdict)
 
 
 def _report_fixes(request: EncodedRequest, options: RequestOptions, *, trace: bool) -> None:

@@ -9,12 +9,14 @@ differently, it starts over. The result always equals encoding everything at onc
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import islice, takewhile
+from typing import NamedTuple
 
 import msgspec
 
+from recollect.codecs.body_hash import BodyHash
 from recollect.codecs.fixes import Fix
-from recollect.codecs.repair import IncrementalRepair
+from recollect.codecs.repair import IncrementalRepair, repair
 from recollect.codecs.wire_protocol import EncodedMessage, RequestFrame, RequestOptions, Wire
 from recollect.entries import Message
 from recollect.view.view import View
@@ -32,6 +34,7 @@ class EncodedRequest(msgspec.Struct, frozen=True):
     _fixes: list[Fix]  # of the encoder, which adds to them
     _count: int  # how many of those there were
     _more: tuple[Fix, ...]
+    digest: str = ""  # the beginning of the body's SHA-256, in hexadecimal digits
 
     @property
     def body(self) -> bytes:
@@ -67,6 +70,34 @@ def encode(wire: Wire, shown: View | Sequence[Message], options: RequestOptions)
     return Encoder(wire).encode(shown, options)
 
 
+class RequestSegments(NamedTuple):
+    """A request in pieces: its frame, and each message as it is sent."""
+
+    frame: RequestFrame
+    system: tuple[Message, ...]  # in the frame
+    messages: tuple[tuple[Message, bytes], ...]  # after repair; joined by commas
+
+    @property
+    def body(self) -> bytes:
+        return b"".join((self.beginning, b",".join(d for _, d in self.messages), self.frame.after))
+
+    @property
+    def beginning(self) -> bytes:
+        """Everything before the first message."""
+        return self.frame.before + (b"," if self.frame.opened and self.messages else b"")
+
+
+def encode_segments(
+    wire: Wire, shown: Sequence[Message], options: RequestOptions
+) -> RequestSegments:
+    """The same bytes as `encode`, message by message."""
+    repaired = repair(shown, wire.rules).messages
+    system = tuple(takewhile(lambda message: message.role == "system", repaired))
+    sent = ((m, wire.encode_message(m).data) for m in repaired[len(system) :])
+    frame = wire.encode_options(options, system)
+    return RequestSegments(frame, system, tuple((m, data) for m, data in sent if data))
+
+
 class Encoder:
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
@@ -85,6 +116,7 @@ class Encoder:
         self._sent = 0  # settled messages
         self._fixes: list[Fix] = []
         self._open: list[tuple[Message, EncodedMessage]] = []
+        self._hash = BodyHash()
 
     def encode(self, shown: View | Sequence[Message], options: RequestOptions) -> EncodedRequest:
         self._update_shown(shown)
@@ -100,8 +132,14 @@ class Encoder:
         more = (*step.open_fixes, *frame.fixes)
         for number, encoded in enumerate(tail, self._sent):
             more += tuple(_at(number, fix) for fix in encoded.fixes)
-        chunks = self._chunks(frame, [encoded.data for encoded in tail if encoded.data])
-        return EncodedRequest(chunks, self._fixes, len(self._fixes), more)
+        elements = [encoded.data for encoded in tail if encoded.data]
+        chunks = self._chunks(frame, elements)
+        digest = self._hash.digest(frame, self._settled_chunks, elements)
+        return EncodedRequest(chunks, self._fixes, len(self._fixes), more, digest)
+
+    def _settled_chunks(self) -> tuple[bytes, ...]:
+        """All settled elements, joined."""
+        return (*self._pages, *self._blocks, self._join_to_blocks(self._newest))
 
     def _update_shown(self, shown: View | Sequence[Message]) -> None:
         """Bring `_shown` up to date; start over if a settled message is shown differently now."""
@@ -135,6 +173,7 @@ class Encoder:
         self._sent += 1
         if not encoded.data:
             return
+        self._hash.settle(encoded.data)
         self._newest.append(encoded.data)
         self._newest_size += len(encoded.data)
         if self._newest_size > _BLOCK:

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from recollect.codecs.fixes import Fix
-from recollect.entries import MAX_DEPTH, json_text
+from recollect.entries import json_text
+from recollect.json_depth import MAX_DEPTH
 
 JSON_ERRORS = (msgspec.MsgspecError, ValueError, RecursionError)  # what reading foreign JSON raises
 MAX_COUNT = 2**53  # JSON numbers beyond it are not exact, and no token count is that large

@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 import re
 
-from recollect.entries import MAX_DEPTH
 from recollect.errors import ApiKeyRefused, BadReply, ContextOverflow, ProviderBusy, ProviderFailed
+from recollect.json_depth import MAX_DEPTH
 from recollect.tokens import find_requested_tokens, find_token_limit
 
 MAX_SAID = 500  # characters of a provider's words in an error

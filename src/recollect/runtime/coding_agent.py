@@ -19,9 +19,8 @@ from recollect.agent.loop import Agent
 from recollect.agent.subagents import build_task_tool
 from recollect.compaction.budget import Budget
 from recollect.entries import Body, Entry
-from recollect.models.http_model import HttpModel
+from recollect.models.model_calls import profile_of
 from recollect.models.model_protocol import Model
-from recollect.profiles import Profile, find_profile
 from recollect.runtime.permission_policy import (
     Approve,
     PermissionDenial,
@@ -105,7 +104,7 @@ def build_agent(
     denied: Callable[[PermissionDenial], None] = lambda _: None,
 ) -> Agent:
     settings, folders = workspace.effective.settings, workspace.folders
-    profile = _profile_of(model)
+    profile = profile_of(model)
     agent = Agent(
         model=model,
         roots=folders.roots,
@@ -160,11 +159,6 @@ async def _ask_context(
         environment_block, workspace.folders, workspace.effective, workspace.warn, tree=False
     )
     return await ensure_initial(view, instructions, block)
-
-
-def _profile_of(model: Model) -> Profile:
-    # the profile of a model that the settings define is not known by its name
-    return model.chosen.profile if isinstance(model, HttpModel) else find_profile(model.name)
 
 
 def build_hooks(

@@ -17,16 +17,16 @@ from pathlib import Path
 import msgspec
 
 from recollect.agent.exchange import count_tools
-from recollect.agent.fit_context import reserve_for_tools
+from recollect.agent.fit_context import reserve_for_tools, summarizer_from
 from recollect.agent.hooks import Hooks
 from recollect.agent.loop import Agent
 from recollect.agent.prepared_request import PreparedRequest
 from recollect.codecs.encoder import EncodedRequest
 from recollect.codecs.wire_protocol import Declaration, RequestOptions
-from recollect.compaction.budget import Budget
+from recollect.compaction.budget import Budget, calibrate_budget
 from recollect.compaction.proposal import Proposal
 from recollect.entries import Message
-from recollect.errors import BadSettings
+from recollect.errors import BadSettings, RecollectError
 from recollect.models.http_model import HttpModel
 from recollect.models.open_model import open_model
 from recollect.models.resolve import ResolvedModel
@@ -220,9 +220,11 @@ class Runtime:
         return given or is_known_model(model.wire_name) or learned_window(model.name) is not None
 
     def message_budget(self, model: ResolvedModel, session: Session) -> Budget:
-        """What is left of it for the messages."""
-        tools = count_tools(self.declared_tools(model), session.view().log.counter)
-        return reserve_for_tools(self.budget(model), tools)
+        """What is left of it for the messages, in tokens as we count them."""
+        view = session.view()
+        tools = count_tools(self.declared_tools(model), view.log.counter)
+        budget = reserve_for_tools(self.budget(model), tools)
+        return calibrate_budget(budget, view, tools, model.name)
 
     async def compact(
         self,
@@ -235,20 +237,32 @@ class Runtime:
         preview: bool = False,
     ) -> Proposal:
         """Compact a session by the user's wish. The model writes the snapshot where it can be
-        called and its profile says that it can do that; otherwise code does. A preview stores
-        nothing and runs no hooks."""
-        async with HttpModel(model, self.settings.transport) as called:
+        called; otherwise, and without `use_model`, code does. A preview stores nothing and runs no
+        hooks."""
+        async with self._open_resolved(model, start=use_model) as called:
             await session.count_for(called.name)
             hooks = None if preview else build_hooks(self.effective, warn=self.door.warn)
             agent = self._agent(called, DEFAULT_OPTIONS, hooks)
             fitter = agent.context_fitter()
-            if not use_model or not writes_snapshots(model):
+            if not use_model or not (called.is_local or model.endpoint.url):
                 fitter = msgspec.structs.replace(fitter, summarizer=None)
+            elif fitter.summarizer is None:  # it writes only because the user named it
+                fitter = msgspec.structs.replace(fitter, summarizer=summarizer_from(called))
             budget = self.message_budget(model, session)
             if target is not None:
                 budget = budget.with_target(target)
             session = session.scratch() if preview else session
             return await fitter.compact(session, budget, "manual", instructions)
+
+    def _open_resolved(self, model: ResolvedModel, *, start: bool) -> HttpModel:
+        """A model that was resolved; if it runs in a server of ours, one that does `start`, where
+        it can."""
+        if start and not model.endpoint.url:
+            try:
+                return self.open_model(model.name, kind="ask")
+            except RecollectError as error:
+                self.door.warn(str(error))
+        return HttpModel(model, self.settings.transport)
 
     def _agent(self, model: HttpModel, options: RunOptions, hooks: Hooks | None = None) -> Agent:
         return build_agent(model, self.workspace(LazyCommands(self.effective), hooks), options)
@@ -265,10 +279,11 @@ class Runtime:
         )
 
 
-def writes_snapshots(model: ResolvedModel) -> bool:
-    """Whether a compaction can let this model write: it is good enough, and can be called."""
+def writes_snapshots(model: ResolvedModel, *, named: bool = False) -> bool:
+    """Whether a compaction can let this model write: it can be called, and is good enough. A small
+    model on the user's own machine, which takes minutes, writes only if the user `named` it."""
     has_key = not model.endpoint.keys or model.key is not None
-    return model.profile.summarises and bool(model.endpoint.url) and has_key
+    return has_key and (model.profile.summarises or (named and model.profile.agentic))
 
 
 def build_runtime(store: Store, folder: Path, door: Door, overrides: Overrides) -> Runtime:

@@ -63,7 +63,17 @@ def test_usage_that_comes_only_at_the_end_counts_what_was_cached_as_input() -> N
     message, _ = decoded(recorded("usage-in-last.txt"))
     assert message.parts == (Text(text="Hello!"),)
     assert message.finish == "stop"
-    assert message.usage == Usage(input=2112, output=15, cached=2000, thoughts=4, total=2127)
+    assert message.usage == Usage(
+        input=2112, output=15, cached=2000, written=100, thoughts=4, total=2127
+    )
+
+
+def test_a_zero_at_the_end_of_a_stream_does_not_undo_the_count_at_its_start() -> None:
+    end = b'"usage": {"input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 89}'
+    stream = recorded("call-in-pieces.txt").replace(b'"usage": {"output_tokens": 89}', end)
+    assert end in stream
+    message, _ = decoded(stream)
+    assert message.usage == Usage(input=25, output=89, total=114)
 
 
 def test_thoughts_keep_their_signatures_and_redacted_ones_are_marked() -> None:

@@ -256,14 +256,15 @@ def test_options_are_decoded_as_they_were_unless_the_trace_says_otherwise(
 SDK_REPLY: TypeAdapter[SdkMessage] = TypeAdapter(SdkMessage)
 SDK_EVENT: TypeAdapter[RawMessageStreamEvent] = TypeAdapter(RawMessageStreamEvent)
 usages = st.none() | st.builds(
-    lambda fresh, cached, output, thoughts: Usage(
-        input=fresh + cached,
+    lambda fresh, cached, written, output, thoughts: Usage(
+        input=fresh + cached + written,
         output=output,
         cached=cached,
+        written=written,
         thoughts=thoughts,
-        total=fresh + cached + output,
+        total=fresh + cached + written + output,
     ),
-    *(st.integers(0, 2**40) for _ in range(4)),
+    *(st.integers(0, 2**40) for _ in range(5)),
 )
 replies = st.builds(
     Message,

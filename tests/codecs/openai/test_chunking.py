@@ -124,6 +124,7 @@ def normal_usage(usage: Usage | None) -> Usage | None:
         input=usage.input,
         output=usage.output,
         cached=usage.cached,
+        written=usage.written,
         thoughts=usage.thoughts,
         total=usage.total or usage.input + usage.output,
     )
@@ -155,7 +156,14 @@ replies = st.builds(
     model=st.sampled_from(["gpt", "other"]),
     finish=st.sampled_from(["", "stop", "length", "calls", "safety", "interrupted"]),
     usage=st.none()
-    | st.builds(Usage, input=_counts, output=_counts, cached=_counts, thoughts=_counts),
+    | st.builds(
+        Usage,
+        input=_counts,
+        output=_counts,
+        cached=_counts,
+        written=_counts,
+        thoughts=_counts,
+    ),
 )
 
 

@@ -27,7 +27,6 @@ from recollect.codecs.foreign_json import (
 from recollect.codecs.provider_errors import make_printable
 from recollect.codecs.reply_assembly import CallIds
 from recollect.entries import (
-    MAX_DEPTH,
     FileRef,
     InlineData,
     Part,
@@ -38,6 +37,7 @@ from recollect.entries import (
     json_text,
 )
 from recollect.errors import BadInput
+from recollect.json_depth import MAX_DEPTH
 
 REDACTED = '{"redacted":true}'
 _T = TypeVar("_T")

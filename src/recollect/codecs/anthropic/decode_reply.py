@@ -131,19 +131,23 @@ def _error_from(error: _AnthropicError) -> ProviderFailed:
 
 
 def _merge_usage(*reported: dict[str, Any] | None) -> Usage | None:
-    """A stream reports totals so far: the last value of each count is right."""
+    """A stream reports totals so far: the last value of each count is right. Some servers know the
+    input only at the start, or only at the end, and report zero otherwise."""
     last: dict[str, Any] = {}
     for usage in reported:
-        last |= {name: count for name, count in (usage or {}).items() if count is not None}
+        last |= {name: count for name, count in (usage or {}).items() if count}
     details = last.get("output_tokens_details")
     thoughts = details.get("thinking_tokens") if isinstance(details, dict) else 0
-    new, created, cached, output, thoughts = map(
+    new, written, cached, output, thoughts = map(
         clamp_count, [*(last.get(f"{name}_tokens") for name in _COUNTS), thoughts]
     )
-    if not any((new, created, cached, output, thoughts)):
+    if not any((new, written, cached, output, thoughts)):
         return None
-    total = new + created + cached
-    return Usage(input=total, output=output, cached=cached, thoughts=thoughts, total=total + output)
+    read = new + written + cached  # `input_tokens` has neither what was cached nor what is now
+    total = read + output
+    return Usage(
+        input=read, output=output, cached=cached, written=written, thoughts=thoughts, total=total
+    )
 
 
 def has_content(part: Part) -> bool:

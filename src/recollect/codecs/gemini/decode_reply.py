@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from recollect.codecs.foreign_json import JSON_ERRORS, encode, repair_json_text
+from recollect.codecs.foreign_json import JSON_ERRORS, clamp_count, encode, repair_json_text
 from recollect.codecs.gemini.decode_parts import (
     decode_fields,
     decode_items,
@@ -75,7 +75,7 @@ class _GeminiUsage(msgspec.Struct, rename="camel", gc=False):
     total_token_count: int | None = None
 
     def usage(self) -> Usage:
-        counts = (max(getattr(self, name) or 0, 0) for name in self.__struct_fields__)
+        counts = (clamp_count(getattr(self, name)) for name in self.__struct_fields__)
         new, output, cached, thoughts, tool, total = counts
         return Usage(
             input=new, output=output, cached=cached, thoughts=thoughts, tool=tool, total=total

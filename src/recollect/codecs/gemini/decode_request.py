@@ -36,8 +36,9 @@ from recollect.codecs.wire_protocol import (
     Generation,
     RequestOptions,
 )
-from recollect.entries import MAX_DEPTH, Message, Part, Role, json_text
+from recollect.entries import Message, Part, Role, json_text
 from recollect.errors import BadInput
+from recollect.json_depth import MAX_DEPTH
 
 _ROLES: dict[str, Role] = {
     "": "user",

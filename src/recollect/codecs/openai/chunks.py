@@ -30,6 +30,7 @@ _TokenCount = Annotated[int, msgspec.Meta(ge=0, le=MAX_COUNT)]
 
 class OpenAIUsageDetails(msgspec.Struct, gc=False):
     cached_tokens: _TokenCount | None = None
+    cache_write_tokens: _TokenCount | None = None  # OpenRouter's
     reasoning_tokens: _TokenCount | None = None
 
 
@@ -47,6 +48,7 @@ class OpenAIUsage(msgspec.Struct, gc=False):
             input=self.prompt_tokens or 0,
             output=self.completion_tokens or 0,
             cached=(prompt and prompt.cached_tokens) or self.prompt_cache_hit_tokens or 0,
+            written=(prompt and prompt.cache_write_tokens) or 0,
             thoughts=(completion and completion.reasoning_tokens) or 0,
             total=self.total_tokens or 0,
         )

@@ -31,8 +31,9 @@ from recollect.codecs.wire_protocol import (
     Generation,
     RequestOptions,
 )
-from recollect.entries import MAX_DEPTH, Content, Message, Part, Text, Thought, ToolCall, ToolResult
+from recollect.entries import Content, Message, Part, Text, Thought, ToolCall, ToolResult
 from recollect.errors import BadInput
+from recollect.json_depth import MAX_DEPTH
 
 _EFFORTS: dict[str, Effort] = {
     "none": "none",

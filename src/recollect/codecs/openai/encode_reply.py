@@ -116,8 +116,9 @@ def _usage(usage: Usage) -> dict[str, Any]:
         "completion_tokens": usage.output,
         "total_tokens": usage.total or usage.input + usage.output,
     }
-    if usage.cached:
-        body["prompt_tokens_details"] = {"cached_tokens": usage.cached}
+    details = {"cached_tokens": usage.cached, "cache_write_tokens": usage.written}
+    if any(details.values()):
+        body["prompt_tokens_details"] = {name: count for name, count in details.items() if count}
     if usage.thoughts:
         body["completion_tokens_details"] = {"reasoning_tokens": usage.thoughts}
     return body

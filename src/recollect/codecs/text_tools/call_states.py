@@ -37,7 +37,8 @@ from recollect.codecs.text_tools.call_syntax import (
 )
 from recollect.codecs.text_tools.lenient_json import JsonRepairer, parse_strict
 from recollect.codecs.wire_protocol import NO_DELTAS, Delta
-from recollect.entries import MAX_DEPTH, json_text
+from recollect.entries import json_text
+from recollect.json_depth import MAX_DEPTH
 
 MAX_PROBLEMS = 8
 CHUNK = 4_096  # a long text is read in pieces, so that the undecided rest is copied rarely

@@ -13,7 +13,8 @@ import math
 import re
 from typing import Any, Never
 
-from recollect.entries import MAX_DEPTH, json_text
+from recollect.entries import json_text
+from recollect.json_depth import MAX_DEPTH
 
 MAX_REPAIRED = 200_000
 MAX_BROKEN = 50  # calls of one reply
