@@ -158,9 +158,7 @@ def test_a_loop_is_found_exactly_when_unbounded_memory_would_find_it(
     assert (first_in(text) is not None) == expected
 
 
-@pytest.mark.parametrize(
-    "text", ["哈" * 600, "`" * 700, "我再试一次。" * 120, "ha" * 400, "\n" * 700, " " * 700]
-)
+@pytest.mark.parametrize("text", ["哈" * 600, "我再试一次。" * 120, "ha" * 400])
 def test_repetition_is_found_in_any_script_and_also_without_words(text: str) -> None:
     assert first_in(text) is not None
 
@@ -173,11 +171,6 @@ def test_the_same_chunk_counts_up_to_an_average_distance_of_five_chunks() -> Non
 
     assert first_in(at_distance(250)) is not None
     assert first_in(at_distance(251)) is None
-
-
-def test_a_long_line_of_dashes_or_spaces_is_not_a_loop() -> None:
-    for filling in ("-", "=", " ", "·"):
-        assert first_in(f"before\n{filling * 120}\nafter {prose(200)}") is None
 
 
 @given(st.integers(0, 2**32))

@@ -1,7 +1,8 @@
 """`recollect ask`: sends one question to a model and prints the answer as it streams, and its cost.
 
 stdout carries the answer and nothing else. Question and answer are stored as a session, an
-interrupted answer as far as it came; a failure is one sentence and exit code 1.
+interrupted answer as far as it came; a failure is one sentence and exit code 1, and so is an answer
+that was stopped because the model repeated itself.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import click
 import msgspec
 
 from recollect.agent.exchange import ReplyFinished, message_text
+from recollect.agent.run_events import LoopFound
 from recollect.cli.console import (
     EMBEDDED_NOTICE,
     download_progress,
@@ -27,12 +29,13 @@ from recollect.cli.console import (
     show_status,
 )
 from recollect.cli.display_text import format_cost, pluralize, sanitize
+from recollect.cli.main import FAILED
 from recollect.cli.options import NO_SYSTEM, command, json_and_store_options, read_prompt
 from recollect.cli.short_ids import shorten_session_id
 from recollect.cli.store_access import use_runtime
 from recollect.codecs.fixes import Fix
 from recollect.codecs.wire_protocol import Delta, Generation
-from recollect.entries import Message, Thought
+from recollect.entries import Message, Text, Thought
 from recollect.models.model_protocol import Retrying
 from recollect.models.resolve import ResolvedModel
 from recollect.profiles import EMBEDDED_MODEL, compute_cost
@@ -41,11 +44,13 @@ from recollect.runtime.runtime import Door, Runtime
 from recollect.store.ids import LAST
 from recollect.store.sqlite import SqliteStore
 
+LOOP = "loop"  # the finish of an answer that was stopped here, not by the provider
 _FINISH_NOTES = {
     "length": "cut off at its limit: --max-output raises it",
     "safety": "stopped by the provider's safety rules",
     "calls": "it tried to call tools, which `ask` does not have",
     "other": "ended for an unknown reason",
+    LOOP: "stopped, because the model repeats itself",
 }
 
 
@@ -146,6 +151,8 @@ def ask(*, words: tuple[str, ...], file: Path | None, **given: Any) -> None:
         finally:
             printer.end()
     _print_result(result, options)
+    if result.message.finish == LOOP:
+        raise SystemExit(FAILED)
 
 
 async def _ask(options: AskOptions, printer: _AnswerPrinter, runtime: Runtime) -> AskResult:
@@ -165,6 +172,8 @@ async def _ask(options: AskOptions, printer: _AnswerPrinter, runtime: Runtime) -
                 message = event.message
             elif isinstance(event, RunResult):
                 assert isinstance(runtime.store, SqliteStore)
+                if event.finished.reason == "loop":
+                    message = Message(role="model", parts=(Text(text=event.text),), finish=LOOP)
                 short = await shorten_session_id(runtime.store, session.id)
                 seconds, model = time.monotonic() - started, event.model
                 return AskResult(message, model.chosen, model.fixes, seconds, session.id, short)
@@ -187,6 +196,9 @@ class _AnswerPrinter:
             self.end()
             void = "; disregard the text above" if event.shown and self._stream else ""
             print_note(f"retrying in {event.delay:.1f} s: {event.reason}{void}")
+        elif isinstance(event, LoopFound):
+            self.end()
+            print_note(f"the model repeats itself: {sanitize(event.loop.what)}")
         elif not isinstance(event, Delta):
             return
         elif event.kind == "thought" and not self._in_line:
@@ -241,7 +253,7 @@ def _document(result: AskResult, *, stored: bool) -> dict[str, object]:
     message, usage = result.message, result.message.usage
     return {
         "type": "result",
-        "is_error": False,
+        "is_error": message.finish == LOOP,
         "result": message_text(message),
         "thoughts": [p.text for p in message.parts if isinstance(p, Thought) and p.text],
         "finish": message.finish,

@@ -1,0 +1,97 @@
+"""Loops as users meet them: in `recollect ask`, in `recollect -p`, and before the judge."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from recollect.entries import Text
+from recollect.testing import call
+from tests.cli.model_server import ENV, log, readable, reply, server
+from tests.cli.runner import Cli
+
+NUMBERS = "57. " * 2_048
+OFF = "[agent]\ndetect_loops = false\n"
+
+
+def pieces(text: str, size: int = 40) -> list[Text]:
+    return [Text(text=text[at : at + size]) for at in range(0, len(text), size)]
+
+
+@pytest.mark.parametrize("options", [(), ("--stream",)])
+@pytest.mark.parametrize(
+    "text", [NUMBERS, "57.\n" * 2_048, "57. \n" * 2_048, "57. 57.\n\n" * 1_000, "I see. " * 2_000]
+)
+def test_an_answer_that_repeats_itself_is_stopped_and_kept(
+    cli: Cli, options: tuple[str, ...], text: str
+) -> None:
+    with server(cli, reply(*pieces(text))) as on:
+        done = cli("ask", "Count.", *options, env=ENV)
+    assert (done.code, len(on.asked)) == (1, 1)
+    assert 500 < len(done.out) < len(text)
+    assert text.startswith(done.out.rstrip())
+    assert "the model repeats itself: " in done.err
+    readable(done)
+    role, stored, finish = log(cli)[-1]
+    assert (role, finish) == ("model", "interrupted")
+    assert stored.rstrip() == done.out.rstrip()
+
+
+def test_the_document_of_a_stopped_answer_says_so(cli: Cli) -> None:
+    with server(cli, reply(*pieces(NUMBERS))):
+        done = cli("ask", "Count.", "--json", env=ENV)
+    assert done.code == 1
+    assert (done.json["is_error"], done.json["finish"]) == (True, "loop")
+    assert done.json["result"].startswith("57. 57. ")
+
+
+def test_with_detection_switched_off_the_whole_answer_comes(cli: Cli) -> None:
+    with server(cli, reply(*pieces(NUMBERS)), more=OFF):
+        assert cli.ok("ask", "Count.", env=ENV).out.strip() == NUMBERS.strip()
+
+
+def test_the_next_question_goes_on_in_the_session_of_a_stopped_answer(cli: Cli) -> None:
+    with server(cli, reply(*pieces(NUMBERS)), reply(Text(text="Sorry."))) as on:
+        cli("ask", "Count.", env=ENV)
+        assert cli.ok("ask", "-c", "Why?", env=ENV).out == "Sorry.\n"
+    assert len(on.asked) == 2
+
+
+def test_a_loop_in_the_last_turn_is_reported_and_nobody_is_warned_for_nothing(cli: Cli) -> None:
+    with server(cli, reply(*pieces(NUMBERS))) as on:
+        done = cli("-p", "Count.", "--max-turns", "1", "--output-format", "json", env=ENV)
+    assert (done.code, len(on.asked)) == (1, 1)
+    assert done.json["subtype"] == "error_loop"
+    assert done.json["result"].startswith("57. 57. ")
+    assert log(cli)[-1][0] == "model"
+
+
+@pytest.mark.parametrize("divider", ["─", "━", "═", ". ", "#", "=-"])
+def test_a_report_with_sections_under_dividers_comes_whole(cli: Cli, divider: str) -> None:
+    line = (divider * 60)[:60]
+    report = "\n".join(
+        f"{line}\nSection {n}\n{line}\nPart {n} has {n * 37} lines." for n in range(24)
+    )
+    for command in (("-p",), ("ask",)):
+        with server(cli, reply(*pieces(report))) as on:
+            assert cli.ok(*command, "Report.", env=ENV).out.strip() == report
+        assert len(on.asked) == 1
+
+
+def test_the_judge_knows_what_the_user_asked_for_however_many_messages_ago(cli: Cli) -> None:
+    turns = 14  # two messages each
+    for number in range(turns):
+        (cli.project / f"f{number}.txt").write_text(f"nothing {number}")
+    reads = [reply(call("read_file", id=f"c{n}", absolute_path=f"f{n}.txt")) for n in range(turns)]
+    verdict = reply(Text(text='{"why": "it reads file after file", "stuck": 0.1}'))
+    more = f"[agent]\nloop_check_after = {turns}\n"
+    prompt = "Find the needle. " + "x" * 100_000 + " It is not in g.txt."
+    with server(cli, *reads, verdict, reply(Text(text="gone")), window=90_000, more=more) as on:
+        assert cli.ok("-p", prompt, env=ENV).out == "gone\n"
+    (judged,) = [asked.body for asked in on.asked if b"material to judge" in asked.body]
+    shown = json.loads(judged)["messages"][0]["content"]
+    assert shown.startswith('the user wanted: "Find the needle. xxx')
+    assert 'It is not in g.txt."' in shown.splitlines()[0]
+    assert len(shown.splitlines()[0]) < 5_000
+    assert f"nothing {turns - 2}" in shown
