@@ -166,11 +166,13 @@ async def listing(place: Path, repeats: int = 9) -> dict[str, Any]:
         return await clock.repeat(work, repeats)
 
 
-async def search(place: Path, words: str, repeats: int = 9) -> dict[str, Any]:
-    query = SearchQuery(words=f'"{words}"' if " " in words else words)
+async def search(place: Path, words: str, repeats: int = 9, ranked: bool = False) -> dict[str, Any]:
+    query = SearchQuery(words=f'"{words}"' if " " in words and not ranked else words)
     async with open_store(place / _FILE) as store:
 
         async def work() -> int:
+            if ranked:
+                return len((await store.rank(query)).hits)
             return len(await store.search(query))
 
         return await clock.repeat(work, repeats)

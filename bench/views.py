@@ -215,8 +215,8 @@ def retention(setting: Setting) -> Table:
     note = (
         "Of what the 30 tool calls after a compaction use and the past had, the shares that the "
         f"snapshot still names, mean of {len(files)} transcripts and each: `recollect {_COMPACT}`, "
-        "no model called. Beside it the summary that the agent's own model wrote there. The "
-        "weights of the choice were fitted to three long sessions; on those this is no forecast."
+        "no model called. Beside it the summary that the agent's own model wrote there. Names tell "
+        "little: `bench/exam` has what a blind reader can do with the text."
     )
     return Table("retention", "What a snapshot keeps", note, tuple(rows))
 

@@ -22,6 +22,7 @@ from recollect.entries import (
     Restore,
     ToolCall,
     ToolResult,
+    handle_of,
     json_text,
 )
 from recollect.transcripts.format_table import read_transcript
@@ -190,7 +191,9 @@ def _recall(whole: View, view: View) -> None:
     said = {item.entry.id: item.message for item in whole.items}
     for item in view.items:
         for cut in item.cuts:
-            assert f"recall {item.entry.id}" in cut.what.placeholder, "no handle to recall it by"
+            assert f"recall {handle_of(item.entry.id)}" in cut.what.placeholder, (
+                "no handle to recall it by"
+            )
         if item.cuts:
             assert view.log.position(item.entry.id, view.n) is not None, "it is not in the log"
             back = Entry(f"f{view.n:031x}", view.head, 0, Restore(entries=(item.entry.id,)))
