@@ -22,7 +22,9 @@ WIRE = OpenAIWire(model="m")
 
 
 @contextmanager
-def server(cli: Cli, *answers: Answer, url: str = "", more: str = "") -> Iterator[Server]:
+def server(
+    cli: Cli, *answers: Answer, url: str = "", more: str = "", window: int = 9000
+) -> Iterator[Server]:
     """A server in a thread of its own, and settings that name it."""
     ready: list[tuple[Server, asyncio.AbstractEventLoop, asyncio.Event]] = []
     started = threading.Event()
@@ -42,7 +44,8 @@ def server(cli: Cli, *answers: Answer, url: str = "", more: str = "") -> Iterato
         cli.home.mkdir(exist_ok=True)
         (cli.home / "settings.toml").write_text(
             f'model = "{NAME}"\n[transport]\nretries = 1\nlongest_wait = 0.01\n'
-            f'[models.{NAME}]\nurl = "{url or found.url}"\nkey = "MY_KEY"\nwindow = 9000\n{more}'
+            f'[models.{NAME}]\nurl = "{url or found.url}"\nkey = "MY_KEY"\n'
+            f"window = {window}\n{more}"
         )
         yield found
     finally:

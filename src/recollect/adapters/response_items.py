@@ -19,7 +19,6 @@ import msgspec
 from recollect.codecs.foreign_json import is_too_deep
 from recollect.codecs.openai.decode_parts import decode_part
 from recollect.entries import (
-    MAX_DEPTH,
     Content,
     Entry,
     FileRef,
@@ -35,6 +34,7 @@ from recollect.entries import (
     json_text,
 )
 from recollect.errors import BadInput
+from recollect.json_depth import MAX_DEPTH
 from recollect.transcripts.json_patch import apply_patch, make_patch
 from recollect.transcripts.json_values import Json, objects_in, string_or_empty
 from recollect.transcripts.record_format import get_tag, with_tag

@@ -53,6 +53,9 @@ url = "{url}"
 wire = "anthropic"
 window = 32_768
 
+[context]
+payback_requests = 100  # a recording has no prompt cache to lose
+
 [permissions]
 mode = "edit"  # the agent may change files in its folder
 allow = [{tests}]  # and run this command

@@ -47,7 +47,7 @@ class CommandEntry(NamedTuple):
 COMMANDS = {
     "ask": CommandEntry("ask", "Ask a model one question."),
     "sessions": CommandEntry("sessions", "List this project's sessions, most recently used first."),
-    "show": CommandEntry("show", "Show a session, or an entry with its neighbours."),
+    "show": CommandEntry("show", "Show a session, or entries of it."),
     "context": CommandEntry("context", "Show what the model sees of a session, or change it."),
     "compact": CommandEntry(
         "compact", "Replace the older part of what the model sees with a snapshot."

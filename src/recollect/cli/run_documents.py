@@ -103,7 +103,7 @@ def result_document(result: RunResult) -> dict[str, Any]:
     }
 
 
-_USAGE_FIELDS = ("input", "output", "cached", "thoughts", "tool", "total")
+_USAGE_FIELDS = ("input", "output", "cached", "written", "thoughts", "tool", "total")
 
 
 def _denial_document(denial: PermissionDenial) -> dict[str, Any]:

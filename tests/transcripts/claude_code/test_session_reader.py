@@ -69,7 +69,7 @@ def test_a_reply_in_several_lines_is_one_message_counted_once() -> None:
         ToolCall(id="t1", name="Read", arguments='{"path":"a.py"}'),
     )
     assert reply.finish == "calls"
-    assert reply.usage == Usage(input=919, output=45, cached=900, total=964)
+    assert reply.usage == Usage(input=919, output=45, cached=900, written=10, total=964)
 
 
 def test_results_of_calls_made_together_all_follow_the_reply() -> None:

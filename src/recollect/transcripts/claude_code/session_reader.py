@@ -315,7 +315,8 @@ def _read_usage(value: object) -> Usage | None:
         number = value.get(key)
         return number if type(number) is int and 0 <= number < 2**50 else 0
 
-    cached = count("cache_read_input_tokens")
-    given = count("input_tokens") + cached + count("cache_creation_input_tokens")
+    cached, written = count("cache_read_input_tokens"), count("cache_creation_input_tokens")
+    given = count("input_tokens") + cached + written
     output = count("output_tokens")
-    return Usage(input=given, output=output, cached=cached, total=given + output)
+    total = given + output
+    return Usage(input=given, output=output, cached=cached, written=written, total=total)
