@@ -10,9 +10,7 @@ cancelled call loses nothing.
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import AsyncExitStack, suppress
-from typing import NamedTuple
 
 import msgspec
 
@@ -22,21 +20,13 @@ from recollect.compaction.proposal import (
     Partition,
     Proposal,
     SnapshotInput,
-    build_snapshot,
     may_retry_model,
     propose_compaction,
     propose_nothing,
-    replaced_entries,
-)
-from recollect.compaction.snapshot_material import (
-    SnapshotRounds,
-    WriterLimits,
-    notes_room,
-    plan_rounds,
 )
 from recollect.entries import Compaction, CompactionTrigger, Entry
-from recollect.errors import ContextOverflow, UnknownModel
-from recollect.models.model_calls import REPLY_SHARE, ModelCaller
+from recollect.errors import UnknownModel
+from recollect.models.model_calls import ModelCaller
 from recollect.models.model_protocol import Model
 from recollect.models.model_selection import CallModel
 from recollect.models.open_model import open_model
@@ -44,14 +34,16 @@ from recollect.models.resolve import look_up_model
 from recollect.profiles import find_profile
 from recollect.provider_messages import latest_model
 from recollect.settings import Settings, load_settings
-from recollect.snapshot.snapshot_format import parse_snapshot, write_snapshot
-from recollect.text import one_line
+from recollect.snapshot.snapshot_format import parse_snapshot
+from recollect.snapshot_writer import (
+    ROUND_TIMEOUT,
+    OnRound,
+    SnapshotMaterial,
+    SnapshotWriter,
+    ignore_round,
+)
 from recollect.view.view import View
 from recollect.workspace.learned_windows import learned_window
-
-ROUND_TIMEOUT = 1_800.0  # seconds; a model on the user's own machine reads slowly
-MAX_ATTEMPTS = 3  # to send requests that fit
-MAX_REASON = 300  # characters of an error
 
 
 class CompactionResult(msgspec.Struct, frozen=True):
@@ -120,6 +112,7 @@ async def compact(
     trigger: CompactionTrigger = "manual",
     instructions: str = "",
     root: str = "",
+    on_round: OnRound = ignore_round,
     timeout: float = ROUND_TIMEOUT,
 ) -> Proposal:
     """Propose a compaction; an automatic one does nothing below the threshold."""
@@ -130,8 +123,9 @@ async def compact(
     may_call = trigger == "manual" or may_retry_model(view)
     if summarizer is None or not may_call or not by_code.succeeded:
         return _reject_empty(by_code)
-    writer = _SnapshotWriter(view, budget, summarizer, words, timeout)
-    written, trouble = await writer.write(by_code)
+    material = _cut_material(view, budget, by_code, words)
+    writer = SnapshotWriter(summarizer, material, budget.window, on_round, timeout)
+    written, trouble = await writer.write()
     if written:
         words = msgspec.structs.replace(words, written=written)
         by_model = propose_compaction(view, budget, trigger=trigger, words=words)
@@ -155,78 +149,11 @@ def _reject_empty(proposal: Proposal) -> Proposal:
     return _with_reason(proposal, empty, status="COMPRESSION_FAILED_EMPTY_SUMMARY", snapshot="")
 
 
-class _SnapshotWriter(NamedTuple):
-    """Lets a model write the snapshot of a compaction that code has proposed."""
-
-    view: View
-    budget: Budget
-    summarizer: CallModel
-    words: SnapshotInput
-    timeout: float
-
-    async def write(self, proposed: Proposal) -> tuple[str, str]:
-        """The model's reply, or the reason why there is none."""
-        limits, trouble = self._limits(), ""
-        for _ in range(MAX_ATTEMPTS):
-            rounds = self._plan(proposed, limits)
-            if rounds is None:
-                small = f"its window of {limits.window:,} tokens is too small"
-                return "", f"the model was not called, because {small}"
-            try:
-                return await self._call(rounds)
-            except ContextOverflow as overflow:  # it counts otherwise than we do
-                trouble = f"the model failed (ContextOverflow: {overflow})"
-                limits = _shrink_limits(limits, overflow)
-            except Exception as error:  # noqa: BLE001 - compaction works without the model
-                said = one_line(str(error), MAX_REASON)
-                return "", f"the model failed ({type(error).__name__}: {said})"
-        return "", trouble
-
-    async def _call(self, rounds: SnapshotRounds) -> tuple[str, str]:
-        reply, so_far = "", rounds.earlier
-        for number in range(len(rounds.parts)):
-            async with asyncio.timeout(self.timeout):
-                reply = await self.summarizer(rounds.request(number, so_far), rounds.closing)
-            reply = rounds.without_invented_handles(reply)
-            snapshot = parse_snapshot(reply)
-            if snapshot is None:
-                wrote = "wrote no snapshot" if reply.strip() else "answered nothing"
-                which = f" in round {number + 1} of {len(rounds.parts)}" if number else ""
-                return "", f"the model {wrote}{which}"
-            so_far = write_snapshot(snapshot)
-        return reply, ""
-
-    def _limits(self) -> WriterLimits:
-        """The window of the model that writes; of a function, the session's."""
-        caller = self.summarizer
-        if isinstance(caller, ModelCaller):
-            return WriterLimits(caller.window, caller.reply, caller.counter)
-        window = self.budget.window
-        return WriterLimits(window, window // REPLY_SHARE, self.view.log.counter)
-
-    def _plan(self, proposed: Proposal, limits: WriterLimits) -> SnapshotRounds | None:
-        view, partition = self.view, Partition.of(self.view)
-        ids = [item.entry.id for item in partition.items]
-        first_kept = proposed.compaction.first_kept
-        at = ids.index(first_kept) if first_kept is not None else len(ids)
-        held = view.compaction.body if view.compaction is not None else None
-        notes, room = proposed.compaction.snapshot, notes_room(limits)
-        if limits.counter.text(notes) > room:
-            notes = build_snapshot(view, replaced_entries(view, partition, at), room, self.words)
-        return plan_rounds(
-            partition.items[:at],
-            notes,
-            held.snapshot if isinstance(held, Compaction) else "",
-            limits,
-            words=max(self.budget.snapshot, proposed.report.snapshot_tokens),
-            keep=self.words.instructions,
-        )
-
-
-def _shrink_limits(limits: WriterLimits, overflow: ContextOverflow) -> WriterLimits:
-    """What the provider said that it takes; else three fifths."""
-    window, asked = overflow.limit or limits.window, overflow.asked
-    if asked:  # in tokens as we count them
-        window = limits.window * window * 9 // (asked * 10)
-    window = min(window, limits.window * 3 // 5)
-    return limits._replace(window=window, reply=min(limits.reply, window // REPLY_SHARE))
+def _cut_material(
+    view: View, budget: Budget, proposed: Proposal, words: SnapshotInput
+) -> SnapshotMaterial:
+    partition, body = Partition.of(view), proposed.compaction
+    ids = [item.entry.id for item in partition.items]
+    at = ids.index(body.first_kept) if body.first_kept is not None else len(ids)
+    tokens = max(budget.snapshot, proposed.report.snapshot_tokens)
+    return SnapshotMaterial(view, partition, at, body.snapshot, words, tokens)

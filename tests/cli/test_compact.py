@@ -12,6 +12,8 @@ from recollect.entries import Body, Entry, Message, Text
 from recollect.snapshot.snapshot_format import parse_snapshot
 from recollect.store.contract import SessionInfo
 from recollect.testing import call, model, result, user
+from tests.cli.model_server import ENV, NAME, server, texts
+from tests.cli.road_sessions import says
 from tests.cli.runner import Cli
 
 
@@ -266,6 +268,35 @@ def test_the_output_never_exceeds_the_requested_characters(cli: Cli, characters:
     out = cli.ok("compact", "--file", str(path), *budget).out
     assert len(out) <= characters
     assert out.startswith("<state_snapshot>")
+
+
+def test_a_model_that_is_named_helps_with_the_snapshot_of_a_file(cli: Cli) -> None:
+    path, characters = transcript(cli), 3_000
+    budget = ("--budget-chars", str(characters))
+    goal = "Repair the spotter without touching its tests."
+    written = f"<state_snapshot><overall_goal>{goal}</overall_goal></state_snapshot>"
+    command = ("compact", "--file", str(path), "-m", NAME, *budget, "--json")
+    with server(cli, says(written)) as on:
+        found = cli.ok(*command, env=ENV).json
+        alone = cli.ok(*command, "--no-model", env=ENV).json
+    assert len(on.asked) == 1
+    assert "user: Please repair lib/spotter.ex" in texts(on)[1]
+    assert (found["by_model"], alone["by_model"]) == (True, False)
+    assert goal in found["snapshot"]
+    assert "- [" in found["snapshot"]  # what code quotes stands beside it
+    assert len(found["snapshot"]) <= characters
+    assert [file.name for file in cli.home.iterdir()] == ["settings.toml"]  # no store was made
+
+
+def test_a_model_that_fails_leaves_the_snapshot_of_a_file_to_code(cli: Cli) -> None:
+    path = transcript(cli)
+    alone = cli.ok("compact", "--file", str(path), "--print").out
+    with server(cli, says("I would rather not.")):
+        found = cli.ok("compact", "--file", str(path), "--print", "-m", NAME, env=ENV)
+    assert found.out == alone
+    assert "built by code: the model wrote no snapshot" in found.err
+    unknown = cli("compact", "--file", str(path), "-m", "nowhere/at-all")
+    assert (unknown.code, unknown.out) == (1, "")
 
 
 def test_without_print_stderr_says_what_was_done(cli: Cli) -> None:

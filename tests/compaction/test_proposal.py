@@ -2,10 +2,13 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from msgspec import structs
 
-from recollect.compaction.budget import MAX_SNAPSHOT, Budget, is_compaction_due
+from recollect.compaction.budget import MAX_SNAPSHOT, MIN_SNAPSHOT, Budget, is_compaction_due
+from recollect.compaction.cut_points import find_cut_points
 from recollect.compaction.proposal import (
+    MIN_SAVING,
     SnapshotInput,
     choose_cut,
     is_attempt_due,
@@ -171,6 +174,18 @@ def test_a_snapshot_gets_what_the_target_leaves_and_at_most_half_of_what_it_repl
         least = min(Budget.of(target=target).snapshot, target - choice.fixed, half)
         assert least <= choice.room <= half
     assert rooms[4_000] < rooms[10_000] < rooms[40_000] <= MAX_SNAPSHOT
+
+
+@pytest.mark.parametrize("count", range(2, 9))
+def test_a_short_history_is_compacted_if_and_only_if_that_saves(count: int) -> None:
+    """The snapshot of little gets as much as leaves a saving, not so much that none is left."""
+    view = View.fold(entries(*turns(count)))
+    made = propose_compaction(view, Budget.of(target=3_000))
+    least = min((cut.kept_tokens for cut in find_cut_points(view.items)), default=view.tokens)
+    possible = view.tokens - least - MIN_SNAPSHOT - view.log.counter.text(ACKNOWLEDGEMENT)
+    assert made.succeeded == (possible >= MIN_SAVING)
+    if made.succeeded:
+        assert view.tokens - applied(view, made).tokens >= MIN_SAVING
 
 
 def test_compacting_again_and_again_never_grows() -> None:

@@ -31,6 +31,7 @@ from recollect.models.model_protocol import Model
 from recollect.models.model_selection import CallModel
 from recollect.session import Session
 from recollect.session_compaction import compact
+from recollect.snapshot_writer import OnRound, ignore_round
 from recollect.store.ids import now
 from recollect.view.elision_rules import ElisionRules, plan_elisions
 from recollect.view.view import View
@@ -106,6 +107,7 @@ class ContextFitter(msgspec.Struct, frozen=True):
         budget: Budget,
         trigger: CompactionTrigger,
         instructions: str = "",
+        on_round: OnRound = ignore_round,
     ) -> Proposal:
         """Compact the session; whatever comes of it, unless there was nothing to do, is stored.
         Neither hooks nor a model are called where no cut is possible."""
@@ -118,7 +120,13 @@ class ContextFitter(msgspec.Struct, frozen=True):
             given = (instructions, decision.keep, decision.additional_context)
             wanted = "\n".join(filter(None, given))
         proposal = await compact(
-            view, budget, summarizer, trigger=trigger, instructions=wanted, root=self.rules.root
+            view,
+            budget,
+            summarizer,
+            trigger=trigger,
+            instructions=wanted,
+            root=self.rules.root,
+            on_round=on_round,
         )
         if proposal.compaction.status != "NOOP":
             await self._store_compaction(session, proposal.compaction)

@@ -3,13 +3,14 @@
 Nothing is deleted: a compaction is one more entry, and so is its undoing. A failed attempt is
 recorded with its reason, unless there was nothing to do. If another writer appends in between, the
 proposal is made again for the new head. With `--file` no store is opened, nothing is stored, and
-the output never exceeds the requested number of characters.
+the output never exceeds the requested number of characters; a model helps only if one is named.
 """
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,12 +19,14 @@ import click
 import msgspec
 
 from recollect.cli.console import (
+    download_progress,
     paint,
     print_error,
     print_json,
     print_lines,
     print_note,
     print_problems,
+    print_warning,
     show_status,
 )
 from recollect.cli.context_report import ContextReport, load_report
@@ -36,8 +39,8 @@ from recollect.compaction.proposal import Proposal
 from recollect.entries import Entry, Restore, entry_to_json
 from recollect.errors import CannotImport, RecollectError
 from recollect.runtime.runtime import Runtime, writes_snapshots
+from recollect.runtime.transcript_snapshot import TranscriptSnapshot, snapshot_transcript
 from recollect.session import Session
-from recollect.snapshot.snapshot_builder import build_snapshot_text
 from recollect.store.ids import LAST
 from recollect.transcripts.format_table import read_transcript
 from recollect.transcripts.tolerant_json import read_bytes
@@ -88,6 +91,7 @@ class CompactResult(NamedTuple):
     ("recollect compact 5f3a9c21 --instructions 'keep the API decisions'", ""),
     ("recollect compact --undo 5f3a9c21", "undo it"),
     ("recollect compact --file chat.jsonl --budget-chars 14600 --print", "a snapshot of a file"),
+    ("recollect compact --file chat.jsonl -m gpt-5-mini", "one that a model helps to write"),
 )
 @click.argument("prefix", metavar="[ID]", required=False, shell_complete=complete_session)
 @click.option("--preview", is_flag=True, help="Show the result and write nothing.")
@@ -125,9 +129,14 @@ def compact(*, file: Path | None, **given: Any) -> int:
     options = CompactOptions(**given)
     if options.transcript is not None:
         others = options._replace(
-            transcript=None, budget_chars=None, bare=False, as_json=False, no_model=False
+            transcript=None,
+            budget_chars=None,
+            bare=False,
+            as_json=False,
+            no_model=False,
+            named=None,
         )
-        allowed = "--no-model, --budget-chars, --print and --json"
+        allowed = "-m, --no-model, --budget-chars, --print and --json"
         _require(not any((*others, file)), f"--file allows only {allowed}")
         return _compact_file(options.transcript, options)
     _require(
@@ -183,8 +192,6 @@ async def _propose_once(options: CompactOptions, runtime: Runtime) -> CompactRes
             f"{shown} is unknown, has no API key or is too small, so code builds the snapshot; "
             "`recollect models` lists the models"
         )
-    if by_model:
-        show_status(f"{one_line(report.model.name)} writes a snapshot")
     target = options.budget or runtime.message_budget(report.model, session).target
     try:
         proposal = await runtime.compact(
@@ -194,6 +201,7 @@ async def _propose_once(options: CompactOptions, runtime: Runtime) -> CompactRes
             instructions=options.instructions,
             use_model=by_model,
             preview=preview,
+            on_round=partial(_show_round, report.model.name),
         )
     finally:
         if by_model:
@@ -304,17 +312,43 @@ def _compact_file(path: Path, options: CompactOptions) -> int:
     entries, problems = transcript.path, transcript.problems
     if not entries:
         raise CannotImport(path.name, "it holds no messages")
-    text = build_snapshot_text(entries, characters - 1)  # and a line end
+    model = None if options.no_model else options.named
+    snapshot = asyncio.run(_snapshot_file(entries, characters - 1, model))  # and a line end
+    text = snapshot.text
     print_problems([(path.name, *problem) for problem in problems], MAX_PROBLEMS)
+    if snapshot.trouble:
+        print_warning(f"built by code: {snapshot.trouble}")
     if options.as_json:
         record = {"file": str(path), "entries": len(entries), "characters": len(text)}
-        print_json(record | {"snapshot": text})
+        print_json(record | {"by_model": snapshot.by_model, "snapshot": text})
         return 0
     _print_snapshot(text)
     if not options.bare:
         count = pluralize(len(entries), "entry")
         print_note(f"{len(text):,} characters for {count}; nothing was stored")
     return 0
+
+
+async def _snapshot_file(
+    entries: Sequence[Entry], characters: int, model: str | None
+) -> TranscriptSnapshot:
+    progress = download_progress() if model is not None else None
+    try:
+        return await snapshot_transcript(
+            entries,
+            characters,
+            model,
+            on_round=partial(_show_round, model or ""),
+            progress=progress,
+        )
+    finally:
+        if model is not None:
+            show_status("")
+
+
+def _show_round(model: str, number: int, count: int) -> None:
+    part = f", part {number} of {count}" if count > 1 else ""
+    show_status(f"{one_line(model)} writes a snapshot{part}")
 
 
 def _print_snapshot(text: str) -> None:

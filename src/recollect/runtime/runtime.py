@@ -49,6 +49,7 @@ from recollect.runtime.prompt_run import (
 from recollect.runtime.session_context import find_folders
 from recollect.session import Session, open_session
 from recollect.settings import Settings
+from recollect.snapshot_writer import OnRound, ignore_round
 from recollect.store.contract import Project, SessionInfo, Store
 from recollect.store.ids import LAST
 from recollect.store.sqlite import open_store
@@ -235,6 +236,7 @@ class Runtime:
         instructions: str = "",
         use_model: bool = True,
         preview: bool = False,
+        on_round: OnRound = ignore_round,
     ) -> Proposal:
         """Compact a session by the user's wish. The model writes the snapshot where it can be
         called; otherwise, and without `use_model`, code does. A preview stores nothing and runs no
@@ -252,7 +254,7 @@ class Runtime:
             if target is not None:
                 budget = budget.with_target(target)
             session = session.scratch() if preview else session
-            return await fitter.compact(session, budget, "manual", instructions)
+            return await fitter.compact(session, budget, "manual", instructions, on_round)
 
     def _open_resolved(self, model: ResolvedModel, *, start: bool) -> HttpModel:
         """A model that was resolved; if it runs in a server of ours, one that does `start`, where
