@@ -78,15 +78,26 @@ def test_a_table_is_cut_where_it_stretches() -> None:
     assert row[1].endswith("…")
 
 
-@given(st.text("ab\n", max_size=80), st.integers(1, 5), st.integers(1, 30))
-def test_shortening_keeps_a_beginning_and_counts_the_rest(
-    text: str, lines: int, characters: int
+@given(
+    st.text("ab\n", max_size=80),
+    st.integers(1, 8),
+    st.integers(1, 30),
+    st.sampled_from([0.0, 0.3, 0.5]),
+)
+def test_shortening_keeps_the_ends_and_counts_the_rest(
+    text: str, lines: int, characters: int, share: float
 ) -> None:
-    kept, left = shorten(text, lines=lines, characters=characters)
-    assert text.startswith(kept)
-    assert bool(left) == bool(text[len(kept) :].strip())
-    if left:
-        assert left.endswith(f"{len(text) - len(kept):,} more characters")
+    text = text.rstrip("\n")
+    head, left, tail = shorten(text, lines=lines, characters=characters, tail=share)
+    assert text.startswith(head)
+    assert text.endswith(tail)
+    if not left:
+        assert (head, tail) == (text, "")
+        return
+    assert left.endswith(f"{len(text) - len(head) - len(tail):,} more characters")
+    assert len(head) + len(tail) <= max(1, characters)
+    assert head.count("\n") + tail.count("\n") <= lines
+    assert bool(tail) <= bool(share)
 
 
 @pytest.mark.parametrize(

@@ -76,9 +76,10 @@ def test_long_results_are_shortened_with_a_hint_at_full(cli: Cli) -> None:
     lines = "\n".join(f"line {n}" for n in range(100))
     session, _ = cli.session([result(read, lines)])
     short = cli.ok("show", session.id).out
-    assert "line 11" in short
-    assert "line 12" not in short
-    assert "… 88 more lines" in short
+    shown = [line.strip() for line in short.splitlines() if line.strip().startswith("line")]
+    ends = (*range(6), *range(94, 100))
+    assert shown == [f"line {n}" for n in ends]  # totals and errors stand at the end
+    assert "… 89 more lines" in short
     assert "--full shows them" in short
     full = cli.ok("show", session.id, "--full").out
     assert "line 99" in full
@@ -111,10 +112,36 @@ def test_an_entry_is_shown_alone_and_in_full(cli: Cli) -> None:
     assert "  last\n" not in out
     called = cli.ok("show", entries[1].id).out
     assert "→ read_file" in called  # and a call with its result
-    assert "more lines" in called
+    assert "  line 50\n" in called
     document = cli.ok("show", entries[2].id, "--json").json
     assert document["marked"] == entries[2].id
     assert [entry["id"] for entry in document["entries"]] == [entries[1].id, entries[2].id]
+
+
+def test_no_long_argument_hides_the_next_one(cli: Cli) -> None:
+    old, new = ("\n".join(f"{name} {n}" for n in range(40)) for name in ("old", "new"))
+    edit = call("replace", file_path="a.py", old_string=old, new_string=new)
+    session, _ = cli.session([model("", edit), result(edit, "done")])
+    out = cli.ok("show", session.id).out
+    assert all(f"{text}\n" in out for text in ("old 0", "old 39", "new 0", "new 39"))
+    assert "old 20" not in out
+    assert out.count("more lines") == 2
+    assert "new 20\n" in cli.ok("show", session.id, "--full").out
+
+
+def test_what_several_handles_share_is_shown_once_as_fully_as_any_of_them_wants(cli: Cli) -> None:
+    read = call("read_file", path="long")
+    lines = "\n".join(f"line {n}" for n in range(100))
+    bodies = [user("first"), model("", read), result(read, lines), user("last")]
+    _, entries = cli.session(bodies)
+    handles = [entry.id[-8:] for entry in entries]
+    both = cli.ok("show", handles[1], handles[2]).out
+    assert both.count("line 99\n") == 1
+    around = cli.ok("show", handles[1], handles[3], handles[2], "--around", "1").out
+    assert around.count("  first\n") == 1
+    assert around.count("  last\n") == 1
+    assert around.count("line 99\n") == 2  # shortened beside its call, in full where it is named
+    assert around.count("line 50\n") == 1
 
 
 def test_several_entries_are_shown_under_the_heading_of_their_session(cli: Cli) -> None:

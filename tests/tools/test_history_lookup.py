@@ -70,6 +70,27 @@ def test_compacted_text_comes_back_when_the_view_no_longer_holds_it(tmp_path: Pa
     play(tmp_path, story)
 
 
+def test_a_call_comes_with_the_end_of_what_it_gave(tmp_path: Path) -> None:
+    async def story(session: Recorded) -> None:
+        check, look = call("shell", id="a", command="make check"), call("ls", id="b")
+        printed = "compiling\n" * 3_000 + "2 tests failed"
+        said = (model("", check, look), result(check, printed), result(look, "a.py"))
+        asked, failed, listed = await session.say(*said)
+        for handles in ([asked.id], [asked.id, failed.id], [asked.id, asked.id]):
+            made = text(await session.recall(handles))
+            assert "make check" in made
+            assert made.count("2 tests failed") == made.count("\na.py\n") == 1
+            assert f"[history {handle_of(failed.id)}: what shell gave" in made
+            assert f"[end of history {handle_of(listed.id)}]" in made
+            assert len(made) < MAX_RECALL
+        centred = text(await session.recall(asked.id, around="tests failed"))
+        assert "2 tests failed" in centred
+        further = text(await session.recall(asked.id, offset=5))
+        assert "2 tests failed" not in further  # the rest of the call alone
+
+    play(tmp_path, story)
+
+
 def test_pieces_follow_each_other_without_gap_or_overlap(tmp_path: Path) -> None:
     whole = "".join(f"{n} " for n in range(20_000))
 

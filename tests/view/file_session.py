@@ -194,6 +194,21 @@ class FileSession(GrowingLog):
         """By entry, the lines that the view shows."""
         return {item.entry.id: find_lines(message_text(item.message)) for item in view.items}
 
+    def superfluous_reads(self, keep: int) -> Iterator[str]:
+        """Results that the view shows although so many newer ones show their file, one of them
+        every line of them."""
+        shown = [
+            (item.entry.id, lines)
+            for item in self.view.items
+            if item.message.role == "user" and (lines := find_lines(message_text(item.message)))
+        ]
+        for number, (entry, lines) in enumerate(shown):
+            for path in {line.path for line in lines}:
+                own = {line for line in lines if line.path == path}
+                newer = [o for _, o in shown[number + 1 :] if any(x.path == path for x in o)]
+                if len(newer) >= keep and any(own <= other for other in newer[-keep:]):
+                    yield f"{entry}: {path}"
+
     def lost_lines(self) -> set[Line]:
         """Current lines that were shown, and to which nothing in the view leads."""
         view = self.view

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
 
-from recollect.entries import Compaction, Message, Request, Text
+from recollect.entries import Compaction, Message, Request, Text, handle_of
+from recollect.view.cache_cost import REWRITE_COST
 from recollect.view.elision_plan import ElisionPlan
 from recollect.view.elision_rules import ElisionRules, plan_elisions
 from tests.growth import is_linear
@@ -131,3 +134,39 @@ def test_of_43_reads_of_one_file_in_one_prompt_never_more_than_nine_are_sent_who
     assert 5 <= most <= 9
     assert breaks <= 15
     assert str(session.view.messages).count("[recall ") >= 43 - 9
+
+
+@given(
+    st.lists(st.one_of(st.integers(100, 600), st.integers(-3_000, -100)), min_size=15, max_size=40),
+    st.sampled_from([5, 20, 60]),
+    st.sampled_from([1, 3, 5]),
+)
+def test_copies_beyond_the_kept_count_wait_only_while_leaving_them_out_does_not_pay(
+    steps: list[int], payback: int, keep: int
+) -> None:
+    """Each step is a read of so many lines, or so many tokens of something else."""
+    rules = ElisionRules(keep_reads=keep, min_saving=2_000, payback_requests=payback)
+    session, lines = SentLog(rules), 100
+    for step in steps:
+        if step < 0:
+            session.say(-step)
+        else:
+            lines = max(lines, step)  # covers what was read before
+            session.read("a.py", 1, lines)
+        session.add(*session.due().edits)
+        items = session.view.items
+        reads = [item for item in items if "→line 1 of a.py" in str(item.message)]
+        excess = reads[: max(0, len(reads) - keep)]
+        for number, first in enumerate(excess):
+            saved = sum(item.tokens for item in excess[number:])
+            named = [f"shown by {handle_of(item.entry.id)}" for item in excess[number:]]
+            # a placeholder that names one of them has to change with it
+            begin = min(
+                at
+                for at, item in enumerate(items)
+                if item is first or any(text in str(item.message) for text in named)
+            )
+            behind = sum(item.tokens for item in items[begin + 1 :] if item not in excess[number:])
+            waits = saved < rules.min_saving * 1.15  # what the placeholders take is not saved
+            assert waits or REWRITE_COST * behind / saved > payback * 0.85
+        session.send()

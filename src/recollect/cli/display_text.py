@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from typing import NamedTuple
 
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
@@ -91,16 +92,33 @@ def align_table(
     ]
 
 
-def shorten(text: str, *, lines: int, characters: int) -> tuple[str, str]:
-    """The beginning of a long text, and how much was left out, in words ("" for nothing)."""
-    parts = text.split("\n", lines)
-    kept = "\n".join(parts[:lines])[:characters]
-    left = len(text) - len(kept)
-    if left <= 0 or not text[len(kept) :].strip():
-        return text.rstrip("\n"), ""
-    more = text.count("\n", len(kept))
+class Shortened(NamedTuple):
+    head: str
+    left: str = ""  # how much was left out after it, in words
+    tail: str = ""
+
+
+def shorten(text: str, *, lines: int, characters: int, tail: float = 0.0) -> Shortened:
+    """The beginning of a long text, and this share of what is shown from its end."""
+    text = text.rstrip("\n")
+    head_lines = max(1, round(lines * (1 - tail)))
+    head = _first_lines(text, head_lines, max(1, round(characters * (1 - tail))))
+    if len(head) == len(text):
+        return Shortened(text)
+    end = ""
+    if tail and lines > head_lines:
+        room = max(0, characters - len(head))
+        end = _first_lines(text[len(head) :][::-1], lines - head_lines, room)[::-1]
+    left = text[len(head) : len(text) - len(end)]
+    if not left.strip():
+        return Shortened(text)
+    more = left.count("\n")
     what = f"{more:,} more lines, " if more > 1 else ""
-    return kept, f"{what}{left:,} more characters"
+    return Shortened(head, f"{what}{len(left):,} more characters", end)
+
+
+def _first_lines(text: str, lines: int, characters: int) -> str:
+    return "\n".join(text.split("\n", lines)[:lines])[:characters]
 
 
 def format_value(value: object) -> str:

@@ -11,7 +11,7 @@ from typing import NamedTuple, assert_never
 
 from recollect.cli.console import paint
 from recollect.cli.dates import format_time
-from recollect.cli.display_text import one_line, pluralize, sanitize, shorten
+from recollect.cli.display_text import Shortened, one_line, pluralize, sanitize, shorten
 from recollect.entries import (
     Body,
     Compaction,
@@ -39,12 +39,15 @@ from recollect.text import format_size
 
 _COLOURS = {"user": "green", "model": "blue", "system": "magenta"}
 _NAMED_LINES, _NAMED_CHARACTERS = (500, 500), (20_000, 20_000)
+_LEFT_OUT = "… {}; --full shows them"
+_SHORT_ARGUMENT = 80  # characters; always shown
 _NOTE_COLOURS = {"info": "cyan", "warning": "yellow", "error": "red"}
 
 
 class TranscriptStyle(NamedTuple):
     full: bool = False
-    marked: str | None = None  # shortened only if it is very long
+    marked: str | None = None  # the entry that the user named
+    at_length: bool = False  # whether its neighbours are shown like it: shortened if very long
     damaged: frozenset[str] = frozenset()
     lines: tuple[int, int] = (60, 12)  # of what was said, and of what tools were given and gave
     characters: tuple[int, int] = (6_000, 1_000)
@@ -58,7 +61,7 @@ def entry_lines(entry: Entry, short: str, style: TranscriptStyle) -> Iterator[st
     mark = paint("▶ ", fg="yellow", bold=True) if entry.id == style.marked else ""
     about = " · ".join(filter(None, [format_time(entry.time), *_details(entry.body)]))
     yield f"{mark}{paint(name, fg=colour, bold=True)}  {paint.dim(f'{about} · {short}')}"
-    if entry.id == style.marked:
+    if entry.id == style.marked or style.at_length:
         style = style._replace(lines=_NAMED_LINES, characters=_NAMED_CHARACTERS)
     yield from _body_lines(entry.body, style)
 
@@ -148,28 +151,39 @@ def part_lines(part: Part, style: TranscriptStyle) -> Iterator[str]:
 
 
 def _call_lines(call: ToolCall, style: TranscriptStyle) -> Iterator[str]:
-    lines = list(_block(_format_arguments(call.arguments), "", style))
+    text = _format_arguments(call.arguments, style)
+    lines = list(_block(text, "", style._replace(full=True)))
     lines[0] = f"{paint(one_line(call.name), fg='cyan')}({lines[0]}"
     lines[-1] += ")"
     yield from (f"  {line}" for line in lines)
 
 
-def _format_arguments(text: str) -> str:
+def _format_arguments(text: str, style: TranscriptStyle) -> str:
     """Arguments as in Python, `path="a.py", limit=3`, a text with its lines; unchanged if they are
-    not a JSON object."""
+    not a JSON object. Long ones share what may be shown, so that no one hides the next."""
     try:
         values = json.loads(text)
     except (ValueError, RecursionError):
-        return text
+        return _shorten_argument(text, style, 1)
     if not isinstance(values, dict):
-        return text
-    return ", ".join(f"{key}={_format_argument(value)}" for key, value in values.items())
+        return _shorten_argument(text, style, 1)
+    written = {key: _format_argument(value) for key, value in values.items()}
+    count = sum(len(value) > _SHORT_ARGUMENT for value in written.values())
+    return ", ".join(f"{k}={_shorten_argument(v, style, count)}" for k, v in written.items())
 
 
 def _format_argument(value: object) -> str:
     if isinstance(value, str) and "\n" in value:
         return f'"""\n{value}\n"""'
     return json.dumps(value, ensure_ascii=False)
+
+
+def _shorten_argument(text: str, style: TranscriptStyle, count: int) -> str:
+    if style.full or len(text) <= _SHORT_ARGUMENT:
+        return text
+    lines, characters = max(3, style.lines[1] // count), style.characters[1] // count
+    head, left, tail = shorten(text, lines=lines, characters=characters, tail=0.3)
+    return f"{head}\n{_LEFT_OUT.format(left)}\n{tail}" if left else head
 
 
 def _result_lines(result: ToolResult, style: TranscriptStyle) -> Iterator[str]:
@@ -200,13 +214,18 @@ def _describe_attachment(part: InlineData | FileRef | Unknown) -> str:
 def _block(
     text: str, indent: str, style: TranscriptStyle, *, long: bool = False, dim: bool = False
 ) -> Iterator[str]:
-    """A sanitized, indented text; if it is shortened, a last line says how to see all of it."""
+    """A sanitized, indented text; if it is shortened, a line says how to see all of it."""
     lines, characters = (at[0] if long else at[1] for at in (style.lines, style.characters))
-    kept, left = (text, "") if style.full else shorten(text, lines=lines, characters=characters)
-    for line in sanitize(kept).split("\n"):
+    cut = Shortened(text)
+    if not style.full:
+        # what tools print tells most at its end: totals, errors
+        cut = shorten(text, lines=lines, characters=characters, tail=0.0 if long else 0.5)
+    for line in sanitize(cut.head).split("\n"):
         yield (indent + (paint.dim(line) if dim else line)).rstrip(" ")
-    if left:
-        yield indent + paint(f"… {left}; --full shows them", fg="yellow")
+    if cut.left:
+        yield indent + paint(_LEFT_OUT.format(cut.left), fg="yellow")
+    for line in sanitize(cut.tail).split("\n") if cut.tail else ():
+        yield (indent + (paint.dim(line) if dim else line)).rstrip(" ")
 
 
 def summarize(body: Body) -> str:
@@ -223,7 +242,9 @@ def _summarize_part(part: Part) -> str:
         case Thought(text=text):
             return f"(thought: {text[:200]})"
         case ToolCall(name=name, arguments=arguments):
-            return f"{name}({_format_arguments(arguments[:5_000])[:300]})"
+            return (
+                f"{name}({_format_arguments(arguments[:5_000], TranscriptStyle(full=True))[:300]})"
+            )
         case ToolResult(name=name, content=content):
             texts = (
                 c.text[:300] if isinstance(c, Text) else _describe_attachment(c) for c in content

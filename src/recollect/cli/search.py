@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from recollect.cli.console import paint, print_json, print_lines, print_note, terminal_width
-from recollect.cli.dates import format_age, parse_date
+from recollect.cli.dates import format_time, parse_date
 from recollect.cli.display_text import one_line, sanitize, truncate
 from recollect.cli.entry_display import role_of
 from recollect.cli.options import command, complete_session, json_and_store_options
@@ -127,7 +127,7 @@ def _lines(hits: tuple[SearchHit, ...], short: dict[str, str]) -> Iterator[str]:
 def _hit_lines(hit: SearchHit, short: dict[str, str]) -> Iterator[str]:
     entry, width = hit.entry, terminal_width() or _WIDE
     calls = [call for other in hit.beside for call in calls_of(other)]
-    about = [f"{role_of(entry.body)}, {format_age(entry.time)}"]
+    about = [f"{role_of(entry.body)}, {format_time(entry.time)}"]
     about += [sanitize(call_line(call, _CALL)) for call in calls[:_MAX_CALLS]]
     identity = paint(short[entry.id], fg="yellow")
     yield f"{identity}  {truncate(' · '.join(about), max(40, width - 12))}"

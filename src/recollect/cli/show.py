@@ -98,11 +98,25 @@ def _warn(excerpts: list[SessionExcerpt]) -> int:
 def _transcripts(excerpts: list[SessionExcerpt], options: ShowOptions) -> Iterator[str]:
     """One after the other; what belongs to one session stands under one heading."""
     session = ""
-    for excerpt in excerpts:
+    for excerpt in _without_repeats(excerpts) if len(excerpts) > 1 else excerpts:
         yield from _transcript(excerpt, options, heading=excerpt.session_id != session)
         session = excerpt.session_id
     if any(excerpt.window.alone for excerpt in excerpts):
         yield paint.dim("`--around 3` also shows the entries before and after")
+
+
+def _without_repeats(excerpts: list[SessionExcerpt]) -> Iterator[SessionExcerpt]:
+    """What stands further up already, at least as fully, is not shown again."""
+    shown: dict[str, bool] = {}  # entries, and whether in full
+    for excerpt in excerpts:
+        window, fresh = excerpt.window, list[Entry]()
+        for entry in window.entries:
+            fully = window.alone or entry.id == excerpt.marked
+            if entry.id not in shown or fully > shown[entry.id]:
+                shown[entry.id] = fully
+                fresh.append(entry)
+        if fresh:
+            yield excerpt._replace(window=window._replace(entries=tuple(fresh)))
 
 
 def _document(excerpt: SessionExcerpt) -> dict[str, object]:
@@ -118,7 +132,7 @@ def _document(excerpt: SessionExcerpt) -> dict[str, object]:
 
 def _transcript(excerpt: SessionExcerpt, options: ShowOptions, *, heading: bool) -> Iterator[str]:
     window, session = excerpt.window, excerpt.session_id
-    style = TranscriptStyle(options.full, excerpt.marked, excerpt.damaged)
+    style = TranscriptStyle(options.full, excerpt.marked, window.alone, excerpt.damaged)
     option = " --curated" if options.curated or options.turns else ""
     show_all = f"`recollect show {session}{option}` shows all"
     if heading:

@@ -96,6 +96,10 @@ class Store(Protocol):
         it is named."""
         ...
 
+    async def counterparts(self, entry: Entry) -> tuple[Entry, ...]:
+        """Of a result its call, of a call its results, as far as they are near."""
+        ...
+
     async def short_session_ids(self, ids: Iterable[str]) -> dict[str, str]:
         """Of each id the end, 8 digits or more, by which `session` finds it."""
         ...

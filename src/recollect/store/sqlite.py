@@ -108,8 +108,6 @@ class SqliteStore:
         return await self._read(lambda r: entry_by_id(r, given, session))
 
     async def counterparts(self, entry: Entry) -> tuple[Entry, ...]:
-        """Of a result its call, of a call its results, as far as they are near."""
-
         def read(reader: LogReader) -> tuple[Entry, ...]:
             key = session_rows.find_key(reader.db, entry.id)
             return () if key is None else read_counterparts(reader, key, entry)

@@ -1,9 +1,9 @@
 """Carries out `recall`: the model brings back what it no longer sees.
 
 It returns bounded text that says it is history, whose and from when, between two marks with the
-entry's handle, which nothing written before can contain. It reads this session only, what it
-inherited as a fork included, shows no notes for users, and never repeats what it or a search once
-returned. Of a compaction it gives a list of what the snapshot replaced.
+entry's handle, which nothing written before can contain. A call comes with what it gave. It reads
+this session only, what it inherited as a fork included, shows no notes for users, and never repeats
+what it or a search once returned. Of a compaction it gives a list of what the snapshot replaced.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from recollect.entries import (
+    Body,
     Compaction,
     Content,
     Entry,
@@ -28,7 +29,7 @@ from recollect.entries import (
 from recollect.errors import AmbiguousId, RecollectError, UnknownEntry
 from recollect.store.contract import SearchHit, SearchQuery, SessionInfo, Store
 from recollect.store.passages import best_window, passage_bounds
-from recollect.store.readable_text import readable_text
+from recollect.store.readable_text import calls_of, readable_text
 from recollect.store.search_tokenizer import parse_query
 from recollect.store.search_words import find_places, split_terms
 from recollect.text import one_line
@@ -59,6 +60,7 @@ class _Excerpt(NamedTuple):
     offset: int
     limit: int
     around: str
+    end: bool = False  # of a long text the end, where totals and errors stand
 
 
 async def recall_entries(
@@ -70,9 +72,10 @@ async def recall_entries(
     excerpt = _Excerpt(max(offset, 0), limit, around[:_MAX_AROUND])
     content: list[Content] = []
     failures: list[str] = []
+    shown: set[str] = set()
     for one in wanted:
         try:
-            content += await _recall(store, one, excerpt, context)
+            content += await _recall(store, one, excerpt, context, shown)
         except ToolFailed as failed:
             failures.append(str(failed))
             content.append(Text(text=f"[{failed}]"))
@@ -105,25 +108,48 @@ def require_store(context: ToolContext) -> Store:
 
 
 async def _recall(
-    store: Store, handle: str, excerpt: _Excerpt, context: ToolContext
-) -> tuple[Content, ...]:
+    store: Store, handle: str, excerpt: _Excerpt, context: ToolContext, shown: set[str]
+) -> list[Content]:
+    """An entry, and of a call what it gave, unless `shown` has it already; adds to `shown`."""
     found = await _find_entry(store, context.session, handle)
     if isinstance(found, str):
-        return (Text(text=found),)
+        return [Text(text=found)]
+    if found.id in shown:
+        return []
+    shown.add(found.id)
+    gave = await store.counterparts(found) if calls_of(found) and not excerpt.offset else ()
+    results = [one for one in gave if one.id not in shown and not _only_repeats(one.body)]
+    shown.update(result.id for result in results)
+    share = excerpt.limit // 2 if results else 0
+    left = bool(await find_abandoned(context, (found.id,)))
+    own = excerpt._replace(limit=excerpt.limit - share)
+    content = await _recall_entry(store, found, own, context, left=left)
+    for result in results:
+        part = excerpt._replace(limit=share // len(results), end=True)
+        content += await _recall_entry(store, result, part, context, left=left)
+    return content
+
+
+def _only_repeats(body: Body) -> bool:
+    return isinstance(body, Message) and bool(body.parts) and all(map(repeats_history, body.parts))
+
+
+async def _recall_entry(
+    store: Store, found: Entry, excerpt: _Excerpt, context: ToolContext, *, left: bool
+) -> list[Content]:
     body = found.body
     if not isinstance(body, Message | Compaction):
         name = handle_of(found.id)
         raise ToolFailed(f"entry {name} is not a message; search_history finds messages")
-    if isinstance(body, Message) and body.parts and all(map(repeats_history, body.parts)):
+    if isinstance(body, Message) and _only_repeats(body):
         origins = (point_to_origin(part) for part in body.parts if isinstance(part, ToolResult))
         said = one_line(" ".join(origins), 400)
         raise ToolFailed(f"entry {handle_of(found.id)} only repeats history: {said}")
     text = full_text(body)
     if isinstance(body, Compaction):
         text = await _replaced_by(store, context.session, found) or text
-    left = bool(await find_abandoned(context, (found.id,)))
     framed, start = _frame_history(found, text, excerpt, left=left)
-    return (Text(text=framed), *(_collect_media(body) if start == 0 else ()))
+    return [Text(text=framed), *(_collect_media(body) if start == 0 else ())]
 
 
 async def _find_entry(store: Store, session: str, handle: str) -> Entry | str:
@@ -208,6 +234,8 @@ def _choose_part(text: str, excerpt: _Excerpt) -> tuple[int, int, str]:
             return (*passage_bounds(text, window, excerpt.limit), "")
         remark = f", without {one_line(excerpt.around, 60)!r}"
     start = min(excerpt.offset, len(text))
+    if excerpt.end:
+        start = max(start, len(text) - excerpt.limit)
     return start, min(start + excerpt.limit, len(text)), remark
 
 
