@@ -160,20 +160,22 @@ def test_what_a_refusal_prints_works_as_printed(cli: Cli) -> None:
 
 @pytest.mark.parametrize("mode", ["plan", "ask"])
 def test_a_refusal_names_the_mode_where_a_file_would_be_written(cli: Cli, mode: str) -> None:
+    # with Landlock nothing new can be made in the top folder
+    (cli.project / "made").mkdir()
     asked = reply(
         call("write_file", id="w", file_path="new.txt", content="hello"),
-        call("run_shell_command", id="s", command="echo plum > out.txt"),
+        call("run_shell_command", id="s", command="echo plum > made/out.txt"),
     )
     with server(cli, asked, http(HELLO)):
         done = cli.ok("-p", "Write it.", "--mode", mode, env=ENV)
     assert refusals(done) == [
         "not allowed: write_file new.txt · allow it with --mode edit",
-        "not allowed: echo plum > out.txt · allow it with --mode edit --allow 'echo plum'",
+        "not allowed: echo plum > made/out.txt · allow it with --mode edit --allow 'echo plum'",
     ]
     with server(cli, asked, http(HELLO)):
         cli.ok("-p", "Write it.", "--mode", "edit", "--allow", "echo plum", env=ENV)
     assert (cli.project / "new.txt").exists()
-    assert (cli.project / "out.txt").read_text() == "plum\n"
+    assert (cli.project / "made/out.txt").read_text() == "plum\n"
 
 
 def test_a_refusal_that_nothing_lifts_says_why(cli: Cli) -> None:
