@@ -23,11 +23,12 @@ from recollect.compaction.snapshot_material import (
     notes_room,
     plan_rounds,
 )
+from recollect.compaction.snapshot_reply import parse_reply
 from recollect.entries import Compaction
 from recollect.errors import ContextOverflow
 from recollect.models.model_calls import REPLY_SHARE, ModelCaller
 from recollect.models.model_selection import CallModel
-from recollect.snapshot.snapshot_format import parse_snapshot, write_snapshot
+from recollect.snapshot.snapshot_format import write_snapshot
 from recollect.text import one_line
 from recollect.view.view import View
 
@@ -78,7 +79,7 @@ class SnapshotWriter(NamedTuple):
     timeout: float = ROUND_TIMEOUT
 
     async def write(self) -> tuple[str, str]:
-        """The model's reply, or the reason why there is none."""
+        """The snapshot that the model wrote, or the reason why there is none."""
         limits, trouble = self._limits(), ""
         for _ in range(MAX_ATTEMPTS):
             rounds = self.material.plan(limits)
@@ -96,19 +97,19 @@ class SnapshotWriter(NamedTuple):
         return "", trouble
 
     async def _call(self, rounds: SnapshotRounds) -> tuple[str, str]:
-        reply, so_far, count = "", rounds.earlier, len(rounds.parts)
+        so_far, count = rounds.earlier, len(rounds.parts)
         for number in range(count):
             self.on_round(number + 1, count)
             async with asyncio.timeout(self.timeout):
                 reply = await self.summarizer(rounds.request(number, so_far), rounds.closing)
             reply = rounds.without_invented_handles(reply)
-            snapshot = parse_snapshot(reply)
+            snapshot = parse_reply(reply)
             if snapshot is None:
                 wrote = "wrote no snapshot" if reply.strip() else "answered nothing"
                 which = f" in round {number + 1} of {count}" if number else ""
                 return "", f"the model {wrote}{which}"
             so_far = write_snapshot(snapshot)
-        return reply, ""
+        return so_far, ""
 
     def _limits(self) -> WriterLimits:
         caller = self.summarizer

@@ -20,6 +20,9 @@ from recollect.tokens import Counter, counter_for
 from recollect.workspace.learned_windows import learned_window
 
 REPLY_SHARE = 4  # at most a quarter of the window is for the reply
+# Tokens: in longer requests a small model forgets what it was told to write, and on the user's own
+# machine it reads them for ten minutes.
+SMALL_REQUEST = 8_192
 
 
 def send(
@@ -46,6 +49,8 @@ class ModelCaller(msgspec.Struct, frozen=True):
     def of(model: Model) -> ModelCaller:
         profile = profile_of(model)
         window = min(profile.window, learned_window(model.name) or profile.window)
+        if not profile.summarises:
+            window = min(window, SMALL_REQUEST)
         reply = min(profile.output, window // REPLY_SHARE)
         return ModelCaller(model, window, reply, counter_for(model.name))
 
