@@ -3,7 +3,18 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.entries import Compaction, Elide, Elided, Entry, Message, Pin, Restore, Text
+from recollect.entries import (
+    Compaction,
+    Elide,
+    Elided,
+    Entry,
+    Message,
+    Pin,
+    Restore,
+    Text,
+    Thought,
+    Unknown,
+)
 from recollect.testing import call, model, result, user
 from recollect.view.curation import CurationPolicy
 from recollect.view.elision_rules import plan_elisions
@@ -198,6 +209,24 @@ def test_an_invalid_run_goes_as_a_whole_and_the_user_stays() -> None:
     log = numbered(user("a"), model("fine"), Message(role="model"), model("more"), user("b"))
     assert said(View.fold(log)) == ["a", "b"]
     assert said(View.fold(log, policy=CurationPolicy(dropping="drop_pair"))) == ["b"]
-    blank = numbered(user("a"), Message(role="model", parts=(Text(text=""), Text(text="x"))))
+    blank = numbered(user("a"), Message(role="model", parts=(Text(text=""), Thought(text="x"))))
     assert said(View.fold(blank)) == ["a"]
-    assert said(View.fold(blank, policy=CurationPolicy(validity="any_part"))) == ["a", "x"]
+
+
+def test_an_empty_text_beside_something_that_is_said_or_called_does_no_harm() -> None:
+    empty, use = Text(text=""), call("read_file", path="a")
+    spoken = Message(role="model", parts=(empty, Text(text="x")))
+    called = Message(role="model", parts=(empty, Unknown(data="{}"), use))
+    log = numbered(user("a"), spoken, user("b"), called, result(use, "content"), model("end"))
+    for policy in (CurationPolicy(), CurationPolicy(validity="any_part")):
+        view = View.fold(log, policy=policy)
+        assert [item.entry for item in view.items] == list(log)
+
+
+def test_a_message_that_calls_a_tool_stays_when_its_run_is_dropped() -> None:
+    """Otherwise its result would answer nothing, and no provider could be sent it."""
+    use, other = call("read_file", id="1", path="a"), call("read_file", id="2", path="b")
+    empty = Message(role="model")
+    log = numbered(user("a"), model("", use), empty, model("", other), model("gone"), user("b"))
+    shown = [item.entry for item in View.fold(log).items]
+    assert shown == [log[0], log[1], log[3], log[5]]

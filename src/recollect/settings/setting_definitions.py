@@ -88,8 +88,8 @@ class _ContextBase(_Section, frozen=True):
     """when a reply is invalid and left out: `keep_user` still sends the prompt it answers,
     `drop_pair` leaves that out too"""
     validity: Literal["strict", "any_part"] = "strict"
-    """a reply is valid if none of its parts is empty (`strict`), or if one has content
-    (`any_part`)"""
+    """a reply is valid if none of its parts is empty, except for a text beside a call or another
+    text (`strict`), or if one has content (`any_part`)"""
     target: TokensOrZero = 0
     """tokens that a compaction must get down to; `0`: four fifths of the threshold"""
     summarize_tools: Annotated[tuple[ShortName, ...], Meta(max_length=100)] = ()

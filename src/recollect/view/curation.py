@@ -1,7 +1,8 @@
 """Curation: which messages of a history may be sent to a provider.
 
 User messages are always kept. A *run* of consecutive model messages is kept or dropped as a whole:
-dropped if any message in it is invalid. There are two validity checks and two drop policies because
+dropped if any message in it is invalid, but for messages with calls, which are always valid: their
+results would have nothing to answer. There are two validity checks and two drop policies because
 the programs we come from disagree.
 """
 
@@ -11,7 +12,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from recollect.entries import Message, Part, Text, Thought, ToolResult, Unknown
+from recollect.entries import Message, Part, Text, Thought, ToolCall, ToolResult, Unknown
 from recollect.settings import Settings
 
 ValidityCheck: TypeAlias = Literal["strict", "any_part"]
@@ -19,7 +20,9 @@ DropPolicy: TypeAlias = Literal["keep_user", "drop_pair"]
 
 
 class CurationPolicy(msgspec.Struct, frozen=True):
-    validity: ValidityCheck = "strict"  # strict: every part has content; any_part: one does
+    # strict: every part says something, but an empty text beside a call, a result or another text
+    # does no harm; any_part: one part does
+    validity: ValidityCheck = "strict"
     dropping: DropPolicy = "keep_user"  # drop_pair: a dropped run takes its prompt with it
 
     @staticmethod
@@ -31,15 +34,15 @@ def is_valid(message: Message, validity: ValidityCheck = "strict") -> bool:
     parts = message.parts
     if validity == "any_part":
         return any(_has_content(part) for part in parts)
-    if not parts:
-        return False
+    says, is_empty = False, not parts
     for part in parts:
         if type(part) is Text:
-            if not part.text:
-                return False
+            says, is_empty = says or bool(part.text), is_empty or not part.text
+        elif type(part) is ToolCall or type(part) is ToolResult:
+            says = True
         elif type(part) is Unknown and part.data.strip() in ("{}", ""):
-            return False
-    return True
+            is_empty = True
+    return says or not is_empty
 
 
 def _has_content(part: Part) -> bool:

@@ -145,7 +145,8 @@ class StateBuilder:
             self._recompute(position)  # it may answer a call from before the base
 
     def _add_invalid(self, position: int) -> None:
-        """Drop the run that this message makes invalid, or just the message if that was done."""
+        """Drop the run that this message makes invalid, or just the message if that was done; not
+        what calls a tool, or the result would be an orphan."""
         run = [position]
         if not self.bad_run:
             self.bad_run = True
@@ -154,7 +155,8 @@ class StateBuilder:
             with_prompt = self.policy.dropping == "drop_pair"
             if with_prompt and prompt and _is_prompt(prompt):
                 run.append(self.before_run)
-        new = [p for p in run if p not in self.dropped]
+        found = ((p, self.log.message(p)) for p in run if p not in self.dropped)
+        new = [p for p, message in found if message is not None and not _call_ids(message)]
         self.hidden += sum(self._tokens(p) for p in new if p >= self.base)
         self.dropped = self.dropped.union(new)
 
