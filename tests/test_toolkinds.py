@@ -90,9 +90,16 @@ def test_a_tool_that_does_several_things_says_which_in_its_arguments() -> None:
 def test_the_files_a_read_names_are_found_in_every_shape_that_agents_use(
     arguments: object, paths: list[tuple[object, ...]]
 ) -> None:
-    assert [tuple(found) for found in parse_paths(json.dumps(arguments))] == [
-        (*path, *(None,) * (3 - len(path))) for path in paths
-    ]
+    assert parse_paths(json.dumps(arguments)) == tuple(PathRange(*path) for path in paths)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("chosen", [{"tail": 3}, {"pages": "1-2"}, {"symbols": ["f"]}])
+def test_an_argument_that_is_not_understood_may_choose_a_part_of_the_file(chosen: object) -> None:
+    assert isinstance(chosen, dict)
+    harmless = {"path": "a.py", "description": "a look", "force": True, "range": None}
+    assert parse_paths(json.dumps(harmless)) == (PathRange("a.py"),)
+    (found,) = parse_paths(json.dumps(harmless | chosen))
+    assert found == PathRange("a.py", is_chosen=True)
 
 
 @pytest.mark.parametrize("arguments", ["", "null", "[1]", '"a.py"', '{"path": "a.py"', "{" * 9999])

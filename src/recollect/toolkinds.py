@@ -57,6 +57,9 @@ relative_path relativePath relative_workspace_path
 _PATH_KEYS = tuple(_KEYS.split())
 _STARTS = ("startLine", "start_line", "start", "offset", "line_start", "startingLine")
 _ENDS = ("endLine", "end_line", "end", "line_end", "endingLine")
+# Arguments that choose no part of a file other than by the lines that are known from them.
+_OTHER_KEYS = "limit view_range command description explanation reason purpose encoding"
+_UNDERSTOOD = frozenset((*_PATH_KEYS, *_STARTS, *_ENDS, *_OTHER_KEYS.split()))
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete|Move to) ?(?:File)?: (.{1,1000})$", re.M)
 _COMMANDS = ("command", "cmd", "script", "commandLine", "shell_command")
 _VERBS: dict[str, ToolKind] = {
@@ -75,6 +78,7 @@ class PathRange(NamedTuple):
     path: str
     start: int | None = None
     end: int | None = None
+    is_chosen: bool = False  # something else in the call may choose a part of the file
 
 
 @lru_cache(maxsize=512)
@@ -176,20 +180,20 @@ def _ranges(given: object, around: Mapping[str, Any]) -> tuple[PathRange, ...]:
         listed = _parse_list(given)
         if listed is None:
             path = given.strip()
-            return (PathRange(path, *_line_range(around)),) if _is_path(path) else ()
+            return (_with_range(path, around),) if _is_path(path) else ()
         given = listed
     if not isinstance(given, list):
         return ()
     found: list[PathRange] = []
-    everywhere = _line_range(around)
+    everywhere = _with_range("", around)
     for item in given:
         one = item if isinstance(item, dict) else {"path": item}
         named = (one[key] for key in _PATH_KEYS if isinstance(one.get(key), str))
         name = next(named, "").strip()
         if not _is_path(name):
             return ()  # one unclear item makes the whole list unclear
-        own = _line_range(one)
-        found.append(PathRange(name, *(everywhere if own == (None, None) else own)))
+        own = _with_range(name, one)
+        found.append(everywhere._replace(path=name) if own == PathRange(name) else own)
     return tuple(dict.fromkeys(found))
 
 
@@ -201,6 +205,15 @@ def _parse_list(text: str) -> list[Any] | None:
 
 def _is_path(text: str) -> bool:
     return 0 < len(text) <= 4096 and "\n" not in text and "\0" not in text
+
+
+def _with_range(path: str, around: Mapping[str, Any]) -> PathRange:
+    chosen = any(
+        value not in (None, "", [], {}) and not isinstance(value, bool)
+        for key, value in around.items()
+        if key not in _UNDERSTOOD
+    )
+    return PathRange(path, *_line_range(around), is_chosen=chosen)
 
 
 def _line_range(around: Mapping[str, Any]) -> tuple[int | None, int | None]:
@@ -287,6 +300,12 @@ _EXIT = re.compile(
 )
 
 
+_FAILED_CHANGE = re.compile(
+    r"\s*(?:❌|<(?:tool_use_)?error>|Error\b|Failed\b|(?:Could not|Cannot|Can't|Unable to)\b"
+    r"|File not found|No (?:changes|match|occurrences?|replacement)|0 occurrences|not allowed\b"
+    r"|The user (?:doesn't|does not) want|User (?:rejected|denied)|\[Request interrupted)",
+    re.I,
+)
 _FAILED_FILE = re.compile(
     r"❌|<error>|Error(?: reading[^\n]{0,4200}?)?: |(?:Failed to|Could not|Cannot) (?:read|open)\b"
     r"|File not found\b|[^\n]{1,4200}? was not read: ",
@@ -297,6 +316,13 @@ _FAILED_FILE = re.compile(
 def has_failed_file(text: str) -> bool:
     """Whether a block of a batch says that its file could not be read."""
     return len(text) < 10_000 and _FAILED_FILE.match(text) is not None
+
+
+def has_failed_change(part: ToolResult) -> bool:
+    """Like `has_failed`, and what programs answer instead of changing a file, unmarked."""
+    first = part.content[0] if part.content else None
+    said = type(first) is Text and _FAILED_CHANGE.match(first.text) is not None
+    return said or has_failed(part)
 
 
 def has_failed(part: ToolResult) -> bool:

@@ -15,12 +15,17 @@ from recollect.entries import (
     Text,
     ToolCall,
     ToolResult,
+    handle_of,
 )
 from recollect.testing import call, model, result, user
 from recollect.tokens import counter_for
+from recollect.view.elision_rules import ElisionRules, drop_message, plan_elisions
 from recollect.view.view import View
 from tests.compaction.sessions import entries, is_prompt, turns
+from tests.view.growing_log import GrowingLog, shown_file
 from tests.view.logs import logs, name
+
+_TEXTS = (shown_file("a.py", 1, 80), "some output of a command, line after line\n" * 900)
 
 
 @given(logs(max_size=30), st.integers(1_000, 3_000), st.sampled_from(["", "gpt-4o"]))
@@ -116,6 +121,31 @@ def test_what_was_shortened_is_shortened_again_when_the_window_becomes_smaller()
         assert "The first." in shown
         assert "The last." in shown
     assert view.problems == ()
+
+
+def test_a_placeholder_that_became_false_is_not_revived_when_its_message_is_shortened() -> None:
+    """It no longer names the read that the user dropped."""
+    rules = ElisionRules(min_saving=1, keep_reads=1)
+    log, uses = (
+        GrowingLog(rules),
+        [
+            call(n, id=f"{n}{i}", path="a.py")
+            for i, n in enumerate(("read_file", "ls", "read_file"))
+        ],
+    )
+    log.add(user("look"), Message(role="model", parts=tuple(uses)))
+    first, large = (result(use, text) for use, text in zip(uses, _TEXTS, strict=False))
+    log.add(Message(role="user", parts=(*first.parts, *large.parts)))
+    newer = log.add(result(uses[2], _TEXTS[0]))
+    log.add(*plan_elisions(log.view, 0, rules).edits)
+    claim = f"shown by {handle_of(newer)}"
+    assert claim in str(log.view.messages)
+    log.add(drop_message(log.view, newer))
+    log.add(*fit_view(log.view, 4_000, 0, rules).edits)
+    assert log.view.tokens <= 4_000
+    text = str(log.view.messages)
+    assert claim not in text
+    assert "earlier read of a.py lines 1-80, in the log" in text
 
 
 def test_a_pinned_message_that_alone_is_too_large_is_shortened_and_other_pins_hold() -> None:

@@ -10,6 +10,7 @@ from recollect.view.shown_lines import find_shown_lines
 from tests.view.growing_log import NOW, GrowingLog, shown_file
 
 NUMBERED = "\n".join(f"{n:>6}→code {n}" for n in range(40, 61))
+TABLE = "".join(f"{n * 7919 % 1000}\tname {n}\n" for n in range(30))
 RAW = "".join(f"code {n}\n" for n in range(1, 101))
 
 
@@ -39,12 +40,57 @@ RAW = "".join(f"code {n}\n" for n in range(1, 101))
         (f"{RAW}... [truncated]", True, None),
         (f"{RAW[:300]}\n... [CONTENT TRUNCATED] ...\n{RAW[-300:]}", True, None),
         ("", True, None),
+        # a file whose own lines begin with numbers
+        (TABLE, True, None),
+        (TABLE.replace("\t", " | "), True, None),
+        (f"[File content truncated: showing lines 1-30 of 900.]\n{TABLE}", True, ((1, 30),)),
+        (NUMBERED + "\n" + NUMBERED, True, None),  # two tables
     ],
 )
 def test_what_a_result_showed_is_read_from_the_result(
     text: str, whole: bool, shown: tuple[tuple[int, int], ...] | None
 ) -> None:
     assert find_shown_lines(text, whole=whole) == shown
+
+
+def test_a_read_of_a_table_stays_when_newer_ones_show_its_first_lines() -> None:
+    session, lines = GrowingLog(), [f"{n * 7919 % 1000}\tname {n}\tvalue" for n in range(300)]
+    session.use("read_file", {"absolute_path": "/p/data.tsv"}, "\n".join(lines))
+    for _ in range(6):
+        asked = {"absolute_path": "/p/data.tsv", "offset": 0, "limit": 3}
+        session.use("read_file", asked, "\n".join(lines[:3]))
+    assert session.view.items[1].entry.id not in session.elided()
+
+
+def test_a_call_that_chooses_a_part_in_words_of_its_own_does_not_ask_for_the_whole_file() -> None:
+    """As with `tail` of the file system's MCP server."""
+    session, lines = GrowingLog(), [f"line {n} of the file" for n in range(200)]
+    last = session.use("read_text_file", {"path": "a.txt", "tail": 40}, "\n".join(lines[-40:]))
+    for _ in range(5):
+        session.use("read_text_file", {"path": "a.txt", "head": 60}, "\n".join(lines[:60]))
+    assert session.elided() == []
+    for _ in range(5):
+        session.use("read_text_file", {"path": "a.txt", "tail": 40}, "\n".join(lines[-40:]))
+    assert last in session.elided()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Failed to edit, 0 occurrences found for old_string",
+        "<tool_use_error>String to replace not found</tool_use_error>",
+        "The user doesn't want to proceed with this tool use.",
+        "No changes were made: old and new are the same",
+    ],
+)
+def test_an_edit_that_failed_unmarked_changed_nothing(answer: str) -> None:
+    session = GrowingLog()
+    reads = [session.read("a.py", 1, 80)]
+    session.use("Edit", {"file_path": "a.py", "old_string": "x", "new_string": "y"}, answer)
+    reads += [session.read("a.py", 1, 80) for _ in range(5)]
+    (saving,) = session.plan().savings
+    assert saving.elided.entry == reads[0]
+    assert saving.elided.shown_by == (reads[-1],)
 
 
 @pytest.mark.parametrize("text", [shown_file("a.py", 1, 100), RAW])

@@ -27,7 +27,7 @@ from recollect.entries import (
     ToolResult,
 )
 from recollect.tokens import Counter
-from recollect.view.elision import DEFAULT_PLACEHOLDER
+from recollect.view.elision import DEFAULT_PLACEHOLDER, ActiveElision, is_claim_true
 from recollect.view.placeholders import Language, write_placeholder
 from recollect.view.view import View, ViewItem
 from recollect.view.view_state import pinned_by
@@ -160,11 +160,19 @@ def shorten(view: View, cuts: Sequence[Elided]) -> Shortening:
     for entry in again:
         for cut in changed[entry].cuts:
             if not any(_same_place(cut.what, new) for new in cuts):
-                earlier.setdefault(cut.rule, []).append(cut.what)
+                earlier.setdefault(cut.rule, []).append(_true_now(view, cut))
     restored = (Restore(entries=tuple(again)),) if again else ()
     kept = (Elide(rule=rule, items=tuple(items)) for rule, items in earlier.items())
     new = Elide(rule="oversized", items=tuple(cuts), reason="larger than the window")
     return Shortening((*undone, *restored, *kept, new), pins)
+
+
+def _true_now(view: View, cut: ActiveElision) -> Elided:
+    """An elision to append once more; what its placeholder says must be true of today's view."""
+    what = cut.what
+    if not what.shown_by or is_claim_true(view.log, view.state, cut):
+        return what
+    return msgspec.structs.replace(what, placeholder=what.fallback, shown_by=(), fallback="")
 
 
 def _same_place(one: Elided, other: Elided) -> bool:

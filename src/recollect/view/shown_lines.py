@@ -3,7 +3,8 @@
 The evidence is the header of our own `read_file`, line numbers (`12→code`, as of `cat -n`, and
 other programs' forms), and notices such as "showing lines 1-2000 of 5000". The request counts only
 in one case: a text without any evidence and without a notice that it was cut shows its own number
-of lines from the start if the whole file was requested. Everything else is undetermined (None).
+of lines from the start if the whole file was requested. Everything else is undetermined (None),
+above all numbers at the beginning of lines that do not count on: they may be the file's own.
 A text of which only the ends are shown shows the whole lines in its ends. Linear in the text.
 """
 
@@ -13,7 +14,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 LineRange: TypeAlias = tuple[int, int]  # from 1, both ends included
 Ends: TypeAlias = tuple[int, int]  # characters of a text that stay at its head and at its tail
@@ -41,13 +42,14 @@ def find_shown_lines(
     limits = _read_header(text)
     if limits is not None and ends is None and f"\n{limits[1]}→" in text:
         return (limits,)
-    if limits is not None or _is_numbered(text):
+    numbering = "sound" if limits is not None else _judge_numbers(text)
+    if numbering == "sound":
         first, last = limits or (0, 1 << 60)
         found = [
             (max(first, a), min(last, b)) for piece in _pieces(text, ends) for a, b in _runs(piece)
         ]
         return join_ranges(r for r in found if r[0] <= r[1])
-    return _count_lines(text, whole=whole, ends=ends)
+    return _count_lines(text, whole=whole and not numbering, ends=ends)
 
 
 def _read_header(text: str) -> LineRange | None:
@@ -61,10 +63,22 @@ def _read_header(text: str) -> LineRange | None:
     return limits if text.startswith(f"{limits[0]}→", end + 1) else None
 
 
-def _is_numbered(text: str) -> bool:
-    """Whether one of the first three lines has a number."""
+def _judge_numbers(text: str) -> Literal["", "sound", "doubtful"]:
+    """Whether one of the first three lines has a number, and if so, whether they number lines: a
+    table of data may begin with a number in each line, too, but they do not count on."""
     lines = text[:_BEGINNING].lstrip("\n").split("\n", 3)[:3]
-    return any(_NUMBERED.match(line) for line in lines)
+    if not any(_NUMBERED.match(line) for line in lines):
+        return ""
+    if numbered_lines(text) is not None:
+        return "sound"
+    last, end = -1, -1
+    for found in _NUMBERED.finditer(text):
+        number = int(found[1] or found[2])
+        if end >= 0 and found.start() == end + 1 and number != last + 1:
+            return "doubtful"
+        last, end = number, text.find("\n", found.end())
+        end = len(text) if end < 0 else end
+    return "sound"
 
 
 def _pieces(text: str, ends: Ends | None) -> Iterator[str]:
@@ -124,7 +138,7 @@ def hash_lines(text: str, *, whole: bool) -> Mapping[int, int]:
     whose place in the text is not certain are not in it."""
     ranges = find_shown_lines(text, whole=whole) or ()
     lines = text.rstrip("\n").split("\n")
-    if _read_header(text) is None and not _is_numbered(text):
+    if _read_header(text) is None and _judge_numbers(text) != "sound":
         is_file = sum(last - first + 1 for first, last in ranges) == len(lines)
         return {n: hash(line) for n, line in enumerate(lines, ranges[0][0])} if is_file else {}
     found: dict[int, int] = {}

@@ -22,6 +22,7 @@ from recollect.toolkinds import (
     classify_tool,
     find_patched_paths,
     has_failed,
+    has_failed_change,
     has_failed_file,
     normalize_path,
     parse_arguments,
@@ -56,12 +57,12 @@ class FileBlock(NamedTuple):
 
     path: str
     block: int  # -1: somewhere in the result, which does not have one block for each file
-    requested: tuple[int | None, int | None]  # the lines
+    requested: PathRange
 
     @property
     def whole(self) -> bool:
         """Whether the whole file was requested."""
-        return self.requested == (None, None)
+        return self.requested == PathRange(self.path)
 
 
 class ToolUses:
@@ -130,7 +131,7 @@ class ToolUses:
         elif (aging := self._aging_kinds.get(kind)) is not None:
             if not has_failed(part):
                 aging.append(use)
-        elif kind in _CHANGING_KINDS and not has_failed(part):
+        elif kind in _CHANGING_KINDS and not has_failed_change(part):
             self._change(use)
 
     def _change(self, use: ToolUse) -> None:
@@ -181,9 +182,8 @@ class ToolUses:
         files, content = self.files(use), self.result(use).content
         for number, file in enumerate(files):
             block = content[number] if len(files) == len(content) else None
-            lines = file.start, file.end
             if not isinstance(block, Text) or not has_failed_file(block.text):
-                yield FileBlock(file.path, -1 if block is None else number, lines)
+                yield FileBlock(file.path, -1 if block is None else number, file)
 
     def _texts(self, use: ToolUse, path: str) -> Iterator[tuple[FileBlock, str]]:
         for file in self.file_blocks(use):
