@@ -87,7 +87,8 @@ def shorten_newest(view: View, limit: int, budget: Budget, rules: ElisionRules) 
     if size <= limit // 2:
         return ()
     rest = view.tokens - size + _SLACK
-    room = max(min(limit, budget.target) // 2, min(limit, budget.threshold) - rest)
+    goal = min(limit, budget.target)  # not the threshold, or the next message compacts it
+    room = max(goal // 2, goal - rest)
     made = shorten(view, plan_cuts(view, newest, room, rules.language))
     return (*made.edits, *made.pins)
 
