@@ -174,7 +174,8 @@ def test_what_a_model_wrote_is_kept_in_every_section() -> None:
 
 def test_a_handle_is_not_taken_for_a_commit_and_the_users_words_are_not_repeated() -> None:
     written = Snapshot(
-        user_directives="- [00000001] Never push.", key_knowledge="- [1a2b3c4d] Rows may be empty."
+        user_directives='- [00000001] "Never push."',
+        key_knowledge="- [1a2b3c4d] Rows may be empty.",
     )
     sections = sections_of(user("Never push."), written=written)
     assert sections.key_knowledge == "- [1a2b3c4d] Rows may be empty."
@@ -196,6 +197,22 @@ def test_a_commit_or_file_that_no_tool_ever_showed_is_marked() -> None:
     assert "Commit deadbeef1 has it. [not in the log]" in sections.file_system_state
     assert "rows.py holds the parser.\n" in sections.file_system_state
     assert "`ci.yml`. [not in the log]" in sections.key_knowledge
+
+
+@pytest.mark.parametrize("budget", [6_000, 14_600, 40_000])
+def test_what_a_model_wrote_within_its_words_is_not_cut(budget: int) -> None:
+    """Code adds what is left out: it does not cut sentences in two to make room for names."""
+    sentence = "Item {} of {} says something that nobody but the model could put in so few words."
+    items = budget * 7 // 10 // len(sentence)
+    counts = {"overall_goal": 1, "key_knowledge": items * 2 // 3, "current_plan": items // 4}
+    sections = {
+        name: "\n".join(f"- {sentence.format(n, name)}" for n in range(count))
+        for name, count in counts.items()
+    }
+    text = snapshot_of(*busy_session(), budget=budget, written=Snapshot(**sections))
+    wanted = [sentence.format(n, name) for name, count in counts.items() for n in range(count)]
+    assert [one for one in wanted if one not in text] == []
+    assert "never touch `schema_v1.sql`" in text
 
 
 def test_a_model_that_writes_without_end_leaves_room_for_the_facts() -> None:

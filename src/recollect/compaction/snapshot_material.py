@@ -38,7 +38,7 @@ MIN_PART = 400  # tokens of the conversation in a request; with less it is not w
 _RESULT_SIZES = (16_000, 8_000, 4_000, 2_000)  # characters of a result, to need but one round
 _SHORT_RESULTS = (2_000, 1_000, 500, 200)  # the same, to need no more rounds than allowed
 _TEXT_FACTOR = 4  # what was said is shortened later than what tools printed
-_WORDS_PER_TOKEN = 0.6
+_WORDS_PER_TOKEN = 0.45  # about three quarters of the room: the rest is for what code adds
 _HANDLE = re.compile(r" ?\[([0-9a-f]{8})\]")
 _FRAME = 120  # tokens of the lines around the material
 

@@ -19,6 +19,7 @@ _HASH = re.compile(r"\b(?=[0-9a-f]{0,39}\d)(?=[0-9a-f]{0,39}[a-f])[0-9a-f]{7,40}
 _HANDLE = re.compile(r"\[[0-9a-f]{8}\] ?")
 _MAX_SECTION, _MAX_CHECKED = 60_000, 60
 _UNKNOWN = " [not in the log]"
+_QUOTATION = " \"'“”„«»「」"
 _WISHES = "As the model understood the user: "
 
 
@@ -34,7 +35,7 @@ def quote_written(
         items = [
             Quote((_WISHES if wishes else "") + item + _mark(item, unknown))
             for item in parse_items(text)
-            if not (wishes and _HANDLE.sub("", item).strip() in said)
+            if not (wishes and _HANDLE.sub("", item).strip(_QUOTATION) in said)
         ]
         yield "key_knowledge" if wishes else name, items
 

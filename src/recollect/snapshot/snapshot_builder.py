@@ -32,7 +32,7 @@ from recollect.snapshot.work_state import WorkState, check_key, describe_state
 from recollect.text import clean, one_line
 
 # How the room is shared where there is more to say than it holds.
-_DIRECTIVES, _WRITTEN, _TASKS, _STATE, _JOURNAL, _FILES = 40.0, 10.0, 3.0, 2.0, 5.0, 4.5
+_DIRECTIVES, _WRITTEN, _TASKS, _STATE, _JOURNAL, _FILES = 40.0, 40.0, 3.0, 2.0, 5.0, 4.5
 _GOAL, _PLAN, _OPEN, _REPORTS, _SUMMARIES, _EARLIER = 0.5, 1.0, 0.5, 0.4, 3.0, 1.5
 _LONG, _EXCESS = 1_500, 3.0  # what a message of the user has beyond this weighs less: a paste
 _CURRENT, _NAMED, _CLOSED, _OTHER = 3.0, 2.0, 0.3, 0.7  # weights of tasks
