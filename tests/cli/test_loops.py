@@ -67,6 +67,25 @@ def test_a_loop_in_the_last_turn_is_reported_and_nobody_is_warned_for_nothing(cl
     assert log(cli)[-1][0] == "model"
 
 
+REPORTS = [
+    "src/pkg/module_{}.py: no problems found; the types are right and all tests of it pass.\n",
+    "**src/pkg/{}.py**: no problems were found in this file, and all of its tests pass.\n\n",
+    "ALTER TABLE t{} ADD COLUMN created_at TIMESTAMP NOT NULL DEFAULT now();\n",
+    "Item {}: check the file and fix the problem in it, then run the tests again.\n",
+    '  {{"name": "n{}", "value": 0, "description": "nothing is known", "enabled": true}},\n',
+    "──────────── page ────────────\nSection {}: what is in it and what follows from that.\n",
+]
+
+
+@pytest.mark.parametrize("line", REPORTS)
+def test_a_report_that_says_the_same_of_many_things_comes_whole(cli: Cli, line: str) -> None:
+    report = "I checked them:\n\n" + "".join(line.format(n) for n in range(60)) + "That is all."
+    for command in ("-p", "ask"):
+        with server(cli, reply(*pieces(report))) as on:
+            assert cli.ok(command, "Report.", env=ENV).out.strip() == report
+        assert len(on.asked) == 1
+
+
 @pytest.mark.parametrize("divider", ["─", "━", "═", ". ", "#", "=-"])
 def test_a_report_with_sections_under_dividers_comes_whole(cli: Cli, divider: str) -> None:
     line = (divider * 60)[:60]
