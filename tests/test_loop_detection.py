@@ -142,7 +142,7 @@ def test_the_memory_is_bounded() -> None:
 # --- the detector ------------------------------------------------------------------------------
 
 
-repeating = st.sampled_from([SENTENCE * 12, "哈" * 600])
+repeating = st.sampled_from([SENTENCE * 12, "哈" * 600, "- yes\n" * 300, "\n" * 300, "─" * 10_000])
 
 
 @given(st.lists(any_text | repeating, max_size=30))

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from recollect.repetition import (
     BATCH_TIMES,
+    LINE_TIMES,
+    SYMBOLS,
     WINDOW,
     RepeatedText,
     Repetition,
@@ -34,7 +36,7 @@ def first_in(text: str) -> Repetition | None:
 def test_a_repeated_sentence_is_a_loop() -> None:
     found = first_in(prose(2_000) + SENTENCE * 12)
     assert found is not None
-    assert found.times == 10
+    assert (found.kind, found.times) == ("text", 10)
     assert set(found.what.split()) & set(SENTENCE.split())
 
 
@@ -223,6 +225,86 @@ def test_a_report_that_says_the_same_of_one_thing_for_ever_is_a_loop_at_once(lin
 def test_a_list_that_comes_twice_is_no_loop() -> None:
     same = report(REPORTS[0], 12)
     assert first_in(f"Before:\n{same}\nAfter:\n{same}") is None
+
+
+# --- endless output in any markup --------------------------------------------------------------
+
+ENDLESS = [
+    "- yes\n",
+    "1. yes, I do\n",
+    "| a | b |\n",
+    "> so\n",
+    "# Title\n\n",
+    "\n",
+    " \r\n",
+    "- a\n- b\n\n- c\n- d\n",
+    f"- {SENTENCE * 3}\n",
+]
+marked = st.sampled_from(ENDLESS)
+
+
+@pytest.mark.parametrize("before", ["", "Well:\n", "```python\n", "~~~\n"])
+@pytest.mark.parametrize("lines", ENDLESS)
+def test_lines_that_come_very_many_times_are_a_loop_in_any_markup_and_in_code(
+    lines: str, before: str
+) -> None:
+    assert first_in(before + lines * (LINE_TIMES - 1)) is None
+    found = first_in(before + lines * (LINE_TIMES + 1))
+    assert found is not None
+    assert (found.kind, found.times) == ("text", LINE_TIMES)
+
+
+@pytest.mark.parametrize("number", ["{}. ", "{}) ", "  {}. ", "{}、", "({}) ", "（{}）"])
+def test_a_numbered_list_of_the_same_item_is_a_loop_however_far_it_counts(number: str) -> None:
+    assert first_in("".join(f"{number.format(n)}Look again.\n" for n in range(400))) is not None
+
+
+def test_long_tables_and_lists_are_no_loop() -> None:
+    zeros = "0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,\n"
+    assert first_in(f"```c\n{zeros * 256}```\n") is None
+    assert first_in("".join(f"| {n} | 0 | 0 |\n" for n in range(2_000))) is None
+    assert first_in("".join(f"{n}. {prose(9, n)}\n" for n in range(2_000))) is None
+    assert first_in("```\n" + "".join(f"{n}.5 0.0\n" for n in range(2_000))) is None
+    ends = "".join(f"- {'x' * 100}{n}\n" for n in range(2_000))
+    assert first_in(ends) is None
+
+
+@pytest.mark.parametrize("symbols", ["─", " ", "=-", "\n \t", "#\n\n", "`", "🎉", "_ ", "\u0300"])
+@pytest.mark.parametrize("before", ["", "Well: ", "```\n", "- "])
+def test_symbols_without_end_are_a_loop(symbols: str, before: str) -> None:
+    assert first_in(before + symbols * SYMBOLS) is not None
+
+
+@given(st.integers(1, SYMBOLS), st.sampled_from("a1我"), st.integers(1, 700))
+@example(1, "a", 1)
+def test_a_run_of_symbols_is_too_long_at_the_same_character_however_it_is_cut(
+    before: int, letter: str, size: int
+) -> None:
+    text = "─" * (before - 1) + letter + "─" * SYMBOLS
+    exact = before + SYMBOLS
+    assert first_in(text[: exact - 1]) is None
+    found, begin, end = place_of_first(text, [size])
+    assert found == Repetition("symbols", "─", SYMBOLS)
+    assert begin < exact <= end
+
+
+blocks = st.builds(lambda unit, times: unit * times, marked, st.integers(1, 160)) | st.sampled_from(
+    ["─" * 4_000, "\n" * 140, " " * 3_000, "```\n", SENTENCE * 4, "x", "x" * 70, "\n"]
+)
+
+
+@given(st.lists(blocks, max_size=7).map("".join), st.lists(st.integers(1, 700), min_size=1))
+@example("- yes\n" * 400, [7])
+@example("─" * 9_990 + SENTENCE * 20 + "─" * 20_000, [9_999])
+@example("x" + "─" * 9_000 + "\n" * 2_000, [400])
+def test_however_endless_output_is_cut_it_is_found_at_the_same_character(
+    text: str, sizes: list[int]
+) -> None:
+    exact, _, place = place_of_first(text, [1])
+    assert first_in(text) == exact
+    found, begin, end = place_of_first(text, sizes)
+    assert found == exact
+    assert found is None or begin < place <= end
 
 
 @pytest.mark.parametrize(

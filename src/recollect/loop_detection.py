@@ -26,7 +26,7 @@ JUDGE_EVERY = 10
 JUDGE_MESSAGES = 20
 JUDGE_SURE = 0.9
 
-LoopKind: TypeAlias = Literal["call", "cycle", "text", "judged", "failures"]
+LoopKind: TypeAlias = Literal["call", "cycle", "text", "symbols", "judged", "failures"]
 _MAX_QUOTE = 100  # characters of a quotation from a model
 _MAX_ANSWER = 20_000  # characters
 _MAX_PROMPT = 4_000  # characters of the user's prompt that a judge gets
@@ -35,8 +35,15 @@ _MAX_PROMPT = 4_000  # characters of the user's prompt that a judge gets
 class Loop(msgspec.Struct, frozen=True, kw_only=True):
     kind: LoopKind
     what: str  # the repeated text or calls, on one line and shortened
-    times: int = 1
+    times: int = 1  # for symbols, how many came in a row
     length: int = 1  # calls in one round
+
+    @property
+    def event_kind(self) -> Literal["calls", "text", "judged"]:
+        """As hooks are told."""
+        if self.kind == "judged":
+            return "judged"
+        return "text" if self.kind in ("text", "symbols") else "calls"
 
 
 class LoopDetector:
@@ -69,7 +76,8 @@ class LoopDetector:
         found = self._text.text(piece) if self.on else None
         if found is None:
             return None
-        return self._count(Loop(kind="text", what=_one_line(found.what), times=found.times))
+        what = _one_line(found.what) or "white space"
+        return self._count(Loop(kind=found.kind, what=what, times=found.times))
 
     def judged(self, answer: str) -> Loop | None:
         """Count the loop that a model found; `answer` is its reply to `build_judge_message`."""
@@ -99,6 +107,7 @@ def _describe(loop: Loop) -> str:
         "cycle": f"the same {loop.length} calls ({quoted}) {in_a_row}",
         "failures": f"{loop.times} calls of {quoted} in a row failed",
         "text": f"the same words came at least {loop.times} times: {quoted}",
+        "symbols": f"{loop.times:,} characters in a row had no letter and no digit: {quoted}",
         "judged": f"the last turns made no progress: {quoted}",
     }
     return facts[loop.kind]

@@ -7,9 +7,10 @@ found at the same character.
 from __future__ import annotations
 
 import re
+import zlib
 from collections import deque
 from collections.abc import Hashable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 LONGEST_CYCLE = 5
 WINDOW = 5_000  # characters of text in memory
@@ -20,6 +21,10 @@ CHUNK_DISTANCE = 5 * CHUNK  # characters, on average, from one to the next
 # report on a batch easily has fifty or sixty such lines: states, weeks, the files of a package. A
 # counter that never ends costs no more than a few thousand tokens until it is stopped here.
 BATCH_TIMES = 100
+# The same lines in a row, whatever their markup, in code too: more than the 256 rows of a table
+# of bytes, which may all be zero.
+LINE_TIMES = 300
+SYMBOLS = 10_000  # characters in a row without a letter or a digit: more than a large drawing
 
 _LEAD = 64  # characters of a line that show what kind it is
 _STEP = WINDOW // 20
@@ -29,6 +34,7 @@ _NEAR = (CHUNK_TIMES - 1) * CHUNK_DISTANCE  # characters from the first to the l
 # longer, so a list that comes twice, as before and after a change, is new both times.
 _ROUND = CHUNK_TIMES * CHUNK
 _NUMBER = re.compile(r"[ \t]*+(?:\d{1,9}+[.)、]|[(（]\d{1,9}+[)）])[\W\d_]*+")
+_LIST_NUMBER = re.compile(r"[ \t]*+(?:\d{1,9}+(?:[.)][ \t]|、)|[(（]\d{1,9}+[)）])")
 _ITEM = r"(?:[-*+•◦‣–]|\d{1,9}+[.)]|[A-Za-z]\))[ \t]"
 # A fence may be in a list item. Backticks after it make it inline code.
 _OPENING = re.compile(rf"[ \t]*+(?:{_ITEM}[ \t]*+)?+(`{{3,}}+(?=[^`]*+\Z)|~{{3,}}+)")
@@ -47,8 +53,9 @@ _MARK = re.compile(
 
 
 class Repetition(NamedTuple):
-    what: str
-    times: int
+    kind: Literal["text", "symbols"]
+    what: str  # the repeated text, or the last of the symbols
+    times: int  # for symbols, how many came in a row
 
 
 class CycleCounter:
@@ -76,11 +83,12 @@ class CycleCounter:
 
 
 class RepeatedText:
-    """Finds text that repeats, outside of code.
+    """Finds text that repeats.
 
-    Markup in which repetition is normal (lists, tables, headings, quotes, fences, dividers of any
-    kind) restarts the count. The first characters of a line show its kind; until they arrive, it
-    waits.
+    Outside of code it is found soon, after ten times, but markup in which repetition is normal
+    (lists, tables, headings, quotes, fences, dividers of any kind) restarts the count. Lines that
+    come very many times and symbols without end are found in any markup. The first characters of a
+    line show its kind; until they arrive, it waits.
     """
 
     def __init__(self) -> None:
@@ -88,6 +96,8 @@ class RepeatedText:
 
     def reset(self) -> None:
         self._window = _ChunkWindow()
+        self._symbols = _SymbolRun()
+        self._lines = _RepeatedLines()
         self._lead = ""  # the start of a line of unknown kind
         self._known = False
         self._silent = False  # whether the rest of this line is skipped
@@ -109,15 +119,27 @@ class RepeatedText:
         return None
 
     def _read(self, part: str) -> Repetition | None:
-        """Read a line or a part of one."""
+        """Read a line or a part of one, up to the first repetition."""
+        too_long = self._symbols.add(part)
+        part = part[:too_long]
+        found = self._read_chunks(part)
+        if found:
+            return found
+        if too_long is not None:
+            return Repetition("symbols", part[-1], SYMBOLS)
+        return self._lines.end() if part.endswith("\n") else None
+
+    def _read_chunks(self, part: str) -> Repetition | None:
         found, ended = None, part.endswith("\n")
         if not self._known:
             missing = _LEAD - len(self._lead)
             self._lead += part[:missing]
             if len(self._lead) < _LEAD and not ended:
                 return None
+            self._lines.begin(self._lead)
             found, part = self._begin_line(self._lead), part[missing:]
             self._lead, self._known = "", True
+        self._lines.add(part)
         if self._opened and self._fence.startswith("`") and "`" in part:
             part, self._fence = part[part.index("`") :], ""
             self._opened = self._silent = False
@@ -149,6 +171,49 @@ def _is_rule(line: str) -> bool:
     """Whether a line only divides: `─────`, `. . . . .`, `=-=-=`."""
     drawn = _SYMBOLS.fullmatch(line) is not None
     return drawn and len(line) - sum(map(str.isspace, line)) >= _RULE_SYMBOLS
+
+
+class _RepeatedLines:
+    """Finds one to five lines that come again and again. Their numbers in a list do not make them
+    different. Of a long line only the beginning and a checksum are in memory."""
+
+    def __init__(self) -> None:
+        self._counter = CycleCounter(LINE_TIMES)
+        self._last: deque[str] = deque(maxlen=LONGEST_CYCLE)
+        self._lead, self._checksum = "", 0
+
+    def begin(self, lead: str) -> None:
+        number = _LIST_NUMBER.match(lead)
+        self._lead = lead[number.end() :] if number else lead
+        self._checksum = 0
+
+    def add(self, part: str) -> None:
+        if part:
+            self._checksum = zlib.crc32(part.encode("utf-8", "surrogatepass"), self._checksum)
+
+    def end(self) -> Repetition | None:
+        """The repetition that the line completes."""
+        self._last.append(self._lead)
+        length = self._counter.add((self._lead, self._checksum))
+        if not length:
+            return None
+        return Repetition("text", "".join(list(self._last)[-length:]), LINE_TIMES)
+
+
+class _SymbolRun:
+    """Counts the characters since the last letter or digit."""
+
+    def __init__(self) -> None:
+        self._length = 0
+
+    def add(self, text: str) -> int | None:
+        """The end of the part of this text with which the run is too long."""
+        for start in range(0, len(text), _STEP):
+            part, missing = text[start : start + _STEP], SYMBOLS - self._length
+            if missing <= len(part) and _count_leading_symbols(part) >= missing:
+                return start + missing
+            self._length = _count_symbols(part, self._length)
+        return None
 
 
 def _count_leading_symbols(text: str) -> int:
@@ -211,7 +276,7 @@ class _ChunkWindow:
             if distance >= CHUNK:
                 newer[chunk] = seen = _count_again(seen, place)
                 if seen[0] >= CHUNK_TIMES and _is_loop(chunk, seen, repeated):
-                    return Repetition(chunk, seen[0])
+                    return Repetition("text", chunk, seen[0])
         self._tail, self._place, self._repeated = text[count:], self._place + count, repeated
         self._room -= count
         if self._room <= 0:

@@ -327,8 +327,7 @@ class _AgentRun:
             return None
         stopped = self.detector.loops > 1 or self.turns >= self.agent.max_turns
         self.reason = "loop" if stopped else "turns"
-        kind = loop.kind if loop.kind in ("text", "judged") else "calls"
-        session = self.session.id
+        session, kind = self.session.id, loop.event_kind
         await hooks.fire(LoopDetected(session=session, kind=kind, what=loop.what, times=loop.times))
         return LoopFound(loop, stopped)
 
