@@ -99,6 +99,11 @@ def loop_warning(loop: Loop) -> str:
     )
 
 
+def loop_note(loop: Loop) -> str:
+    """What the log says to people after the loop that stopped the model."""
+    return f"Stopped because the model repeated itself: {_describe(loop)}."
+
+
 def _describe(loop: Loop) -> str:
     quoted = json.dumps(loop.what, ensure_ascii=False)
     in_a_row = f"came {loop.times} times in a row"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from tests.cli.model_server import ENV, log, readable, reply, server
 from tests.cli.runner import Cli
 
 NUMBERS = "57. " * 2_048
+STOPPED = "Stopped because the model repeated itself: "
 OFF = "[agent]\ndetect_loops = false\n"
 
 
@@ -33,9 +35,10 @@ def test_an_answer_that_repeats_itself_is_stopped_and_kept(
     assert text.startswith(done.out.rstrip())
     assert "the model repeats itself: " in done.err
     readable(done)
-    role, stored, finish = log(cli)[-1]
+    (role, stored, finish), (level, note, _) = log(cli)[-2:]
     assert (role, finish) == ("model", "interrupted")
     assert stored.rstrip() == done.out.rstrip()
+    assert (level, STOPPED in note) == ("warning", True)
 
 
 def test_the_document_of_a_stopped_answer_says_so(cli: Cli) -> None:
@@ -64,7 +67,60 @@ def test_a_loop_in_the_last_turn_is_reported_and_nobody_is_warned_for_nothing(cl
     assert (done.code, len(on.asked)) == (1, 1)
     assert done.json["subtype"] == "error_loop"
     assert done.json["result"].startswith("57. 57. ")
-    assert log(cli)[-1][0] == "model"
+    assert [kind for kind, _, _ in log(cli)[-2:]] == ["model", "warning"]
+
+
+ENDLESS = ["- yes\n", "1. yes, I do\n", "| a | b |\n", "─", "\n", "```\nx\n"]
+
+
+@pytest.mark.parametrize("command", [("ask",), ("-p",)])
+@pytest.mark.parametrize("unit", ENDLESS)
+def test_output_without_end_is_stopped_in_any_markup(
+    cli: Cli, command: tuple[str, ...], unit: str
+) -> None:
+    text = unit * (20_000 // len(unit))
+    with server(cli, reply(*pieces(text))):
+        done = cli(*command, "Go on.", env=ENV)
+    assert done.code == 1
+    assert "the model repeats itself: " in done.err
+    readable(done)
+    (_, stored, finish), (_, note, _) = log(cli)[-2:]
+    assert finish == "interrupted"
+    assert 0 < len(stored) < len(text)
+    assert note.startswith(STOPPED)
+
+
+def shown(cli: Cli) -> list[dict[str, Any]]:
+    """The messages of the model and what people and the model were told, as `show` prints them."""
+    bodies = [entry["body"] for entry in cli.ok("show", "--json").json["entries"]]
+    return [b for b in bodies if b["kind"] in ("message", "note")]
+
+
+@pytest.mark.parametrize(("command", "requests"), [("ask", 1), ("-p", 2)])
+def test_a_note_for_people_says_why_a_model_was_stopped(
+    cli: Cli, command: str, requests: int
+) -> None:
+    with server(cli, *[reply(*pieces(NUMBERS))] * requests, reply(Text(text="Sorry."))) as on:
+        assert cli(command, "Count.", env=ENV).code == 1
+        assert len(on.asked) == requests
+        bodies = shown(cli)
+        notes = [body for body in bodies if body["kind"] == "note"]
+        cut = [body for body in bodies if body.get("finish") == "interrupted"]
+        assert (len(notes), len(cut)) == (1, requests)
+        assert bodies[-2:] == [cut[-1], notes[0]]
+        assert notes[0]["text"].startswith(f"{STOPPED}the same words came at least ")
+        cli.ok(command, "Why?", "-c", env=ENV)
+    assert len(on.asked) == requests + 1
+    assert b"Stopped because" not in on.asked[-1].body
+
+
+def test_a_note_also_says_why_calls_were_not_run(cli: Cli) -> None:
+    same = [reply(call("list_directory", id=f"c{n}", path=".")) for n in range(10)]
+    with server(cli, *same) as on:
+        assert cli("-p", "Look.", env=ENV).code == 1
+    assert len(on.asked) == 10
+    last = shown(cli)[-1]
+    assert last["text"].startswith(f'{STOPPED}the same call of "list_directory" ')
 
 
 REPORTS = [

@@ -49,7 +49,7 @@ from recollect.agent.tool_calls import (
 )
 from recollect.codecs.wire_protocol import Delta, Generation, RequestOptions
 from recollect.compaction.budget import Budget
-from recollect.entries import Body, Entry, Message, ToolCall, Usage
+from recollect.entries import Body, Entry, Message, Note, ToolCall, Usage
 from recollect.errors import BadTool, ContextOverflow, RefusedByHook
 from recollect.hook_events import (
     AfterAgent,
@@ -59,7 +59,7 @@ from recollect.hook_events import (
     HookEvent,
     LoopDetected,
 )
-from recollect.loop_detection import Loop, LoopDetector, judge_is_due, loop_warning
+from recollect.loop_detection import Loop, LoopDetector, judge_is_due, loop_note, loop_warning
 from recollect.models.model_protocol import Model, Retrying
 from recollect.models.model_selection import CallModel, call_judge
 from recollect.models.open_model import open_model
@@ -368,9 +368,14 @@ class _AgentRun:
                 if isinstance(event, ToolFinished):
                     self.detector.result(event.call.name, failed=event.result.is_error)
                 yield event
-        if self.loop is not None and self.reason != "loop":
-            warning = user_message(loop_warning(self.loop), "aside")
-            await self.session.append(warning, on_conflict="fork")
+        if self.loop is not None:
+            await self.session.append(self._loop_entry(self.loop), on_conflict="fork")
+
+    def _loop_entry(self, loop: Loop) -> Message | Note:
+        """For the model, which goes on; or for people, when it was stopped."""
+        if self.reason == "loop":
+            return Note(text=loop_note(loop), level="warning")
+        return user_message(loop_warning(loop), "aside")
 
     async def finish(self) -> RunFinished:
         reply, view = self.last_reply, self.session.view()
