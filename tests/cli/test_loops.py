@@ -123,6 +123,18 @@ def test_a_note_also_says_why_calls_were_not_run(cli: Cli) -> None:
     assert last["text"].startswith(f'{STOPPED}the same call of "list_directory" ')
 
 
+@pytest.mark.parametrize(("count", "warned"), [(4, False), (5, True), (12, True)])
+def test_equal_calls_in_one_reply_are_one_loop_of_which_the_model_is_warned(
+    cli: Cli, count: int, warned: bool
+) -> None:
+    same = [call("list_directory", id=f"c{n}", path=".") for n in range(count)]
+    with server(cli, reply(*same), reply(Text(text="I see."))) as on:
+        done = cli.ok("-p", "Look.", env=ENV)
+    assert done.out == "I see.\n"
+    assert ("the model repeats itself: list_directory" in done.err) is warned
+    assert (b"A loop was detected" in on.asked[-1].body) is warned
+
+
 REPORTS = [
     "src/pkg/module_{}.py: no problems found; the types are right and all tests of it pass.\n",
     "**src/pkg/{}.py**: no problems were found in this file, and all of its tests pass.\n\n",

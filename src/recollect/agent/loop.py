@@ -319,7 +319,8 @@ class _AgentRun:
             self.usage = add_usage(self.usage, self.last_reply.usage)
             await hooks.fire(self._after_model(self.last_reply, seconds))
         for call in calls:
-            self.loop = self.detector.call(call.name, call.arguments) or self.loop
+            # many equal calls in one reply are one loop: the model has not been warned yet
+            self.loop = self.loop or self.detector.call(call.name, call.arguments)
         if calls and self.loop is None and judge_is_due(self.turns, self.agent.judge_after):
             self.loop = await self._call_judge()
         if (loop := self.loop) is None:
