@@ -10,17 +10,16 @@ from hypothesis import strategies as st
 
 from recollect.entries import Message, Text
 from recollect.loop_detection import (
-    WINDOW,
     Loop,
     LoopDetector,
     RepeatedCalls,
-    RepeatedText,
     build_judge_message,
     call_key,
     judge_is_due,
     loop_warning,
     parse_judgement,
 )
+from recollect.repetition import WINDOW
 from recollect.testing import call, model, result, user
 from tests.strategies import json_values, messages
 from tests.strategies import text as any_text
@@ -36,10 +35,6 @@ def prose(size: int, seed: int = 1) -> str:
 def fed(*calls: tuple[str, str]) -> list[Loop | None]:
     repeated = RepeatedCalls()
     return [repeated.call(name, arguments) for name, arguments in calls]
-
-
-def first_in(text: str) -> Loop | None:
-    return RepeatedText().text(text)
 
 
 # --- calls -------------------------------------------------------------------------------------
@@ -128,143 +123,6 @@ def test_arguments_that_are_not_valid_json_are_compared_as_text(arguments: str) 
     assert call_key("any", arguments) != call_key("any", arguments + "x")
 
 
-# --- text --------------------------------------------------------------------------------------
-
-
-def test_a_repeated_sentence_is_a_loop() -> None:
-    found = first_in(prose(2_000) + SENTENCE * 12)
-    assert found is not None
-    assert found.kind == "text"
-    assert set(found.what.split()) & set(SENTENCE.split())
-
-
-@given(st.lists(st.tuples(st.sampled_from("abcdabcdE"), st.integers(0, 500)), max_size=60))
-@example([("a", 200)] * 10)
-@example([("a", 201)] * 10)
-@example([("a", 0), ("b", 90), ("c", 90)] * 20)
-@example([("a", 0)] * 9 + [("E", 1_750), ("a", 0)])
-def test_a_loop_is_found_exactly_when_unbounded_memory_would_find_it(
-    said: list[tuple[str, int]],
-) -> None:
-    parts = ((prose(50, ord(who)), prose(gap, i)) for i, (who, gap) in enumerate(said))
-    text = "x" * 64 + "".join(chunk + between for chunk, between in parts)
-    places: dict[str, list[int]] = {}
-    expected = False
-    for at in range(len(text) - 49):
-        seen = places.setdefault(text[at : at + 50], [])
-        if not seen or at - seen[-1] >= 50:
-            seen.append(at)
-            expected = expected or (len(seen) >= 10 and at - seen[-10] <= 9 * 250)
-    assert (first_in(text) is not None) == expected
-
-
-@pytest.mark.parametrize("text", ["哈" * 600, "我再试一次。" * 120, "ha" * 400])
-def test_repetition_is_found_in_any_script_and_also_without_words(text: str) -> None:
-    assert first_in(text) is not None
-
-
-def test_the_same_chunk_counts_up_to_an_average_distance_of_five_chunks() -> None:
-    chunk = prose(50, seed=7)
-
-    def at_distance(characters: int) -> str:
-        return "".join(chunk + prose(characters - 50, seed=100 + i) for i in range(12))
-
-    assert first_in(at_distance(250)) is not None
-    assert first_in(at_distance(251)) is None
-
-
-@given(st.integers(0, 2**32))
-def test_ordinary_text_is_not_a_loop(seed: int) -> None:
-    assert first_in(prose(3_000, seed)) is None
-
-
-@pytest.mark.parametrize(
-    "mark",
-    ["- ", "* ", "+ ", "12. ", "3) ", "  - ", "| ", "> ", "## ", "• ", "1、", "+--", "```\n```\n"],
-)
-def test_lists_tables_headings_quotes_and_fences_restart_the_count(mark: str) -> None:
-    assert first_in("".join(f"{SENTENCE}\n" for _ in range(30))) is not None
-    assert first_in("".join(f"{mark}{SENTENCE}\n" for _ in range(30))) is None
-    assert first_in(mark + SENTENCE * 30) is not None  # in a line that never ends
-
-
-CODE = "    assert value is not None and value.is_sound()  # checked\n" * 40
-
-
-@pytest.mark.parametrize(
-    ("opening", "closing"),
-    [
-        ("```python", "```"),
-        ("~~~", "~~~"),
-        ("````", "`````"),
-        ("  - ```py", "    ```"),
-        ("```", "``` "),
-    ],
-)
-def test_code_is_skipped_and_the_text_after_it_is_read(opening: str, closing: str) -> None:
-    code = f"Here it is:\n{opening}\n{CODE}{closing}\n"
-    assert first_in(code + prose(200)) is None
-    assert first_in(code + SENTENCE * 12 + prose(64)) is not None
-
-
-def test_a_fence_is_closed_only_by_its_own_kind() -> None:
-    assert first_in(f"````\n```\n{CODE}") is None
-    assert first_in(f"~~~\n```\n{CODE}") is None
-    assert first_in(f"```\n```python\n{CODE}") is None
-
-
-@pytest.mark.parametrize("size", [3, 80])
-def test_code_inside_a_line_opens_no_fence(size: int) -> None:
-    assert first_in(f"```{'x' * size}``` is set.\n" + SENTENCE * 12 + prose(64)) is not None
-
-
-repeated = st.sampled_from([SENTENCE * 4, SENTENCE * 7, "哈" * 90, f"{SENTENCE}\n" * 6, CODE[:300]])
-marks = st.sampled_from(
-    ["\n", "\n```", "```\n", "\n~~~\n", "\n- ", "| a |\n", "\n# b\n", "\r\n", "`"]
-)
-others = st.sampled_from(["x" * 70, "word ", "1. ", "> ", " " * 40, "``", prose(90)])
-pieces = repeated | marks | others
-texts = st.lists(repeated | pieces, max_size=40).map("".join)
-
-
-def place_of_first_loop(text: str, sizes: list[int]) -> tuple[Loop | None, int, int]:
-    """The loop and between which characters it was found."""
-    repeated, at, turn = RepeatedText(), 0, 0
-    while at < len(text):
-        end = at + sizes[turn % len(sizes)]
-        found = repeated.text(text[at:end])
-        if found:
-            return found, at, end
-        at, turn = end, turn + 1
-    return None, at, at
-
-
-@given(texts, st.lists(st.integers(1, 700), min_size=1, max_size=5))
-@example(SENTENCE * 40, [1])
-@example(f"{'x' * 63}\n" * 40, [64])
-@example(f"```{SENTENCE * 40}`", [64])
-@example(f"{'`' * 3}{' ' * 61}\n{SENTENCE * 40}", [64])
-def test_however_a_text_is_cut_the_first_loop_is_found_at_the_same_character(
-    text: str, sizes: list[int]
-) -> None:
-    exact, _, place = place_of_first_loop(text, [1])
-    assert first_in(text) == exact
-    found, begin, end = place_of_first_loop(text, sizes)
-    assert found == exact
-    assert found is None or begin < place <= end
-
-
-@given(st.lists(any_text | pieces, max_size=30))
-def test_a_loop_in_any_text_is_quoted_on_one_short_printable_line(said: list[str]) -> None:
-    detector = LoopDetector()
-    loops = [found for piece in said if (found := detector.text(piece))]
-    assert detector.loops == len(loops)
-    for loop in loops:
-        assert loop.what.isprintable()
-        assert len(loop.what) <= 101
-        assert loop_warning(loop).encode().isascii() == loop.what.isascii()
-
-
 def test_the_memory_is_bounded() -> None:
     detector = LoopDetector()
     said = [prose(10_000, seed) for seed in range(8)]
@@ -282,6 +140,20 @@ def test_the_memory_is_bounded() -> None:
 
 
 # --- the detector ------------------------------------------------------------------------------
+
+
+repeating = st.sampled_from([SENTENCE * 12, "哈" * 600, "- yes\n" * 300, "\n" * 300, "─" * 10_000])
+
+
+@given(st.lists(any_text | repeating, max_size=30))
+def test_a_loop_in_any_text_is_quoted_on_one_short_printable_line(said: list[str]) -> None:
+    detector = LoopDetector()
+    loops = [found for piece in said if (found := detector.text(piece))]
+    assert detector.loops == len(loops)
+    for loop in loops:
+        assert loop.what.isprintable()
+        assert len(loop.what) <= 101
+        assert loop_warning(loop).encode().isascii() == loop.what.isascii()
 
 
 def test_the_first_loop_warns_and_the_second_stops() -> None:

@@ -49,7 +49,7 @@ from recollect.agent.tool_calls import (
 )
 from recollect.codecs.wire_protocol import Delta, Generation, RequestOptions
 from recollect.compaction.budget import Budget
-from recollect.entries import Body, Entry, Message, ToolCall, Usage
+from recollect.entries import Body, Entry, Message, Note, ToolCall, Usage
 from recollect.errors import BadTool, ContextOverflow, RefusedByHook
 from recollect.hook_events import (
     AfterAgent,
@@ -59,7 +59,7 @@ from recollect.hook_events import (
     HookEvent,
     LoopDetected,
 )
-from recollect.loop_detection import Loop, LoopDetector, judge_is_due, loop_warning
+from recollect.loop_detection import Loop, LoopDetector, judge_is_due, loop_note, loop_warning
 from recollect.models.model_protocol import Model, Retrying
 from recollect.models.model_selection import CallModel, call_judge
 from recollect.models.open_model import open_model
@@ -319,7 +319,8 @@ class _AgentRun:
             self.usage = add_usage(self.usage, self.last_reply.usage)
             await hooks.fire(self._after_model(self.last_reply, seconds))
         for call in calls:
-            self.loop = self.detector.call(call.name, call.arguments) or self.loop
+            # many equal calls in one reply are one loop: the model has not been warned yet
+            self.loop = self.loop or self.detector.call(call.name, call.arguments)
         if calls and self.loop is None and judge_is_due(self.turns, self.agent.judge_after):
             self.loop = await self._call_judge()
         if (loop := self.loop) is None:
@@ -327,8 +328,7 @@ class _AgentRun:
             return None
         stopped = self.detector.loops > 1 or self.turns >= self.agent.max_turns
         self.reason = "loop" if stopped else "turns"
-        kind = loop.kind if loop.kind in ("text", "judged") else "calls"
-        session = self.session.id
+        session, kind = self.session.id, loop.event_kind
         await hooks.fire(LoopDetected(session=session, kind=kind, what=loop.what, times=loop.times))
         return LoopFound(loop, stopped)
 
@@ -369,9 +369,14 @@ class _AgentRun:
                 if isinstance(event, ToolFinished):
                     self.detector.result(event.call.name, failed=event.result.is_error)
                 yield event
-        if self.loop is not None and self.reason != "loop":
-            warning = user_message(loop_warning(self.loop), "aside")
-            await self.session.append(warning, on_conflict="fork")
+        if self.loop is not None:
+            await self.session.append(self._loop_entry(self.loop), on_conflict="fork")
+
+    def _loop_entry(self, loop: Loop) -> Message | Note:
+        """For the model, which goes on; or for people, when it was stopped."""
+        if self.reason == "loop":
+            return Note(text=loop_note(loop), level="warning")
+        return user_message(loop_warning(loop), "aside")
 
     async def finish(self) -> RunFinished:
         reply, view = self.last_reply, self.session.view()
