@@ -38,16 +38,32 @@ class ModelCaller(msgspec.Struct, frozen=True):
     """Sends messages and an instruction, and returns the text of the reply."""
 
     model: Model
-    window: int  # tokens, with the reply
-    reply: int  # tokens that a reply may have
-    counter: Counter
+    profile: Profile
+    limit: int  # tokens of a request and its reply, at most
 
     @staticmethod
     def of(model: Model) -> ModelCaller:
         profile = profile_of(model)
-        window = min(profile.window, learned_window(model.name) or profile.window)
-        reply = min(profile.output, window // REPLY_SHARE)
-        return ModelCaller(model, window, reply, counter_for(model.name))
+        return ModelCaller(model, profile, profile.window)
+
+    def within(self, limit: int) -> ModelCaller:
+        """The same model, with requests and replies of at most so many tokens."""
+        return msgspec.structs.replace(self, limit=min(self.limit, limit))
+
+    @property
+    def window(self) -> int:
+        """Tokens, with the reply. Read anew each time: a provider may have named its window since
+        the caller was made."""
+        return min(self.limit, learned_window(self.model.name) or self.limit)
+
+    @property
+    def reply(self) -> int:
+        """Tokens that a reply may have."""
+        return min(self.profile.output, self.window // REPLY_SHARE)
+
+    @property
+    def counter(self) -> Counter:
+        return counter_for(self.model.name)
 
     async def __call__(self, messages: Sequence[Message], instruction: str) -> str:
         request = (*messages, Message(role="user", parts=(Text(text=instruction),)))
