@@ -195,7 +195,8 @@ def test_a_window_that_the_provider_has_just_named_holds_for_the_snapshot_too(cl
 
 
 @pytest.mark.parametrize(
-    "said", ["prompt is too long", "maximum context length is 60000 tokens", "too many tokens: 61000"]
+    "said",
+    ["prompt is too long", "maximum context length is 60000 tokens", "too many tokens: 61000"],
 )
 def test_a_refused_request_is_followed_by_smaller_ones_and_none_is_sent_twice(
     cli: Cli, said: str
