@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
+from recollect.entries import Compaction
 from recollect.plan_steps import (
     PlanStep,
     apply_plan_call,
@@ -12,9 +13,9 @@ from recollect.plan_steps import (
     format_steps,
     parse_steps,
 )
-from recollect.snapshot.snapshot_format import parse_snapshot
-from recollect.testing import call, model, user
-from tests.snapshot.session_paths import did, edit, snapshot_of
+from recollect.snapshot.snapshot_format import Snapshot, parse_snapshot, write_snapshot
+from recollect.testing import call, model, result, user
+from tests.snapshot.session_paths import did, edit, read, sections_of, snapshot_of
 from tests.strategies import json_values, text
 
 
@@ -38,7 +39,7 @@ def test_single_tasks_are_added_and_changed() -> None:
 def test_a_numbered_list_in_the_text_of_the_agent_is_a_plan() -> None:
     said = "I will:\n1. read the code\n   carefully\n2. fix it\n\nThat is all.\n1. no plan"
     assert find_steps(said) == (PlanStep("read the code"), PlanStep("fix it"))
-    assert "read the code\n  fix it" in snapshot_of(user("Go."), model(said))
+    assert "read the code\n  fix it" in snapshot_of(user("Go."), model(said), *read("a.py", "x"))
 
 
 @pytest.mark.parametrize(
@@ -55,6 +56,83 @@ def test_a_list_in_a_report_of_finished_work_is_not_an_open_plan(report: str) ->
     sections = parse_snapshot(snapshot_of(user("Do the four steps."), model(report)))
     assert sections is not None
     assert sections.current_plan == ""
+
+
+REPORTS = {
+    "English": "Here is what changed:\n1. The client retries.\n2. Empty lines do no harm.",
+    "German": "Alle vier Schritte sind erledigt:\n1. Retry ergänzt.\n2. Parser repariert.",
+    "French": "Tout est terminé :\n1. Nouvel essai ajouté.\n2. Analyseur réparé.",
+    "Spanish": "Todo está listo:\n1. Reintento añadido.\n2. Analizador corregido.",
+    "Russian": "Все шаги готовы:\n1. Добавлен повтор.\n2. Парсер исправлен.",
+    "Japanese": "すべて終わりました:\n1. 再試行を追加しました。\n2. パーサーを直しました。",
+}
+
+
+@pytest.mark.parametrize("report", REPORTS.values(), ids=REPORTS)
+def test_a_list_that_ends_a_turn_of_work_is_a_report_in_any_language(report: str) -> None:
+    work = [user("Go."), *edit("lib/client.py", "a", "def retry(): ...", 1), model(report)]
+    more = [user("Thanks."), *edit("lib/cache.py", "a", "def cache(): ...", 2), model("Ok.")]
+    assert sections_of(*work).current_plan == ""
+    assert sections_of(*work, *more).current_plan == ""
+    looked = [
+        user("Go."),
+        *read("lib/client.py", "x"),
+        model(report),
+        user("Thanks."),
+        model("Ok."),
+    ]
+    assert sections_of(*looked).current_plan == ""
+
+
+PLANS = {
+    "German": "Ich gehe so vor:\n1. Retry ergänzen.\n2. Parser reparieren.",
+    "Russian": "План:\n1. Добавить повтор.\n2. Исправить парсер.",
+    "Japanese": "次のように進めます:\n1. 再試行を追加する。\n2. パーサーを直す。",
+}
+
+
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+def test_a_list_that_work_follows_in_its_turn_is_a_plan_in_any_language(plan: str) -> None:
+    first, second = (line.partition(" ")[2] for line in plan.split("\n")[1:])
+    shell = call("Bash", id="b", command="make")
+    for said in ((model(plan), *edit("a.py", "a", "b")), (model(plan, shell), result(shell, "ok"))):
+        announced = sections_of(user("Go."), *said, model("Ok.")).current_plan
+        assert f"Announced:\n  {first}\n  {second}" in announced
+
+
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+def test_a_proposal_is_a_plan_once_the_next_turn_carries_it_out(plan: str) -> None:
+    proposed = [user("Go."), *read("lib/client.py", "x"), model(plan), user("Ja.")]
+    assert sections_of(*proposed).current_plan == ""
+    done = sections_of(*proposed, *edit("lib/client.py", "a", "def retry(): ...", 2)).current_plan
+    assert "Done since it was announced: edited lib/client.py" in done
+
+
+def test_open_boxes_are_a_plan_wherever_they_stand() -> None:
+    status = "Fertig ist:\n- [x] retry\n- [x] parser, fixed and completed\n- [ ] the docs"
+    work = [user("Go."), *edit("lib/client.py", "a", "def retry(): ...", 1), model(status)]
+    plan = sections_of(*work, user("Thanks."), model("Ok.")).current_plan
+    assert "Announced:\n  the docs" in plan
+    assert "parser" not in plan
+
+
+def test_the_statuses_that_a_model_wrote_into_a_plan_are_read_back() -> None:
+    wrote = (
+        "1. [DONE] the lexer\n2. [IN PROGRESS] the parser\n3. [TODO] the docs\nNext: empty rows."
+    )
+    assert parse_steps(wrote) == (
+        PlanStep("the lexer", "done"),
+        PlanStep("the parser", "doing"),
+        PlanStep("the docs"),
+    )
+    first = write_snapshot(Snapshot(current_plan=wrote))
+    again = sections_of(Compaction(status="COMPRESSED", snapshot=first), user("Go on."))
+    assert again.current_plan.split("\n") == [
+        "- [x] the lexer",
+        "- [>] the parser",
+        "- [ ] the docs",
+        "- Next: empty rows.",
+    ]
 
 
 def test_a_plan_that_was_announced_says_what_was_done_since() -> None:

@@ -2,15 +2,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from recollect.compaction.budget import Budget
-from recollect.compaction.proposal import propose_compaction
+from recollect.compaction.proposal import Partition, SnapshotInput, propose_compaction
 from recollect.compaction.snapshot_instruction import CLOSING
+from recollect.compaction.snapshot_material import SnapshotRounds, WriterLimits
 from recollect.compaction.view_reduction import with_edits
 from recollect.entries import Compaction, Entry, InlineData, Message
+from recollect.errors import ContextOverflow
 from recollect.session_compaction import compact
+from recollect.snapshot_writer import SnapshotMaterial, SnapshotWriter
 from recollect.view.view import View
 from tests.compaction.sessions import SMALL, entries, turns
 
@@ -110,6 +116,45 @@ def test_a_summarizer_that_never_answers_is_not_waited_for() -> None:
     assert made.succeeded
     assert "built by code: the model failed (TimeoutError" in made.compaction.reason
     assert len(silent.requests) == 1
+
+
+numbers = st.none() | st.integers(1_000, 10_000_000)
+
+
+@given(numbers, numbers)
+def test_whatever_a_provider_says_each_request_after_a_refusal_is_smaller(
+    limit: int | None, asked: int | None
+) -> None:
+    view = View.fold(entries(*turns(12)))
+    model = Scripted(ContextOverflow("too long", 400, limit, asked))
+    made = asyncio.run(compact(view, SMALL, model))
+    assert made.succeeded
+    assert made.compaction.reason == "built by code: the model failed (ContextOverflow: too long)"
+    count = view.log.counter
+    sizes = [sum(map(count.message, messages)) for messages, _ in model.requests]
+    assert all(later * 10 <= sooner * 9 for sooner, later in pairwise(sizes))
+    if limit is not None:
+        assert all(size <= limit for size in sizes[1:])
+
+
+def test_a_round_that_was_answered_is_not_sent_again_when_a_later_one_is_refused() -> None:
+    class Refusing(Scripted):
+        async def __call__(self, messages: Sequence[Message], prompt: str) -> str:
+            assert messages not in [sent for sent, _ in self.requests]
+            await super().__call__(messages, prompt)
+            if len(self.requests) == 2:
+                raise ContextOverflow("too long")
+            return GOAL
+
+    class ShortAndLong(SnapshotMaterial):
+        def plan(self, limits: WriterLimits) -> SnapshotRounds:
+            parts = ("begin", "word " * (limits.window // 4))
+            return SnapshotRounds("", "", parts, CLOSING, limits)
+
+    view, model = View.fold(entries(*turns(2))), Refusing("")
+    material = ShortAndLong(view, Partition.of(view), 1, "", SnapshotInput(), 300)
+    assert asyncio.run(SnapshotWriter(model, material, 8_192).write()) == (GOAL, "")
+    assert len(model.requests) == 3
 
 
 def test_a_call_that_is_cancelled_ends_the_compaction() -> None:

@@ -54,6 +54,14 @@ def test_the_arguments_of_a_slash_command_are_the_users_text() -> None:
     assert find_user_text(user(said)) == "/fix the login"
 
 
+def test_long_arguments_and_answers_are_kept_whole() -> None:
+    words = "if a < b: " + "word " * 20_000 + "end"
+    said = f"<command-name>/fix</command-name>\n<command-args>{words}</command-args>"
+    assert find_user_text(user(said)) == f"/fix {words}"
+    asked = ToolResult(call_id="q", name="ask_user", content=(Text(text=words),))
+    assert find_user_text(Message(role="user", parts=(asked,))) == words
+
+
 def test_a_message_that_an_importer_marked_as_meta_is_not_a_directive() -> None:
     meta = Message(
         role="user", parts=(Text(text="Skill text"),), extra='{"claude-code":{"isMeta":true}}'

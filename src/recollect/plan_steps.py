@@ -24,6 +24,7 @@ _NAMES: dict[StepStatus, str] = {
 }
 _STATUS = {name: status for status, names in _NAMES.items() for name in names.split()}
 _NUMBERED = re.compile(r"^\s{0,8}(?:\d{1,3}[.)]|[-*] \[([ xX>~])\])\s+(\S.{2,})$")
+_TAGGED = re.compile(r"\[(done|in progress|todo)\]\s{1,8}(?=\S)", re.I)  # as we tell models
 _MARKS: dict[StepStatus, str] = {"done": "[x]", "doing": "[>]", "open": "[ ]"}
 _WRITTEN = re.compile(r"^\[([ x>])\] (.+)$")
 
@@ -72,15 +73,27 @@ def _change_step(
     return (*steps[: number - 1], after, *steps[number:])
 
 
+def _listed_step(line: str) -> PlanStep | None:
+    match = _NUMBERED.match(line[:2000])
+    if match is None:
+        return None
+    tag = _TAGGED.match(match[2])
+    mark = match[1] or (tag[1].replace(" ", "_") if tag else "")
+    text = match[2][tag.end() :] if tag else match[2]
+    return PlanStep(one_line(text, _MAX_STEP), _STATUS.get(mark.lower(), "open"))
+
+
+def is_step(line: str) -> bool:
+    return _NUMBERED.match(line[:2000]) is not None
+
+
 def find_steps(text: str) -> tuple[PlanStep, ...]:
     """The longest run of numbered or checkbox lines in a text, if it has at least two."""
     best: list[PlanStep] = []
     run: list[PlanStep] = []
     for line in text[:60_000].split("\n"):
-        match = _NUMBERED.match(line[:2000])
-        if match:
-            mark = (match[1] or " ").lower()
-            run.append(PlanStep(one_line(match[2], _MAX_STEP), _STATUS.get(mark, "open")))
+        if step := _listed_step(line):
+            run.append(step)
         elif line.strip() and not line.startswith((" ", "\t")):
             run = []
         if len(run) > len(best):
@@ -94,7 +107,8 @@ def format_steps(steps: tuple[PlanStep, ...]) -> tuple[str, ...]:
 
 def parse_steps(text: str) -> tuple[PlanStep, ...]:
     """The steps of a `current_plan` section that we wrote, or the list in one a model wrote."""
-    found = [m for line in text.split("\n")[: 4 * MAX_STEPS] if (m := _WRITTEN.match(line[:400]))]
+    lines = text.split("\n")[: 4 * MAX_STEPS]
+    found = [m for line in lines if (m := _WRITTEN.match(line[:400]))]
     if found:
         return tuple(PlanStep(m[2], _STATUS.get(m[1], "open")) for m in found)
-    return find_steps(text)
+    return tuple(step for line in lines if (step := _listed_step(line)))[:MAX_STEPS]

@@ -1,8 +1,9 @@
 """Lets a model write a snapshot, in as many rounds as its window needs.
 
-Every request fits: when the provider counts otherwise than we do, the rounds are planned again for
-what it takes. A model that fails, answers nothing or takes too long leaves a reason, never an
-exception, because a snapshot can always be built without it.
+Every request fits: when the provider refuses one as too long, the rounds are planned again, with
+requests that are smaller than that one and fit the window it named. No request is sent twice. A
+model that fails, answers nothing or takes too long leaves a reason, never an exception, because a
+snapshot can always be built without it.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ from recollect.compaction.proposal import (
     replaced_entries,
 )
 from recollect.compaction.snapshot_material import (
+    FILL_LIMIT,
     SnapshotRounds,
     WriterLimits,
     notes_room,
     plan_rounds,
 )
 from recollect.compaction.snapshot_reply import parse_reply
-from recollect.entries import Compaction
+from recollect.entries import Compaction, Message
 from recollect.errors import ContextOverflow
 from recollect.models.model_calls import REPLY_SHARE, ModelCaller
 from recollect.models.model_selection import CallModel
@@ -81,28 +83,36 @@ class SnapshotWriter(NamedTuple):
     async def write(self) -> tuple[str, str]:
         """The snapshot that the model wrote, or the reason why there is none."""
         limits, trouble = self._limits(), ""
+        sent: dict[tuple[Message, ...], str] = {}
         for _ in range(MAX_ATTEMPTS):
             rounds = self.material.plan(limits)
             if rounds is None:
                 small = f"its window of {limits.window:,} tokens is too small"
-                return "", f"the model was not called, because {small}"
+                return "", trouble or f"the model was not called, because {small}"
             try:
-                return await self._call(rounds)
-            except ContextOverflow as overflow:  # it counts otherwise than we do
-                trouble = f"the model failed (ContextOverflow: {overflow})"
-                limits = _shrink_limits(limits, overflow)
+                return await self._call(rounds, sent)
+            except ContextOverflow as overflow:  # without the remedy, which is this compaction
+                said = one_line(overflow.said, MAX_REASON)
+                trouble = f"the model failed (ContextOverflow: {said})"
+                refused = sum(map(limits.counter.message, next(reversed(sent))))
+                limits = _shrink_limits(limits, refused, overflow)
             except Exception as error:  # noqa: BLE001 - compaction works without the model
                 said = one_line(str(error), MAX_REASON)
                 return "", f"the model failed ({type(error).__name__}: {said})"
         return "", trouble
 
-    async def _call(self, rounds: SnapshotRounds) -> tuple[str, str]:
+    async def _call(
+        self, rounds: SnapshotRounds, sent: dict[tuple[Message, ...], str]
+    ) -> tuple[str, str]:
+        """`sent` has all requests so far with their replies, the newest last."""
         so_far, count = rounds.earlier, len(rounds.parts)
         for number in range(count):
             self.on_round(number + 1, count)
-            async with asyncio.timeout(self.timeout):
-                reply = await self.summarizer(rounds.request(number, so_far), rounds.closing)
-            reply = rounds.without_invented_handles(reply)
+            request = rounds.request(number, so_far)
+            if request not in sent:
+                sent[request] = ""
+                sent[request] = await self._send(rounds, request)
+            reply = rounds.without_invented_handles(sent[request])
             snapshot = parse_reply(reply)
             if snapshot is None:
                 wrote = "wrote no snapshot" if reply.strip() else "answered nothing"
@@ -110,6 +120,13 @@ class SnapshotWriter(NamedTuple):
                 return "", f"the model {wrote}{which}"
             so_far = write_snapshot(snapshot)
         return so_far, ""
+
+    async def _send(self, rounds: SnapshotRounds, request: tuple[Message, ...]) -> str:
+        caller = self.summarizer
+        if isinstance(caller, ModelCaller):
+            caller = caller.within(rounds.limits.window)
+        async with asyncio.timeout(self.timeout):
+            return await caller(request, rounds.closing)
 
     def _limits(self) -> WriterLimits:
         caller = self.summarizer
@@ -119,10 +136,14 @@ class SnapshotWriter(NamedTuple):
         return WriterLimits(self.window, self.window // REPLY_SHARE, counter)
 
 
-def _shrink_limits(limits: WriterLimits, overflow: ContextOverflow) -> WriterLimits:
-    """What the provider said that it takes; else three fifths."""
-    window, asked = overflow.limit or limits.window, overflow.asked
-    if asked:  # in tokens as we count them
-        window = limits.window * window * 9 // (asked * 10)
-    window = min(window, limits.window * 3 // 5)
+def _shrink_limits(limits: WriterLimits, refused: int, overflow: ContextOverflow) -> WriterLimits:
+    """The window that the provider named; and in any case less than the request that it refused,
+    of this many tokens as we count them."""
+    window = min(limits.window, overflow.limit or limits.window)
+    if overflow.limit is not None and overflow.asked:
+        window = min(window, overflow.limit * refused // overflow.asked)
+    fits = refused * (9 if window < limits.window else 6) // 10
+    # a request has what the reply leaves of the window: all that it may have, or its share
+    most = min((fits + limits.reply) / FILL_LIMIT, fits / (FILL_LIMIT - 1 / REPLY_SHARE))
+    window = min(window, int(most))
     return limits._replace(window=window, reply=min(limits.reply, window // REPLY_SHARE))

@@ -61,6 +61,17 @@ def choose_lines(lines: Sequence[Line], room: int, said: str = "") -> set[int]:
     return chosen
 
 
+def is_prose(text: str) -> bool:
+    """Whether a text is written for people, like a task's description, and not a log or listing."""
+    lines = [line.strip() for line in text[:20_000].split("\n") if line.strip()]
+    if any(line.startswith("@@ ") for line in lines):
+        return False  # a patch is full of dashes
+    marked = sum(
+        line.startswith(("#", "- ", "* ", "1.", "2.", "3.")) or "`" in line for line in lines
+    )
+    return len(lines) > 3 and marked >= 0.25 * len(lines)
+
+
 def squeeze(lines: Iterable[str], most: int) -> list[str]:
     """Each on one line of at most `most` characters, without empty ones."""
     found = (" ".join(line[: 4 * most].split()) for line in lines)

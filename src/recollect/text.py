@@ -1,7 +1,8 @@
 """Text that is safe to show: cleaned, and cut to a length in a way that says so.
 
 `clean` removes terminal codes and control characters and replaces lone surrogates, so that its
-result can be encoded and shown anywhere. A cut text is never longer than the length asked for.
+result can be encoded and shown anywhere. A cut text is never longer than the length asked for. The
+number in a mark is true of the whole text: what was cut before is cut again without one.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ _CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]"
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
+
+LEFT_OUT = re.compile(r" \[… [\d,]{1,14} characters left out …\] ")  # the mark of `clip_middle`
+UNCOUNTED = " […] "
 
 
 def clean(text: str) -> str:
@@ -46,6 +50,17 @@ def clip_middle(text: str, most: int) -> str:
     head = room * 2 // 3
     left_out = len(text) - room
     return f"{text[:head]} [… {left_out:,} characters left out …] {text[-(room - head) :]}"
+
+
+def clip_again(text: str, most: int) -> str:
+    """The beginning and the end of a text that may have been cut before, or that nobody stored: a
+    number would be false of the whole."""
+    if len(text) <= most:
+        return text
+    text, room = LEFT_OUT.sub(UNCOUNTED, text), most - len(UNCOUNTED)
+    if room < 40 or len(text) <= most:
+        return clip(text, most)
+    return text[: room * 2 // 3] + UNCOUNTED + text[room * 2 // 3 - room :]
 
 
 def format_size(count: float) -> str:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -61,6 +62,9 @@ _ENDS = ("endLine", "end_line", "end", "line_end", "endingLine")
 _OTHER_KEYS = "limit view_range command description explanation reason purpose encoding"
 _UNDERSTOOD = frozenset((*_PATH_KEYS, *_STARTS, *_ENDS, *_OTHER_KEYS.split()))
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete|Move to) ?(?:File)?: (.{1,1000})$", re.M)
+_ABSOLUTE_PATH = re.compile(
+    r'"(?:file_path|filePath|path|absolute_path|cwd|workdir)"\s{0,2}:\s{0,2}"(/[^"\\]{1,500})"'
+)
 _COMMANDS = ("command", "cmd", "script", "commandLine", "shell_command")
 _VERBS: dict[str, ToolKind] = {
     "view": "read",
@@ -245,6 +249,22 @@ def find_patched_paths(value: Mapping[str, Any]) -> tuple[str, ...]:
     texts = (*(value.get(key) for key in ("patch", "input", "diff")), find_command(value))
     found = [m for text in texts if isinstance(text, str) for m in _PATCHED.findall(text)]
     return tuple(dict.fromkeys(path.strip() for path in found if _is_path(path.strip())))
+
+
+def find_absolute_paths(arguments: Iterable[str]) -> set[str]:
+    """The absolute paths that the arguments of calls name, whole or broken."""
+    return {path for text in arguments for path in _ABSOLUTE_PATH.findall(text[:100_000])}
+
+
+def guess_root(paths: Iterable[str]) -> str:
+    """The deepest directory that holds most of these absolute paths."""
+    found, within = set(paths), Counter[str]()
+    for path in found:
+        pieces = path.split("/")[1:-1]
+        within.update("/" + "/".join(pieces[:n]) for n in range(1, len(pieces) + 1))
+    # a root must hold two files at least, and not be a directory that every project shares
+    most = [d for d, n in within.items() if n >= max(2, 0.6 * len(found)) and d.count("/") > 1]
+    return max(most, key=lambda d: (d.count("/"), d)) if most else ""
 
 
 def find_command(value: Mapping[str, Any]) -> str:

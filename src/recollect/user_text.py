@@ -8,6 +8,7 @@ are found by plain searching, so hostile text costs linear time.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from recollect.entries import Message, Text, ToolResult
 from recollect.text import clean
@@ -21,7 +22,6 @@ user-prompt-submit-hook environment_context environment_details user_instruction
 ide_selection ide_diagnostics session_context
 """
 _ADDED_TAG = re.compile(rf"<(/?)({'|'.join(_ADDED.split())})(?:\s[^<>]{{0,200}})?>", re.I | re.A)
-_ARGUMENTS = re.compile(r"<command-args>([^<]{0,20000})</command-args>")
 _COMMAND = re.compile(r"<command-name>\s*([^<\s]{1,80})\s*</command-name>")
 _NOTICES = (
     "[Request interrupted by user",
@@ -36,6 +36,8 @@ _NOTICES = (
     "<task-notification>",
     "<state_snapshot>",  # some programs put a summary into a message
 )
+_POINTER = re.compile(r"(?<![\w/.-])(?:#\d{1,9}|[\w/.-]*\w[-_/.#]\w[\w/.-]*)")
+_MAX_POINTERS = 40
 _REPLIES = ("the user said:\n", "the user provided the following reason for the rejection:")
 _QUESTION_TOOLS = ("AskUserQuestion", "ask_user", "ask_user_question", "ask_followup_question")
 
@@ -50,13 +52,20 @@ def find_user_text(message: Message) -> str:
     return "\n".join(text for text in (typed, *answers) if text)
 
 
+def find_pointers(texts: Iterable[str]) -> list[str]:
+    """Words of the user that may name an issue, a ticket or a file."""
+    found = (word.rstrip("./-") for text in texts for word in _POINTER.findall(text[:20_000]))
+    return list(dict.fromkeys(name for name in found if len(name) > 2))[-_MAX_POINTERS:]
+
+
 def strip_added_text(text: str) -> str:
     """A user message's text without a harness's additions."""
     if text.lstrip().startswith(_NOTICES):
         return ""
     if command := _COMMAND.search(text[:2000]):
-        words = _ARGUMENTS.search(text[:40_000])
-        return clean(f"{command[1]} {words[1].strip()}") if words and words[1].strip() else ""
+        _, _, words = text.partition("<command-args>")
+        words = words.partition("</command-args>")[0].strip()
+        return clean(f"{command[1]} {words}") if words else ""
     if "<" in text:
         text = _strip_elements(text)
     return clean(text).strip()
@@ -84,7 +93,7 @@ def _is_meta(extra: str) -> bool:
 
 def _find_answer(result: ToolResult) -> str:
     """The user's reason for refusing a call, or answer to a question that a tool asked."""
-    text = "\n".join(part.text for part in result.content if isinstance(part, Text))[:20_000]
+    text = "\n".join(part.text for part in result.content if isinstance(part, Text))
     if not result.is_error:
         return clean(text).strip() if result.name in _QUESTION_TOOLS else ""
     for prefix in _REPLIES:

@@ -7,6 +7,7 @@ quoted, never obeyed, and only a bounded part of each record is read.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from recollect.call_outcome import (
 )
 from recollect.code_names import take_ends
 from recollect.entries import Entry, Message, Text, Thought, ToolCall, ToolResult
-from recollect.text import clean, clip_middle, one_line
+from recollect.text import clean, one_line
 from recollect.toolkinds import (
     ToolKind,
     classify_call,
@@ -35,6 +36,7 @@ from recollect.toolkinds import (
 _MAX_SAID, _MAX_COMMAND, _MAX_PATH = 20_000, 2_000, 300
 _MAX_OUTPUT = 6_000
 _MAX_PENDING = 5_000  # calls without a result
+_OPTION = re.compile(r"-|\w+=|\d?>")
 _VERBS: dict[ToolKind, str] = {"edit": "edited", "write": "wrote", "delete": "deleted"}
 
 
@@ -42,6 +44,12 @@ class JournalChange(NamedTuple):
     verb: str
     path: str
     lines: tuple[str, ...]  # that it added
+
+
+class JournalRead(NamedTuple):
+    path: str
+    entry: str  # of the result
+    text: str = ""  # empty if the result has several files
 
 
 class CommandRun(NamedTuple):
@@ -54,10 +62,12 @@ class JournalItem(msgspec.Struct):
     """One message of the agent, with what came of its calls."""
 
     entry: str
+    turn: int = 0  # the number of prompts before it
+    calls: bool = False  # whether it called a tool, whatever came of it
     said: str = ""
     changes: list[JournalChange] = []
     runs: list[CommandRun] = []
-    reads: list[str] = []
+    reads: list[JournalRead] = []
 
     @property
     def acts(self) -> bool:
@@ -88,11 +98,13 @@ class WorkJournal:
         self.items: list[JournalItem] = []
         self.outputs: list[ToolOutputText] = []
         self.refused: list[str] = []  # calls that the user did not allow
+        self.turn = 0  # the caller counts the prompts
         self._pending: dict[str, _PendingCall] = {}
 
     def add(self, entry: Entry, message: Message) -> None:
         if message.role == "model":
-            item = JournalItem(entry.id, said=_spoken(message))
+            calls = any(isinstance(part, ToolCall) for part in message.parts)
+            item = JournalItem(entry.id, self.turn, calls, _spoken(message))
             self.items.append(item)
             for part in message.parts:
                 if isinstance(part, ToolCall) and len(self._pending) < _MAX_PENDING:
@@ -121,16 +133,17 @@ class WorkJournal:
             run = CommandRun(one_line(shown, _MAX_COMMAND), outcome, take_ends(text, _MAX_OUTPUT))
             call.item.runs.append(run)
         if not outcome.failed:
-            self._add_access(call, paths, command)
+            if call.kind == "read":
+                shown = text if len(paths) == 1 else ""
+                call.item.reads += (JournalRead(path, entry.id, shown) for path in paths)
+            self._add_changes(call, paths, command)
             if text.strip():
                 self.outputs.append(ToolOutputText(entry.id, call.kind, asked, text))
 
-    def _add_access(self, call: _PendingCall, paths: tuple[str, ...], command: str) -> None:
+    def _add_changes(self, call: _PendingCall, paths: tuple[str, ...], command: str) -> None:
         if call.kind in _VERBS:
             lines = find_added(call.value)
             call.item.changes += (JournalChange(_VERBS[call.kind], path, lines) for path in paths)
-        elif call.kind == "read":
-            call.item.reads += paths
         call.item.changes += (
             JournalChange("wrote", self._path(path), lines) for path, lines in find_written(command)
         )
@@ -154,11 +167,22 @@ def _spoken(message: Message) -> str:
         clean("\n".join(part.text for part in message.parts if isinstance(part, kind))).strip()
         for kind in (Text, Thought)
     )
-    return clip_middle(
-        f"{said}\n{thought}".strip() if len(thought) > len(said) else said, _MAX_SAID
-    )
+    return take_ends(f"{said}\n{thought}".strip() if len(thought) > len(said) else said, _MAX_SAID)
 
 
 def _about(value: Mapping[str, Any]) -> str:
     found = (f"{key}={text}" for key, text in value.items() if isinstance(text, str | int))
     return one_line(" ".join(found), 200)
+
+
+def check_key(command: str) -> str:
+    """The same check, whatever its options: the program, its verb and its subject."""
+    last = command.rsplit(" && ", 1)[-1]
+    words = [w for w in last.split("|")[0].split() if not _OPTION.match(w)]
+    return " ".join(words[:3])
+
+
+def show_run(run: CommandRun) -> str:
+    failed = "FAILED " if run.outcome.failed else ""
+    told = one_line(run.outcome.line, 240)
+    return f"`{one_line(run.command, 160)}` → {failed}{told or 'no output'}"

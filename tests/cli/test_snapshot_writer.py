@@ -6,6 +6,7 @@ import asyncio
 import json
 import signal
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -170,14 +171,46 @@ def test_a_handle_that_the_model_invented_is_not_stored(cli: Cli) -> None:
 
 
 def test_a_provider_that_counts_more_gets_less(cli: Cli) -> None:
-    session, _ = cli.session(session_of(20))
+    session, _ = cli.session(session_of(40, lines=100))
     long = refused("400 Bad", "maximum context length is 9000 tokens, you requested 30000 tokens")
     with server(cli, long, says(SNAPSHOT)) as on:
         set_window(cli, 60_000)
         out = cli.ok("compact", session.id, "--budget", "3000", env=ENV).out
     assert f"by {NAME}" in out
-    assert all(sent_tokens(on, n) * 2 < 60_000 for n in range(1, len(on.asked)))
-    assert all(sent_tokens(on, n) <= 18_000 for n in range(1, len(on.asked)))
+    fits = sent_tokens(on, 0) * 9_000 // 30_000  # as we count
+    assert all(sent_tokens(on, n) <= fits for n in range(1, len(on.asked)))
+    assert {json.loads(asked.body)["max_tokens"] for asked in on.asked[1:]} != {60_000 // 4}
+
+
+def test_a_window_that_the_provider_has_just_named_holds_for_the_snapshot_too(cli: Cli) -> None:
+    session, _ = cli.session(session_of(60, lines=150))
+    long = refused("400 Bad", "maximum context length is 16384 tokens, you requested 45000 tokens")
+    with server(cli, long, says(SNAPSHOT)) as on:
+        set_window(cli, 200_000)
+        cli.ok("-r", session.id, "-p", "Go on.", env=ENV)
+    writing = [n for n in range(len(on.asked)) if texts(on, n)[0] == INSTRUCTION]
+    assert writing
+    assert all(sent_tokens(on, n) <= 16_384 * 3 // 4 for n in writing)
+    assert GOAL in compaction_of(cli).snapshot
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["prompt is too long", "maximum context length is 60000 tokens", "too many tokens: 61000"],
+)
+def test_a_refused_request_is_followed_by_smaller_ones_and_none_is_sent_twice(
+    cli: Cli, said: str
+) -> None:
+    session, _ = cli.session(session_of(40))
+    with server(cli, refused("400 Bad", said)) as on:
+        set_window(cli, 60_000)
+        cli.ok("compact", session.id, "--budget", "3000", env=ENV)
+    sizes = [sent_tokens(on, n) for n in range(len(on.asked))]
+    assert len(sizes) > 1
+    assert all(later * 10 <= sooner * 9 for sooner, later in pairwise(sizes))
+    reason = compaction_of(cli).reason
+    assert f"the model failed (ContextOverflow: {said}" in reason
+    assert "recollect compact" not in reason  # which is what the user has just done
 
 
 # --- when it fails -------------------------------------------------------------------------------

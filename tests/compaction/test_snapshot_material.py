@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import pytest
@@ -17,7 +18,18 @@ from recollect.compaction.snapshot_material import (
     flatten,
     plan_rounds,
 )
-from recollect.entries import Body, InlineData, Message, Text, ToolResult, handle_of
+from recollect.entries import (
+    Body,
+    Compaction,
+    Elide,
+    Elided,
+    Entry,
+    InlineData,
+    Message,
+    Text,
+    ToolResult,
+    handle_of,
+)
 from recollect.snapshot.snapshot_format import SECTIONS
 from recollect.testing import call, model, result, user
 from recollect.tokens import ESTIMATE, counter_for
@@ -144,7 +156,7 @@ def test_a_message_says_whose_it_is() -> None:
         parts=(ToolResult(call_id="c1", name="run", content=(Text(text="no"),), is_error=True),),
     )
     found = items(user("build", image), model("I build.", use), failed, reminder)
-    shown = [flatten(item, 1_000) for item in found]
+    shown = [flatten(item, 1_000, 1_000) for item in found]
     handles = [f"[{handle_of(item.entry.id)}]" for item in found]
     assert shown[0] == f"{handles[0]} user: build\n{handles[0]} (a file of type image/png)"
     assert shown[1] == (
@@ -157,7 +169,69 @@ def test_a_message_says_whose_it_is() -> None:
 def test_a_long_result_keeps_both_ends() -> None:
     use = call("run", id="c1")
     found = items(model("", use), result(use, "first\n" + "noise\n" * 9_000 + "last"))
-    text = flatten(found[-1], 500)
+    text = flatten(found[-1], 500, 500)
     assert "first" in text
     assert text.endswith("last")
     assert len(text) < 600
+
+
+def counted(text: str, whole: str) -> bool:
+    """Whether what the text shows of the whole, and says that it leaves out, is the whole."""
+    head, number, tail = re.split(r" \[… ([\d,]+) characters left out …\] ", text)
+    shown = whole.startswith(head[-200:].lstrip()[-100:]) or head[-100:] in whole
+    return shown and len(head) + int(number.replace(",", "")) + len(tail) == len(whole)
+
+
+HUGE = "begin " + " ".join(f"word{n}" for n in range(200_000)) + " the end"
+
+
+@pytest.mark.parametrize("window", [32_000, 200_000])
+def test_what_was_said_is_shortened_only_as_far_as_the_window_needs_it(window: int) -> None:
+    found = items(user("hello"), model("Hello."), user(HUGE), model("I see."), *turns(3))
+    (part,) = planned(found, window).parts
+    said = part.partition("user: begin ")[2].partition("\n\n")[0]
+    assert counted(f"begin {said}", HUGE)
+    room = window * (0.95 - 0.25) - ESTIMATE.text(INSTRUCTION) - 2_000
+    assert len(said) > 0.85 * room * 4
+    assert "question 2" in part
+
+
+def test_a_text_that_is_shown_without_its_middle_is_shortened_from_the_stored_one() -> None:
+    log = entries(user(HUGE), model("I see."), *turns(2))
+    cut = Elided(entry=log[0].id, placeholder="[left out]", parts=(0,), head=50_000, tail=50_000)
+    view = View.fold([*log, Entry("cut", None, 0, Elide(rule="oversized", items=(cut,)))])
+    assert "[left out]" in str(view.items[0].message)
+    (part,) = planned(view.items, 200_000).parts
+    assert "[left out]" not in part
+    said = part.partition("user: begin ")[2].partition("\n\n")[0]
+    assert len(said) > 400_000
+    assert counted(f"begin {said}", HUGE)
+
+
+def test_what_is_left_out_whole_stays_left_out() -> None:
+    use = call("run", id="c1")
+    two = ToolResult(call_id="c1", name="run", content=(Text(text="secret"), Text(text=HUGE)))
+    log = entries(model("", use), Message(role="user", parts=(two,)), Compaction(status="NOOP"))
+    cuts = (
+        Elided(entry=log[1].id, placeholder="[dropped]", parts=(0,), blocks=(0,)),
+        Elided(entry=log[1].id, placeholder="[…]", parts=(0,), blocks=(1,), head=9, tail=9),
+    )
+    log[2] = Entry(log[2].id, None, 2_000, Elide(rule="drop", items=cuts))
+    shown = flatten(View.fold(log).items[1], 1_000, 1_000)
+    assert "[dropped]\nbegin word0" in shown
+    assert "secret" not in shown
+
+
+@given(st.integers(1, 400), st.integers(1, 3_000), st.integers(3_000, 9_000))
+def test_a_message_of_many_parts_fits_a_round(parts: int, size: int, window: int) -> None:
+    texts = tuple(Text(text=f"part {n} " + "行" * size) for n in range(parts))
+    rounds = planned(items(Message(role="user", parts=texts)), window)
+    assert tokens(rounds, 0, "") <= window - rounds.limits.reply
+
+
+def test_an_earlier_snapshot_that_is_shortened_says_no_number() -> None:
+    earlier = EARLIER.replace("the past ", "the past [… 2,041,000 characters left out …] ", 900)
+    rounds = planned(items(*turns(3)), 8_192)
+    text = "\n".join(p.text for p in rounds.request(0, earlier)[1].parts if isinstance(p, Text))
+    assert "[…]" in text
+    assert "characters left out" not in text.partition("messages, part")[0]

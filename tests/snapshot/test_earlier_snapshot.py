@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from recollect.entries import Body, Compaction
 from recollect.snapshot.snapshot_format import Snapshot, write_snapshot
 from recollect.testing import call, model, user
@@ -86,8 +88,61 @@ def test_a_commit_of_an_earlier_round_stays_and_what_was_true_only_then_goes() -
     )
     second = compacted([*edit("b.py", "x", "other_name")], first)
     assert "Committed 1a2b3c4 on m: A" in second.file_system_state
-    assert second.file_system_state.count("- a.py: edited") == 1
+    assert second.file_system_state.count("] a.py: edited") == 1
     assert "Changed and not committed: b.py" in second.file_system_state
+
+
+def test_a_file_of_several_rounds_has_one_line_with_all_that_was_done_to_it() -> None:
+    first = compacted([*read("lib/a.py", "load_rows", 1), *read("lib/a.py", "load_rows", 2)])
+    assert first.file_system_state.split("\n")[0] == "- [00000004] lib/a.py: read ×2 · load_rows"
+    more = [body for n in range(3) for body in read("lib/a.py", "save_rows", n)]
+    second = compacted([*more, *read("lib/b.py", "x", 4)], first)
+    assert "- [00000007] lib/a.py: read ×5 · save_rows load_rows" in second.file_system_state
+    third = compacted([*edit("lib/a.py", "x", "drop_rows")], second)
+    assert "] lib/a.py: read ×5, edited · drop_rows" in third.file_system_state
+    assert "] lib/b.py: read\n" in third.file_system_state + "\n"
+    for snapshot in (first, second, third):
+        assert snapshot.file_system_state.count("] lib/a.py: ") == 1
+
+
+def test_the_handle_of_a_change_stays_when_a_later_round_only_reads() -> None:
+    first = compacted([user("Go."), *edit("lib/a.py", "x", "load_rows")])
+    assert "- [00000002] lib/a.py: edited" in first.file_system_state
+    second = compacted([user("On."), user("Look."), *read("lib/a.py", "load_rows")], first)
+    assert "- [00000002] lib/a.py: edited, read" in second.file_system_state
+
+
+def test_messages_left_out_of_an_earlier_snapshot_are_still_counted() -> None:
+    said: list[Body] = [user(f"directive number {n}: do the thing {n}") for n in range(200)]
+    first = compacted(said)
+    gone, kept = missing(first), first.user_directives.count("directive number ")
+    assert gone + kept == 200
+    second = compacted([user("And now something else.")], first)
+    assert missing(second) + second.user_directives.count("directive number ") == 200
+
+
+def missing(snapshot: Snapshot) -> int:
+    (found,) = re.findall(r"\((\d+) more messages of the user", snapshot.user_directives)
+    return int(found)
+
+
+def test_a_directive_that_is_cut_again_gives_no_false_number() -> None:
+    said = "word " * 40_000 + "end"
+    first = compacted([user(said)])
+    shown, gone = number_in(first.user_directives)
+    assert shown + gone == len(said)
+    second = sections_of(mark(first), user("Now the next thing."), budget=2_000)
+    assert "[…] " in second.user_directives
+    assert "characters left out" not in second.user_directives
+    whole = sections_of(mark(second), user(said), budget=5_000).user_directives
+    assert whole.count("word end") == 1
+
+
+def number_in(directives: str) -> tuple[int, int]:
+    """How much of the only directive is shown, and how much it says is left out."""
+    text = directives.partition("] ")[2]
+    head, found, tail = re.split(r" \[… ([\d,]+) characters left out …\] ", text)
+    return len(head) + len(tail), int(found.replace(",", ""))
 
 
 def test_a_cut_directive_gives_way_to_the_whole_one_in_the_log() -> None:

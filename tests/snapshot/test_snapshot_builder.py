@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.entries import Body, Compaction, Entry
+from recollect.snapshot.quotes import parse_items
 from recollect.snapshot.snapshot_builder import build_snapshot_text
 from recollect.snapshot.snapshot_format import Snapshot, parse_snapshot
 from recollect.testing import call, model, user
@@ -85,6 +86,45 @@ def test_short_directives_stay_whole_beside_a_long_one() -> None:
     assert re.search(r"\[… [\d,]+ characters left out …\]", text)
 
 
+@given(
+    st.lists(st.sampled_from(["word", "\n", "行 ", "\n\n\n", "x" * 90]), min_size=1, max_size=9),
+    st.integers(1, 9_000),
+    st.integers(700, 6_000),
+)
+def test_the_number_of_characters_left_out_of_a_directive_is_true(
+    pieces: list[str], times: int, budget: int
+) -> None:
+    said = ("a" + "".join(pieces) * times + "z").strip()
+    (item,) = parse_items(sections_of(user(said), model("Ok."), budget=budget).user_directives)
+    head, *rest = re.split(r" \[… ([\d,]+) characters left out …\] ", item.partition("] ")[2])
+    if rest:
+        number, tail = rest
+        assert len(head) + int(number.replace(",", "")) + len(tail) == len(said)
+        assert said.startswith(head)
+        assert said.endswith(tail)
+    else:
+        assert head == said or head.endswith("…")  # too short for a number
+
+
+def test_nothing_says_how_much_is_left_out_of_texts_that_are_read_in_part() -> None:
+    long = "a row of `some_words` here.\n" * 9_000
+    prose = "# Notes\n" + "- `lib/a.py` has a row of some_words here\n" * 9_000
+    text = snapshot_of(
+        Compaction(status="COMPRESSED", snapshot="Earlier summary. " + "x " * 99_000),
+        *ran("notes show", prose, 1),
+        *read("lib/long.py", long, 2),
+        *edit("lib/long.py", "x", long, 3),
+        model(long),
+        budget=14_600,
+        written=Snapshot(key_knowledge="z" * 200_000),
+    )
+    (found,) = re.findall(r"\[… ([\d,]+) characters left out …\]", text)
+    shown = re.search(r"Earlier summary\. [x ]*(?=\[… ).*?\] ([x ]*)", text)
+    assert shown is not None
+    kept = len("Earlier summary. ") + shown[0].count("x") * 2
+    assert abs(int(found.replace(",", "")) + kept - 198_017) < 6
+
+
 def test_a_larger_budget_keeps_more() -> None:
     session = busy_session()
     texts = [snapshot_of(*session, budget=budget) for budget in (2_000, 4_000, 8_000, 16_000)]
@@ -96,6 +136,41 @@ def test_the_newest_files_come_first_with_most_names() -> None:
     text = snapshot_of(*busy_session(), budget=6_000)
     assert "table_59.py: read, edited · column_59_" in text
     assert text.index("table_59.py: read") < text.index("table_58.py: read")
+
+
+def test_each_file_has_the_handle_of_its_newest_change_or_else_of_its_newest_read() -> None:
+    state = sections_of(
+        *read("lib/read.py", "load_rows", 1),
+        *read("lib/read.py", "load_rows", 2),
+        *edit("lib/changed.py", "x", "save_rows", 3),
+        *read("lib/changed.py", "save_rows", 4),
+        *ran("sed -i 's/a/b/' lib/other.py", "", 5),
+    ).file_system_state
+    assert "- [00000004] lib/read.py: read ×2 · " in state  # the result
+    assert "- [00000005] lib/changed.py: edited, read · " in state  # the call
+    assert "- [00000009] lib/other.py: wrote" in state
+
+
+def test_room_that_nothing_else_wants_shows_how_the_files_begin_that_were_read_last() -> None:
+    rows = {n: f"the first line of {n}\n" + f"row {n} " * 900 for n in range(9)}
+    reads = [body for n, text in rows.items() for body in read(f"rows_{n}.txt", text, n)]
+    changed = edit("rows_8.txt", "x", "another first line", 10)
+    session = [user("Look at the rows."), *reads, *changed, model("好")]
+    state = sections_of(*session, budget=20_000).file_system_state
+    assert "- [00000011] Last read of rows_7.txt:\n  the first line of 7\n  row 7 row 7" in state
+    assert "Last read of rows_2.txt" in state
+    assert "Last read of rows_8.txt" not in state  # it was changed since
+    assert "Last read of rows_0.txt" not in state
+    assert len(state) < 15_000
+    short = sections_of(*session, budget=1_200).file_system_state
+    assert "] rows_0.txt: read" in short
+
+
+def test_the_beginnings_of_files_take_nothing_from_what_else_there_is_to_say() -> None:
+    session = (*busy_session(), *read("/p/lib/last.py", "only_here = 1\n" * 90, 99))
+    text = snapshot_of(*session, budget=14_600)
+    assert "] last.py: read · only_here" in text
+    assert "Last read of" not in text
 
 
 def test_a_name_stands_near_the_name_of_its_file() -> None:
@@ -119,7 +194,7 @@ def test_the_sections_tell_the_state() -> None:
     )
     assert sections.overall_goal == "- Build a parser for rows."
     assert sections.user_directives == "- [00000001] Build a parser for rows."
-    assert "- lib/rows.py: read, edited · " in sections.file_system_state
+    assert "- [00000006] lib/rows.py: read, edited · " in sections.file_system_state
     assert "Commits: none was made" in sections.file_system_state
     assert "Changed and not committed: lib/rows.py" in sections.file_system_state
     assert "edited rows.py: return parse_cells(row)" in sections.recent_actions
@@ -169,7 +244,7 @@ def test_what_a_model_wrote_is_kept_in_every_section() -> None:
     for name in ("current_plan", "open_questions"):
         for line in WRITTEN.section(name).split("\n"):
             assert line in sections.section(name)
-    assert "- lib/rows.py: read · parse_row" in sections.file_system_state
+    assert "- [00000003] lib/rows.py: read · parse_row" in sections.file_system_state
 
 
 def test_a_handle_is_not_taken_for_a_commit_and_the_users_words_are_not_repeated() -> None:

@@ -1,8 +1,9 @@
 """Where a history may be cut in two: the older part becomes a snapshot, the newer part stays.
 
 A cut falls between complete exchanges, never between a call and its result. It keeps about the
-newest 30 % by size: before a message of the user if one lies near that goal, otherwise before a
-reply of the model. Nothing of the newest part goes only because the user said nothing in it.
+newest 30 % by size: before a message of the user if one lies near that goal, otherwise before the
+nearest reply of the model. Nothing of the newest part goes only because the user said nothing in
+it, or because the place nearest to the goal keeps a little more.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from recollect.view.curation import is_spoken
 from recollect.view.view import ViewItem
 
 KEEP_SHARE = 0.3  # of the newest messages, by size
-NEAR_SHARES = (0.15, 0.45)  # what a cut before a message of the user may keep to be preferred
+NEAR_SHARES = (0.15, 0.45)  # what a cut may keep to be near that goal
 
 
 class CutPoint(msgspec.Struct, frozen=True):
@@ -28,9 +29,9 @@ class CutPoint(msgspec.Struct, frozen=True):
 
 
 def find_cut_points(items: Sequence[ViewItem]) -> tuple[CutPoint, ...]:
-    """Every place where the history may be cut, best first: before a message of the user that keeps
-    about the newest 30 %; any other that keeps 30 %, then those that keep less and less; then those
-    that keep more and more; then the end, which keeps nothing."""
+    """Every place where the history may be cut, best first: those that keep about the newest 30 %,
+    before a message of the user and then before any other, the nearest first; then those that keep
+    less and less; then those that keep more and more; then the end, which keeps nothing."""
     if len(items) < 2:
         return ()
     sums = [0, *accumulate(item.tokens for item in items)]
@@ -42,8 +43,8 @@ def find_cut_points(items: Sequence[ViewItem]) -> tuple[CutPoint, ...]:
     ]
     goal, end = sums[-1] * KEEP_SHARE, len(items)
     low, high = (sums[-1] * share for share in NEAR_SHARES)
-    near = [c for c in found if low <= c.kept_tokens <= high and is_spoken(items[c.at].message)]
-    near.sort(key=lambda cut: abs(cut.kept_tokens - goal))
+    near = [cut for cut in found if low <= cut.kept_tokens <= high]
+    near.sort(key=lambda c: (not is_spoken(items[c.at].message), abs(c.kept_tokens - goal)))
     less = [cut for cut in found if cut.kept_tokens <= goal]  # keep less and less
     more = [cut for cut in reversed(found) if cut.kept_tokens > goal]  # more and more
     closed = items[-1].message.role == "model" and not open_at[end]

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import hashlib
 
+from recollect.text import LEFT_OUT, UNCOUNTED
 from recollect.tokens import Counter
+
+MAX_CHARACTERS = 8  # of a token, hardly ever more; a text that is too long anyway is not counted
 
 
 def make_marker(text: str) -> str:
@@ -26,19 +29,26 @@ def frame_sections(sections: dict[str, str]) -> str:
     return "\n".join((*lines, f"[{mark}: end of the material]"))
 
 
-def clip_to_tokens(text: str, tokens: int, counter: Counter, *, head: float) -> str:
+def fits_in_tokens(text: str, tokens: int, counter: Counter) -> bool:
+    return len(text) <= max(tokens, 0) * MAX_CHARACTERS and counter.text(text) <= tokens
+
+
+def clip_to_tokens(
+    text: str, tokens: int, counter: Counter, *, head: float, counted: bool = True
+) -> str:
     """The text, or its beginning and end within this many tokens; `head` is the share of the
-    beginning."""
-    # longer texts are not counted: hardly any text has more than eight characters per token
-    size = max(tokens, 0) * 8
-    if len(text) <= size and counter.text(text) <= tokens:
+    beginning. Not `counted`: a text that was cut before, or that nobody stored, so that no number
+    would be true of the whole."""
+    if fits_in_tokens(text, tokens, counter):
         return text
-    size = min(len(text), size)
+    if not counted and text != (plain := LEFT_OUT.sub(UNCOUNTED, text)):
+        return clip_to_tokens(plain, tokens, counter, head=head, counted=False)
+    size = min(len(text), max(tokens, 0) * MAX_CHARACTERS)
     while size > 0:
         first = int(size * head)
         last = size - first
-        mark = f"\n[… {len(text) - size:,} characters left out …]\n"
-        cut = text[:first] + mark + (text[-last:] if last else "")
+        mark = f"[… {len(text) - size:,} characters left out …]" if counted else UNCOUNTED.strip()
+        cut = f"{text[:first]}\n{mark}\n{text[-last:] if last else ''}"
         found = counter.text(cut)
         if found <= tokens:
             return cut

@@ -41,18 +41,33 @@ class ModelCaller(msgspec.Struct, frozen=True):
     """Sends messages and an instruction, and returns the text of the reply."""
 
     model: Model
-    window: int  # tokens, with the reply
-    reply: int  # tokens that a reply may have
-    counter: Counter
+    profile: Profile
+    limit: int  # tokens of a request and its reply, at most
 
     @staticmethod
     def of(model: Model) -> ModelCaller:
         profile = profile_of(model)
-        window = min(profile.window, learned_window(model.name) or profile.window)
-        if not profile.summarises:
-            window = min(window, SMALL_REQUEST)
-        reply = min(profile.output, window // REPLY_SHARE)
-        return ModelCaller(model, window, reply, counter_for(model.name))
+        limit = profile.window if profile.summarises else min(profile.window, SMALL_REQUEST)
+        return ModelCaller(model, profile, limit)
+
+    def within(self, limit: int) -> ModelCaller:
+        """The same model, with requests and replies of at most so many tokens."""
+        return msgspec.structs.replace(self, limit=min(self.limit, limit))
+
+    @property
+    def window(self) -> int:
+        """Tokens, with the reply. Read anew each time: a provider may have named its window since
+        the caller was made."""
+        return min(self.limit, learned_window(self.model.name) or self.limit)
+
+    @property
+    def reply(self) -> int:
+        """Tokens that a reply may have."""
+        return min(self.profile.output, self.window // REPLY_SHARE)
+
+    @property
+    def counter(self) -> Counter:
+        return counter_for(self.model.name)
 
     async def __call__(self, messages: Sequence[Message], instruction: str) -> str:
         request = (*messages, Message(role="user", parts=(Text(text=instruction),)))

@@ -9,14 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from recollect.snapshot.file_records import parse_record
 from recollect.snapshot.quotes import Quote, parse_items
 from recollect.snapshot.snapshot_format import Snapshot
-from recollect.text import clean
+from recollect.text import LEFT_OUT, UNCOUNTED, clean
 
 _HANDLE = re.compile(r"\[([0-9a-f]{8})\] ")
 _SUBJECT = re.compile(r"(?:\[[0-9a-f]{8}\] )?([^\s:]{3,300})")
-_LEFT_OUT = re.compile(r"\(\d{1,9} more messages of the user ")
-_CUT = re.compile(r" \[… [\d,]{1,14} characters left out …\] ")
+_NAMING = re.compile(r"[\d/]")  # in the name of a file or a ticket
+_LEFT_OUT = re.compile(r"^(?:- )?\((\d{1,9}) more messages of the user ", re.M)
+_CUT = re.compile(rf"{LEFT_OUT.pattern}|{re.escape(UNCOUNTED)}")
 # what describes the work as it was then
 _PASSING = ("Commits: ", "Pushes: ", "Changed ", "Last ", "Also named: ", "Root: ")
 _STEPS = ("Done since", "Announced", "[ ] ", "[>] ", "[x] ")
@@ -39,8 +41,14 @@ def _says(item: str, whole: str) -> bool:
     )
 
 
-def earlier_items(section: str, newer: Iterable[str], weight: float = _OLDER) -> list[Quote]:
-    """The items of an earlier section that the newer items leave standing."""
+def count_left_out(earlier: Snapshot) -> int:
+    """How many messages of the user the earlier snapshot says it has not."""
+    return sum(map(int, _LEFT_OUT.findall(earlier.user_directives)))
+
+
+def earlier_items(section: str, newer: Iterable[str]) -> list[Quote]:
+    """The items of an earlier section that the newer items leave standing; the lines of files have
+    records of their own."""
     new = list(newer)
     handles = {found[1] for item in new for found in _HANDLE.finditer(item[:14])}
     subjects = {found[1] for item in new if (found := _SUBJECT.match(item.removeprefix("- ")))}
@@ -50,7 +58,8 @@ def earlier_items(section: str, newer: Iterable[str], weight: float = _OLDER) ->
         text = _HANDLE.sub("", item, count=1)
         if text.startswith(_PASSING + _STEPS) or (handle is not None and handle[1] in handles):
             continue
-        if subject is not None and subject[1] in subjects and "/" in subject[1] + text[:40]:
+        if subject is not None and subject[1] in subjects and _NAMING.search(subject[1]):
             continue
-        kept.append(Quote(item, weight=weight))
+        if parse_record(item) is None:
+            kept.append(Quote(item, weight=_OLDER))
     return kept

@@ -12,10 +12,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from recollect.snapshot.quotes import Quote, format_item
-from recollect.snapshot.work_state import check_key
 from recollect.telling_lines import Line, choose_lines, squeeze
 from recollect.text import clip
-from recollect.work_journal import JournalItem
+from recollect.work_journal import JournalItem, check_key
 
 _SENTENCE = re.compile(r"(?<=[.!?:。!?])\s+|\n+")
 _ANNOUNCEMENT = re.compile(

@@ -12,14 +12,13 @@ from collections.abc import Collection, Iterator, Sequence
 from recollect.code_names import find_names
 from recollect.snapshot.quotes import Quote, parse_items
 from recollect.snapshot.snapshot_format import SECTIONS, Snapshot
-from recollect.text import clean, clip_middle
+from recollect.text import clean, clip_again
 from recollect.work_journal import ToolOutputText
 
 _HASH = re.compile(r"\b(?=[0-9a-f]{0,39}\d)(?=[0-9a-f]{0,39}[a-f])[0-9a-f]{7,40}\b")
 _HANDLE = re.compile(r"\[[0-9a-f]{8}\] ?")
 _MAX_SECTION, _MAX_CHECKED = 60_000, 60
 _UNKNOWN = " [not in the log]"
-_QUOTATION = " \"'“”„«»「」"
 _WISHES = "As the model understood the user: "
 
 
@@ -28,14 +27,14 @@ def quote_written(
 ) -> Iterator[tuple[str, list[Quote]]]:
     """Each section with its items; of the user's wishes, those that the user did not say so."""
     for name in SECTIONS:
-        text = clip_middle(clean(written.section(name)).strip(), _MAX_SECTION)
+        text = clip_again(clean(written.section(name)).strip(), _MAX_SECTION)
         if not text:
             continue
         wishes, unknown = name == "user_directives", _unknown_names(text, outputs)
         items = [
-            Quote((_WISHES if wishes else "") + item + _mark(item, unknown))
+            Quote((_WISHES if wishes else "") + item + _UNKNOWN * any(n in item for n in unknown))
             for item in parse_items(text)
-            if not (wishes and _HANDLE.sub("", item).strip(_QUOTATION) in said)
+            if not (wishes and _HANDLE.sub("", item).strip(" \"'“”„«»「」") in said)
         ]
         yield "key_knowledge" if wishes else name, items
 
@@ -46,7 +45,3 @@ def _unknown_names(text: str, outputs: Sequence[ToolOutputText]) -> list[str]:
     hashes = _HASH.findall(_HANDLE.sub("", text))
     names = list(dict.fromkeys([*hashes, *sorted(files)]))[:_MAX_CHECKED]
     return [n for n in names if not any(n in o.asked or n in o.text for o in outputs)]
-
-
-def _mark(item: str, unknown: Sequence[str]) -> str:
-    return _UNKNOWN if any(name in item for name in unknown) else ""

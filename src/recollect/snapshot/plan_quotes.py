@@ -1,8 +1,9 @@
 """The plan with the status that each step really has, and what is open.
 
 Statuses come from a plan tool. Without one the newest list that the agent announced is quoted, with
-what it did since; a list in a report of finished work is no plan. Open are the agent's unanswered
-question and the commands that failed and did not succeed since.
+what it did since. A list that ends a turn is a report, or a proposal to the user: a plan only if
+its turn changed nothing and the next one did, or if its own boxes are open, in any language. Open
+are the agent's unanswered question and the commands that failed and did not succeed since.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ from collections.abc import Iterator, Sequence
 
 from recollect.plan_steps import PlanStep, find_steps, format_steps
 from recollect.snapshot.quotes import Quote
-from recollect.snapshot.work_state import check_key, show_run
 from recollect.text import one_line
-from recollect.work_journal import JournalItem
+from recollect.work_journal import JournalItem, check_key, show_run
 
 _FINISHED = re.compile(
     r"\b(?:done|completed?|finished|implemented|passing|pass(?:es|ed)?|summary|fixed"
     r"|added|created|updated|removed|renamed|wrote)\b|[✅✓✔☑]|完成",
     re.I,
 )
+_BOX = re.compile(r"^[ \t]{0,8}[-*] \[[ xX>~]\].{3,2000}$", re.M)
 _MAX_OPEN, _RECENT = 12, 5
 _ASKED, _FAILED = "Asked, not answered: ", "Failed last time: "
 _FAILED_COMMAND = re.compile(rf"{_FAILED}`([^`]{{1,200}})`")
@@ -32,14 +33,25 @@ def quote_plan(steps: tuple[PlanStep, ...], items: Sequence[JournalItem]) -> Ite
             yield Quote(line, weight=0.3 if step.status == "done" else 1.5)
         return
     oldest = max(0, len(items) // 2 - _RECENT)  # an older plan is out of date
+    called = {item.turn: number for number, item in enumerate(items) if item.calls}
+    changed = {item.turn for item in items if item.changes}
     for number in range(len(items) - 1, oldest - 1, -1):
-        listed = announced_steps(items[number].said)
+        turn, said = items[number].turn, items[number].said
+        proposal = turn not in changed and turn + 1 in changed
+        followed = proposal or called.get(turn, -1) >= number
+        listed = open_boxes(said) or (announced_steps(said) if followed else ())
         if listed:
             since = items[number:]
             done = dict.fromkeys(f"{c.verb} {c.path}" for item in since for c in item.changes)
             yield Quote("Announced:\n" + "\n".join(listed), items[number].entry, 2)
             yield Quote(f"Done since it was announced: {', '.join(done) or 'no file changed'}")
             return
+
+
+def open_boxes(said: str) -> list[str]:
+    """The steps that a list of boxes says are open."""
+    boxes = find_steps("\n".join(_BOX.findall(said)))
+    return [step.text for step in boxes if step.status != "done"]
 
 
 def announced_steps(said: str) -> list[str]:

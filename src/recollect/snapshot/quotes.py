@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from recollect.entries import handle_of
-from recollect.text import clip_middle
+from recollect.text import clip_again
 
 MIN_QUOTE = 40  # characters of an item; one is rather left out than cut to less
 SHORTEST, _ROUNDS = 6, 3  # characters of an item, at least; of cutting one of many lines
@@ -24,7 +24,7 @@ class Quote(NamedTuple):
     text: str
     entry: str = ""
     weight: float = 1.0
-    shorten: Callable[[str, int], str] = clip_middle
+    shorten: Callable[[str, int], str] = clip_again  # `clip_middle` if it is the stored text
 
     @property
     def size(self) -> int:
@@ -71,13 +71,14 @@ def fit_quotes(quotes: Sequence[Quote], room: int, least: int = MIN_QUOTE) -> li
 
 def _cut(quote: Quote, most: int) -> Quote:
     """A quotation whose item has at most `most` characters."""
-    room, cut = most - len(format_item(quote._replace(text=""))), quote
+    room = most - len(format_item(quote._replace(text="")))
+    least = room // 3  # which always fits: further lines are indented by two
     for _ in range(_ROUNDS):
         cut = quote._replace(text=quote.shorten(quote.text, max(1, room)))
         excess = len(format_item(cut)) - most
         if excess <= 0:
             return cut
-        room -= excess  # further lines are indented
+        room = max(least, min(room, len(cut.text)) - excess)
     return cut._replace(text=cut.text[: max(0, len(cut.text) - excess)])
 
 

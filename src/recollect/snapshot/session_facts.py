@@ -8,7 +8,6 @@ wrote: another program's summary can add knowledge, but no wishes of the user.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -18,18 +17,14 @@ from recollect.plan_steps import PlanStep, apply_plan_call, parse_steps
 from recollect.snapshot.quotes import Quote, parse_items
 from recollect.snapshot.snapshot_format import Snapshot, parse_snapshot
 from recollect.text import clean, clip_middle
-from recollect.toolkinds import classify_tool, parse_arguments
+from recollect.toolkinds import classify_tool, find_absolute_paths, guess_root, parse_arguments
 from recollect.user_text import find_user_text
 from recollect.work_journal import WorkJournal
 
-_MAX_DIRECTIVE, _MAX_SUMMARY = 100_000, 20_000
 REFUSED_CALL = "(refused this call: "
 _SNAPSHOT = "<state_snapshot>"
 ROOT = "Root: "
 _ROOT = re.compile(rf"^- {ROOT}(/[^\n]{{1,300}})$", re.M)
-_ABSOLUTE_PATH = re.compile(
-    r'"(?:file_path|filePath|path|absolute_path|cwd|workdir)"\s{0,2}:\s{0,2}"(/[^"\\]{1,500})"'
-)
 
 
 class SessionFacts(msgspec.Struct):
@@ -58,9 +53,10 @@ def _add_message(facts: SessionFacts, entry: Entry, message: Message) -> None:
     if isinstance(first, Text) and message.role == "user" and begins.startswith(_SNAPSHOT):
         _add_snapshot(facts, entry, first.text, foreign=True)
         return
-    if typed := clip_middle(find_user_text(message), _MAX_DIRECTIVE):
+    if typed := find_user_text(message):
+        facts.journal.turn += 1
         facts.directives = [quote for quote in facts.directives if quote.text != typed]
-        facts.directives.append(Quote(typed, entry.id))
+        facts.directives.append(Quote(typed, entry.id, shorten=clip_middle))
     refused = len(facts.journal.refused)
     facts.journal.add(entry, message)
     facts.directives += (
@@ -75,8 +71,8 @@ def _add_snapshot(facts: SessionFacts, entry: Entry, text: str, *, foreign: bool
     found = parse_snapshot(text)
     if found is None:
         _, thought, summary = text.partition("\nSummary:\n")  # some models think aloud before it
-        prose = clean((summary if thought else text)[:_MAX_SUMMARY]).strip()
-        facts.summaries.append(Quote(prose, entry.id))
+        prose = clean(summary if thought else text).strip()
+        facts.summaries.append(Quote(prose, entry.id, shorten=clip_middle))
         return
     facts.steps = parse_steps("\n".join(parse_items(found.current_plan)))
     # other programs have no rule against inventing what the user said
@@ -93,19 +89,8 @@ def _earlier_root(entries: Sequence[Entry]) -> str:
 def _choose_root(entries: Sequence[Entry], root: str) -> str:
     bodies = (entry.body for entry in entries)
     parts = (part for body in bodies if isinstance(body, Message) for part in body.parts)
-    calls = (part.arguments[:100_000] for part in parts if isinstance(part, ToolCall))
-    found = {path for arguments in calls for path in _ABSOLUTE_PATH.findall(arguments)}
+    calls = (part.arguments for part in parts if isinstance(part, ToolCall))
+    found = find_absolute_paths(calls)
     if root and (not found or any(path.startswith(f"{root}/") for path in found)):
         return root
-    return _earlier_root(entries) or _guess_root(found) or root
-
-
-def _guess_root(found: set[str]) -> str:
-    """The deepest directory that holds most of these absolute paths."""
-    within = Counter[str]()
-    for path in found:
-        pieces = path.split("/")[1:-1]
-        within.update("/" + "/".join(pieces[:n]) for n in range(1, len(pieces) + 1))
-    # a root must hold two files at least, and not be a directory that every project shares
-    most = [d for d, n in within.items() if n >= max(2, 0.6 * len(found)) and d.count("/") > 1]
-    return max(most, key=lambda d: (d.count("/"), d)) if most else ""
+    return _earlier_root(entries) or guess_root(found) or root

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from recollect.entries import Entry
-from recollect.snapshot.earlier_snapshot import earlier_directives, earlier_items
+from recollect.plan_steps import is_step
+from recollect.snapshot.earlier_snapshot import count_left_out, earlier_directives, earlier_items
 from recollect.snapshot.file_records import FileRecords
 from recollect.snapshot.journal_quotes import JournalQuotes
 from recollect.snapshot.model_snapshot import quote_written
@@ -28,11 +29,12 @@ from recollect.snapshot.quotes import (
 from recollect.snapshot.session_facts import REFUSED_CALL, ROOT, SessionFacts, collect_facts
 from recollect.snapshot.snapshot_format import SECTIONS, Snapshot, write_snapshot
 from recollect.snapshot.task_texts import TaskTexts, find_tasks
-from recollect.snapshot.work_state import WorkState, check_key, describe_state
+from recollect.snapshot.work_state import WorkState, describe_state
 from recollect.text import clean, one_line
+from recollect.work_journal import check_key
 
 # How the room is shared where there is more to say than it holds.
-_DIRECTIVES, _WRITTEN, _TASKS, _STATE, _JOURNAL, _FILES = 40.0, 40.0, 3.0, 2.0, 5.0, 4.5
+_DIRECTIVES, _WRITTEN, _TASKS, _STATE, _JOURNAL, _FILES = 40.0, 40.0, 3.0, 2.0, 5.0, 5.0
 _GOAL, _PLAN, _OPEN, _REPORTS, _SUMMARIES, _EARLIER = 0.5, 1.0, 0.5, 0.4, 3.0, 1.5
 _LONG, _EXCESS = 1_500, 3.0  # what a message of the user has beyond this weighs less: a paste
 _CURRENT, _NAMED, _CLOSED, _OTHER = 3.0, 2.0, 0.3, 0.7  # weights of tasks
@@ -84,7 +86,8 @@ class _Writer:
         items = facts.journal.items
         tasks = find_tasks([quote.text for quote in facts.directives], facts.journal.outputs)
         state = describe_state(items, tasks.tickets)
-        self._journal, self._files = JournalQuotes(items), FileRecords(facts.journal)
+        known = parse_items(clean(facts.earlier.file_system_state))
+        self._journal, self._files = JournalQuotes(items), FileRecords(facts.journal, known)
         self._blocks = [
             _Block("overall_goal", _GOAL, _quote_goal(facts)),
             _Block("user_directives", _DIRECTIVES, _quote_directives(facts)),
@@ -100,27 +103,32 @@ class _Writer:
             found = quote_written(written, facts.journal.outputs, said)
             self._blocks += (_Block(name, _WRITTEN, quotes) for name, quotes in found)
         self._blocks += _earlier_blocks(facts, self._blocks)
+        self._left_out = count_left_out(facts.earlier)
         sizes = [sum(quote.size for quote in block.quotes) for block in self._blocks]
         excess = sum(max(0, quote.size - _LONG) for quote in self._blocks[1].quotes)
-        sizes[1] -= excess
+        sizes[1] += (len(_LEFT_OUT) if self._left_out else 0) - excess
         self._demands = [*sizes, excess, self._journal.size, self._files.size]
         self._root = [f"- {ROOT}{one_line(r, 300)}"] if (r := facts.journal.root) else []
-        self.demand = sum(self._demands) + _TAGS
+        quoted = {quote.entry for block in self._blocks for quote in block.quotes}
+        self._contents = self._files.quote_contents(quoted)
+        self.demand = sum((*self._demands, _TAGS, *(quote.size for quote in self._contents)))
 
     def write(self, size: int) -> str:
         weights = [*(block.weight for block in self._blocks), _EXCESS, _JOURNAL, _FILES]
         given = share_room(self._demands, weights, size - _TAGS)
+        unused = size - _TAGS - sum(given)
         given[1] += given[-3]
         sections: dict[str, list[str]] = {name: [] for name in SECTIONS}
         sections["file_system_state"] += self._root
         for block, room in zip(self._blocks, given, strict=False):
             if block.section == "user_directives":
-                sections[block.section] += _fit_directives(block.quotes, room)
+                sections[block.section] += _fit_directives(block.quotes, room, self._left_out)
             else:
                 sections[block.section] += fit_quotes(block.quotes, room, block.least)
         said = "\n".join(item for items in sections.values() for item in items)
         sections["recent_actions"] += self._journal.write(given[-2], said)
         sections["file_system_state"] += self._files.write(given[-1])
+        sections["file_system_state"] += fit_quotes(self._contents, unused, _MIN_TASK)
         texts = {name: "\n".join(dict.fromkeys(items)) for name, items in sections.items()}
         return write_snapshot(Snapshot(**texts))
 
@@ -142,12 +150,12 @@ def _quote_directives(facts: SessionFacts) -> list[Quote]:
     return [quote._replace(weight=1.0 if n else 1.5) for n, quote in enumerate(quotes)]
 
 
-def _fit_directives(quotes: Sequence[Quote], room: int) -> list[str]:
-    """Whole where there is room; if some are left out, it says how many."""
+def _fit_directives(quotes: Sequence[Quote], room: int, gone: int) -> list[str]:
+    """Whole where there is room; if some are left out, now or earlier, it says how many."""
     items = fit_quotes(quotes, room, _MIN_DIRECTIVE)
-    if items and len(items) < len(quotes):
+    if items and len(items) < len(quotes) + gone:
         items = fit_quotes(quotes, room - len(_LEFT_OUT), _MIN_DIRECTIVE)
-        items.insert(1, _LEFT_OUT.format(len(quotes) - len(items)))
+        items.insert(1, _LEFT_OUT.format(gone + len(quotes) - len(items)))
     return items
 
 
@@ -171,6 +179,8 @@ def _earlier_blocks(facts: SessionFacts, blocks: Sequence[_Block]) -> list[_Bloc
         kept = earlier_items(facts.earlier.section(name), newer)
         if name == "open_questions":
             kept = [quote for quote in kept if is_open(quote.text, ran, answered=answered)]
+        elif name == "current_plan":  # its steps were parsed
+            kept = [quote for quote in kept if not is_step(quote.text)]
         if kept:
             found.append(_Block(name, _EARLIER, kept))
     return found

@@ -4,7 +4,7 @@ No text inside a section can open or close a tag: `write_snapshot` puts a backsl
 anything that looks like one of our tags, and `parse_snapshot` removes it, so parsing what was
 written gives the same sections, unless they are blank. All other text is unchanged. Parsing is
 linear, reads the first `MAX_REPLY` characters, and accepts replies as models write them: with a
-scratchpad, fences, text around the snapshot, a missing end. The result is data; `add_model_prose`
+scratchpad, fences, text around the snapshot, a missing end. The result is data; `quote_written`
 decides how much of it to believe.
 """
 

@@ -13,16 +13,16 @@ from typing import NamedTuple
 
 from recollect.code_names import find_names, is_identifier
 from recollect.snapshot.quotes import Quote
-from recollect.telling_lines import Line, choose_lines, squeeze
+from recollect.telling_lines import Line, choose_lines, is_prose, squeeze
 from recollect.text import clean, one_line
+from recollect.user_text import find_pointers
 from recollect.work_journal import ToolOutputText
 
-_POINTER = re.compile(r"(?<![\w/.-])(?:#\d{1,9}|[\w/.-]*\w[-_/.#]\w[\w/.-]*)")
 _NUMBERED = re.compile(r"^\s{0,6}\d{1,6}(?:→|\t)", re.M)
 _STATUS = re.compile(r"\s*(?:\[[^\]]{0,40}\]|●.{0,10})\s*$")
 _MIN_TITLE = 40  # characters; a shorter one may only say that it was closed
 _MIN_TASK, _MAX_TASK, _MAX_TASKS = 200, 40_000, 30
-_MAX_POINTERS, _MAX_TICKETS, _MAX_LINE, _DEMANDING = 40, 60, 300, 2.0
+_MAX_TICKETS, _MAX_LINE, _DEMANDING = 60, 300, 2.0
 _DEMAND = re.compile(
     r"\b(?:must|never|only|not|exactly|keep|should|require[sd]?|forbid|always|without|no)\b"
     r"|必须|不要|不得|禁止|只能|应",
@@ -61,12 +61,6 @@ def find_tasks(directives: Iterable[str], outputs: Sequence[ToolOutputText]) -> 
     return TaskTexts(dict(list(tasks.items())[-_MAX_TASKS:]), reports[-_MAX_TASKS:], newest)
 
 
-def find_pointers(directives: Iterable[str]) -> list[str]:
-    """Words of the user that may name an issue, a ticket or a file."""
-    found = (m.rstrip("./-") for text in directives for m in _POINTER.findall(text[:20_000]))
-    return list(dict.fromkeys(name for name in found if len(name) > 2))[-_MAX_POINTERS:]
-
-
 def _belonging(pointers: Sequence[str]) -> re.Pattern[str]:
     if not pointers:
         return re.compile(r"(?!)")  # matches nothing
@@ -92,17 +86,6 @@ def _add_tickets(tickets: dict[str, str], text: str, belongs: re.Pattern[str]) -
             and len(known) < _MIN_TITLE
         ):
             tickets[found[1]] = max(known, title, key=len)
-
-
-def is_prose(text: str) -> bool:
-    """Whether a text is written for people, like a task's description, and not a log or listing."""
-    lines = [line.strip() for line in text[:20_000].split("\n") if line.strip()]
-    if any(line.startswith("@@ ") for line in lines):
-        return False  # a patch is full of dashes
-    marked = sum(
-        line.startswith(("#", "- ", "* ", "1.", "2.", "3.")) or "`" in line for line in lines
-    )
-    return len(lines) > 3 and marked >= 0.25 * len(lines)
 
 
 def shorten_task(text: str, most: int) -> str:

@@ -15,29 +15,14 @@ from typing import NamedTuple
 from recollect.call_outcome import counts_something
 from recollect.snapshot.quotes import Quote
 from recollect.text import one_line
-from recollect.work_journal import CommandRun, JournalItem
+from recollect.work_journal import CommandRun, JournalItem, check_key, show_run
 
 _COMMITTED = re.compile(r"^\[([\w./ ()-]{1,120}) ([0-9a-f]{7,40})\] (.{1,200})", re.M)
 _GIT = re.compile(r"\bgit(?: -C \S{1,200})? (\w{2,20})")
 _PUSHED = re.compile(r"^.{0,200}(?: -> |up.to.date|set up to track).{0,200}$", re.M | re.I)
-_LOOKING = frozenset(
-    (
-        "show",
-        "view",
-        "list",
-        "ls",
-        "ready",
-        "get",
-        "cat",
-        "search",
-        "stats",
-        "status",
-        "log",
-        "diff",
-    )
-)
+_LOOKS = "show view list ls ready get cat search stats status log diff"
+_LOOKING = frozenset(_LOOKS.split())
 _CLOSING = re.compile(r"\b(?:close[sd]?|done|resolved?|completed?|finish(?:ed)?|merged?)\b")
-_OPTION = re.compile(r"-|\w+=|\d?>")
 _MAX_COMMITS, _MAX_CHECKS, _MAX_TICKETS, _MAX_FILES = 40, 8, 40, 40
 
 
@@ -134,16 +119,3 @@ def _checks(runs: Sequence[_Run], others: set[int]) -> Iterator[Quote]:
 
 def _last_part(command: str) -> str:
     return one_line(command.rsplit("&&", 1)[-1].strip(), 120)
-
-
-def check_key(command: str) -> str:
-    """The same check, whatever its options: the program, its verb and its subject."""
-    last = command.rsplit(" && ", 1)[-1]
-    words = [w for w in last.split("|")[0].split() if not _OPTION.match(w)]
-    return " ".join(words[:3])
-
-
-def show_run(run: CommandRun) -> str:
-    failed = "FAILED " if run.outcome.failed else ""
-    told = one_line(run.outcome.line, 240)
-    return f"`{one_line(run.command, 160)}` → {failed}{told or 'no output'}"
