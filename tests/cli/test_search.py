@@ -222,6 +222,14 @@ def test_runs_of_one_command_that_came_out_differently_are_not_one_hit(cli: Cli)
     assert "2 failures" in out
 
 
+def test_commands_that_look_alike_and_gave_something_else_are_not_one_hit(cli: Cli) -> None:
+    command = "cd /work/project && cat logs/today/notes.txt | grep needle | head -n {}"
+    tries = [call("shell", id=f"c{n}", command=command.format(n)) for n in (3, 4, 5)]
+    cli.session(exchanges(tries, ["the farmer went home", "an empty barn", "an empty barn"]))
+    hits = cli.ok("search", "grep", "needle", "notes.txt", "--json").json
+    assert sorted(len(hit["alike"]) for hit in hits) == [0, 1]
+
+
 def test_two_results_of_one_command_that_say_something_else_are_two_hits(cli: Cli) -> None:
     said = ["the needle is red and the farmer went away", "no needle: an empty barn full of straw"]
     tries = [call("shell", id=f"c{n}", command="cat barn.txt") for n in range(2)]

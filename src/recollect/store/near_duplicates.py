@@ -68,6 +68,7 @@ class _Exchange(NamedTuple):
     calls: frozenset[tuple[str, str]] = frozenset()
     outcomes: frozenset[_Outcome] = frozenset()
     words: frozenset[str] = frozenset()  # of the results
+    of_result: bool = False  # the passage is of a result
 
 
 class _Chosen(NamedTuple):
@@ -92,15 +93,16 @@ def fold_alike(
             more = True
             continue
         exchange = _read_exchange(reader, one)
-        twin = next((other for other in near if other.exchange.outcomes == exchange.outcomes), None)
+        twin = next((other for other in near if _same_outcome(other.exchange, exchange)), None)
         twin = twin or next((other for other in chosen if _retries(other.exchange, exchange)), None)
         if twin is not None:
             twin.folded.alike.append(one.entry.id)
-        elif full:
+            continue
+        if full:
             more = True
-        else:
-            chosen.append(_Chosen(FoldedEntry(one, exchange.beside, []), words, exchange))
-        for entry in exchange.beside if twin is None and not full else ():
+            continue
+        chosen.append(_Chosen(FoldedEntry(one, exchange.beside, []), words, exchange))
+        for entry in exchange.beside:
             covered.setdefault(entry.id, set()).update(one.call_ids)
     return tuple(one.folded for one in chosen), more
 
@@ -113,13 +115,24 @@ def _words_of(found: FoundEntry) -> frozenset[str]:
 
 
 def _alike(words: frozenset[str], others: frozenset[str]) -> bool:
-    return len(words & others) >= _ALIKE * len(words | others)
+    fewer, more = sorted((len(words), len(others)))
+    if fewer < _ALIKE * more:
+        return False  # most are told apart by this alone
+    common = len(words & others)
+    return common >= _ALIKE * (fewer + more - common)
+
+
+def _same_outcome(one: _Exchange, other: _Exchange) -> bool:
+    """Whether calls gave the same; a result's own passage says what it gave."""
+    if one.outcomes != other.outcomes:
+        return False
+    return (one.of_result and other.of_result) or _alike(one.words, other.words)
 
 
 def _retries(one: _Exchange, other: _Exchange) -> bool:
-    """Whether both are the same calls with the same outcome."""
-    same = one.calls == other.calls and one.outcomes == other.outcomes
-    return bool(one.calls) and same and _alike(one.words, other.words)
+    """Whether both are the same calls, and gave the same."""
+    same = bool(one.calls) and one.calls == other.calls and one.outcomes == other.outcomes
+    return same and _alike(one.words, other.words)
 
 
 def _read_exchange(reader: LogReader, found: FoundEntry) -> _Exchange:
@@ -132,6 +145,7 @@ def _read_exchange(reader: LogReader, found: FoundEntry) -> _Exchange:
         calls=frozenset((call.name, call.arguments) for call in calls),
         outcomes=frozenset(map(_outcome_of, results)),
         words=frozenset(word for result in results for word in _TOKEN.findall(_ends(result))),
+        of_result=bool(results_of(found.entry)),
     )
 
 
