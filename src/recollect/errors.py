@@ -40,6 +40,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+_MAX_ID = 60  # characters of what somebody gave as an id: it may be a whole file
+
+
+def _brief(given: object) -> str:
+    text = repr(given if not isinstance(given, str) else given[: _MAX_ID + 1])
+    return text if len(text) <= _MAX_ID + 2 else f"{text[:_MAX_ID]}…{text[-1]}"
+
 
 class RecollectError(Exception):
     """The root: catch this to catch everything below."""
@@ -78,7 +85,7 @@ class NotFound(RecollectError, LookupError):
 
 class UnknownSession(NotFound):
     def __init__(self, session: str) -> None:
-        super().__init__(f"no session {session!r}; `recollect sessions --all` lists them")
+        super().__init__(f"no session {_brief(session)}; `recollect sessions --all` lists them")
         self.session = session
 
 
@@ -86,7 +93,7 @@ class UnknownEntry(NotFound):
     def __init__(self, entry: str | None, session: str | None = None) -> None:
         where = f"is not in session {session!r}" if session else "is in no session"
         found_by = f"show {session}` lists its" if session else "search WORDS` finds"
-        super().__init__(f"entry {entry!r} {where}; `recollect {found_by} entries")
+        super().__init__(f"entry {_brief(entry)} {where}; `recollect {found_by} entries")
         self.entry, self.session = entry, session
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.entries import Entry, Message
+from recollect.entries import Entry, Message, ToolCall
 from recollect.testing import call, model, result, user
 from tests.cli.runner import Cli
 
@@ -73,16 +73,36 @@ def test_more_hits_than_the_limit_are_mentioned(cli: Cli) -> None:
     assert "there are more; --limit 15" in result.err
 
 
-def test_words_without_a_letter_are_an_error(cli: Cli) -> None:
-    result = cli("search", "!?")
-    assert result.code == 1
-    assert result.err.startswith("recollect: '!?' has no word to search for")
+def test_a_query_without_a_word_to_search_for_is_wrong_usage(cli: Cli) -> None:
+    for given, why in (("!?", "no word to search for"), ("-dialyzer", "only words to exclude")):
+        result = cli("search", "--", given)
+        assert (result.code, result.out) == (2, "")
+        assert f"{given!r} has {why}" in result.err
+
+
+def test_no_message_repeats_a_query_of_any_length(cli: Cli) -> None:
+    cli.session([user("needle")])
+    for given in ("x" * 100_000, "zebra " * 20_000, "!" * 100_000, "模" * 100_000):
+        result = cli("search", given)
+        assert len(result.err) < 500, given[:20]
+    assert len(cli("search", "needle", "--session", "f" * 100_000).err) < 500
+    many = cli.ok("search", "needle", "x" * 100_000)
+    assert "needle" in many.out
+    assert len(many.err) < 500
 
 
 def test_a_word_can_be_left_out(cli: Cli) -> None:
     cli.session([user("bucket redis"), user("bucket memory")])
     (hit,) = cli.ok("search", "--json", "bucket", "--", "-redis").json
     assert "memory" in hit["snippet"]
+
+
+def test_any_number_of_words_can_be_left_out_or_given(cli: Cli) -> None:
+    cli.session([user("bucket redis"), user("bucket memory")])
+    many = [f"-word{n}" for n in range(2_000)]
+    (hit,) = cli.ok("search", "--json", "bucket", "--", "-redis", *many).json
+    assert "memory" in hit["snippet"]
+    assert "memory" in cli.ok("search", "memory", *[f"word{n}" for n in range(5_000)]).out
 
 
 def test_the_nearest_is_found_and_missing_words_are_named(cli: Cli) -> None:
@@ -138,3 +158,145 @@ def test_a_fork_finds_what_it_inherited(cli: Cli) -> None:
     forked = cli.ok("fork", session.id, "--at", entries[0].id, "--json").json["id"]
     (hit,) = cli.ok("search", "needle", "--session", forked, "--json").json
     assert hit["entry"]["id"] == entries[0].id
+
+
+def parallel(*given: tuple[str, str]) -> tuple[Message, list[Message]]:
+    """A reply that calls the shell several times at once, and the result of each."""
+    calls = [call("shell", id=f"c{n}", command=command) for n, (command, _) in enumerate(given)]
+    results = [result(one, text) for one, (_, text) in zip(calls, given, strict=True)]
+    return Message(role="model", parts=tuple(calls)), results
+
+
+def exchanges(calls: list[ToolCall], outputs: list[str]) -> list[Message]:
+    """Each call in a reply of its own, with what it gave."""
+    pairs = zip(calls, outputs, strict=True)
+    return [body for one, text in pairs for body in (model("", one), result(one, text))]
+
+
+COMMANDS = [(f"cat {name}.txt", f"the {name} lives here") for name in ("ant", "bee", "cow", "dog")]
+
+
+def test_a_result_of_parallel_calls_is_shown_with_its_own_call(cli: Cli) -> None:
+    asked, results = parallel(*COMMANDS)
+    together = Message(role="user", parts=tuple(part for one in results for part in one.parts))
+    for items in ([asked, *results], [asked, together]):
+        session, _ = cli.session(items)
+        for name in ("ant", "dog"):
+            query = (f'"{name} lives here"', "--session", session.id, "--limit", "1")
+            out = cli.ok("search", *query).out
+            assert f"shell: cat {name}.txt" in out
+            assert f"    the {name} lives here\n" in out
+            assert out.count("cat ") == 1
+            assert out.count("lives") == 1
+
+
+def test_a_call_is_shown_with_its_own_result_and_each_of_several_with_its_name(cli: Cli) -> None:
+    asked, results = parallel(*COMMANDS[:2])
+    session, entries = cli.session([asked, *results])
+    one = cli.ok("search", "bee.txt", "--session", session.id).out
+    assert f"  → {entries[2].id[-8:]}  the bee lives here\n" in one
+    assert "ant lives" not in one
+    both = cli.ok("search", "cat", "txt", "ant", "bee", "--session", session.id).out
+    assert "shell: cat ant.txt → the ant lives here" in both
+    assert "shell: cat bee.txt → the bee lives here" in both
+
+
+def test_the_call_of_a_result_is_found_however_many_ran_at_once(cli: Cli) -> None:
+    asked, results = parallel(*[(f"probe {n}", f"answer number {n * 111}") for n in range(1, 60)])
+    cli.session([asked, *results])
+    assert "shell: probe 59" in cli.ok("search", '"answer number 6549"').out
+
+
+def test_runs_of_one_command_that_came_out_differently_are_not_one_hit(cli: Cli) -> None:
+    outputs = ["", "warning: variable x is unused", "", "Compiled.\n3 tests, 0 failures"]
+    outputs += ["Compiled.\n3 tests, 2 failures"]
+    tries = [call("shell", id=f"c{n}", command="mix compile --force") for n in range(len(outputs))]
+    _, entries = cli.session(exchanges(tries, outputs))
+    hits = cli.ok("search", "mix", "compile", "--json").json
+    assert len(hits) == 4
+    assert [hit["alike"] for hit in hits if hit["alike"]] == [[entries[0].id]]
+    out = cli.ok("search", "mix", "compile").out
+    assert f"  → {entries[5].id[-8:]}  (no output)\n" in out
+    assert "warning: variable x is unused" in out
+    assert "0 failures" in out
+    assert "2 failures" in out
+
+
+def test_commands_that_look_alike_and_gave_something_else_are_not_one_hit(cli: Cli) -> None:
+    command = "cd /work/project && cat logs/today/notes.txt | grep needle | head -n {}"
+    tries = [call("shell", id=f"c{n}", command=command.format(n)) for n in (3, 4, 5)]
+    cli.session(exchanges(tries, ["the farmer went home", "an empty barn", "an empty barn"]))
+    hits = cli.ok("search", "grep", "needle", "notes.txt", "--json").json
+    assert sorted(len(hit["alike"]) for hit in hits) == [0, 1]
+
+
+def test_two_results_of_one_command_that_say_something_else_are_two_hits(cli: Cli) -> None:
+    said = ["the needle is red and the farmer went away", "no needle: an empty barn full of straw"]
+    tries = [call("shell", id=f"c{n}", command="cat barn.txt") for n in range(2)]
+    cli.session(exchanges(tries, said))
+    assert {hit["snippet"] for hit in cli.ok("search", "needle", "--json").json} == set(said)
+
+
+@pytest.mark.parametrize("query", ["为什么数据库连接失败", "数据库连接成功", "数据库 成功"])
+def test_a_run_without_spaces_finds_what_has_a_part_of_it(cli: Cli, query: str) -> None:
+    cli.session([user("数据库连接失败，请检查"), user("天气很好")])
+    found = cli.ok("search", query)
+    assert "    数据库连接失败，请检查\n" in found.out
+    assert "天气" not in found.out
+    absent = "为什么" if "为" in query else "成功"
+    assert found.err.strip() == f"nowhere in this project: {absent}"
+
+
+def test_what_has_more_of_a_run_closer_together_comes_first(cli: Cli) -> None:
+    said = ["连接很慢", "数据库连接失败", "失败的连接，另一个数据库"]
+    cli.session([user(text) for text in said])
+    hits = cli.ok("search", "数据库连接失败", "--json").json
+    assert [hit["snippet"] for hit in hits] == [said[1], said[2], said[0]]
+    assert hits[0]["missing"] == []
+    assert cli.ok("search", "データベース接続", "--json").json == []
+
+
+def test_a_word_of_two_parts_finds_the_identifier_beside_the_word_itself(cli: Cli) -> None:
+    said = ["call getUserName()", "the username is empty", "a user without a name"]
+    cli.session([user(text) for text in said])
+    for query in ("username", "username empty call"):
+        hits = cli.ok("search", query, "--json").json
+        assert {hit["snippet"] for hit in hits} >= set(said[:2])
+        assert hits[0]["snippet"] != said[2]
+    alone = cli.ok("search", "username")
+    assert "without a name" not in alone.out
+    assert alone.err == ""
+
+
+def test_words_of_which_sentences_are_made_add_nothing_to_a_question(cli: Cli) -> None:
+    said = ["why and the limiter of the house", "a limiter"]
+    cli.session([user(text) for text in said])
+    hits = cli.ok("search", "why and the limiter of the zebra?", "--json").json
+    assert [hit["snippet"] for hit in hits] == [said[1], said[0]]  # equals: the newest first
+
+
+def test_a_short_word_is_not_found_in_another_that_begins_like_it(cli: Cli) -> None:
+    cli.session([user("a portion of it"), user("the config of testing"), user("see ﬁle and proﬁt")])
+    nothing = cli.ok("search", "port")
+    assert (nothing.out, "nothing found" in nothing.err) == ("", True)
+    assert "nowhere in this project: port" in cli.ok("search", "port", "config").err
+    assert "testing" in cli.ok("search", "tested").out
+    assert "config" in cli.ok("search", "conf*").out
+    found = cli.ok("search", "file", "profit")
+    assert "see ﬁle and proﬁt" in found.out
+    assert found.err == ""
+    (hit,) = cli.ok("search", "file", "--json").json
+    assert [hit["snippet"][a:b] for a, b in hit["marks"]] == ["ﬁle"]
+
+
+def test_no_passage_begins_or_ends_with_a_blank_line(cli: Cli) -> None:
+    cli.session(
+        [
+            user("\n\n   \n  the needle\n\n  \n" + "straw\n" * 300),
+            user("hay\n" * 300 + "\n\nneedle\n\n"),
+        ]
+    )
+    for hit in cli.ok("search", "needle", "--json").json:
+        lines = hit["snippet"].split("\n")
+        assert lines[0].strip()
+        assert lines[-1].strip()

@@ -159,17 +159,6 @@ def test_several_entries_are_shown_under_the_heading_of_their_session(cli: Cli) 
     assert [one["marked"] for one in documents] == [entries[3].id, entries[1].id, others[0].id]
 
 
-def test_an_entry_and_the_end_of_its_session_cannot_be_asked_for_at_once(cli: Cli) -> None:
-    session, entries = cli.session([user("one"), user("two")])
-    for option in ("--last", "--turns"):
-        wrong = cli("show", entries[0].id, option, "1")
-        assert (wrong.code, wrong.out) == (2, "")
-        assert "--around N shows the entries before and after it" in wrong.err
-    wrong = cli("show", session.id, "--around", "1")
-    assert wrong.code == 2
-    assert "is a session" in wrong.err
-
-
 def test_the_lines_of_an_argument_are_lines(cli: Cli) -> None:
     write = call("write_file", path="a.py", content="import os\n\nprint(os)")
     session, _ = cli.session([model("", write)])

@@ -41,6 +41,10 @@ def found(path: Path, query: str, **filters: str) -> list[str]:
         ("getUserName", 0),
         ("getusername", 0),
         ("UserName", 0),
+        ("username", 0),
+        ("username class", 0),
+        ("pleasefix", None),
+        ("username -class", None),
         ("user", 0),
         ("httpserver", 0),
         ("server", 0),
@@ -121,6 +125,26 @@ def test_every_word_of_a_text_finds_it(text: str) -> None:
         expression = search_tokenizer.match_expression(terms, role=None, tool=None)
         assert list(db.execute("SELECT rowid FROM search WHERE search MATCH ?", (expression,)))
         assert search_tokenizer.contains_literals(text, terms)
+
+
+def test_a_word_finds_identifiers_with_it_beside_the_word_itself_newest_first(
+    tmp_path: Path,
+) -> None:
+    said = ["a username", "getUserName()", "user and name", "the username again", "isUserNameSet"]
+
+    async def story() -> None:
+        async with open_store(tmp_path / "store.db") as store:
+            session = await store.create()
+            await store.append(session.id, [user(text) for text in said], parent=None)
+
+            async def texts(**more: int) -> list[str]:
+                hits = await store.search(SearchQuery(words="username", **more))  # type: ignore[arg-type]
+                return [search_tokenizer.searchable_text(hit.entry.body) for hit in hits]
+
+            assert await texts() == [said[4], said[3], said[1], said[0]]
+            assert await texts(limit=2) == [said[3], said[0]]  # the word itself comes first
+
+    asyncio.run(story())
 
 
 def test_filters_narrow_a_search(tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from recollect.errors import BadInput
 from recollect.store.passages import best_window, cut_passage
 from recollect.store.search_tokenizer import fold_text, parse_query
-from recollect.store.search_words import SearchWord, find_places, fold_in_place, split_terms
+from recollect.store.search_words import SearchWord, split_terms
+from recollect.store.word_places import find_places, fold_characters
 
-TEXTS = st.text("ab cX_Z\n.模型ガé\\nİß\x85\u2028", max_size=400)
+TEXTS = st.text("ab cX_Z\n.模型ガé\\nİßﬁ…e\u0301한\x85\u2028", max_size=400)
 
 
 def words_of(query: str) -> tuple[SearchWord, ...]:
@@ -43,10 +44,14 @@ def test_a_passage_is_a_bounded_part_of_the_text_with_its_words_marked(
 
 
 @given(TEXTS)
-def test_folding_in_place_moves_no_character(text: str) -> None:
-    folded = fold_in_place(text)
-    assert len(folded) == len(text)
-    assert all(fold_text(a) == fold_text(b) for a, b in zip(folded, text, strict=True) if a != b)
+def test_every_folded_character_knows_the_one_it_was_made_of(text: str) -> None:
+    folded = fold_characters(text)
+    origins = [folded.origin(at) for at in range(len(folded.text))]
+    assert origins == sorted(origins)
+    made = dict.fromkeys(range(len(text)), "")
+    for at, origin in enumerate(origins):
+        made[origin] += folded.text[at]
+    assert made == {at: fold_text(character) for at, character in enumerate(text)}
 
 
 def test_the_window_is_where_the_heaviest_words_stand_together() -> None:

@@ -6,7 +6,7 @@ This is where stored text is sanitized.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple, assert_never
 
 from recollect.cli.console import paint
@@ -35,6 +35,7 @@ from recollect.entries import (
     Unknown,
     UnknownBody,
 )
+from recollect.store.readable_text import NO_OUTPUT
 from recollect.text import format_size
 
 _COLOURS = {"user": "green", "model": "blue", "system": "magenta"}
@@ -49,6 +50,7 @@ class TranscriptStyle(NamedTuple):
     marked: str | None = None  # the entry that the user named
     at_length: bool = False  # whether its neighbours are shown like it: shortened if very long
     damaged: frozenset[str] = frozenset()
+    calls: Mapping[str, str] = {}  # by id, those that a result names because there are several
     lines: tuple[int, int] = (60, 12)  # of what was said, and of what tools were given and gave
     characters: tuple[int, int] = (6_000, 1_000)
 
@@ -190,8 +192,12 @@ def _result_lines(result: ToolResult, style: TranscriptStyle) -> Iterator[str]:
     took = "" if result.duration is None else f"{result.duration:.1f} s"
     failed = paint("failed", fg="red") if result.is_error else ""
     about = ", ".join(filter(None, [failed, one_line(result.status), took]))
-    name = paint(one_line(result.name or result.call_id), fg="cyan")
+    called = one_line(style.calls.get(result.call_id, ""))
+    name = paint(called or one_line(result.name or result.call_id), fg="cyan")
     yield f"  {paint.dim('→')} {name}{f' ({about})' if about else ''}"
+    if not any(not isinstance(item, Text) or item.text.strip() for item in result.content):
+        yield paint.dim(f"    {NO_OUTPUT}")
+        return
     for item in result.content:
         if isinstance(item, Text):
             yield from _block(item.text, "    ", style)

@@ -17,12 +17,16 @@ from recollect.cli.options import command, complete_session, json_and_store_opti
 from recollect.cli.session_choice import find_session
 from recollect.cli.store_access import current_project, use_store
 from recollect.entries import entry_to_json
+from recollect.errors import BadInput
 from recollect.store.contract import SearchHit, SearchQuery, SearchResult
-from recollect.store.readable_text import call_line, calls_of, readable_text, results_of
+from recollect.store.readable_text import call_line, result_line
+from recollect.store.search_hits import answered_calls, given_results
+from recollect.store.search_tokenizer import parse_query
 from recollect.store.sqlite import SqliteStore
+from recollect.text import clip
 
 _WIDE = 160  # characters of a line, where there is no terminal to fit
-_CALL, _MAX_CALLS, _MAX_NAMED = 240, 3, 5
+_CALL, _RESULT, _MAX_SHOWN, _MAX_CALLS, _MAX_NAMED = 240, 400, 80, 3, 5
 
 
 @command(
@@ -67,8 +71,13 @@ def search(
     matches a prefix, and -word (after --) excludes a word. `recollect show` takes the ids that are
     printed.
     """
+    given = " ".join(words)
+    try:
+        words_given = parse_query(given)
+    except BadInput as error:
+        raise click.UsageError(f"{error}.") from None
     query = SearchQuery(
-        words=" ".join(words),
+        words=given,
         session=session,
         project=None if everywhere or session else current_project(),
         limit=limit,
@@ -79,11 +88,12 @@ def search(
     if as_json:
         print_json([_hit_document(hit, short) for hit in found.hits])
     elif not found.hits:
-        print_note(f"nothing found for {query.words!r}{where}")
+        print_note(f"nothing found for {clip(given, _MAX_SHOWN)!r}{where}")
     else:
         print_lines(_lines(found.hits, short))
-    if found.nowhere and (found.hits or len(found.nowhere) < len(query.words.split())):
-        print_note(f"nowhere{where.partition(';')[0]}: {', '.join(map(one_line, found.nowhere))}")
+    if found.nowhere and (found.hits or len(found.nowhere) < len(words_given)):
+        absent = ", ".join(clip(one_line(word), _MAX_SHOWN) for word in found.nowhere)
+        print_note(f"nowhere{where.partition(';')[0]}: {absent}")
     if found.more and not as_json:
         print_note(f"there are more; --limit {limit * 5} shows more")
 
@@ -126,16 +136,17 @@ def _lines(hits: tuple[SearchHit, ...], short: dict[str, str]) -> Iterator[str]:
 
 def _hit_lines(hit: SearchHit, short: dict[str, str]) -> Iterator[str]:
     entry, width = hit.entry, terminal_width() or _WIDE
-    calls = [call for other in hit.beside for call in calls_of(other)]
     about = [f"{role_of(entry.body)}, {format_time(entry.time)}"]
-    about += [sanitize(call_line(call, _CALL)) for call in calls[:_MAX_CALLS]]
+    about += [sanitize(call_line(call, _CALL)) for call in answered_calls(hit)[:_MAX_CALLS]]
     identity = paint(short[entry.id], fg="yellow")
     yield f"{identity}  {truncate(' · '.join(about), max(40, width - 12))}"
     yield from (f"    {line}".rstrip() for line in _highlight(hit).split("\n"))
-    for result in [other for other in hit.beside if results_of(other)][:_MAX_CALLS]:
-        came = truncate(one_line(readable_text(result.body)[:4_000]), max(40, width - 14))
+    for given in given_results(hit)[:_MAX_CALLS]:
+        came = result_line(given.result, _RESULT)
+        called = f"{call_line(given.call, _MAX_SHOWN)} → " if given.call else ""
         if came:
-            yield f"  → {paint(short[result.id], fg='yellow')}  {paint.dim(came)}"
+            line = truncate(sanitize(called + came), max(40, width - 14))
+            yield f"  → {paint(short[given.entry.id], fg='yellow')}  {paint.dim(line)}"
     if hit.alike:
         names = ", ".join(short[key] for key in hit.alike[:_MAX_NAMED])
         yield paint.dim(f"  and {len(hit.alike)} more like it: {names}")

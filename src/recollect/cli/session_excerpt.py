@@ -75,7 +75,8 @@ async def _find(store: SqliteStore, given: str) -> tuple[SessionInfo, Entry | No
 
 async def read_excerpt(store: SqliteStore, options: ShowOptions) -> SessionExcerpt:
     session, marked = await _find(store, options.given)
-    _refuse_contradiction(options, marked)
+    short = await shorten_session_id(store, session.id)
+    _refuse_contradiction(options, marked, short)
     at = await find_entry(store, options.at, session)
     if options.curated:
         window = await _read_curated(store, session, at, options.last)
@@ -83,7 +84,7 @@ async def read_excerpt(store: SqliteStore, options: ShowOptions) -> SessionExcer
         window = await _read_initial(store, session, at)
     elif marked is not None and options.around is not None:
         window = await _read_neighbours(store, session, marked, options.around)
-    elif marked is not None and not (options.tree or at):
+    elif marked is not None:
         window = await _read_exchange(store, session, marked)
     else:
         window = await _read_path(store, session, at, options.last)
@@ -93,20 +94,29 @@ async def read_excerpt(store: SqliteStore, options: ShowOptions) -> SessionExcer
         window=window,
         every=every,
         marked=marked.id if marked else None,
-        session_id=await shorten_session_id(store, session.id),
+        session_id=short,
         entry_ids=await store.short_entry_ids(entry.id for entry in (*window.entries, *every)),
     )
 
 
-def _refuse_contradiction(options: ShowOptions, marked: Entry | None) -> None:
-    if marked is None and options.around is not None:
+def _refuse_contradiction(options: ShowOptions, marked: Entry | None, session: str) -> None:
+    if marked is None:
+        if options.around is not None:
+            raise click.UsageError(
+                f"--around shows the neighbours of an entry; {options.given!r} is a session."
+            )
+        return
+    given = {
+        "--last counts from the end of": options.last,
+        "--turns counts from the end of": options.turns,
+        "--tree shows the branches of": options.tree,
+        "--initial shows the beginning of": options.initial,
+        "--curated shows the messages of": options.curated,
+        "--at shows an earlier state of": options.at,
+    }
+    for does in [does for does, wanted in given.items() if wanted]:
         raise click.UsageError(
-            f"--around shows the neighbours of an entry; {options.given!r} is a session."
-        )
-    if marked is not None and (options.last or options.turns):
-        option = "--last" if options.last else "--turns"
-        raise click.UsageError(
-            f"{option} counts from the end of a session; {options.given!r} is an entry. "
+            f"{does} a session; {options.given!r} is an entry, of session {session}. "
             "--around N shows the entries before and after it."
         )
 
@@ -117,7 +127,8 @@ async def read_turns(runtime: Runtime, options: ShowOptions) -> SessionExcerpt:
     store = runtime.store
     assert isinstance(store, SqliteStore)
     info, marked = await _find(store, options.given)
-    _refuse_contradiction(options, marked)
+    short = await shorten_session_id(store, info.id)
+    _refuse_contradiction(options, marked, short)
     session = await runtime.session(info.id)
     sent = _sent_entries(session.view())
     newest = sent[len(sent) - len(session.last_turns(options.turns)) :]
@@ -126,7 +137,7 @@ async def read_turns(runtime: Runtime, options: ShowOptions) -> SessionExcerpt:
         window=EntryWindow(newest, before=len(sent) - len(newest)),
         every=(),
         marked=marked.id if marked else None,
-        session_id=await shorten_session_id(store, info.id),
+        session_id=short,
         entry_ids=await store.short_entry_ids(entry.id for entry in newest),
     )
 

@@ -21,8 +21,12 @@ from recollect.cli.options import command, complete_session, json_and_store_opti
 from recollect.cli.session_excerpt import SessionExcerpt, ShowOptions, read_excerpt, read_turns
 from recollect.cli.store_access import abbreviate_home, use_runtime, use_store
 from recollect.entries import Entry, entry_to_json
+from recollect.runtime.runtime import Runtime
 from recollect.store.ids import LAST
+from recollect.store.readable_text import call_line, calls_of
 from recollect.store.sqlite import SqliteStore
+
+_MAX_CALL = 120
 
 
 @command(
@@ -69,19 +73,24 @@ def show(*, given: tuple[str, ...], as_json: bool, file: Path | None, **options_
     if options.turns is not None:
         if options.tree or options.initial or options.last or options.at:
             raise click.UsageError("--turns goes without --tree, --initial, --last and --at.")
-        excerpts = [use_runtime(file, lambda runtime: read_turns(runtime, options))]
+        excerpts = use_runtime(file, lambda runtime: _read_all_turns(runtime, wanted))
     else:
         excerpts = use_store(file, lambda store: _read_all(store, wanted))
     if as_json:
         documents = [_document(excerpt) for excerpt in excerpts]
         print_json(documents if len(given) > 1 else documents[0])
     else:
-        print_lines(_tree(excerpts[0]) if options.tree else _transcripts(excerpts, options))
+        trees = (line for excerpt in excerpts for line in _tree(excerpt))
+        print_lines(trees if options.tree else _transcripts(excerpts, options))
     return _warn(excerpts)
 
 
 async def _read_all(store: SqliteStore, wanted: list[ShowOptions]) -> list[SessionExcerpt]:
     return [await read_excerpt(store, options) for options in wanted]
+
+
+async def _read_all_turns(runtime: Runtime, wanted: list[ShowOptions]) -> list[SessionExcerpt]:
+    return [await read_turns(runtime, options) for options in wanted]
 
 
 def _warn(excerpts: list[SessionExcerpt]) -> int:
@@ -132,7 +141,8 @@ def _document(excerpt: SessionExcerpt) -> dict[str, object]:
 
 def _transcript(excerpt: SessionExcerpt, options: ShowOptions, *, heading: bool) -> Iterator[str]:
     window, session = excerpt.window, excerpt.session_id
-    style = TranscriptStyle(options.full, excerpt.marked, window.alone, excerpt.damaged)
+    calls = _parallel_calls(window.entries)
+    style = TranscriptStyle(options.full, excerpt.marked, window.alone, excerpt.damaged, calls)
     option = " --curated" if options.curated or options.turns else ""
     show_all = f"`recollect show {session}{option}` shows all"
     if heading:
@@ -158,6 +168,12 @@ def _transcript(excerpt: SessionExcerpt, options: ShowOptions, *, heading: bool)
         yield paint.dim(
             f"the head is on another branch; `recollect show {session} --tree` shows both"
         )
+
+
+def _parallel_calls(entries: tuple[Entry, ...]) -> dict[str, str]:
+    """By id, the calls of replies with several of them: a result has to say which it answers."""
+    several = (calls for entry in entries if len(calls := calls_of(entry)) > 1)
+    return {call.id: call_line(call, _MAX_CALL) for calls in several for call in calls}
 
 
 def _heading(excerpt: SessionExcerpt) -> Iterator[str]:

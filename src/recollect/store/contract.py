@@ -47,6 +47,7 @@ class SearchHit(msgspec.Struct, frozen=True):
     missing: tuple[str, ...] = ()  # words of the query that the entry does not have
     beside: tuple[Entry, ...] = ()  # of a result its call; of a call its results
     alike: tuple[str, ...] = ()  # entries that say the same, best first
+    call_ids: tuple[str, ...] = ()  # the calls that the passage is of, or whose results it is of
 
 
 class SearchResult(msgspec.Struct, frozen=True):

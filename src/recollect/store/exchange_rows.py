@@ -2,31 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from recollect.entries import Entry
 from recollect.errors import Damaged, NotFound
 from recollect.store.log_reader import LogReader
 from recollect.store.readable_text import calls_of, results_of
 from recollect.store.sql_schema import SEGMENT_MASK
 
-_NEAR = 16  # entries before and after: parallel calls, and notes between a call and its result
+# entries before and after: parallel calls, and notes between a call and its result
+_NEAR, _FAR = 16, 128
 
 
-def read_counterparts(reader: LogReader, key: int, entry: Entry) -> tuple[Entry, ...]:
-    """The entries near this one with the calls of its results, or the results of its calls."""
-    answered = {result.call_id for result in results_of(entry)}
-    called = {call.id for call in calls_of(entry)}
+def read_counterparts(
+    reader: LogReader, key: int, entry: Entry, only: Collection[str] | None = None
+) -> tuple[Entry, ...]:
+    """The entries near this one with the calls of its results, or the results of its calls; `only`
+    names the calls that matter. An id that was used again means the nearest call."""
+    answered = {result.call_id for result in results_of(entry) if _matters(result.call_id, only)}
+    called = {call.id for call in calls_of(entry) if _matters(call.id, only)}
     try:
-        before = reader.path(key, last=_NEAR, mark=True)[:-1] if answered else ()
-        after = _following(reader, key) if called else ()
+        return (*_find_calls(reader, key, answered), *_find_results(reader, key, called))
     except (Damaged, NotFound):
         return ()  # reading its session reports the damage
-    calls = (e for e in before if any(call.id in answered for call in calls_of(e)))
-    results = (e for e in after if any(r.call_id in called for r in results_of(e)))
-    return (*calls, *results)
 
 
-def _following(reader: LogReader, key: int) -> tuple[Entry, ...]:
+def _matters(call: str, only: Collection[str] | None) -> bool:
+    return only is None or call in only
+
+
+def _find_calls(reader: LogReader, key: int, wanted: set[str]) -> list[Entry]:
+    found: list[Entry] = []
+    for near in (_NEAR, _FAR) if wanted else ():
+        left, found = set(wanted), []
+        for entry in reversed(reader.path(key, last=near, mark=True)[:-1]):
+            own = left.intersection(call.id for call in calls_of(entry))
+            found[:0] = [entry] if own else []
+            left -= own
+        if not left:
+            break
+    return found
+
+
+def _find_results(reader: LogReader, key: int, wanted: set[str]) -> list[Entry]:
+    found: list[Entry] = []
+    for near in (_NEAR, _FAR) if wanted else ():
+        mine, answered, found = set(wanted), set[str](), []
+        for entry in _following(reader, key, near):
+            mine.difference_update(call.id for call in calls_of(entry))
+            own = mine.intersection(result.call_id for result in results_of(entry))
+            found += [entry] if own else []
+            answered |= own
+        if answered >= mine:
+            break
+    return found
+
+
+def _following(reader: LogReader, key: int, near: int) -> tuple[Entry, ...]:
     """What was appended after this entry, in its own segment."""
     query = "SELECT max(key) FROM entries WHERE key > ? AND key <= ?"
-    ((last,),) = reader.db.execute(query, (key, min(key + _NEAR, key | SEGMENT_MASK)))
+    ((last,),) = reader.db.execute(query, (key, min(key + near, key | SEGMENT_MASK)))
     return () if last is None else reader.path(last, last=last - key, mark=True)

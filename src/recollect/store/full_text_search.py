@@ -2,45 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import islice
+from typing import Any, NamedTuple
 
 import apsw
 
+from recollect.entries import Entry
 from recollect.errors import Damaged, NotFound
 from recollect.store import search_tokenizer
 from recollect.store.contract import Project, SearchHit, SearchQuery, SessionInfo
 from recollect.store.log_reader import LogReader
+from recollect.store.search_tokenizer import SearchTerm
 from recollect.store.session_lookup import session_by_id, session_by_number
 from recollect.store.session_rows import find_project
 from recollect.store.sql_schema import SEGMENT_BITS
+from recollect.store.word_places import has_word
+
+_MOST_JOINED = 500  # entries to read for words that may be two parts of an identifier
+
+
+class _Found(NamedTuple):
+    key: int
+    owner: int
+    entry: Entry
+    text: str
 
 
 def search_entries(reader: LogReader, query: SearchQuery) -> tuple[SearchHit, ...]:
-    """The newest segments first."""
+    """The newest segments first. Identifiers of which a word is two parts come in where there is
+    room for them."""
     terms = search_tokenizer.parse_query(query.words)
-    hits: list[SearchHit] = []
-    owners: dict[int, SessionInfo] = {}
-    for key, number in _candidates(reader.db, query, terms):
+    match = partial(search_tokenizer.match_expression, terms, role=query.role, tool=query.tool)
+    found = list(islice(_read_all(reader, query, terms, match()), query.limit))
+    if len(found) < query.limit and any(term.joined for term in terms if not term.excluded):
+        known = {one.key for one in found}
+        others = _read_all(reader, query, terms, match(joined=True), most=_MOST_JOINED)
+        found += (one for one in others if one.key not in known)
+        found = sorted(found, key=lambda one: one.key, reverse=True)[: query.limit]
+    owners = {number: session_by_number(reader.db, number) for number in {f.owner for f in found}}
+    return tuple(_hit(one, owners[one.owner], terms) for one in found)
+
+
+def _read_all(
+    reader: LogReader,
+    query: SearchQuery,
+    terms: tuple[SearchTerm, ...],
+    match: str,
+    most: int | None = None,
+) -> Iterator[_Found]:
+    """The entries that match, if their text says so too; at most so many are read."""
+    for key, owner in islice(_candidates(reader.db, query, match), most):
         try:
             entry = reader.path(key, last=1, mark=True)[0]
         except (Damaged, NotFound):
             continue  # reading its session reports the damage
         text = search_tokenizer.searchable_text(entry.body)
-        if not search_tokenizer.contains_literals(text, terms):
-            continue
-        if number not in owners:
-            owners[number] = session_by_number(reader.db, number)
-        shown, marks = search_tokenizer.make_snippet(text, terms)
-        hits.append(SearchHit(owners[number], entry, shown, marks))
-        if len(hits) >= query.limit:
-            break
-    return tuple(hits)
+        if search_tokenizer.contains_literals(text, terms) and (
+            most is None or _has_joined_words(text, terms)
+        ):
+            yield _Found(key, owner, entry, text)
 
 
-def _candidates(
-    db: apsw.Connection, query: SearchQuery, terms: tuple[search_tokenizer.SearchTerm, ...]
-) -> Iterable[tuple[int, int]]:
+def _has_joined_words(text: str, terms: tuple[SearchTerm, ...]) -> bool:
+    """Whether each word that may be two is one, or one identifier."""
+    return all(has_word(text, term.literal) for term in terms if term.joined and not term.excluded)
+
+
+def _hit(found: _Found, owner: SessionInfo, terms: tuple[SearchTerm, ...]) -> SearchHit:
+    shown, marks = search_tokenizer.make_snippet(found.text, terms)
+    return SearchHit(owner, found.entry, shown, marks)
+
+
+def _candidates(db: apsw.Connection, query: SearchQuery, match: str) -> Iterable[tuple[int, int]]:
     sql = f"""
     SELECT e.key, l.session FROM search
     JOIN entries e ON e.key = search.rowid
@@ -57,6 +92,5 @@ def _candidates(
     if query.session is not None:
         wanted[" AND s.id = ?"] = bytes.fromhex(session_by_id(db, query.session).id)
     given = {condition: value for condition, value in wanted.items() if value is not None}
-    match = search_tokenizer.match_expression(terms, role=query.role, tool=query.tool)
     order = " ORDER BY search.rowid DESC"
     return db.execute(sql + "".join(given) + order, (match, *given.values()))

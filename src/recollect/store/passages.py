@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from recollect.store.search_words import Place
+from recollect.store.word_places import Place
 
 _CUT = "…"
 _BEFORE = 0.3  # of the room beside the words
@@ -61,8 +61,8 @@ def _can_go(oldest: Place, newest: Place, inside: dict[int, int], length: int) -
 
 
 def cut_passage(text: str, window: Window, places: Sequence[Place], length: int) -> TextPassage:
-    """About `length` characters around the window."""
-    start, end = passage_bounds(text, window, length)
+    """About `length` characters around the window, without blank lines at the ends."""
+    start, end = _skip_blank_lines(text, *passage_bounds(text, window, length))
     head = _CUT if start and text[start - 1] != "\n" else ""
     tail = _CUT if end < len(text) and text[end] != "\n" else ""
     moved = ((p.start - start + len(head), p.end - start + len(head)) for p in places)
@@ -73,6 +73,14 @@ def cut_passage(text: str, window: Window, places: Sequence[Place], length: int)
             marks.append((a, b))
             last = b
     return TextPassage(shown, tuple(marks))
+
+
+def _skip_blank_lines(text: str, start: int, end: int) -> tuple[int, int]:
+    """Without the lines at both ends that have nothing but spaces; indentation stays."""
+    piece = text[start:end]
+    first = piece.rfind("\n", 0, len(piece) - len(piece.lstrip())) + 1
+    last = piece.find("\n", max(first, len(piece.rstrip())))
+    return start + first, start + last if last >= 0 else end
 
 
 def passage_bounds(text: str, window: Window, length: int) -> tuple[int, int]:

@@ -11,29 +11,31 @@ for each word, texts that are read.
 from __future__ import annotations
 
 import math
-import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import accumulate, islice
 from typing import NamedTuple
 
-from recollect.entries import Compaction, Entry, Message
+from recollect.entries import Compaction, Entry, Message, Part, ToolCall, ToolResult
 from recollect.errors import Damaged, NotFound
 from recollect.store import search_tokenizer
 from recollect.store.contract import SearchHit, SearchQuery, SearchResult, SessionInfo
-from recollect.store.exchange_rows import read_counterparts
 from recollect.store.log_reader import LogReader
-from recollect.store.passages import TextPassage, best_window, cut_passage
-from recollect.store.readable_text import (
-    HISTORY_TOOLS,
-    calls_of,
-    readable_text,
-    results_of,
-)
+from recollect.store.near_duplicates import FoldedEntry, FoundEntry, fold_alike
+from recollect.store.passages import TextPassage, Window, best_window, cut_passage
+from recollect.store.readable_text import HISTORY_TOOLS, PartText, readable_parts
 from recollect.store.search_scope import RowScope, scope_of
 from recollect.store.search_tokenizer import INDEXED_CHARACTERS, SearchTerm, match_expression
-from recollect.store.search_words import Place, SearchWord, find_places, is_sentence, split_terms
+from recollect.store.search_words import (
+    SearchWord,
+    every_form,
+    is_sentence,
+    name_absent,
+    split_terms,
+)
 from recollect.store.session_lookup import session_by_number
 from recollect.store.sql_schema import SEGMENT_BITS
+from recollect.store.word_places import Place, find_places
 from recollect.text import clean
 
 _COUNTED = 20_000  # entries with a word; above that all words are equally common
@@ -42,27 +44,10 @@ _READ = 100  # entries whose text is read
 _MOST_READ = 400  # where entries turn out to lack a phrase, or to be the echo of a search
 _MOST_CHARACTERS = 20_000_000  # of all of them together
 _SCATTERED = 0.3  # what a word counts that stands far from the others
-_PLAIN = 1.5  # the weight of neighbours such as `could not`
-_CLOSE = 200  # characters: words that stand within them count twice
-_ALIKE = 0.75  # of their words, two passages have in common that say the same
-
+_PLAIN = 1.5  # the weight of neighbours whose words stand in the query twice
+_CLOSE = 300  # characters: words that stand within them count twice
 
 _NO_ECHO = "".join(f" NOT {search_tokenizer.tool_mark(name)}" for name in HISTORY_TOOLS)
-
-
-class _Found(NamedTuple):
-    key: int
-    owner: int
-    entry: Entry
-    size: int
-    first: bool  # before all that are not
-    score: float
-    passage: TextPassage
-    missing: tuple[str, ...]
-
-    @property
-    def rank(self) -> tuple[bool, float, int, int]:
-        return self.first, self.score, self.entry.time, self.key
 
 
 class _Query(NamedTuple):
@@ -75,31 +60,57 @@ class _Query(NamedTuple):
     counts: tuple[int, ...]
     weights: tuple[float, ...]
     scope: RowScope
+    sentence: bool  # a question, in which no word is indispensable
+    exact: tuple[SearchTerm, ...]  # terms that the text must have as they stand
 
 
 def rank_entries(reader: LogReader, given: SearchQuery, length: int) -> SearchResult:
     """The best entries, near-duplicates folded into one, each with a passage of about `length`."""
     terms = search_tokenizer.parse_query(given.words)
+    words = split_terms(terms)
     scope = scope_of(reader.db, given)
     if scope is None:
-        return SearchResult((), _names(terms, range(len(terms))))
-    words = split_terms(terms)
-    counts = tuple(_count(reader, word, scope) for word in words)
-    weights = _weigh(words, counts, scope.entries)
-    query = _Query(given, length, terms, words, counts, weights, scope)
+        return SearchResult((), name_absent(terms, {word.name for word in words}))
+    query = _prepare(reader, given, length, terms, words, scope)
     found = sorted(_read_all(reader, query), key=lambda one: one.rank, reverse=True)
-    lacking = set.intersection(*(set(one.missing) for one in found)) if found else None
-    unsure = [n for n, term in enumerate(terms) if lacking is None or term.given in lacking]
-    nowhere = [n for n in unsure if not _is_somewhere(reader, n, query)]
-    hits, more = _fold_alike(reader, found, given.limit)
-    return SearchResult(hits, _names(terms, nowhere), more)
-
-
-def _names(terms: Sequence[SearchTerm], positions: Iterable[int]) -> tuple[str, ...]:
-    return tuple(terms[n].given for n in positions if not terms[n].excluded)
+    names = frozenset(word.name for word in words if word.match)
+    unsure = names.intersection(*(one.lacking for one in found))
+    nowhere = {name for name in unsure if not _is_somewhere(reader, name, query)}
+    folded, more = fold_alike(reader, found, given.limit)
+    owners: dict[int, SessionInfo] = {}
+    hits = tuple(_hit(reader, one, terms, owners) for one in folded)
+    return SearchResult(hits, name_absent(terms, nowhere), more)
 
 
 # --- what the index knows -----------------------------------------------------------------------
+
+
+def _prepare(
+    reader: LogReader,
+    given: SearchQuery,
+    length: int,
+    terms: tuple[SearchTerm, ...],
+    words: tuple[SearchWord, ...],
+    scope: RowScope,
+) -> _Query:
+    counts = tuple(_count(reader, word, scope) for word in words)
+    sources = {word.source for word in words}
+    exact = [
+        term
+        for number, term in enumerate(terms)
+        if term.exact and not term.in_pairs and number in sources
+    ]
+    return _Query(
+        given=given,
+        length=length,
+        terms=terms,
+        words=words,
+        counts=counts,
+        weights=_weigh(words, counts, scope.entries),
+        scope=scope,
+        sentence=is_sentence(terms),
+        exact=tuple(exact),
+    )
 
 
 def _count(reader: LogReader, word: SearchWord, scope: RowScope) -> int:
@@ -117,7 +128,8 @@ def _weigh(
     """How much each word counts: a rare one much, one that most entries have almost nothing."""
 
     def weight(word: SearchWord, count: int) -> float:
-        return math.log((max(entries, count) + 1) / count) if word.match and count else 0.0
+        # where the index has none, the text of an entry may still show one: `getUserName`
+        return math.log((max(entries, count) + 1) / max(count, 1)) if word.match else 0.0
 
     own = [weight(word, count) for word, count in zip(words, counts, strict=True)]
     of_source: dict[int, float] = {}
@@ -130,16 +142,12 @@ def _weigh(
     )
 
 
-def _is_somewhere(reader: LogReader, number: int, query: _Query) -> bool:
-    """Whether any entry in scope has the term, or a word like it; searches for it do not count."""
-    if query.terms[number].excluded:
-        return True
-    own = [word for word in query.words if word.source == number and word.match]
-    if not own:
-        return True  # it says nothing, or stands in the query twice
-    match = " AND ".join(f"({word.match})" for word in own)
+def _is_somewhere(reader: LogReader, name: str, query: _Query) -> bool:
+    """Whether any entry in scope has the word, or one like it; searches for it do not count."""
+    own = [word for word in query.words if word.name == name and word.match]
+    match = " AND ".join(f"({every_form(word)})" for word in own)
     scope = query.scope
-    sql = f"{_joined(_rows_with_word(scope, _COUNTED), scope)} LIMIT 1"
+    sql = f"{_in_scope(_rows_with_word(scope, _COUNTED), scope)} LIMIT 1"
     given = (match + _conditions(query) + _NO_ECHO, *scope.row_values, *scope.values)
     return bool(list(reader.db.execute(sql, given)))
 
@@ -159,7 +167,7 @@ def _rows_with_word(scope: RowScope, most: int, weight: float = 0.0) -> str:
     )
 
 
-def _joined(rows: str, scope: RowScope) -> str:
+def _in_scope(rows: str, scope: RowScope) -> str:
     """Rows with the session of each, of those that are in scope."""
     return (
         f"SELECT f.key, l.session FROM ({rows}) f "  # noqa: S608 - our own words
@@ -171,22 +179,29 @@ def _joined(rows: str, scope: RowScope) -> str:
 # --- the candidates -----------------------------------------------------------------------------
 
 
-def _read_all(reader: LogReader, query: _Query) -> Iterator[_Found]:
-    """The newest entries with all words, and those with the heaviest words."""
+def _read_all(reader: LogReader, query: _Query) -> Iterator[FoundEntry]:
+    """The newest entries with all words, those with identifiers that join a word of two, and those
+    with the heaviest words."""
     seen: set[int] = set()
     complete = characters = 0
     for key, owner in _complete_rows(reader, query):
         seen.add(key)
         if (found := _read(reader, query, key, owner)) is not None:
-            complete += not found.missing
+            complete += not found.lacking
             characters += found.size
             yield found
         enough = complete >= max(_READ, query.given.limit) or characters > _MOST_CHARACTERS
         if enough or len(seen) >= _MOST_READ:
             break
+    for key, owner in _rows_with_joined_words(reader, query):
+        found = _read(reader, query, key, owner) if key not in seen else None
+        if found is not None:
+            seen.add(key)
+            complete += not found.lacking
+            characters += found.size
+            yield found
     alone = len(query.words) == 1
-    few = complete < query.given.limit or is_sentence(query.terms)
-    if few and not (alone and complete):
+    if (complete < query.given.limit or query.sentence) and not (alone and complete):
         nearest = (row for row in _partial_rows(reader, query) if row[0] not in seen)
         read = (_read(reader, query, key, owner) for key, owner in nearest)
         for found in islice((found for found in read if found is not None), _READ):
@@ -212,6 +227,19 @@ def _complete_rows(reader: LogReader, query: _Query) -> Iterable[tuple[int, int]
     return reader.db.execute(sql, (match, *scope.row_values, *scope.values))
 
 
+def _rows_with_joined_words(reader: LogReader, query: _Query) -> list[tuple[int, int]]:
+    """The newest rows with the two words that one of the query may consist of. In a question only
+    for words that the index does not have: there, others lead to the entry, too."""
+    scope = query.scope
+    counted = zip(query.words, query.counts, strict=True)
+    joined = [w.joined for w, count in counted if w.joined and not (count and query.sentence)]
+    if not joined:
+        return []
+    sql = _in_scope(_rows_with_word(scope, _READ), scope)
+    match = f"({' OR '.join(joined)}){_conditions(query)}{_NO_ECHO}"
+    return list(reader.db.execute(sql, (match, *scope.row_values, *scope.values)))
+
+
 def _partial_rows(reader: LogReader, query: _Query) -> list[tuple[int, int]]:
     """The rows with the greatest sum of weights; common words decide only among few rows."""
     scope, extra = query.scope, _conditions(query)
@@ -228,83 +256,98 @@ def _partial_rows(reader: LogReader, query: _Query) -> list[tuple[int, int]]:
         for _, _, weight in rare
     )
     united = f"SELECT key, sum(weight) AS weight FROM ({every}) GROUP BY key"  # noqa: S608
-    sql = f"{_joined(united, scope)} ORDER BY f.weight DESC, f.key DESC LIMIT {_MOST_READ}"
+    sql = f"{_in_scope(united, scope)} ORDER BY f.weight DESC, f.key DESC LIMIT {_MOST_READ}"
     values = [value for _, match, _ in rare for value in (f"({match}){extra}", *scope.row_values)]
     return list(reader.db.execute(sql, (*values, *scope.values)))
 
 
-def _read(reader: LogReader, query: _Query, key: int, owner: int) -> _Found | None:
+def _read(reader: LogReader, query: _Query, key: int, owner: int) -> FoundEntry | None:
     try:
         entry = reader.path(key, last=1, mark=True)[0]
     except (Damaged, NotFound):
         return None  # reading its session reports the damage
     if query.given.spoken and not isinstance(entry.body, Message | Compaction):
         return None
-    text = clean(readable_text(entry.body)[:INDEXED_CHARACTERS])
+    said = _clean_parts(entry)
+    text = "\n".join(part.text for part in said)
     places = find_places(text, query.words)
-    missing = _missing(text, query, places)
-    if not places and len(missing) >= len({word.source for word in query.words if word.match}):
+    lacking = _lacking(text, query, places)
+    if not places and lacking.issuperset(word.name for word in query.words if word.match):
         return None
     window = best_window(places, query.weights, query.length)
     close = best_window(places, query.weights, min(_CLOSE, query.length))
-    score = window.score + close.score + _SCATTERED * window.rest
-    passage = cut_passage(text, window, places, query.length)
-    first = not missing and not is_sentence(query.terms)
-    return _Found(key, owner, entry, len(text), first, round(score, 3), passage, missing)
+    score = round(window.score + close.score + _SCATTERED * window.rest, 3)
+    calls, passage = _cut_from_parts(said, text, window, places, query.length)
+    first = not lacking and not query.sentence
+    return FoundEntry(key, owner, entry, len(text), first, score, passage, calls, lacking)
 
 
-def _missing(text: str, query: _Query, places: Sequence[Place]) -> tuple[str, ...]:
-    """The terms of the query that the text does not have."""
+def _clean_parts(entry: Entry) -> list[PartText]:
+    left, said = INDEXED_CHARACTERS, []
+    for part, text in readable_parts(entry.body):
+        if left > 0:
+            said.append(PartText(part, clean(text[:left])))
+            left -= len(text) + 1
+    return said
+
+
+def _lacking(text: str, query: _Query, places: Sequence[Place]) -> frozenset[str]:
+    """The names of the words that the text does not have."""
     present = {place.word for place in places}
-    exact = [n for n, term in enumerate(query.terms) if term.exact and not term.excluded]
-    if exact or not text.isascii():
-        folded = " ".join(search_tokenizer.fold_text(text).split())
-        # characters that become others have no place of their own
-        present |= {n for n, word in enumerate(query.words) if not places and word.stem in folded}
-    lacking = {w.source for n, w in enumerate(query.words) if w.match and n not in present}
-    lacking |= {n for n in exact if query.terms[n].literal not in folded}
-    return tuple(query.terms[n].given for n in sorted(lacking))
+    lacking = [w for n, w in enumerate(query.words) if w.match and n not in present]
+    composed = lacking and not (text.isascii() or unicodedata.is_normalized("NFKC", text))
+    folded = search_tokenizer.fold_text(text) if query.exact or composed else ""
+    if composed:  # characters that only together become another have no place of their own
+        found = {place.word for place in find_places(folded, tuple(lacking))}
+        lacking = [word for n, word in enumerate(lacking) if n not in found]
+    folded = " ".join(folded.split())
+    names = [term.given for term in query.exact if term.literal not in folded]
+    return frozenset((*names, *(word.name for word in lacking)))
+
+
+def _cut_from_parts(
+    said: Sequence[PartText], text: str, window: Window, places: Sequence[Place], length: int
+) -> tuple[tuple[str, ...], TextPassage]:
+    """The passage, and the calls it is of. It never goes on in the result of another call, under
+    whose name it would stand."""
+    ends = list(accumulate(len(one.text) + 1 for one in said))
+    starts = [0, *ends[:-1]]
+    inside = [
+        (one.part, start, end - 1)
+        for one, start, end in zip(said, starts, ends, strict=True)
+        if start <= window.end and end > window.start
+    ]
+    ids = _call_ids(part for part, _, _ in inside) or _call_ids(one.part for one in said)
+    if not any(isinstance(part, ToolResult) for part, _, _ in inside):
+        return ids, cut_passage(text, window, places, length)
+    start, end = inside[0][1], inside[-1][2]
+    shifted = [
+        Place(place.start - start, place.end - start, place.word)
+        for place in places
+        if start <= place.start and place.end <= end
+    ]
+    own = window._replace(start=window.start - start, end=window.end - start)
+    return ids, cut_passage(text[start:end], own, shifted, length)
+
+
+def _call_ids(parts: Iterable[Part | None]) -> tuple[str, ...]:
+    ids = (
+        part.id if isinstance(part, ToolCall) else part.call_id
+        for part in parts
+        if isinstance(part, ToolCall | ToolResult)
+    )
+    return tuple(dict.fromkeys(ids))
 
 
 # --- the result ---------------------------------------------------------------------------------
 
 
-class _Chosen(NamedTuple):
-    found: _Found
-    beside: tuple[Entry, ...]
-    calls: frozenset[tuple[str, str]]
-    words: frozenset[str]
-    alike: list[str]
-
-
-def _fold_alike(
-    reader: LogReader, found: list[_Found], limit: int
-) -> tuple[tuple[SearchHit, ...], bool]:
-    """The first `limit`; what says the same as one of them, and its other half, is folded in."""
-    chosen: list[_Chosen] = []
-    covered: set[str] = set()
-    more = False
-    for one in found:
-        if one.entry.id in covered:
-            continue
-        words = _words_of(one)
-        twin = next((c for c in chosen if _alike(words, c.words)), None)
-        full = len(chosen) >= limit
-        if twin is None and not full:
-            beside = read_counterparts(reader, one.key, one.entry)
-            calls = _calls(one.entry, beside)
-            twin = next((c for c in chosen if calls and calls == c.calls), None)
-            covered.update(entry.id for entry in beside)
-            if twin is None:
-                chosen.append(_Chosen(one, beside, calls, words, []))
-        if twin is not None:
-            twin.alike.append(one.entry.id)
-        more = more or (twin is None and full)
-    owners: dict[int, SessionInfo] = {}
-    return tuple(_hit(reader, one, owners) for one in chosen), more
-
-
-def _hit(reader: LogReader, one: _Chosen, owners: dict[int, SessionInfo]) -> SearchHit:
+def _hit(
+    reader: LogReader,
+    one: FoldedEntry,
+    terms: tuple[SearchTerm, ...],
+    owners: dict[int, SessionInfo],
+) -> SearchHit:
     found = one.found
     if found.owner not in owners:
         owners[found.owner] = session_by_number(reader.db, found.owner)
@@ -313,28 +356,8 @@ def _hit(reader: LogReader, one: _Chosen, owners: dict[int, SessionInfo]) -> Sea
         entry=found.entry,
         snippet=found.passage.text,
         marks=found.passage.marks,
-        missing=found.missing,
+        missing=name_absent(terms, found.lacking),
         beside=one.beside,
         alike=tuple(one.alike),
+        call_ids=found.call_ids,
     )
-
-
-_TOKEN = re.compile(r"\w+")
-_LINE_NUMBER = re.compile(r"^\s*\d+(?:→|\t)", re.MULTILINE)
-
-
-def _words_of(found: _Found) -> frozenset[str]:
-    """The words of a passage, and whether somebody said it or a tool gave it."""
-    origin = "result" if results_of(found.entry) else type(found.entry.body).__name__
-    text = _LINE_NUMBER.sub("", found.passage.text.lower())
-    return frozenset((f"<{origin}>", *_TOKEN.findall(text)))
-
-
-def _alike(words: frozenset[str], others: frozenset[str]) -> bool:
-    return len(words & others) >= _ALIKE * len(words | others)
-
-
-def _calls(entry: Entry, beside: tuple[Entry, ...]) -> frozenset[tuple[str, str]]:
-    """What was called: a retry has the same calls."""
-    calls = calls_of(entry) or tuple(call for other in beside for call in calls_of(other))
-    return frozenset((call.name, call.arguments) for call in calls)

@@ -8,6 +8,7 @@ out: a search must not find its own echo.
 from __future__ import annotations
 
 import json
+from typing import NamedTuple
 
 from recollect.entries import (
     Body,
@@ -28,6 +29,7 @@ from recollect.text import one_line
 from recollect.toolkinds import find_command, parse_arguments
 
 HISTORY_TOOLS = ("recall", "search_history")
+NO_OUTPUT = "(no output)"  # of a call that gave nothing
 _SPEAKS = (Text, Thought)
 _MAX_NAME = 60
 _MANY_LINES = 4  # escaped line breaks, for each real one
@@ -44,11 +46,26 @@ def is_echo(part: Part) -> bool:
     return isinstance(part, ToolCall | ToolResult) and returns_history(part.name)
 
 
+class PartText(NamedTuple):
+    part: Part | None  # of a message
+    text: str
+
+
 def readable_text(body: Body) -> str:
     """The text of an entry without echoes; empty for an entry that says nothing."""
+    return "\n".join(part.text for part in readable_parts(body))
+
+
+def readable_parts(body: Body) -> tuple[PartText, ...]:
+    """The text of each part that says something; of other entries than messages, one text."""
     if isinstance(body, Message):
-        own = (_part_text(part) for part in body.parts if not is_echo(part))
-        return "\n".join(filter(None, own))
+        own = (PartText(part, _part_text(part)) for part in body.parts if not is_echo(part))
+        return tuple(one for one in own if one.text)
+    said = _text_of_record(body)
+    return (PartText(None, said),) if said else ()
+
+
+def _text_of_record(body: Body) -> str:
     if isinstance(body, Note):
         return body.text
     if isinstance(body, Title):
@@ -102,6 +119,16 @@ def call_line(call: ToolCall, most: int) -> str:
     command = find_command(parse_arguments(call.arguments) or {})
     text = command or readable_arguments(call.arguments)
     return f"{one_line(call.name, _MAX_NAME)}: {one_line(text, most)}"
+
+
+def result_line(result: ToolResult, most: int) -> str:
+    """What a call gave in one line; empty if it only repeats history."""
+    if is_echo(result):
+        return ""
+    said = one_line(_part_text(result)[: 4 * most + 4_000], most)
+    if said:
+        return said
+    return "(no text)" if any(not isinstance(item, Text) for item in result.content) else NO_OUTPUT
 
 
 def calls_of(entry: Entry) -> tuple[ToolCall, ...]:

@@ -1,8 +1,8 @@
 """Full-text search: the words of a text, the meaning of a query, the snippet around a match.
 
 The index has words without positions. SQLite splits Latin and other spaced scripts; this module
-also splits identifiers (`getUserName` is found by that name, by `user` and by `name`) and cuts
-Chinese, Japanese and Korean into overlapping pairs, so that words of two characters are found
+also splits identifiers (`getUserName` is found by that name, by `user`, `name` and `username`) and
+cuts Chinese, Japanese and Korean into overlapping pairs, so that words of two characters are found
 without a dictionary. Words that must be adjacent (a quoted phrase, an identifier, a run of
 characters) are then checked in the text itself, so the index may be coarse and small.
 """
@@ -31,6 +31,7 @@ from recollect.entries import (
     ToolResult,
 )
 from recollect.errors import BadInput
+from recollect.text import clip
 
 INDEXED_CHARACTERS = 1_000_000  # of one entry; the rest is stored but not searchable
 _ROLE, _TOOL = "\ue000", "\ue001"  # private-use characters, removed from indexed text
@@ -46,6 +47,9 @@ _WORD = re.compile(f"[{_CJK}]+|[^\\W_{_CJK}]+")
 _TERM = re.compile(r'(-(?!-))?(?:"([^"]*)"|(\S+))')
 _AROUND_WORD = " \t\n.,;:!?()[]{}<>'\"`"  # punctuation that belongs to a sentence, not to its words
 _NOT_WORD = re.compile(r"\W+")
+_MAX_SHOWN = 80  # characters of a query in a message
+_MIN_JOINED, _MAX_JOINED, _MIN_PART = 5, 40, 3  # letters of a word that may be two, and of these
+_SHORT_PARTS = re.compile(r"ai|by|db|fs|i[dnops]|js|my|no|o[fkns]|to|u[ip]")
 TextSpan: TypeAlias = tuple[int, int]
 _SPEAKS, _OF_A_TOOL = (Text, Thought), (ToolCall, ToolResult)
 
@@ -60,6 +64,16 @@ class SearchTerm(msgspec.Struct, frozen=True):
     given: str = ""  # as it was typed
     exactly: bool = False  # it was quoted: nothing like it will do
     begins: bool = False  # it ended with `*`
+    in_pairs: bool = False  # it has a run without spaces, any pair of which is a word
+    joined: str = ""  # the index expression of two words that it may consist of: `userName`
+
+
+class SplitWord(msgspec.Struct, frozen=True):
+    """A word of a text, with its index expressions; see `SearchTerm`."""
+
+    text: str
+    match: str
+    joined: str
 
 
 def searchable_text(body: Body) -> str:
@@ -128,29 +142,64 @@ def _mark(name: str) -> str:
 
 
 def parse_query(words: str) -> tuple[SearchTerm, ...]:
-    terms = []
-    for minus, phrase, word in _TERM.findall(words):
-        begins = bool(word) and word.endswith("*")
-        given = " ".join((phrase or word.rstrip("*").strip(_AROUND_WORD)).split())
-        nfkc = unicodedata.normalize("NFKC", given)
-        tokens = [_either(run, fold_text(run)) for run in _WORD.findall(nfkc)]
-        if begins and tokens and not tokens[-1].endswith(("*", ")")):
-            tokens[-1] += " *"
-        if tokens:
-            exact = len(tokens) > 1 or not tokens[0].startswith('"') or _CJK_RUN.search(given)
-            match = " AND ".join(tokens)
-            kind = (bool(exact), bool(minus), given, bool(phrase), begins)
-            terms.append(SearchTerm(match, fold_text(given), *kind))
+    found = (_parse_term(*term) for term in _TERM.findall(words))
+    terms = tuple(term for term in found if term is not None)
     if all(term.excluded for term in terms):
-        raise BadInput(f"{words!r} has no word to search for; give at least one letter or digit")
-    return tuple(terms)
+        only = "only words to exclude" if terms else "no word to search for"
+        remedy = "a word to search for, too" if terms else "at least one letter or digit"
+        raise BadInput(f"{clip(words, _MAX_SHOWN)!r} has {only}; give {remedy}")
+    return terms
 
 
-def split_words(given: str) -> list[tuple[str, str]]:
-    """The words of a text, parts of identifiers one by one, each with its index expression."""
+def _parse_term(minus: str, phrase: str, word: str) -> SearchTerm | None:
+    begins = bool(word) and word.endswith("*")
+    given = " ".join((phrase or word.rstrip("*").strip(_AROUND_WORD)).split())
+    runs = _WORD.findall(unicodedata.normalize("NFKC", given))
+    tokens = [_either(run, fold_text(run)) for run in runs]
+    if not tokens:
+        return None
+    if begins and not tokens[-1].endswith(("*", ")")):
+        tokens[-1] += " *"
+    unspaced = _CJK_RUN.search(given) is not None
+    alone = len(tokens) == 1 and tokens[0].startswith('"') and not unspaced
+    return SearchTerm(
+        match=" AND ".join(tokens),
+        literal=fold_text(given),
+        exact=not alone,
+        excluded=bool(minus),
+        given=given,
+        exactly=bool(phrase),
+        begins=begins,
+        in_pairs=unspaced and not phrase,
+        joined=_join_two(runs[0]) if alone and not (begins or phrase) else "",
+    )
+
+
+def split_words(given: str) -> list[SplitWord]:
+    """The words of a text, parts of identifiers one by one."""
     runs = _WORD.findall(unicodedata.normalize("NFKC", given))
     parts = [part for run in runs for part in _split_identifiers(run).split()]
-    return [(part, _either(part, fold_text(part))) for part in parts]
+    return [SplitWord(part, _either(part, fold_text(part)), _join_two(part)) for part in parts]
+
+
+def is_unspaced(text: str) -> bool:
+    """Whether it is of a script that puts no spaces between words."""
+    return _CJK_RUN.fullmatch(text) is not None
+
+
+def _join_two(word: str) -> str:
+    """Matches the two words that a word may consist of: an identifier with both, `getUserName`, is
+    indexed by each of its parts and as a whole, but not by two of them."""
+    if not (word.isascii() and word.isalpha() and _MIN_JOINED <= len(word) <= _MAX_JOINED):
+        return ""
+    word = word.lower()
+    halves = ((word[:cut], word[cut:]) for cut in range(2, len(word) - 1))
+    parts = [two for two in halves if all(map(_may_be_part, two))]
+    return " OR ".join(f'("{one}" AND "{other}")' for one, other in parts)
+
+
+def _may_be_part(word: str) -> bool:
+    return len(word) >= _MIN_PART or _SHORT_PARTS.fullmatch(word) is not None
 
 
 def _either(run: str, folded: str) -> str:
@@ -165,14 +214,23 @@ def _either(run: str, folded: str) -> str:
     return f'("{folded}" OR ({every}))'
 
 
-def match_expression(terms: tuple[SearchTerm, ...], *, role: str | None, tool: str | None) -> str:
-    wanted = [f"({term.match})" for term in terms if not term.excluded]
+def match_expression(
+    terms: tuple[SearchTerm, ...], *, role: str | None, tool: str | None, joined: bool = False
+) -> str:
+    """What the index is asked; `joined`: at least one word is two parts of an identifier."""
+    own = [term for term in terms if not term.excluded]
+    wanted = [f"({term.match})" for term in own]
+    if joined:
+        either = " OR ".join(f"({term.joined})" for term in own if term.joined)
+        wanted = [f"({term.match} OR {term.joined})" if term.joined else term.match for term in own]
+        wanted = [f"({either})", *(f"({match})" for match in wanted if len(own) > 1)]
     if role:
         wanted.append(f'"{_ROLE}{_mark(role)}"')
     if tool:
         wanted.append(tool_mark(tool))
-    unwanted = [f"({term.match})" for term in terms if term.excluded]
-    return " AND ".join(wanted) + "".join(f" NOT {match}" for match in unwanted)
+    # one list: FTS5 refuses a chain of more than some hundred
+    unwanted = " OR ".join(f"({term.match})" for term in terms if term.excluded)
+    return " AND ".join(wanted) + (f" NOT ({unwanted})" if unwanted else "")
 
 
 def tool_mark(name: str) -> str:
@@ -208,7 +266,9 @@ def make_snippet(
     if start and (space := text.find(" ", start, start + 20)) > 0:
         start = space + 1
     piece = text[start : start + width]
-    shown = "".join(c if c.isprintable() else " " for c in piece)
+    shown = piece
+    if not piece.isprintable():
+        shown = "".join(c if c.isprintable() else " " for c in piece)
     head, tail = ("…" if start else ""), ("…" if start + width < len(text) else "")
     moved = ((a - start + len(head), b - start + len(head)) for a, b in spans)
     inside = tuple((a, b) for a, b in moved if a >= len(head) and b <= len(head) + len(shown))

@@ -1,29 +1,31 @@
-"""The words of a question: what the index is asked for each, and where they stand in a text.
+"""The words of a question: what the index is asked for each, and what of a text they match.
 
 A question in plain language is no list of terms. Its words are weighed by how rare they are, so
 `the` counts for nothing beside a name; an identifier counts as a whole and in its parts; `closed`
-also finds `close` and `closing`.
+also finds `close` and `closing`. Chinese, Japanese and Korean have no spaces, so each pair of
+neighbouring characters is a word: a text that has some of them is nearer than one that has none.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Iterator
-from functools import lru_cache
-from itertools import pairwise
+from collections.abc import Collection, Iterator
+from itertools import islice, pairwise
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from recollect.store.search_tokenizer import (
-    INDEXED_CHARACTERS,
     SearchTerm,
+    SplitWord,
     fold_text,
+    is_unspaced,
     split_words,
 )
 
 _SUFFIX = re.compile(r"(?:ings?|ied|ies|ed|es|s|e|ly)$")
 _MIN_STEM = 4
+_LONG_STEM = 6  # `config` also finds `configuration`, but `port` does not find `portion`
 _MAX_WORDS = 40
 _SENTENCE = 4  # terms: in a longer query, the words of which sentences are made say nothing
 _FUNCTION_WORDS = re.compile(
@@ -32,6 +34,14 @@ _FUNCTION_WORDS = re.compile(
     r"|so|than|that|the|their|them|then|there|these|they|this|those|to|us|was|we|were|what|when"
     r"|where|which|while|who|whom|whose|why|will|with|would|you|your)"
 )
+_ENDINGS = (
+    *("", "e", "s", "es", "ed", "en", "er", "ers", "or", "ors", "ing", "ings"),
+    *("ies", "ied", "ly", "y", "ure", "ures"),
+)
+_AFTER_E = ("d", "r", "rs")
+_AFTER_FIVE = ("ion", "ions")  # after at least five letters: `deletion`, but not `portion`
+
+Continuation: TypeAlias = Literal["nothing", "an ending", "anything"]
 
 
 class SearchWord(msgspec.Struct, frozen=True):
@@ -40,45 +50,47 @@ class SearchWord(msgspec.Struct, frozen=True):
     exact: str  # for the index: the word itself; empty: only the text can tell
     match: str  # for the index: words that begin like it, too
     stem: str  # folded; a text has the word where something begins with this
-    whole: bool  # nothing may follow it
+    after: Continuation  # what may follow the stem in a word of the text
     source: int
-
-
-class Place(msgspec.Struct, frozen=True):
-    start: int
-    end: int
-    word: int
+    name: str = ""  # as it was typed; of a run without spaces, the pair
+    joined: str = ""  # for the index: two words that it may consist of, as `userName` does
 
 
 def split_terms(terms: tuple[SearchTerm, ...]) -> tuple[SearchWord, ...]:
     """The words of all terms, each once; identifiers, phrases and neighbours also as a whole."""
     found: dict[str, SearchWord] = {}
-    wanted = [term for term in terms if not term.excluded]
+    wanted = {term for term in terms if not term.excluded}
     if is_sentence(terms):
-        wanted = [term for term in wanted if not _says_nothing(term)] or wanted
+        wanted = {term for term in wanted if not _says_nothing(term)} or wanted
     for source, term in enumerate(terms):
-        if term not in wanted:
-            continue
-        parts = list(_leaves(term, source))
+        if len(found) >= _MAX_WORDS:
+            break
+        parts = list(_leaves(term, source)) if term in wanted else []
         if len(parts) > 1:
-            parts.append(SearchWord("", "", term.literal, whole=False, source=source))
+            parts.append(SearchWord("", "", term.literal, "anything", source))
         for part in parts:
             found.setdefault(part.stem, part)
-    pairs = [pair for pair in _pairs(terms, wanted) if pair.stem not in found]
-    return (*list(found.values())[:_MAX_WORDS], *pairs[:_MAX_WORDS])
+    pairs = (pair for pair in _neighbours(terms, wanted) if pair.stem not in found)
+    return (*islice(found.values(), _MAX_WORDS), *islice(pairs, _MAX_WORDS))
 
 
-def _pairs(terms: tuple[SearchTerm, ...], wanted: list[SearchTerm]) -> Iterator[SearchWord]:
-    """Neighbours in the query: `could not start` tells more than its words do."""
+def _neighbours(terms: tuple[SearchTerm, ...], wanted: set[SearchTerm]) -> Iterator[SearchWord]:
+    """Neighbours in the query: where they stand together in a text, it is nearer."""
     for source, (one, other) in enumerate(pairwise(terms)):
-        if not (one.excluded or other.excluded or one.begins):
-            of = source if one in wanted else source + 1
-            yield SearchWord("", "", f"{one.literal} {other.literal}", whole=False, source=of)
+        if one in wanted and other in wanted and not one.begins:
+            yield SearchWord("", "", f"{one.literal} {other.literal}", "anything", source)
 
 
 def is_sentence(terms: tuple[SearchTerm, ...]) -> bool:
     """Whether the query is a question rather than a list of words that must all be there."""
-    return sum(not term.excluded for term in terms) > _SENTENCE
+    return sum(_count_words(term) for term in terms if not term.excluded) > _SENTENCE
+
+
+def _count_words(term: SearchTerm) -> int:
+    """One; of a run without spaces about as many as it has, most of which have two characters."""
+    if not term.in_pairs:
+        return 1
+    return sum((len(pairs_of(word.text)) + 2) // 2 for word in split_words(term.given))
 
 
 def _says_nothing(term: SearchTerm) -> bool:
@@ -86,17 +98,71 @@ def _says_nothing(term: SearchTerm) -> bool:
 
 
 def _leaves(term: SearchTerm, source: int) -> Iterator[SearchWord]:
-    runs = split_words(term.given)
-    for number, (run, match) in enumerate(runs, 1):
-        folded = fold_text(run)
-        begins = term.begins and number == len(runs)
-        stem = folded if term.exactly or term.begins else _stem(folded)
-        whole = len(stem) < _MIN_STEM and not begins
-        exact = _in_json(match, folded)
-        like = exact
-        if begins or not (whole or term.exactly or match.endswith(("*", ")"))):
-            like = " OR ".join(f'"{form}" *' for form in _forms(stem))
-        yield SearchWord(like if begins else exact, like, stem, whole, source)
+    words = split_words(term.given)
+    for number, word in enumerate(words, 1):
+        if term.in_pairs and (pairs := pairs_of(word.text)):
+            for pair in pairs:
+                yield SearchWord(f'"{pair}"', f'"{pair}"', pair, "anything", source, pair)
+        else:
+            begins = term.begins and number == len(words)
+            name = word.text if term.in_pairs else term.given
+            yield _leaf(term, word, source, name, begins=begins)
+
+
+def _leaf(term: SearchTerm, word: SplitWord, source: int, name: str, *, begins: bool) -> SearchWord:
+    folded = fold_text(word.text)
+    stem = folded if term.exactly or term.begins else _stem(folded)
+    after = _continuation(stem, exactly=term.exactly, begins=begins)
+    exact = _in_json(word.match, folded)
+    like = exact
+    if begins or not (after == "nothing" or word.match.endswith(("*", ")"))):
+        like = " OR ".join(f'"{form}" *' for form in _forms(stem))
+    joined = "" if term.exactly or begins else word.joined
+    return SearchWord(like if begins else exact, like, stem, after, source, name, joined)
+
+
+def _continuation(stem: str, *, exactly: bool, begins: bool) -> Continuation:
+    if begins or is_unspaced(stem):
+        return "anything"
+    if exactly or len(stem) < _MIN_STEM:
+        return "nothing"
+    if len(stem) >= _LONG_STEM or not stem.isascii():  # languages whose endings we do not know
+        return "anything"
+    return "an ending" if stem.isalpha() else "nothing"
+
+
+def pairs_of(run: str) -> list[str]:
+    """The overlapping pairs of a run of characters without spaces; none of anything else."""
+    folded = fold_text(run)
+    if not is_unspaced(folded):
+        return []
+    return [folded[at : at + 2] for at in range(len(folded) - 1)]
+
+
+def name_absent(terms: tuple[SearchTerm, ...], absent: Collection[str]) -> tuple[str, ...]:
+    """The words of the query among these names, pairs put together to what is missing of a run."""
+    names: dict[str, None] = {}
+    for term in terms:
+        if term.excluded:
+            continue
+        if not term.in_pairs:
+            names |= dict.fromkeys([term.given] if term.given in absent else [])
+            continue
+        for word in split_words(term.given):
+            if pairs := pairs_of(word.text):
+                names |= dict.fromkeys(_absent_runs(pairs, absent))
+            elif word.text in absent:
+                names[word.text] = None
+    return tuple(names)
+
+
+def _absent_runs(pairs: list[str], absent: Collection[str]) -> list[str]:
+    """The longest runs of characters that are in no pair but absent ones."""
+    shown = list(pairs[0] + "".join(pair[1] for pair in pairs[1:]))
+    for at, pair in enumerate(pairs):
+        if pair not in absent:
+            shown[at] = shown[at + 1] = " "
+    return "".join(shown).split()
 
 
 def _in_json(match: str, word: str) -> str:
@@ -117,65 +183,20 @@ def _stem(word: str) -> str:
     return stem if len(stem) >= _MIN_STEM else word
 
 
-def find_places(text: str, words: tuple[SearchWord, ...], most: int = 500) -> list[Place]:
-    """Where the words stand, in order; of each at most the first `most`."""
-    text = text[:INDEXED_CHARACTERS]
-    folded = fold_in_place(text)
-    places: list[Place] = []
-    for number, word in enumerate(words):
-        start = folded.find(word.stem)
-        for _ in range(most):
-            if start < 0:
-                break
-            end = start + len(word.stem)
-            if _begins(text, start) and not (word.whole and _continues(text, end)):
-                places.append(Place(start, _word_end(text, end), number))
-            start = folded.find(word.stem, end)
-    return sorted(places, key=lambda place: (place.start, place.end))
-
-
-def _begins(text: str, at: int) -> bool:
-    """Whether a word, or a part of an identifier, begins here: `cat` is not in `concatenate`."""
-    if not at or not text[at].isalnum() or not text[at - 1].isalnum():
+def is_ending(stem: str, rest: str) -> bool:
+    """Whether the rest makes another form of a word, and not another word."""
+    if rest in _ENDINGS or (rest[:1] == stem[-1:] and rest[1:] in _ENDINGS):  # committed
         return True
-    if text[at - 2 : at] in ("\\n", "\\t"):
-        return True
-    here, before = text[at], text[at - 1]
-    return (
-        not here.isascii()
-        or (here.isupper() and not before.isupper())
-        or (here.isdigit() != before.isdigit())
-    )
+    if stem.endswith("e"):
+        return rest in _AFTER_E
+    return len(stem) > _MIN_STEM and rest in _AFTER_FIVE
 
 
-def _continues(text: str, at: int) -> bool:
-    if at >= len(text) or not text[at].isalnum() or not text[at].isascii():
-        return False
-    return not (text[at].isupper() and text[at - 1].islower())
-
-
-def _word_end(text: str, end: int) -> int:
-    stop = min(len(text), end + 20)
-    while end < stop and text[end].isalpha() and text[end].islower() and text[end].isascii():
-        end += 1
-    return end
-
-
-_FOREIGN = re.compile("[^\x00-\x7f]")
-
-
-def fold_in_place(text: str) -> str:
-    """The text without case and accents, every character in its place."""
-    lowered = text.lower()
-    if len(lowered) != len(text):
-        lowered = "".join(_fold_character(c) for c in text)
-    return lowered if lowered.isascii() else _FOREIGN.sub(lambda m: _fold_character(m[0]), lowered)
-
-
-@lru_cache(10_000)
-def _fold_character(character: str) -> str:
-    folded = unicodedata.normalize("NFKD", character).lower()
-    accents = folded[1:]
-    # only these: others change the letter, such as U+3099, which turns か into が
-    plain = folded and all("\u0300" <= accent <= "\u036f" for accent in accents)
-    return folded[0] if plain else character
+def every_form(word: SearchWord) -> str:
+    """For the index: all that counts as this word, and nothing that only begins like it."""
+    if word.after != "an ending":
+        return word.match
+    doubled = (word.stem[-1] + ending for ending in _ENDINGS)
+    rests = (*_ENDINGS, *_AFTER_E, *_AFTER_FIVE, *doubled)
+    words = sorted(word.stem + rest for rest in rests if is_ending(word.stem, rest))
+    return " OR ".join(f'"{form}"' for one in words for form in _forms(one))

@@ -31,7 +31,8 @@ from recollect.store.contract import SearchHit, SearchQuery, SessionInfo, Store
 from recollect.store.passages import best_window, passage_bounds
 from recollect.store.readable_text import calls_of, readable_text
 from recollect.store.search_tokenizer import parse_query
-from recollect.store.search_words import find_places, split_terms
+from recollect.store.search_words import split_terms
+from recollect.store.word_places import find_places
 from recollect.text import one_line
 from recollect.tools.history_text import (
     describe_origin,
@@ -209,6 +210,9 @@ def _frame_history(entry: Entry, text: str, excerpt: _Excerpt, *, left: bool) ->
     about = f"{describe_origin(entry.body)}, {format_time(entry.time)}"
     if left:
         about += ", on a branch that was left"
+    if excerpt.offset >= max(len(text), 1):
+        has = f"it has only {len(text):,} characters, none of them after {excerpt.offset:,}"
+        return f"[history {handle}: {about}; {has}; use a smaller offset]", excerpt.offset
     start, end, remark = _choose_part(text, excerpt)
     head = (
         f"[history {handle}: {about}; characters "

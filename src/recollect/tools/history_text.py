@@ -24,7 +24,7 @@ from recollect.entries import (
     ToolResult,
     Unknown,
 )
-from recollect.store.readable_text import returns_history
+from recollect.store.readable_text import NO_OUTPUT, returns_history
 from recollect.text import one_line
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -84,6 +84,7 @@ def _part_text(part: Part | Content, *, alone: bool) -> str:
         case ToolResult():
             blocks = (_part_text(item, alone=False) for item in part.content)
             given = point_to_origin(part) if repeats_history(part) else "\n".join(blocks)
+            given = given if given.strip() else NO_OUTPUT
             return given if alone else f"[what {one_line(part.name, 60)} gave]\n{given}"
         case InlineData():
             return f"[{one_line(part.mime, 60)}, {len(part.data):,} bytes]"
