@@ -240,6 +240,9 @@ class ApiKeyRefused(ProviderFailed):
         self.variable = variable
 
 
+OVERFLOW_REMEDY = "compact the session (`recollect compact ID`) and try again"  # ends its sentence
+
+
 class ContextOverflow(ProviderFailed):
     """`limit` is the context window, `asked` the request's tokens; none where the provider did not
     say."""
@@ -247,7 +250,7 @@ class ContextOverflow(ProviderFailed):
     def __init__(
         self, said: str, status: int = 0, limit: int | None = None, asked: int | None = None
     ) -> None:
-        super().__init__(said, status, "compact the session (`recollect compact ID`) and try again")
+        super().__init__(said, status, OVERFLOW_REMEDY)
         self.limit, self.asked = limit, asked
 
 

@@ -17,7 +17,7 @@ from recollect.cli.dates import format_age
 from recollect.cli.display_text import GAP, align_table, one_line, pluralize, truncate
 from recollect.cli.entry_display import summarize
 from recollect.codecs.cache_breaks import CacheComparison
-from recollect.entries import Entry, Message, Request, Usage
+from recollect.entries import Elide, Entry, Message, Request, Usage
 from recollect.errors import BadInput
 from recollect.explanation import fresh_tokens
 from recollect.past_requests import AnsweredRequest, compare_recorded, recent_requests
@@ -177,7 +177,8 @@ def _describe(entry: Entry) -> str:
     if isinstance(entry.body, Message):
         return truncate(one_line(summarize(entry.body)), width)
     kind = type(entry.body).__name__.lower()
-    return f"{kind}, {format_age(entry.time)}"
+    rule = f" by {one_line(entry.body.rule)}" if isinstance(entry.body, Elide) else ""
+    return truncate(f"{kind}{rule}, {format_age(entry.time)}", width)
 
 
 # --- JSON ----------------------------------------------------------------------------------------
