@@ -201,9 +201,23 @@ def test_why_an_elision_was_made_then_is_shown(cli: Cli) -> None:
 
 
 def test_a_held_cache_of_which_the_provider_read_nothing_is_told(cli: Cli) -> None:
-    with server(cli, answer(Usage(input=5_000, output=7, total=5_007))) as on:
+    with server(cli, answer(Usage(input=5_000, cached=0, output=7, total=5_007))) as on:
         session = prompts(cli, on, "One?", "Two?")
         assert "but the provider reports nothing cached" in cli.ok("context", session, env=ENV).out
+
+
+def test_a_provider_that_does_not_report_what_it_cached_is_not_said_to_cache_nothing(
+    cli: Cli,
+) -> None:
+    with server(cli, answer(Usage(input=5_000, output=7, total=5_007))) as on:
+        session = prompts(cli, on, "One?", "Two?")
+        out = cli.ok("context", session, env=ENV).out
+        document = cli.ok("context", session, "--json", env=ENV).json
+        listed = cli.ok("context", session, "--cache", env=ENV).out
+    assert "last request: 5,000 tokens (cached: not reported), reply 7\n" in out
+    assert "bytes are the same\n  the provider does not report what it cached\n" in out
+    assert (document["last_request"]["cached"], document["last_request"]["fresh"]) == (None, None)
+    assert re.search(r"just now +5,000 +\? +\? +\d+ %  held\n\?: not reported", listed)
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from recollect.entries import Body, Compaction, CompactionTrigger, Elide, Entry, Note, Request
 from recollect.errors import ContextOverflow, ProviderFailed
-from recollect.session_compaction import BUILT_BY_CODE
 from recollect.testing import model, user
 from recollect.view.edit_reasons import (
+    BUILT_BY_CODE,
     explain_compaction,
     reason_of,
     why_built_by_code,
