@@ -17,17 +17,27 @@ from recollect.entries import (
     Compaction,
     Message,
     Part,
+    Text,
     Thought,
     ToolCall,
     ToolResult,
 )
+from recollect.tokens import Counter
 from recollect.view.curation import is_initial
 from recollect.view.edit_reasons import explain_compaction, reason_of
 from recollect.view.elision import apply_elisions
+from recollect.view.initial_messages import memory_in
 from recollect.view.view import View, ViewItem
 
 TokenCategory: TypeAlias = Literal[
-    "initial", "memory", "messages", "calls", "results", "thoughts", "snapshot"
+    "instructions",
+    "environment",
+    "memory",
+    "messages",
+    "calls",
+    "results",
+    "thoughts",
+    "snapshot",
 ]
 CATEGORIES: tuple[TokenCategory, ...] = get_args(TokenCategory)
 _OF_PARTS: dict[type, TokenCategory] = {
@@ -51,7 +61,7 @@ def _item_shares(view: View, item: ViewItem) -> Iterable[tuple[TokenCategory, in
     if item.place == "snapshot":
         return [("snapshot", item.tokens)]
     if is_initial(item.message):
-        return [("memory" if item.message.context == "memory" else "initial", item.tokens)]
+        return share_initial(item, view.log.counter)
     parts = item.message.parts
     kinds = {_part_category(part) for part in parts}
     if len(kinds) == 1:  # counted already, however large it is
@@ -61,6 +71,18 @@ def _item_shares(view: View, item: ViewItem) -> Iterable[tuple[TokenCategory, in
     known = dict(zip(map(id, stored), counts, strict=False))
     count = view.log.counter.part  # for parts that are shown differently from how they were stored
     return [(_part_category(p), known[id(p)] if id(p) in known else count(p)) for p in parts]
+
+
+def share_initial(item: ViewItem, counter: Counter) -> Iterable[tuple[TokenCategory, int]]:
+    """The tokens of a message that begins a session; the environment block has memory in it."""
+    message = item.message
+    if message.role == "system":
+        return [("instructions", item.tokens)]
+    if message.context == "memory":
+        return [("memory", item.tokens)]
+    texts = (memory_in(part.text) for part in message.parts if isinstance(part, Text))
+    memory = min(item.tokens, sum(map(counter.text, texts)))
+    return [("environment", item.tokens - memory), ("memory", memory)]
 
 
 def _part_category(part: Part) -> TokenCategory:
