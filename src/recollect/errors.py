@@ -121,7 +121,7 @@ class CannotEdit(RecollectError):
     """An edit of what the model sees would have no effect, or a wrong one."""
 
     def __init__(self, verb: str, entry: str, why: str) -> None:
-        super().__init__(f"cannot {verb} {entry}: {why}")
+        super().__init__(f"cannot {verb} {entry[-8:]}: {why}")  # as `entries.handle_of` shortens it
         self.entry, self.why = entry, why
 
 

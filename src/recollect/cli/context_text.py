@@ -22,6 +22,7 @@ from recollect.entries import Compaction, Entry, Message, Request
 from recollect.explanation import format_usage, item_label
 from recollect.past_requests import AnsweredRequest
 from recollect.tokens import MAX_FACTOR, MIN_FACTOR
+from recollect.view.edit_reasons import with_handles
 from recollect.view.omissions import (
     INVALID,
     Omission,
@@ -338,7 +339,7 @@ def _failed_attempt(view: View) -> Iterator[str]:
     attempt = view.attempt
     body = attempt.body if attempt is not None else None
     if attempt is not None and isinstance(body, Compaction) and body.status != "COMPRESSED":
-        age, reason = format_age(attempt.time), one_line(body.reason)
+        age, reason = format_age(attempt.time), one_line(with_handles(body.reason))
         yield paint(f"the last compaction, {age}, failed: {reason}", fg="yellow")
 
 
@@ -347,6 +348,6 @@ def _problems(view: View) -> Iterator[str]:
         return
     yield paint(f"{pluralize(len(view.problems), 'edit')} without effect:", fg="yellow")
     for problem in view.problems[:PROBLEMS_SHOWN]:
-        yield f"  {one_line(problem)}"
+        yield f"  {one_line(with_handles(problem))}"
     if len(view.problems) > PROBLEMS_SHOWN:
         yield paint.dim(f"  … {len(view.problems) - PROBLEMS_SHOWN:,} more; --json has them")
