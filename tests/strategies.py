@@ -74,7 +74,8 @@ messages = st.builds(
     parts=st.lists(parts, max_size=4).map(tuple),
     model=text,
     finish=text,
-    usage=st.none() | st.builds(Usage, input=numbers, output=numbers, extra=extra),
+    usage=st.none()
+    | st.builds(Usage, input=numbers, output=numbers, cached=st.none() | numbers, extra=extra),
     extra=extra,
 )
 bodies: st.SearchStrategy[Body] = st.one_of(

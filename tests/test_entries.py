@@ -19,6 +19,7 @@ from recollect.entries import (
     ToolResult,
     Unknown,
     UnknownBody,
+    Usage,
     check,
     decode,
     encode,
@@ -116,6 +117,18 @@ def test_values_cannot_be_changed() -> None:
     with pytest.raises(AttributeError):
         message.role = "model"  # type: ignore[misc]
     assert hash(message) == hash(Message(role="user", parts=(Text(text="hi"),)))
+
+
+def test_usage_of_an_older_version_says_nothing_of_the_cache_and_a_reported_zero_is_kept() -> None:
+    old = b'{"kind":"message","role":"model","usage":{"input":9,"output":1}}'
+    body = decode(old)
+    assert isinstance(body, Message)
+    assert body.usage is not None
+    assert body.usage.cached is None
+    assert encode(body) == old
+    known = Message(role="model", usage=Usage(input=9, cached=0))
+    assert b'"cached":0' in encode(known)
+    assert decode(encode(known)) == known
 
 
 def test_the_published_schema_is_in_step() -> None:

@@ -114,7 +114,7 @@ class Usage(_Record, frozen=True):
 
     input: int = 0
     output: int = 0
-    cached: int = 0  # of the input, read from the provider's cache
+    cached: int | None = None  # of the input, read from the provider's cache; None: not reported
     written: int = 0  # of the input, written to it
     thoughts: int = 0
     tool: int = 0

@@ -128,7 +128,7 @@ class CannotEdit(RecollectError):
     """An edit of what the model sees would have no effect, or a wrong one."""
 
     def __init__(self, verb: str, entry: str, why: str) -> None:
-        super().__init__(f"cannot {verb} {entry}: {why}")
+        super().__init__(f"cannot {verb} {entry[-8:]}: {why}")  # as `entries.handle_of` shortens it
         self.entry, self.why = entry, why
 
 
@@ -247,6 +247,9 @@ class ApiKeyRefused(ProviderFailed):
         self.variable = variable
 
 
+OVERFLOW_REMEDY = "compact the session (`recollect compact ID`) and try again"  # ends its sentence
+
+
 class ContextOverflow(ProviderFailed):
     """`limit` is the context window, `asked` the request's tokens; none where the provider did not
     say."""
@@ -254,7 +257,7 @@ class ContextOverflow(ProviderFailed):
     def __init__(
         self, said: str, status: int = 0, limit: int | None = None, asked: int | None = None
     ) -> None:
-        super().__init__(said, status, "compact the session (`recollect compact ID`) and try again")
+        super().__init__(said, status, OVERFLOW_REMEDY)
         self.limit, self.asked = limit, asked
 
 

@@ -51,7 +51,7 @@ class ExplainedItem(msgspec.Struct, frozen=True):
     """One message that the model sees."""
 
     entry: str
-    who: str  # user, model, system, result, snapshot, or the kind of context
+    who: str  # user, model, system, result, snapshot, or the kind of what the program added
     tokens: int
     text: str  # its beginning
     pinned: bool = False
@@ -152,14 +152,18 @@ def explain_request(sent: AnsweredRequest, cache: CacheComparison | None) -> Exp
 
 
 def format_usage(usage: Usage) -> str:
-    """What a request cost; the tokens in parentheses add up to its input."""
-    parts = [f"{usage.cached:,} cached", f"{fresh_tokens(usage):,} fresh"]
-    parts += [f"{usage.written:,} written"] if usage.written else []
+    """What a request cost; the tokens in parentheses add up to its input, if they are known."""
+    written = [f"{usage.written:,} written"] if usage.written else []
+    parts = ["cached: not reported", *written]
+    if usage.cached is not None:
+        parts = [f"{usage.cached:,} cached", f"{fresh_tokens(usage):,} fresh", *written]
     return f"{usage.input:,} tokens ({', '.join(parts)})"
 
 
-def fresh_tokens(usage: Usage) -> int:
-    """Neither read from the provider's cache nor written to it."""
+def fresh_tokens(usage: Usage) -> int | None:
+    """Neither read from the provider's cache nor written to it; None if that is not known."""
+    if usage.cached is None:
+        return None
     return max(0, usage.input - usage.cached - usage.written)
 
 
@@ -167,6 +171,8 @@ def item_label(item: ViewItem) -> str:
     """Whose words an item shows."""
     if item.place == "snapshot":
         return "snapshot"
+    if item.message.context == "initial":
+        return "instructions" if item.message.role == "system" else "environment"
     if item.message.context:
         return item.message.context
     return "result" if is_tool_result(item.message) else item.message.role

@@ -301,7 +301,7 @@ def compute_cost(usage: Usage, price: ModelPrice | None) -> float | None:
     """US dollars for the usage that a reply reports."""
     if price is None:
         return None
-    cached = min(usage.cached, usage.input) if price.cached is not None else 0
+    cached = min(usage.cached or 0, usage.input) if price.cached is not None else 0
     # Gemini counts thoughts apart from the output, the others within it; all bill them as output
     output = max(usage.output, usage.total - usage.input - usage.tool)
     written = min(usage.written, usage.input - cached)

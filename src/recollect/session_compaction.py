@@ -42,6 +42,7 @@ from recollect.snapshot_writer import (
     SnapshotWriter,
     ignore_round,
 )
+from recollect.view.edit_reasons import BUILT_BY_CODE
 from recollect.view.view import View
 from recollect.workspace.learned_windows import learned_window
 
@@ -132,7 +133,7 @@ async def compact(
         if by_model.succeeded:
             return msgspec.structs.replace(by_model, by_model=True)
         trouble = f"what the model wrote did not fit ({by_model.compaction.reason})"
-    return _reject_empty(_with_reason(by_code, f"built by code: {trouble}"))
+    return _reject_empty(_with_reason(by_code, f"{BUILT_BY_CODE}{trouble}"))
 
 
 def _with_reason(proposal: Proposal, reason: str, **changes: str) -> Proposal:

@@ -8,9 +8,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
-from recollect.entries import Body, Compaction, Elide, Entry, Message, Pin, Restore, ToolCall
+from recollect.entries import (
+    Body,
+    Compaction,
+    Elide,
+    Entry,
+    Message,
+    Pin,
+    Restore,
+    ToolCall,
+    handle_of,
+)
 from recollect.errors import CannotEdit
 from recollect.store.ids import now
+from recollect.view.edit_reasons import with_handles
 from recollect.view.elision_rules import drop_message
 from recollect.view.view import View
 
@@ -45,7 +56,7 @@ def _plan_edit(view: View, verb: EditVerb, entries: Sequence[Entry]) -> tuple[Bo
     body = _build_edit(view, verb, entries)
     after = view.append(Entry(f"trial-{view.n}", view.head, now(), body))
     if len(after.problems) > len(view.problems):
-        why = after.problems[-1].partition(": ")[2]
+        why = with_handles(after.problems[-1].partition(": ")[2])
         raise CannotEdit(verb, entries[0].id, f"this edit {why}")
     return body, after
 
@@ -79,13 +90,13 @@ def _message_obstacle(
         return "it is already pinned" if entry in state.pins else ""
     if compaction is not None and position < state.base and position not in state.kept:
         back = "" if verb == "drop" else "; a pin brings it back word for word"
-        return f"the snapshot of {compaction.id} replaces it{back}"
+        return f"the snapshot of {handle_of(compaction.id)} replaces it{back}"
     if position in state.dropped:
         return "it belongs to an invalid reply, which is not sent"
     if verb == "restore":
         return _restore_obstacle(view, entry)
     if entry in state.pins:
-        return f"it is pinned; restoring {state.pins[entry]} removes the pin first"
+        return f"it is pinned; restoring {handle_of(state.pins[entry])} removes the pin first"
     if all(isinstance(part, ToolCall) for part in message.parts):
         return "it holds only tool calls, which stay with their results; drop the results instead"
     return ""
@@ -95,7 +106,7 @@ def _restore_obstacle(view: View, entry: str) -> str:
     shown, pin = view.state.changed.get(entry), view.state.pins.get(entry)
     if shown is not None and shown.cuts:
         return ""
-    remedy = f"restoring {pin} removes its pin" if pin else "a pin keeps it that way"
+    remedy = f"restoring {handle_of(pin)} removes its pin" if pin else "a pin keeps it that way"
     return f"nothing is left out of it; {remedy}"
 
 

@@ -33,6 +33,7 @@ from recollect.entries import (
 from recollect.profiles import IMAGE_TOKENS, OTHER_WEIGHT, find_profile
 
 USAGE_FIELDS = ("input", "output", "cached", "written", "thoughts", "tool", "total")
+_ALWAYS_REPORTED = tuple(name for name in USAGE_FIELDS if name != "cached")
 CountText: TypeAlias = Callable[[str], int]
 ASCII_WEIGHT = 0.25  # tokens for a character
 PDF_TOKENS = 25_800
@@ -79,9 +80,12 @@ class Counter(msgspec.Struct, frozen=True):
 
 
 def add_usage(one: Usage, other: Usage | None) -> Usage:
+    """The sum; what neither reported stays unknown."""
     if other is None:
         return one
-    return Usage(**{name: getattr(one, name) + getattr(other, name) for name in USAGE_FIELDS})
+    counts = {name: getattr(one, name) + getattr(other, name) for name in _ALWAYS_REPORTED}
+    cached = [usage.cached for usage in (one, other) if usage.cached is not None]
+    return Usage(**counts, cached=sum(cached) if cached else None)
 
 
 def estimate_tokens(text: str, other: float = OTHER_WEIGHT) -> int:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.agent.exchange import message_text
-from recollect.agent.reminders import MAX_PATHS, ContextReminders
+from recollect.agent.reminders import MAX_PATHS, ContextReminders, name_addition
 from recollect.entries import Body, Compaction, Entry, Message, Text, json_text
 from recollect.testing import call, model, result, user
 from recollect.view.view import View
@@ -27,6 +27,18 @@ def at(day: date) -> int:
 
 def initial(extra: str = "") -> Message:
     return Message(role="user", parts=(Text(text="setup"),), context="initial", extra=extra)
+
+
+def test_each_thing_that_is_added_to_a_request_has_a_name(tmp_path: Path) -> None:
+    editor = tmp_path / "editor.json"
+    editor.write_text(json.dumps({"openFiles": [{"path": "/a.py", "timestamp": 1}]}))
+    (tmp_path / "AGENTS.md").write_text("Use tabs.")
+    session = GrowingSession(tmp_path, Entry("a", None, at(TODAY), initial()), editor=editor)
+    session.today = TODAY + timedelta(days=1)
+    added = asyncio.run(session.reminders(session.view))
+    assert [name_addition(one) for one in added] == ["the date", "the editor's state", "memory"]
+    assert name_addition(initial()) == "the environment"
+    assert name_addition(user("So?")) == "the prompt"
 
 
 class GrowingSession:

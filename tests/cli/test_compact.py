@@ -52,7 +52,7 @@ def test_a_compaction_makes_the_context_smaller_and_says_what_went_and_what_stay
     after = tokens(cli, session)
     assert after <= 2_000 < before
     assert out.startswith(f"compacted session {session.id[-8:]}")
-    assert f": {before:,} → {after:,} tokens\n" in out
+    assert f": {before:,} → {after:,} tokens in messages\n" in out
     assert re.search(r"replaced +\d+ messages with \d calls and \d results, [\d,]+ tokens", out)
     assert re.search(r"kept +\d+ messages, 0 pins", out)
     assert kinds(cli, session)[-1] == "compaction"
@@ -92,7 +92,7 @@ def test_undo_says_what_it_undid_and_a_second_time_that_there_is_nothing(cli: Cl
     entry = cli.ok("compact", session.id, "--budget", "2000", "--json").json["entry"]
     out = cli.ok("compact", "--undo", session.id).out
     assert f"undid the compaction {entry[-8:]} of just now" in out
-    assert f"sees {before:,} tokens again" in out
+    assert f"sees {before:,} tokens in messages again" in out
     assert tokens(cli, session) == before
     again = cli("compact", "--undo", session.id)
     assert (again.code, again.out) == (1, "")

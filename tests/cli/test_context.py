@@ -35,7 +35,7 @@ def test_every_item_is_listed_with_its_tokens_and_every_category_has_a_bar(cli: 
     out = cli.ok("context", session.id).out
     assert out.startswith("Finding x\n")
     assert "tokens estimated, 1.3 % of the 200,000 of claude-opus-4\n" in out
-    for name in ("initial context", "messages", "calls", "results", "thoughts"):
+    for name in ("instructions", "environment", "messages", "calls", "results", "thoughts"):
         assert re.search(rf"^{name} +[\d,]+ +\d+\.\d % +[█▏▎▍▌▋▊▉]", out, re.M), name
     for name in ("memory", "snapshot"):
         assert re.search(rf"^{name} +0$", out, re.M)
@@ -133,7 +133,9 @@ def test_planned_elisions_are_shown_as_sums_and_not_applied(cli: Cli) -> None:
 def test_a_session_without_messages_is_empty_and_no_error(cli: Cli) -> None:
     session, _ = cli.session([])
     out = cli.ok("context", session.id).out
-    assert "the next request also has what is not stored yet: initial" in out
+    also = "the next request also has what is not stored yet: the instructions ("
+    assert also in out
+    assert re.search(r"tokens\), the environment \(\d+ tokens\)", " ".join(out.split()))
     assert "nothing: the session has no messages" in out
     assert cli.ok("context", session.id, "--json").json["items"] == []
 

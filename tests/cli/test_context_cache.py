@@ -13,6 +13,7 @@ from tests.cli.context_session import append, elide
 from tests.cli.model_server import ENV, path, reply, server
 from tests.cli.road_sessions import only_session, requests, says
 from tests.cli.runner import Cli
+from tests.cli.test_context_fitting import WINDOW, read_again, write_file
 from tests.cli.test_one_road_limits import LARGE, set_window
 from tests.models.server import Server
 
@@ -104,6 +105,23 @@ def test_an_edit_by_hand_is_named_with_its_message(cli: Cli, kind: str) -> None:
     )
     assert f"entry {target[-8:]}" in out
     assert f"edit  {edit[-8:]}" in out
+
+
+def test_every_break_in_one_long_prompt_is_explained_by_an_edit(cli: Cli) -> None:
+    write_file(cli)
+    with server(cli, *read_again(43), says("Done.")):
+        set_window(cli, WINDOW)
+        cli.ok("-p", "Watch a.py.", env=ENV)
+        document = cli.ok("context", "--cache", "--all", "--json", env=ENV).json
+        listed = cli.ok("context", "--cache", env=ENV).out
+    found = [one["comparison"] for one in document["requests"] if one["comparison"] is not None]
+    broken = [one for one in found if not one["held"]]
+    assert len(found) == 43
+    assert broken
+    edits = {entry.id for entry in path(cli) if isinstance(entry.body, Elide)}
+    assert {one["edit"] for one in broken} <= edits
+    assert all("superseded-read" in one["cause"] for one in broken)
+    assert f"edit  {broken[-1]['edit'][-8:]}  elide by superseded-read, just now\n" in listed
 
 
 def test_a_compaction_is_named_with_its_trigger(cli: Cli) -> None:
@@ -200,10 +218,35 @@ def test_why_an_elision_was_made_then_is_shown(cli: Cli) -> None:
     assert "stale-search, just now" not in cli.ok("context", session.id).out
 
 
+def test_an_elision_of_what_was_not_sent_yet_is_said_to_cost_nothing(cli: Cli) -> None:
+    session, entries = cli.session([user("One?"), model("Hello."), user("Two?")])
+    what = Elided(entry=entries[1].id, placeholder="[gone]")
+    reason = "earned back after about 0 requests"
+    append(cli, session, Elide(rule="stale-shell", items=(what,), reason=reason))
+    out = " ".join(cli.ok("context", session.id).out.split())
+    assert "stale-shell, just now" in out
+    assert "it costs nothing, because nothing behind it was sent yet" in out
+    assert "0 requests" not in out
+
+
 def test_a_held_cache_of_which_the_provider_read_nothing_is_told(cli: Cli) -> None:
-    with server(cli, answer(Usage(input=5_000, output=7, total=5_007))) as on:
+    with server(cli, answer(Usage(input=5_000, cached=0, output=7, total=5_007))) as on:
         session = prompts(cli, on, "One?", "Two?")
         assert "but the provider reports nothing cached" in cli.ok("context", session, env=ENV).out
+
+
+def test_a_provider_that_does_not_report_what_it_cached_is_not_said_to_cache_nothing(
+    cli: Cli,
+) -> None:
+    with server(cli, answer(Usage(input=5_000, output=7, total=5_007))) as on:
+        session = prompts(cli, on, "One?", "Two?")
+        out = cli.ok("context", session, env=ENV).out
+        document = cli.ok("context", session, "--json", env=ENV).json
+        listed = cli.ok("context", session, "--cache", env=ENV).out
+    assert "last request: 5,000 tokens (cached: not reported), reply 7\n" in out
+    assert "bytes are the same\n  the provider does not report what it cached\n" in out
+    assert (document["last_request"]["cached"], document["last_request"]["fresh"]) == (None, None)
+    assert re.search(r"just now +5,000 +\? +\? +\d+ %  held\n\?: not reported", listed)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def test_a_dropped_message_is_out_of_sight_and_comes_back_by_its_own_id(cli: Cli
     session, entries = session_with_calls(cli)
     whole = tokens_shown(cli, session.id)
     out = cli.ok("context", session.id, "--drop", entries[3].id[:20], "--drop", entries[1].id).out
-    assert re.search(rf"the model now sees \d+ tokens, previously {whole}\n", out)
+    assert re.search(rf"the model now sees \d+ tokens in messages, previously {whole}\n", out)
     after = cli.ok("context", session.id, "--json").json
     assert entries[1].id not in [item["entry"] for item in after["items"]]
     assert {one["rule"] for one in after["left_out"]} == {"drop"}

@@ -134,7 +134,7 @@ def test_the_rules_left_out_two_reads_and_one_came_back(kept: Kept) -> None:
 def test_the_compaction_and_its_undoing_show_before_and_after(kept: Kept) -> None:
     ((before, after),) = re.findall(r"compacted session \S+: ([\d,]+) → ([\d,]+) tokens", kept.out)
     assert int(after.replace(",", "")) < int(before.replace(",", "")) / 2
-    assert f"the model sees {before} tokens again, previously {after}" in kept.out
+    assert f"the model sees {before} tokens in messages again, previously {after}" in kept.out
 
 
 def test_a_folder_that_exists_is_not_written_into(kept: Kept) -> None:

@@ -109,3 +109,29 @@ def test_a_refused_key_is_reported_in_json_without_the_key(cli: Cli) -> None:
 @pytest.mark.parametrize("arguments", [("-p", ""), ("-c",)])
 def test_a_prompt_is_needed(cli: Cli, arguments: tuple[str, ...]) -> None:
     assert cli(*arguments).code == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("-p", "--help"),
+        ("-p", "-h"),
+        ("--prompt", "--version"),
+        ("-p", "--mode", "edit"),
+        ("-p", "--json"),
+        ("-c", "-p", "--output-format", "json"),
+    ],
+)
+def test_an_option_is_no_prompt(cli: Cli, line: tuple[str, ...]) -> None:
+    with server(cli, http(HELLO)) as on:
+        wrong = cli(*line, env=ENV)
+    assert (wrong.code, wrong.out, on.asked) == (2, "", [])
+    assert "-p needs a prompt" in wrong.err
+    assert "`recollect -" in wrong.err
+
+
+@pytest.mark.parametrize("prompt", ["-1", "--", "--no-such-option", "--help me", "-p is an option"])
+def test_other_prompts_may_begin_with_a_dash(cli: Cli, prompt: str) -> None:
+    with server(cli, http(HELLO)) as on:
+        assert cli.ok("-p", prompt, env=ENV).out == "hello\n"
+    assert len(on.asked) == 1

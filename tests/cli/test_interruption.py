@@ -51,7 +51,7 @@ def interrupt(
         True,
     )
     last = err.decode().splitlines()[-1]
-    assert result["session_id"].startswith(last.split()[4])
+    assert result["session_id"].endswith(last.split()[4])
     assert last.startswith("stopped · `recollect -r ")
     assert last.endswith(' -p "…"` continues')
     return last.split("`")[1].split()[1:3]

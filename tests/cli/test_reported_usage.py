@@ -25,6 +25,7 @@ class Run(NamedTuple):
     sizes: list[int]  # bytes of each request
     entries: tuple[Entry, ...]
     out: str
+    err: str
 
     @property
     def counts(self) -> list[int]:
@@ -60,7 +61,7 @@ def run(
     assert done.out == "done\n"
     # a compaction has no tools in its request, and what it is answered is no snapshot
     sizes = [len(asked.body) for asked in on.asked if b'"tools"' in asked.body]
-    return Run(sizes, path(cli), done.out)
+    return Run(sizes, path(cli), done.out, done.err)
 
 
 def test_a_provider_that_reports_a_full_window_is_sent_less(cli: Cli) -> None:

@@ -86,6 +86,21 @@ def test_the_first_byte_that_differs_is_found_in_any_log(
             assert isinstance(edit, Elide | Restore | Compaction | Pin)
 
 
+@given(logs(max_size=18), wires, st.data())
+def test_a_break_that_edits_caused_names_one_of_them(
+    log: tuple[Entry, ...], wire: Wire, data: st.DataObject
+) -> None:
+    log = as_written(log)
+    cut = data.draw(st.integers(0, len(log)))
+    old, new = View.fold(log[:cut]), View.fold(log)
+    assume(old.messages)
+    unedited = [e for e in log[cut:] if not isinstance(e.body, Elide | Restore | Compaction | Pin)]
+    assume(compare(old, View.fold([*log[:cut], *unedited]), wire).held)
+    found = compare(old, new, wire)
+    if not found.held:
+        assert found.edit in {entry.id for entry in log[cut:]}, found.cause
+
+
 @given(logs(max_size=18, edits=False), wires, st.data())
 def test_without_edits_the_cache_holds_where_every_call_has_its_result(
     log: tuple[Entry, ...], wire: Wire, data: st.DataObject
@@ -123,6 +138,49 @@ def test_an_elision_is_named_with_its_message_and_its_reason(wire: Wire) -> None
     assert found.cause == "left out by superseded-read: over budget"
     assert "one two" in found.was
     assert "[recall" in found.now
+
+
+AGAIN = call("read_file", id="c2", path="a.py")
+NAMING = Elide(
+    rule="superseded-read",
+    items=(
+        Elided(
+            entry=name(3),
+            placeholder="[recall 00000003: shown by 00000007]",
+            shown_by=(name(7),),
+            fallback="[recall 00000003: in the log]",
+        ),
+    ),
+)
+TWO_READS = (*TALK, Message(role="model", parts=(AGAIN,)), result(AGAIN, "one two three"), NAMING)
+
+
+def leave_out(entry: int) -> Elide:
+    what = Elided(entry=name(entry), placeholder="[gone]")
+    return Elide(rule="stale-shell", items=(what,), reason="over budget")
+
+
+@each_wire
+def test_a_placeholder_that_changes_with_the_entry_it_names_names_the_edit_of_that(
+    wire: Wire,
+) -> None:
+    old = view_of(*TWO_READS)
+    new = after(old, user("And?"), leave_out(5), leave_out(7), leave_out(6))
+    found = compare(old, new, wire)
+    assert (found.held, found.entry, found.edit) == (False, name(3), name(11))
+    cause = "its placeholder named 00000007, which stale-shell left out: over budget"
+    assert found.cause == cause
+    back = compare(new, after(new, Restore(entries=(name(7),))), wire)
+    assert (back.held, back.entry, back.edit) == (False, name(3), name(13))
+
+
+@each_wire
+def test_a_pin_that_was_undone_is_named(wire: Wire) -> None:
+    cut = Compaction(status="COMPRESSED", snapshot=SNAPSHOT, first_kept=name(5), kept=(name(0),))
+    old = view_of(*TALK, cut, Pin(entries=(name(4),)))
+    found = compare(old, after(old, Restore(entries=(name(7),))), wire)
+    assert (found.held, found.entry, found.edit) == (False, name(4), name(8))
+    assert found.cause == "something was restored or undone"
 
 
 @each_wire

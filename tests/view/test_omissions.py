@@ -96,7 +96,8 @@ def test_each_category_gets_what_belongs_to_it() -> None:
         )
     )
     assert count_by_category(view) == {
-        "initial": 3,
+        "instructions": 1,
+        "environment": 2,
         "memory": 3,
         "messages": 10,
         "thoughts": 5,

@@ -94,6 +94,38 @@ def test_a_report_that_does_not_fall_with_its_request_is_not_used() -> None:
     assert tokens(honest) == pytest.approx(9_000, abs=5)
 
 
+@given(st.floats(0.05, 8.0), st.integers(1, 30), st.booleans())
+def test_a_count_is_bounded_on_the_side_where_the_provider_may_be(
+    factor: float, requests: int, compacted: bool
+) -> None:
+    view = View.fold()
+    for number in range(1, requests + 1):
+        view = grown(view, user(WORDS), asked(number * 1_001 - 1))
+        view = grown(view, replied(int((number * 1_001 - 1) * factor)))
+    if compacted:
+        view = grown(view, Compaction(status="COMPRESSED", snapshot="word" * 200))
+    count, real = count_as_provider(view, 0, "m"), int(view.tokens * factor)
+    assert count.basis == ("corrected" if compacted else "reported")
+    if count.bound == "at least":
+        assert count.tokens <= real + 5
+    if count.bound == "at most":
+        assert count.tokens >= real - 5
+    if 0.6 < factor < 1.9:
+        assert count.bound == ""
+
+
+def test_what_a_count_stands_on_is_told() -> None:
+    none = log(user(WORDS), asked(1_000), replied(None))
+    assert count_as_provider(none, 0, "m").basis == "ours"
+    lied = log(user(WORDS), asked(1_000), replied(10**9))
+    assert count_as_provider(lied, 0, "m").basis == "ours"
+    told = log(user(WORDS), asked(1_000), replied(1_200))
+    assert count_as_provider(told, 0, "m").basis == "reported"
+    assert count_as_provider(told, 0, "m", most=1_000).basis == "ours"
+    elided = grown(told, Elide(rule="r", items=(Elided(entry=f"{0:032x}", placeholder="gone"),)))
+    assert count_as_provider(elided, 0, "m").basis == "corrected"
+
+
 @pytest.mark.parametrize("factor", [0.5, 0.8, 1.0, 1.7, 3.0])
 def test_the_view_is_over_the_budget_exactly_when_the_provider_would_say_so(factor: float) -> None:
     for size in range(1, 66, 5):

@@ -23,7 +23,7 @@ from recollect.compaction.budget import (
 )
 from recollect.compaction.proposal import Proposal, choose_cut, is_attempt_due
 from recollect.compaction.view_reduction import fit_view, shorten_newest
-from recollect.entries import Compaction, CompactionTrigger
+from recollect.entries import Compaction, CompactionTrigger, Restore
 from recollect.errors import ContextOverflow
 from recollect.hook_events import ChatCompressed, ContextWindowWillOverflow, PreCompress
 from recollect.models.model_calls import ModelCaller
@@ -33,18 +33,59 @@ from recollect.session import Session
 from recollect.session_compaction import compact
 from recollect.snapshot_writer import OnRound, ignore_round
 from recollect.store.ids import now
+from recollect.view.edit_reasons import with_handles
 from recollect.view.elision_rules import ElisionRules, plan_elisions
+from recollect.view.provider_counts import count_as_provider
 from recollect.view.view import View
 
 FILL_LIMIT = 0.95  # of the window; providers count somewhat differently
 
 
+class CutPrompt(msgspec.Struct, frozen=True):
+    """What the user said last, where that alone is larger than the window."""
+
+    entry: str
+    tokens: int
+    shown: int  # tokens that the model sees of it
+
+
 class ContextReduced(msgspec.Struct, frozen=True):
-    """The view became smaller, by elisions or by a compaction."""
+    """The context became smaller, by elisions or by a compaction. The tokens are those of a whole
+    request as we count them: of its messages and of the tools' declarations."""
 
     before: int
     after: int
     compaction: Compaction | None = None
+    because: str = ""  # what the provider said that made it necessary; empty: our own count did
+    undone: str = ""  # the compaction that the user had undone, and that this one takes back
+    cut_prompt: CutPrompt | None = None
+
+    @staticmethod
+    def between(before: View, after: View, tool_tokens: int, because: str) -> ContextReduced:
+        tokens = before.tokens + tool_tokens, after.tokens + tool_tokens
+        cut = _find_cut_prompt(before, after)
+        return ContextReduced(*tokens, because=because, cut_prompt=cut)
+
+
+def _find_cut_prompt(before: View, after: View) -> CutPrompt | None:
+    """The newest prompt, if more is left out of it than before."""
+    at = after.log.last_prompt(after.n)
+    entry = after.log.entries[at].id if at >= 0 else ""
+    was, now = before.state.changed.get(entry), after.state.changed.get(entry)
+    tokens = after.log.tokens(at) if now is not None else 0
+    if now is None or now.tokens >= (was.tokens if was is not None else tokens):
+        return None
+    return CutPrompt(entry, tokens, now.tokens)
+
+
+def _find_undone_compaction(view: View) -> str:
+    """The newest compaction, if the user undid it."""
+    log, at = view.log, view.state.attempt
+    if at < 0 or at in view.state.compactions:
+        return ""
+    newest, later = log.entries[at], (entry.body for entry in log.entries[at + 1 : view.n])
+    undone = any(isinstance(body, Restore) and newest.id in body.entries for body in later)
+    return newest.id if undone else ""
 
 
 class ContextFitter(msgspec.Struct, frozen=True):
@@ -55,23 +96,30 @@ class ContextFitter(msgspec.Struct, frozen=True):
     summary_tokens: int
     warned: set[str] = msgspec.field(default_factory=set)  # problems that the user knows of
 
-    async def fit(self, session: Session, budget: Budget) -> tuple[ContextReduced, ...]:
-        """Make the next request fit; returns what the rules did and what a compaction did."""
-        limit, before = int(budget.window * FILL_LIMIT), session.view().tokens
+    async def fit(
+        self, session: Session, budget: Budget, tool_tokens: int = 0, because: str = ""
+    ) -> tuple[ContextReduced, ...]:
+        """Make the next request fit; returns what the rules did and what a compaction did. The
+        tools' tokens and the reason are for the reports: the budget is that of the messages."""
+        limit, before = int(budget.window * FILL_LIMIT), session.view()
         await self._summarize_outputs(session, budget)
         await self._apply_rules(session, budget)
         huge = shorten_newest(session.view(), limit, budget, self.rules)
         await session.append(*huge, on_conflict="fork")
-        between, compaction = session.view().tokens, None
-        found = [ContextReduced(before, between)] if between != before else []
+        between, compaction = session.view(), None
         if is_attempt_due(session.view(), budget):
             compaction = (await self.compact(session, budget, "auto")).compaction
             compaction = compaction if compaction.status != "NOOP" else None
         if session.view().tokens > limit:
             compaction = await self._force_fit(session, limit, budget) or compaction
-        after = session.view().tokens
-        if compaction is not None or after != between:
-            found.append(ContextReduced(between, after, compaction))
+        after, found = session.view(), list[ContextReduced]()
+        if between.tokens != before.tokens:
+            found.append(ContextReduced.between(before, between, tool_tokens, because))
+        if compaction is not None or after.tokens != between.tokens:
+            made = ContextReduced.between(between, after, tool_tokens, because)
+            again = after.compaction is not None and after.compaction != between.compaction
+            undone = _find_undone_compaction(between) if again else ""
+            found.append(msgspec.structs.replace(made, compaction=compaction, undone=undone))
         return tuple(found)
 
     async def _apply_rules(self, session: Session, budget: Budget) -> None:
@@ -155,7 +203,8 @@ class ContextFitter(msgspec.Struct, frozen=True):
         at = fitted.edits.index(found) if found is not None else len(fitted.edits)
         await session.append(*fitted.edits[:at], on_conflict="fork")
         if found is not None:
-            self._warn(session, (found.reason,) if found.reason else ())  # pins that did not fit
+            # pins that did not fit
+            self._warn(session, (with_handles(found.reason),) if found.reason else ())
             await self._store_compaction(session, found)
             await session.append(*fitted.edits[at + 1 :], on_conflict="fork")
         return found
@@ -175,6 +224,22 @@ class RequestBudget:
         if self._limit is None or self._limit >= budget.window:
             return budget
         return clamp_budget(budget, self._limit)
+
+    def explain(self, view: View) -> str:
+        """What the provider said that makes these messages too many; empty if our own count does,
+        or if they are not."""
+        if not is_compaction_due(view, self.now(view)):
+            return ""
+        if self._limit is not None:
+            return "the provider refused a longer request"
+        if is_compaction_due(view, self.messages):
+            return ""
+        window = self.messages.window + self.tool_tokens
+        count = count_as_provider(view, self.tool_tokens, self._model, most=2 * window)
+        if count.last is None or count.basis == "ours":
+            return f"the provider counted {count.calibration.factor:.2f} tokens for one of ours"
+        reported, counted = count.last.reported, count.last.counted
+        return f"the provider reported {reported:,} tokens for what we count as {counted:,}"
 
     def shrink(self, view: View, overflow: ContextOverflow) -> None:
         """Take less from now on, because this view was too long for the provider."""

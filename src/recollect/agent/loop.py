@@ -275,11 +275,16 @@ class _AgentRun:
     async def make_ready(self) -> tuple[ContextReduced, ...]:
         """Append the reminders that are due, and make the context fit the window."""
         await self._append_from(self.agent.reminders)
-        reduced = await self.fitter.fit(self.session, self.budget.now(self.session.view()))
+        reduced = await self._fit()
         if reduced:
             await self._append_from(self.agent.reminders)  # earlier ones may be hidden now
-            reduced += await self.fitter.fit(self.session, self.budget.now(self.session.view()))
+            reduced += await self._fit()
         return reduced
+
+    async def _fit(self) -> tuple[ContextReduced, ...]:
+        budget, view = self.budget, self.session.view()
+        tools, because = budget.tool_tokens, budget.explain(view)
+        return await self.fitter.fit(self.session, budget.now(view), tools, because)
 
     async def _append_from(self, source: ContextSource | None) -> None:
         if source is not None:

@@ -18,12 +18,18 @@ from pathlib import Path
 
 import msgspec
 
-from recollect.agent.exchange import user_message
-from recollect.entries import Entry, Message, ToolCall, json_text
+from recollect.agent.exchange import message_text, user_message
+from recollect.entries import Entry, Message, Text, ToolCall, json_text
 from recollect.toolkinds import parse_paths
 from recollect.view.curation import is_spoken
+from recollect.view.initial_messages import memory_in
 from recollect.view.view import View
-from recollect.workspace.editor_state import EditorState, editor_context, read_editor
+from recollect.workspace.editor_state import (
+    EditorState,
+    editor_context,
+    is_editor_context,
+    read_editor,
+)
 from recollect.workspace.initial_context import (
     DEFAULT_LOCALE,
     date_change_line,
@@ -178,6 +184,24 @@ class ContextReminders:
             found |= {file.path: file for file in memory.files}
         self._given |= {path: file.digest for path, file in found.items()}
         return memory_message(MemoryChanges(new=tuple(found.values()))) if found else None
+
+
+def name_addition(message: Message) -> str:
+    """What a message is about that the program adds to a request."""
+    if message.role == "system":
+        return "the instructions"
+    if message.context == "initial":
+        memory = any(memory_in(p.text) for p in message.parts if isinstance(p, Text))
+        return "the environment and memory" if memory else "the environment"
+    if message.context == "memory":
+        return "memory"
+    if _DAY in message.extra:
+        return "the date"
+    if stated_folders(message) is not None:
+        return "the folders"
+    if message.context == "aside" and is_editor_context(message_text(message)):
+        return "the editor's state"
+    return "a note" if message.context else "the prompt"
 
 
 def _stated_day(entry: Entry, message: Message) -> date | None:

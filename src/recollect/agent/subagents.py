@@ -174,7 +174,7 @@ def _frame_answer(progress: _SubagentProgress, how: Literal["answered", "ended"]
 
 def _format_usage(usage: Usage) -> str:
     counts = ((name, getattr(usage, name)) for name in USAGE_FIELDS)
-    return ", ".join(f"{name} {count}" for name, count in counts if count > 0) or "none told"
+    return ", ".join(f"{name} {count}" for name, count in counts if (count or 0) > 0) or "none told"
 
 
 def read_subagent_usage(result: ToolResult) -> Usage | None:

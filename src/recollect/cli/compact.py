@@ -228,7 +228,7 @@ def _undo(options: CompactOptions, file: Path | None) -> int:
             "tokens_before": report.view.tokens,
             "tokens_after": after,
         }
-        seen = f"sees {after:,} tokens again, previously {report.view.tokens:,}"
+        seen = f"sees {after:,} tokens in messages again, previously {report.view.tokens:,}"
         short = await shorten_entry_id(runtime.store, compaction.id)
         undid = f"undid the compaction {short} of {format_age(compaction.time)}"
         return document, f"{undid}: the model {seen}"
@@ -245,7 +245,7 @@ def _lines(result: CompactResult) -> Iterator[str]:
     body, report = result.proposal.compaction, result.proposal.report
     session = result.report.session_id
     verb = "would compact" if result.entry is None else "compacted"
-    change = f"{body.tokens_before:,} → {body.tokens_after:,} tokens"
+    change = f"{body.tokens_before:,} → {body.tokens_after:,} tokens in messages"
     yield paint.bold(f"{verb} session {session}: {change}")
     calls = f"{pluralize(report.calls, 'call')} and {pluralize(report.results, 'result')}"
     messages = pluralize(report.messages, "message")

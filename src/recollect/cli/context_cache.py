@@ -17,7 +17,7 @@ from recollect.cli.dates import format_age
 from recollect.cli.display_text import GAP, align_table, one_line, pluralize, truncate
 from recollect.cli.entry_display import summarize
 from recollect.codecs.cache_breaks import CacheComparison
-from recollect.entries import Entry, Message, Request, Usage
+from recollect.entries import Elide, Entry, Message, Request, Usage
 from recollect.errors import BadInput
 from recollect.explanation import fresh_tokens
 from recollect.past_requests import AnsweredRequest, compare_recorded, recent_requests
@@ -27,6 +27,7 @@ from recollect.store.contract import SessionInfo, Store
 DEFAULT_WIDTH = 120
 MAX_LISTED = 1_000  # with --all; each is encoded
 NOT_RECORDED = "not recorded by the version that sent it"
+UNKNOWN_CACHED = "the provider does not report what it cached"
 
 
 class ComparedRequest(NamedTuple):
@@ -112,8 +113,10 @@ def describe_comparison(compared: ComparedRequest, short: Mapping[str, str]) -> 
     found, usage = compared.found, compared.sent.usage
     if found is None:
         return NOT_RECORDED, ""
-    unread = found.held and usage is not None and not usage.cached
-    cause = "but the provider reports nothing cached" if unread else found.cause
+    cause = found.cause
+    if found.held and usage is not None and not usage.cached:
+        unread = "but the provider reports nothing cached"
+        cause = UNKNOWN_CACHED if usage.cached is None else unread
     return found.describe(short.get(found.edit, "")), one_line(cause)
 
 
@@ -140,17 +143,26 @@ def cache_lines(report: CacheReport, *, detailed: bool) -> Iterator[str]:
 def _request_table(report: CacheReport) -> Iterator[str]:
     rows = [["REQUEST", "SENT", "INPUT", "CACHED", "WRITTEN", "SAME", "PROMPT CACHE"]]
     for one in report.requests:
-        usage, found, request = one.sent.usage, one.found, one.sent.request
-        counts = (usage.input, usage.cached, usage.written) if usage is not None else ()
-        told = [f"{count:,}" for count in counts] or ["?", "?", "?"]
+        found, request = one.found, one.sent.request
         share = f"{100 * found.at / found.size:.0f} %" if found is not None else ""
         where, cause = describe_comparison(one, report.short)
-        words = cause or ("held" if found is not None else where)
-        rows.append([report.short[request.id], format_age(request.time), *told, share, words])
+        held = found is not None and (not cause or cause == UNKNOWN_CACHED)
+        cells = [report.short[request.id], format_age(request.time), *_counts(one.sent.usage)]
+        rows.append([*cells, share, "held" if held else cause or where])
     width = terminal_width() or DEFAULT_WIDTH
     head, *body = align_table(rows, width=width, stretch=6, numbers=(2, 3, 4, 5))
     yield paint.dim(GAP.join(head).rstrip())
     yield from (GAP.join([paint(row[0], fg="yellow"), *row[1:]]).rstrip() for row in body)
+    if any("?" in row[2:5] for row in rows):
+        yield paint.dim("?: not reported by the provider")
+
+
+def _counts(usage: Usage | None) -> list[str]:
+    """The input, and what of it was cached and written; `?` where nothing was reported."""
+    if usage is None:
+        return ["?", "?", "?"]
+    written = f"{usage.written:,}" if usage.written or usage.cached is not None else "?"
+    return [f"{usage.input:,}", "?" if usage.cached is None else f"{usage.cached:,}", written]
 
 
 def _break_lines(report: CacheReport, one: ComparedRequest) -> Iterator[str]:
@@ -177,7 +189,8 @@ def _describe(entry: Entry) -> str:
     if isinstance(entry.body, Message):
         return truncate(one_line(summarize(entry.body)), width)
     kind = type(entry.body).__name__.lower()
-    return f"{kind}, {format_age(entry.time)}"
+    rule = f" by {one_line(entry.body.rule)}" if isinstance(entry.body, Elide) else ""
+    return truncate(f"{kind}{rule}, {format_age(entry.time)}", width)
 
 
 # --- JSON ----------------------------------------------------------------------------------------
@@ -202,6 +215,6 @@ def request_document(one: ComparedRequest) -> dict[str, Any]:
     }
 
 
-def usage_document(usage: Usage) -> dict[str, int]:
+def usage_document(usage: Usage) -> dict[str, int | None]:
     names = ("input", "cached", "written", "output", "thoughts", "total")
     return {name: getattr(usage, name) for name in names} | {"fresh": fresh_tokens(usage)}

@@ -60,9 +60,9 @@ def diff_lines(diff: ContextDiff, last: int | None) -> Iterator[str]:
     yield paint.bold(one_line(new.session.title) or "(no title)")
     yield paint.dim(f"session {new.session_id} · {one_line(new.model.name)}")
     yield ""
-    yield f"from  {_describe_end(old, short)}  {old.view.tokens:>10,} tokens"
+    yield f"from  {_describe_end(old, short)}  {old.view.tokens:>10,} tokens in messages"
     change = paint.bold(format_signed(found.tokens))
-    yield f"to    {_describe_end(new, short)}  {new.view.tokens:>10,} tokens  {change}"
+    yield f"to    {_describe_end(new, short)}  {new.view.tokens:>10,} tokens in messages  {change}"
     yield ""
     sections = _sections(found)
     for name, lines in sections.items():

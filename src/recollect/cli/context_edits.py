@@ -69,7 +69,8 @@ def edit_lines(edited: ContextEditResult) -> Iterator[str]:
     short = edited.short
     for entry in edited.edits:
         yield f"{_describe_edit(entry.body, short)}, as {short[entry.id]}"
-    yield f"the model now sees {edited.after:,} tokens, previously {edited.before:,}"
+    now, before = edited.after, edited.before
+    yield f"the model now sees {now:,} tokens in messages, previously {before:,}"
     undo = [e for e in edited.edits if not isinstance(e.body, Restore)]
     if undo:
         options = " ".join(f"--restore {short[entry.id]}" for entry in undo)

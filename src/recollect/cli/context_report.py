@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import msgspec
 
@@ -33,7 +33,7 @@ from recollect.compaction.budget import Budget
 from recollect.entries import Entry, Message, Request, Usage
 from recollect.explanation import item_label
 from recollect.models.resolve import ResolvedModel
-from recollect.past_requests import read_past_entries
+from recollect.past_requests import AnsweredRequest, read_past_entries
 from recollect.runtime.model_choice import next_model
 from recollect.runtime.request_replay import past_tools
 from recollect.runtime.runtime import Runtime
@@ -50,6 +50,7 @@ from recollect.view.omissions import (
     count_by_category,
     find_omissions,
     items_replaced,
+    share_initial,
 )
 from recollect.view.provider_counts import ProviderCount, count_as_provider
 from recollect.view.view import View, ViewItem
@@ -59,10 +60,10 @@ from recollect.view_loader import fold_stored, load_view, read_needed_entries
 class RequestCost(NamedTuple):
     """The provider's count for a request, and our count for the same messages."""
 
+    request: Entry | None  # None: another program sent it
     reply: Entry
     usage: Usage
-    our_count: int
-    is_ours: bool  # else another program sent it, with more than the log has
+    our_count: int  # of what the log has of it
 
     @property
     def difference(self) -> float:
@@ -122,8 +123,24 @@ class ContextReport(NamedTuple):
         found: dict[str, int] = {"tools": self.tool_tokens}
         found.update(count_by_category(self.view).items())
         for item in self.added:
-            found["initial" if is_initial(item.message) else "messages"] += item.tokens
+            shares = (
+                share_initial(item, self.view.log.counter)
+                if is_initial(item.message)
+                else [("messages", item.tokens)]
+            )
+            for category, tokens in shares:
+                found[category] += tokens
         return found
+
+    @property
+    def unreported(self) -> AnsweredRequest | None:
+        """The newest request, if the provider reported no count for it."""
+        sent, cost = self.compared.sent if self.compared is not None else None, self.last_request
+        if sent is None or (cost is not None and cost.request == sent.request):
+            return None
+        at = self.view.log.at  # the request that is reported on is not in its own view
+        is_older = cost is not None and at.get(sent.request.id, self.view.n) < at[cost.reply.id]
+        return None if is_older else sent
 
     @property
     def end(self) -> Entry | None:
@@ -220,6 +237,9 @@ async def _short_ids(store: Store, report: ContextReport) -> dict[str, str]:
         listed.add(report.end.id)
     if report.compared is not None and report.compared.found is not None:
         listed.update(filter(None, (report.compared.found.entry, report.compared.found.edit)))
+    sent = report.compared.sent.request if report.compared is not None else None
+    cost = report.last_request.request if report.last_request is not None else None
+    listed.update(request.id for request in (sent, cost) if request is not None)
     return await store.short_entry_ids(listed)
 
 
@@ -234,17 +254,23 @@ async def _last_request(store: Store, report: ContextReport) -> RequestCost | No
     """The request that is reported on, or the newest one that a reply told the cost of."""
     if report.compared is not None and report.at is not None:
         sent, reply, usage = report.compared.sent
-        if sent.id == report.at.id and reply is not None and usage is not None:
-            return RequestCost(reply, usage, report.tokens, is_ours=True)
+        if sent.id == report.at.id and reply is not None and has_count(usage):
+            return RequestCost(sent, reply, usage, report.tokens)
     for reply in reversed(report.view.entries):
         body = reply.body
-        if isinstance(body, Message) and body.role == "model" and body.usage is not None:
+        if isinstance(body, Message) and body.role == "model" and has_count(body.usage):
             sent_view = await _view_at(store, report, reply.parent) if reply.parent else View.fold()
-            asked = sent_view.log.entries[sent_view.n - 1].body if sent_view.n else None
-            recorded = asked.tokens if isinstance(asked, Request) else 0
-            count = recorded or sent_view.tokens
-            return RequestCost(reply, body.usage, count, is_ours=isinstance(asked, Request))
+            asked = sent_view.log.entries[sent_view.n - 1] if sent_view.n else None
+            if asked is None or not isinstance(asked.body, Request):
+                return RequestCost(None, reply, body.usage, sent_view.tokens)
+            count = asked.body.tokens or sent_view.tokens
+            return RequestCost(asked, reply, body.usage, count)
     return None
+
+
+def has_count(usage: Usage | None) -> TypeGuard[Usage]:
+    """Whether the provider counted the request; some servers report a zero."""
+    return usage is not None and usage.input > 0
 
 
 async def _view_at(store: Store, report: ContextReport, entry: str) -> View:
@@ -272,6 +298,8 @@ def context_document(report: ContextReport) -> dict[str, Any]:
         "next_request": _next_document(report.next) if report.next else None,
         "last_request": _request_document(report.last_request) if report.last_request else None,
         "provider_tokens": report.provider_count.tokens,
+        "provider_basis": report.provider_count.basis,
+        "provider_bound": report.provider_count.bound,
         "calibration": msgspec.to_builtins(report.provider_count.calibration),
         "prompt_cache": request_document(report.compared) if report.compared else None,
         "items": [item_document(item) for item in view.items],
@@ -289,7 +317,8 @@ def _next_document(request: NextRequest) -> dict[str, Any]:
 
 def _request_document(cost: RequestCost) -> dict[str, Any]:
     counts = {**usage_document(cost.usage), "our_count": cost.our_count}
-    return {"entry": cost.reply.id, "time": cost.reply.time, **counts}
+    request = cost.request.id if cost.request is not None else None
+    return {"request": request, "entry": cost.reply.id, "time": cost.reply.time, **counts}
 
 
 def item_document(item: ViewItem) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import os
 import textwrap
 from collections.abc import Iterator, Mapping
 
+from recollect.agent.reminders import name_addition
 from recollect.cli.console import paint, terminal_width
 from recollect.cli.context_cache import describe_comparison
 from recollect.cli.context_report import ContextReport, NextRequest
@@ -17,8 +18,11 @@ from recollect.cli.dates import format_age, format_time
 from recollect.cli.display_text import GAP, align_table, one_line, pluralize
 from recollect.cli.entry_display import summarize
 from recollect.cli.planned_elisions import PlannedElisions
-from recollect.entries import Compaction, Message, Request
+from recollect.entries import Compaction, Entry, Message, Request
 from recollect.explanation import format_usage, item_label
+from recollect.past_requests import AnsweredRequest
+from recollect.tokens import MAX_FACTOR, MIN_FACTOR
+from recollect.view.edit_reasons import with_handles
 from recollect.view.omissions import (
     INVALID,
     Omission,
@@ -75,18 +79,30 @@ def _window(report: ContextReport) -> Iterator[str]:
     counted, budget = report.provider_count, report.budget
     tokens, share = counted.tokens, counted.tokens / budget.window
     colour = "green" if tokens <= report.threshold else "yellow" if share <= 1 else "red"
-    exact = "counted" if report.view.log.counter.exact else "estimated"
-    how = exact if counted.last is None else "as the provider counts"
     total = paint(f"{tokens:,} tokens", bold=True)
-    yield f"{total} {how}, {format_percent(share)} of {_describe_window(report)}"
+    about, how = _describe_basis(report)
+    yield f"{about}{total} {how}, {format_percent(share)} of {_describe_window(report)}"
     filled = draw_bar(tokens, budget.window, 2 * BAR_WIDTH)
     yield paint(filled, fg=colour) + paint.dim("░" * (2 * BAR_WIDTH - len(filled)))
     left = report.threshold - tokens
     distance = f"{left:,} below" if left >= 0 else f"{-left:,} above"
     yield paint.dim(f"{distance} the compaction threshold of {report.threshold:,}")
     if tokens != report.tokens:
-        yield paint.dim(f"below, tokens are as we count them: {report.tokens:,} in all")
+        own = "not corrected" if counted.basis == "ours" else "as we count them"
+        yield paint.dim(f"below, tokens are {own}: {report.tokens:,} in all")
     yield ""
+
+
+def _describe_basis(report: ContextReport) -> tuple[str, str]:
+    """How exact the count of the window's fill is, and whose count it is."""
+    counted = report.provider_count
+    if counted.last is None:
+        return "", "counted" if report.view.log.counter.exact else "estimated"
+    if counted.basis == "ours":
+        by = f", corrected by {counted.calibration.factor:.2f}"
+        return "", f"as we count{by if counted.tokens != report.tokens else ''}"
+    about = counted.bound or ("about" if counted.basis == "corrected" else "")
+    return f"{about} " if about else "", "as the provider counts"
 
 
 def _describe_window(report: ContextReport) -> str:
@@ -102,51 +118,82 @@ def _categories(report: ContextReport) -> Iterator[str]:
     shares = report.categories
     most = max(shares.values())
     for category, tokens in shares.items():
-        name = f"{'initial context' if category == 'initial' else category:<15}"
         share = format_percent(tokens / report.budget.window) if tokens else ""
-        line = f"{name}  {tokens:>10,}  {share:>8}  {paint(draw_bar(tokens, most), fg='blue')}"
+        bar = paint(draw_bar(tokens, most), fg="blue")
+        line = f"{category:<12}  {tokens:>10,}  {share:>8}  {bar}"
         yield line.rstrip() if tokens else paint.dim(line.rstrip())
     yield ""
 
 
 def _last_request(report: ContextReport) -> Iterator[str]:
-    if report.last_request is None:
+    """The last request and what became of the prompt cache; if the provider reported nothing for
+    it, also the newest request with a report."""
+    cost, last = report.last_request, report.unreported
+    if last is not None:
+        yield from _unreported_request(report, last)
+        yield from _prompt_cache(report)
+    if cost is None:
         return
-    cost, at = report.last_request, report.at
-    is_own = report.compared is not None and report.compared.sent.reply == cost.reply
-    which = "this" if at is not None and isinstance(at.body, Request) and is_own else "last"
-    yield f"{which} request: {format_usage(cost.usage)}, reply {cost.usage.output:,}"
+    count = f"{format_usage(cost.usage)}, reply {cost.usage.output:,}"
+    if last is not None:
+        of = f"request {report.short[cost.request.id]}" if cost.request else "an imported request"
+        yield f"newest report, of {of}: {count}"
+    else:
+        yield f"{_which_request(report, cost.request)} request: {count}"
     yield paint.dim(f"{format_age(cost.reply.time)}; {_describe_count(report)}")
-    if report.compared is not None:
-        where, cause = describe_comparison(report.compared, report.short)
-        yield f"prompt cache: {where}"
-        if cause:
-            yield paint.dim(f"  {cause}")
+    if last is None:
+        yield from _prompt_cache(report)
+
+
+def _which_request(report: ContextReport, request: Entry | None) -> str:
+    return "this" if request is not None and request == report.at else "last"
+
+
+def _unreported_request(report: ContextReport, last: AnsweredRequest) -> Iterator[str]:
+    told = "no count was reported" if last.reply is not None else "no reply was stored"
+    yield f"{_which_request(report, last.request)} request: {told}"
+    tokens = last.request.body.tokens if isinstance(last.request.body, Request) else 0
+    yield paint.dim(f"{format_age(last.request.time)}; we count {tokens:,} for it")
+
+
+def _prompt_cache(report: ContextReport) -> Iterator[str]:
+    compared, cost = report.compared, report.last_request
+    if compared is None:
+        return
+    where, cause = describe_comparison(compared, report.short)
+    other = report.unreported is None and (cost is None or cost.request != compared.sent.request)
+    of = f" of request {report.short[compared.sent.request.id]}" if other else ""
+    yield f"prompt cache{of}: {where}"
+    if cause:
+        yield paint.dim(f"  {cause}")
 
 
 def _describe_count(report: ContextReport) -> str:
     """How far our count is from the provider's, for the last request and as a rule."""
     cost, learned = report.last_request, report.provider_count.calibration
     assert cost is not None
-    if not cost.is_ours:
+    if cost.request is None:
         return f"we count {cost.our_count:,} for what the log has of it"
     share = 100 * cost.difference
     apart = f", {abs(share):.1f} % {'more' if share > 0 else 'less'}" if round(share, 1) else ""
     text = f"we count {cost.our_count:,} for it{apart}"
     last = report.provider_count.last
-    if last is not None and not last.credible:
+    if last is not None and report.provider_count.basis == "ours":
         return f"{text}; its report is not used, because it cannot be a count of this request"
     if not learned.samples:
         return text
-    return f"{text} (factor {learned.factor:.2f}, error {100 * learned.error:.1f} %)"
+    limits = dict.fromkeys((MIN_FACTOR, MAX_FACTOR), ", its limit")
+    factor = f"factor {learned.factor:.2f}{limits.get(learned.factor, '')}"
+    return f"{text} ({factor}, error {100 * learned.error:.1f} %)"
 
 
 def _next_request(report: ContextReport) -> Iterator[str]:
     if (request := report.next) is None:
         return
     if request.added:
-        labels = ", ".join(f"{item_label(one)} {one.tokens:,}" for one in request.added)
-        yield f"the next request also has what is not stored yet: {labels} tokens"
+        named = ((name_addition(one.message), one.tokens) for one in request.added)
+        listed = ", ".join(f"{name} ({pluralize(tokens, 'token')})" for name, tokens in named)
+        yield from _wrap("", f"the next request also has what is not stored yet: {listed}")
     if request.tokens != report.tokens:
         how = "compaction" if request.compacted else "leaving out what is listed below"
         yield f"the next request: {request.tokens:,} tokens, after {how}"
@@ -292,7 +339,7 @@ def _failed_attempt(view: View) -> Iterator[str]:
     attempt = view.attempt
     body = attempt.body if attempt is not None else None
     if attempt is not None and isinstance(body, Compaction) and body.status != "COMPRESSED":
-        age, reason = format_age(attempt.time), one_line(body.reason)
+        age, reason = format_age(attempt.time), one_line(with_handles(body.reason))
         yield paint(f"the last compaction, {age}, failed: {reason}", fg="yellow")
 
 
@@ -301,6 +348,6 @@ def _problems(view: View) -> Iterator[str]:
         return
     yield paint(f"{pluralize(len(view.problems), 'edit')} without effect:", fg="yellow")
     for problem in view.problems[:PROBLEMS_SHOWN]:
-        yield f"  {one_line(problem)}"
+        yield f"  {one_line(with_handles(problem))}"
     if len(view.problems) > PROBLEMS_SHOWN:
         yield paint.dim(f"  … {len(view.problems) - PROBLEMS_SHOWN:,} more; --json has them")

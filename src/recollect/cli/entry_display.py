@@ -6,7 +6,7 @@ This is where stored text is sanitized.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, assert_never
 
 from recollect.cli.console import paint
@@ -34,9 +34,11 @@ from recollect.entries import (
     ToolResult,
     Unknown,
     UnknownBody,
+    handle_of,
 )
 from recollect.store.readable_text import NO_OUTPUT
 from recollect.text import format_size
+from recollect.view.edit_reasons import with_handles
 
 _COLOURS = {"user": "green", "model": "blue", "system": "magenta"}
 _NAMED_LINES, _NAMED_CHARACTERS = (500, 500), (20_000, 20_000)
@@ -111,9 +113,9 @@ def describe_edit(body: Body) -> str:  # noqa: C901 - one case per kind
         case Elide(rule=rule, items=items):
             return f"{pluralize(len(items), 'entry')} left out by rule {rule}"
         case Pin(entries=entries):
-            return f"{'placed first' if body.first else 'pinned'} {', '.join(entries)}"
+            return f"{'placed first' if body.first else 'pinned'} {_name_entries(entries)}"
         case Restore(entries=entries):
-            return f"undid {', '.join(entries)}"
+            return f"undid {_name_entries(entries)}"
         case Compaction():
             return _describe_compaction(body)
         case SettingsEdit(values=values):
@@ -128,9 +130,13 @@ def describe_edit(body: Body) -> str:  # noqa: C901 - one case per kind
             assert_never(body)
 
 
+def _name_entries(entries: Iterable[str]) -> str:
+    return ", ".join(map(handle_of, entries))
+
+
 def _describe_compaction(body: Compaction) -> str:
-    change = f"{body.tokens_before:,} to {body.tokens_after:,} tokens"
-    reason = f": {body.reason}" if body.reason else ""
+    change = f"{body.tokens_before:,} to {body.tokens_after:,} tokens in messages"
+    reason = f": {with_handles(body.reason)}" if body.reason else ""
     text = f"\n{body.snapshot}" if body.snapshot else ""
     return f"{body.status.lower()}, {change}{reason}{text}"
 

@@ -89,13 +89,26 @@ def explain_order(
     return error
 
 
+def _refuse_option_as_prompt(group: click.Group, ctx: click.Context, prompt: str) -> None:
+    """Whoever writes `-p --help` forgot the prompt; running it would cost money."""
+    if prompt in ctx.help_option_names:
+        ctx.fail("-p needs a prompt; `recollect --help` shows the help.")
+    commands = (group.get_command(ctx, name) for name in group.list_commands(ctx))
+    known = (option for each in (group, *commands) if each for option in _options(each))
+    if any(prompt in (*option.opts, *option.secondary_opts) for option in known):
+        ctx.fail(f"-p needs a prompt, and {prompt} is an option: `recollect -p TEXT` comes first.")
+
+
 def with_bare_prompt(
     group: click.Group, ctx: click.Context, args: list[str], commands: Container[str]
 ) -> list[str]:
     """The arguments with `-p` before a prompt that stands where a command should."""
     if ctx.resilient_parsing:
         return args
-    _, rest, _ = group.make_parser(ctx).parse_args(list(args))
+    given, rest, _ = group.make_parser(ctx).parse_args(list(args))
+    prompt = given.get("prompt")
+    if isinstance(prompt, str) and prompt.startswith("-"):
+        _refuse_option_as_prompt(group, ctx, prompt)
     words = rest[: next((n for n, word in enumerate(rest) if word.startswith("-")), len(rest))]
     if not words or words[0] in commands:
         return args

@@ -32,13 +32,13 @@ from recollect.cli.console import (
 from recollect.cli.denial_notes import denial_notes
 from recollect.cli.display_text import format_cost, one_line, pluralize, sanitize, truncate
 from recollect.cli.main import BAD_SETTINGS, FAILED, INTERRUPTED
+from recollect.cli.reduction_notes import reduction_notes
 from recollect.cli.run_documents import (
     event_document,
     failure_document,
     result_document,
     result_text,
 )
-from recollect.cli.short_ids import shorten_session_id
 from recollect.cli.store_access import use_runtime
 from recollect.codecs.wire_protocol import Delta
 from recollect.errors import (
@@ -61,7 +61,7 @@ from recollect.runtime.prompt_run import (
     RunStarted,
 )
 from recollect.runtime.runtime import Door, Overrides, Runtime
-from recollect.store.sqlite import SqliteStore
+from recollect.store.contract import Store
 
 # the exit codes that other agents use for the same
 NO_KEY, BAD_INPUT, TURN_LIMIT, BROKEN_TOOL = 41, 42, 53, 54
@@ -89,10 +89,14 @@ class Reporter:
 
     def __init__(self, options: HeadlessOptions, file: Path | None) -> None:
         self.session: str = ""
+        self.short: str = ""  # the short id of the session
+        self.reduced: list[ContextReduced] = []
         self._options, self._file = options, file
         self._received = 0  # characters of the current reply
 
     def event(self, event: RunEvent) -> None:
+        if isinstance(event, ContextReduced):
+            self.reduced.append(event)
         if self._options.format == "stream-json":
             if (line := event_document(event)) is not None:
                 _print_json_line(line)
@@ -114,12 +118,18 @@ class Reporter:
             if not isinstance(event, ReplyFinished | RunFinished | RunResult):
                 show_status(WAITING_STATUS)
 
-    def resume_hint(self, session: str = "") -> str:
+    async def begin_session(self, session: str, store: Store) -> None:
+        """The session that a run goes on in: its own, or a fork of it."""
+        if session != self.session:
+            self.session = session
+            self.short = (await store.short_session_ids([session]))[session]
+
+    def resume_hint(self) -> str:
         """The command that continues this session."""
         if not self.session or not self._options.store_persists:
             return ""
         store = f" --store {quote(str(self._file))}" if self._file is not None else ""
-        return f'`recollect -r {session or self.session}{store} -p "…"` continues'
+        return f'`recollect -r {self.short}{store} -p "…"` continues'
 
 
 def run_agent(
@@ -147,7 +157,7 @@ def run_headless(options: HeadlessOptions, file: Path | None) -> int:
     reporter = Reporter(options, file)
     before = signal(SIGTERM, _raise_interrupt)
     try:
-        result, short = _run_in_store(options, reporter, file)
+        result = _run_in_store(options, reporter, file)
     except KeyboardInterrupt:
         if options.format != "text":
             _print_json_line(failure_document("interrupted", "stopped", reporter.session))
@@ -157,27 +167,21 @@ def run_headless(options: HeadlessOptions, file: Path | None) -> int:
         return _report_failure(error, options, reporter)
     finally:
         signal(SIGTERM, before)
-    document = result_document(result)
+    document = result_document(result, reporter.reduced)
     if options.format == "text":
         sys.stdout.write(sanitize(result.text).rstrip("\n") + "\n")
         for note in denial_notes(result.denials):
             print_note(note)
-        parts = (*_usage_parts(document), reporter.resume_hint(short))
+        parts = (*_usage_parts(document), reporter.resume_hint())
         print_note(" · ".join(filter(None, parts)))
     else:
         _print_json_line(document)
     return _EXIT_CODES[result.finished.reason]
 
 
-def _run_in_store(
-    options: HeadlessOptions, reporter: Reporter, file: Path | None
-) -> tuple[RunResult, str]:
-    """The result, and the short id of its session."""
-
-    async def work(runtime: Runtime) -> tuple[RunResult, str]:
-        result = await _run(runtime, options, reporter)
-        assert isinstance(runtime.store, SqliteStore)
-        return result, await shorten_session_id(runtime.store, result.session.id)
+def _run_in_store(options: HeadlessOptions, reporter: Reporter, file: Path | None) -> RunResult:
+    async def work(runtime: Runtime) -> RunResult:
+        return await _run(runtime, options, reporter)
 
     door = Door(warn=print_warning, download_progress=download_progress())
     try:
@@ -194,13 +198,13 @@ async def _run(runtime: Runtime, options: HeadlessOptions, reporter: Reporter) -
     session, origin = await runtime.open_session(
         options.session, fork=options.fork, prompt=options.prompt
     )
-    reporter.session = session.id
+    await reporter.begin_session(session.id, runtime.store)
     async with (
         runtime.activate(session, origin) as active,
         aclosing(active.stream(prompt, options.run)) as events,
     ):
         async for event in events:
-            reporter.session = session.id  # it changes when the run goes on in a fork
+            await reporter.begin_session(session.id, runtime.store)
             reporter.event(event)
             if isinstance(event, RunResult):
                 return event
@@ -254,12 +258,17 @@ def _print_event_note(event: RunEvent) -> None:
         _print_fitting(f"  {_redacted(result_text(event.result))}")
     elif isinstance(event, Retrying):
         print_note(f"retrying in {event.delay:.1f} s: {event.reason}")
-    elif isinstance(event, ContextReduced) and event.after < event.before:
-        print_note(f"reduced the context: {event.before:,} → {event.after:,} tokens")
+    elif isinstance(event, ContextReduced):
+        _print_reduction(event)
     elif isinstance(event, WindowLearned):
         print_note(f"the window of {event.model} is only {event.window:,} tokens")
     elif isinstance(event, LoopFound):
         print_note(f"the model repeats itself: {truncate(_redacted(event.loop.what), 120)}")
+
+
+def _print_reduction(event: ContextReduced) -> None:
+    for note in reduction_notes(event):
+        print_note(_redacted(note))
 
 
 def _print_fitting(message: str) -> None:

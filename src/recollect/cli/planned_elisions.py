@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from recollect.entries import Elide, Message, ToolResult
+from recollect.view.edit_reasons import describe_elision_reason
 from recollect.view.elision_plan import ElisionPlan
 from recollect.view.view import View
 
@@ -51,6 +52,7 @@ def planned_by_rule(
         of = Counter(before.of)
         for what in edit.items:
             of[subjects.get(what.entry, "")] += what.tokens
-        things, why = before.things + len(edit.items), edit.reason or before.why_now
+        things = before.things + len(edit.items)
+        why = describe_elision_reason(edit.reason) or before.why_now
         found[edit.rule] = PlannedElisions(things, of.total(), dict(of.most_common()), why)
     return found

@@ -5,7 +5,7 @@ docs/stream-json.md documents every type and field, and a test compares it with 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import to_builtins
@@ -22,6 +22,7 @@ from recollect.profiles import compute_cost
 from recollect.runtime.permission_policy import PermissionDenial
 from recollect.runtime.prompt_run import RunEvent, RunResult, RunStarted
 from recollect.toolkinds import parse_arguments
+from recollect.view.edit_reasons import why_built_by_code
 
 _SUBTYPES = {"answered": "success", "turns": "error_max_turns", "loop": "error_loop"}
 
@@ -62,8 +63,16 @@ def _tool_result_fields(event: ToolFinished) -> dict[str, Any]:
 
 
 def _context_reduced_fields(event: ContextReduced) -> dict[str, Any]:
-    status = event.compaction.status if event.compaction else None
-    return {"before": event.before, "after": event.after, "compaction": status}
+    made, cut = event.compaction, event.cut_prompt
+    return {
+        "before": event.before,
+        "after": event.after,
+        "compaction": made.status if made is not None else None,
+        "because": event.because or None,
+        "built_by_code": (why_built_by_code(made) if made is not None else "") or None,
+        "undone": event.undone or None,
+        "cut_prompt": to_builtins(cut) if cut is not None else None,
+    }
 
 
 # the lines of stream-json: their type and their fields
@@ -86,7 +95,7 @@ def result_text(result: ToolResult) -> str:
     return " ".join(part.text for part in result.content if isinstance(part, Text))
 
 
-def result_document(result: RunResult) -> dict[str, Any]:
+def result_document(result: RunResult, reduced: Sequence[ContextReduced]) -> dict[str, Any]:
     finished, model, usage = result.finished, result.model, result.usage
     return {
         "type": "result",
@@ -100,6 +109,7 @@ def result_document(result: RunResult) -> dict[str, Any]:
         "usage": {field: getattr(usage, field) for field in _USAGE_FIELDS},
         "model": model.name,
         "permission_denials": [_denial_document(one) for one in result.denials],
+        "context_reduced": [_context_reduced_fields(one) for one in reduced],
     }
 
 

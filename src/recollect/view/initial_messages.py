@@ -19,6 +19,7 @@ from recollect.view.view import View, ViewItem
 from recollect.view.view_state import pinned_by
 
 InstructionsOwner: TypeAlias = Literal["agent", "ask"]
+MEMORY_BEGIN, MEMORY_END = "<memory_file ", "</memory_file>"  # around each memory file
 _UNMARKED_BLOCK = "This is recollect. We are setting up the context for our chat."
 REPLACED_RULE = "instructions"  # the elision of instructions that others took the place of
 _INSTRUCTIONS, _ENVIRONMENT = "instructions", "environment"
@@ -34,6 +35,15 @@ def instructions_message(text: str, owner: InstructionsOwner = "agent") -> Messa
 def mark_environment(extra: str) -> str:
     """The `extra` of a message that is the environment block."""
     return json_text({**(json.loads(extra) if extra else {}), _ENVIRONMENT: True})
+
+
+def memory_in(text: str) -> str:
+    """The part of an initial message's text that is memory; its end may have been cut off."""
+    start = text.find(f"\n\n{MEMORY_BEGIN}")
+    if start < 0:
+        return ""
+    end = text.rfind(MEMORY_END)
+    return text[start : end + len(MEMORY_END)] if end > start else text[start:]
 
 
 def is_environment(message: Message) -> bool:

@@ -15,21 +15,29 @@ import msgspec
 
 from recollect.entries import (
     Compaction,
-    CompactionTrigger,
-    Elide,
-    Entry,
     Message,
     Part,
+    Text,
     Thought,
     ToolCall,
     ToolResult,
 )
+from recollect.tokens import Counter
 from recollect.view.curation import is_initial
+from recollect.view.edit_reasons import explain_compaction, reason_of
 from recollect.view.elision import apply_elisions
+from recollect.view.initial_messages import memory_in
 from recollect.view.view import View, ViewItem
 
 TokenCategory: TypeAlias = Literal[
-    "initial", "memory", "messages", "calls", "results", "thoughts", "snapshot"
+    "instructions",
+    "environment",
+    "memory",
+    "messages",
+    "calls",
+    "results",
+    "thoughts",
+    "snapshot",
 ]
 CATEGORIES: tuple[TokenCategory, ...] = get_args(TokenCategory)
 _OF_PARTS: dict[type, TokenCategory] = {
@@ -38,12 +46,6 @@ _OF_PARTS: dict[type, TokenCategory] = {
     Thought: "thoughts",
 }
 COMPACTION, INVALID, UNDONE, ELSEWHERE = "compaction", "invalid", "undone", "elsewhere"
-_TRIGGERS: dict[CompactionTrigger, str] = {
-    "auto": "over the threshold",
-    "manual": "by hand",
-    "overflow": "the provider refused the request as too long",
-    "import": "by the program it was imported from",
-}
 
 
 def count_by_category(view: View) -> dict[TokenCategory, int]:
@@ -59,7 +61,7 @@ def _item_shares(view: View, item: ViewItem) -> Iterable[tuple[TokenCategory, in
     if item.place == "snapshot":
         return [("snapshot", item.tokens)]
     if is_initial(item.message):
-        return [("memory" if item.message.context == "memory" else "initial", item.tokens)]
+        return share_initial(item, view.log.counter)
     parts = item.message.parts
     kinds = {_part_category(part) for part in parts}
     if len(kinds) == 1:  # counted already, however large it is
@@ -69,6 +71,18 @@ def _item_shares(view: View, item: ViewItem) -> Iterable[tuple[TokenCategory, in
     known = dict(zip(map(id, stored), counts, strict=False))
     count = view.log.counter.part  # for parts that are shown differently from how they were stored
     return [(_part_category(p), known[id(p)] if id(p) in known else count(p)) for p in parts]
+
+
+def share_initial(item: ViewItem, counter: Counter) -> Iterable[tuple[TokenCategory, int]]:
+    """The tokens of a message that begins a session; the environment block has memory in it."""
+    message = item.message
+    if message.role == "system":
+        return [("instructions", item.tokens)]
+    if message.context == "memory":
+        return [("memory", item.tokens)]
+    texts = (memory_in(part.text) for part in message.parts if isinstance(part, Text))
+    memory = min(item.tokens, sum(map(counter.text, texts)))
+    return [("environment", item.tokens - memory), ("memory", memory)]
 
 
 def _part_category(part: Part) -> TokenCategory:
@@ -86,16 +100,6 @@ class Omission(msgspec.Struct, frozen=True):
     why_now: str = ""  # why at that request; empty if the edit does not say
 
 
-def reason_of(edit: Entry) -> str:
-    """Why an edit was made when it was; empty if it does not say."""
-    match edit.body:
-        case Elide(reason=reason):
-            return reason
-        case Compaction(trigger=trigger):
-            return _TRIGGERS[trigger]
-    return ""
-
-
 def find_omissions(view: View) -> tuple[Omission, ...]:
     """In the order of the log, the compaction in force first."""
     state = view.state
@@ -106,8 +110,8 @@ def find_omissions(view: View) -> tuple[Omission, ...]:
     held = view.compaction
     if held is not None and isinstance(held.body, Compaction):
         saved = max(0, held.body.tokens_before - held.body.tokens_after)
-        omission = Omission(COMPACTION, held.id, saved, held.time, (), held.id, held.id)
-        found.insert(0, msgspec.structs.replace(omission, why_now=reason_of(held)))
+        why = explain_compaction(view.log, held)
+        found.insert(0, Omission(COMPACTION, held.id, saved, held.time, (), held.id, held.id, why))
     return tuple(found)
 
 
@@ -122,10 +126,14 @@ def _message_omissions(view: View, position: int) -> Iterator[Omission]:
             if number < len(cuts):
                 left = view.log.counter.message(apply_elisions(message, cuts[:number]))
             saved, tokens = tokens - left, left
-            where, why = (cut.what.parts, cut.by), reason_of(view.log.entries[view.log.at[cut.by]])
+            where, why = (cut.what.parts, cut.by), _elision_reason(view, cut.by)
             yield Omission(cut.rule, entry.id, saved, cut.since, *where, entry.id, why)
     if position in view.state.dropped:
         yield Omission(INVALID, entry.id, tokens, entry.time)
+
+
+def _elision_reason(view: View, edit: str) -> str:
+    return reason_of(view.log, view.log.entries[view.log.at[edit]])
 
 
 class OmissionTotal(NamedTuple):

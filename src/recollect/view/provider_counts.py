@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from operator import attrgetter
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -43,6 +44,13 @@ class UsageReport(msgspec.Struct, frozen=True, gc=False):
         return self.usage.input
 
 
+# What a count stands on. `ours`: there is no report, or none that can be believed; `reported`: the
+# last report, and our corrected count of what was added since; `corrected`: our corrected count.
+CountBasis: TypeAlias = Literal["ours", "reported", "corrected"]
+# the provider may count more, or less: the correction is not allowed to be any larger
+CountBound: TypeAlias = Literal["", "at least", "at most"]
+
+
 class ProviderCount(msgspec.Struct, frozen=True):
     """The tokens of a view and of the tools that are declared beside it."""
 
@@ -50,6 +58,8 @@ class ProviderCount(msgspec.Struct, frozen=True):
     counted: int  # as we count them
     calibration: Calibration = Calibration()
     last: UsageReport | None = None  # the newest report of this model
+    basis: CountBasis = "ours"
+    bound: CountBound = ""
 
     @property
     def ratio(self) -> float:
@@ -67,14 +77,20 @@ def count_as_provider(
         return ProviderCount(counted, counted)
     calibration, compactions = last.calibration, view.state.compactions
     compacted = bool(compactions) and compactions[-1] > last.request
+    basis: CountBasis = "reported"
+    corrected = max(0, counted - last.counted)  # of our tokens: those that no report covers
     if compacted or not last.credible or last.reported > most:
-        tokens = calibration.apply(counted)
+        basis = "corrected" if last.credible and last.reported <= most else "ours"
+        tokens, corrected = calibration.apply(counted), counted
     elif counted < last.counted:  # what was left out had its share of the report
-        tokens = last.reported * counted // last.counted
+        tokens, basis = last.reported * counted // last.counted, "corrected"
     else:
-        tokens = last.reported + calibration.apply(counted - last.counted)
-    tokens = max(tokens, int(MIN_FACTOR * counted))
-    return ProviderCount(tokens, counted, calibration, last)
+        tokens = last.reported + calibration.apply(corrected)
+    least = int(MIN_FACTOR * counted)
+    bound: CountBound = "at most" if tokens < least else ""
+    if corrected and calibration.factor in (MIN_FACTOR, MAX_FACTOR):
+        bound = "at least" if calibration.factor == MAX_FACTOR else "at most"
+    return ProviderCount(max(tokens, least), counted, calibration, last, basis, bound)
 
 
 class _UsageReports:

@@ -25,6 +25,7 @@ MAX_SELECTION = 16_384  # characters
 SELECTION_CUT = "... [TRUNCATED]"
 MAX_FILE = 4_000_000  # bytes
 MAX_PATH = 1_000
+_STATE, _CHANGES = "What the user's editor shows", "What changed in the user's editor"
 
 
 class OpenFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,9 +114,14 @@ def _number(value: Any) -> int | None:
 def editor_context(before: EditorState | None, now: EditorState) -> str:
     """The editor's state for the model, which knows the state `before`."""
     if before is None:
-        return _block("What the user's editor shows", _whole(now)) if now.files else ""
+        return _block(_STATE, _whole(now)) if now.files else ""
     changes = _changes(before, now)
-    return _block("What changed in the user's editor", changes) if changes else ""
+    return _block(_CHANGES, changes) if changes else ""
+
+
+def is_editor_context(text: str) -> bool:
+    """Whether `editor_context` wrote it."""
+    return text.startswith((_STATE, _CHANGES))
 
 
 def _block(what: str, value: dict[str, Any]) -> str:

@@ -24,6 +24,7 @@ import msgspec
 
 from recollect.entries import Message, Text, json_text
 from recollect.settings import AgentSettings
+from recollect.view.initial_messages import MEMORY_BEGIN, MEMORY_END
 from recollect.workspace.ignore_files import read_ignore_rules
 from recollect.workspace.memory_imports import ImportStyle, expand_imports
 from recollect.workspace.safe_files import ReadRefused, decode_text, read_inside, resolve_or_keep
@@ -253,8 +254,8 @@ _SEEN = "memory_files"
 
 def memory_text(files: Iterable[MemoryFile]) -> str:
     return "\n\n".join(
-        f'<memory_file path="{file.name.replace(chr(34), "&quot;")}" origin="{file.origin}">\n'
-        f"{_TAG.sub('&lt;', file.text).strip()}\n</memory_file>"
+        f'{MEMORY_BEGIN}path="{file.name.replace(chr(34), "&quot;")}" origin="{file.origin}">\n'
+        f"{_TAG.sub('&lt;', file.text).strip()}\n{MEMORY_END}"
         for file in files
     )
 

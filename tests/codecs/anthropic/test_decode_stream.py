@@ -73,7 +73,13 @@ def test_a_zero_at_the_end_of_a_stream_does_not_undo_the_count_at_its_start() ->
     stream = recorded("call-in-pieces.txt").replace(b'"usage": {"output_tokens": 89}', end)
     assert end in stream
     message, _ = decoded(stream)
-    assert message.usage == Usage(input=25, output=89, total=114)
+    assert message.usage == Usage(input=25, output=89, cached=0, total=114)
+
+
+def test_what_was_cached_is_unknown_where_the_server_does_not_report_it() -> None:
+    message, _ = decoded(recorded("call-in-pieces.txt"))
+    assert message.usage is not None
+    assert message.usage.cached is None
 
 
 def test_thoughts_keep_their_signatures_and_redacted_ones_are_marked() -> None:

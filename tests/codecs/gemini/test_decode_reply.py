@@ -35,7 +35,7 @@ def decoded(data: bytes) -> Message:
 
 
 def test_texts_of_a_stream_are_one_and_the_last_count_stands() -> None:
-    usage = Usage(input=7, output=5, total=12)
+    usage = Usage(input=7, output=5, cached=0, total=12)
     message = decoded(example("text.txt"))
     assert message.usage == usage
     assert message.parts == (Text(text="The sky is blue."),)
@@ -49,7 +49,7 @@ def test_thoughts_are_one_and_the_signature_in_an_empty_text_stays() -> None:
         Text(text="They weigh the same."),
         Thought(text="", signature="RXJyYXRh"),
     )
-    assert message.usage == Usage(input=20, output=5, thoughts=60, total=85)
+    assert message.usage == Usage(input=20, output=5, cached=0, thoughts=60, total=85)
 
 
 def test_the_signature_of_a_reply_goes_back_in_an_empty_text() -> None:
@@ -85,7 +85,7 @@ def test_a_reply_that_was_stopped_for_safety_keeps_its_text() -> None:
 def test_a_blocked_prompt_is_a_reply_of_nothing() -> None:
     message = decoded(example("blocked.txt"))
     assert (message.parts, message.finish) == ((), "safety")
-    assert message.usage == Usage(input=8, total=8)
+    assert message.usage == Usage(input=8, cached=0, total=8)
 
 
 def test_an_error_in_mid_stream_is_raised_and_the_text_before_it_stays() -> None:
@@ -147,7 +147,7 @@ def test_a_reply_in_one_piece_keeps_its_parts_apart() -> None:
         ),
         model="gemini-2.5-pro",
         finish="calls",
-        usage=Usage(input=40, output=10, thoughts=6, total=56),
+        usage=Usage(input=40, output=10, cached=0, thoughts=6, total=56),
     )
 
 

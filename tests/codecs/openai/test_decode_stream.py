@@ -106,6 +106,28 @@ def test_thoughts_of_deepseek_and_its_count_of_cached_tokens() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("reported", "cached"),
+    [
+        ("{}", None),
+        ('{"prompt_tokens_details": null}', None),
+        ('{"prompt_tokens_details": {}}', None),
+        ('{"prompt_tokens_details": {"cached_tokens": 0}}', 0),
+        ('{"prompt_tokens_details": {"cached_tokens": 0}, "prompt_cache_hit_tokens": 8}', 8),
+        ('{"prompt_cache_hit_tokens": 0}', 0),
+        ('{"prompt_tokens": "many"}', None),
+        ('{"prompt_tokens": "many", "prompt_cache_hit_tokens": "few"}', 0),
+    ],
+)
+def test_what_was_cached_is_unknown_unless_the_server_reports_it(
+    reported: str, cached: int | None
+) -> None:
+    body = '{"choices":[{"message":{"content":"hi"}}],"usage":' + reported + "}"
+    usage = wire.decode_reply(body.encode()).usage
+    assert usage is not None
+    assert usage.cached == cached
+
+
 def test_a_stop_for_safety() -> None:
     message = reply("safety-stop")
     assert (message.parts, message.finish) == ((Text(text="I will"),), "safety")

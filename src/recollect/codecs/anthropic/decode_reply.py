@@ -144,9 +144,14 @@ def _merge_usage(*reported: dict[str, Any] | None) -> Usage | None:
     if not any((new, written, cached, output, thoughts)):
         return None
     read = new + written + cached  # `input_tokens` has neither what was cached nor what is now
-    total = read + output
+    told = any((usage or {}).get("cache_read_input_tokens") is not None for usage in reported)
     return Usage(
-        input=read, output=output, cached=cached, written=written, thoughts=thoughts, total=total
+        input=read,
+        output=output,
+        cached=cached if told else None,
+        written=written,
+        thoughts=thoughts,
+        total=read + output,
     )
 
 

@@ -134,7 +134,7 @@ def _reason(reply: Message) -> str | None:
 
 def _input_counts(usage: Usage | None) -> dict[str, int]:
     usage = usage or Usage()
-    cached, written = max(usage.cached, 0), max(usage.written, 0)
+    cached, written = max(usage.cached or 0, 0), max(usage.written, 0)
     return {
         "input_tokens": max(usage.input - cached - written, 0),
         "cache_creation_input_tokens": written,

@@ -75,6 +75,7 @@ class _GeminiUsage(msgspec.Struct, rename="camel", gc=False):
     total_token_count: int | None = None
 
     def usage(self) -> Usage:
+        # Gemini leaves out counts that are 0, so nothing about the cache means that it read nothing
         counts = (clamp_count(getattr(self, name)) for name in self.__struct_fields__)
         new, output, cached, thoughts, tool, total = counts
         return Usage(

@@ -85,7 +85,7 @@ def _counts(usage: Usage) -> dict[str, int]:
     counts = {
         "promptTokenCount": usage.input,
         "candidatesTokenCount": usage.output,
-        "cachedContentTokenCount": usage.cached,
+        "cachedContentTokenCount": usage.cached or 0,
         "thoughtsTokenCount": usage.thoughts,
         "toolUsePromptTokenCount": usage.tool,
         "totalTokenCount": usage.total,

@@ -44,10 +44,12 @@ class OpenAIUsage(msgspec.Struct, gc=False):
 
     def usage(self) -> Usage:
         prompt, completion = self.prompt_tokens_details, self.completion_tokens_details
+        told = [prompt.cached_tokens if prompt is not None else None, self.prompt_cache_hit_tokens]
+        cached = max((count for count in told if count is not None), default=None)
         return Usage(
             input=self.prompt_tokens or 0,
             output=self.completion_tokens or 0,
-            cached=(prompt and prompt.cached_tokens) or self.prompt_cache_hit_tokens or 0,
+            cached=cached,
             written=(prompt and prompt.cache_write_tokens) or 0,
             thoughts=(completion and completion.reasoning_tokens) or 0,
             total=self.total_tokens or 0,
@@ -162,6 +164,10 @@ def _clean_arguments(value: object) -> str | None:
     return value if value is None or isinstance(value, str) else json_text(value)
 
 
+def _clean_count(value: object) -> int | None:
+    return None if value is None else clamp_count(value)
+
+
 def _clean_calls(value: object) -> list[CallDelta] | None:
     return _salvage_all([value] if isinstance(value, dict) else value, CallDelta)
 
@@ -173,8 +179,8 @@ _CLEANERS: dict[str, Callable[[object], Any]] = {
     **dict.fromkeys(("error", "code"), lambda value: value),
     **dict.fromkeys(("delta", "message"), lambda value: _salvage(value, MessageDelta)),
     **dict.fromkeys(("function", "function_call"), lambda value: _salvage(value, FunctionDelta)),
-    **dict.fromkeys(OpenAIUsage.__struct_fields__, clamp_count),
-    **dict.fromkeys(OpenAIUsageDetails.__struct_fields__, clamp_count),
+    **dict.fromkeys(OpenAIUsage.__struct_fields__, _clean_count),
+    **dict.fromkeys(OpenAIUsageDetails.__struct_fields__, _clean_count),
     **dict.fromkeys(
         ("prompt_tokens_details", "completion_tokens_details"),
         lambda value: _salvage(value, OpenAIUsageDetails),

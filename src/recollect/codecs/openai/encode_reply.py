@@ -116,9 +116,10 @@ def _usage(usage: Usage) -> dict[str, Any]:
         "completion_tokens": usage.output,
         "total_tokens": usage.total or usage.input + usage.output,
     }
-    details = {"cached_tokens": usage.cached, "cache_write_tokens": usage.written}
-    if any(details.values()):
-        body["prompt_tokens_details"] = {name: count for name, count in details.items() if count}
+    cached = {"cached_tokens": usage.cached} if usage.cached is not None else {}
+    written = {"cache_write_tokens": usage.written} if usage.written else {}
+    if cached or written:
+        body["prompt_tokens_details"] = cached | written
     if usage.thoughts:
         body["completion_tokens_details"] = {"reasoning_tokens": usage.thoughts}
     return body

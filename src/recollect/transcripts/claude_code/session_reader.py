@@ -318,5 +318,5 @@ def _read_usage(value: object) -> Usage | None:
     cached, written = count("cache_read_input_tokens"), count("cache_creation_input_tokens")
     given = count("input_tokens") + cached + written
     output = count("output_tokens")
-    total = given + output
-    return Usage(input=given, output=output, cached=cached, written=written, total=total)
+    told = cached if "cache_read_input_tokens" in value else None
+    return Usage(input=given, output=output, cached=told, written=written, total=given + output)

@@ -206,7 +206,7 @@ def _write_model(message: Message, results: dict[str, tuple[ToolResult, int]]) -
     content = _encode_content(plain) if in_order else [_encode_part(part) for part in parts]
     optional: Json = {
         "thoughts": [_write_thought(p) for p in parts if isinstance(p, Thought) and in_order],
-        "tokens": usage and {key: getattr(usage, key) for key in _TOKENS},
+        "tokens": usage and {key: getattr(usage, key) or 0 for key in _TOKENS},
         "model": message.model,
         "toolCalls": [_write_call(p, results.get(p.id)) for p in parts if isinstance(p, ToolCall)],
     }
