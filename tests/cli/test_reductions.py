@@ -120,7 +120,8 @@ def test_a_refusal_that_made_it_necessary_is_named(cli: Cli) -> None:
 def test_our_own_count_is_not_called_a_refusal(cli: Cli) -> None:
     made = run(cli, *[0] * 12, window=30_000)
     triggers = [edit.trigger for edit in made.edits if isinstance(edit, Compaction)]
-    assert triggers == ["auto", "overflow"]
+    assert triggers[0] == "auto"
+    assert set(triggers[1:]) == {"overflow"}
     told = squeeze(cli.ok("context", env=ENV).out)
     assert "tokens: the context did not fit the window" in told
     assert "refused" not in told

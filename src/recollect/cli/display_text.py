@@ -92,6 +92,9 @@ def align_table(
     ]
 
 
+WORTHLESS = 100  # characters: to leave out so few saves less than the line that says so
+
+
 class Shortened(NamedTuple):
     head: str
     left: str = ""  # how much was left out after it, in words
@@ -110,9 +113,9 @@ def shorten(text: str, *, lines: int, characters: int, tail: float = 0.0) -> Sho
         room = max(0, characters - len(head))
         end = _first_lines(text[len(head) :][::-1], lines - head_lines, room)[::-1]
     left = text[len(head) : len(text) - len(end)]
-    if not left.strip():
-        return Shortened(text)
     more = left.count("\n")
+    if not left.strip() or (len(left) <= WORTHLESS and more <= 1):
+        return Shortened(text)
     what = f"{more:,} more lines, " if more > 1 else ""
     return Shortened(head, f"{what}{len(left):,} more characters", end)
 
