@@ -131,7 +131,7 @@ async def compact(
         words = msgspec.structs.replace(words, written=written)
         by_model = propose_compaction(view, budget, trigger=trigger, words=words)
         if by_model.succeeded:
-            return msgspec.structs.replace(by_model, by_model=True)
+            return msgspec.structs.replace(_with_reason(by_model, trouble), by_model=True)
         trouble = f"what the model wrote did not fit ({by_model.compaction.reason})"
     return _reject_empty(_with_reason(by_code, f"{BUILT_BY_CODE}{trouble}"))
 

@@ -81,7 +81,8 @@ class SnapshotWriter(NamedTuple):
     timeout: float = ROUND_TIMEOUT
 
     async def write(self) -> tuple[str, str]:
-        """The snapshot that the model wrote, or the reason why there is none."""
+        """The snapshot that the model wrote, and what went wrong: without a snapshot, why there is
+        none."""
         limits, trouble = self._limits(), ""
         sent: dict[tuple[Message, ...], str] = {}
         for _ in range(MAX_ATTEMPTS):
@@ -104,8 +105,12 @@ class SnapshotWriter(NamedTuple):
     async def _call(
         self, rounds: SnapshotRounds, sent: dict[tuple[Message, ...], str]
     ) -> tuple[str, str]:
-        """`sent` has all requests so far with their replies, the newest last."""
-        so_far, count = rounds.earlier, len(rounds.parts)
+        """`sent` has all requests so far with their replies, the newest last.
+
+        A model that wrote a snapshot may miss the next round: code's notes have its messages, and
+        the round after it goes on from that snapshot. Not the last one, or what it wrote would be
+        outdated."""
+        so_far, count, missed, trouble = rounds.earlier, len(rounds.parts), -2, ""
         for number in range(count):
             self.on_round(number + 1, count)
             request = rounds.request(number, so_far)
@@ -117,9 +122,13 @@ class SnapshotWriter(NamedTuple):
             if snapshot is None:
                 wrote = "wrote no snapshot" if reply.strip() else "answered nothing"
                 which = f" in round {number + 1} of {count}" if number else ""
-                return "", f"the model {wrote}{which}"
+                trouble = f"the model {wrote}{which}"
+                if number in (0, count - 1, missed + 1):
+                    return "", trouble
+                missed = number
+                continue
             so_far = write_snapshot(snapshot)
-        return so_far, ""
+        return so_far, trouble
 
     async def _send(self, rounds: SnapshotRounds, request: tuple[Message, ...]) -> str:
         caller = self.summarizer

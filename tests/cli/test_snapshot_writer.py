@@ -112,6 +112,36 @@ def test_a_long_session_goes_to_a_small_window_in_rounds_that_fit(cli: Cli) -> N
     assert f"by {NAME}" in out
 
 
+@pytest.mark.parametrize("missed", ["first", "middle", "last"])
+def test_a_round_without_a_snapshot_is_missed_unless_it_is_the_first_or_the_last(
+    cli: Cli, missed: str
+) -> None:
+    """Of the messages in it code has notes; an outdated snapshot would be worse than none."""
+    session, _ = cli.session(session_of(80, lines=100))
+    lines = [says(SNAPSHOT.replace(GOAL, f"Round {n}.")) for n in range(9)]
+    with server(cli, *lines) as on:
+        set_window(cli, SMALL_WINDOW)
+        cli.ok("compact", session.id, "--budget", "3000", "--preview", env=ENV)
+    rounds = len(on.asked)
+    assert rounds > 2
+    number = {"first": 0, "middle": 1, "last": rounds - 1}[missed]
+    lines[number] = says("I do not know what to write.")
+    with server(cli, *lines) as on:
+        set_window(cli, SMALL_WINDOW)
+        out = cli.ok("compact", session.id, "--budget", "3000", env=ENV).out
+    assert len(on.asked) == (1 if missed == "first" else rounds)
+    body = compaction_of(cli)
+    which = "" if missed == "first" else f" in round {number + 1} of {rounds}"
+    assert f"the model wrote no snapshot{which}" in body.reason
+    if missed == "middle":
+        assert f"by {NAME}" in out
+        assert f"Round {rounds - 1}." in body.snapshot
+        assert "Round 0." in texts(on, 2)[1]
+    else:
+        assert body.reason.startswith("built by code: ")
+        assert "Round" not in body.snapshot
+
+
 def test_thousands_of_messages_take_a_bounded_number_of_rounds(cli: Cli) -> None:
     many: list[Body] = []
     for number in range(3_000):
@@ -245,14 +275,14 @@ def test_without_a_models_snapshot_that_of_code_is_stored_with_the_reason(
     assert "built without a model" in out
 
 
-def test_a_model_that_fails_in_a_later_round_leaves_it_to_code(cli: Cli) -> None:
+def test_a_model_that_misses_two_rounds_in_a_row_leaves_it_to_code(cli: Cli) -> None:
     session, _ = cli.session(session_of(80, lines=100))
     with server(cli, says(SNAPSHOT), says("I am tired.")) as on:
         set_window(cli, SMALL_WINDOW)
         cli.ok("compact", session.id, "--budget", "3000", env=ENV)
-        assert len(on.asked) == 2
+        assert len(on.asked) == 3
         assert GOAL not in compaction_of(cli).snapshot
-    assert "the model wrote no snapshot in round 2 of " in compaction_of(cli).reason
+    assert "the model wrote no snapshot in round 3 of " in compaction_of(cli).reason
 
 
 def test_a_model_that_inflates_cannot_make_the_view_larger(cli: Cli) -> None:

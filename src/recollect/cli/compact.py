@@ -44,6 +44,7 @@ from recollect.session import Session
 from recollect.store.ids import LAST
 from recollect.transcripts.format_table import read_transcript
 from recollect.transcripts.tolerant_json import read_bytes
+from recollect.view.edit_reasons import BUILT_BY_CODE
 from recollect.view.view import View
 
 MIN_BUDGET, MIN_CHARACTERS = 1_000, 500
@@ -317,7 +318,7 @@ def _compact_file(path: Path, options: CompactOptions) -> int:
     text = snapshot.text
     print_problems([(path.name, *problem) for problem in problems], MAX_PROBLEMS)
     if snapshot.trouble:
-        print_warning(f"built by code: {snapshot.trouble}")
+        print_warning(("" if snapshot.by_model else BUILT_BY_CODE) + snapshot.trouble)
     if options.as_json:
         record = {"file": str(path), "entries": len(entries), "characters": len(text)}
         print_json(record | {"by_model": snapshot.by_model, "snapshot": text})

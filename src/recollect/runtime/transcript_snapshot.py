@@ -19,7 +19,7 @@ from recollect.view.view import View
 class TranscriptSnapshot(NamedTuple):
     text: str
     by_model: bool = False
-    trouble: str = ""  # why a model that was to help did not
+    trouble: str = ""  # why a model that was to help did not, or not with everything
 
 
 async def snapshot_transcript(
@@ -45,7 +45,7 @@ async def snapshot_transcript(
     if snapshot is None:
         return TranscriptSnapshot(by_code, trouble=trouble)
     text = build_snapshot_text(entries, characters, written=snapshot)
-    return TranscriptSnapshot(text, by_model=True)
+    return TranscriptSnapshot(text, by_model=True, trouble=trouble)
 
 
 def _describe(entries: Sequence[Entry], by_code: str) -> SnapshotMaterial:
