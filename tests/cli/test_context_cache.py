@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from recollect.entries import Compaction, Elide, Elided, Message, Text, Usage
-from recollect.testing import call, model, user
+from recollect.testing import call, model, result, user
 from tests.cli.context_session import append, elide
 from tests.cli.model_server import ENV, path, reply, server
 from tests.cli.road_sessions import only_session, requests, says
@@ -219,14 +219,14 @@ def test_why_an_elision_was_made_then_is_shown(cli: Cli) -> None:
 
 
 def test_an_elision_of_what_was_not_sent_yet_is_said_to_cost_nothing(cli: Cli) -> None:
-    session, entries = cli.session([user("One?"), model("Hello."), user("Two?")])
-    what = Elided(entry=entries[1].id, placeholder="[gone]")
-    reason = "earned back after about 0 requests"
-    append(cli, session, Elide(rule="stale-shell", items=(what,), reason=reason))
-    out = " ".join(cli.ok("context", session.id).out.split())
-    assert "stale-shell, just now" in out
+    use = call("run_shell_command", command="seq 5000")
+    long = result(use, "one line of output\n" * 5_000)
+    session, _ = cli.session([user("One?"), model("", use), long, model("Done.")])
+    with server(cli, answer(), window=200_000):
+        cli.ok("-r", session.id, "-p", "Two?", env=ENV)
+        out = " ".join(cli.ok("context", session.id, env=ENV).out.split())
+    assert "oversized, just now" in out
     assert "it costs nothing, because nothing behind it was sent yet" in out
-    assert "0 requests" not in out
 
 
 def test_a_held_cache_of_which_the_provider_read_nothing_is_told(cli: Cli) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.entries import Compaction, Message, Request, Text, handle_of
-from recollect.view.cache_cost import REWRITE_COST
+from recollect.view.cache_cost import FREE, REWRITE_COST
 from recollect.view.elision_plan import ElisionPlan
 from recollect.view.elision_rules import ElisionRules, plan_elisions
 from tests.growth import is_linear
@@ -47,7 +47,7 @@ def test_output_that_was_not_sent_yet_is_shortened_before_its_first_send() -> No
     key = session.use("other_tool", {}, "one line of output\n" * 5_000)
     plan = session.due()
     assert [saving.elided.entry for saving in plan.savings] == [key]
-    assert plan.reason == "earned back after about 0 requests"
+    assert plan.reason == FREE
     assert {edit.reason for edit in plan.edits} == {plan.reason}
 
 
@@ -86,7 +86,7 @@ def test_early_results_are_left_alone_when_the_later_ones_pay_without_them() -> 
     newer = [session.read("b.py", 1, 300) for _ in range(6)]
     plan = session.due()
     assert [saving.elided.entry for saving in plan.savings] == newer[:1]
-    assert plan.reason == "earned back after about 0 requests"
+    assert plan.reason == FREE
 
 
 def test_after_an_edit_what_stands_behind_it_has_to_be_written_anyway() -> None:
@@ -97,7 +97,7 @@ def test_after_an_edit_what_stands_behind_it_has_to_be_written_anyway() -> None:
     session.add(
         Compaction(status="COMPRESSED", snapshot="so far", first_kept=session.view.entries[0].id)
     )
-    assert session.due().reason == "earned back after about 0 requests"
+    assert session.due().reason == FREE
 
 
 def test_the_cost_of_a_plan_that_waits_does_not_grow_with_the_session() -> None:

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from recollect.entries import Elide, Message, ToolResult
-from recollect.view.edit_reasons import describe_elision_reason
 from recollect.view.elision_plan import ElisionPlan
 from recollect.view.view import View
 
@@ -53,6 +52,6 @@ def planned_by_rule(
         for what in edit.items:
             of[subjects.get(what.entry, "")] += what.tokens
         things = before.things + len(edit.items)
-        why = describe_elision_reason(edit.reason) or before.why_now
+        why = edit.reason or before.why_now
         found[edit.rule] = PlannedElisions(things, of.total(), dict(of.most_common()), why)
     return found

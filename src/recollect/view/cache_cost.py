@@ -25,6 +25,7 @@ from recollect.view.view_state import ViewState
 REWRITE_COST = 11.5  # (1.25 - 0.1) / 0.1
 OVER_BUDGET = "over budget"
 EXPIRED = "the prompt cache has expired"
+FREE = "it costs nothing, because nothing behind it was sent yet"
 _EARNED = "earned back after about {:,} requests"
 
 
@@ -90,7 +91,7 @@ def choose_worthwhile(
     """As many as are earned back: all of them, or those from some place in the session on."""
     log, end = view.log, find_cached_end(view)
     if not end:
-        return WorthwhileElisions(tuple(savings), _EARNED.format(0))
+        return WorthwhileElisions(tuple(savings), FREE)
     hidden = count_hidden(view)
     ordered = sorted((first_change(view, saving), n) for n, saving in enumerate(savings))
     saved = sum(saving.elided.tokens for saving in savings)
@@ -109,7 +110,7 @@ def choose_worthwhile(
         requests = ceil(REWRITE_COST * behind / saved)
         if requests <= payback_requests:
             chosen = tuple(savings[n] for n in sorted(n for _, n in ordered[start:]))
-            return WorthwhileElisions(chosen, _EARNED.format(requests))
+            return WorthwhileElisions(chosen, _EARNED.format(requests) if requests else FREE)
         saved, start = saved - here, stop
     return WorthwhileElisions()
 

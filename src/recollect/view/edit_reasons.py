@@ -21,8 +21,6 @@ _TRIGGERS: dict[CompactionTrigger, str] = {
     "overflow": "the context did not fit the window",
     "import": "by the program it was imported from",
 }
-_STORED_AS_FREE = "earned back after about 0 requests"
-_FREE = "it costs nothing, because nothing behind it was sent yet"
 _ID = re.compile(r"\b[0-9a-f]{32}\b")
 
 
@@ -30,16 +28,12 @@ def reason_of(log: EntryLog, edit: Entry) -> str:
     """Why an edit was made when it was; empty if it does not say."""
     match edit.body:
         case Elide(reason=reason):
-            return describe_elision_reason(reason)
+            return reason
         case Compaction(trigger="auto" | "overflow") if _was_refused(log, log.at[edit.id]):
             return REFUSED
         case Compaction(trigger=trigger):
             return _TRIGGERS[trigger]
     return ""
-
-
-def describe_elision_reason(stored: str) -> str:
-    return _FREE if stored == _STORED_AS_FREE else stored
 
 
 def explain_compaction(log: EntryLog, edit: Entry) -> str:
