@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import signal
 import subprocess
@@ -149,3 +150,17 @@ def test_removing_frees_what_was_downloaded(tmp_path: Path, home: Path) -> None:
     assert remove_weights(weights) >= len(CONTENT)
     assert left_in(home) == []
     assert remove_weights(weights) == 0
+
+
+def test_the_uv_that_was_brought_along_beside_the_environment_is_found(tmp_path: Path) -> None:
+    """As in a clone in which `./start` ran: its environment has no pip."""
+    weights, uv = make_weights(tmp_path / "wheels"), shutil.which("uv")
+    assert uv is not None
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / ".venv"], check=True)
+    (tmp_path / ".uv/bin").mkdir(parents=True)
+    (tmp_path / ".uv/bin/uv").symlink_to(uv)
+    env = os.environ | {"PATH": "/nowhere", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [str(tmp_path / ".venv/bin/python"), "-c", DOWNLOAD, repr(weights)]
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert find_weights(weights) is not None

