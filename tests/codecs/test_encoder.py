@@ -208,3 +208,16 @@ def test_a_real_session_keeps_its_prefix_and_its_bytes(wire: Wire) -> None:
         view = view.append(entry)
         if n % 7 == 0 or n == len(log) - 1:
             assert encoder.encode(view, PROMPT).body == encode(wire, view, PROMPT).body
+
+
+@each_wire
+def test_a_system_message_behind_an_open_call_takes_no_message_away(wire: Wire) -> None:
+    """Only what leads is sent as instructions; everything else keeps its place."""
+    shown = (
+        Message(role="model", parts=(call("grep", q="x"),)),
+        Message(role="system", parts=(Text(text="Be brief."),)),
+    )
+    body = encode(wire, shown, PROMPT).body
+    assert b"Be brief." in body
+    assert body.count(b"grep") > encode(wire, shown[1:], PROMPT).body.count(b"grep")
+    assert body == encode_segments(wire, shown, PROMPT).body

@@ -96,8 +96,8 @@ def compare_requests(old: SentRequest, new: SentRequest) -> CacheComparison:
         was, now = spans[0].get(name), spans[1].get(name)
         same = was and now and before.body[slice(*was)] == after.body[slice(*now)]
         if name not in _NOT_PROMPT and not same:
-            ends = len(before.segments.frame.before), len(after.segments.frame.before)
-            starts = was[0] if was else ends[0], now[0] if now else ends[1]
+            there = was or now or (0, 0)  # a field that one of them lacks is where the other has it
+            starts = (was or there)[0], (now or there)[0]
             return _broken(before, after, starts, name, _explain_frame(name, before, after))
     return _compare_messages(before, after)
 

@@ -8,7 +8,7 @@ differently, it starts over. The result always equals encoding everything at onc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, takewhile
 from typing import NamedTuple
 
@@ -92,7 +92,7 @@ def encode_segments(
 ) -> RequestSegments:
     """The same bytes as `encode`, message by message."""
     repaired = repair(shown, wire.rules).messages
-    system = tuple(takewhile(lambda message: message.role == "system", repaired))
+    system = tuple(_leading_system(repaired))
     sent = ((m, wire.encode_message(m).data) for m in repaired[len(system) :])
     frame = wire.encode_options(options, system)
     return RequestSegments(frame, system, tuple((m, data) for m, data in sent if data))
@@ -126,7 +126,7 @@ class Encoder:
         for message, encoded in zip(step.settled, settled, strict=True):
             self._settle(message, encoded)
         self._open = [(m, self._encode_message(m)) for m in step.open]
-        system = [m for m, _ in self._open if m.role == "system"] if not self._sent else []
+        system = [] if self._sent else _leading_system(m for m, _ in self._open)
         frame = self._frame(options, (*self._system, *system))
         tail = [encoded for _, encoded in self._open[len(system) :]]
         more = (*step.open_fixes, *frame.fixes)
@@ -196,6 +196,10 @@ class Encoder:
         newest = self._join_to_blocks([*self._newest, *tail])
         comma = b"," if frame.opened and (self._pages or self._blocks or newest) else b""
         return (frame.before + comma, *self._pages, *self._blocks, newest, frame.after)
+
+
+def _leading_system(messages: Iterable[Message]) -> list[Message]:
+    return list(takewhile(lambda message: message.role == "system", messages))
 
 
 def _shared_length(one: Sequence[Message], other: Sequence[Message]) -> int:
