@@ -299,7 +299,7 @@ def normal_reply(message: Message) -> Message:
     finish = message.finish
     if finish in ("stop", "calls"):
         finish = "calls" if used else "stop"
-    usage = message.usage if message.usage != Usage() else None
+    usage = message.usage if message.usage not in (Usage(), Usage(cached=0)) else None
     return replace(message, parts=tuple(parts), finish=finish, usage=usage)
 
 
