@@ -16,10 +16,12 @@ import msgspec
 
 from recollect.compaction.budget import Budget, is_compaction_due
 from recollect.compaction.proposal import (
+    ROUND_TIMEOUT,
     CompactionReport,
-    Partition,
+    OnRound,
     Proposal,
     SnapshotInput,
+    ignore_round,
     may_retry_model,
     propose_compaction,
     propose_nothing,
@@ -35,13 +37,6 @@ from recollect.profiles import find_profile
 from recollect.provider_messages import latest_model
 from recollect.settings import Settings, load_settings
 from recollect.snapshot.snapshot_format import parse_snapshot
-from recollect.snapshot_writer import (
-    ROUND_TIMEOUT,
-    OnRound,
-    SnapshotMaterial,
-    SnapshotWriter,
-    ignore_round,
-)
 from recollect.view.edit_reasons import BUILT_BY_CODE
 from recollect.view.view import View
 from recollect.workspace.learned_windows import learned_window
@@ -124,7 +119,10 @@ async def compact(
     may_call = trigger == "manual" or may_retry_model(view)
     if summarizer is None or not may_call or not by_code.succeeded:
         return _reject_empty(by_code)
-    material = _cut_material(view, budget, by_code, words)
+    # late: most sessions are never compacted by a model, and the writer takes 10 ms to load
+    from recollect.snapshot_writer import SnapshotMaterial, SnapshotWriter
+
+    material = SnapshotMaterial.of(view, budget, by_code, words)
     writer = SnapshotWriter(summarizer, material, budget.window, on_round, timeout)
     written, trouble = await writer.write()
     if written:
@@ -148,13 +146,3 @@ def _reject_empty(proposal: Proposal) -> Proposal:
         return proposal
     empty = "the snapshot would be empty"
     return _with_reason(proposal, empty, status="COMPRESSION_FAILED_EMPTY_SUMMARY", snapshot="")
-
-
-def _cut_material(
-    view: View, budget: Budget, proposed: Proposal, words: SnapshotInput
-) -> SnapshotMaterial:
-    partition, body = Partition.of(view), proposed.compaction
-    ids = [item.entry.id for item in partition.items]
-    at = ids.index(body.first_kept) if body.first_kept is not None else len(ids)
-    tokens = max(budget.snapshot, proposed.report.snapshot_tokens)
-    return SnapshotMaterial(view, partition, at, body.snapshot, words, tokens)

@@ -9,13 +9,17 @@ snapshot can always be built without it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import NamedTuple
 
+from recollect.compaction.budget import Budget
 from recollect.compaction.proposal import (
+    ROUND_TIMEOUT,
+    OnRound,
     Partition,
+    Proposal,
     SnapshotInput,
     build_snapshot,
+    ignore_round,
     replaced_entries,
 )
 from recollect.compaction.snapshot_material import (
@@ -34,15 +38,8 @@ from recollect.snapshot.snapshot_format import write_snapshot
 from recollect.text import one_line
 from recollect.view.view import View
 
-ROUND_TIMEOUT = 1_800.0  # seconds; a model on the user's own machine reads slowly
 MAX_ATTEMPTS = 3  # to send requests that fit
 MAX_REASON = 300  # characters of an error
-
-OnRound = Callable[[int, int], None]  # which round begins, and how many there are
-
-
-def ignore_round(_number: int, _count: int) -> None:
-    """For callers that show no progress."""
 
 
 class SnapshotMaterial(NamedTuple):
@@ -54,6 +51,17 @@ class SnapshotMaterial(NamedTuple):
     notes: str  # the snapshot that code built
     words: SnapshotInput
     tokens: int  # that the snapshot may have
+
+    @staticmethod
+    def of(
+        view: View, budget: Budget, proposed: Proposal, words: SnapshotInput
+    ) -> SnapshotMaterial:
+        """For the messages that a proposal of code replaces."""
+        partition, body = Partition.of(view), proposed.compaction
+        ids = [item.entry.id for item in partition.items]
+        at = ids.index(body.first_kept) if body.first_kept is not None else len(ids)
+        tokens = max(budget.snapshot, proposed.report.snapshot_tokens)
+        return SnapshotMaterial(view, partition, at, body.snapshot, words, tokens)
 
     def plan(self, limits: WriterLimits) -> SnapshotRounds | None:
         held = self.view.compaction.body if self.view.compaction is not None else None

@@ -21,7 +21,13 @@ from recollect.compaction.budget import (
     calibrate_budget,
     is_compaction_due,
 )
-from recollect.compaction.proposal import Proposal, choose_cut, is_attempt_due
+from recollect.compaction.proposal import (
+    OnRound,
+    Proposal,
+    choose_cut,
+    ignore_round,
+    is_attempt_due,
+)
 from recollect.compaction.view_reduction import fit_view, shorten_newest
 from recollect.entries import Compaction, CompactionTrigger, Restore
 from recollect.errors import ContextOverflow
@@ -31,7 +37,6 @@ from recollect.models.model_protocol import Model
 from recollect.models.model_selection import CallModel
 from recollect.session import Session
 from recollect.session_compaction import compact
-from recollect.snapshot_writer import OnRound, ignore_round
 from recollect.store.ids import now
 from recollect.view.edit_reasons import with_handles
 from recollect.view.elision_rules import ElisionRules, plan_elisions

@@ -7,9 +7,9 @@ that the view ends below its target, not merely that it became smaller.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
@@ -35,7 +35,13 @@ from recollect.view.view import View, ViewItem
 from recollect.view.view_state import pinned_by, with_partners
 
 MIN_SAVING = 300  # tokens by which a cut has to make the view smaller to be worth it
+ROUND_TIMEOUT = 1_800.0  # seconds for a model to write; on the user's own machine it reads slowly
+OnRound: TypeAlias = Callable[[int, int], None]  # which request to it begins, of how many
 LITTLE = 2_000  # tokens; a snapshot of little may take more than half of what it replaces
+
+
+def ignore_round(_number: int, _count: int) -> None:
+    """For callers that show no progress."""
 
 
 class CompactionReport(msgspec.Struct, frozen=True):

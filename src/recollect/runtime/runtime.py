@@ -24,7 +24,7 @@ from recollect.agent.prepared_request import PreparedRequest
 from recollect.codecs.encoder import EncodedRequest
 from recollect.codecs.wire_protocol import Declaration, RequestOptions
 from recollect.compaction.budget import Budget, calibrate_budget
-from recollect.compaction.proposal import Proposal
+from recollect.compaction.proposal import OnRound, Proposal, ignore_round
 from recollect.entries import Message
 from recollect.errors import BadSettings, RecollectError
 from recollect.models.http_model import HttpModel
@@ -49,7 +49,6 @@ from recollect.runtime.prompt_run import (
 from recollect.runtime.session_context import find_folders
 from recollect.session import Session, open_session
 from recollect.settings import Settings
-from recollect.snapshot_writer import OnRound, ignore_round
 from recollect.store.contract import Project, SessionInfo, Store
 from recollect.store.ids import LAST
 from recollect.store.sqlite import open_store

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from recollect.agent.fit_context import summarizer_from
-from recollect.compaction.proposal import Partition, SnapshotInput
+from recollect.compaction.proposal import OnRound, Partition, SnapshotInput, ignore_round
 from recollect.entries import Entry
 from recollect.models.model_calls import profile_of
 from recollect.models.open_model import open_model
 from recollect.snapshot.snapshot_builder import build_snapshot_text
 from recollect.snapshot.snapshot_format import parse_snapshot
-from recollect.snapshot_writer import OnRound, SnapshotMaterial, SnapshotWriter, ignore_round
+from recollect.snapshot_writer import SnapshotMaterial, SnapshotWriter
 from recollect.view.view import View
 
 

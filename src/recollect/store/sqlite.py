@@ -39,7 +39,6 @@ from recollect.store.ids import is_id, new_id, now
 from recollect.store.log_reader import LogReader
 from recollect.store.log_writer import LogWriter, PreparedEntry, prepare_entries
 from recollect.store.open_file import connect_to_store, open_database
-from recollect.store.ranked_search import rank_entries
 from recollect.store.session_lookup import (
     entry_by_id,
     list_sessions,
@@ -266,6 +265,9 @@ class SqliteStore:
         return await self._read(lambda r: search_entries(r, query))
 
     async def rank(self, query: SearchQuery, *, length: int = 600) -> SearchResult:
+        # late: most commands search nothing, and ranking takes 5 ms to load
+        from recollect.store.ranked_search import rank_entries
+
         await self.index_now()
         return await self._read(lambda r: rank_entries(r, query, length))
 
