@@ -211,10 +211,8 @@ def recollect(
     text = read_prompt((prompt,) if prompt else ())
     # late, as a command's module is: the agent loads most of the package
     from recollect.cli.headless import run_agent
-    from recollect.store.ids import LAST
 
-    continued = LAST if latest else session
-    ctx.exit(run_agent(text, file, session=continued, fork=fork, **given))
+    ctx.exit(run_agent(text, file, session=session, latest=latest, fork=fork, **given))
 
 
 def run_command(arguments: list[str]) -> int:

@@ -62,6 +62,7 @@ from recollect.runtime.prompt_run import (
 )
 from recollect.runtime.runtime import Door, Overrides, Runtime
 from recollect.store.contract import Store
+from recollect.store.ids import LAST
 
 # the exit codes that other agents use for the same
 NO_KEY, BAD_INPUT, TURN_LIMIT, BROKEN_TOOL = 41, 42, 53, 54
@@ -137,6 +138,7 @@ def run_agent(
     file: Path | None,
     *,
     session: str | None,
+    latest: bool,
     fork: bool,
     format: OutputFormat,  # noqa: A002 - the option's name
     model: str,
@@ -149,7 +151,8 @@ def run_agent(
     """`recollect -p` with its options; the exit code."""
     run = RunOptions(model, max_turns=max_turns, system=system, attachments=attachments)
     overrides = Overrides(mode or "", **overridden)
-    return run_headless(HeadlessOptions(prompt, session, fork, format, run, overrides), file)
+    continued = LAST if latest else session
+    return run_headless(HeadlessOptions(prompt, continued, fork, format, run, overrides), file)
 
 
 def run_headless(options: HeadlessOptions, file: Path | None) -> int:
