@@ -35,9 +35,10 @@ def choose_lines(lines: Sequence[Line], room: int, said: str = "") -> set[int]:
     known, chosen, left = set(_WORD.findall(said)), set[int](), room
 
     def worth(n: int) -> float:
-        line = lines[n]
-        new = sum(1.0 if is_identifier(w) else line.plain for w in line.words - known)
-        return -line.weight * new / (len(line.text) + _LINE_COST)
+        line, new = lines[n], lines[n].words - known
+        names = sum(map(is_identifier, new))  # counted: adding up fractions depends on their order
+        said_anew = names + line.plain * (len(new) - names)
+        return -line.weight * said_anew / (len(line.text) + _LINE_COST)
 
     heap = [(worth(n), n) for n in range(len(lines))]
     heapify(heap)
