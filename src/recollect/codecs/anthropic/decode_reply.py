@@ -31,18 +31,10 @@ from recollect.codecs.provider_errors import (
 )
 from recollect.codecs.reply_assembly import CallIds, PartialCall, ReplyAssembly
 from recollect.codecs.sse import SseParser
-from recollect.codecs.wire_protocol import NO_DELTAS, Delta, Finish
+from recollect.codecs.wire_protocol import NO_DELTAS, Delta
 from recollect.entries import Message, Part, Text, Thought, Unknown, Usage, json_text
 from recollect.errors import BadInput, BadReply, ProviderFailed
 
-_FINISHES: dict[str, Finish] = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "tool_use": "calls",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "refusal": "safety",
-}
 # The status of an error inside a stream is not sent; the API's documentation gives these.
 _STATUS = {
     "invalid_request_error": 400,
@@ -121,7 +113,7 @@ def decode_reply(body: bytes) -> Message:
             assembly.add(part)
     assembly.model = reply.model or ""
     assembly.usage = _merge_usage(reply.usage)
-    assembly.end(reply.stop_reason or "", _FINISHES)
+    assembly.end("anthropic", reply.stop_reason or "")
     return assembly.message()
 
 
@@ -169,6 +161,7 @@ class AnthropicStreamDecoder:
         self._has_events = False
         self._whole: Message | None = None  # a reply in one piece came instead of events
         self._reason = ""
+        self._stopped = False  # the end was announced
         self._start: dict[str, Any] | None = None
         self._end: dict[str, Any] | None = None
         self._ids = CallIds()
@@ -197,7 +190,8 @@ class AnthropicStreamDecoder:
             return self._whole
         self._sign()
         assembly = self._assembly
-        assembly.end(self._reason, _FINISHES)
+        # without `message_stop` the stream broke off, however complete it looks
+        assembly.end("anthropic", (self._reason or "end_turn") if self._stopped else "")
         assembly.usage = _merge_usage(self._start, self._end)
         return assembly.message()
 
@@ -271,6 +265,8 @@ class AnthropicStreamDecoder:
             self._end = event.usage or self._end
             if event.delta is not None:
                 self._reason = event.delta.stop_reason or self._reason
+        elif kind == "message_stop":
+            self._stopped = True
 
     def _begin(self, index: int, block: ContentBlock | Unknown) -> None:
         self._sign()
