@@ -13,6 +13,7 @@ from recollect.codecs.endings import FINISH_MESSAGE, FINISH_WORD, read_finish
 from recollect.codecs.provider_errors import make_printable
 from recollect.codecs.wire_protocol import Delta
 from recollect.entries import Message, Part, Text, Thought, ToolCall, Usage, json_text
+from recollect.errors import BadReply
 
 
 class _PartialText:
@@ -102,6 +103,12 @@ class ReplyAssembly:
     @property
     def has_calls(self) -> bool:
         return any(isinstance(part, PartialCall | ToolCall) for part in self._parts)
+
+    def refuse_stray(self, lines: bytes) -> None:
+        """Raise if lines outside the protocol came beside a call: a damaged event may be among
+        them, and arguments without their middle may still be JSON."""
+        if lines and self.has_calls:
+            raise BadReply("a stream with lines that are no events beside a call")
 
     def end(self, provider: str, reason: str) -> None:
         """How the reply ended, in the provider's own word; empty if the end has not come."""

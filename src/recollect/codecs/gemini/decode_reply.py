@@ -262,6 +262,7 @@ class GeminiStreamDecoder:
         if opening and not opening.startswith(_FIELDS):
             _raise_bare_error(opening)
             raise bad_reply_from(opening)
+        self._assembly.refuse_stray(self._events.stray)
         return self._assembly.take_deltas()
 
     def message(self) -> Message:

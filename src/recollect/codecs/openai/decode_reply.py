@@ -75,6 +75,8 @@ class OpenAIStreamDecoder:
         stray = self._events.stray
         if stray and not self._done and not self._reason:
             self._read_stray(stray)
+        elif stray:
+            self._assembly.refuse_stray(stray)
         return self._assembly.take_deltas()
 
     def _read_events(self, events: Sequence[bytes]) -> None:
