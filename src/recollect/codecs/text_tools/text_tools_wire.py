@@ -170,10 +170,15 @@ class TextToolsWire(msgspec.Struct, frozen=True, kw_only=True):
         return None, messages
 
 
+def call_problems(message: Message) -> list[str]:
+    """What was wrong with each call of a reply that could not be parsed."""
+    problems = (parse_object(message.extra) or {}).get(PROBLEMS) if message.extra else None
+    return [p for p in problems if isinstance(p, str)] if isinstance(problems, list) else []
+
+
 def call_problem_feedback(message: Message) -> str:
     """Tells the model which calls of its reply could not be parsed; empty if all could."""
-    problems = (parse_object(message.extra) or {}).get(PROBLEMS)
-    lines = [p for p in problems if isinstance(p, str)] if isinstance(problems, list) else []
+    lines = call_problems(message)
     if not lines:
         return ""
     listed = "\n".join(f"- {line}" for line in lines)
