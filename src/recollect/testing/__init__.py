@@ -14,7 +14,24 @@ from __future__ import annotations
 from recollect.builders import assistant as model
 from recollect.builders import tool_result as result
 from recollect.builders import user
-from recollect.testing.error_replies import provider_error
+from recollect.testing.error_replies import (
+    anthropic_credit,
+    anthropic_overloaded,
+    anthropic_rate_limit,
+    context_too_long,
+    error_json,
+    google_quota,
+    html_page,
+    key_refused,
+    openai_quota,
+    openai_rate_limit,
+    provider_error,
+    redirect,
+    roles_must_alternate,
+    tools_not_supported,
+)
+from recollect.testing.fault import Fault
+from recollect.testing.fault_catalogue import FAULT_CASES, FAULTS
 from recollect.testing.provider_server import ProviderLine, ProviderRequest, ProviderServer
 from recollect.testing.scripted_model import (
     ScriptedModel,
@@ -30,6 +47,9 @@ from recollect.testing.scripted_model import (
 from recollect.testing.wire_reply import WireReply, faulty
 
 __all__ = [
+    "FAULTS",
+    "FAULT_CASES",
+    "Fault",
     "ProviderLine",
     "ProviderRequest",
     "ProviderServer",
@@ -39,13 +59,26 @@ __all__ = [
     "ScriptedModel",
     "Turn",
     "WireReply",
+    "anthropic_credit",
+    "anthropic_overloaded",
+    "anthropic_rate_limit",
     "breaks_after",
     "call",
+    "context_too_long",
+    "error_json",
     "fails",
     "faulty",
+    "google_quota",
+    "html_page",
+    "key_refused",
     "model",
+    "openai_quota",
+    "openai_rate_limit",
     "provider_error",
+    "redirect",
     "result",
+    "roles_must_alternate",
     "says",
+    "tools_not_supported",
     "user",
 ]

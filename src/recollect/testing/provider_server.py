@@ -16,19 +16,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TypeAlias
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 import msgspec
 
 from recollect.codecs.gemini import GeminiWire
 from recollect.codecs.wire_protocol import DecodedRequest
+from recollect.codecs.wires import WIRES
 from recollect.entries import Message, Text, Thought, ToolCall, Usage
 from recollect.errors import BadInput, ModelError
 from recollect.profiles import WireName
 from recollect.testing.error_replies import provider_error
+from recollect.testing.fault import Fault
 from recollect.testing.reply_body import ReplyBody, RequestFacts, encode_body
 from recollect.testing.reply_events import DIALECTS
 from recollect.testing.reply_sender import send_reply
+from recollect.testing.request_checks import find_role_violation, find_violation
 from recollect.testing.scripted_model import Turn
 from recollect.testing.wire_reply import WireReply, faulty
 
@@ -42,7 +45,7 @@ _PATHS: Mapping[WireName, tuple[str, ...]] = {
     "anthropic": ("/messages",),
 }
 
-_ProviderReply: TypeAlias = "str | Message | Turn | ModelError | WireReply"
+_ProviderReply: TypeAlias = "str | Message | Turn | ModelError | WireReply | Fault"
 # A line of a script: the reply, or a function that receives the request and returns the reply.
 ProviderLine: TypeAlias = "_ProviderReply | Callable[[DecodedRequest], _ProviderReply]"
 
@@ -64,7 +67,9 @@ class ProviderServer:
     """Plays `script`, one line for each request, until it is closed.
 
     A request too many gets the status 500, and `exhausted` is true; with `repeat` the last line is
-    played again. An exception in a line of the script is raised when the server closes."""
+    played again. With `validate` a request that breaks the provider's own rules gets the status
+    400, with `strict_roles` one whose roles do not alternate, as servers of small models demand;
+    neither takes a line of the script. An exception in a line is raised when the server closes."""
 
     def __init__(
         self,
@@ -72,11 +77,14 @@ class ProviderServer:
         script: Iterable[ProviderLine],
         *,
         repeat: bool = False,
+        validate: bool = False,
+        strict_roles: bool = False,
         port: int = 0,
     ) -> None:
         if format not in DIALECTS:
             raise ValueError(f"the format {format!r} is unknown; use one of {', '.join(DIALECTS)}")
         self.format, self.script, self.repeat = format, tuple(script), repeat
+        self.validate, self.strict_roles = validate, strict_roles
         self.exhausted = False
         self._played = 0
         self._requests: list[ProviderRequest] = []
@@ -134,9 +142,14 @@ class ProviderServer:
             self._played += 1
         try:
             reply = _reply(line, decoded, self.format)
-            as_list = self.format == "gemini" and parse_qs(address.query).get("alt") != ["sse"]
-            usage = _usage(body, reply.turn)
-            facts = RequestFacts(decoded.options.model, usage, decoded.options.stream, as_list)
+            as_list = address.path.endswith(":streamGenerateContent") and not _wants_events(address)
+            facts = RequestFacts(
+                model=decoded.options.model,
+                usage=_usage(body, reply.turn),
+                stream=decoded.options.stream,
+                key=headers.get(WIRES[self.format].key_header, "").removeprefix("Bearer "),
+                as_list=as_list,
+            )
             return reply, encode_body(self.format, reply, facts)
         except Exception as error:  # noqa: BLE001 - `close` raises it in the test's own thread
             self._failures.append(error)
@@ -147,22 +160,32 @@ class ProviderServer:
         return reply, encode_body(self.format, reply, RequestFacts("", Usage(), stream=False))
 
     def _decode(self, path: str, body: bytes) -> tuple[DecodedRequest | None, str]:
+        """The request, or why it is refused."""
         try:
-            if self.format != "gemini":
-                return DIALECTS[self.format].wire.decode_request(body), ""
-            model, _, method = path.rpartition("/")[2].partition(":")
-            found = GeminiWire(model=model).decode_request(body)
+            found = self._decode_request(path, body)
         except BadInput as error:
             return None, str(error)
-        options = msgspec.structs.replace(
-            found.options, model=model, stream=method == "streamGenerateContent"
-        )
-        return DecodedRequest(options, found.messages), ""
+        sent = msgspec.json.decode(body) if self.validate or self.strict_roles else {}
+        problem = find_violation(self.format, sent) if self.validate else ""
+        if self.strict_roles:
+            problem = problem or find_role_violation(self.format, sent)
+        return (None, problem) if problem else (found, "")
+
+    def _decode_request(self, path: str, body: bytes) -> DecodedRequest:
+        if self.format != "gemini":
+            return DIALECTS[self.format].wire.decode_request(body)
+        model, _, method = path.rpartition("/")[2].partition(":")
+        found = GeminiWire(model=model).decode_request(body)
+        streams = method == "streamGenerateContent"
+        options = msgspec.structs.replace(found.options, model=model, stream=streams)
+        return DecodedRequest(options, found.messages)
 
 
 def _reply(line: ProviderLine, request: DecodedRequest, format_: WireName) -> WireReply:
     if callable(line):
         line = line(request)
+    if isinstance(line, Fault):
+        return line.reply(format_)
     if isinstance(line, ModelError):
         line = Turn(error=line)
     if isinstance(line, Turn) and line.error is not None:
@@ -174,8 +197,13 @@ def _reply(line: ProviderLine, request: DecodedRequest, format_: WireName) -> Wi
     if isinstance(line, str | Message | Turn | WireReply):
         return faulty(line)
     raise TypeError(
-        f"a script has texts, messages, turns, errors and replies, not {type(line).__name__}"
+        "a script has texts, messages, turns, errors, replies and faults, "
+        f"not {type(line).__name__}"
     )
+
+
+def _wants_events(address: SplitResult) -> bool:
+    return parse_qs(address.query).get("alt") == ["sse"]
 
 
 def _usage(body: bytes, turn: Turn) -> Usage:

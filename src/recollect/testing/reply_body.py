@@ -29,7 +29,7 @@ _PING = ": ping"
 
 class ReplyBody(NamedTuple):
     pieces: Iterator[bytes]
-    length: int | None  # that the pieces have together, unless they are cut; None: not known
+    length: int | None  # that the pieces have, or are said to have; None: not known
     content_type: str
 
 
@@ -39,21 +39,25 @@ class RequestFacts(NamedTuple):
     model: str
     usage: Usage  # for a reply that names none
     stream: bool
+    key: str = ""
     as_list: bool = False  # Gemini streams a JSON list unless the address says `alt=sse`
 
 
 def encode_body(format_: WireName, reply: WireReply, request: RequestFacts) -> ReplyBody:
     if reply.body is not None:
-        return _finite([reply.body], len(reply.body), reply, reply.content_type)
+        data = reply.body.replace(b"KEY", request.key[: reply.echo_key].encode())
+        return _finite([data], len(data), reply, "application/json")
     if not (request.stream if reply.stream is None else reply.stream):
         text = encode_whole(format_, reply, request.model, request.usage)
-        data = text.encode("utf-8", "replace")
+        data = text.encode("utf-8", "replace")  # half of a surrogate pair has no bytes
         sent = data[: _cut_whole(data, reply, format_)]
         return _finite([sent], len(data), reply, "application/json")
     events = encode_events(format_, reply, request.model, request.usage)
     if request.as_list:
         text = "[" + ",\r\n".join(event.data for event in events) + "]"
-        return _finite([text.encode("utf-8", "replace")], len(text), reply, "application/json")
+        return _finite([text.encode("utf-8", "replace")], 0, reply, "application/json")
+    if reply.endless or reply.inflate:
+        events = _without_end(events)
     found = [_frame(event, format_, reply) for event in events]
     if reply.bom and found:
         found[0] = b"\xef\xbb\xbf" + found[0]
@@ -67,13 +71,15 @@ def encode_body(format_: WireName, reply: WireReply, request: RequestFacts) -> R
 
 
 def _finite(pieces: Sequence[bytes], length: int, reply: WireReply, kind: str) -> ReplyBody:
+    """`length` is that of the whole body, of which the pieces may be the beginning."""
     if reply.gzip:
         pieces = [_gzip(b"".join(pieces))]
-        length = len(pieces[0])
     if reply.chunk:
         whole = b"".join(pieces)
         pieces = [whole[at : at + reply.chunk] for at in range(0, len(whole), reply.chunk)]
-    return ReplyBody(iter(pieces), length, reply.content_type or kind)
+    sent = sum(map(len, pieces))
+    claimed = sent if reply.close == "clean" else max(length, sent + 1)
+    return ReplyBody(iter(pieces), claimed + reply.length_error, reply.content_type or kind)
 
 
 def _frame(event: ReplyEvent, format_: WireName, reply: WireReply) -> bytes:
@@ -103,6 +109,13 @@ def _cut_stream(found: list[bytes], events: Sequence[ReplyEvent], place: str) ->
         raise ValueError(f"nothing in the reply can be cut in its {place}; add a text or a call")
     index = places[len(places) // 2] if place == "arguments" else places[-1]
     return [*found[:index], found[index][: len(found[index]) // 2]]
+
+
+def _without_end(events: list[ReplyEvent]) -> list[ReplyEvent]:
+    """The events up to the last text, after which more text can follow."""
+    texts = [index for index, event in enumerate(events) if event.carries == "text"]
+    kept = events[: texts[-1] + 1] if texts else events
+    return [event for event in kept if event.carries != "end"]
 
 
 def _inside_character(data: bytes) -> int:

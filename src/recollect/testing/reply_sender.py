@@ -53,8 +53,7 @@ def _head_lines(reply: WireReply, body: ReplyBody, framing: str) -> Iterator[str
     if framing == "chunked":
         yield "transfer-encoding: chunked"
     elif framing == "length" and body.length is not None:
-        missing = 1 if reply.close != "clean" and not reply.cut else 0
-        yield f"content-length: {body.length + missing + reply.length_error}"
+        yield f"content-length: {body.length}"
     else:
         yield "connection: close"
     if reply.gzip:

@@ -25,7 +25,7 @@ MAX_ENDLESS = 2_000_000_000  # bytes after which an endless reply ends, whoever 
 # word     the finish word only: no `[DONE]`, no `message_stop`
 # marker   the end marker only
 # none     neither: the stream stops after its contents
-Ending: TypeAlias = Literal["all", "word", "marker", "none"]
+EndParts: TypeAlias = Literal["all", "word", "marker", "none"]
 # Where the bytes stop: in the middle of the last event with contents, of the first character that
 # has several bytes, of the calls' arguments.
 CutPlace: TypeAlias = Literal["", "event", "character", "arguments"]
@@ -50,12 +50,13 @@ class WireReply(msgspec.Struct, frozen=True, kw_only=True):
     # what the reply says of itself
     finish: str = ""  # the provider's own word; empty: that of the turn's finish
     finish_message: str = ""  # Gemini's explanation of it
-    end: Ending = "all"
+    end: EndParts = "all"
     put: tuple[tuple[str, str], ...] = ()  # fields (such as `tool_calls.index`) and JSON for them
     drop: tuple[str, ...] = ()  # fields that are left out
     events: tuple[str, ...] = ()  # JSON texts that are sent in place of the turn
     error_event: str = ""  # the JSON of an error that follows the contents
     body: bytes | None = None  # sent in place of everything above
+    echo_key: int = 0  # characters of the request's API key that take the place of KEY in the body
 
     # how its bytes are cut
     piece: int = 8  # characters of text or arguments in one event; more if the text is long
@@ -91,7 +92,7 @@ class WireReply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _CHOICES: dict[str, tuple[str, ...]] = {
-    "end": get_args(Ending),
+    "end": get_args(EndParts),
     "line_end": get_args(LineEnd),
     "cut": get_args(CutPlace),
     "close": get_args(Closing),
