@@ -1,11 +1,10 @@
-"""Builders of messages and a scripted model, for tests without mocks, ours and yours.
+"""A model that plays a script, called like any other model.
 
->>> await store.append(session.id, [user("hi"), model("hello")], parent=None)
 >>> scripted = ScriptedModel(["hello", says("let me look", call("grep", pattern="x")), "found it"])
 
-A `ScriptedModel` is called like any other model. It streams its turns in order, in pieces of equal
-length, the same every time, and keeps the requests in `requests`. One request too many raises
-`ScriptExhausted`, an AssertionError and not a ModelError, so that nothing swallows it.
+A `ScriptedModel` streams its turns in order, in pieces of equal length, the same every time, and
+keeps the requests in `requests`. One request too many raises `ScriptExhausted`, an AssertionError
+and not a ModelError, so that nothing swallows it.
 """
 
 from __future__ import annotations
@@ -16,9 +15,6 @@ from typing import TypeAlias
 
 import msgspec
 
-from recollect.builders import assistant as model
-from recollect.builders import tool_result as result
-from recollect.builders import user
 from recollect.codecs.wire_protocol import DecodedRequest, Delta, RequestOptions
 from recollect.entries import (
     Message,
@@ -42,10 +38,7 @@ __all__ = [
     "breaks_after",
     "call",
     "fails",
-    "model",
-    "result",
     "says",
-    "user",
 ]
 
 
