@@ -120,7 +120,6 @@ def test_a_session_with_the_embedded_model_from_its_beginning_to_an_overflow(cli
         append(cli, user(question), model(f"It defines function_{number}. " + "So it is. " * 200))
     before = len(path(cli))
     third = run(cli, "-c", "-p", "What did we talk about?")
-    assert third[-1]["subtype"] == "success"
     assert "context_reduced" in [event["type"] for event in third]
     made = [entry.body for entry in path(cli) if isinstance(entry.body, Compaction)]
     assert [body.status for body in made] == ["COMPRESSED"]

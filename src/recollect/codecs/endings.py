@@ -130,8 +130,8 @@ def read_finish(provider: str, reason: str, *, has_calls: bool) -> tuple[Finish,
         means = "calls"
     elif means == "calls" and not has_calls:  # announced, and not there
         return "malformed_call", reason
-    exact = means in ("stop", "calls", "length") or reason == usual_word(provider, means)
-    return means, "" if exact else reason
+    usual = bool(means) and reason == usual_word(provider, means)
+    return means, "" if usual or means in ("stop", "calls", "length") else reason
 
 
 class Ending(NamedTuple):
