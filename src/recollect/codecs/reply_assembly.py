@@ -7,6 +7,7 @@ the cost is linear. The deltas of what was added wait in `deltas` until a decode
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from recollect.codecs.endings import FINISH_MESSAGE, FINISH_WORD, read_finish
@@ -54,6 +55,7 @@ class ReplyAssembly:
         self.usage: Usage | None = None
         self.deltas: list[Delta] = []
         self._open: _PartialText | None = None  # may still grow
+        self._pieces = 0  # of calls, in the event that is being read
         self._parts: list[_PartialText | PartialCall | Part] = []
 
     def text(self, text: str) -> None:
@@ -78,8 +80,13 @@ class ReplyAssembly:
     def extend_call(self, call: PartialCall, text: str, name: str = "") -> None:
         """Add to the arguments; `name` is for the call's first delta."""
         if text:
+            self._pieces += 1
             call.pieces.append(text)
         self.deltas.append(Delta("call", text, name))
+
+    def skip_piece(self) -> None:
+        """A piece was read that belongs to no call of ours."""
+        self._pieces += 1
 
     def add(self, part: Part | PartialCall) -> None:
         """A part that came whole, or a call that begins."""
@@ -103,6 +110,15 @@ class ReplyAssembly:
     @property
     def has_calls(self) -> bool:
         return any(isinstance(part, PartialCall | ToolCall) for part in self._parts)
+
+    def check_pieces(self, data: bytes, field: str) -> None:
+        """Raise if an event has a piece of a call, in a field of this name, that was not read: a
+        damaged name around it hides it, and arguments without their middle may still be JSON."""
+        pieces, self._pieces = self._pieces, 0
+        if field.encode() in data:
+            written = re.findall(rf'"{field}"\s*+:\s*+(?!null|"")'.encode(), data)
+            if len(written) > pieces or not _is_utf8(data):
+                raise BadReply("a damaged piece of a call")
 
     def refuse_stray(self, lines: bytes) -> None:
         """Raise if lines outside the protocol came beside a call: a damaged event may be among
@@ -137,6 +153,14 @@ class ReplyAssembly:
         self._parts.append(growing)
         self._open = growing
         return growing
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 class CallIds:

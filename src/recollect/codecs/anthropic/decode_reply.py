@@ -231,6 +231,7 @@ class AnthropicStreamDecoder:
                 self._add_delta(event.index, piece)
         else:
             self._apply(event)
+        self._assembly.check_pieces(data, "partial_json")
 
     def _add_delta(self, index: int, piece: _BlockDelta) -> None:
         if piece.type == "thinking_delta":
@@ -240,9 +241,10 @@ class AnthropicStreamDecoder:
             self._signature.append(piece.signature or "")
         elif piece.type == "input_json_delta" or piece.partial_json is not None:
             if piece.partial_json is None:
-                raise BadReply("a stream with a piece of a call that cannot be read")
+                raise BadReply("a damaged piece of a call")
             if index in self._unknown:
                 self._unknown[index][1].append(piece.partial_json)
+                self._assembly.skip_piece()
                 return
             call = self._calls.get(index)
             if call is None:
@@ -272,8 +274,6 @@ class AnthropicStreamDecoder:
                 self._reason = event.delta.stop_reason or self._reason
         elif kind == "message_stop":
             self._stopped = True
-        elif event.delta is not None and event.delta.partial_json is not None:
-            raise BadReply("a stream with a piece of a call in an unknown event")
 
     def _begin(self, index: int, block: ContentBlock | Unknown) -> None:
         self._sign()

@@ -152,6 +152,8 @@ def _decode_event(data: bytes) -> tuple[_GeminiEvent, bytes]:
 
 
 def _decode_carefully(data: bytes) -> tuple[_GeminiEvent, bytes]:
+    if b'"functionCall"' in data:  # nothing in a call is guessed
+        raise BadReply("a damaged call")
     try:
         data = repair_json_text(data)
         try:

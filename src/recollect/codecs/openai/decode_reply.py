@@ -36,7 +36,7 @@ def decode_reply(body: bytes) -> Message:
     if not chunk.choices:
         raise BadReply("a reply without a choice")
     decoder = OpenAIStreamDecoder()
-    decoder.read(chunk)
+    decoder.read(chunk, body)
     return decoder.message()
 
 
@@ -102,7 +102,7 @@ class OpenAIStreamDecoder:
             elif word:
                 raise unreadable_reply(word, error) from None
             return
-        self.read(chunk)
+        self.read(chunk, data)
 
     def _read_stray(self, stray: bytes) -> None:
         """A whole reply from a server that does not stream, or an error without `data` in front."""
@@ -113,10 +113,11 @@ class OpenAIStreamDecoder:
         chunk = _decode_whole(stray)
         if not chunk.choices:
             raise bad_reply_from(stray)
-        self.read(chunk)
+        self.read(chunk, stray)
         self._done = True
 
-    def read(self, chunk: ReplyChunk) -> None:
+    def read(self, chunk: ReplyChunk, data: bytes) -> None:
+        """`data` is what the chunk was decoded from."""
         self._is_untouched = False
         assembly = self._assembly
         if chunk.model and not assembly.model:
@@ -134,6 +135,7 @@ class OpenAIStreamDecoder:
                 self._reason = choice.finish_reason.lower()
             if choice.usage is not None:
                 assembly.usage = choice.usage.usage()
+        assembly.check_pieces(data, "arguments")
 
     def _read_delta(self, delta: MessageDelta, *, whole: bool = False) -> None:
         thought = delta.reasoning_content or delta.reasoning

@@ -134,7 +134,7 @@ class TextToolsWire(msgspec.Struct, frozen=True, kw_only=True):
         made = [n for n, part in enumerate(parts) if isinstance(part, ToolCall)]
         finish = reply.finish
         if made:
-            finish = "calls" if finish in ("stop", "other") else finish
+            finish = "calls" if finish in ("stop", "malformed_call", "other") else finish
             parts = [*parts[: made[-1] + 1], *_drop_made_up_results(parts[made[-1] + 1 :])]
             if not self.preserve_context:
                 parts = [part for part in parts if not isinstance(part, Text)]
