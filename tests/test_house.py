@@ -22,7 +22,6 @@ WIRES = {Path("recollect/codecs") / name for name in ("anthropic", "gemini", "op
 # Defined, and used by nothing in the package yet; each with the reason why it stays.
 WITHOUT_CALLER = {
     "recollect/adapters/openai_agents.py:RecollectSession": "public, for openai-agents to call",
-    "recollect/codecs/text_tools/text_tools_wire.py:call_problem_feedback": "to come: for models",
     "recollect/view/projections.py:take_page": "to come: a server's paged history",
 }
 # Called by a library that we subclass, or whose protocol we follow.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from recollect.agent.corrections import CorrectionRequested, StopReason
 from recollect.agent.exchange import ReplyFinished
 from recollect.agent.fit_context import ContextReduced
 from recollect.agent.run_events import (
     AgentEvent,
     LoopFound,
     RunFinished,
-    StopReason,
     WindowLearned,
 )
 from recollect.agent.tool_calls import ToolFinished, ToolStarted
@@ -21,6 +21,7 @@ __all__ = [
     "AgentEvent",
     "ApprovalRequest",
     "ContextReduced",
+    "CorrectionRequested",
     "Delta",
     "LoopFound",
     "PermissionDenial",

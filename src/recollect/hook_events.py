@@ -89,7 +89,7 @@ class LoopDetected(HookEvent, frozen=True):
 class AfterAgent(HookEvent, frozen=True):
     text: str = ""
     turns: int = 0
-    reason: str = ""  # why it ended: answered, turns or loop
+    reason: str = ""  # why it ended: answered, turns, loop, cut_off, blocked, empty …
 
 
 class SessionEnd(HookEvent, frozen=True):

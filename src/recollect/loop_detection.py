@@ -189,7 +189,7 @@ def parse_judgement(answer: str) -> Loop | None:
 
 def find_json_objects(answer: str) -> Iterator[dict[str, Any]]:
     """The JSON objects in an answer, likeliest first, without fences and prose around them."""
-    # json_repair is slow to import, and only the answers of judges and classifiers need it
+    # only the answers of judges and classifiers need it, and it loads a dozen modules
     from recollect.codecs.text_tools.lenient_json import JsonRepairer
 
     answer = answer[-_MAX_ANSWER:].rpartition("</think>")[2]

@@ -45,7 +45,7 @@ from tests.agent.test_subagents import (
     [
         ([fails(BadReply("a page"))], "error", "the sub-agent failed: got a page instead"),
         ([says(call("look", what="1")), says(call("look", what="2"))], "turns", "within 2 turns"),
-        ([says("", finish="stop")], "empty", "without an answer"),
+        ([says("", finish="stop")] * 3, "empty", "gave no answer in 3 replies in a row"),
     ],
 )
 def test_a_sub_agents_failure_is_the_tools_error_and_the_caller_continues(

@@ -119,8 +119,8 @@ def test_an_invalid_reply_is_one_sentence_and_the_question_stays(
 
 def test_an_unknown_finish_reason_is_reported_and_the_answer_kept(cli: Cli) -> None:
     with server(cli, ODD_END):
-        done = cli.ok("ask", "hi", env=ENV)
-    assert done.out == "Hi\n"
+        done = cli("ask", "hi", env=ENV)
+    assert (done.code, done.out) == (1, "Hi\n")
     assert "ended for an unknown reason" in done.err
 
 

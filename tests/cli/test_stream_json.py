@@ -45,6 +45,7 @@ def every_line(cli: Cli) -> list[Any]:
     lines = work(cli)
     lines += stream(cli, BUSY, http(HELLO))
     lines += stream(cli, LOOK)  # for ever: a loop
+    lines += stream(cli, reply(call("no_tool", id="call_3")), http(HELLO))
     lines += stream(cli, refused("401 Unauthorized", "bad key"))
     lines += stream(cli, http(HELLO), line=("-p", LONG))
     return lines + stream(cli, OVERFLOW, http(HELLO), line=("-c", "-p", LONG))

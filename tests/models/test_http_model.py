@@ -119,7 +119,7 @@ def test_a_server_that_does_not_stream_is_understood() -> None:
 def test_a_reply_without_a_finish_reason_is_a_reply_all_the_same() -> None:
     events, _ = call_model(http(event("words") + DONE))
     assert final(events).parts == (Text(text="words"),)
-    assert final(events).finish == ""
+    assert final(events).finish == "stop"
 
 
 def test_requests_at_the_same_time_do_not_meet() -> None:

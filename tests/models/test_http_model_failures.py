@@ -157,7 +157,7 @@ def test_a_call_that_was_cut_off_is_never_a_reply() -> None:
     function = b'{"name":"rm","arguments":"{\\"path\\": \\""}'
     delta = b'{"tool_calls":[{"index":0,"id":"c1","function":' + function + b"}]}"
     cut = b'data: {"choices":[{"index":0,"delta":' + delta + b',"finish_reason":null}]}\n\n'
-    assert "middle of a call" in str(fails(http(cut)))
+    assert "broke off before its end" in str(fails(http(cut)))
 
 
 # --- not retried -------------------------------------------------------------------------------

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
+from recollect.agent.corrections import CorrectionRequested, StopReason
 from recollect.agent.exchange import ReplyFinished
 from recollect.agent.fit_context import ContextReduced
 from recollect.agent.tool_calls import ToolFinished, ToolStarted
@@ -14,8 +15,6 @@ from recollect.entries import Usage
 from recollect.loop_detection import Loop
 from recollect.models.model_protocol import Retrying
 from recollect.session import Session
-
-StopReason: TypeAlias = Literal["answered", "turns", "loop"]
 
 
 class WindowLearned(msgspec.Struct, frozen=True):
@@ -41,6 +40,7 @@ class RunFinished(msgspec.Struct, frozen=True):
     turns: int
     usage: Usage
     seconds: float
+    problem: str = ""  # why the run ended with something else than an answer
 
 
 AgentEvent: TypeAlias = (
@@ -52,5 +52,6 @@ AgentEvent: TypeAlias = (
     | ContextReduced
     | WindowLearned
     | LoopFound
+    | CorrectionRequested
     | RunFinished
 )

@@ -123,7 +123,7 @@ class _SubagentProgress(msgspec.Struct, frozen=True):
 async def _run_subagent(
     subagent: Agent, session: Session, prompt: str, context: ToolContext
 ) -> ToolOutput:
-    progress, reason = _SubagentProgress(session.id), ""
+    progress, reason, problem = _SubagentProgress(session.id), "", ""
     try:
         async with aclosing(subagent.stream(prompt, session)) as events:
             async for event in events:
@@ -132,7 +132,7 @@ async def _run_subagent(
                 elif isinstance(event, ToolStarted):
                     context.tell(f"sub-agent: {one_line(event.call.name, _MAX_TITLE)}\n")
                 elif isinstance(event, RunFinished):
-                    reason = event.reason
+                    reason, problem = event.reason, event.problem
     except RecollectError as error:
         # where the machine is at fault, the caller has to stop as well
         status = BROKEN_STATUS if isinstance(error, ToolStopped) else "error"
@@ -142,10 +142,9 @@ async def _run_subagent(
         "turns": f"the sub-agent did not finish within {subagent.max_turns} turns",
         "loop": "the sub-agent repeated itself and was stopped",
     }
-    if reason in stops:
-        return _failure(progress, stops[reason], reason)
-    if not progress.text:
-        return _failure(progress, "the sub-agent ended without an answer", "empty")
+    if reason != "answered":
+        fact = stops.get(reason) or f"the sub-agent gave no answer: {problem}"
+        return _failure(progress, fact, reason)
     return ToolOutput(content=(Text(text=_frame_answer(progress, "answered")),))
 
 

@@ -24,8 +24,19 @@ from recollect.permissions.protected_paths import names_config
 from recollect.session import Session
 from recollect.session_log import uncancellable
 from recollect.tools.file_backups import FileBackups
-from recollect.tools.tool import BROKEN_STATUS, Tool, ToolContext, ToolFailed, ToolOutput
+from recollect.tools.tool import (
+    BAD_CALL_STATUS,
+    BROKEN_STATUS,
+    Tool,
+    ToolContext,
+    ToolFailed,
+    ToolOutput,
+)
 
+CUT_CALL = (
+    "the output limit cut this call off, so it was not run; write it again, in smaller pieces "
+    "if it is long"
+)
 UNKNOWN_OUTCOME = "this call was interrupted: its outcome is unknown, and it was not run again"
 # Returns why a tool may not run, or an empty text when it may.
 PermissionCheck: TypeAlias = Callable[[Tool, ToolCall], Awaitable[str]]
@@ -80,9 +91,10 @@ class ToolRunner:
         hooks: Hooks,
         write_guard: WriteGuard = protect_config,
         cwd: Path | None = None,
+        cut: ToolCall | None = None,  # one of the calls, of which the end is missing
     ) -> None:
         self.session = session
-        self._pending = list(calls)
+        self._pending, self._cut = list(calls), cut
         self._tools = {tool.name: tool for tool in tools}
         self._roots, self._cwd, self._hooks = roots, cwd, hooks
         self._permission_check, self._write_guard = permission_check, write_guard
@@ -140,10 +152,10 @@ class ToolRunner:
         return result
 
     async def _call_tool(self, call: ToolCall) -> ToolOutput:
-        tool = self._tools.get(call.name)
-        if tool is None:
-            known = ", ".join(self._tools) or "none"
-            return error_output(f"there is no tool {call.name[:100]!r}; the tools are {known}")
+        # before anybody is asked: a hook or a user should not judge what cannot be run
+        if problem := self._problem_with(call):
+            return error_output(problem, BAD_CALL_STATUS)
+        tool = self._tools[call.name]
         decision = await self._hooks.fire(
             BeforeTool(
                 session=self.session.id, tool=tool.name, call=call.id, arguments=call.arguments
@@ -169,6 +181,16 @@ class ToolRunner:
             return await tool(call.arguments, context)
         except Exception as error:  # noqa: BLE001 - a bug in a tool must not end the session
             return error_output(f"{tool.name} failed: {type(error).__name__}: {str(error)[:1_000]}")
+
+    def _problem_with(self, call: ToolCall) -> str:
+        """Why the model has to write this call again; empty if it can be run."""
+        if call is self._cut:
+            return CUT_CALL
+        tool = self._tools.get(call.name)
+        if tool is None:
+            known = ", ".join(self._tools) or "none"
+            return f"there is no tool {call.name[:100]!r}; the tools are {known}"
+        return tool.problem_with(call.arguments)
 
     async def _before_change(self, path: Path) -> None:
         """Tools call this, with links resolved, before they change a file."""

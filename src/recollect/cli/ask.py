@@ -1,8 +1,8 @@
 """`recollect ask`: sends one question to a model and prints the answer as it streams, and its cost.
 
 stdout carries the answer and nothing else. Question and answer are stored as a session, an
-interrupted answer as far as it came; a failure is one sentence and exit code 1, and so is an answer
-that was stopped because the model repeated itself.
+interrupted answer as far as it came; a failure is one sentence and exit code 1, and so is a reply
+that is no answer: cut off, blocked, empty, or stopped because the model repeated itself.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from typing import Any, Literal, NamedTuple
 import click
 import msgspec
 
-from recollect.agent.exchange import ReplyFinished, message_text
-from recollect.agent.run_events import LoopFound
+from recollect.agent.corrections import CorrectionRequested
+from recollect.agent.exchange import ReplyFinished
+from recollect.agent.run_events import LoopFound, RunFinished
 from recollect.cli.console import (
     EMBEDDED_NOTICE,
     download_progress,
+    print_error,
     print_json,
     print_note,
     print_warning,
@@ -35,7 +37,7 @@ from recollect.cli.short_ids import shorten_session_id
 from recollect.cli.store_access import use_runtime
 from recollect.codecs.fixes import Fix
 from recollect.codecs.wire_protocol import Delta, Generation
-from recollect.entries import Message, Text, Thought
+from recollect.entries import Message, Thought
 from recollect.models.model_protocol import Retrying
 from recollect.models.resolve import ResolvedModel
 from recollect.profiles import EMBEDDED_MODEL, compute_cost
@@ -44,13 +46,10 @@ from recollect.runtime.runtime import Door, Runtime
 from recollect.store.ids import LAST
 from recollect.store.sqlite import SqliteStore
 
-LOOP = "loop"  # the finish of an answer that was stopped here, not by the provider
-_FINISH_NOTES = {
-    "length": "cut off at its limit: --max-output raises it",
-    "safety": "stopped by the provider's safety rules",
-    "calls": "it tried to call tools, which `ask` does not have",
-    "other": "ended for an unknown reason",
-    LOOP: "stopped, because the model repeats itself",
+# Besides the problem that the run itself names.
+_STOP_NOTES = {
+    "loop": "stopped, because the model repeats itself",
+    "cut_off": "--max-output raises the limit",
 }
 
 
@@ -92,7 +91,8 @@ class AskOptions(NamedTuple):
 
 
 class AskResult(NamedTuple):
-    message: Message
+    message: Message  # the last reply
+    finished: RunFinished
     model: ResolvedModel
     fixes: tuple[Fix, ...]
     seconds: float
@@ -151,7 +151,7 @@ def ask(*, words: tuple[str, ...], file: Path | None, **given: Any) -> None:
         finally:
             printer.end()
     _print_result(result, options)
-    if result.message.finish == LOOP:
+    if result.finished.reason != "answered":
         raise SystemExit(FAILED)
 
 
@@ -172,11 +172,11 @@ async def _ask(options: AskOptions, printer: _AnswerPrinter, runtime: Runtime) -
                 message = event.message
             elif isinstance(event, RunResult):
                 assert isinstance(runtime.store, SqliteStore)
-                if event.finished.reason == "loop":
-                    message = Message(role="model", parts=(Text(text=event.text),), finish=LOOP)
                 short = await shorten_session_id(runtime.store, session.id)
-                seconds, model = time.monotonic() - started, event.model
-                return AskResult(message, model.chosen, model.fixes, seconds, session.id, short)
+                seconds, model, done = time.monotonic() - started, event.model, event.finished
+                return AskResult(
+                    message, done, model.chosen, model.fixes, seconds, session.id, short
+                )
     raise AssertionError("the last event of a run is its result")
 
 
@@ -196,6 +196,11 @@ class _AnswerPrinter:
             self.end()
             void = "; disregard the text above" if event.shown and self._stream else ""
             print_note(f"retrying in {event.delay:.1f} s: {event.reason}{void}")
+        elif isinstance(event, CorrectionRequested):
+            self.end()
+            void = "; disregard the text above" if self._stream else ""
+            told = sanitize(event.problems[-1])
+            print_note(f"asking again ({event.attempt} of {event.most}): {told}{void}")
         elif isinstance(event, LoopFound):
             self.end()
             print_note(f"the model repeats itself: {sanitize(event.loop.what)}")
@@ -225,8 +230,10 @@ class _AnswerPrinter:
 def _print_result(result: AskResult, options: AskOptions) -> None:
     if options.as_json:
         print_json(_document(result, stored=not options.no_session))
-    elif not options.streams:
-        sys.stdout.write(sanitize(message_text(result.message)).rstrip("\n") + "\n")
+    elif not options.streams and (text := sanitize(result.finished.text).rstrip("\n")):
+        sys.stdout.write(text + "\n")
+    if result.finished.problem:
+        print_error(sanitize(result.finished.problem))
     for fix in result.fixes:
         if fix.message < 0:  # a fix of an option; `recollect encode` reports those of messages
             print_note(fix.text)
@@ -235,14 +242,14 @@ def _print_result(result: AskResult, options: AskOptions) -> None:
 
 def _usage_line(result: AskResult, *, stored: bool) -> str:
     model = result.model
-    usage, finish, parts = result.message.usage, result.message.finish, [model.name]
+    usage, note, parts = result.message.usage, result.finished.reason, [model.name]
     if usage is not None:
         cached = f" ({usage.cached:,} cached)" if usage.cached else ""
         parts.append(f"{pluralize(usage.input, 'token')} in{cached}, {usage.output:,} out")
         parts.append(format_cost(compute_cost(usage, model.profile.price)))
     parts.append(f"{result.seconds:.1f} s")
-    if finish not in ("stop", ""):
-        parts.append(_FINISH_NOTES.get(finish, finish))
+    if note in _STOP_NOTES:
+        parts.append(_STOP_NOTES[note])
     if stored:
         parts.append(f"`recollect show {result.short_id}`")
     return " · ".join(filter(None, parts))
@@ -253,10 +260,12 @@ def _document(result: AskResult, *, stored: bool) -> dict[str, object]:
     message, usage = result.message, result.message.usage
     return {
         "type": "result",
-        "is_error": message.finish == LOOP,
-        "result": message_text(message),
+        "is_error": result.finished.reason != "answered",
+        "reason": result.finished.reason,
+        "problem": result.finished.problem or None,
+        "result": result.finished.text,
         "thoughts": [p.text for p in message.parts if isinstance(p, Thought) and p.text],
-        "finish": message.finish,
+        "finish": "loop" if result.finished.reason == "loop" else message.finish,
         "model": model.name,
         "session_id": result.session_id if stored else None,
         "duration_ms": round(result.seconds * 1_000),

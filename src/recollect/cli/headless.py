@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from recollect.agent.corrections import CorrectionRequested
 from recollect.agent.exchange import ReplyFinished, message_text
 from recollect.agent.fit_context import ContextReduced
 from recollect.agent.run_events import LoopFound, RunFinished, WindowLearned
@@ -67,7 +68,7 @@ from recollect.store.ids import LAST
 # the exit codes that other agents use for the same
 NO_KEY, BAD_INPUT, TURN_LIMIT, BROKEN_TOOL = 41, 42, 53, 54
 _MAX_NOTE, _MAX_REMARK = 160, 400  # characters of a note, and of what the model says between calls
-_EXIT_CODES = {"answered": 0, "turns": TURN_LIMIT, "loop": FAILED}
+_EXIT_CODES = {"answered": 0, "turns": TURN_LIMIT}  # any other end is a failure
 WAITING_STATUS = "waiting for a reply"
 
 OutputFormat: TypeAlias = Literal["text", "json", "stream-json"]
@@ -172,14 +173,17 @@ def run_headless(options: HeadlessOptions, file: Path | None) -> int:
         signal(SIGTERM, before)
     document = result_document(result, reporter.reduced)
     if options.format == "text":
-        sys.stdout.write(sanitize(result.text).rstrip("\n") + "\n")
+        if text := sanitize(result.text).rstrip("\n"):
+            sys.stdout.write(text + "\n")
+        if result.finished.problem:
+            print_error(_redacted(result.finished.problem))
         for note in denial_notes(result.denials):
             print_note(note)
         parts = (*_usage_parts(document), reporter.resume_hint())
         print_note(" · ".join(filter(None, parts)))
     else:
         _print_json_line(document)
-    return _EXIT_CODES[result.finished.reason]
+    return _EXIT_CODES.get(result.finished.reason, FAILED)
 
 
 def _run_in_store(options: HeadlessOptions, reporter: Reporter, file: Path | None) -> RunResult:
@@ -259,14 +263,22 @@ def _print_event_note(event: RunEvent) -> None:
         _print_fitting(f"  {_redacted(' '.join(result_text(event.result).splitlines()[-2:]))}")
     elif isinstance(event, ToolFinished) and event.result.is_error:
         _print_fitting(f"  {_redacted(result_text(event.result))}")
-    elif isinstance(event, Retrying):
-        print_note(f"retrying in {event.delay:.1f} s: {event.reason}")
+    elif isinstance(event, Retrying | CorrectionRequested):
+        _print_repetition(event)
     elif isinstance(event, ContextReduced):
         _print_reduction(event)
     elif isinstance(event, WindowLearned):
         print_note(f"the window of {event.model} is only {event.window:,} tokens")
     elif isinstance(event, LoopFound):
         print_note(f"the model repeats itself: {truncate(_redacted(event.loop.what), 120)}")
+
+
+def _print_repetition(event: Retrying | CorrectionRequested) -> None:
+    if isinstance(event, Retrying):
+        print_note(f"retrying in {event.delay:.1f} s: {event.reason}")
+    else:
+        told = truncate(_redacted(event.problems[-1]), _MAX_REMARK)
+        print_note(f"asking again ({event.attempt} of {event.most}): {told}")
 
 
 def _print_reduction(event: ContextReduced) -> None:

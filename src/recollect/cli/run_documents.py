@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import to_builtins
 from msgspec.structs import asdict
 
+from recollect.agent.corrections import CorrectionRequested, StopReason
 from recollect.agent.exchange import ReplyFinished
 from recollect.agent.fit_context import ContextReduced
 from recollect.agent.run_events import LoopFound, WindowLearned
@@ -24,7 +25,16 @@ from recollect.runtime.prompt_run import RunEvent, RunResult, RunStarted
 from recollect.toolkinds import parse_arguments
 from recollect.view.edit_reasons import why_built_by_code
 
-_SUBTYPES = {"answered": "success", "turns": "error_max_turns", "loop": "error_loop"}
+_SUBTYPES: dict[StopReason, str] = {
+    "answered": "success",
+    "turns": "error_max_turns",
+    "loop": "error_loop",
+    "cut_off": "error_cut_off",
+    "blocked": "error_blocked",
+    "interrupted": "error_interrupted",
+    "empty": "error_empty_reply",
+    "bad_calls": "error_bad_calls",
+}
 
 
 def event_document(event: RunEvent) -> dict[str, Any] | None:
@@ -86,6 +96,7 @@ _EVENT_FIELDS: dict[type, tuple[str, Callable[[Any], dict[str, Any]]]] = {
     ContextReduced: ("context_reduced", _context_reduced_fields),
     WindowLearned: ("window_learned", asdict),
     LoopFound: ("loop", lambda event: {"what": event.loop.what, "stopped": event.stopped}),
+    CorrectionRequested: ("correction", asdict),
 }
 
 LINE_TYPES = tuple(name for name, _ in _EVENT_FIELDS.values())
@@ -102,6 +113,7 @@ def result_document(result: RunResult, reduced: Sequence[ContextReduced]) -> dic
         "subtype": _SUBTYPES[finished.reason],
         "is_error": finished.reason != "answered",
         "result": result.text,
+        "problem": finished.problem or None,
         "session_id": finished.session.id,
         "num_turns": finished.turns,
         "duration_ms": round(finished.seconds * 1_000),

@@ -7,11 +7,13 @@ the cost is linear. The deltas of what was added wait in `deltas` until a decode
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
+from recollect.codecs.endings import FINISH_MESSAGE, FINISH_WORD, read_finish
 from recollect.codecs.provider_errors import make_printable
-from recollect.codecs.wire_protocol import Delta, Finish
+from recollect.codecs.wire_protocol import Delta
 from recollect.entries import Message, Part, Text, Thought, ToolCall, Usage, json_text
+from recollect.errors import BadReply
 
 
 class _PartialText:
@@ -47,7 +49,8 @@ class ReplyAssembly:
     def __init__(self) -> None:
         self.model = ""
         self.finish = ""
-        self.unknown_finish = ""  # the provider's own word for an end that is unknown here
+        self.finish_word = ""  # the provider's own word for the end, where ours says less
+        self.finish_message = ""  # what the provider said about the end
         self.usage: Usage | None = None
         self.deltas: list[Delta] = []
         self._open: _PartialText | None = None  # may still grow
@@ -101,16 +104,20 @@ class ReplyAssembly:
     def has_calls(self) -> bool:
         return any(isinstance(part, PartialCall | ToolCall) for part in self._parts)
 
-    def end(self, reason: str, finishes: Mapping[str, Finish]) -> None:
-        """How the reply ended, with the provider's own word if it is unknown here."""
-        finish = finishes.get(reason, "other") if reason else ""
-        if finish in ("stop", "calls"):
-            finish = "calls" if self.has_calls else "stop"
-        self.finish = finish
-        self.unknown_finish = make_printable(reason, 100) if finish == "other" else ""
+    def refuse_stray(self, lines: bytes) -> None:
+        """Raise if lines outside the protocol came beside a call: a damaged event may be among
+        them, and arguments without their middle may still be JSON."""
+        if lines and self.has_calls:
+            raise BadReply("a stream with lines that are no events beside a call")
+
+    def end(self, provider: str, reason: str) -> None:
+        """How the reply ended, in the provider's own word; empty if the end has not come."""
+        self.finish, word = read_finish(provider, reason, has_calls=self.has_calls)
+        self.finish_word = make_printable(word, 100)
 
     def message(self) -> Message:
-        extra = json_text({"finish_reason": self.unknown_finish}) if self.unknown_finish else ""
+        ending = {FINISH_WORD: self.finish_word, FINISH_MESSAGE: self.finish_message}
+        said = {key: text for key, text in ending.items() if text}
         parts = (p.part() if isinstance(p, _PartialText | PartialCall) else p for p in self._parts)
         return Message(
             role="model",
@@ -118,7 +125,7 @@ class ReplyAssembly:
             model=self.model,
             finish=self.finish,
             usage=self.usage,
-            extra=extra,
+            extra=json_text(said) if said else "",
         )
 
     def _open_thought(self) -> _PartialText:

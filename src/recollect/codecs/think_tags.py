@@ -2,9 +2,10 @@
 
 Guarantees of `ThinkTagSplitter`: `<think>…</think>` and `<thinking>…</thinking>`, in any case, are
 thoughts; a missing closing tag makes the rest a thought, a lone closing tag before any other makes
-everything before it a thought. Tags in inline code (closed on its line) and in fenced code are
-text; a fence that a thought never closes hides no closing tag. Any chunking gives the same pieces,
-in linear time. Text that was already shown may turn out to be a thought: `pieces` is final.
+everything before it a thought. Tags in inline code (closed on its line), in fenced code and in the
+arguments of a call are text; a fence that a thought never closes hides no closing tag. Any chunking
+gives the same pieces, in linear time. Text that was already shown may turn out to be a thought:
+`pieces` is final.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from recollect.codecs.argument_text import ArgumentText
 from recollect.codecs.provider_rules import ProviderRules
 from recollect.codecs.wire_protocol import (
     DecodedRequest,
@@ -55,6 +57,7 @@ class ThinkTagSplitter:
         self._hidden = -1  # the piece with the first closing tag in this fence of a thought
         self._pieces: list[Delta] = []
         self._returned = 0
+        self._arguments = ArgumentText()  # of the text outside thoughts and fences
 
     def feed(self, text: str) -> Sequence[Delta]:
         data = self._carry + text
@@ -116,7 +119,12 @@ class ThinkTagSplitter:
         if self._held is not None:
             self._held.append(text)
         else:
-            self._pieces.append(Delta("thought" if self._inside else "text", text))
+            self._keep(text)
+
+    def _keep(self, text: str) -> None:
+        self._pieces.append(Delta("thought" if self._inside else "text", text))
+        if not self._inside and not self._fence:
+            self._arguments.add(text)
 
     def _see_backticks(self, count: int) -> None:
         if not self._span:
@@ -128,7 +136,7 @@ class ThinkTagSplitter:
     def _release(self) -> None:
         held, self._held = self._held, None
         if held:
-            self._pieces.append(Delta("thought" if self._inside else "text", "".join(held)))
+            self._keep("".join(held))
 
     def _see_tag(self, tag: str) -> None:
         if self._span:  # code, or a stray backtick: the rest of the line decides
@@ -140,6 +148,10 @@ class ThinkTagSplitter:
 
     def _apply_tag(self, tag: str) -> None:
         closing = tag[1] == "/"
+        if not self._inside and self._arguments.is_inside():
+            self._emit(tag)
+            return
+        self._arguments.reset()
         if self._inside and closing:
             self._inside = False
         elif not self._inside and not closing:
@@ -157,6 +169,7 @@ class ThinkTagSplitter:
             closing = _CLOSING.fullmatch(lead) if whole else None
             if closing and closing[1].startswith(self._fence):
                 self._fence, self._hidden = "", -1
+                self._arguments.reset()
             return
         opening = _OPENING.fullmatch(lead) if whole and self._fences_count else None
         if opening:

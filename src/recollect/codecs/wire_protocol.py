@@ -18,9 +18,10 @@ from recollect.codecs.provider_rules import ProviderRules
 from recollect.entries import Message
 
 Effort: TypeAlias = Literal["", "none", "low", "medium", "high"]
-# How a reply ended, in one vocabulary. Empty: the end never came. `other`: for a reason that is
-# unknown here and stays in the message's `extra` under "finish_reason".
-Finish: TypeAlias = Literal["", "stop", "length", "calls", "safety", "other"]
+# How a reply ended, in one vocabulary; `codecs/endings.py` has the providers' words for it. Empty:
+# the end never came. `other`: for a reason that is unknown here. Where the provider's own word says
+# more, it stays in the message's `extra` under "finish_reason".
+Finish: TypeAlias = Literal["", "stop", "length", "calls", "safety", "malformed_call", "other"]
 NO_PARAMETERS = '{"type":"object","properties":{}}'
 
 

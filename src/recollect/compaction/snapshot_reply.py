@@ -32,7 +32,11 @@ def _parse_object(text: str) -> Snapshot | None:
     if found is None:
         return None
     end = text.rfind("}") + 1
-    value = JsonRepairer().read(text[found.start() : end if end > found.end() else len(text)])
+    written = text[found.start() : end if end > found.end() else len(text)]
+    repairer = JsonRepairer()
+    value = repairer.read(written)
+    if not isinstance(value, dict):  # the last brace may close an object around it
+        value = repairer.read(written[:-1])
     if not isinstance(value, dict):
         return None
     return _build({_name(key): _write_items(one) for key, one in value.items()})

@@ -18,6 +18,7 @@ from typing import TypeAlias
 import msgspec
 
 from recollect.codecs.encoder import EncodedRequest, Encoder
+from recollect.codecs.endings import content_of, judge_reply
 from recollect.codecs.fixes import Fix
 from recollect.codecs.provider_errors import bad_reply_from
 from recollect.codecs.sse import MAX_EVENT
@@ -40,6 +41,7 @@ _TOOLS_IN_TEXT = (
     "the endpoint takes no tools for this model: they are described in text from now on"
 )
 _EMPTY = "an empty reply: no text, no call, and no reason for its end"
+_BROKEN_OFF = "the reply broke off before its end"
 
 
 class HttpModel:
@@ -173,11 +175,12 @@ class _Attempt:
         self._response: HttpResponse | None = None
         self._decoder: Decoder | None = None
         self._message: Message | None = None  # the whole reply
+        self._partial: Message | None = None  # one that came at once and has no end
         self._url = ""
 
     def arrived(self) -> Message | None:
         """What has arrived of the reply."""
-        message = self._message
+        message = self._message or self._partial
         if message is None and self._decoder is not None:
             message = self._decoder.message()
         if message is None or not message.parts:
@@ -216,7 +219,10 @@ class _Attempt:
             retryable = error.retryable or self._model.is_local
             self._fail(FailedAttempt(self._unreachable(error.why), retryable=retryable))
         except ModelError as error:
-            self._fail(FailedAttempt(error, retryable=isinstance(error, ProviderBusy)))
+            # damage after a reply has begun may be gone next time; a web page is not
+            damaged = isinstance(error, BadReply) and self.arrived() is not None
+            retryable = damaged or isinstance(error, ProviderBusy)
+            self._fail(FailedAttempt(error, retryable=retryable))
         return None
 
     async def _start(
@@ -263,16 +269,27 @@ class _Attempt:
         except BadReply as error:  # it ended in the middle of something
             self._fail(FailedAttempt(error, retryable=True))
             return ()
-        message = self._decoder.message()
-        why = _unfinished(message, display_host(self._url))
-        if why is not None:
-            self._fail(FailedAttempt(why, retryable=True))
-            return rest
-        return (*rest, *self._finish(message))
+        return (*rest, *self._finish(self._decoder.message()))
 
     def _finish(self, message: Message, *, whole: bool = False) -> Sequence[ModelEvent]:
+        """The reply, if it has an end. One that came whole has it in being complete, unless the
+        provider says otherwise."""
+        if whole and not message.finish and not message.extra:
+            finish = "calls" if content_of(message) == "calls" else "stop"
+            message = msgspec.structs.replace(message, finish=finish)
+        if not message.finish:
+            self._partial = message
+            self._fail(FailedAttempt(self._broken_off(message), retryable=True))
+            return ()
         self._message = msgspec.structs.replace(message, model=self._model.name)
         return (*(_deltas(message) if whole else ()), self._message)
+
+    def _broken_off(self, message: Message) -> ModelError:
+        """For a reply without an end, however complete it looks."""
+        if content_of(message) == "nothing":
+            return BadReply(_EMPTY)
+        word = judge_reply(message).word
+        return self._unreachable(f"{_BROKEN_OFF} ({word})" if word else _BROKEN_OFF)
 
     def _unreachable(self, why: str) -> Unreachable:
         return Unreachable(display_host(self._url), why)
@@ -299,21 +316,6 @@ def _deltas(message: Message) -> Sequence[Delta]:
         for part in message.parts
         if isinstance(part, Text | Thought | ToolCall)
     ]
-
-
-def _unfinished(message: Message, host: str) -> ModelError | None:
-    """Why a stream that ended in good order is no reply nevertheless."""
-    if message.finish:
-        return None
-    if not any(not isinstance(part, Thought) for part in message.parts):
-        return BadReply(_EMPTY)
-    for part in message.parts:
-        if isinstance(part, ToolCall):
-            try:
-                msgspec.json.decode(part.arguments)
-            except (msgspec.MsgspecError, UnicodeError, RecursionError):
-                return Unreachable(host, "the reply ended in the middle of a call")
-    return None
 
 
 def _is_about_tools(error: ModelError) -> bool:

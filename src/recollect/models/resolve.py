@@ -183,17 +183,21 @@ def build_wire(
     text_tools: bool = False,
     thinking_off: bool = False,
 ) -> Wire:
-    """The wire format of this model; `text_tools` if it refused native ones."""
+    """The wire format of this model; `text_tools` if it refused native ones.
+
+    Whatever its profile says, the text of a model with text tools is searched for thoughts before
+    it is searched for calls: a call that the model only thinks about must not run."""
     profile = chosen.profile
+    text_tools = text_tools or profile.tools == "text"
     wire = WIRES[chosen.endpoint.wire].build(chosen.name, profile)
     given = profile.think_switch
     switch = given if given == "no_think_tag" or given == "slash_no_think" else ""
-    if profile.thinks == "text" or (switch and thinking_off):
+    if text_tools or profile.thinks == "text" or (switch and thinking_off):
         # late, as the next one: few models need these, and they load a dozen modules
         from recollect.codecs.think_tags import ThinkTagsWire
 
         wire = ThinkTagsWire(wire=wire, switch=switch, off=thinking_off)
-    if text_tools or profile.tools == "text":  # even without tools, for the sake of earlier calls
+    if text_tools:  # even without tools, for the sake of earlier calls
         # late, as the one before
         from recollect.codecs.text_tools import TextToolsWire
 

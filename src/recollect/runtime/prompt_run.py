@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
+from recollect.agent.agent_run import fire_or_refuse
 from recollect.agent.fit_context import summarizer_from
 from recollect.agent.hook_transcripts import HookTranscripts
 from recollect.agent.hooks import Hook, Hooks
-from recollect.agent.loop import fire_or_refuse
 from recollect.agent.run_events import AgentEvent, RunFinished, WindowLearned
 from recollect.agent.subagents import TASK_TOOL, read_subagent_usage
 from recollect.agent.tool_calls import ToolFinished

@@ -19,7 +19,7 @@ import re
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast, get_args, overload
+from typing import Any, Literal, Never, TypeAlias, cast, get_args, overload
 
 import msgspec
 
@@ -34,6 +34,7 @@ from recollect.workspace.working_folders import former_roots
 
 MAX_ARGUMENTS = 20_000_000  # characters
 BROKEN_STATUS = "broken"  # of a result: the machine is at fault
+BAD_CALL_STATUS = "bad_call"  # of a result: the call could not be run as the model wrote it
 
 # read     changes nothing: several may run at the same time, and none needs a permission
 # write    changes files or memory
@@ -44,6 +45,10 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")  # what every provider accep
 
 class ToolFailed(Exception):
     """A call that cannot be carried out; the model reads the fact, then the remedy."""
+
+
+class BadArguments(ToolFailed):
+    """The arguments are not what the tool takes; the model has to write the call again."""
 
 
 class ToolBroken(ToolFailed):
@@ -130,6 +135,14 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     arguments: type[msgspec.Struct]
     context_parameter: str = ""  # the function's parameter that takes the `ToolContext`
 
+    def problem_with(self, arguments: str) -> str:
+        """Why a call with these arguments cannot be run; empty if it can."""
+        try:
+            _parse_arguments(arguments, self.arguments)
+        except BadArguments as wrong:
+            return str(wrong)
+        return ""
+
     async def __call__(self, arguments: str, context: ToolContext) -> ToolOutput:
         """Carry out a call as the model wrote it."""
         try:
@@ -139,8 +152,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
             return _output_from(await self.run(**given))
         except ToolFailed as failed:
             content = (Text(text=f"Error: {failed}"),)
-            status = BROKEN_STATUS if isinstance(failed, ToolBroken) else ""
-            return ToolOutput(content=content, is_error=True, status=status)
+            return ToolOutput(content=content, is_error=True, status=_status_of(failed))
         except NoResult as wrong:
             why = f"Error: {self.name} returned {wrong}"
         except SystemExit as ended:
@@ -151,6 +163,12 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
                 raise
             why = f"Error: something that {self.name} waited for was cancelled"
         return ToolOutput(content=(Text(text=why),), is_error=True)
+
+
+def _status_of(failed: ToolFailed) -> str:
+    if isinstance(failed, ToolBroken):
+        return BROKEN_STATUS
+    return BAD_CALL_STATUS if isinstance(failed, BadArguments) else ""
 
 
 def _output_from(returned: object) -> ToolOutput:
@@ -259,13 +277,15 @@ def _catch(function: Callable[[], object]) -> tuple[object, BaseException | None
 
 def _parse_arguments(text: str, kind: type[msgspec.Struct]) -> dict[str, Any]:
     if len(text) > MAX_ARGUMENTS:
-        raise ToolFailed(f"arguments of more than {MAX_ARGUMENTS:,} characters are refused")
+        raise BadArguments(f"arguments of more than {MAX_ARGUMENTS:,} characters are refused")
     try:
-        value = json.loads(text or "{}")
+        value = json.loads(text or "{}", object_pairs_hook=_unique, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
-        raise ToolFailed(f"the arguments are not valid JSON ({error}); write them again") from None
+        raise BadArguments(
+            f"the arguments are not valid JSON ({error}); write them again"
+        ) from None
     if not isinstance(value, dict):
-        raise ToolFailed("the arguments must be a JSON object; write them again")
+        raise BadArguments("the arguments must be a JSON object; write them again")
     given = {key: item for key, item in value.items() if item is not None}
     try:
         try:
@@ -275,5 +295,17 @@ def _parse_arguments(text: str, kind: type[msgspec.Struct]) -> dict[str, Any]:
             made = msgspec.convert(given, kind, strict=False, dec_hook=decode_unknown)
     except msgspec.ValidationError as error:
         known = ", ".join(kind.__struct_fields__)
-        raise ToolFailed(f"{error}; the parameters are {known or 'none'}") from None
+        raise BadArguments(f"{error}; the parameters are {known or 'none'}") from None
     return {name: getattr(made, name) for name in kind.__struct_fields__}
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; one that names a key twice has no single meaning."""
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        raise ValueError("a key stands twice in one object")
+    return value
+
+
+def _refuse(constant: str) -> Never:
+    raise ValueError(f"{constant} is not JSON")

@@ -296,11 +296,13 @@ def normal_reply(message: Message) -> Message:
                 parts.append(replace(part, text=sound(part.text)))
         else:
             parts.append(part)
-    finish = message.finish
-    if finish in ("stop", "calls"):
-        finish = "calls" if used else "stop"
+    finish, extra = message.finish, ""
+    if finish == "stop" and used:
+        finish = "calls"
+    elif finish == "calls" and not used:
+        finish, extra = "malformed_call", '{"finish_reason":"tool_use"}'
     usage = message.usage if message.usage not in (Usage(), Usage(cached=0)) else None
-    return replace(message, parts=tuple(parts), finish=finish, usage=usage)
+    return replace(message, parts=tuple(parts), finish=finish, usage=usage, extra=extra)
 
 
 @given(replies)

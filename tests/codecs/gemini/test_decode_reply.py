@@ -130,8 +130,7 @@ def test_code_that_google_ran_is_kept_and_a_signed_text_stays_apart() -> None:
 
 def test_a_malformed_call_is_an_end_of_its_own() -> None:
     message = decoded(example("malformed-call.txt"))
-    assert message.finish == "other"
-    assert message.extra == '{"finish_reason":"MALFORMED_FUNCTION_CALL"}'
+    assert message.finish == "malformed_call"
 
 
 def test_a_reply_in_one_piece_keeps_its_parts_apart() -> None:

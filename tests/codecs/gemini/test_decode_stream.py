@@ -57,8 +57,15 @@ _parts: st.SearchStrategy[Part] = st.one_of(
 @st.composite
 def _replies(draw: st.DrawFn) -> Message:
     parts = draw(st.lists(_parts, max_size=5))
-    finish = draw(st.sampled_from(["", "stop", "length", "safety", "other"]))
-    reason = draw(st.sampled_from(["OTHER", "MALFORMED_FUNCTION_CALL"]))
+    finish, reason = draw(
+        st.sampled_from(
+            [
+                *(("", ""), ("stop", ""), ("length", ""), ("safety", ""), ("malformed_call", "")),
+                *(("safety", "RECITATION"), ("malformed_call", "UNEXPECTED_TOOL_CALL")),
+                *(("other", "OTHER"), ("other", "LANGUAGE")),
+            ]
+        )
+    )
     return Message(
         role="model",
         parts=tuple(p for n, p in enumerate(parts) if not _repeats_an_id(p, parts[:n])),
@@ -70,7 +77,7 @@ def _replies(draw: st.DrawFn) -> Message:
                 Usage, input=_counts, output=_counts, cached=_counts, thoughts=_counts, tool=_counts
             )
         ),
-        extra=f'{{"finish_reason":"{reason}"}}' if finish == "other" else "",
+        extra=f'{{"finish_reason":"{reason}"}}' if reason else "",
     )
 
 

@@ -132,9 +132,9 @@ def normal_usage(usage: Usage | None) -> Usage | None:
 
 def normal_finish(reply: Message) -> str:
     has_calls = any(isinstance(part, ToolCall) for part in reply.parts)
-    known = reply.finish if reply.finish in ("", "stop", "length", "calls", "safety") else "stop"
+    known = "" if reply.finish == "interrupted" else reply.finish
     if known in ("stop", "calls"):
-        return "calls" if has_calls else "other" if known == "calls" else "stop"
+        return "calls" if has_calls else "malformed_call" if known == "calls" else "stop"
     return known
 
 
@@ -190,7 +190,7 @@ def test_a_reply_that_we_write_is_read_as_it_was(reply: Message) -> None:
     message = wire.decode_reply(wire.encode_reply(reply))
     expected = normal_parts(Message(role="model", parts=tuple(ordered)))
     assert list(message.parts) == expected
-    finish = normal_finish(reply) if reply.finish else normal_finish(stopped(reply))
+    finish = normal_finish(reply) or normal_finish(stopped(reply))
     assert (message.finish, message.usage) == (finish, normal_usage(reply.usage))
 
 

@@ -140,8 +140,13 @@ def test_a_refusal_is_text_that_ended_for_safety() -> None:
 
 
 def test_an_unknown_end_is_kept_in_the_providers_word() -> None:
+    message = streamed(events(delta("MOON_PHASE", content="hm")))
+    assert (message.finish, message.extra) == ("other", '{"finish_reason":"moon_phase"}')
+
+
+def test_a_reply_that_the_provider_gave_up_has_no_end() -> None:
     message = reply("unknown-finish")
-    assert (message.parts, message.finish) == ((Text(text="Half an"),), "other")
+    assert (message.parts, message.finish) == ((Text(text="Half an"),), "")
     assert json.loads(message.extra) == {"finish_reason": "insufficient_system_resource"}
 
 
@@ -278,7 +283,12 @@ def test_a_stream_that_just_ends_has_no_finish() -> None:
 
 def test_an_end_for_calls_without_a_call_is_not_believed() -> None:
     message = streamed(events(delta("tool_calls", content="hm")))
-    assert message.finish == "other"
+    assert message.finish == "malformed_call"
+
+
+def test_the_end_marker_alone_is_an_end() -> None:
+    whole = events(delta(content="hm")) + b"data: [DONE]\n\n"
+    assert streamed(whole).finish == "stop"
 
 
 def test_a_server_that_does_not_stream_is_understood() -> None:

@@ -101,6 +101,26 @@ SAMPLES = (
         "</tool_call>\n~~~\n"
     ),
 )
+# whole replies, each with calls that run
+CORPUS = (
+    *(SAMPLES[n] for n in (0, 1, 2, 3, 4, 5, 8, 9, 13)),
+    fenced("plan", steps=["one", "two"], options={"depth": 12}) + "\nThen we see.",
+    fenced("read_file", absolute_path="src/a.py", offset=100, limit=2.5),
+    fenced("write_file", file_path="/n.md", content='He said: "it\'s 5 }" \\ and\n{"a": 1}\n'),
+    "I write it.\n\n" + inline("write_file", path="b.txt", content="line one\nline two\n"),
+    '{"tool_call": {"name": "glob", "arguments": "{\\"pattern\\": \\"*.py\\"}"}}',
+    "{'tool_call': {'name': 'glob', 'arguments': {'pattern': '**/*.rs', 'hidden': true}}}",
+    '```json\n{"tool_call": {"name": "glob", "arguments": {"pattern": "c", "hidden": "true"}}\n```',
+    f"```json\n[{inline('glob', pattern='a')}, {inline('glob', pattern='b')}]\n```\n",
+    f"```json\n{inline('glob', pattern='c')}\n{inline('run_shell_command', command='ls -l')}\n```",
+    "<think>\nI could call " + inline("glob", pattern="no") + "\n</think>\n\n" + SAMPLES[2],
+    (
+        "<tool_call>\n<function=run_shell_command>\n<parameter=command>\ngit log -3\n"
+        "</parameter>\n<parameter=directory>\nsrc\n</parameter>\n</function>\n</tool_call>"
+    ),
+    'TOOL: write_file\nARGS: {"file_path": "a", "content": "TOOL: glob\\nARGS: {}"}\n\nDone.\n',
+    "1. First\n\n    " + inline("glob", pattern="in a list") + "\n2. Second\n",
+)
 _TOKENS = st.sampled_from(
     [
         *("`", "``", "```", "```json\n", "```\n", "~~~\n", "\n", "\n\n", " ", "> ", "{", "}", '"'),

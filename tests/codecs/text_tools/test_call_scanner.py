@@ -168,8 +168,6 @@ def test_a_tool_that_does_not_exist_is_noted_as_a_problem() -> None:
         '{"tool_call": {"name": "glob", "arguments": {"pattern": "*"}}',
         '{"tool_call": {"name": "glob", "arguments": {"pattern": "*"',
         "{'tool_call': {'name': 'glob', 'arguments': {'pattern': '*'}}}",
-        '{"tool_call": {"name": "glob", "arguments": {pattern: "*"}}}',
-        '{"tool_call": {"name": "glob" "arguments": {"pattern": "*"}}}',
         '{"tool_call": {"name": "glob", "arguments": "{\\"pattern\\": \\"*\\"}"}}',
     ],
 )
@@ -188,7 +186,11 @@ def test_a_missing_brace_at_the_end_of_the_reply_is_repaired() -> None:
 
 def test_a_call_cut_off_inside_a_string_is_not_run_and_noted_as_a_problem() -> None:
     text = '{"tool_call": {"name": "write_file", "arguments": {"content": "half a fi'
-    assert scanned(text) == ((Delta("text", text),), ("a call was cut off before its end",))
+    why = "the call of 'write_file' was not run: "
+    unclosed = "tool_call.arguments.content has a string without a closing quotation mark"
+    assert scanned(text) == ((Delta("text", text),), (why + unclosed,))
+    cut = "it was cut off before its end"
+    assert scanned(text, cut_off=True) == ((Delta("text", text),), (why + cut,))
 
 
 def test_nothing_is_completed_in_a_reply_that_was_cut_off() -> None:
@@ -206,12 +208,22 @@ def test_a_call_beyond_repair_stays_text_and_the_other_calls_run() -> None:
     assert len(problems) == 1
 
 
-def test_a_string_that_never_ends_swallows_no_call_after_it() -> None:
+def test_a_string_that_never_ends_swallows_no_call_after_the_fence_around_it() -> None:
     broken = '```json\n{"tool_call": {"name": "glob", "arguments": {"pattern": "no end}}}\n```\n'
     for separator in ("", "And then:\n"):
         found = calls(broken + separator + fenced("glob", pattern="*") + "\n" + CALL)
         assert found[-2:] == ONE * 2
-    assert calls('{"tool_call": {"name": "glob", "arguments": {"pattern": "no\n' + CALL)[-1:] == ONE
+
+
+def test_a_call_that_may_be_part_of_an_open_string_is_not_run() -> None:
+    for head in ("", "```json\n"):
+        text = (
+            head + '{"tool_call": {"name": "write_file", "arguments": {"content": "Docs:\n' + CALL
+        )
+        found, problems = scanned(text)
+        assert found == (Delta("text", text),)
+        assert len(problems) == 1
+        assert "'write_file'" in problems[0]
 
 
 def test_text_is_given_out_as_soon_as_it_cannot_belong_to_a_call() -> None:

@@ -31,18 +31,10 @@ from recollect.codecs.provider_errors import (
 )
 from recollect.codecs.reply_assembly import CallIds, PartialCall, ReplyAssembly
 from recollect.codecs.sse import SseParser
-from recollect.codecs.wire_protocol import NO_DELTAS, Delta, Finish
+from recollect.codecs.wire_protocol import NO_DELTAS, Delta
 from recollect.entries import Message, Part, Text, Thought, Unknown, Usage, json_text
 from recollect.errors import BadInput, BadReply, ProviderFailed
 
-_FINISHES: dict[str, Finish] = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "tool_use": "calls",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "refusal": "safety",
-}
 # The status of an error inside a stream is not sent; the API's documentation gives these.
 _STATUS = {
     "invalid_request_error": 400,
@@ -68,7 +60,7 @@ class _AnthropicError(msgspec.Struct, gc=False):
 class _BlockDelta(msgspec.Struct, gc=False):
     type: str = ""
     text: str | None = ""
-    partial_json: str | None = ""
+    partial_json: str | None = None
     thinking: str | None = ""
     signature: str | None = ""
     stop_reason: str | None = None
@@ -121,7 +113,7 @@ def decode_reply(body: bytes) -> Message:
             assembly.add(part)
     assembly.model = reply.model or ""
     assembly.usage = _merge_usage(reply.usage)
-    assembly.end(reply.stop_reason or "", _FINISHES)
+    assembly.end("anthropic", reply.stop_reason or "")
     return assembly.message()
 
 
@@ -169,6 +161,7 @@ class AnthropicStreamDecoder:
         self._has_events = False
         self._whole: Message | None = None  # a reply in one piece came instead of events
         self._reason = ""
+        self._stopped = False  # the end was announced
         self._start: dict[str, Any] | None = None
         self._end: dict[str, Any] | None = None
         self._ids = CallIds()
@@ -190,6 +183,8 @@ class AnthropicStreamDecoder:
             self._stop(index)
         if not self._has_events:
             self._read_whole(self._events.stray)
+        else:
+            self._assembly.refuse_stray(self._events.stray)
         return self._assembly.take_deltas()
 
     def message(self) -> Message:
@@ -197,7 +192,8 @@ class AnthropicStreamDecoder:
             return self._whole
         self._sign()
         assembly = self._assembly
-        assembly.end(self._reason, _FINISHES)
+        # without `message_stop` the stream broke off, however complete it looks
+        assembly.end("anthropic", (self._reason or "end_turn") if self._stopped else "")
         assembly.usage = _merge_usage(self._start, self._end)
         return assembly.message()
 
@@ -242,15 +238,18 @@ class AnthropicStreamDecoder:
                 self._assembly.thought(piece.thinking)
         elif piece.type == "signature_delta":
             self._signature.append(piece.signature or "")
-        elif piece.type == "input_json_delta" and piece.partial_json:
+        elif piece.type == "input_json_delta" or piece.partial_json is not None:
+            if piece.partial_json is None:
+                raise BadReply("a stream with a piece of a call that cannot be read")
             if index in self._unknown:
                 self._unknown[index][1].append(piece.partial_json)
                 return
             call = self._calls.get(index)
             if call is None:
                 raise BadReply(f"a stream with pieces of a call that never began (block {index})")
-            self._inputs.pop(index, None)
-            self._assembly.extend_call(call, piece.partial_json)
+            if piece.partial_json:
+                self._inputs.pop(index, None)
+                self._assembly.extend_call(call, piece.partial_json)
 
     def _apply(self, event: _AnthropicEvent) -> None:
         """Anything but a piece of a block."""
@@ -271,6 +270,10 @@ class AnthropicStreamDecoder:
             self._end = event.usage or self._end
             if event.delta is not None:
                 self._reason = event.delta.stop_reason or self._reason
+        elif kind == "message_stop":
+            self._stopped = True
+        elif event.delta is not None and event.delta.partial_json is not None:
+            raise BadReply("a stream with a piece of a call in an unknown event")
 
     def _begin(self, index: int, block: ContentBlock | Unknown) -> None:
         self._sign()
@@ -338,6 +341,7 @@ def _decode_carefully(data: bytes) -> _AnthropicEvent | None:
         return decode_json(data, _event_decoder)
     except BadInput as error:
         event = parse_object(data.decode("utf-8", "replace")) or {"type": "error"}
-        if not _KNOWN_EVENT.fullmatch(str(event.get("type"))):
+        # an unknown event is skipped, but never a piece of a call
+        if not _KNOWN_EVENT.fullmatch(str(event.get("type"))) and b"partial_json" not in data:
             return None
         raise unreadable_reply(data, error) from error

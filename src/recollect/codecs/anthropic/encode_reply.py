@@ -68,7 +68,8 @@ def encode_stream(reply: Message) -> Iterator[bytes]:
         yield _event("content_block_stop", index=index)
     end = {"stop_reason": _reason(reply), "stop_sequence": None}
     yield _event("message_delta", delta=end, usage=_output_counts(reply.usage))
-    yield _event("message_stop")
+    if reply.finish not in ("", "interrupted"):  # one that broke off has no end
+        yield _event("message_stop")
 
 
 def _event(kind: str, **fields: object) -> bytes:

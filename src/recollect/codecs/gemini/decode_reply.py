@@ -29,18 +29,11 @@ from recollect.codecs.provider_errors import (
 from recollect.codecs.provider_rules import GeminiQuirks
 from recollect.codecs.reply_assembly import CallIds, ReplyAssembly
 from recollect.codecs.sse import SseParser
-from recollect.codecs.wire_protocol import NO_DELTAS, Delta, Finish
+from recollect.codecs.wire_protocol import NO_DELTAS, Delta
 from recollect.entries import Message, Part, Text, Thought, ToolCall, ToolResult, Usage
 from recollect.errors import BadInput, BadReply
 
-_FINISHES: dict[str, Finish] = {
-    "STOP": "stop",
-    "MAX_TOKENS": "length",
-    **dict.fromkeys(("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"), "safety"),
-    **dict.fromkeys(("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"), "safety"),
-    "FINISH_REASON_UNSPECIFIED": "",
-}
-
+_BLOCKED = "SAFETY"  # the finish reason of a reply to a prompt that was blocked
 _ENOUGH = 400  # bytes that show what came instead of events
 _MOST = 65_536
 _FIELDS = (b"data", b"event", b"id", b"retry", b":")  # how a line of an event begins
@@ -59,6 +52,7 @@ class _GeminiContent(msgspec.Struct, gc=False):
 class _GeminiCandidate(msgspec.Struct, rename="camel", gc=False):
     content: _GeminiContent | None = None
     finish_reason: str | None = None
+    finish_message: str | None = None
     index: int | None = None
 
     @property
@@ -107,9 +101,9 @@ class _GeminiEvent(msgspec.Struct, rename="camel", gc=False):
 
     @property
     def block_reason(self) -> str:
-        """The finish reason of a reply to a prompt that was blocked."""
+        """Why the prompt was blocked; empty if it was not."""
         feedback = self.prompt_feedback
-        return "SAFETY" if feedback is not None and feedback.block_reason else ""
+        return (feedback.block_reason if feedback is not None else "") or ""
 
     def first_candidate(self) -> tuple[int, _GeminiCandidate] | None:
         """The first of several answers, and its position in the list."""
@@ -131,15 +125,18 @@ def decode_reply(quirks: GeminiQuirks, body: bytes) -> Message:
     event, data = _decode_event(body)
     if event.is_foreign:
         raise bad_reply_from(body)
-    assembly, ids, reason = ReplyAssembly(), CallIds(), event.block_reason
+    assembly, ids, reason = ReplyAssembly(), CallIds(), ""
     first = event.first_candidate()
     if first is not None:
         position, candidate = first
-        reason = candidate.finish_reason or reason
+        reason = candidate.finish_reason or ""
+        assembly.finish_message = make_printable(candidate.finish_message or "")
         parts = _decode_candidate(data, position) if candidate.parts else ()
         for part in parts:
             assembly.add(_with_id(part, ids))
     assembly.model = event.model_version or quirks.model
+    if not reason and event.block_reason:
+        reason, assembly.finish_message = _BLOCKED, _describe_block(event.block_reason)
     _finish_reply(assembly, reason, event.usage_metadata)
     return assembly.message()
 
@@ -220,8 +217,12 @@ def _decode_candidate(data: bytes, position: int) -> list[Part]:
         raise BadReply(f"JSON of another kind ({make_printable(str(error), 200)})") from None
 
 
+def _describe_block(reason: str) -> str:
+    return f"the prompt was blocked: {make_printable(reason, 100)}"
+
+
 def _finish_reply(assembly: ReplyAssembly, reason: str, usage: _GeminiUsage | None) -> None:
-    assembly.end(reason, _FINISHES)
+    assembly.end("gemini", reason)
     assembly.usage = usage.usage() if usage is not None else None
 
 
@@ -261,6 +262,7 @@ class GeminiStreamDecoder:
         if opening and not opening.startswith(_FIELDS):
             _raise_bare_error(opening)
             raise bad_reply_from(opening)
+        self._assembly.refuse_stray(self._events.stray)
         return self._assembly.take_deltas()
 
     def message(self) -> Message:
@@ -289,7 +291,9 @@ class GeminiStreamDecoder:
             self._assembly.model = event.model_version
         if event.usage_metadata is not None:
             self._usage = event.usage_metadata
-        self._reason = self._reason or event.block_reason
+        if event.block_reason and not self._reason:
+            self._reason = _BLOCKED
+            self._assembly.finish_message = _describe_block(event.block_reason)
         first = event.first_candidate()
         if first is not None:
             self._read_candidate(first[1], data, first[0])
@@ -304,6 +308,8 @@ class GeminiStreamDecoder:
                 self._add_texts(parts)
         if candidate.finish_reason:
             self._reason = candidate.finish_reason
+        if candidate.finish_message:
+            self._assembly.finish_message = make_printable(candidate.finish_message)
 
     def _add_texts(self, parts: list[_GeminiPart]) -> None:
         for part in parts:

@@ -13,13 +13,12 @@ from collections.abc import Iterator
 
 import msgspec
 
-from recollect.codecs.foreign_json import encode, parse_object, replace_surrogates
+from recollect.codecs.endings import finish_word
+from recollect.codecs.foreign_json import encode, replace_surrogates
 from recollect.codecs.gemini.encode_message import PartEncoder
 from recollect.codecs.provider_rules import GeminiQuirks
 from recollect.entries import Message, Part, Text, Thought, Usage
 
-_REASONS = {"stop": "STOP", "calls": "STOP", "length": "MAX_TOKENS", "safety": "SAFETY"}
-_OTHER = {"other", "error"}
 _REASON = re.compile(r"[A-Z][A-Z_]{0,63}")
 _EVENT_TEXT = 400  # characters of a text in one event
 _NO_BREAKS = bytes.maketrans(b"\r\n", b"  ")
@@ -73,12 +72,11 @@ def _response(parts: bytes, reply: Message, *, last: bool) -> bytes:
 
 
 def _reason(reply: Message) -> str:
-    if reply.finish not in _OTHER:  # an interrupted reply has no end
-        return _REASONS.get(reply.finish, "")
-    reason = (parse_object(reply.extra) or {}).get("finish_reason")
-    if not isinstance(reason, str) or not _REASON.fullmatch(reason):
-        return "OTHER"
-    return "OTHER" if reason in _REASONS.values() else reason
+    if reply.finish in ("", "interrupted"):
+        return ""
+    word = finish_word("gemini", reply)
+    unknown = "STOP" if reply.finish == "calls" else "OTHER"
+    return word if _REASON.fullmatch(word) else unknown
 
 
 def _counts(usage: Usage) -> dict[str, int]:

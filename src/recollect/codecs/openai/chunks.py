@@ -1,8 +1,10 @@
 """One event of a streamed OpenAI reply, or a whole reply, as values.
 
 `decode_chunk` decodes with types: a microsecond for what a correct server sends. Anything else is
-salvaged field by field: a field with an unusable value is dropped, so wrong types never raise.
-Bytes that are not a JSON object raise `UnreadableJson`, an error object the provider's error.
+salvaged field by field: a field with an unusable value is dropped, so wrong types do not raise,
+except where a piece of a call might be lost with them: arguments without their middle may still be
+JSON. Those, and bytes that are not a JSON object, raise `UnreadableJson`, an error object the
+provider's error.
 """
 
 from __future__ import annotations
@@ -149,10 +151,18 @@ def _salvage(value: object, kind: type[_S]) -> _S | None:
     return kind(**{name: _CLEANERS[name](value.get(name)) for name in kind.__struct_fields__})
 
 
+def _salvage_or_refuse(value: object, kind: type[_S]) -> _S | None:
+    found = _salvage(value, kind)
+    if found is None and value is not None:
+        raise UnreadableJson(f"a {type(value).__name__} where a piece of a call may be")
+    return found
+
+
 def _salvage_all(values: object, kind: type[_S]) -> list[_S] | None:
-    if not isinstance(values, list):
+    if values is None:
         return None
-    return [found for value in values if (found := _salvage(value, kind)) is not None]
+    items = values if isinstance(values, list) else [values]
+    return [found for item in items if (found := _salvage_or_refuse(item, kind)) is not None]
 
 
 def _only(*kinds: type) -> Callable[[object], Any]:
@@ -160,16 +170,21 @@ def _only(*kinds: type) -> Callable[[object], Any]:
 
 
 def _clean_arguments(value: object) -> str | None:
-    # an object, from servers that misread the format
-    return value if value is None or isinstance(value, str) else json_text(value)
+    if value is None or isinstance(value, str):
+        return value
+    if not isinstance(value, dict):
+        raise UnreadableJson(f"a {type(value).__name__} as the arguments of a call")
+    return json_text(value)  # from servers that misread the format
 
 
 def _clean_count(value: object) -> int | None:
     return None if value is None else clamp_count(value)
 
 
-def _clean_calls(value: object) -> list[CallDelta] | None:
-    return _salvage_all([value] if isinstance(value, dict) else value, CallDelta)
+def _clean_index(value: object) -> int | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+        raise UnreadableJson(f"a {type(value).__name__} as the index of a call or choice")
+    return value
 
 
 _CLEANERS: dict[str, Callable[[object], Any]] = {
@@ -177,8 +192,10 @@ _CLEANERS: dict[str, Callable[[object], Any]] = {
     **dict.fromkeys(("reasoning_content", "reasoning", "refusal"), _only(str)),
     **dict.fromkeys(("reasoning_details", "images"), _only(list)),
     **dict.fromkeys(("error", "code"), lambda value: value),
-    **dict.fromkeys(("delta", "message"), lambda value: _salvage(value, MessageDelta)),
-    **dict.fromkeys(("function", "function_call"), lambda value: _salvage(value, FunctionDelta)),
+    **dict.fromkeys(("delta", "message"), lambda value: _salvage_or_refuse(value, MessageDelta)),
+    **dict.fromkeys(
+        ("function", "function_call"), lambda value: _salvage_or_refuse(value, FunctionDelta)
+    ),
     **dict.fromkeys(OpenAIUsage.__struct_fields__, _clean_count),
     **dict.fromkeys(OpenAIUsageDetails.__struct_fields__, _clean_count),
     **dict.fromkeys(
@@ -187,9 +204,9 @@ _CLEANERS: dict[str, Callable[[object], Any]] = {
     ),
     "choices": lambda value: _salvage_all(value, ChunkChoice),
     "usage": lambda value: _salvage(value, OpenAIUsage),
-    "index": _only(int),
+    "index": _clean_index,
     "id": lambda value: str(value) if isinstance(value, int) else _only(str)(value),
     "content": _only(str, list),
-    "tool_calls": _clean_calls,
+    "tool_calls": lambda value: _salvage_all(value, CallDelta),
     "arguments": _clean_arguments,
 }

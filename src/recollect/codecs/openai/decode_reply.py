@@ -23,27 +23,12 @@ from recollect.codecs.openai.chunks import (
     decode_chunk,
 )
 from recollect.codecs.openai.decode_parts import decode_part
-from recollect.codecs.provider_errors import bad_reply_from, make_printable, unreadable_reply
+from recollect.codecs.provider_errors import bad_reply_from, unreadable_reply
 from recollect.codecs.reply_assembly import PartialCall, ReplyAssembly
 from recollect.codecs.sse import SseParser
-from recollect.codecs.wire_protocol import NO_DELTAS, Delta, Finish
-from recollect.entries import Message, Part, Text, Thought, ToolCall, json_text
+from recollect.codecs.wire_protocol import NO_DELTAS, Delta
+from recollect.entries import Message, Part, Text, Thought, ToolCall
 from recollect.errors import BadReply, ModelError
-
-_FINISHES: dict[str, Finish] = {
-    "stop": "stop",
-    "eos": "stop",
-    "end_turn": "stop",
-    "length": "length",
-    "max_tokens": "length",
-    "model_length": "length",  # Mistral
-    "tool_calls": "calls",
-    "tool_use": "calls",
-    "function_call": "calls",
-    "content_filter": "safety",
-    "safety": "safety",
-    "sensitive": "safety",  # GLM
-}
 
 
 def decode_reply(body: bytes) -> Message:
@@ -72,6 +57,7 @@ class OpenAIStreamDecoder:
         self._failure: ModelError | None = None  # raised by the next call
         self._assembly = ReplyAssembly()
         self._is_untouched = True  # no chunk has come
+        self._reason = ""
         self._refused = False
         self._slots: dict[int, PartialCall] = {}
         self._keys: dict[str, PartialCall] = {}  # by the server's id
@@ -87,8 +73,10 @@ class OpenAIStreamDecoder:
     def close(self) -> Sequence[Delta]:
         self._read_events(self._events.close())
         stray = self._events.stray
-        if stray and not self._done and not self._assembly.finish:
+        if stray and not self._done and not self._reason:
             self._read_stray(stray)
+        elif stray:
+            self._assembly.refuse_stray(stray)
         return self._assembly.take_deltas()
 
     def _read_events(self, events: Sequence[bytes]) -> None:
@@ -126,6 +114,7 @@ class OpenAIStreamDecoder:
         if not chunk.choices:
             raise bad_reply_from(stray)
         self.read(chunk)
+        self._done = True
 
     def read(self, chunk: ReplyChunk) -> None:
         self._is_untouched = False
@@ -142,14 +131,9 @@ class OpenAIStreamDecoder:
             elif choice.message is not None:
                 self._read_delta(choice.message, whole=True)
             if choice.finish_reason:
-                self._set_finish(choice.finish_reason)
+                self._reason = choice.finish_reason.lower()
             if choice.usage is not None:
                 assembly.usage = choice.usage.usage()
-
-    def _set_finish(self, reason: str) -> None:
-        found = _FINISHES.get(reason.lower()[:40])
-        self._assembly.finish = found or "other"
-        self._assembly.unknown_finish = "" if found else make_printable(reason, 100)
 
     def _read_delta(self, delta: MessageDelta, *, whole: bool = False) -> None:
         thought = delta.reasoning_content or delta.reasoning
@@ -233,16 +217,13 @@ class OpenAIStreamDecoder:
         return slot
 
     def message(self) -> Message:
+        announced = self._done and not self._is_untouched
+        self._assembly.end("openai", self._reason or ("stop" if announced else ""))
         message = self._assembly.message()
         parts = _assign_ids([_join_halves(part) for part in message.parts])
-        finish, extra = message.finish, message.extra
-        if self._assembly.has_calls and finish == "stop":
-            finish = "calls"
-        elif finish == "calls" and not self._assembly.has_calls:
-            finish, extra = "other", json_text({"finish_reason": "tool_calls"})
-        if self._refused and finish == "stop":
-            finish = "safety"
-        return msgspec.structs.replace(message, parts=tuple(parts), finish=finish, extra=extra)
+        refused = self._refused and message.finish == "stop"
+        finish = "safety" if refused else message.finish
+        return msgspec.structs.replace(message, parts=tuple(parts), finish=finish)
 
 
 def _begins_another(slot: PartialCall, index: int | None, id_: str, text: str) -> bool:

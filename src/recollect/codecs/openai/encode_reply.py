@@ -52,12 +52,14 @@ def encode_stream(quirks: OpenAIQuirks, reply: Message) -> Iterator[bytes]:
         else:
             for piece in _split_text(_text_of(part, quirks)):
                 yield _event(head, {"content": piece})
-    if reply.finish:
+    has_end = reply.finish not in ("", "interrupted")  # one that broke off has none
+    if has_end:
         yield _event(head, {}, _FINISHES.get(reply.finish, "stop"))
     if reply.usage is not None:
         body = {**head, "choices": [], "usage": _usage(reply.usage)}
         yield b"data: " + encode_json(body, "a reply", 0).data + b"\n\n"
-    yield DONE
+    if has_end:
+        yield DONE
 
 
 def _head(reply: Message, quirks: OpenAIQuirks) -> dict[str, Any]:

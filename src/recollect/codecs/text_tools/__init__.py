@@ -1,5 +1,9 @@
 """Tools for models without native tool calls: declared, called and answered in text."""
 
-from recollect.codecs.text_tools.text_tools_wire import TextToolsWire, call_problem_feedback
+from recollect.codecs.text_tools.text_tools_wire import (
+    TextToolsWire,
+    call_problem_feedback,
+    call_problems,
+)
 
-__all__ = ["TextToolsWire", "call_problem_feedback"]
+__all__ = ["TextToolsWire", "call_problem_feedback", "call_problems"]

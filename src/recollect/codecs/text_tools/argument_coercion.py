@@ -9,13 +9,16 @@ becomes absolute where a parameter asks for that. Everything else stays as the m
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any
 
-from recollect.codecs.text_tools.lenient_json import is_nested_too_deep, parse_strict
+from recollect.codecs.text_tools.lenient_json import (
+    MAX_NUMBER,
+    WrittenFloat,
+    is_nested_too_deep,
+    parse_strict,
+)
 from recollect.codecs.wire_protocol import Declaration
 
 # tool: {canonical: accepted}; the argument names of Gemini CLI's tools that models confuse
@@ -36,7 +39,6 @@ ARGUMENT_ALIASES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "save_memory": {"fact": ("memory", "content", "information")},
 }
-MAX_NUMBER = 100  # characters of a number in a string
 MAX_NESTED = 20
 _TYPES: Mapping[str, type | tuple[type, ...]] = {
     "string": str,
@@ -93,6 +95,9 @@ class DeclaredTools:
     def names(self) -> Mapping[str, object]:
         return self._schemas
 
+    def schema(self, name: str) -> dict[str, Any]:
+        return self._schemas[name]
+
     def fit(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         properties = properties_of(self._schemas[name])
         fitted: dict[str, Any] = {}
@@ -139,7 +144,7 @@ def coerce(value: Any, schema: Any, depth: int = 0) -> Any:
     kinds = types_of(schema)
     if depth > MAX_NESTED or not kinds:
         return value
-    if not any(_is(value, kind) for kind in kinds):
+    if not any(is_of_type(value, kind) for kind in kinds):
         value = _convert(value, kinds)
     if isinstance(value, dict) and "object" in kinds:
         inner = properties_of(schema)
@@ -149,7 +154,7 @@ def coerce(value: Any, schema: Any, depth: int = 0) -> Any:
     return value
 
 
-def _is(value: Any, kind: str) -> bool:
+def is_of_type(value: Any, kind: str) -> bool:
     if isinstance(value, bool):
         return kind == "boolean" or kind not in _TYPES
     return isinstance(value, _TYPES.get(kind, object))
@@ -170,29 +175,21 @@ def _parse_as(text: str, kind: str) -> Any:
     if kind == "boolean" and text.lower() in ("true", "false"):
         return text.lower() == "true"
     if kind == "integer" and len(text) <= MAX_NUMBER and _INTEGER.fullmatch(text):
-        return int(text)
+        return parse_strict(text)
     if kind == "number" and len(text) <= MAX_NUMBER and _NUMBER.fullmatch(text):
-        return _parse_number(text)
+        number = parse_strict(text)
+        return float(number) if isinstance(number, float) else number
     if kind in ("object", "array") and text[:1] in ("{", "[") and not is_nested_too_deep(text):
         value = parse_strict(text)
-        return value if _is(value, kind) else None
+        return value if is_of_type(value, kind) else None
     return None
-
-
-def _parse_number(text: str) -> int | float | None:
-    value = json.loads(text)
-    assert isinstance(value, int | float)
-    if isinstance(value, int):
-        return value
-    exact = math.isfinite(value) and Decimal(repr(value)) == Decimal(text)
-    return value if exact else None
 
 
 def _convert_as(value: Any, kind: str) -> Any:
     """Any other value as another type; None if something would be lost."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if kind == "string" and is_number:
-        return json.dumps(value)
+        return value.written if isinstance(value, WrittenFloat) else json.dumps(value)
     if kind == "integer" and isinstance(value, float) and value.is_integer():
         return int(value) if abs(value) < 2**53 else None
     return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from typing import Literal, TypeAlias, TypeVar
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 T = TypeVar("T")
 MaybeStart: TypeAlias = T | Literal[""] | None
@@ -22,9 +22,12 @@ LOOK = 200  # characters of a line that decide whether a call begins on it
 _FENCE = re.compile(r"(`{3,50}|~{3,50})([^`\n]{0,100})\n")
 _FENCE_BEGUN = re.compile(r"(?:`{1,50}|~{1,50})[^`\n]{0,100}")
 _KEYS = ("tool_call", "name", "arguments", "parameters")
-_OBJECT = re.compile(r"\{[ \t\r\n]{0,64}([\"'])([a-z_]{1,12})([\"'])[ \t\r\n]{0,64}:")
+_OBJECT = re.compile(
+    r"\{[ \t\r\n]{0,64}[\"'](?:(tool_call)[\"']|([a-z_]{1,12})[\"'][ \t\r\n]{0,64}:)"
+)
 _OBJECT_BEGUN = re.compile(r"\{[ \t\r\n]{0,64}(?:[\"']([a-z_]{0,12})(?:[\"'][ \t\r\n]{0,64})?)?")
 _NAMED = re.compile(r"\{[ \t\r\n]{0,64}\"name\"[ \t\r\n]{0,8}:[ \t\r\n]{0,8}\"([^\"\n]{1,64})\"")
+_TOOL_NAME = re.compile(r"[\w.:/-]{1,100}")
 _FUNCTION = re.compile(r"<function=[ \t\"']{0,8}([^>\s<\"']{1,100})[ \t\"']{0,8}>")
 
 # whole     its own last bracket
@@ -39,7 +42,7 @@ _STRING = re.compile(r"[\"\n]|(?:\\.)+|\\\Z|" + _TAG, re.DOTALL)
 _BROKEN = re.compile(r"\n|" + _TAG)
 _FENCE_LINE = re.compile(r"[ \t]{0,40}(`{3,64}|~{3,64})[ \t\r]{0,40}(?:\n|\Z)")
 _FENCE_LINE_BEGUN = re.compile(r"[ \t]{0,40}(?:`{0,64}|~{0,64})[ \t\r]{0,40}")
-_GOES_ON = frozenset(",[:{")  # after these a line that begins with an object is inside
+_VALUE_END = re.compile(r"[}\]\"0-9]")  # only after these the next call may begin on a line
 
 
 def begins(text: str, at: int, word: str, *, final: bool) -> bool | None:
@@ -63,8 +66,7 @@ def object_at(text: str, at: int, *, final: bool) -> MaybeStart[str]:
     """`call` for an object that begins with "tool_call", `bare` for one with a name."""
     found = _OBJECT.match(text, at)
     if found:
-        key = found[2]
-        return "call" if key == "tool_call" else "bare" if key in _KEYS else ""
+        return "call" if found[1] else "bare" if found[2] in _KEYS else ""
     begun = None if final else _OBJECT_BEGUN.fullmatch(text, at)
     if begun is None:
         return ""
@@ -84,23 +86,29 @@ def function_at(text: str, at: int, *, final: bool) -> MaybeStart[tuple[str, int
     return None if not final and len(stretch) < 130 and ">" not in stretch else ""
 
 
-def tool_lines_at(text: str, at: int, names: Collection[str], *, final: bool) -> int | None:
-    """Where the object of `TOOL: name` and, on the next line, `ARGS: {…}` begins; 0 for none."""
+class ToolLines(NamedTuple):
+    """`TOOL: name` and, on the next line, `ARGS:`."""
+
+    name: str
+    end: int  # where the arguments begin, after `ARGS:` and blanks
+
+
+def tool_lines_at(text: str, at: int, *, final: bool) -> MaybeStart[ToolLines]:
     word = begins(text, at, "TOOL:", final=final)
     if not word:
-        return None if word is None else 0
+        return None if word is None else ""
     end = text.find("\n", at, at + 120)
     if end < 0:
-        return None if not final and len(text) - at < 120 else 0
-    if text[at + 5 : end].strip() not in names:
-        return 0
+        return None if not final and len(text) - at < 120 else ""
+    name = text[at + 5 : end].strip()
+    if not _TOOL_NAME.fullmatch(name):
+        return ""
     start = past_spaces(text, end)
     word = begins(text, start, "ARGS:", final=final)
     if not word:
-        return None if word is None else 0
+        return None if word is None else ""
     start = past_spaces(text, start + 5)
-    word = begins(text, start, "{", final=final)
-    return start if word else None if word is None else 0
+    return None if start == len(text) and not final else ToolLines(name, start)
 
 
 def call_on_line(text: str, at: int, names: Collection[str], *, final: bool) -> bool | None:
@@ -114,8 +122,8 @@ def call_on_line(text: str, at: int, names: Collection[str], *, final: bool) -> 
         tag = begins(text, start, "<tool_call>", final=final)
         return tag if tag is not False else begins(text, start, "<function=", final=final)
     if first == "T":
-        lines = tool_lines_at(text, start, names, final=final)
-        return None if lines is None else lines > 0
+        lines = tool_lines_at(text, start, final=final)
+        return None if lines is None else bool(lines) and lines.name in names
     if first != "{":
         return False
     kind = object_at(text, start, final=final)
@@ -142,8 +150,10 @@ class JsonObjectScanner:
 
     It knows strings and brackets, so braces and fences inside a string mean nothing. Besides its
     own last bracket, a broken object ends at the closing fence or tag around it, or where the next
-    call begins on a line. A closing fence or tag inside an open string is remembered (`fallback`):
-    if the string never ends, it was the end. Every character is read once."""
+    call begins on a line after a complete value. A closing fence or tag inside an open string, but
+    right after a closing brace, is remembered (`fallback`): if the string never ends, it was the
+    end. Without it, what follows cannot be told from the string, so nothing of it is a call. Every
+    character is read once."""
 
     def __init__(self, fence: str, names: Collection[str], *, tagged: bool = False) -> None:
         self._fence, self._names, self._tagged = fence, names, tagged
@@ -227,12 +237,18 @@ class JsonObjectScanner:
         if fence is None:
             return None
         if fence:
-            if not self.in_string or self._broken:
+            if not self.in_string and not self._broken:
+                return "closed"
+            if self._last != "}":
+                return CUT
+            if self._broken:
                 return "closed"
             if self.fallback < 0:
                 self.fallback = self.size + 1
             return CUT
-        if not self.in_string and not self._broken and self._last in _GOES_ON:
+        if self._broken or (self.in_string and self.fallback < 0):
+            return CUT
+        if not self.in_string and not _VALUE_END.match(self._last):
             return CUT
         call = call_on_line(text, at, self._names, final=final)
         return None if call is None else "stopped" if call else CUT
@@ -252,7 +268,14 @@ class JsonObjectScanner:
         if not text.startswith("</tool_call>", start):
             partial = not final and "</tool_call>".startswith(text[start:])
             return None if partial else CUT
-        if not self.in_string or self._broken:
+        if not self.in_string and not self._broken:
+            return "closed"
+        before = start - 1
+        while before >= begun and text[before].isspace():
+            before -= 1
+        if (text[before] if before >= begun else self._last) != "}":
+            return CUT
+        if self._broken:
             return "closed"
         if self.fallback < 0:
             self.fallback = self.size + start - begun

@@ -5,9 +5,9 @@ A call names a declared tool, stands outside quotations, and is one of:
 - `{"tool_call": …}` anywhere, a bare `{"name", "arguments"}` alone on its lines;
 - `<tool_call>…</tool_call>`; `<function=N>…</function>`; `TOOL: name` and then `ARGS: {…}`.
 Quotations are fences of other languages, inline code that ends on its line, lines that begin with
-`>`, and anything right after a quotation mark. Text is returned as soon as it cannot belong to a
-call. Any chunking gives the same result; each character is read a bounded number of times. An
-object that never ends stops, at the latest, where the next call begins on a line.
+`>`, anything right after a quotation mark, indented code blocks and announced examples (see
+`example_text.py`). Text is returned as soon as it cannot belong to a call. Any chunking gives the
+same result; each character is read a bounded number of times.
 """
 
 from __future__ import annotations
@@ -19,11 +19,14 @@ from recollect.codecs.text_tools.call_boundaries import (
     BLANKS,
     CLOSING,
     MaybeStart,
+    ToolLines,
     fence_at,
     object_at,
     tool_lines_at,
 )
 from recollect.codecs.text_tools.call_states import CallStates
+from recollect.codecs.text_tools.call_syntax import not_run
+from recollect.codecs.text_tools.example_text import IndentedCode, announces_example
 
 _TOOL_FENCES = frozenset(("", "json", "tool_call", "tool_calls", "tool_code"))
 # A brace or a tag counts only if a call may follow it, or where the text breaks off.
@@ -37,11 +40,14 @@ _BLANK_LINES = re.compile(r"(?:[ \t\r]{0,40}+\n)++")
 _HOLD = re.compile(r"\n|`{1,64}")
 _QUOTES = frozenset("\"'“‘«‹「『")
 _HEAD = 120
+_LIST_MARK = 12  # characters that decide whether a line is the item of a list
+_MARK_BEGUN = re.compile(r"[-*+]|[0-9]{1,9}[.)]?")
 
 
 class CallScanner(CallStates):
     def __init__(self, tools: DeclaredTools) -> None:
-        super().__init__(tools, self._line_start)
+        super().__init__(tools)
+        self._indented = IndentedCode()
         self._span = 0  # backticks that opened inline code, if something closes it on this line
         self._spans_off = False  # a backtick on this line was a stray one
         self._head = ""  # the beginning of a line of code
@@ -50,25 +56,53 @@ class CallScanner(CallStates):
         self._alone, self._span, self._spans_off = True, 0, False
         blank = _BLANK_LINES.match(self._buf, self._at)
         if blank:
+            self._indented.blank_line()
             self._emit_to(blank.end())
         buf, at = self._buf, self._at
         lead = BLANKS.match(buf, at, at + 40)
         end = lead.end() if lead else at
         if self._waits(end) or at == len(buf):
             return False
+        # a list item's mark: digits, a dot and a blank
+        if not self._final and len(buf) - end < _LIST_MARK and _MARK_BEGUN.fullmatch(buf, end):
+            return False
+        if self._indented.is_code(buf[at:end], buf[end : end + _LIST_MARK]):
+            return self._go(self._quote)
+        return self._go(self._line)
+
+    def _line(self) -> bool:
+        """A line that is not indented code."""
+        buf, at = self._buf, self._at
+        lead = BLANKS.match(buf, at, at + 40)
+        end = lead.end() if lead else at
         first = buf[end : end + 1]
         if first == ">":
             return self._go(self._quote)
         if first in ("`", "~"):
             return self._at_fence(end)
         if first == "T":
-            start = tool_lines_at(buf, end, self._tools.names, final=self._final)
-            if start is None:
+            lines = tool_lines_at(buf, end, final=self._final)
+            if lines is None:
                 return False
-            if start:
-                self._opening, self._at = buf[at:start], start
-                return self._begin_object("lines")
+            if lines:
+                return self._begin_lines(lines)
         return self._go(self._inline)
+
+    def _begin_lines(self, lines: ToolLines) -> bool:
+        self._example = announces_example(self._recent, block=False)
+        if self._buf[lines.end : lines.end + 1] == "{":
+            self._opening, self._at = self._buf[self._at : lines.end], lines.end
+            return self._begin_object("lines")
+        if not self._example and lines.name in self._tools.names:
+            cut = self._cut and lines.end == len(self._buf)
+            why = "it was cut off before its end" if cut else "a JSON object must follow ARGS:"
+            self._add_problem(not_run(lines.name, why))
+        self._example = False
+        return self._go(self._inline)
+
+    def _is_undecided(self) -> bool:
+        undecided = (self._line_start, self._line, self._inline, self._in_fence, self._in_tag)
+        return self._state in undecided
 
     def _at_fence(self, end: int) -> bool:
         buf = self._buf
@@ -78,7 +112,7 @@ class CallScanner(CallStates):
         if not found:
             return self._go(self._inline)
         self._fence, language, after = found
-        if language in _TOOL_FENCES:
+        if language in _TOOL_FENCES and not announces_example(self._recent, block=True):
             self._opening, self._at = buf[self._at : after], after
             return self._go(self._in_fence)
         self._emit_to(after)
@@ -158,6 +192,12 @@ class CallScanner(CallStates):
             return False
         if self._span:
             return self._go(self._hold)
+        self._example = announces_example(self._recent, block=False)
+        if kind == "mentioned":
+            if not self._example:
+                self._see_mentioned_function()
+            self._example = False
+            return False
         if kind == "function":
             return self._begin_function("")
         if kind == "tag":

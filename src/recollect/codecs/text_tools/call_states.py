@@ -1,19 +1,17 @@
-"""Text that arrives in chunks, and the states that read something which may turn out to be a call.
+"""The states that read something which may turn out to be a call.
 
-A state is a method that reads on from `_at` and returns whether there is more to do with the text
-at hand. Undecided text stays in `_buf`; it is short, or moved elsewhere by the state that waits, so
-that feeding small chunks costs no more than feeding large ones. A candidate is held until it ends.
-Then it becomes calls, or text with a problem for the model, or plain text; nothing is read twice.
-A broken object in a fence or a tag continues to the mark that closes it. A call that was cut off in
-the middle of a string is never completed.
+A candidate is held until it ends. Then it becomes calls, or text with a problem for the model, or
+plain text; nothing is read twice. A broken object in a fence or a tag continues to the mark that
+closes it if it is uncertain where one of its strings ends. Missing closing brackets are added only
+where something says that the object is over: a closing fence or tag, the next call, the end of a
+reply that was not cut off. An object that its own brackets end must be readable as it is.
 """
 
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Literal, TypeAlias
+from abc import abstractmethod
+from typing import Any, Literal, TypeAlias
 
 from recollect.codecs.text_tools.argument_coercion import DeclaredTools
 from recollect.codecs.text_tools.call_boundaries import (
@@ -27,21 +25,22 @@ from recollect.codecs.text_tools.call_boundaries import (
     is_call_object,
     past_spaces,
 )
+from recollect.codecs.text_tools.call_buffer import CallBuffer, is_begun_mark
 from recollect.codecs.text_tools.call_syntax import (
     NO_CALL,
     CallProblem,
     ParsedCall,
     ParseOutcome,
+    describe_cut,
+    describe_damage,
+    is_begun_bare_call,
+    not_run,
     parse_calls,
     parse_function_call,
 )
-from recollect.codecs.text_tools.lenient_json import JsonRepairer, parse_strict
-from recollect.codecs.wire_protocol import NO_DELTAS, Delta
-from recollect.entries import json_text
+from recollect.codecs.text_tools.lenient_json import JsonDamage, JsonRepairer, parse_strict
 from recollect.json_depth import MAX_DEPTH
 
-MAX_PROBLEMS = 8
-CHUNK = 4_096  # a long text is read in pieces, so that the undecided rest is copied rarely
 MAX_HELD = 4_000_000  # characters of one call
 END_TAG = "</tool_call>"
 END_FUNCTION = "</function>"
@@ -51,89 +50,22 @@ _REST_OF_LINE = re.compile(r"[ \t\r]{0,64}")
 _NEXT_FENCE = re.compile(
     r"(?:\A|\n)[ \t]{0,40}(`{3,50}|~{3,50})(?:json|tool_calls?|tool_code)?[ \t\r]{0,40}\n\Z"
 )
+_NEEDS_JSON = 'after <tool_call>, {"name": …, "arguments": {…}} is expected'
+_FUNCTION_MARK = re.compile(r"<function=|</function>")
+_FUNCTION_BEGUN = re.compile(r"</?[a-z]{0,8}=?\Z")
 
 
-class CallStates(ABC):
-    def __init__(self, tools: DeclaredTools, begin: Callable[[], bool]) -> None:
-        self._tools = tools
-        self._problems: list[str] = []
-        self._buf, self._at = "", 0  # the undecided text, and how far it was read
-        self._final = self._cut = False
-        self._state = begin
-        self._text: list[str] = []
-        self._found: list[Delta] = []
-        self._before = ""  # the last character of the text
-        self._alone = True  # whether the line has only blanks so far
+class CallStates(CallBuffer):
+    def __init__(self, tools: DeclaredTools) -> None:
+        super().__init__(tools)
         self._repairer = JsonRepairer()
         self._fence = ""
         self._opening = ""  # the text before the object: a fence, a tag
         self._held: list[str] = []
         self._place: CallPlace = "inline"
-        self._function, self._function_size = "", 0
+        self._example = False  # the text announced the candidate as an example
+        self._function, self._function_size, self._function_depth = "", 0, 0
         self._object = JsonObjectScanner("", tools.names)
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """Calls that could not be parsed, and why; the model is told of them."""
-        return tuple(self._problems)
-
-    def feed(self, text: str) -> Sequence[Delta]:
-        for start in range(0, len(text), CHUNK) if len(text) > CHUNK else (0,):
-            self._buf = self._buf[self._at :] + text[start : start + CHUNK]
-            self._at = 0
-            while self._state():
-                pass
-        return self._take_new() if self._text or self._found else NO_DELTAS
-
-    def close(self, *, cut: bool = False) -> Sequence[Delta]:
-        """The reply has ended. `cut`: it was cut off, so nothing is completed."""
-        self._final, self._cut = True, cut
-        while self._state():
-            pass
-        return self._take_new()
-
-    def _take_new(self) -> Sequence[Delta]:
-        self._flush_text()
-        found, self._found = self._found, []
-        return found
-
-    def _flush_text(self) -> None:
-        if self._text:
-            self._found.append(Delta("text", "".join(self._text)))
-            self._text = []
-
-    def _emit(self, text: str) -> None:
-        if text:
-            self._text.append(text)
-            self._before = text[-1]
-            if self._alone and not text.isspace():
-                self._alone = False
-
-    def _emit_to(self, end: int) -> None:
-        self._emit(self._buf[self._at : end])
-        self._at = end
-
-    def _go(self, state: Callable[[], bool]) -> bool:
-        self._state = state
-        return True
-
-    def _waits(self, at: int) -> bool:
-        """Whether the text ends here and more may come."""
-        return at == len(self._buf) and not self._final
-
-    def _emit_calls(self, calls: Sequence[ParsedCall]) -> None:
-        self._flush_text()
-        for name, arguments in calls:
-            fitted = self._tools.fit(name, arguments)
-            self._found.append(Delta("call", json_text(fitted), name))
-        self._before, self._alone = "", False
-
-    def _add_problem(self, problem: CallProblem) -> None:
-        if problem.text and len(self._problems) < MAX_PROBLEMS:
-            self._problems.append(problem.text)
-
-    @abstractmethod
-    def _line_start(self) -> bool: ...
 
     @abstractmethod
     def _inline(self) -> bool: ...
@@ -145,10 +77,15 @@ class CallStates(ABC):
         tag = begins(self._buf, at, "<tool_call>", final=self._final)
         if tag is not False:
             return "tag" if tag else None
-        name = function_at(self._buf, at, final=self._final)
-        if name is None:
-            return None
-        return "function" if name and name[0] in self._tools.names else ""
+        found = function_at(self._buf, at, final=self._final)
+        if not found:
+            return None if found is None else ""
+        start = past_spaces(self._buf, found[1])
+        for word in ("<parameter=", END_FUNCTION, "{"):
+            follows = begins(self._buf, start, word, final=self._final)
+            if follows is not False:
+                return None if follows is None else "function"
+        return "mentioned" if found[0] in self._tools.names else ""
 
     def _in_fence(self) -> bool:
         return self._open_candidate("fence")
@@ -163,6 +100,7 @@ class CallStates(ABC):
         if self._waits(end):
             return False
         first = buf[end : end + 1]
+        kind: MaybeStart[str] = ""
         if first in ("{", "["):
             self._opening += buf[at:end]
             self._at = end
@@ -175,10 +113,17 @@ class CallStates(ABC):
             self._at = end
             if kind == "function":
                 return self._begin_function(self._opening)
+            if kind == "mentioned":
+                self._see_mentioned_function()
             if kind == "tag" and place == "fence":
                 self._opening += "<tool_call>"
                 self._at = end + len("<tool_call>")
                 return self._go(self._in_tag)
+        elsewhere = not self._alone or self._example or kind == "mentioned"
+        if place == "tag" and not elsewhere:  # in a sentence the tag would only be mentioned
+            cut = self._cut and not first
+            self._add_problem(describe_cut("") if cut else not_run("", _NEEDS_JSON))
+        self._example = False
         self._emit(self._opening)
         return self._code_from("") if self._fence else self._go(self._inline)
 
@@ -190,8 +135,8 @@ class CallStates(ABC):
     def _in_object(self) -> bool:
         ending, self._at = self._object.read(self._buf, self._at, final=self._final)
         if self._object.size > MAX_HELD:
-            problem = CallProblem(f"a call is longer than {MAX_HELD:,} characters")
-            return self._settle(problem, "whole", self._object.text())
+            problem = not_run("", f"it is longer than {MAX_HELD:,} characters")
+            return self._settle((problem,), "whole", self._object.text())
         if ending is None:
             return False
         if ending == "whole" and self._place == "inline":
@@ -209,62 +154,97 @@ class CallStates(ABC):
         blank = self._buf[self._at : end]
         if "\n" in blank or (end == len(self._buf) and self._final):
             return self._end_object("whole")
-        return self._settle(NO_CALL, "whole", text)
+        return self._settle((NO_CALL,), "whole", text)
 
     def _end_object(self, ending: ObjectEnding) -> bool:
         body = self._object
-        text = body.text()
-        if ending == "whole":
-            value = parse_strict(text) if body.deepest <= MAX_DEPTH else None
-            if value is None and self._place in ("fence", "tag"):
+        text = kept = body.text()
+        if ending == CUT and self._cut:
+            # half a text must not be written to a file as if it were complete
+            return self._settle((self._describe_cut(text),), ending, text)
+        if ending != "whole" and body.fallback >= 0:
+            kept = text[: body.fallback]
+        elif ending == "stopped":
+            kept = text[:-200] + _NEXT_FENCE.sub("\n", text[-200:])
+        value = self._read(kept, complete=ending != "whole")
+        if isinstance(value, JsonDamage):
+            if ending == "whole" and value.in_string and self._place in ("fence", "tag"):
                 body.continue_broken()
                 return self._go(self._in_object)
-            outcome = self._interpret(text) if value is None else self._parse(value)
-            return self._settle(outcome, ending, text)
-        if ending == CUT and (self._cut or (body.in_string and body.fallback < 0)):
-            # half a text must not be written to a file as if it were complete
-            meant = self._place in ("tag", "lines") or is_call_object(text)
-            cut_off = CallProblem("a call was cut off before its end") if meant else NO_CALL
-            return self._settle(cut_off, ending, text)
-        kept = text[: body.fallback] if body.fallback >= 0 else text
-        if ending == "stopped" and kept is text:
-            kept = text[:-200] + _NEXT_FENCE.sub("\n", text[-200:])
-        return self._settle(self._interpret(kept), ending, text)
+            meant = self._is_meant(text)
+            return self._settle((describe_damage(text, value) if meant else NO_CALL,), ending, text)
+        return self._settle(self._parse(value), ending, text)
 
-    def _interpret(self, text: str) -> ParseOutcome:
-        meant = self._place in ("tag", "lines") or is_call_object(text)
-        if not meant and not _NAMED.search(text):
-            return NO_CALL  # other JSON, or a program
-        value = self._repairer.read(text)
-        if value is not None:
-            return self._parse(value)
-        return CallProblem("a call is no JSON that can be read") if meant else NO_CALL
+    def _read(self, text: str, *, complete: bool) -> Any:
+        if self._is_meant(text) or _NAMED.search(text):
+            return self._repairer.read(text, complete=complete)
+        value = parse_strict(text) if self._object.deepest <= MAX_DEPTH else None
+        return JsonDamage("") if value is None else value  # other JSON, or a program
 
-    def _parse(self, value: object) -> ParseOutcome:
+    def _is_meant(self, text: str) -> bool:
+        """Whether an object that may be unreadable was certainly meant as a call."""
+        if self._place in ("tag", "lines") or is_call_object(text):
+            return True
+        return is_begun_bare_call(text, self._tools.names)
+
+    def _describe_cut(self, text: str) -> CallProblem:
         if self._place == "lines":
-            name = self._opening.split("\n", 1)[0].partition(":")[2].strip()
-            value = {"tool_call": {"name": name, "arguments": value}}
-        return parse_calls(value, self._tools.names, self._repairer)
+            return not_run(self._named_on_line(), "it was cut off before its end")
+        meant = self._is_meant(text) or is_begun_mark(text)
+        return describe_cut(text) if meant else NO_CALL
 
-    def _settle(self, outcome: ParseOutcome, ending: ObjectEnding, text: str) -> bool:
+    def _named_on_line(self) -> str:
+        return self._opening.split("\n", 1)[0].partition(":")[2].strip()
+
+    def _parse(self, value: Any) -> ParseOutcome:
+        if self._place == "lines":
+            value = {"tool_call": {"name": self._named_on_line(), "arguments": value}}
+        elif self._place == "tag":  # the tag says that it is a call
+            items = value if isinstance(value, list) else [value]
+            value = [_in_tool_call(item) for item in items]
+            value = value[0] if len(value) == 1 else value
+        return parse_calls(value, self._tools, self._repairer)
+
+    def _settle(self, outcomes: ParseOutcome, ending: ObjectEnding, text: str) -> bool:
         """Return the calls, or the text that was none, and continue after it."""
         fallback = self._object.fallback if ending != "whole" else -1
         after = _skip_closing_mark(text[fallback:]) if fallback >= 0 else ""
         rest, self._opening = self._opening + text, ""
         self._object = JsonObjectScanner("", self._tools.names)
-        if isinstance(outcome, CallProblem):
-            self._add_problem(outcome)
-        else:
-            self._emit_calls(outcome)
+        outcomes, self._example = (NO_CALL,) if self._example else outcomes, False
+        runs = any(isinstance(outcome, ParsedCall) for outcome in outcomes)
+        if runs:
+            self._emit_calls(outcomes)
             rest = after
+        else:
+            self._add_problems(outcomes)
         if ending == "stopped":
             return self._continue_at_next(rest, after if fallback >= 0 else text)
         self._emit(rest)
-        if not isinstance(outcome, CallProblem):
+        if runs:
             return self._go(self._after_call)
-        if self._fence:
-            return self._code_from("" if ending == "closed" else "x")
-        return self._go(self._inline)
+        if not self._fence:
+            return self._go(self._inline)
+        if ending == "whole" and outcomes != (NO_CALL,):
+            return self._go(self._after_failed)
+        return self._code_from("" if ending == "closed" else "x")
+
+    def _after_failed(self) -> bool:
+        """After a call in a fence that does not run: the fence may hold more calls."""
+        end = past_spaces(self._buf, self._at)
+        if self._waits(end):
+            return False
+        first = self._buf[end : end + 1]
+        tag = begins(self._buf, end, END_TAG, final=self._final) if first == "<" else False
+        if tag is None:
+            return False
+        if tag:
+            self._emit_to(end + len(END_TAG))
+            return True
+        if first not in ("{", "<"):
+            return self._code_from("x")
+        self._emit_to(end)
+        return self._begin_object("fence") if first == "{" else self._go(self._in_fence)
 
     def _continue_at_next(self, rest: str, before: str) -> bool:
         """The next call has begun; its fence may have been read already."""
@@ -333,34 +313,64 @@ class CallStates(ABC):
         assert found
         self._function, start = found
         self._opening = opening + self._buf[self._at : start]
-        self._function_size = 0
+        self._function_size, self._function_depth = 0, 1
         self._place = "tag" if "<tool_call>" in opening else "fence" if self._fence else "inline"
         self._at = start
         return self._go(self._in_function)
 
+    def _see_mentioned_function(self) -> None:
+        """A declared function without parameters and end: a call, unless it is in a sentence."""
+        found = function_at(self._buf, self._at, final=self._final)
+        if found and self._alone:
+            over = self._cut and past_spaces(self._buf, found[1]) == len(self._buf)
+            why = "it was cut off before its end" if over else "<parameter=…> is expected next"
+            self._add_problem(not_run(found[0], why))
+
     def _in_function(self) -> bool:
-        buf, at = self._buf, self._at
-        end = buf.find(END_FUNCTION, at)
-        if end < 0 and not self._final and self._function_size < MAX_HELD:
-            keep = max(at, len(buf) - len(END_FUNCTION) + 1)
-            self._held.append(buf[at:keep])
-            self._function_size += keep - at
-            self._at = keep
-            return False
-        stop = end if end >= 0 else len(buf)
-        self._held.append(buf[at:stop])
+        """Up to its own closing tag: a value may quote other calls, which must not run."""
+        buf, begun = self._buf, self._at
+        for mark in _FUNCTION_MARK.finditer(buf, begun):
+            self._function_depth += 1 if mark[0] != END_FUNCTION else -1
+            self._at = mark.end()
+            if not self._function_depth:
+                self._held.append(buf[begun : mark.start()])
+                return self._end_function(END_FUNCTION)
+        if not self._final:
+            partial = _FUNCTION_BEGUN.search(buf, max(self._at, len(buf) - len(END_FUNCTION)))
+            self._at = partial.start() if partial else len(buf)
+            self._held.append(buf[begun : self._at])
+            self._function_size += self._at - begun
+            return self._function_size > MAX_HELD and self._end_function("")
+        self._at = len(buf)
+        self._held.append(buf[begun:])
+        return self._end_function("")
+
+    def _end_function(self, closing: str) -> bool:
         body, self._held = "".join(self._held), []
-        self._at = stop if end < 0 else stop + len(END_FUNCTION)
-        if end < 0 and (self._cut or not self._final):
-            outcome: ParseOutcome = CallProblem("a call was cut off before its end")
+        name = self._function
+        outcome: ParsedCall | CallProblem
+        if self._example:
+            outcome = NO_CALL
+        elif closing or (self._final and not self._cut):
+            outcome = parse_function_call(name, body, self._tools)
+        elif self._final:
+            outcome = not_run(name, "it was cut off before its end")
         else:
-            outcome = parse_function_call(self._function, body)
-        if isinstance(outcome, CallProblem):
-            self._add_problem(outcome)
-            self._emit(self._opening + body + (END_FUNCTION if end >= 0 else ""))
-            return self._code_from("x") if self._fence else self._go(self._inline)
-        self._emit_calls(outcome)
-        return self._go(self._after_call)
+            outcome = not_run(name, f"it is longer than {MAX_HELD:,} characters")
+        self._example = False
+        if isinstance(outcome, ParsedCall):
+            self._opening = ""
+            self._emit_calls((outcome,))
+            return self._go(self._after_call)
+        self._add_problem(outcome)
+        opening, self._opening = self._opening, ""
+        self._emit(opening + body + closing)
+        return self._go(self._after_failed if self._fence else self._inline)
+
+
+def _in_tool_call(value: Any) -> Any:
+    explicit = isinstance(value, dict) and "tool_call" in value
+    return value if explicit else {"tool_call": value}
 
 
 def _skip_closing_mark(text: str) -> str:

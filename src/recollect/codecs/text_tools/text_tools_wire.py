@@ -18,6 +18,7 @@ from recollect.codecs.foreign_json import parse_object
 from recollect.codecs.provider_rules import TEXT_RULES, ProviderRules
 from recollect.codecs.reply_assembly import CallIds
 from recollect.codecs.text_tools.argument_coercion import DeclaredTools
+from recollect.codecs.text_tools.call_buffer import MAX_PROBLEMS
 from recollect.codecs.text_tools.call_rendering import parse_messages, render_message
 from recollect.codecs.text_tools.call_scanner import CallScanner
 from recollect.codecs.text_tools.lenient_json import parse_strict
@@ -110,16 +111,18 @@ class TextToolsWire(msgspec.Struct, frozen=True, kw_only=True):
 
     def find_calls(self, reply: Message) -> Message:
         """The model's reply with the calls in its text as parts of their own."""
-        cut = reply.finish in ("", "length")
+        cut = _is_cut(reply)
         tools = DeclaredTools(self.tools, self.root)
         found: list[Part] = []
         problems: list[str] = []
-        for part in reply.parts:
+        for number, part in enumerate(reply.parts, 1):
             if not isinstance(part, Text):
                 found.append(part)
                 continue
             scanner = CallScanner(tools)
-            pieces = [*scanner.feed(part.text), *scanner.close(cut=cut)]
+            # a call that something else interrupts, such as a thought, was not completed
+            interrupted = number < len(reply.parts)
+            pieces = [*scanner.feed(part.text), *scanner.close(cut=cut or interrupted)]
             problems += scanner.problems
             if len(pieces) == 1 and pieces[0].kind == "text":
                 found.append(part)
@@ -136,8 +139,9 @@ class TextToolsWire(msgspec.Struct, frozen=True, kw_only=True):
             if not self.preserve_context:
                 parts = [part for part in parts if not isinstance(part, Text)]
         extra = reply.extra
-        if problems and reply.finish:
-            extra = json_text({**(parse_object(extra) or {}), PROBLEMS: problems})
+        if problems:
+            listed = problems[:MAX_PROBLEMS]
+            extra = json_text({**(parse_object(extra) or {}), PROBLEMS: listed})
         return replace(reply, parts=_assign_ids(parts), finish=finish, extra=extra)
 
     def _inner_options(self, options: RequestOptions) -> RequestOptions:
@@ -170,10 +174,15 @@ class TextToolsWire(msgspec.Struct, frozen=True, kw_only=True):
         return None, messages
 
 
+def call_problems(message: Message) -> list[str]:
+    """What was wrong with each call of a reply that could not be parsed."""
+    problems = (parse_object(message.extra) or {}).get(PROBLEMS) if message.extra else None
+    return [p for p in problems if isinstance(p, str)] if isinstance(problems, list) else []
+
+
 def call_problem_feedback(message: Message) -> str:
     """Tells the model which calls of its reply could not be parsed; empty if all could."""
-    problems = (parse_object(message.extra) or {}).get(PROBLEMS)
-    lines = [p for p in problems if isinstance(p, str)] if isinstance(problems, list) else []
+    lines = call_problems(message)
     if not lines:
         return ""
     listed = "\n".join(f"- {line}" for line in lines)
@@ -196,8 +205,7 @@ class _TextToolsDecoder:
 
     def close(self) -> Sequence[Delta]:
         deltas = self._scan(self._inner.close())
-        cut = self._inner.message().finish in ("", "length")
-        return [*deltas, *self._scanner.close(cut=cut)]
+        return [*deltas, *self._scanner.close(cut=_is_cut(self._inner.message()))]
 
     def message(self) -> Message:
         return self._wire.find_calls(self._inner.message())
@@ -208,10 +216,15 @@ class _TextToolsDecoder:
             if delta.kind == "text":
                 found += self._scanner.feed(delta.text)
             else:
-                found += self._scanner.close()
+                found += self._scanner.close(cut=True)
                 self._scanner = CallScanner(self._tools)
                 found.append(delta)
         return found
+
+
+def _is_cut(reply: Message) -> bool:
+    """Whether the reply may have ended before the model was done."""
+    return reply.finish not in ("stop", "calls")
 
 
 def _parts(pieces: Sequence[Delta]) -> Iterator[Part]:

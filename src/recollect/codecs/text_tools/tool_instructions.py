@@ -92,7 +92,7 @@ def build_call_schema(tools: tuple[Declaration, ...], choice: str) -> str:
 
 
 def _describe_tool(tool: Declaration) -> Iterator[str]:
-    yield f"**{_line(tool.name)}**: {_line(tool.description)}"
+    yield f"**{on_one_line(tool.name)}**: {on_one_line(tool.description)}"
     schema = parse_schema(tool)
     if not properties_of(schema):
         yield f"{_INDENT}Parameters: none"
@@ -116,8 +116,9 @@ def _parameters(schema: dict[str, Any], depth: int) -> Iterator[str]:
     for name, inner in properties_of(schema).items():
         need = "required" if name in wanted else "optional"
         described = inner.get("description") if isinstance(inner, dict) else None
-        text = f" - {_line(described)}" if isinstance(described, str) and described else ""
-        yield f"{_INDENT * depth}{json_text(_line(name))}: {_kind(inner)} ({need}){text}"
+        text = f" - {on_one_line(described)}" if isinstance(described, str) and described else ""
+        label = json_text(on_one_line(name))
+        yield f"{_INDENT * depth}{label}: {describe_type(inner)} ({need}){text}"
         yield from _nested(inner, depth + 1)
 
 
@@ -132,16 +133,16 @@ def _nested(schema: Any, depth: int) -> Iterator[str]:
         schema = schema.get("items")
 
 
-def _kind(schema: Any, depth: int = 0) -> str:
+def describe_type(schema: Any, depth: int = 0) -> str:
     if not isinstance(schema, dict) or depth > MAX_NESTED:
         return "any"
     values = schema.get("enum")
     if isinstance(values, list) and values:
-        listed = ", ".join(_line(_value(value)) for value in values[:MAX_VALUES])
+        listed = ", ".join(on_one_line(_value(value)) for value in values[:MAX_VALUES])
         return f"one of {listed}" + (" …" if len(values) > MAX_VALUES else "")
-    named = " or ".join(_line(kind) for kind in types_of(schema)) or "any"
+    named = " or ".join(on_one_line(kind) for kind in types_of(schema)) or "any"
     items = schema.get("items")
-    return f"{named} of {_kind(items, depth + 1)}" if isinstance(items, dict) else named
+    return f"{named} of {describe_type(items, depth + 1)}" if isinstance(items, dict) else named
 
 
 def _value(value: Any) -> str:
@@ -151,7 +152,7 @@ def _value(value: Any) -> str:
         return "…"
 
 
-def _line(text: str) -> str:
+def on_one_line(text: str) -> str:
     """On one line, so that foreign text cannot look like the instructions' own."""
     line = " ".join(text[: MAX_DESCRIPTION + 1].split())
     return line[:MAX_DESCRIPTION] + "…" if len(text) > MAX_DESCRIPTION else line
