@@ -28,6 +28,7 @@ WITHOUT_CALLER = {
 OVERRIDES = {"list_commands", "get_command", "format_commands", "format_completion"} | {
     "do_POST",
     "log_message",
+    "process_request",
     "get_items",
     "add_items",
     "pop_item",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import anthropic
 import openai
@@ -26,10 +27,10 @@ def test_openai(stream: bool) -> None:
     with ProviderServer("openai", [ANSWER]) as server:
         client = openai.OpenAI(base_url=server.url, api_key="any", max_retries=0)
         with client:
-            asked = client.chat.completions
+            asked: Any = client.chat.completions
             messages = [{"role": "user", "content": "hi"}]
             if stream:
-                events = list(asked.create(model="m", messages=messages, stream=True))  # type: ignore[call-overload]
+                events = list(asked.create(model="m", messages=messages, stream=True))
                 deltas = [event.choices[0].delta for event in events if event.choices]
                 text = "".join(delta.content or "" for delta in deltas)
                 calls = [found for delta in deltas for found in delta.tool_calls or ()]
@@ -37,7 +38,7 @@ def test_openai(stream: bool) -> None:
                 arguments = "".join(found.function.arguments for found in calls)
                 finish = [e.choices[0].finish_reason for e in events if e.choices][-1]
             else:
-                done = asked.create(model="m", messages=messages)  # type: ignore[arg-type]
+                done = asked.create(model="m", messages=messages)
                 text, finish = done.choices[0].message.content, done.choices[0].finish_reason
                 (found,) = done.choices[0].message.tool_calls
                 name, arguments = found.function.name, found.function.arguments
@@ -53,16 +54,17 @@ def test_anthropic(stream: bool) -> None:
     with ProviderServer("anthropic", [ANSWER]) as server:
         client = anthropic.Anthropic(base_url=server.url, api_key="any", max_retries=0)
         with client:
-            asked: dict[str, object] = {
+            done: Any
+            asked: dict[str, Any] = {
                 "model": "m",
                 "max_tokens": 9,
                 "messages": [{"role": "user", "content": "hi"}],
             }
             if stream:
-                with client.messages.stream(**asked) as events:  # type: ignore[arg-type]
+                with client.messages.stream(**asked) as events:
                     done = events.get_final_message()
             else:
-                done = client.messages.create(**asked)  # type: ignore[call-overload]
+                done = client.messages.create(**asked)
     thought, text, use = done.content
     assert (thought.type, thought.thinking) == ("thinking", "hm")
     assert (text.text, use.name, use.input) == ("I look", "grep", {"pattern": "é"})
@@ -74,6 +76,7 @@ def test_google(stream: bool) -> None:
     with ProviderServer("gemini", [ANSWER]) as server:
         options = types.HttpOptions(base_url=server.url)
         with genai.Client(api_key="any", http_options=options) as client:
+            found: list[Any]
             if stream:
                 found = list(client.models.generate_content_stream(model="m", contents="hi"))
             else:
@@ -84,7 +87,9 @@ def test_google(stream: bool) -> None:
     assert (called.name, called.args) == ("grep", {"pattern": "é"})
     assert found[-1].candidates[0].finish_reason == types.FinishReason.STOP
     assert found[-1].usage_metadata.prompt_token_count == 3
-    assert server.requests[0].decoded.options.stream is stream
+    decoded = server.requests[0].decoded
+    assert decoded is not None
+    assert decoded.options.stream is stream
 
 
 def test_an_error_is_an_error_of_theirs() -> None:

@@ -137,15 +137,16 @@ def openai_rate_limit(seconds: float = 1.0) -> WireReply:
         "x-ratelimit-remaining-tokens": "1000",
         "x-ratelimit-reset-tokens": f"{seconds:g}s",
     }
-    words = {"type": "tokens", "code": "rate_limit_exceeded"}
-    return provider_error("openai", 429, message, headers=headers, **words)
+    return provider_error(
+        "openai", 429, message, type="tokens", code="rate_limit_exceeded", headers=headers
+    )
 
 
 def openai_quota() -> WireReply:
     """An account without money: a 429 that no waiting helps."""
     message = "You exceeded your current quota, please check your plan and billing details."
-    words = {"type": "insufficient_quota", "code": "insufficient_quota"}
-    return provider_error("openai", 429, message, **words)
+    word = "insufficient_quota"
+    return provider_error("openai", 429, message, type=word, code=word)
 
 
 def anthropic_overloaded() -> WireReply:
@@ -173,8 +174,8 @@ def anthropic_credit() -> WireReply:
 
 def key_refused(format: WireName, shown: int = 12) -> WireReply:  # noqa: A002
     """A refusal that repeats the first characters of the key that came with the request."""
-    words = {"type": "authentication_error"} if format == "openai" else {}
-    refused = provider_error(format, 401, "Incorrect API key provided: KEY****.", **words)
+    word = "authentication_error" if format == "openai" else ""
+    refused = provider_error(format, 401, "Incorrect API key provided: KEY****.", type=word)
     return msgspec.structs.replace(refused, echo_key=shown)
 
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TypeAlias
 from urllib.parse import SplitResult, parse_qs, urlsplit
@@ -219,22 +219,25 @@ def _usage(body: bytes, turn: Turn) -> Usage:
 
 
 class _LoopbackServer(ThreadingHTTPServer):
-    daemon_threads = True  # a test that never closes the server can still end
-
     def __init__(self, provider: ProviderServer, port: int) -> None:
         self.provider = provider
         self.closing = threading.Event()
         self._open: dict[threading.Thread, socket.socket] = {}
         super().__init__(("127.0.0.1", port), _ProviderHandler)
 
-    @contextmanager
-    def connected(self, connection: socket.socket) -> Iterator[None]:
-        thread = threading.current_thread()
-        self._open[thread] = connection
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """In a thread that `close_all` knows before it runs."""
+        thread = threading.Thread(
+            target=self._serve_connection, args=(request, client_address), daemon=True
+        )
+        self._open[thread] = request
+        thread.start()
+
+    def _serve_connection(self, request: Any, client_address: Any) -> None:
         try:
-            yield
+            self.process_request_thread(request, client_address)
         finally:
-            del self._open[thread]
+            del self._open[threading.current_thread()]
 
     def close_all(self) -> None:
         self.closing.set()
@@ -257,7 +260,7 @@ class _ProviderHandler(BaseHTTPRequestHandler):
 
     def handle(self) -> None:
         self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        with self.server.connected(self.connection), suppress(OSError):
+        with suppress(OSError):  # a client that went away
             super().handle()
 
     def do_POST(self) -> None:

@@ -17,13 +17,14 @@ from recollect.testing.reply_events import (
     DIALECTS,
     ReplyEvent,
     encode_events,
-    encode_texts,
+    encode_more_text,
     encode_whole,
 )
 from recollect.testing.wire_reply import WireReply
 
 _BLOCK = 1 << 16  # bytes of one piece of an endless reply
 _BOMB_BLOCK = 1 << 20  # bytes that one block of a bomb inflates to
+_EVENT_STREAM = "text/event-stream"
 _PING = ": ping"
 
 
@@ -31,6 +32,7 @@ class ReplyBody(NamedTuple):
     pieces: Iterator[bytes]
     length: int | None  # that the pieces have, or are said to have; None: not known
     content_type: str
+    streamed: bool = False
 
 
 class RequestFacts(NamedTuple):
@@ -66,8 +68,8 @@ def encode_body(format_: WireName, reply: WireReply, request: RequestFacts) -> R
     if reply.endless or reply.inflate:
         endless = chain(kept, _endless_blocks(format_, reply))
         pieces = _compress(kept, format_, reply) if reply.gzip else endless
-        return ReplyBody(pieces, None, reply.content_type or "text/event-stream")
-    return _finite(kept, length, reply, "text/event-stream")
+        return ReplyBody(pieces, None, reply.content_type or _EVENT_STREAM, streamed=True)
+    return _finite(kept, length, reply, _EVENT_STREAM)
 
 
 def _finite(pieces: Sequence[bytes], length: int, reply: WireReply, kind: str) -> ReplyBody:
@@ -79,7 +81,9 @@ def _finite(pieces: Sequence[bytes], length: int, reply: WireReply, kind: str) -
         pieces = [whole[at : at + reply.chunk] for at in range(0, len(whole), reply.chunk)]
     sent = sum(map(len, pieces))
     claimed = sent if reply.close == "clean" else max(length, sent + 1)
-    return ReplyBody(iter(pieces), claimed + reply.length_error, reply.content_type or kind)
+    length = claimed + reply.length_error
+    kind_said = reply.content_type or kind
+    return ReplyBody(iter(pieces), length, kind_said, streamed=kind == _EVENT_STREAM)
 
 
 def _frame(event: ReplyEvent, format_: WireName, reply: WireReply) -> bytes:
@@ -140,7 +144,7 @@ def _endless_blocks(format_: WireName, reply: WireReply) -> Iterator[bytes]:
     elif reply.endless == "comments":
         block = b": nothing yet\n\n" * (_BLOCK // 16)
     else:
-        block = _frame(ReplyEvent(encode_texts(format_, "more text " * 6_000)), format_, reply)
+        block = _frame(ReplyEvent(encode_more_text(format_, "more text " * 6_000)), format_, reply)
     rest = block.replace(b"data: ", b"x" * 6) if reply.endless == "line" else block
     for sent in range(0, reply.most, len(block)):
         yield rest if sent else block
@@ -153,8 +157,8 @@ def _gzip(data: bytes) -> bytes:
 
 def _compress(start: Sequence[bytes], format_: WireName, reply: WireReply) -> Iterator[bytes]:
     """A gzip bomb: one block is compressed so that it stands alone, and repeated."""
-    shell = len(_frame(ReplyEvent(encode_texts(format_, "")), format_, reply))
-    text = encode_texts(format_, "a" * (_BOMB_BLOCK - shell))
+    shell = len(_frame(ReplyEvent(encode_more_text(format_, "")), format_, reply))
+    text = encode_more_text(format_, "a" * (_BOMB_BLOCK - shell))
     block = _frame(ReplyEvent(text), format_, reply)
     first = b"".join(start)
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)

@@ -1,32 +1,37 @@
 """A `WireReply` in the words of one provider: the events of a stream, or one JSON document.
 
-The codecs encode a correct reply; faults change what they encoded. A call's arguments are sent as
-they are written in the script, also where they are no JSON object: in the formats that embed
-arguments as JSON (Gemini, and Anthropic in one piece) such a reply is broken JSON itself, as it is
-when a provider breaks.
+The codecs encode a correct reply, with stand-ins for its texts and arguments; these are put in
+afterwards, as they are written in the script and in pieces of the wanted size, and faults change
+the fields around them. Arguments need not be JSON: in the formats that embed them (Gemini, and
+Anthropic in one piece) the reply is then broken JSON itself, as it is when a provider breaks.
 """
 
 from __future__ import annotations
 
 import json
+import re
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from recollect.codecs.anthropic import AnthropicWire
-from recollect.codecs.foreign_json import parse_object
 from recollect.codecs.gemini import GeminiWire
 from recollect.codecs.openai import OpenAIWire
 from recollect.codecs.wire_protocol import Wire
-from recollect.entries import Message, Part, ToolCall, Usage
+from recollect.entries import Message, Part, Text, Thought, ToolCall, Usage
 from recollect.models.model_protocol import Retrying
 from recollect.profiles import WireName
-from recollect.testing.scripted_model import Turn
+from recollect.testing.scripted_model import Turn, says
 from recollect.testing.wire_reply import WireReply
 
 _PIECES = 200  # at most so many events for one text, so that 9 MB are not a million events
 _FINISHES = frozenset({"stop", "length", "calls", "safety", "other"})
+# A stand-in: as embedded JSON, or as a text. A text of the script that looks like one is not
+# searched again.
+_EMBEDDED = re.compile(r'\{"\ue000(\d+)\.\d+\ue001":0\}')
+_TOKEN = re.compile(rf"{_EMBEDDED.pattern}|\ue000(\d+)\.\d+\ue001")
 _OPAQUE = frozenset({"args", "input"})  # a tool's arguments: their fields are not the provider's
 _NO_BREAKS = str.maketrans("\r\n", "  ")
 
@@ -40,6 +45,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     markers: tuple[str, ...] = ()  # what an event that only says that the stream ends begins with
     texts: tuple[str, ...]  # fields that arrive in pieces
     arguments: tuple[str, ...]
+    arguments_are_text: bool = False  # a JSON string that holds JSON
     line_end: str = "\n"
     named_events: bool = False  # the event's name repeats the `type` in its data
 
@@ -59,6 +65,7 @@ DIALECTS: Mapping[WireName, Dialect] = {
         markers=("[DONE]",),
         texts=("delta.content", "delta.reasoning_content", "function.arguments"),
         arguments=("function.arguments",),
+        arguments_are_text=True,
     ),
     "anthropic": Dialect(
         wire=AnthropicWire(),
@@ -85,7 +92,7 @@ def encode_events(
     if reply.events:
         return [ReplyEvent(_one_line(text)) for text in reply.events]
     dialect = DIALECTS[format_]
-    message, verbatim = _message(reply.turn, model, usage, dialect)
+    message, script = _stand_in(reply.turn, model, usage, dialect)
     found: list[ReplyEvent] = []
     for value in _decode_events(dialect.wire.encode_stream(message)):
         over = bool(found) and found[-1].carries == "end"
@@ -93,9 +100,9 @@ def encode_events(
             found.append(ReplyEvent(value, "end"))
             continue
         carries: Literal["", "end"] = "end" if over or _has_finish(value, dialect) else ""
-        _restore_strings(value, verbatim)
+        _restore_strings(value, script)
         for piece in _split_texts(value, dialect, reply.piece):
-            data = _encode(_edit(piece, reply, dialect), verbatim)
+            data = _encode(_edit(piece, reply, dialect), script)
             found.append(ReplyEvent(data, carries or _contents(piece, dialect)))
     return list(_with_ending(found, reply, dialect))
 
@@ -105,49 +112,51 @@ def encode_whole(format_: WireName, reply: WireReply, model: str, usage: Usage) 
     if reply.events or reply.error_event:
         return reply.error_event or reply.events[-1]
     dialect = DIALECTS[format_]
-    message, verbatim = _message(reply.turn, model, usage, dialect)
+    message, script = _stand_in(reply.turn, model, usage, dialect)
     value = json.loads(dialect.wire.encode_reply(message))
-    return _encode(_edit(value, reply, dialect), verbatim)
+    _restore_strings(value, script)
+    return _encode(_edit(value, reply, dialect), script)
 
 
-def encode_texts(format_: WireName, text: str) -> str:
-    """The data of one event that carries this text, for replies that never end."""
-    events = encode_events(format_, WireReply(turn=Turn(), piece=len(text)), "", Usage())
-    if format_ == "anthropic":
-        delta = {"type": "text_delta", "text": text}
-        return _encode({"type": "content_block_delta", "index": 0, "delta": delta}, {})
-    value = json.loads(events[0].data)
+def encode_more_text(format_: WireName, text: str) -> str:
+    """The data of an event with this text, to follow the last text of a reply."""
+    events = encode_events(format_, WireReply(turn=says("x")), "", Usage())
+    value = json.loads(next(event.data for event in events if event.carries == "text"))
     for owner, key, path in _fields(value):
-        if path in ("candidates.content.parts.text", "choices.delta.content"):
+        if owner[key] == "x" and any(_matches(path, each) for each in DIALECTS[format_].texts):
             owner[key] = text
-        elif _matches(path, DIALECTS[format_].finish):
-            owner[key] = None
-    return _encode(value, {})
+    return _encode(value, [])
 
 
-def _message(
+def _stand_in(
     turn: Turn, model: str, usage: Usage, dialect: Dialect
-) -> tuple[Message, dict[str, str]]:
-    """The turn as a message that the codec accepts, and the arguments that it would change."""
-    verbatim: dict[str, str] = {}
+) -> tuple[Message, Sequence[str]]:
+    """The turn as a message that the codec accepts as it is, and the strings for its stand-ins."""
+    script: list[str] = []
+
+    def token(text: str) -> str:
+        script.append(text)
+        # the checksum because codecs derive a reply's id from what it says
+        return f"\ue000{len(script) - 1}.{zlib.crc32(text.encode('utf-8', 'replace'))}\ue001"
+
     parts: list[Part] = []
     for step in turn.steps:
         if isinstance(step, Retrying):
             raise TypeError("a provider cannot say `Retrying`; script the two replies instead")
-        # OpenAI carries arguments as a string, whatever is in it
-        as_json = isinstance(step, ToolCall) and not isinstance(dialect.wire, OpenAIWire)
-        if as_json and isinstance(step, ToolCall) and parse_object(step.arguments) is None:
-            stand_in = f'{{"verbatim-{len(verbatim)}":0}}'
-            verbatim[stand_in] = step.arguments
-            parts.append(msgspec.structs.replace(step, arguments=stand_in))
+        if isinstance(step, ToolCall):
+            name = token(step.arguments)
+            in_text = dialect.arguments_are_text
+            arguments = name if in_text else f'{{"{name}":0}}'
+            parts.append(msgspec.structs.replace(step, arguments=arguments))
+        elif isinstance(step, Text | Thought) and step.text:
+            parts.append(msgspec.structs.replace(step, text=token(step.text)))
         else:
             parts.append(step)
     calls = any(isinstance(part, ToolCall) for part in parts)
     finish = turn.finish if turn.finish in _FINISHES else "calls" if calls else "stop"
-    message = Message(
-        role="model", parts=tuple(parts), model=model, finish=finish, usage=turn.usage or usage
-    )
-    return message, verbatim
+    counted = turn.usage or usage
+    message = Message(role="model", parts=tuple(parts), model=model, finish=finish, usage=counted)
+    return message, script
 
 
 def _decode_events(events: Iterator[bytes]) -> Iterator[Any]:
@@ -192,11 +201,11 @@ def _contents(value: Any, dialect: Dialect) -> Literal["", "text", "arguments"]:
     return carried
 
 
-def _restore_strings(value: Any, verbatim: Mapping[str, str]) -> None:
-    """Anthropic streams arguments as pieces of text: any text fits there."""
+def _restore_strings(value: Any, script: Sequence[str]) -> None:
+    """Puts the script's texts in, and arguments where they are sent as text."""
     for owner, key, _ in _fields(value):
-        if isinstance(owner[key], str) and owner[key] in verbatim:
-            owner[key] = verbatim[owner[key]]
+        if isinstance(owner[key], str) and "\ue000" in owner[key]:
+            owner[key] = _TOKEN.sub(lambda found: script[int(found[1] or found[2])], owner[key])
 
 
 def _split_texts(value: Any, dialect: Dialect, piece: int) -> Iterator[Any]:
@@ -232,10 +241,11 @@ def _edit(value: Any, reply: WireReply, dialect: Dialect) -> Any:
     return value
 
 
-def _encode(value: Any, verbatim: Mapping[str, str]) -> str:
+def _encode(value: Any, script: Sequence[str]) -> str:
+    """As JSON, with arguments as they are written where the format embeds them."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    for stand_in, arguments in verbatim.items():
-        text = text.replace(stand_in, _one_line(arguments))
+    if any(key in _OPAQUE for _, key, _ in _fields(value)):
+        text = _EMBEDDED.sub(lambda found: _one_line(script[int(found[1])]), text)
     return text
 
 

@@ -19,7 +19,7 @@ def send_reply(
     connection: socket.socket, reply: WireReply, body: ReplyBody, closing: threading.Event
 ) -> bool:
     """Whether the connection can be used for another request."""
-    framing = reply.framing or ("chunked" if body.length is None or _streams(body) else "length")
+    framing = reply.framing or ("chunked" if body.streamed else "length")
     if closing.wait(reply.delay):
         return False
     connection.sendall(_head(reply, body, framing))
@@ -36,10 +36,6 @@ def send_reply(
     elif reply.close == "clean" and framing == "chunked":
         connection.sendall(b"0\r\n\r\n")
     return reply.close == "clean" and framing != "close" and not reply.length_error
-
-
-def _streams(body: ReplyBody) -> bool:
-    return body.content_type.startswith("text/event-stream")
 
 
 def _head(reply: WireReply, body: ReplyBody, framing: str) -> bytes:
