@@ -78,6 +78,7 @@ def test_blanks_at_the_ends_of_lines_may_differ() -> None:
     assert ignored == ("blanks at the ends of lines",)
     after, ignored = edited("x = 1\ny = 2\n", "x = 1  \ny = 2  ", "z")
     assert (after, ignored) == ("z\n", ("blanks at the ends of lines",))
+    assert "not in f" in refused("x = 10\n", "x = 1  ")  # a blank at the end ends a word
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,12 @@ def _without_trailing_blanks(
 ) -> Iterator[LooseMatch]:
     joined = "\n".join([line.rstrip(_BLANKS) for line in lines])
     wanted = "\n".join([line.rstrip(_BLANKS) for line in old.split("\n")])
-    for at in islice(_find_all(joined, wanted), MAX_PLACED):
+    places = _find_all(joined, wanted)
+    if old.endswith((" ", "\t")):  # whatever follows in the file, it is not the rest of a word
+        places = (
+            at for at in places if joined[at + len(wanted) : at + len(wanted) + 1] in ("", "\n")
+        )
+    for at in islice(places, MAX_PLACED):
         start, end = (_offset(lines, joined, n) for n in (at, at + len(wanted)))
         kept = keep_unchanged(text[start:end], new)
         yield LooseMatch(start, end, kept, "blanks at the ends of lines")
