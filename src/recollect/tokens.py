@@ -37,7 +37,8 @@ _ALWAYS_REPORTED = tuple(name for name in USAGE_FIELDS if name != "cached")
 CountText: TypeAlias = Callable[[str], int]
 ASCII_WEIGHT = 0.25  # tokens for a character
 PDF_TOKENS = 25_800
-COUNTING_VERSION = 1  # raise it when counting changes: stored counts become void
+MEDIA_BYTES_PER_TOKEN = 500  # of sound and video: Gemini counts 32 and 290 tokens a second
+COUNTING_VERSION = 2  # raise it when counting changes: stored counts become void
 MAX_CACHED_CHARACTERS = 16_000_000  # of texts whose counts are cached
 CACHE_ENTRY_COST = 100  # of one text, in addition to its characters
 MIN_FACTOR, MAX_FACTOR = 0.5, 2.0  # of a calibration
@@ -76,6 +77,8 @@ class Counter(msgspec.Struct, frozen=True):
     def _media(self, mime: str, size: int) -> int:
         if mime == "application/pdf":
             return PDF_TOKENS
+        if mime.startswith(("audio/", "video/")):
+            return max(self.image, size // MEDIA_BYTES_PER_TOKEN)
         return math.ceil(size * ASCII_WEIGHT) if mime.startswith("text/") else self.image
 
 

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from recollect.entries import Text, json_text
 from recollect.toolkinds import classify_tool, parse_paths
 from recollect.tools.builtin import replace, write_file
-from recollect.tools.diff import nearest_lines, unified_diff
-from recollect.tools.file_editor import substitute
+from recollect.tools.diff import unified_diff
+from recollect.tools.nearest_passage import nearest_passage
+from recollect.tools.text_edit import apply_edits, plan_edit
 from recollect.tools.tool import Tool, ToolContext, ToolFailed, ToolOutput
 
 
@@ -39,6 +40,10 @@ def said(output: ToolOutput) -> str:
     (block,) = output.content
     assert isinstance(block, Text)
     return block.text
+
+
+def substitute(text: str, old: str, new: str, expected: int, path: str) -> str:
+    return apply_edits(text, plan_edit(text, old, new, expected, path).edits)
 
 
 # --- write_file --------------------------------------------------------------------------------
@@ -145,7 +150,7 @@ def test_a_text_that_is_not_unique_is_refused_with_its_lines(tmp_path: Path) -> 
     assert (tmp_path / "f").read_text() == "z\ny\nz\n"
 
 
-def test_a_text_that_is_not_found_is_answered_with_the_nearest_lines(tmp_path: Path) -> None:
+def test_a_text_that_is_not_found_is_answered_with_the_nearest_passage(tmp_path: Path) -> None:
     (tmp_path / "f.py").write_text("import os\n\n\ndef load(path):\n    return open(path)\n")
     output = use(
         replace, tmp_path, file_path="f.py", old_string="def load(  path ):", new_string="x"
@@ -172,9 +177,11 @@ def test_replacements_that_make_no_sense_are_refused(old: str, new: str, expecte
 
 
 def test_files_that_are_not_text_are_not_edited(tmp_path: Path) -> None:
-    (tmp_path / "f").write_bytes(b"caf\xe9")
-    output = use(replace, tmp_path, file_path="f", old_string="caf", new_string="x")
-    assert "not UTF-8" in said(output)
+    for data in (b"\x1f\x8b\x08caf", b"caf\0\x01", b"\xff\xfec\0a\0f\0!"):
+        (tmp_path / "f").write_bytes(data)
+        output = use(replace, tmp_path, file_path="f", old_string="c", new_string="x")
+        assert "without losing bytes" in said(output)
+        assert (tmp_path / "f").read_bytes() == data
     assert "does not exist" in said(
         use(replace, tmp_path, file_path="g", old_string="a", new_string="x")
     )
@@ -237,6 +244,6 @@ def test_diffs_of_large_texts_are_fast_and_short() -> None:
     assert len(unified_diff(before, after, "f").split("\n")) < 500
     far = "x\n" + before + "\ny"
     assert len(unified_diff(far, "z\n" + before + "\nw", "f").split("\n")) < 500
-    assert "5→abc def" in nearest_lines("1\n" * 4 + "abc def\n" + "q\n" * 90_000, "abcdef")
+    assert "5→abc def" in nearest_passage("1\n" * 4 + "abc def\n" + "q\n" * 90_000, "abcdef")
     assert len(unified_diff("x" * 5_000_000, "y" * 5_000_000, "f")) < 3_000
     assert time.process_time() - began < 5

@@ -11,7 +11,7 @@ FixKind: TypeAlias = Literal[
     "orphan",  # a result without a call was left out
     "duplicate",  # a further result for an answered call was left out
     "misplaced",  # a call outside a model's message was left out
-    "moved",  # results were put right behind their calls
+    "moved",  # results were put right behind their calls, or media behind the results
     "id",  # a call, a result or both got another id
     "name",  # a result got the tool name of its call
     "thought",  # thoughts of another model, or that the wire cannot carry, were left out

@@ -58,12 +58,13 @@ async def read_file(
     *,
     context: ToolContext,
 ) -> ToolReturn:
-    """Reads files, with line numbers; a folder is listed, an image or a PDF is shown.
+    """Reads files, with line numbers; a folder is listed; an image, a PDF, a sound or a video is
+    shown.
 
     absolute_path: a path, absolute or from the working directory; or a list of paths; or a list of
       {path, startLine, endLine}
-    offset: the first line to read, from 1; only with one path
-    limit: how many lines to read, at most 2000; only with one path
+    offset: the first line to read, from 1
+    limit: how many lines to read, at most 2000
     """
     return await _call("file_reader:read_files", absolute_path, offset, limit, context)
 
@@ -74,7 +75,7 @@ async def write_file(file_path: str, content: str, *, context: ToolContext) -> T
     changes use replace.
 
     file_path: the file, absolute or from the working directory
-    content: everything that is to be in it
+    content: everything that is to be in it, written out completely
     """
     return await _call("file_editor:write_file", file_path, content, context)
 
@@ -92,8 +93,9 @@ async def replace(
     is unique, or say how often it is expected.
 
     file_path: the file, absolute or from the working directory
-    old_string: what stands there now, with its spaces and line breaks, without line numbers
-    new_string: what shall stand there instead
+    old_string: what stands there now, with its spaces and line breaks, without line numbers; empty
+      for a new file
+    new_string: what shall stand there instead, written out completely
     expected_replacements: how often old_string stands there; all of them are replaced
     """
     return await _call(
@@ -116,14 +118,20 @@ async def list_directory(path: str = ".", *, context: ToolContext) -> ToolReturn
 
 
 @tool("read")
-async def glob(pattern: str, path: str = ".", *, context: ToolContext) -> ToolReturn:
+async def glob(
+    pattern: str, path: str = ".", *, case_sensitive: bool = False, context: ToolContext
+) -> ToolReturn:
     """Finds files whose path fits a pattern such as `src/**/*.py`, newest first. Files that
     .gitignore leaves out are not found.
 
     pattern: `*` is within a name, `**` is any number of folders, `{a,b}` is one of these
     path: the folder where the pattern begins; the working directory when it is left out
+    case_sensitive: whether upper and lower case differ
     """
-    return await _call("directory_listing:find_files", context.roots, pattern, context.locate(path))
+    where = context.locate(path)
+    return await _call(
+        "directory_listing:find_files", context.roots, pattern, where, case_sensitive
+    )
 
 
 @tool("read")

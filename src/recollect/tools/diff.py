@@ -1,7 +1,7 @@
-"""The difference between two texts, and the lines of a text that are most like a wanted one.
+"""The difference between two texts.
 
-A model reads both, so both are bounded; and both are fast whatever the texts are: equal beginnings
-and ends are set aside first, and only a small middle is compared line by line.
+A model reads it, so it is bounded; and it is fast whatever the texts are: equal beginnings and ends
+are set aside first, and only a small middle is compared line by line.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ MAX_LINES = 1_000_000  # of a text; a list of more takes too much memory
 MAX_DIFF_LINES = 400
 MAX_DIFF_LINE = 500  # characters
 CONTEXT = 3
-MAX_NEAR = 50_000  # lines among which a text that was not found is looked for
 
 
 def unified_diff(before: str, after: str, path: str) -> str:
@@ -69,26 +68,3 @@ def _limit_lines(lines: list[str]) -> list[str]:
     if len(lines) > len(shown):
         shown.append(f"[{len(lines) - len(shown):,} more lines of the difference are not shown]")
     return shown
-
-
-def nearest_lines(text: str, wanted: str, around: int = 2) -> str:
-    """The numbered lines of a text around the one that is most like the longest wanted line; empty
-    when none is."""
-    lines = text.split("\n", MAX_NEAR)[:MAX_NEAR]
-    longest = max(wanted.split("\n", 20)[:20], key=lambda line: len(line.strip()), default="")
-    shape = _trigrams(longest)
-    if not shape:
-        return ""
-    others = map(_trigrams, lines)
-    scores = [2 * len(shape & other) / (len(shape) + len(other)) for other in others]
-    best = scores.index(max(scores))
-    if scores[best] <= 0.3:  # less in common than this does not count
-        return ""
-    first, last = max(0, best - around), min(len(lines), best + around + 1)
-    return "\n".join(f"{n + 1}→{lines[n][:300]}" for n in range(first, last))
-
-
-def _trigrams(line: str) -> frozenset[str]:
-    """Three letters at a time, without spaces, so that only the layout may differ."""
-    plain = "".join(line[:600].split())[:300]
-    return frozenset(plain[n : n + 3] for n in range(max(len(plain) - 2, min(len(plain), 1))))

@@ -51,21 +51,26 @@ def _describe_entry(folder: int, name: str, *, is_folder: bool) -> str:
     return f"{quote(name)} ({info.st_size:,} bytes)"
 
 
-def parse_pattern(pattern: str) -> GlobPattern:
+def parse_pattern(pattern: str, *, ignore_case: bool = False) -> GlobPattern:
     """Parse a glob that a model wrote; a `ToolFailed` says what is wrong with it."""
     if pattern.startswith("/") or ".." in pattern.split("/"):
         raise ToolFailed("a pattern is relative to a folder; name the folder in `path`")
     if not pattern.strip("/."):
         raise ToolFailed("the pattern is empty; `**/*` means all files")
     try:
-        return parse_glob(pattern)
+        return parse_glob(pattern, ignore_case=ignore_case)
     except ValueError as error:
         raise ToolFailed(f"{quote(pattern)}: {error}") from None
 
 
-def find_files(roots: Sequence[Path], pattern: str, path: str) -> str:
+def find_files(
+    roots: Sequence[Path],
+    pattern: str,
+    path: str,
+    case_sensitive: bool,  # noqa: FBT001 - the model's own parameter
+) -> str:
     """The text that lists the files a pattern matches."""
-    wanted = parse_pattern(pattern)
+    wanted = parse_pattern(pattern, ignore_case=not case_sensitive)
     found: list[tuple[int, str]] = []
     with open_folder(roots, path) as start:
         walk = DirectoryWalk(start, roots)

@@ -1,9 +1,10 @@
 """Carries out `write_file` and `replace`: a file changes as a whole or not at all.
 
 `context.before_change` backs a file up before it changes. Only the content that was read is
-replaced: a file that somebody else changed meanwhile is left alone. `replace` takes its text
-literally and does nothing unless the file has it exactly as often as expected. The answer is a
-unified diff; when a text is not found, the answer shows the lines that are most like it.
+replaced: a file that somebody else changed meanwhile is left alone. A file keeps its encoding, its
+byte order mark and its line breaks (`text_format.py`, `line_endings.py`), and `replace` touches
+nothing outside the text it replaces (`text_edit.py`). Lines that stand for text which was left out
+are refused. The answer is a unified diff; when a text is not found, it shows the nearest passage.
 """
 
 from __future__ import annotations
@@ -11,30 +12,36 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
-from itertools import islice
 from pathlib import Path
 
-from recollect.tools.diff import nearest_lines, unified_diff
+from recollect.tools.diff import unified_diff
+from recollect.tools.line_endings import dominant_ending, normalize
+from recollect.tools.omission_placeholder import first_new_omission
 from recollect.tools.resolve_path import quote, resolve_path
 from recollect.tools.safe_open import MAX_BYTES, read_content, write_content
+from recollect.tools.text_edit import EditPlan, apply_edits, plan_edit
+from recollect.tools.text_format import UNKNOWN_BYTE, DecodedText, TextFormat, decode_bytes
 from recollect.tools.tool import ToolContext, ToolFailed
+
+_ENDING_NAMES = {"\r\n": "CRLF", "\r": "CR"}
+_BYTE_ORDER_MARK = "\ufeff"
 
 
 async def write_file(file_path: str, content: str, context: ToolContext) -> str:
-    data = _encode(content)
     before, path = await asyncio.to_thread(_read_before, context.roots, context.locate(file_path))
+    old, data = await asyncio.to_thread(_prepare_content, content, before or b"", path)
     if before == data:
         return f"{quote(path)} has this content already; nothing was written"
     await context.before_change(path)
     await asyncio.to_thread(write_content, context.roots, str(path), data, expected=before)
     lines = content.count("\n") + (not content.endswith("\n") and content != "")
-    size = f"{lines:,} lines, {len(data):,} bytes"
+    size = f"{lines:,} lines, {len(data):,} bytes{_describe_kept(old, content)}"
     if before is None:
-        return f"Created {quote(path)} ({size})."
-    old = _decode(before)
+        return f"Created {quote(path)} ({size}).{_mention_note(file_path, context)}"
     if old is None:
-        return f"Wrote {quote(path)} ({size}); the old content was not text."
-    diff = await asyncio.to_thread(unified_diff, old, content, quote(path))
+        was = "there was nothing in it" if not before else "the old content was not text"
+        return f"Wrote {quote(path)} ({size}); {was}."
+    diff = await asyncio.to_thread(_diff, old, data, path)
     return f"Wrote {quote(path)} ({size}):\n{diff}"
 
 
@@ -46,55 +53,25 @@ async def replace_text(
     context: ToolContext,
 ) -> str:
     before, path = await asyncio.to_thread(_read_before, context.roots, context.locate(file_path))
+    if before is None and not old_string:
+        return await write_file(file_path, new_string, context)
     if before is None:
-        raise ToolFailed(f"{quote(path)} does not exist; write_file makes new files")
-    text = _decode(before)
-    if text is None:
-        raise ToolFailed(f"{quote(path)} is not UTF-8 text; replace cannot edit it")
-    changed = await asyncio.to_thread(
-        substitute, text, old_string, new_string, expected_replacements, quote(path)
-    )
-    await context.before_change(path)
-    data = _encode(changed)
-    await asyncio.to_thread(write_content, context.roots, str(path), data, expected=before)
-    diff = await asyncio.to_thread(unified_diff, text, changed, quote(path))
-    times = "once" if expected_replacements == 1 else f"{expected_replacements} times"
-    return f"Replaced {times} in {quote(path)}:\n{diff}"
-
-
-def substitute(text: str, old: str, new: str, expected: int, path: str) -> str:
-    """The text with every `old` replaced by `new`; a `ToolFailed` says how to ask for it."""
-    if not old:
-        raise ToolFailed("old_string is empty; write_file writes whole files")
-    if expected < 1:
-        raise ToolFailed("expected_replacements is at least 1")
-    if "\r\n" in text and old not in text and "\r" not in old:
-        # models see and write lines without their CR; the file keeps its line ends
-        old, new = old.replace("\n", "\r\n"), new.replace("\r\n", "\n").replace("\n", "\r\n")
-    if old == new:
-        raise ToolFailed("old_string and new_string are the same; nothing would change")
-    count = text.count(old)
-    if count == 0:
-        raise ToolFailed(_explain_missing(text, old, path))
-    if count != expected:
-        found = islice(re.finditer(re.escape(old), text), 10)
-        where = ", ".join(str(text.count("\n", 0, one.start()) + 1) for one in found)
-        more = " …" if count > 10 else ""
         raise ToolFailed(
-            f"old_string occurs {count} times in {path}, not {expected} (lines {where}{more}); "
-            f"add lines around it that make it unique, or say expected_replacements={count}"
+            f"{quote(path)} does not exist; write_file makes new files, and so does replace with "
+            "an empty old_string"
         )
-    return text.replace(old, new)
-
-
-def _explain_missing(text: str, old: str, path: str) -> str:
-    said = f"old_string is not in {path}"
-    if "".join(old.split()) and "".join(old.split()) in "".join(text.split()):
-        said += " with these spaces and line breaks"
-    near = nearest_lines(text, old)
-    if not near:
-        return f"{said}, and nothing like it; read the file again"
-    return f"{said}; it must be exact, without line numbers. The nearest lines are:\n{near}"
+    _refuse_omissions(new_string, old_string, "new_string", path)
+    old = await asyncio.to_thread(_decode_to_edit, before, path)
+    plan = await asyncio.to_thread(
+        plan_edit, old.text, old_string, new_string, expected_replacements, quote(path)
+    )
+    data = await asyncio.to_thread(_encode_edits, old, plan, new_string, path)
+    await context.before_change(path)
+    await asyncio.to_thread(write_content, context.roots, str(path), data, expected=before)
+    diff = await asyncio.to_thread(_diff, old, data, path)
+    times = "once" if expected_replacements == 1 else f"{expected_replacements} times"
+    ignored = f", ignoring {' and '.join(plan.ignored)}" if plan.ignored else ""
+    return f"Replaced {times} in {quote(path)}{ignored}:\n{diff}"
 
 
 def _read_before(roots: Sequence[Path], path: str) -> tuple[bytes | None, Path]:
@@ -106,19 +83,97 @@ def _read_before(roots: Sequence[Path], path: str) -> tuple[bytes | None, Path]:
     return (read_content(roots, str(real)).data if exists else None), real
 
 
-def _decode(data: bytes) -> str | None:
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        return None
+def _refuse_omissions(new: str, old: str, what: str, path: Path) -> None:
+    found = first_new_omission(new, old, str(path))
+    if found is not None:
+        raise ToolFailed(
+            f"line {found.line} of {what} stands for text that was left out: {quote(found.text)}. "
+            "Nothing was written; write out everything that is to be in the file, or change only "
+            "some lines of it with replace"
+        )
 
 
-def _encode(text: str) -> bytes:
-    try:
-        data = text.encode("utf-8")
-    except UnicodeEncodeError:
-        what = "the text has half a character (a lone surrogate)"
-        raise ToolFailed(f"{what}; write it again") from None
+def _prepare_content(content: str, before: bytes, path: Path) -> tuple[DecodedText | None, bytes]:
+    """What a file's text was (None: there was none) and the bytes that are to be in it."""
+    old = decode_bytes(before) if before else None
+    _refuse_omissions(content, "" if old is None else old.text, "content", path)
+    return old, _encode_content(content, old, path)
+
+
+def _decode_to_edit(before: bytes, path: Path) -> DecodedText:
+    old = decode_bytes(before)
+    if old is None or old.format.is_broken:
+        why = "binary" if old is None else f"damaged {old.format.name}"
+        raise ToolFailed(f"{quote(path)} is {why}; replace cannot edit it without losing bytes")
+    return old
+
+
+# --- bytes -------------------------------------------------------------------------------------
+
+
+def _encode_content(content: str, old: DecodedText | None, path: Path) -> bytes:
+    """The bytes of a whole file, stored as the file was before."""
+    if old is None or old.format.is_broken:
+        return _check_size(TextFormat().encode_new(content, "content", quote(path)))
+    text = content
+    if old.format.mark:
+        text = text.removeprefix(_BYTE_ORDER_MARK)
+    ending = dominant_ending(old.text)
+    if ending == "\r\n" or (ending == "\r" and "\r" not in text):
+        text = normalize(text).replace("\n", ending)
+    _refuse_unknown_bytes(content, old, "content", path)
+    return _check_size(old.format.mark + old.format.encode_new(text, "content", quote(path)))
+
+
+def _encode_edits(old: DecodedText, plan: EditPlan, new_string: str, path: Path) -> bytes:
+    """The bytes of a file after some edits; all others are those that were there."""
+    old.format.encode_new(new_string, "new_string", quote(path))
+    for edit in plan.edits[:1]:  # the others add the same text
+        _refuse_unknown_bytes(edit.new, old, "new_string", path)
+    return _check_size(old.format.encode(apply_edits(old.text, plan.edits)))
+
+
+def _refuse_unknown_bytes(new: str, old: DecodedText, what: str, path: Path) -> None:
+    """Refuse the sign that was shown for bytes which are not text: they would be lost."""
+    if old.format.errors != "strict" and UNKNOWN_BYTE in new:
+        line = new.count("\n", 0, new.index(UNKNOWN_BYTE)) + 1
+        raise ToolFailed(
+            f"line {line} of {what} has {UNKNOWN_BYTE}, which stands for bytes of {quote(path)} "
+            "that are not text and would be lost; change the other lines with replace. "
+            "Nothing was written"
+        )
+
+
+def _check_size(data: bytes) -> bytes:
     if len(data) > MAX_BYTES:
         raise ToolFailed(f"{len(data):,} bytes are too many; the limit is {MAX_BYTES:,}")
     return data
+
+
+# --- the answer --------------------------------------------------------------------------------
+
+
+def _diff(old: DecodedText, data: bytes, path: Path) -> str:
+    new = decode_bytes(data)
+    if new is None:
+        return "(the new content is not text)"
+    diff = unified_diff(normalize(old.shown), normalize(new.shown), quote(path))
+    return diff or "(only line breaks changed)"
+
+
+def _describe_kept(old: DecodedText | None, content: str) -> str:
+    """What a file has kept that the model did not give: its encoding and its line breaks."""
+    if old is None or old.format.is_broken:
+        return ""
+    kept = [] if old.format.is_usual else [old.format.name]
+    ending = dominant_ending(old.text)
+    if ending in _ENDING_NAMES and "\n" in re.sub("\r\n", "", content):
+        kept.append(f"{_ENDING_NAMES[ending]} line breaks")
+    return f", with {' and '.join(kept)} as before" if kept else ""
+
+
+def _mention_note(file_path: str, context: ToolContext) -> str:
+    """Says that an `@` was dropped, for a model that meant it."""
+    if not file_path.startswith("@") or context.absolute(file_path).endswith(file_path):
+        return ""
+    return f" The @ before the path was left out; ./{quote(file_path)} is the name with it."

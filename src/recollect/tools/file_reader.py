@@ -1,24 +1,25 @@
 """Carries out `read_file`: one file or many, with line numbers, each as one block of the result.
 
 `toolkinds.parse_paths` reads which files and lines a call means, and the elision rules use the same
-function to know what a read has shown; so block n is always file n. At most 2,000 lines, 2,000
-characters of a line and files of 20 MB are shown; the text says what was cut and how to read on.
-Images and PDFs are returned as they are, recognized by their bytes and not by their name. Other
-binary files are refused with their size. In a batch a file that cannot be read fails alone. Notes
-attached to a file stand under it.
+function to know what a read has shown; so block n is always file n. At most 2,000 lines and 2,000
+characters of a line are shown; the text says what was cut and how to read on. Of a file over 20 MB
+the lines are read in pieces, in little memory. Images, PDFs, sounds and videos are returned as they
+are, recognized by their bytes and not by their name; whether the model is sent them is the wire's
+matter. Other binary files are refused with their size. In a batch a file that cannot be read fails
+alone. Notes attached to a file stand under it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import codecs
+import os
 import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import StringIO
-from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO
 
 import msgspec
 
@@ -27,32 +28,24 @@ from recollect.toolkinds import PathRange, parse_paths
 from recollect.tools.builtin import FileRange
 from recollect.tools.directory_listing import list_folder
 from recollect.tools.file_notes import all_notes, format_notes
+from recollect.tools.line_endings import uses_cr
+from recollect.tools.line_window import MAX_CHARACTERS, SelectedLines, select_lines
+from recollect.tools.media_types import media_type
 from recollect.tools.resolve_path import quote, resolve_path
-from recollect.tools.safe_open import read_content
+from recollect.tools.safe_open import MAX_BYTES, open_file
+from recollect.tools.text_format import (
+    UNKNOWN_BYTE,
+    DecodedText,
+    decode_bytes,
+    replace_surrogates,
+)
 from recollect.tools.tool import ToolContext, ToolFailed, ToolOutput
 
-MAX_LINES = 2_000
-MAX_LINE = 2_000  # characters
 MAX_FILES = 50  # in one call
-MAX_CHARACTERS = 4_000_000  # of all files of a call
 MAX_SYMBOLS = 60
 MAX_OUTLINED = 2_000_000  # characters of a file that is searched for symbols
-TRUNCATED = "... [truncated]"
-
-_MEDIA_SIGNATURES = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
-    (b"%PDF-", "application/pdf"),
-)
-_BYTE_ORDER_MARKS = (  # longest first: UTF-32 begins like UTF-16
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-    (codecs.BOM_UTF8, "utf-8-sig"),
-)
+MAX_STREAMED = 2_000_000_000  # bytes of a file of which some lines can be read
+PIECE_BYTES = 1_048_576
 
 
 async def read_files(
@@ -77,6 +70,10 @@ def parse_files(
     given: str | tuple[str | FileRange, ...], offset: int | None, limit: int | None
 ) -> tuple[PathRange, ...]:
     """The files that a call means, as every reader of the log will understand it."""
+    _check_numbers({"offset": offset, "limit": limit})
+    for item in given:
+        if isinstance(item, FileRange):
+            _check_numbers({"startLine": item.start, "endLine": item.end})
     values = {"absolute_path": msgspec.to_builtins(given), "offset": offset, "limit": limit}
     files = parse_paths(json_text({k: v for k, v in values.items() if v is not None}))
     if not files:
@@ -84,6 +81,12 @@ def parse_files(
     if len(files) > MAX_FILES:
         raise ToolFailed(f"{len(files):,} files at once are too many; name at most {MAX_FILES}")
     return files
+
+
+def _check_numbers(given: Mapping[str, int | None]) -> None:
+    for name, number in given.items():
+        if number is not None and number < 1:
+            raise ToolFailed(f"{name} is {number}; lines are counted from 1, so give 1 or more")
 
 
 def _read_all(context: ToolContext, files: Sequence[PathRange]) -> ToolOutput:
@@ -111,91 +114,120 @@ def _read_block(context: ToolContext, file: PathRange, left: int) -> Text | Inli
         is_folder = resolved.info is not None and stat.S_ISDIR(resolved.info.st_mode)
     if is_folder:
         return Text(text=list_folder(roots, path))
-    content = read_content(roots, path)
-    if mime := media_type(content.data):
-        return InlineData(mime=mime, data=content.data)
-    text = decode_text(content.data)
-    if text is None:
-        size = f"{len(content.data):,} bytes"
-        raise ToolFailed(f"{quote(file.path)} is binary ({size}); it cannot be shown as text")
-    return Text(text=_format_file(text, file, str(content.path), left))
-
-
-def media_type(data: bytes) -> str:
-    """The type of an image or a PDF, by its first bytes; empty for anything else."""
-    for magic, mime in _MEDIA_SIGNATURES:
-        if data.startswith(magic):
-            return mime
-    return "image/webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else ""
+    with open_file(roots, path) as opened, os.fdopen(opened.descriptor, "rb", closefd=False) as raw:
+        start = raw.read(PIECE_BYTES)
+        size = max(opened.info.st_size, len(start))
+        if mime := media_type(start):
+            if size > MAX_BYTES:
+                raise ToolFailed(
+                    f"{quote(file.path)} is {mime} of {size:,} bytes, the limit is {MAX_BYTES:,}; "
+                    "make a smaller one of it with a command"
+                )
+            return InlineData(mime=mime, data=start + raw.read(MAX_BYTES - len(start)))
+        pieces: Iterable[str]
+        if size > MAX_BYTES:
+            opening = _describe_stream(start, size, file.path)
+            pieces = _stream(opening, raw, start)
+        else:
+            opening = _decode(start + raw.read(MAX_BYTES - len(start)), file.path)
+            pieces = (opening.shown,)
+        return Text(text=_format_file(opening, pieces, file, str(opened.path), left))
 
 
 def decode_text(data: bytes) -> str | None:
-    """A file's text, or None when it is binary. Bytes that are not UTF-8 are shown as �."""
-    for mark, encoding in _BYTE_ORDER_MARKS:
-        if data.startswith(mark):
-            return data.decode(encoding, "replace")
-    if b"\0" in data[:8_192]:
-        return None
-    return data.decode("utf-8", "replace")
+    """A file's text as it is shown, or None when it is binary. Bytes that are text in no known
+    encoding are shown as �."""
+    found = decode_bytes(data)
+    return None if found is None else found.shown
+
+
+def _decode(data: bytes, path: str) -> DecodedText:
+    found = decode_bytes(data)
+    if found is None:
+        size = f"{len(data):,} bytes"
+        raise ToolFailed(f"{quote(path)} is binary ({size}); it cannot be shown as text")
+    return found
+
+
+# --- large files -------------------------------------------------------------------------------
+
+
+def _describe_stream(start: bytes, size: int, path: str) -> DecodedText:
+    """How the text of a large file is stored, by its beginning."""
+    if size > MAX_STREAMED:
+        raise ToolFailed(
+            f"{quote(path)} has {size:,} bytes, the limit is {MAX_STREAMED:,}; "
+            "show parts of it with a command such as tail or sed"
+        )
+    whole = start[: len(start) - len(start) % 4]
+    for cut in range(4):  # a character of UTF-8 may go on after the beginning
+        try:
+            whole[: len(whole) - cut].decode()
+        except UnicodeDecodeError:
+            continue
+        return _decode(whole[: len(whole) - cut], path)
+    return _decode(whole, path)
+
+
+def _stream(opening: DecodedText, raw: BinaryIO, start: bytes) -> Iterator[str]:
+    """The text of a large file in pieces, line breaks as in `DecodedText.shown`."""
+    # one stray byte after a clean beginning must not end the reading
+    errors = "replace" if opening.format.errors == "strict" else opening.format.errors
+    decoder = codecs.getincrementaldecoder(opening.format.encoding)(errors)
+    is_cr = uses_cr(opening.text)
+    data = start[len(opening.format.mark) :]
+    while data:
+        text = decoder.decode(data)
+        if errors == "surrogateescape":
+            text = replace_surrogates(text)
+        yield text.replace("\r", "\n") if is_cr else text
+        data = raw.read(PIECE_BYTES)
+    yield replace_surrogates(decoder.decode(b"", final=True))
 
 
 # --- lines -------------------------------------------------------------------------------------
 
 
-class SelectedLines(NamedTuple):
-    """Some lines of a text; `last` is 0 when there are none."""
-
-    shown: tuple[str, ...]
-    first: int
-    last: int
-    total: int
-
-
-def select_lines(
-    text: str, first: int, last: int | None, left: int = MAX_CHARACTERS
-) -> SelectedLines:
-    """The lines from first to last, as many as may be shown."""
-    total = text.count("\n") + (not text.endswith("\n") and text != "")
-    end = min(total, first + MAX_LINES - 1, total if last is None else last)
-    shown: list[str] = []
-    # a stream does not make a list of all lines: there may be twenty million
-    for number, line in enumerate(islice(StringIO(text, newline="\n"), first - 1, end), first):
-        body = line.rstrip("\n").removesuffix("\r")
-        body = body if len(body) <= MAX_LINE else body[:MAX_LINE] + TRUNCATED
-        made = f"{number}→{body}"
-        left -= len(made) + 1
-        if left < 0 and shown:
-            break
-        shown.append(made)
-    return SelectedLines(tuple(shown), first, first + len(shown) - 1 if shown else 0, total)
-
-
-def _format_file(text: str, file: PathRange, path: str, left: int) -> str:
-    if not text:
-        return f"{quote(path)} is empty"
+def _format_file(
+    opening: DecodedText, pieces: Iterable[str], file: PathRange, path: str, left: int
+) -> str:
+    """The lines wanted, under a header; `opening` is the text, or the beginning of a large one."""
     first = file.start or 1
     if file.end is not None and file.end < first:
         what = f"there are no lines {first} to {file.end}"
         raise ToolFailed(f"{what}; the end comes before the start")
-    lines = select_lines(text, first, file.end, left)
+    lines = select_lines(pieces, first, file.end, left)
+    if not lines.total:
+        return f"{quote(path)} is empty"
     if not lines.shown:
         raise ToolFailed(f"{quote(path)} has {lines.total:,} lines; line {first} is past its end")
     whole = lines.first == 1 and lines.last == lines.total
     span = f"{lines.total}" if whole else f"{lines.first}-{lines.last} of {lines.total}"
-    peculiarities = {
-        "lines end with CRLF": "\r\n" in text,
-        "� stands for bytes that are not UTF-8": "�" in text,
-        "no newline at the end": not text.endswith("\n"),
-    }
-    notes = ", ".join(name for name, is_so in peculiarities.items() if is_so)
+    notes = ", ".join(_peculiarities(opening, lines))
     about = f" ({notes})" if notes else ""
     made = [f"{quote(path)}, {'all ' if whole else ''}lines {span}{about}:", *lines.shown]
     if lines.last < lines.total:
         rest = f"{lines.last + 1}-{lines.total}"
         made.append(f"[lines {rest} are not shown; read on with offset={lines.last + 1}]")
     if not whole:
-        made += _outline(text, path, lines)
+        made += _outline(opening.shown, path, lines)
     return "\n".join(made)
+
+
+def _peculiarities(opening: DecodedText, lines: SelectedLines) -> Iterator[str]:
+    """What an editor would show about a file beside its text."""
+    stored = opening.format
+    if stored.mark or stored.encoding not in ("utf-8", "ascii"):
+        yield stored.name
+    if "\r\n" in opening.text:
+        yield "lines end with CRLF"
+    elif uses_cr(opening.text):
+        yield "lines end with CR"
+    if stored.errors != "strict":
+        known = stored._replace(encoding="utf-8") if stored.encoding == "ascii" else stored
+        yield f"{UNKNOWN_BYTE} stands for bytes that are not {known._replace(mark=b'').name}"
+    if not lines.ends_with_newline:
+        yield "no newline at the end"
 
 
 # --- outline -----------------------------------------------------------------------------------

@@ -25,11 +25,17 @@ class GlobPattern(NamedTuple):
         return any(match_names(segments, names) for segments in self.alternatives)
 
 
-def parse_glob(pattern: str) -> GlobPattern:
-    """Parse a glob with `*`, `?`, `[…]`, `**` and `{a,b}`. Raises ValueError if it is too long."""
+def parse_glob(pattern: str, *, ignore_case: bool = False) -> GlobPattern:
+    """Parse a glob with `*`, `?`, `[…]`, `**` and `{a,b}`. Raises ValueError if it is blank or too
+    long."""
+    if not pattern.strip():
+        raise ValueError("the pattern is blank; `**/*` means all files")
     if len(pattern) > MAX_PATTERN:
         raise ValueError(f"a pattern has at most {MAX_PATTERN:,} characters")
-    return GlobPattern(tuple(map(_compile_segments, _expand_braces(pattern))))
+    flags = re.IGNORECASE if ignore_case else re.NOFLAG
+    return GlobPattern(
+        tuple(_compile_segments(choice, flags) for choice in _expand_braces(pattern))
+    )
 
 
 def _expand_braces(pattern: str) -> tuple[str, ...]:
@@ -48,11 +54,12 @@ def _expand_braces(pattern: str) -> tuple[str, ...]:
     return tuple(done)
 
 
-def _compile_segments(glob: str) -> tuple[re.Pattern[str] | None, ...]:
+def _compile_segments(glob: str, flags: re.RegexFlag) -> tuple[re.Pattern[str] | None, ...]:
     texts = [text for text in glob.split("/") if text not in ("", ".")]
-    return tuple(None if text == "**" else _compile_segment(text) for text in texts)
+    return tuple(None if text == "**" else _compile_segment(text, flags) for text in texts)
 
 
-def _compile_segment(text: str) -> re.Pattern[str]:
+def _compile_segment(text: str, flags: re.RegexFlag) -> re.Pattern[str]:
     # what no name can match, such as an unclosed bracket, means itself
-    return compile_name(text) or re.compile(re.escape(text))
+    found = compile_name(text) or re.compile(re.escape(text))
+    return re.compile(found.pattern, found.flags | flags) if flags else found

@@ -121,7 +121,7 @@ def read_content(roots: Sequence[Path], path: str, limit: int = MAX_BYTES) -> Wh
         if size > limit or len(data) > limit:
             raise ToolFailed(
                 f"{quote(path)} has {max(size, len(data)):,} bytes, the limit is {limit:,}; "
-                "search in it with search_file_content, or read parts of it with a command"
+                "read_file shows parts of it, and a command can change it"
             )
         return WholeFile(opened.path, data, stat.S_IMODE(opened.info.st_mode))
 

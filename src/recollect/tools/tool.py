@@ -27,6 +27,7 @@ from recollect.codecs.wire_protocol import Declaration
 from recollect.entries import Content, Note, Text
 from recollect.errors import BadTool
 from recollect.store.contract import Store
+from recollect.tools.at_path import drop_mention_sign
 from recollect.tools.tool_result import NoResult, content_from
 from recollect.tools.tool_signature import decode_unknown, read_signature
 from recollect.view.view import View
@@ -98,12 +99,15 @@ class ToolContext(msgspec.Struct, frozen=True):
         """A path as the model wrote it, made absolute if it begins in the working directory.
 
         A path below a place that the project has moved away from fails, and names the new one."""
+        path = drop_mention_sign(path, self.cwd or self.root, self.roots)
         if path.startswith("/"):
             self._refuse_former_place(path)
         return self.absolute(path)
 
     def absolute(self, path: str) -> str:
-        """A path made absolute if it begins in the working directory."""
+        """A path made absolute if it begins in the working directory; an `@` in front of it that
+        is not part of a name is dropped."""
+        path = drop_mention_sign(path, self.cwd or self.root, self.roots)
         if path.startswith("/") or not path or self.cwd in (None, self.root):
             return path  # relative to the first root, where tools begin anyway
         return f"{self.cwd}/{path}"

@@ -1,9 +1,9 @@
 """What a tool's function returned, as the content of a result.
 
 A text is sent as it is; JSON-like values become JSON: numbers, dicts, lists, dataclasses, msgspec
-structs, models with `model_dump`, dates, enums, paths, and None as `null`. Bytes become an image or
-a document if they begin like one, otherwise a text. Content parts stay as they are, alone or in a
-list with texts. Anything else raises `NoResult`, which names the type.
+structs, models with `model_dump`, dates, enums, paths, and None as `null`. Bytes become an image,
+a PDF, a sound or a video if they begin like one, otherwise a text. Content parts stay as they are,
+alone or in a list with texts. Anything else raises `NoResult`, which names the type.
 """
 
 from __future__ import annotations
@@ -17,15 +17,10 @@ import msgspec
 
 from recollect.entries import Content, InlineData, Message, Text, check
 from recollect.errors import BadInput
+from recollect.tools.media_types import media_type
 
 MAX_RESULT = 100_000_000  # characters or bytes
 _CONTENT: tuple[type, ...] = get_args(Content)
-_SIGNATURES = {  # how files begin that models can be sent
-    b"\x89PNG\r\n\x1a\n": "image/png",
-    b"\xff\xd8\xff": "image/jpeg",
-    b"GIF8": "image/gif",
-    b"%PDF-": "application/pdf",
-}
 
 
 class NoResult(Exception):
@@ -73,16 +68,13 @@ def _checked(part: Any) -> Content:
 
 
 def _from_bytes(data: bytes) -> Content:
-    for start, mime in _SIGNATURES.items():
-        if data.startswith(start):
-            return InlineData(mime=mime, data=data)
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return InlineData(mime="image/webp", data=data)
+    if mime := media_type(data):
+        return InlineData(mime=mime, data=data)
     try:
         return Text(text=data.decode())
     except UnicodeDecodeError:
         raise NoResult(
-            f"{len(data):,} bytes that are no text, image or PDF; return a text, or "
+            f"{len(data):,} bytes that are no text, image, PDF, sound or video; return a text, or "
             "InlineData(mime=…, data=…) if the model can read them"
         ) from None
 

@@ -39,7 +39,9 @@ from tests.codecs.gemini.test_encode_request import (
 )
 
 PLACEHOLDER = Text(text="<placeholder>")
-_PLACEHOLDER = re.compile(r"\[.{1,400}(takes no [a-z ]+( in a tool's result)?|cannot open it)\]")
+_PLACEHOLDER = re.compile(
+    r"\[.{1,400}(takes no [a-z ]+( in a tool's result)?|cannot open it|sent after the results)\]"
+)
 WRITABLE_SIGNATURES = (SIGNATURE, "sig")
 
 
@@ -56,6 +58,15 @@ def normal_message(message: Message, wire: GeminiWire) -> Message:
     names only of the model asked, unknown parts gone, refused media as placeholders."""
     own = wire.rules.is_own(message)
     found = [normal_part(part, wire, own) for part in message.parts]
+    found += [
+        InlineData(mime=block.mime, data=block.data)
+        for part in message.parts
+        if isinstance(part, ToolResult)
+        for block in part.content
+        if isinstance(block, InlineData)
+        and _taken(block.mime, wire.media)
+        and not _taken(block.mime, wire.result_media)
+    ]
     parts = tuple(part for part in found if part is not None) or (Text(text=NOTHING_LEFT),)
     author = wire.model if message.role == "model" else ""
     return Message(role=message.role, parts=parts, model=author)

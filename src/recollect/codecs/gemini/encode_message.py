@@ -122,9 +122,11 @@ class PartEncoder(msgspec.Struct):
     own: bool  # whether the receiving model made the message: only then signatures are sent
     fixes: list[Fix] = []
     _called: bool = False
+    _after_results: list[bytes] = []
 
     def encode_parts(self, message: Message) -> list[bytes]:
-        return [data for data in map(self.encode_part, message.parts) if data]
+        parts = [data for data in map(self.encode_part, message.parts) if data]
+        return [*parts, *self._after_results]
 
     def encode_part(self, part: Part) -> bytes:
         """Empty for a part that cannot be sent."""
@@ -230,6 +232,12 @@ class PartEncoder(msgspec.Struct):
         if isinstance(block, InlineData) and _accepts(block.mime, self.quirks.result_media):
             media.append(b'{"inlineData":' + _blob(block) + b"}")
             return b'{"part":%d}' % (len(media) - 1)
+        if isinstance(block, InlineData) and _accepts(block.mime, self.quirks.media):
+            # the model takes it, only not inside of a result: Gemini CLI sends it beside them
+            self._after_results.append(b'{"inlineData":' + _blob(block) + b"}")
+            text = f"[{block.mime}, {len(block.data):,} bytes: sent after the results]"
+            self._leave_out(f"in a tool's result {text[1:-1]}", "moved", call)
+            return encode(text)
         return encode(self._placeholder(block, "in a tool's result "))
 
     def _media(self, part: InlineData | FileRef) -> bytes:
