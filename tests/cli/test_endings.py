@@ -171,7 +171,7 @@ def test_a_call_that_the_output_limit_cut_is_not_run_but_those_before_it_are(
 
 
 def test_rounds_of_correction_do_not_count_against_the_limit_of_turns(cli: Cli) -> None:
-    script = [faulty(call("no_tool")), "Done."]
+    script: list[ProviderLine] = [faulty(call("no_tool")), "Done."]
     with provider(cli, "openai", script):
         done = run(cli, "-p", "Hi.", "--max-turns", "1")
     assert (done.code, done.result["result"], done.result["num_turns"]) == (0, "Done.", 2)
