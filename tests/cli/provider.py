@@ -33,13 +33,18 @@ class StreamJson(NamedTuple):
 
 @contextmanager
 def provider(
-    cli: Cli, wire: WireName, script: Sequence[ProviderLine], more: str = "", **options: Any
+    cli: Cli,
+    wire: WireName,
+    script: Sequence[ProviderLine],
+    more: str = "",
+    transport: str = "longest_wait = 0.01\n",
+    **options: Any,
 ) -> Iterator[ProviderServer]:
-    """`more` are further settings of the model; `options` are the server's own."""
+    """`more` and `transport` are further settings; `options` are the server's own."""
     with ProviderServer(wire, script, **options) as server:
         cli.home.mkdir(exist_ok=True)
         (cli.home / "settings.toml").write_text(
-            f'model = "{NAME}"\n[transport]\nretries = 1\nlongest_wait = 0.01\n'
+            f'model = "{NAME}"\n[transport]\nretries = 1\n{transport}'
             f'[models.{NAME}]\nurl = "{server.url}"\nwire = "{wire}"\nkey = "MY_KEY"\n'
             f"window = 30000\n{more}"
         )

@@ -136,6 +136,7 @@ def test_no_mutated_reply_runs_an_argument_that_was_not_written(wire: WireName) 
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("wire", FORMATS)
 def test_none_of_a_hundred_thousand_runs_an_argument_that_was_not_written(wire: WireName) -> None:
     seen = run_mutations(wire, 100_000, seed=2)

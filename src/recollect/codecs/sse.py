@@ -89,8 +89,8 @@ class SseParser:
         return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
     def _put_aside(self, line: bytes) -> None:
-        # a field with an object in it is a damaged event
-        if (line.startswith(_FIELDS) and b"{" not in line) or line in _NAMES:
+        # a field with JSON in it is a damaged event
+        if (line.startswith(_FIELDS) and b'"' not in line) or line in _NAMES:
             return
         room = MAX_STRAY - self._stray_size
         self._stray_size += len(line) + 1

@@ -11,6 +11,7 @@ from contextlib import aclosing
 
 import msgspec
 
+from recollect.codecs.endings import judge_reply
 from recollect.codecs.wire_protocol import Generation, RequestOptions
 from recollect.entries import Message, Text
 from recollect.models.http_model import HttpModel
@@ -38,7 +39,8 @@ def profile_of(model: Model) -> Profile:
 
 
 class ModelCaller(msgspec.Struct, frozen=True):
-    """Sends messages and an instruction, and returns the text of the reply."""
+    """Sends messages and an instruction, and returns the text of the reply: empty unless the
+    reply is an answer, complete or cut off at its limit."""
 
     model: Model
     profile: Profile
@@ -78,5 +80,7 @@ class ModelCaller(msgspec.Struct, frozen=True):
         async with aclosing(send(self.model, request, options)) as events:
             async for event in events:
                 if isinstance(event, Message):
-                    return "".join(part.text for part in event.parts if isinstance(part, Text))
+                    usable = judge_reply(event).outcome in ("answer", "cut_off")
+                    texts = (part.text for part in event.parts if isinstance(part, Text))
+                    return "".join(texts) if usable else ""
         return ""

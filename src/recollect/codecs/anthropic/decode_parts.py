@@ -68,6 +68,7 @@ class ContentBlock(msgspec.Struct, gc=False):
 
 
 _block_decoder = msgspec.json.Decoder(ContentBlock)
+_CALL_NAMES = (b'"partial_json"', b'"tool_use"')
 _SOURCES = frozenset({"base64", "text", "url"})
 _KNOWN = frozenset(
     {"text", "thinking", "redacted_thinking", "tool_use", "tool_result", "image", "document"}
@@ -79,6 +80,8 @@ def decode_json(data: bytes, decoder: msgspec.json.Decoder[_T]) -> _T:
         return decoder.decode(data)
     except JSON_ERRORS:
         pass
+    if any(name in data for name in _CALL_NAMES):
+        raise BadInput("a damaged call")  # nothing in a call is guessed
     try:
         return decoder.decode(repair_json_text(data, _refuse_constant))
     except RecursionError as error:
