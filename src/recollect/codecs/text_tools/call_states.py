@@ -238,8 +238,8 @@ class CallStates(CallBuffer):
         tag = begins(self._buf, end, END_TAG, final=self._final) if first == "<" else False
         if tag is None:
             return False
-        if tag:
-            self._emit_to(end + len(END_TAG))
+        if tag or first in ("}", "]"):  # brackets too many are part of what failed
+            self._emit_to(end + (len(END_TAG) if tag else 1))
             return True
         if first not in ("{", "<"):
             return self._code_from("x")
