@@ -152,6 +152,7 @@ CUT = (
         '```json\n{"name": "glob", "arguments": {',
     ),
     *('<tool_call>\n{"name": "glob", "arg', "<tool_call>", "<function=glo", "<function=glob>"),
+    *('Well.\n{ "tool_call', "```\n<tool_c", "```\n<function=gl", "Then <function=gl"),
     *("<function=glob>\n<parameter=pattern>\n*", "<function=glob><parameter=pattern>*</parameter>"),
     *(
         'TOOL: glob\nARGS: {"pattern": "*"',
@@ -210,6 +211,25 @@ def test_calls_that_a_parameter_quotes_do_not_run() -> None:
     found, problem = scanned(text + "</function>\n" + inner)
     assert [delta.name for delta in found if delta.kind == "call"] == ["glob"]
     assert len(problem) == 1
+
+
+def test_a_call_that_is_cut_off_after_another_is_a_problem() -> None:
+    for first in (inline("glob", pattern="*"), f"<function=glob>{PATTERN}</function>"):
+        found, problem = scanned(f'{first}\n{{"tool_ca', cut_off=True)
+        assert [delta.kind for delta in found] == ["call", "text"]
+        assert problem == ("a call was not run: it was cut off before its end",)
+
+
+def test_a_function_whose_value_quotes_the_tags_that_end_it_does_not_run() -> None:
+    quoted = "End with\n</parameter>\n</function>\nalways."
+    path = "<parameter=file_path>a</parameter>"
+    text = f"<function=write_file>{path}\n<parameter=content>\n{quoted}\n</parameter>\n</function>"
+    after = "\n<function=glob><parameter=pattern>x</parameter></function>\nSo."
+    for form in (text + after, f"```\n{text}\n```{after}"):
+        found, (problem,) = scanned(form)
+        assert "'write_file' was not run: a value holds a closing tag" in problem
+        assert [delta.name for delta in found if delta.kind == "call"] == ["glob"]
+        assert scanned(form, *range(len(form))) == scanned(form)
 
 
 def test_a_number_that_a_tool_takes_as_text_stays_as_it_was_written() -> None:
