@@ -34,8 +34,8 @@ INSERTED = (
 
 def mutations(reply: R, rng: random.Random, others: Sequence[R] = ()) -> Iterator[R]:
     """Damaged replies, without end; `others` are replies to splice in."""
-    texts = [_text(other) for other in (reply, *others)]
-    for text in _mutations(texts[0], rng, texts[1:]):
+    spliced = [_text(other) for other in others]
+    for text in _mutations(_text(reply), rng, spliced):
         yield text if isinstance(reply, str) else text.encode("utf-8", "surrogateescape")
 
 

@@ -25,7 +25,7 @@ from recollect.models.resolve import (
     merge,
     resolve_model,
 )
-from recollect.profiles import ENDPOINTS, find_profile
+from recollect.profiles import ENDPOINTS
 from recollect.settings import GenerationDefaults, ModelPrice, Settings, parse_settings
 
 SECRET = "sk-fake-0123456789"
@@ -266,7 +266,8 @@ def test_a_model_with_native_tools_gets_them_as_text_when_it_refused_them() -> N
 
 @pytest.mark.parametrize("name", ["embedded", "gpt-4o", "gemini-2.5-pro", "claude-sonnet-4-5"])
 def test_a_call_in_thinking_never_runs_whatever_the_profile_says(name: str) -> None:
-    wire = build_wire(resolve_model(name, Settings(), EVERY), TOOLS, text_tools=True)
+    chosen = resolve_model(name, Settings(), EVERY)
+    wire, inner = build_wire(chosen, TOOLS, text_tools=True), WIRES[chosen.endpoint.wire]
     called = '{"tool_call": {"name": "grep", "arguments": {}}}'
     for text in (
         f"<think>maybe {called}\n",
@@ -274,7 +275,7 @@ def test_a_call_in_thinking_never_runs_whatever_the_profile_says(name: str) -> N
         f"<think>{called}</think>",
     ):
         reply = Message(role="model", parts=(Text(text=text),), finish="stop")
-        body = b"".join(WIRES[wire.name].build(name, find_profile(name)).encode_stream(reply))
+        body = b"".join(inner.build(name, chosen.profile).encode_stream(reply))
         decoder = wire.stream_decoder()
         for byte in body:
             decoder.feed(bytes((byte,)))
