@@ -34,12 +34,13 @@ INSERTED = (
 
 def mutations(reply: R, rng: random.Random, others: Sequence[R] = ()) -> Iterator[R]:
     """Damaged replies, without end; `others` are replies to splice in."""
-    if isinstance(reply, bytes):
-        texts = [other.decode("utf-8", "surrogateescape") for other in (reply, *others)]
-        for text in _mutations(texts[0], rng, texts[1:]):
-            yield text.encode("utf-8", "surrogateescape")
-        return
-    yield from _mutations(reply, rng, others)
+    spliced = [_text(other) for other in others]
+    for text in _mutations(_text(reply), rng, spliced):
+        yield text if isinstance(reply, str) else text.encode("utf-8", "surrogateescape")
+
+
+def _text(reply: str | bytes) -> str:
+    return reply if isinstance(reply, str) else reply.decode("utf-8", "surrogateescape")
 
 
 def _mutations(reply: str, rng: random.Random, others: Sequence[str]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from recollect.testing import user
 _TOKENS = st.sampled_from(
     [
         *("<think>", "</think>", "<thinking>", "</thinking>", "<THINK>", "</Think>", "<", "think>"),
+        *('{"tool_call": "', '{"name": ', '"', "}", "\\", "<parameter=a>", "</parameter>"),
         *("`", "``", "```", "```py\n", "```\n", "~~~\n", "~~~", "\n", " ", "word", "`" * 63, "</"),
     ]
 )
@@ -83,6 +84,38 @@ def test_a_second_closing_tag_is_text() -> None:
 )
 def test_literal_tags_inside_code_stay_text(text: str) -> None:
     assert split(text) == (said(text),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"tool_call": {"name": "w", "arguments": {"content": "a <think>b</think> c"}}}',
+        '{"tool_call": {\n "name": "w",\n "arguments": {"content": "</think> \\"<think>"}}}\nSo.',
+        'I write {"name": "w", "arguments": {"a": ["}", "<think>"]}} now',
+        '<tool_call>{"name": "w", "arguments": {"a": "</think>"}}</tool_call>',
+        "<function=w>\n<parameter=a>\n<think>\n</think>\n</parameter>\n</function>",
+        'TOOL: w\nARGS: {"a": "x<think>"}\n',
+    ],
+)
+def test_literal_tags_inside_the_arguments_of_a_call_stay_text(text: str) -> None:
+    assert split(text) == (said(text),)
+    after = f"{text}\n<think>hm</think>So."
+    assert split(after) == (said(f"{text}\n"), thought("hm"), said("So."))
+    assert split(after, *range(len(after))) == split(after)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'He said "I {"name": 3} ',
+        '{"tool_call": {"name": "w", \n',
+        '{"tool_call": {"name": "w", "a": "open\n',
+        '```json\n{"tool_call": {"name": "no end}}}\n```\n',
+        '<tool_call>{"name": "no end}}</tool_call>',
+    ],
+)
+def test_a_call_that_is_over_or_broken_hides_no_thought_after_it(text: str) -> None:
+    assert split(f"{text}<think>hm</think>So.") == (said(text), thought("hm"), said("So."))
 
 
 def test_literal_tags_inside_the_code_of_a_thought_do_not_end_it() -> None:

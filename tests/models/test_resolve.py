@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.codecs.openai import OpenAIWire
-from recollect.codecs.text_tools import TextToolsWire
+from recollect.codecs.text_tools import TextToolsWire, call_problem_feedback
 from recollect.codecs.think_tags import ThinkTagsWire
 from recollect.codecs.wire_protocol import Declaration, Generation, RequestOptions
+from recollect.codecs.wires import WIRES
+from recollect.entries import Message, Text, Thought, ToolCall
 from recollect.errors import NoApiKey, UnknownModel
 from recollect.models.api_keys import ApiKey, find_api_key
 from recollect.models.open_model import open_model
@@ -260,6 +262,28 @@ def test_a_model_with_native_tools_gets_them_as_text_when_it_refused_them() -> N
     chosen = resolve_model("gpt-4o", Settings(), EVERY)
     assert not isinstance(build_wire(chosen, TOOLS), TextToolsWire)
     assert isinstance(build_wire(chosen, TOOLS, text_tools=True), TextToolsWire)
+
+
+@pytest.mark.parametrize("name", ["embedded", "gpt-4o", "gemini-2.5-pro", "claude-sonnet-4-5"])
+def test_a_call_in_thinking_never_runs_whatever_the_profile_says(name: str) -> None:
+    chosen = resolve_model(name, Settings(), EVERY)
+    wire, inner = build_wire(chosen, TOOLS, text_tools=True), WIRES[chosen.endpoint.wire]
+    called = '{"tool_call": {"name": "grep", "arguments": {}}}'
+    for text in (
+        f"<think>maybe {called}\n",
+        f"maybe {called}</think>So.",
+        f"<think>{called}</think>",
+    ):
+        reply = Message(role="model", parts=(Text(text=text),), finish="stop")
+        body = b"".join(inner.build(name, chosen.profile).encode_stream(reply))
+        decoder = wire.stream_decoder()
+        for byte in body:
+            decoder.feed(bytes((byte,)))
+        decoder.close()
+        parts = decoder.message().parts
+        assert not any(isinstance(part, ToolCall) for part in parts)
+        assert isinstance(parts[0], Thought)
+        assert call_problem_feedback(decoder.message()) == ""
 
 
 def test_a_model_that_thinks_in_its_text_is_read_so_and_switched_off_in_its_own_way() -> None:

@@ -40,7 +40,8 @@ UNITS = (
         "`<think>",
         "</think>",
     ),
-    *('```json\n{"tool_call": [" ', "```\n</think>\n"),
+    *('```json\n{"tool_call": [" ', "```\n</think>\n", "<function=plan></function>\nx ` {\n"),
+    *("<function=glob><parameter=a>x</parameter></function>", "e.g. ", "    \n", "1. \n    "),
 )
 
 
@@ -72,6 +73,17 @@ def test_no_hostile_text_is_a_call_and_none_of_it_is_lost(unit: str) -> None:
 def test_a_call_after_hostile_text_is_still_found() -> None:
     for unit in ("{", "` ", '{"', "\\", "<t", "\n"):
         assert calls(unit * 50_000 + "\n" + fenced("glob", pattern="*"))
+
+
+def test_text_that_is_read_again_after_a_call_costs_no_square() -> None:
+    call = "<function=glob><parameter=pattern>x</parameter></function>\n"
+
+    def scan(size: int) -> Callable[[], None]:
+        return partial(
+            _scan, CallScanner(DeclaredTools(TOOLS)), call + 'a ` {"tool_call"\n' * (size // 17)
+        )
+
+    assert is_linear(scan, 20_000, 400_000)
 
 
 def test_a_call_of_a_megabyte_is_found_whole() -> None:

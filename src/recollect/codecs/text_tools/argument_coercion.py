@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from recollect.codecs.foreign_json import parse_object
 from recollect.codecs.text_tools.lenient_json import (
     MAX_NUMBER,
     WrittenFloat,
@@ -60,7 +61,8 @@ def parse_schema(tool: Declaration) -> dict[str, Any]:
     if is_nested_too_deep(tool.parameters):
         return {}
     value = parse_strict(tool.parameters)
-    return value if isinstance(value, dict) else {}
+    # a schema is only read, so what a call must not hold, such as a key with two values, is no harm
+    return value if isinstance(value, dict) else parse_object(tool.parameters) or {}
 
 
 def properties_of(schema: Any) -> dict[str, Any]:

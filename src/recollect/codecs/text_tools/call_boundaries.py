@@ -123,7 +123,7 @@ def call_on_line(text: str, at: int, names: Collection[str], *, final: bool) -> 
         return tag if tag is not False else begins(text, start, "<function=", final=final)
     if first == "T":
         lines = tool_lines_at(text, start, final=final)
-        return None if lines is None else bool(lines) and lines.name in names
+        return None if lines is None else isinstance(lines, ToolLines) and lines.name in names
     if first != "{":
         return False
     kind = object_at(text, start, final=final)

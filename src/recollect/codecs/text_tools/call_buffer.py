@@ -7,6 +7,7 @@ that feeding small chunks costs no more than feeding large ones.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
@@ -19,7 +20,9 @@ MAX_PROBLEMS = 8
 CHUNK = 4_096  # a long text is read in pieces, so that the undecided rest is copied rarely
 RECENT = 400  # characters of the text before a call that may announce it as an example
 _MARKS = ('{"tool_call":', "{'tool_call':", "<tool_call>", "<function=")
-_LEAST = 3  # characters of a mark that tell it from anything else
+_BEGUN = re.compile(
+    r"(?:\{\s{0,64}[\"'][a-z_]{1,9}[\"']?\s{0,64}|<[a-z_]{2,9}|<function=[^>\s]{0,100})\Z"
+)
 
 
 class CallBuffer(ABC):
@@ -27,7 +30,8 @@ class CallBuffer(ABC):
         self._tools = tools
         self._problems: list[str] = []
         self._buf, self._at = "", 0  # the undecided text, and how far it was read
-        self._final = self._cut = False
+        self._waiting: list[str] = []  # the text after it, in chunks, the next one last
+        self._over = self._cut = False
         self._state: Callable[[], bool] = self._line_start
         self._text: list[str] = []
         self._found: list[Delta] = []
@@ -41,28 +45,47 @@ class CallBuffer(ABC):
         return tuple(self._problems)
 
     def feed(self, text: str) -> Sequence[Delta]:
-        for start in range(0, len(text), CHUNK) if len(text) > CHUNK else (0,):
-            self._buf = self._buf[self._at :] + text[start : start + CHUNK]
-            self._at = 0
-            while self._state():
-                pass
+        self._read_on(text)
         return self._take_new() if self._text or self._found else NO_DELTAS
 
     def close(self, *, cut: bool = False) -> Sequence[Delta]:
         """The reply has ended. `cut`: it was cut off, so nothing is completed."""
-        if cut and self._is_undecided() and is_begun_mark(self._buf[self._at :]):
+        known = len(self._problems)
+        self._over, self._cut = True, cut
+        self._read_on("")
+        unknown = cut and len(self._problems) == known and self._is_in_text()
+        if unknown and is_begun_mark(self._recent):
             self._add_problem(describe_cut(""))
-        self._final, self._cut = True, cut
-        while self._state():
-            pass
         return self._take_new()
+
+    @property
+    def _final(self) -> bool:
+        """Whether nothing follows the text in `_buf`."""
+        return self._over and not self._waiting
+
+    def _read_on(self, text: str) -> None:
+        self._waiting += [text[at : at + CHUNK] for at in range(0, len(text), CHUNK)][::-1]
+        while True:
+            if self._waiting:
+                self._buf = self._buf[self._at :] + self._waiting.pop()
+                self._at = 0
+            while self._state():
+                pass
+            if not self._waiting:
+                return
+
+    def _read_again(self, held: list[str], at: int) -> None:
+        """Continue with text that was held, and after it with the text from `at` on."""
+        text = "".join(held) + self._buf[at:]
+        self._waiting += [text[at : at + CHUNK] for at in range(0, len(text), CHUNK)][::-1]
+        self._buf, self._at = self._waiting.pop() if self._waiting else "", 0
 
     @abstractmethod
     def _line_start(self) -> bool: ...
 
     @abstractmethod
-    def _is_undecided(self) -> bool:
-        """Whether the text in `_buf` may be the beginning of a call."""
+    def _is_in_text(self) -> bool:
+        """Whether a call may begin here: not in code, not in a quotation."""
 
     def _take_new(self) -> Sequence[Delta]:
         self._flush_text()
@@ -116,9 +139,9 @@ class CallBuffer(ABC):
 
 def is_begun_mark(text: str) -> bool:
     """Whether the text ends within the mark that a call begins with."""
-    begun = "".join(text[:200].split())
-    if len(begun) < _LEAST or len(text) > 200:
-        return False
-    if begun.startswith("<function="):
-        return ">" not in begun
-    return any(mark.startswith(begun) for mark in _MARKS)
+    begun = _BEGUN.search(text, max(0, len(text) - RECENT))
+    return begun is not None and any(mark.startswith(_compact(begun[0])) for mark in _MARKS)
+
+
+def _compact(text: str) -> str:
+    return "<function=" if text.startswith("<function=") else "".join(text.split())

@@ -100,9 +100,8 @@ class CallScanner(CallStates):
         self._example = False
         return self._go(self._inline)
 
-    def _is_undecided(self) -> bool:
-        undecided = (self._line_start, self._line, self._inline, self._in_fence, self._in_tag)
-        return self._state in undecided
+    def _is_in_text(self) -> bool:
+        return self._state in (self._line_start, self._line, self._inline)
 
     def _at_fence(self, end: int) -> bool:
         buf = self._buf
@@ -233,7 +232,7 @@ class CallScanner(CallStates):
         return True
 
     def _unhold(self) -> bool:
-        self._buf = "".join(self._held) + self._buf[self._at :]
-        self._at, self._held = 0, []
+        held, self._held = self._held, []
+        self._read_again(held, self._at)
         self._span, self._spans_off = 0, True
         return self._go(self._inline)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from recollect.codecs.text_tools.argument_coercion import DeclaredTools
 from recollect.codecs.text_tools.call_boundaries import (
@@ -25,7 +25,7 @@ from recollect.codecs.text_tools.call_boundaries import (
     is_call_object,
     past_spaces,
 )
-from recollect.codecs.text_tools.call_buffer import CallBuffer, is_begun_mark
+from recollect.codecs.text_tools.call_buffer import is_begun_mark
 from recollect.codecs.text_tools.call_syntax import (
     NO_CALL,
     CallProblem,
@@ -36,39 +36,30 @@ from recollect.codecs.text_tools.call_syntax import (
     is_begun_bare_call,
     not_run,
     parse_calls,
-    parse_function_call,
+)
+from recollect.codecs.text_tools.function_states import (
+    END_FUNCTION,
+    MAX_HELD,
+    CallPlace,
+    FunctionStates,
 )
 from recollect.codecs.text_tools.lenient_json import JsonDamage, JsonRepairer, parse_strict
 from recollect.json_depth import MAX_DEPTH
 
-MAX_HELD = 4_000_000  # characters of one call
 END_TAG = "</tool_call>"
-END_FUNCTION = "</function>"
-CallPlace: TypeAlias = Literal["fence", "tag", "inline", "lines"]
 _NAMED = re.compile(r"tool_call|[\"']name[\"']")
 _REST_OF_LINE = re.compile(r"[ \t\r]{0,64}")
 _NEXT_FENCE = re.compile(
     r"(?:\A|\n)[ \t]{0,40}(`{3,50}|~{3,50})(?:json|tool_calls?|tool_code)?[ \t\r]{0,40}\n\Z"
 )
 _NEEDS_JSON = 'after <tool_call>, {"name": …, "arguments": {…}} is expected'
-_FUNCTION_MARK = re.compile(r"<function=|</function>")
-_FUNCTION_BEGUN = re.compile(r"</?[a-z]{0,8}=?\Z")
 
 
-class CallStates(CallBuffer):
+class CallStates(FunctionStates):
     def __init__(self, tools: DeclaredTools) -> None:
         super().__init__(tools)
         self._repairer = JsonRepairer()
-        self._fence = ""
-        self._opening = ""  # the text before the object: a fence, a tag
-        self._held: list[str] = []
-        self._place: CallPlace = "inline"
-        self._example = False  # the text announced the candidate as an example
-        self._function, self._function_size, self._function_depth = "", 0, 0
         self._object = JsonObjectScanner("", tools.names)
-
-    @abstractmethod
-    def _inline(self) -> bool: ...
 
     @abstractmethod
     def _code_from(self, head: str) -> bool: ...
@@ -120,7 +111,9 @@ class CallStates(CallBuffer):
                 self._at = end + len("<tool_call>")
                 return self._go(self._in_tag)
         elsewhere = not self._alone or self._example or kind == "mentioned"
-        if place == "tag" and not elsewhere:  # in a sentence the tag would only be mentioned
+        if self._final and self._cut and is_begun_mark(buf[end:]):
+            self._add_problem(describe_cut(""))
+        elif place == "tag" and not elsewhere:  # in a sentence the tag would only be mentioned
             cut = self._cut and not first
             self._add_problem(describe_cut("") if cut else not_run("", _NEEDS_JSON))
         self._example = False
@@ -238,8 +231,8 @@ class CallStates(CallBuffer):
         tag = begins(self._buf, end, END_TAG, final=self._final) if first == "<" else False
         if tag is None:
             return False
-        if tag:
-            self._emit_to(end + len(END_TAG))
+        if tag or first in ("}", "]"):  # brackets too many are part of what failed
+            self._emit_to(end + (len(END_TAG) if tag else 1))
             return True
         if first not in ("{", "<"):
             return self._code_from("x")
@@ -307,65 +300,6 @@ class CallStates(CallBuffer):
             self._at = end + 1
             return self._go(self._line_start)
         return self._go(self._inline)
-
-    def _begin_function(self, opening: str) -> bool:
-        found = function_at(self._buf, self._at, final=self._final)
-        assert found
-        self._function, start = found
-        self._opening = opening + self._buf[self._at : start]
-        self._function_size, self._function_depth = 0, 1
-        self._place = "tag" if "<tool_call>" in opening else "fence" if self._fence else "inline"
-        self._at = start
-        return self._go(self._in_function)
-
-    def _see_mentioned_function(self) -> None:
-        """A declared function without parameters and end: a call, unless it is in a sentence."""
-        found = function_at(self._buf, self._at, final=self._final)
-        if found and self._alone:
-            over = self._cut and past_spaces(self._buf, found[1]) == len(self._buf)
-            why = "it was cut off before its end" if over else "<parameter=…> is expected next"
-            self._add_problem(not_run(found[0], why))
-
-    def _in_function(self) -> bool:
-        """Up to its own closing tag: a value may quote other calls, which must not run."""
-        buf, begun = self._buf, self._at
-        for mark in _FUNCTION_MARK.finditer(buf, begun):
-            self._function_depth += 1 if mark[0] != END_FUNCTION else -1
-            self._at = mark.end()
-            if not self._function_depth:
-                self._held.append(buf[begun : mark.start()])
-                return self._end_function(END_FUNCTION)
-        if not self._final:
-            partial = _FUNCTION_BEGUN.search(buf, max(self._at, len(buf) - len(END_FUNCTION)))
-            self._at = partial.start() if partial else len(buf)
-            self._held.append(buf[begun : self._at])
-            self._function_size += self._at - begun
-            return self._function_size > MAX_HELD and self._end_function("")
-        self._at = len(buf)
-        self._held.append(buf[begun:])
-        return self._end_function("")
-
-    def _end_function(self, closing: str) -> bool:
-        body, self._held = "".join(self._held), []
-        name = self._function
-        outcome: ParsedCall | CallProblem
-        if self._example:
-            outcome = NO_CALL
-        elif closing or (self._final and not self._cut):
-            outcome = parse_function_call(name, body, self._tools)
-        elif self._final:
-            outcome = not_run(name, "it was cut off before its end")
-        else:
-            outcome = not_run(name, f"it is longer than {MAX_HELD:,} characters")
-        self._example = False
-        if isinstance(outcome, ParsedCall):
-            self._opening = ""
-            self._emit_calls((outcome,))
-            return self._go(self._after_call)
-        self._add_problem(outcome)
-        opening, self._opening = self._opening, ""
-        self._emit(opening + body + closing)
-        return self._go(self._after_failed if self._fence else self._inline)
 
 
 def _in_tool_call(value: Any) -> Any:

@@ -73,7 +73,10 @@ def parse_function_call(name: str, body: str, tools: DeclaredTools) -> ParsedCal
     if name not in tools.names:
         return CallProblem(_describe_unknown(name, tools.names))
     arguments: dict[str, Any] = {}
-    pieces = _PARAMETER_END.split(body.strip())
+    written = body.strip()
+    if written and not _PARAMETER.match(written):
+        return not_run(name, f"<parameter=…> is expected before {quote_text(written[:20])}")
+    pieces = _PARAMETER_END.split(written)
     if pieces.pop().strip():
         return not_run(name, "a parameter has no closing </parameter>")
     for piece in pieces:

@@ -26,26 +26,31 @@ _AT_END = (
     r"\bsuch as",
     r"\b(?:an?|another|some|following) (?:\w+ )?examples?" + _OF_CALLS,
     r"^\W*examples?" + _OF_CALLS,
-    r"\bbeispiele?",
+    r"\bbeispiele?(?: (?:für|eines|einer|von|mit)\b[^:.]{0,80})?",
     "示例|例子",
 )
 _TAIL = r"[\s:：,，;*_()\"'.…-]{0,12}$"
 _ANNOUNCES = re.compile(
     "|".join((*_ANYWHERE, *(f"(?:{words}){_TAIL}" for words in _AT_END))), re.IGNORECASE
 )
-_ENDS_WITH = re.compile(
-    "|".join(f"(?:{words}){_TAIL}" for words in (*_ANYWHERE, *_AT_END)), re.IGNORECASE
+_DIRECTLY_BEFORE = re.compile(
+    "(?:"
+    + "|".join((*_ANYWHERE, r"\bsuch as", r"\ban example", r"\bbeispiel", "示例|例子"))
+    + ")"
+    + _TAIL,
+    re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"(?<=\w\w)[.!?]\s+|[。！？]")
 _LIST_ITEM = re.compile(r"(?:[-*+]|[0-9]{1,9}[.)])[ \t]")
 _CODE_COLUMNS = 4
+_SHORT = 40  # characters right before a call that may introduce it
 
 
 def announces_example(before: str, *, block: bool) -> bool:
     """Whether the end of this text introduces what follows as an example."""
     line = before.rstrip().rpartition("\n")[2]
     if not block:
-        return _ENDS_WITH.search(line) is not None
+        return _DIRECTLY_BEFORE.search(line[-_SHORT:]) is not None
     return _ANNOUNCES.search(_SENTENCE_END.split(line)[-1]) is not None
 
 
