@@ -13,7 +13,7 @@ FixKind: TypeAlias = Literal[
     "misplaced",  # a call outside a model's message was left out
     "moved",  # results were put right behind their calls
     "id",  # a call, a result or both got another id
-    "name",  # a result got the tool name of its call
+    "name",  # a tool is sent under another name, or a result under its call's
     "thought",  # thoughts of another model, or that the wire cannot carry, were left out
     "signature",  # signatures of another model were taken off calls
     "empty",  # blank text, or a message without parts, was left out

@@ -11,10 +11,12 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from recollect.codecs.call_arguments import wrap_arguments
 from recollect.codecs.fixes import Fix, quote_text
 from recollect.codecs.foreign_json import encode, encode_json
 from recollect.codecs.provider_errors import make_printable
 from recollect.codecs.provider_rules import OpenAIQuirks
+from recollect.codecs.tool_names import name_fix, sent_tool_name
 from recollect.codecs.wire_protocol import EncodedMessage
 from recollect.entries import (
     Content,
@@ -139,8 +141,10 @@ def _encode_call(call: ToolCall, fixes: list[Fix]) -> dict[str, Any]:
     if call.signature:
         line = f"the signature of call {quote_text(call.id)} is left out: there is no field for it"
         fixes.append(Fix("uncarried", 0, line, call.id))
-    # a string, so malformed arguments too are sent as the model wrote them
-    function = {"name": call.name, "arguments": call.arguments}
+    name = sent_tool_name(call.name, "openai")
+    if name != call.name:
+        fixes.append(name_fix(call.name, name, call=call.id))
+    function = {"name": name, "arguments": wrap_arguments(call, fixes)}
     return {"id": call.id, "type": "function", "function": function}
 
 
