@@ -50,6 +50,7 @@ class Profile(msgspec.Struct, frozen=True):
     reasoning: str = ""  # the OpenAI format's field for sending its thoughts back
     think_switch: ThinkSwitch = ""
     system_role: str = "system"
+    alternating_roles: bool = False  # the OpenAI format: user and assistant by turns, nothing else
     max_tokens_field: str = "max_tokens"
     sampling: bool = True  # whether temperature and top_p are accepted
     media: tuple[str, ...] = ()  # prefixes of the MIME types it accepts

@@ -21,7 +21,7 @@ FixKind: TypeAlias = Literal[
     "merged",  # neighbours of one role became one message
     "split",  # results and the user's text became two messages
     "uncarried",  # the wire cannot carry it
-    "opened",  # a user message was inserted at the start
+    "opened",  # a message was inserted: at the start, or between results and a user message
 ]
 _SHOWN = 40  # characters of foreign text in a line of the trace
 

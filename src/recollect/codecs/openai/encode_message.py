@@ -87,9 +87,13 @@ def _encode_user(message: Message, quirks: OpenAIQuirks, fixes: list[Fix]) -> di
 def _encode_contents(
     contents: Sequence[Content], quirks: OpenAIQuirks, fixes: list[Fix], text_only_in: str
 ) -> str | list[dict[str, Any]] | None:
-    """One text as a string; more as a list, so that decoding gives the same parts back."""
+    """One text as a string; more as a list, so that decoding gives the same parts back. Strict
+    servers get a string, which is all that their templates know."""
     if len(contents) == 1 and isinstance(contents[0], Text):
         return contents[0].text
+    texts = [part.text for part in contents if isinstance(part, Text)]
+    if quirks.alternating_roles and texts and len(texts) == len(contents):
+        return "\n\n".join(texts)
     encoded = [
         encode_content(part, quirks.media, fixes, text_only_in=text_only_in) for part in contents
     ]

@@ -39,6 +39,9 @@ def encode_options(
     body |= _options(quirks, options.generation, fixes)
     body |= _tools(options, fixes)
     data, more = encode_json(body, "the options and tools", -1)
+    if quirks.alternating_roles and len(system) > 1:
+        parts = tuple(part for message in system for part in message.parts)
+        system = (Message(role="system", parts=parts),)
     elements = [encode_message(quirks, message) for message in system]
     for element in elements:
         fixes += [msgspec.structs.replace(fix, message=-1) for fix in element.fixes]
