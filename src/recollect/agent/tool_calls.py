@@ -144,6 +144,8 @@ class ToolRunner:
         if tool is None:
             known = ", ".join(self._tools) or "none"
             return error_output(f"there is no tool {call.name[:100]!r}; the tools are {known}")
+        # hooks and permissions judge the arguments under the names with which the tool runs
+        call = msgspec.structs.replace(call, arguments=tool.fit(call.arguments))
         decision = await self._hooks.fire(
             BeforeTool(
                 session=self.session.id, tool=tool.name, call=call.id, arguments=call.arguments
@@ -152,7 +154,7 @@ class ToolRunner:
         if not decision.allowed:
             return error_output(f"a hook refused it: {decision.reason}", "refused")
         if decision.arguments is not None:
-            call = msgspec.structs.replace(call, arguments=decision.arguments)
+            call = msgspec.structs.replace(call, arguments=tool.fit(decision.arguments))
         if refusal := await self._permission_check(tool, call):
             return error_output(refusal, "refused")
         context = ToolContext(

@@ -23,8 +23,9 @@ from typing import Any, Literal, TypeAlias, cast, get_args, overload
 
 import msgspec
 
+from recollect.codecs.argument_names import fit_arguments, remedy_for
 from recollect.codecs.wire_protocol import Declaration
-from recollect.entries import Content, Note, Text
+from recollect.entries import Content, Note, Text, json_text
 from recollect.errors import BadTool
 from recollect.store.contract import Store
 from recollect.tools.tool_result import NoResult, content_from
@@ -39,7 +40,8 @@ BROKEN_STATUS = "broken"  # of a result: the machine is at fault
 # write    changes files or memory
 # run      starts processes
 Effect: TypeAlias = Literal["read", "write", "run"]
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")  # what every provider accepts
+# Providers accept less; the names that one refuses are sent as others (`codecs/tool_names.py`).
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:/-]{0,127}")
 
 
 class ToolFailed(Exception):
@@ -130,10 +132,22 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     arguments: type[msgspec.Struct]
     context_parameter: str = ""  # the function's parameter that takes the `ToolContext`
 
+    def fit(self, arguments: str) -> str:
+        """The arguments with the names that the tool has for them; as they are if they have them,
+        or are malformed. Whoever judges a call has to judge these."""
+        try:
+            value = json.loads(arguments) if len(arguments) <= MAX_ARGUMENTS else None
+            known = self.arguments.__struct_fields__
+            if not isinstance(value, dict) or set(known).issuperset(value):
+                return arguments
+            return json_text(fit_arguments(self.name, value, known))
+        except (ValueError, RecursionError):
+            return arguments
+
     async def __call__(self, arguments: str, context: ToolContext) -> ToolOutput:
         """Carry out a call as the model wrote it."""
         try:
-            given = _parse_arguments(arguments, self.arguments)
+            given = _parse_arguments(self.fit(arguments), self.name, self.arguments)
             if self.context_parameter:
                 given[self.context_parameter] = context
             return _output_from(await self.run(**given))
@@ -228,7 +242,7 @@ def _tool_name(function: AnyFunction, name: str) -> str:
         raise BadTool(shown, "it is a generator; collect the values and return them as a list")
     if not _NAME.fullmatch(called):
         raise BadTool(
-            shown, "a name has up to 64 letters, digits, _ and -; give one: `tool(name=…)`"
+            shown, "a name has up to 128 letters, digits and _ - . : /; give one: `tool(name=…)`"
         )
     return called
 
@@ -257,7 +271,7 @@ def _catch(function: Callable[[], object]) -> tuple[object, BaseException | None
         return None, error
 
 
-def _parse_arguments(text: str, kind: type[msgspec.Struct]) -> dict[str, Any]:
+def _parse_arguments(text: str, tool: str, kind: type[msgspec.Struct]) -> dict[str, Any]:
     if len(text) > MAX_ARGUMENTS:
         raise ToolFailed(f"arguments of more than {MAX_ARGUMENTS:,} characters are refused")
     try:
@@ -275,5 +289,8 @@ def _parse_arguments(text: str, kind: type[msgspec.Struct]) -> dict[str, Any]:
             made = msgspec.convert(given, kind, strict=False, dec_hook=decode_unknown)
     except msgspec.ValidationError as error:
         known = ", ".join(kind.__struct_fields__)
-        raise ToolFailed(f"{error}; the parameters are {known or 'none'}") from None
+        remedy = remedy_for(tool, value, kind.__struct_fields__)
+        raise ToolFailed(
+            f"{error}; the parameters are {known or 'none'}{f'; {remedy}' if remedy else ''}"
+        ) from None
     return {name: getattr(made, name) for name in kind.__struct_fields__}
