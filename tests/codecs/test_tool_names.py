@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from recollect.codecs.encoder import encode
 from recollect.codecs.tool_names import NAME_RULES, sent_tool_name, with_tool_names
-from recollect.codecs.wire_protocol import Declaration, RequestOptions, Wire
+from recollect.codecs.wire_protocol import Declaration, Delta, RequestOptions, Wire
 from recollect.codecs.wires import WIRES
 from recollect.entries import Message, ToolCall
 from recollect.profiles import WireName, find_profile
@@ -71,7 +71,7 @@ def test_what_gemini_cli_makes_of_a_name_begins_ours() -> None:
 def decoded(wire: Wire, reply: Message) -> list[Message]:
     """A reply as it comes in one piece, and streamed byte by byte."""
     decoder = wire.stream_decoder()
-    deltas = []
+    deltas: list[Delta] = []
     for byte in b"".join(wire.encode_stream(reply)):
         deltas += decoder.feed(bytes([byte]))
     deltas += decoder.close()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from anthropic.types.beta import BetaMessage
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +15,7 @@ import recollect
 from recollect.codecs.automatic_calls import unrecorded_calls
 from recollect.entries import Message, Text, ToolCall, ToolResult
 from recollect.testing import user
-from tests.codecs.gemini.sdk_oracle import SdkReply, types
+from tests.codecs.gemini.sdk_oracle import SdkContent, SdkReply
 from tests.session.test_session import in_store
 
 Content = dict[str, Any]
@@ -39,7 +40,7 @@ def reply(text: str, *history: Content, finish: str | None = "STOP") -> Any:
     candidate = {"content": says(text, "model"), "finishReason": finish}
     made = SdkReply.model_validate({"modelVersion": "gemini-2.5-pro", "candidates": [candidate]})
     if history:
-        contents = [types.Content.model_validate(each) for each in history]
+        contents = [SdkContent.model_validate(each) for each in history]
         made.automatic_function_calling_history = contents
     return made
 
@@ -184,6 +185,31 @@ def test_results_that_the_program_gave_itself_are_not_repeated(tmp_path: Path) -
         sent = session.messages("gemini")
         await session.append_gemini(reply("Yes.", *sent, asks("time"), gives("time", "noon")))
         assert shape(session.view().messages) == [*RECORDED, "model:Yes."]
+
+    in_store(tmp_path, story)
+
+
+def test_what_anthropics_tool_runner_gives_is_taken_message_by_message(tmp_path: Path) -> None:
+    """Its replies carry no history: it yields each reply, and the results as a message."""
+    used = {"type": "tool_use", "id": "c1", "name": "weather", "input": {"city": "B"}}
+    asked = BetaMessage.model_validate(
+        {
+            "id": "m",
+            "type": "message",
+            "role": "assistant",
+            "model": "claude-sonnet-5",
+            "content": [used],
+            "stop_reason": "tool_use",
+            "usage": {"input_tokens": 3, "output_tokens": 4},
+        }
+    )
+
+    async def story(store: recollect.SessionStore) -> None:
+        session = await store.create()
+        await session.append(recollect.user("Umbrella?"))
+        gave = {"type": "tool_result", "tool_use_id": "c1", "content": "rain"}
+        await session.append_anthropic(asked, {"role": "user", "content": [gave]})
+        assert shape(session.view().messages) == RECORDED[:3]
 
     in_store(tmp_path, story)
 
