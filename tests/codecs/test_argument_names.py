@@ -24,7 +24,7 @@ def camel(name: str) -> str:
         for tool, table in ARGUMENT_ALIASES.items()
         for canonical, accepted in table.items()
         for name in (canonical, *accepted)
-        for spelt in {name, camel(name)}
+        for spelt in dict.fromkeys((name, camel(name)))
     ],
 )
 def test_every_spelling_of_the_table_is_mapped(tool: str, canonical: str, used: str) -> None:

@@ -99,8 +99,9 @@ class MessageLayout(msgspec.Struct):
     @property
     def _wants_model(self) -> bool:
         """Whether the next message must be a model's."""
-        last = self.last
-        return self.rules.model_after_results and last is not None and last.group == "results"
+        rules, last = self.rules, self.last
+        after_results = last is not None and last.group == "results"
+        return rules.alternate and rules.model_after_results and after_results
 
     def _put_results(self, fragment: MessageFragment) -> None:
         index = fragment.index

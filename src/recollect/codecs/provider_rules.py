@@ -29,7 +29,7 @@ class ProviderRules(msgspec.Struct, frozen=True, kw_only=True):
     model: str = ""  # the model that gets the request, spelt as in `Message.model`
     results: ResultPlacement
     alternate: bool = True  # neighbours of one role are merged, and a user message comes first
-    model_after_results: bool = False  # a model's message comes before a user's
+    model_after_results: bool = False  # with `alternate`: a model's message follows results
     system: Literal["anywhere", "first"] = "first"
     thoughts: Literal["none", "own", "signed"] = "none"  # which of its own the model gets back
     blank_text: bool = True  # whether text of nothing but white space is accepted
