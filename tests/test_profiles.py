@@ -34,6 +34,73 @@ def test_a_profile_applies_to_every_name_with_its_prefix() -> None:
     assert find_profile("deepseek-chat").reasoning == "reasoning_content"
 
 
+@pytest.mark.parametrize(
+    ("name", "window"),
+    [
+        ("gemma-2b", 8_192),
+        ("gemma:7b", 8_192),
+        ("gemma-2-9b-it", 8_192),
+        ("gemma2:27b", 8_192),
+        ("gemma-3-27b-it", 131_072),
+        ("gemma3:1b", 32_768),
+        ("gemma-3-1b-it", 32_768),
+        ("gemma-3n-e4b-it", 32_768),
+        ("gemma-4", 262_144),
+        ("gemma-4-31b-it", 262_144),
+        ("google/gemma-4-26B-A4B-it", 262_144),
+        ("gemma-4-E4B-it", 131_072),
+        ("gemma4:e2b", 131_072),
+        ("gpt-4", 8_192),
+        ("gpt-4-0613", 8_192),
+        ("gpt-4-1106-preview", 128_000),
+        ("gpt-4.5-preview", 128_000),
+        ("gpt-4.1-mini", 1_047_576),
+        ("claude-3-7-sonnet-latest", 200_000),
+        ("claude-sonnet-4-5", 200_000),
+        ("llama2:13b", 4_096),
+        ("llama-3-8b", 8_192),
+        ("llama-3.3-70b", 131_072),
+        ("llama4:scout", 1_048_576),
+        ("qwen3.5-397b-a17b", 262_144),
+        ("glm-4.5-air", 131_072),
+        ("kimi-k2.5", 262_144),
+        ("mistral:7b", 32_768),
+        ("mistral-medium-latest", 131_072),
+    ],
+)
+def test_each_version_of_a_family_has_its_own_window(name: str, window: int) -> None:
+    assert find_profile(name).window == window
+
+
+@pytest.mark.parametrize(
+    ("new", "newest"),
+    [
+        ("gemma-5-40b-it", "gemma-4-31b-it"),
+        ("gemma5:40b", "gemma-4-31b-it"),
+        ("gpt-6", "gpt-5"),
+        ("gemini-4-pro", "gemini-3-pro"),
+        ("claude-opus-6", "claude-opus-5"),
+        ("claude-sonnet-7-2", "claude-sonnet-5"),
+        ("claude-somebody-6", "claude-fable-5"),
+        ("qwen4:30b", "qwen3.5"),
+        ("glm-6", "glm-4.7"),
+        ("kimi-k4", "kimi-k2"),
+        ("llama-5-maverick", "llama-4-maverick"),
+        ("llama5", "llama4"),
+        ("llama-3.9", "llama-3.3"),
+        ("o5-mini", "o4-mini"),
+    ],
+)
+def test_a_version_that_is_not_known_is_taken_for_the_newest(new: str, newest: str) -> None:
+    found, known = find_profile(new), find_profile(newest)
+    same = [
+        field
+        for field in found.__struct_fields__
+        if field not in ("prefix", "price") and getattr(found, field) != getattr(known, field)
+    ]
+    assert same == []
+
+
 def test_the_embedded_model_writes_at_a_temperature_at_which_it_does_not_repeat_itself() -> None:
     profile = find_profile(EMBEDDED_MODEL)
     assert (profile.endpoint, profile.tools, profile.generation.temperature) == (

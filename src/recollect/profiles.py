@@ -1,9 +1,11 @@
 """What is known of models and of the endpoints that serve them: data, and nothing else.
 
 A `Profile` applies to every model whose name begins with its prefix; the longest prefix wins, and
-unknown models get a stated default. An `Endpoint` has an address, a wire format and the environment
-variables that may hold its key. A price applies to exactly one name, with or without a date at its
-end: a newer sibling with a similar name may cost anything.
+unknown models get a stated default. A family's bare prefix is its newest known version, and older
+versions have rows of their own: so a version that nobody knew here is taken for the newest. An
+`Endpoint` has an address, a wire format and the environment variables that may hold its key. A
+price applies to exactly one name, with or without a date at its end: a newer sibling with a similar
+name may cost anything.
 """
 
 from __future__ import annotations
@@ -50,6 +52,7 @@ class Profile(msgspec.Struct, frozen=True):
     reasoning: str = ""  # the OpenAI format's field for sending its thoughts back
     think_switch: ThinkSwitch = ""
     system_role: str = "system"
+    alternating_roles: bool = False  # the OpenAI format: user and assistant by turns, nothing else
     max_tokens_field: str = "max_tokens"
     sampling: bool = True  # whether temperature and top_p are accepted
     media: tuple[str, ...] = ()  # prefixes of the MIME types it accepts
@@ -121,6 +124,11 @@ _thinking_qwen = partial(_qwen, thinks="text", think_switch="slash_no_think")
 # Wants the thoughts of an exchange with tools sent back (api-docs.deepseek.com, thinking mode).
 _thoughts_back = partial(Profile, thinks="field", reasoning="reasoning_content")
 
+_old_gemma = partial(Profile, tools="text", alternating_roles=True)
+_glm = partial(Profile, vocabulary="glm4", endpoint="zhipu", thinks="field")
+# A user's message right after results is refused, by its service and by its chat templates.
+_mistral = partial(Profile, vocabulary="mistral_v3", endpoint="mistral", alternating_roles=True)
+
 UNKNOWN_PROFILE = Profile("", UNKNOWN_WINDOW, media=_IMAGES)
 PROFILES = (
     _gemini("gemini-1.5-pro", 2_097_152, output=8_192),
@@ -128,29 +136,47 @@ PROFILES = (
     _gemini("gemini-2.0", 1_048_576, output=8_192),
     _gemini("gemini-2", 1_048_576),
     _gemini("gemini", 1_048_576, effort="level", signed_calls=True),
-    Profile("gemma-2", 8_192, "gemma2", tools="text"),
-    Profile("gemma-3", 131_072, "gemma3", tools="text", media=_IMAGES),
-    Profile("gemma", 8_192, "gemma2", tools="text"),
-    _thinking_gpt("gpt-5", 400_000, output=128_000),
+    # 1 and 2, whose first sizes are names too: gemma-2b, gemma-7b, gemma:7b
+    *(_old_gemma(f"gemma{name}", 8_192, "gemma2") for name in ("-1", "-2", "2", "-7b", ":")),
+    *(_old_gemma(f"gemma{name}", 131_072, "gemma3", media=_IMAGES) for name in ("-3", "3")),
+    *(
+        _old_gemma(f"gemma{name}", 32_768, "gemma3")
+        for name in ("-3-1b", "3:1b", "-3-270m", "3:270m")
+    ),
+    *(_old_gemma(f"gemma{name}", 32_768, "gemma3", media=_IMAGES) for name in ("-3n", "3n")),
+    # From 4 on it has native tools and system messages (ai.google.dev/gemma/docs/core); E2B and
+    # E4B have the smaller window.
+    *(Profile(f"gemma{name}", 131_072, "gemma4", media=_IMAGES) for name in ("-4-e", "4:e")),
+    Profile("gemma", 262_144, "gemma4", media=_IMAGES),
+    *(_thinking_gpt(f"gpt-{n}", 400_000, output=128_000) for n in range(5, 10)),
     _gpt("gpt-4.1", 1_047_576, output=32_768),
     _gpt("gpt-4o", 128_000),
-    _gpt("gpt-4-turbo", 128_000, vocabulary="cl100k_base", output=4_096),
+    _gpt("gpt-4.", 128_000),
+    *(
+        _gpt(f"gpt-4-{name}", 128_000, vocabulary="cl100k_base", output=4_096)
+        for name in ("turbo", "1106", "0125", "vision")
+    ),
+    _gpt("gpt-4-32k", 32_768, vocabulary="cl100k_base", output=8_192),
     _gpt("gpt-4", 8_192, vocabulary="cl100k_base", output=8_192),
     _gpt("gpt-3.5", 16_385, vocabulary="cl100k_base", output=4_096),
     Profile("gpt-oss", 131_072, "o200k_base", thinks="field", think_switch="reasoning_effort"),
     _gpt("chatgpt-4o", 128_000),
-    *(_thinking_gpt(prefix, 200_000, output=100_000) for prefix in ("o1", "o3", "o4")),
+    *(_thinking_gpt(prefix, 200_000, output=100_000) for prefix in ("o1", "o3", "o4", "o5", "o6")),
     _claude("claude-3-haiku", 200_000, output=4_096),
     _claude("claude-3-opus", 200_000, output=4_096),
     _claude("claude-3-5", 200_000, output=8_192),
+    _claude("claude-3", 200_000),
+    *(_claude(f"claude-{name}", 100_000, output=4_096) for name in ("1", "2", "v", "instant")),
+    *(_claude(f"claude-{name}-4", 200_000) for name in ("sonnet", "haiku")),
     _claude("claude-opus-4-5", 200_000),
     _claude_5("claude-opus-4-7", 200_000, output=64_000),
     _claude_5("claude-opus-4-8", 200_000, output=64_000),
     _claude("claude-opus-4", 200_000, output=32_000),
-    _claude("claude", 200_000),
-    *(_claude_5(f"claude-{name}-5", 1_000_000) for name in ("opus", "sonnet", "haiku", "fable")),
+    _claude_5("claude", 1_000_000),
     _qwen("qwen3-coder", 262_144, "qwen3"),
     _thinking_qwen("qwen3", 131_072, "qwen3"),
+    # 3.5 has a native window of 262,144, and so have its successors as far as they are known
+    *(_thinking_qwen(f"qwen{n}", 262_144, "qwen3") for n in ("3.5", "3.6", *range(4, 10))),
     _qwen("qwen2.5", 131_072, "qwen2.5"),
     # the embedded one: it can read 32,768 tokens, but two cores need minutes for that
     Profile(
@@ -170,17 +196,20 @@ PROFILES = (
     _thoughts_back("deepseek", 131_072, "deepseek_v3", endpoint="deepseek"),
     # R1 and its distilled versions, as people run them locally
     Profile("deepseek-r1", 131_072, "deepseek_v3", tools="text", thinks="text"),
-    Profile("glm-4.6", 200_000, "glm4", endpoint="zhipu", output=131_072, thinks="field"),
-    Profile("glm", 131_072, "glm4", endpoint="zhipu", thinks="field"),
-    _thoughts_back("kimi-k2", 262_144, "kimi_k2", endpoint="moonshot"),
+    *(_glm(f"glm-{name}", 131_072) for name in ("3", "4", "z")),
+    *(_glm(f"glm{name}", 200_000, output=131_072) for name in ("-4.6", "-4.7", "")),
+    _thoughts_back("kimi-k", 262_144, "kimi_k2", endpoint="moonshot"),
+    Profile("kimi-k1", 131_072, "kimi_k2", endpoint="moonshot"),
     Profile("kimi", 131_072, "kimi_k2", endpoint="moonshot"),
-    Profile("llama-4", 1_048_576, "llama3"),
-    *(Profile(f"llama-3.{minor}", 131_072, "llama3") for minor in (1, 2, 3)),
-    *(Profile(f"llama3.{minor}", 131_072, "llama3") for minor in (1, 2, 3)),  # as Ollama spells it
-    Profile("llama3", 8_192, "llama3"),
-    Profile("llama-3", 8_192, "llama3"),
-    Profile("llama", 4_096, "llama2", output=4_096),
-    Profile("mistral", 131_072, "mistral_v3", endpoint="mistral"),
+    # each as Meta and as Ollama spells it; the sizes of the first version are names too
+    *(Profile(f"llama{dash}{n}", 1_048_576, "llama3") for dash in ("-", "") for n in range(4, 10)),
+    *(Profile(f"llama{dash}3.", 131_072, "llama3") for dash in ("-", "")),
+    *(Profile(f"llama{dash}3", 8_192, "llama3") for dash in ("-", "")),
+    *(Profile(f"llama{dash}2", 4_096, "llama2", output=4_096) for dash in ("-", "")),
+    *(Profile(f"llama-{n}b", 2_048, "llama2", output=2_048) for n in (7, 13, 30, 33, 65)),
+    Profile("llama", 131_072, "llama3"),
+    _mistral("mistral", 131_072),
+    *(_mistral(f"mistral{name}", 32_768) for name in ("-7b", ":7b")),
     # at temperature 0 it repeats itself
     Profile(
         "smollm2",

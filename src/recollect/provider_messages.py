@@ -2,18 +2,21 @@
 
 Requests are repaired, so that the provider accepts them: every call has its result, roles are in
 order. Replies are taken as an SDK returns them, and nothing in them is lost that the provider wants
-back. With a budget, the request is made to fit it; nothing is stored.
+back; what a reply repeats of the session is not taken twice. With a budget, the request is made to
+fit it; nothing is stored.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
+from recollect.codecs.automatic_calls import is_same_reply, unrecorded_calls
 from recollect.codecs.encoder import encode
+from recollect.codecs.tool_names import has_made_name, original_names, rename_tools
 from recollect.codecs.wire_protocol import RequestOptions
 from recollect.codecs.wires import WIRES
 from recollect.compaction.view_reduction import fit_view, with_edits
@@ -25,6 +28,7 @@ from recollect.view.elision_rules import ElisionRules, plan_elisions
 from recollect.view.view import View
 
 _REPLY_KEY = {"openai": "choices", "anthropic": "stop_reason", "gemini": "candidates"}
+_AUTOMATIC = ("automaticFunctionCallingHistory", "automatic_function_calling_history")
 _MESSAGES = {"openai": "messages", "anthropic": "messages", "gemini": "contents"}
 
 
@@ -75,9 +79,53 @@ def _model_for(view: View, form: WireName) -> str:
     return usual.default
 
 
-def decode_sdk_item(form: WireName, item: object) -> tuple[Message, ...]:
-    """What a provider's SDK returned, or a message in the provider's format: an object of the SDK,
-    or the JSON object it stands for."""
+class NewMessages(NamedTuple):
+    """What an SDK returned, without what the session holds already."""
+
+    messages: tuple[Message, ...]
+    repeated: int = 0  # replies that are the session's newest message
+
+
+def new_messages(view: View, form: WireName, items: Iterable[object]) -> NewMessages:
+    """What these items add to a session, each as a provider's SDK returned it, or as a message in
+    the provider's format: an object of the SDK, or the JSON object it stands for."""
+    added: list[Message] = []
+    repeated = 0
+    for item in items:
+        history, decoded = _decode_sdk_item(form, item)
+        newest = added[-1] if added else _newest_message(view)
+        if decoded and newest is not None and is_same_reply(decoded[0], newest):
+            repeated += 1
+            continue
+        more = decoded
+        if history or _lack_names(decoded):  # else nothing is looked up in a long session
+            recorded = [*_all_messages(view), *added]
+            more = (*unrecorded_calls(recorded, history), *decoded) if history else decoded
+            more = _with_names(form, recorded, more)
+        added += more
+    return NewMessages(tuple(added), repeated)
+
+
+def _all_messages(view: View) -> list[Message]:
+    return [entry.body for entry in view.entries if isinstance(entry.body, Message)]
+
+
+def _newest_message(view: View) -> Message | None:
+    entries = view.log.entries
+    newest = (entries[place].body for place in range(view.n - 1, -1, -1))
+    return next((body for body in newest if isinstance(body, Message)), None)
+
+
+def _lack_names(messages: Sequence[Message]) -> bool:
+    parts = (part for message in messages for part in message.parts)
+    unnamed = any(isinstance(part, ToolResult) and not part.name for part in parts)
+    return unnamed or has_made_name(messages)
+
+
+def _decode_sdk_item(
+    form: WireName, item: object
+) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
+    """The history of automatic calls that came with a reply, and the messages themselves."""
     raw = _to_json(item)
     try:
         found = json.loads(raw)
@@ -89,10 +137,13 @@ def decode_sdk_item(form: WireName, item: object) -> tuple[Message, ...]:
     model = name if isinstance(name, str) else ""
     wire = WIRES[form].build(model, find_profile(model))
     if _REPLY_KEY[form] in found:
-        return (wire.decode_reply(raw),)
+        history = next((found[key] for key in _AUTOMATIC if found.get(key)), None)
+        contents = json.dumps({_MESSAGES[form]: history}).encode()
+        sent = wire.decode_request(contents).messages if history and form == "gemini" else ()
+        return sent, (wire.decode_reply(raw),)
     try:
         request = {"model": model, "max_tokens": 1, _MESSAGES[form]: [found]}
-        return wire.decode_request(json.dumps(request).encode()).messages
+        return (), wire.decode_request(json.dumps(request).encode()).messages
     except RecollectError as error:
         raise BadInput(f"neither a reply nor a message of {form}: {error}") from error
 
@@ -117,21 +168,22 @@ def _to_json(item: object) -> bytes:
         raise BadInput(f"the reply is not plain JSON ({error})") from None
 
 
-def with_call_names(view: View, messages: Iterable[Message]) -> tuple[Message, ...]:
-    """Give results that lack it the name of the tool that was called; OpenAI sends only ids."""
-    return tuple(_name_results(view, message) for message in messages)
+def _with_names(
+    form: WireName, recorded: Sequence[Message], messages: Sequence[Message]
+) -> tuple[Message, ...]:
+    """Tools under the names that the session has for them: a result of OpenAI names none, and a
+    name that the provider refuses was sent as another."""
+    known = [part for message in (*recorded, *messages) for part in message.parts]
+    calls = {part.id: part.name for part in known if isinstance(part, ToolCall)}
+    names = (part.name for part in known if isinstance(part, ToolCall))
+    originals = original_names(names, form)
+    named = (_name_results(message, calls) for message in messages)
+    return tuple(rename_tools(message, originals) for message in named)
 
 
-def _name_results(view: View, message: Message) -> Message:
+def _name_results(message: Message, calls: Mapping[str, str]) -> Message:
     if all(not isinstance(part, ToolResult) or part.name for part in message.parts):
         return message
-    calls = {
-        part.id: part.name
-        for entry in view.entries
-        if isinstance(entry.body, Message)
-        for part in entry.body.parts
-        if isinstance(part, ToolCall)
-    }
     parts = tuple(
         msgspec.structs.replace(part, name=calls.get(part.call_id, ""))
         if isinstance(part, ToolResult) and not part.name

@@ -20,11 +20,10 @@ from recollect.models.model_protocol import Model
 from recollect.past_requests import compare_recorded, pair_requests
 from recollect.profiles import WireName
 from recollect.provider_messages import (
-    decode_sdk_item,
     fit_budget,
+    new_messages,
     request_body,
     request_messages,
-    with_call_names,
 )
 from recollect.session_compaction import CompactionResult, propose_for_session
 from recollect.session_edits import plan_edits
@@ -87,12 +86,15 @@ class Session(SessionLog):
         return await self._append_decoded("anthropic", items)
 
     async def append_gemini(self, *items: object) -> tuple[Entry, ...]:
-        """Append what Google's SDK returned: a response, a `Content`, or a dict of one."""
+        """Append what Google's SDK returned: a response, a `Content`, or a dict of one. Calls that
+        the SDK ran by itself are appended before the reply that they led to."""
         return await self._append_decoded("gemini", items)
 
     async def _append_decoded(self, form: WireName, items: Iterable[object]) -> tuple[Entry, ...]:
-        decoded = [message for item in items for message in decode_sdk_item(form, item)]
-        return await self.append(*with_call_names(self._view, decoded))
+        found = new_messages(self._view, form, items)
+        if found.repeated:
+            self.warn(f"session {self.id} ends with this reply; it was not appended again")
+        return await self.append(*found.messages) if found.messages else ()
 
     async def explain(self) -> Explanation:
         """What the model sees, message by message, and what is left out: by which rule, why, since

@@ -26,7 +26,7 @@ WAITS = "read_timeout = 0.5\nconnect_timeout = 5.0\n"
 CASES = [(name, wire) for name, wire in FAULT_CASES if name not in ENDLESS]
 
 
-@pytest.mark.parametrize(("name", "wire"), CASES, ids=lambda value: str(value))
+@pytest.mark.parametrize(("name", "wire"), CASES, ids=str)
 def test_a_fault_comes_to_what_the_catalogue_says(cli: Cli, name: str, wire: WireName) -> None:
     fault = FAULTS[name]
     (cli.project / "notes.txt").write_text("The harbour opens at six.")

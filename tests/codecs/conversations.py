@@ -8,7 +8,13 @@ from typing import TypeAlias
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from recollect.codecs.provider_rules import ANTHROPIC_RULES, GEMINI_RULES, OPENAI_RULES, TEXT_RULES
+from recollect.codecs.provider_rules import (
+    ANTHROPIC_RULES,
+    GEMINI_RULES,
+    OPENAI_RULES,
+    STRICT_OPENAI_RULES,
+    TEXT_RULES,
+)
 from recollect.codecs.repair import Repaired
 from recollect.entries import (
     FileRef,
@@ -31,7 +37,7 @@ NAMES = ("read", "grep", "")
 provider_rules = st.sampled_from(
     [
         rules
-        for base in (GEMINI_RULES, OPENAI_RULES, ANTHROPIC_RULES, TEXT_RULES)
+        for base in (GEMINI_RULES, OPENAI_RULES, STRICT_OPENAI_RULES, ANTHROPIC_RULES, TEXT_RULES)
         for rules in (
             base,
             replace(base, model="this"),

@@ -19,7 +19,7 @@ from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
-from recollect.codecs.text_tools.argument_coercion import ARGUMENT_ALIASES
+from recollect.codecs.argument_names import ARGUMENT_ALIASES
 
 R = TypeVar("R", str, bytes)
 INSERTED = (

@@ -41,6 +41,8 @@ WIRES: list[Wire] = [
     GeminiWire(model="m"),
     OpenAIWire(model="m"),
     OpenAIWire(model="m", reasoning="reasoning_content"),
+    OpenAIWire(model="m", alternating_roles=True),
+    TextToolsWire(wire=OpenAIWire(model="m", alternating_roles=True), tools=TOOLS),
     AnthropicWire(model="m"),
     TextToolsWire(wire=OpenAIWire(model="m"), tools=TOOLS),
     TextToolsWire(wire=GeminiWire(model="m"), tools=TOOLS),

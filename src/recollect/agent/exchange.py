@@ -92,9 +92,11 @@ async def exchange(
                     message = event
                     break
                 await recorder.take(event)
-                if isinstance(event, Retrying) and _tools_refused(model, request):
-                    request = _describe_request(session.view(), model, options)
-                    await session.append(request, on_conflict="fork")
+                if isinstance(event, Retrying) and isinstance(model, HttpModel):
+                    again = _describe_request(session.view(), model, options)
+                    if again.digest != request.digest:  # the server made it change the body
+                        request = again
+                        await session.append(request, on_conflict="fork")
                 yield event
     except ModelError as error:
         await recorder.store_partial(partial_of(error), f"{model.name}: {error}")
@@ -123,11 +125,6 @@ def _describe_request(view: View, model: Model, options: RequestOptions) -> Requ
         return record_setup(request, model, view, options)
     generation = msgspec.json.encode(options.generation).decode()
     return msgspec.structs.replace(request, generation=generation)
-
-
-def _tools_refused(model: Model, request: Request) -> bool:
-    """Whether what is sent next is another body than the recorded one: with the tools in text."""
-    return isinstance(model, HttpModel) and model.text_tools and not request.text_tools
 
 
 def count_tools(tools: Iterable[Declaration], counter: Counter) -> int:

@@ -156,6 +156,8 @@ class ToolRunner:
         if problem := self._problem_with(call):
             return error_output(problem, BAD_CALL_STATUS)
         tool = self._tools[call.name]
+        # hooks and permissions judge the arguments under the names with which the tool runs
+        call = msgspec.structs.replace(call, arguments=tool.fit(call.arguments))
         decision = await self._hooks.fire(
             BeforeTool(
                 session=self.session.id, tool=tool.name, call=call.id, arguments=call.arguments
@@ -164,7 +166,7 @@ class ToolRunner:
         if not decision.allowed:
             return error_output(f"a hook refused it: {decision.reason}", "refused")
         if decision.arguments is not None:
-            call = msgspec.structs.replace(call, arguments=decision.arguments)
+            call = msgspec.structs.replace(call, arguments=tool.fit(decision.arguments))
         if refusal := await self._permission_check(tool, call):
             return error_output(refusal, "refused")
         context = ToolContext(

@@ -13,7 +13,7 @@ FixKind: TypeAlias = Literal[
     "misplaced",  # a call outside a model's message was left out
     "moved",  # results were put right behind their calls, or media behind the results
     "id",  # a call, a result or both got another id
-    "name",  # a result got the tool name of its call
+    "name",  # a tool is sent under another name, or a result under its call's
     "thought",  # thoughts of another model, or that the wire cannot carry, were left out
     "signature",  # signatures of another model were taken off calls
     "empty",  # blank text, or a message without parts, was left out
@@ -21,7 +21,7 @@ FixKind: TypeAlias = Literal[
     "merged",  # neighbours of one role became one message
     "split",  # results and the user's text became two messages
     "uncarried",  # the wire cannot carry it
-    "opened",  # a user message was inserted at the start
+    "opened",  # a message was inserted: at the start, or between results and a user message
 ]
 _SHOWN = 40  # characters of foreign text in a line of the trace
 

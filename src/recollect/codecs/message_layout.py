@@ -17,6 +17,8 @@ from recollect.entries import Message, Part, Role, Text
 # A model's message at the start is kept and gets this in front. Moving a later user message there
 # would change the order of the session, and leaving the model's message out would lose it.
 OPENING = "[the conversation goes on from here]"
+# Stands for the model's answer to results that the user did not wait for.
+ACKNOWLEDGED = "[the results are known]"
 
 
 class MessageFragment(msgspec.Struct, gc=False):
@@ -86,9 +88,20 @@ class MessageLayout(msgspec.Struct):
             line = f"a user's message was put before message {index}: a model's cannot be the first"
             self._fix("opened", index, line)
             self._put(MessageDraft("user", "user", [Text(text=OPENING)]))
+        if role == "user" and self._wants_model:
+            line = f"a model's message was put before message {index}: a user's cannot follow"
+            self._fix("opened", index, f"{line} results")
+            self._put(MessageDraft("model", "model", [Text(text=ACKNOWLEDGED)]))
         self._put(MessageDraft(role, role, fragment.parts, index, message, message.model))
         if fragment.calls:
             self._put_results(fragment)
+
+    @property
+    def _wants_model(self) -> bool:
+        """Whether the next message must be a model's."""
+        rules, last = self.rules, self.last
+        after_results = last is not None and last.group == "results"
+        return rules.alternate and rules.model_after_results and after_results
 
     def _put_results(self, fragment: MessageFragment) -> None:
         index = fragment.index

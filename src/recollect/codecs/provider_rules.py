@@ -29,6 +29,7 @@ class ProviderRules(msgspec.Struct, frozen=True, kw_only=True):
     model: str = ""  # the model that gets the request, spelt as in `Message.model`
     results: ResultPlacement
     alternate: bool = True  # neighbours of one role are merged, and a user message comes first
+    model_after_results: bool = False  # with `alternate`: a model's message follows results
     system: Literal["anywhere", "first"] = "first"
     thoughts: Literal["none", "own", "signed"] = "none"  # which of its own the model gets back
     blank_text: bool = True  # whether text of nothing but white space is accepted
@@ -67,6 +68,9 @@ class ProviderRules(msgspec.Struct, frozen=True, kw_only=True):
 GEMINI_RULES = ProviderRules(provider="gemini", results="next_content", thoughts="own")
 OPENAI_RULES = ProviderRules(
     provider="openai", results="separate", alternate=False, system="anywhere", id_limit=40
+)
+STRICT_OPENAI_RULES = msgspec.structs.replace(
+    OPENAI_RULES, alternate=True, system="first", model_after_results=True
 )
 ANTHROPIC_RULES = ProviderRules(
     provider="anthropic",
@@ -114,11 +118,15 @@ class OpenAIQuirks(msgspec.Struct, frozen=True, kw_only=True):
     sampling: bool = True  # whether temperature and top_p are accepted
     max_stops: int = 4  # OpenAI refuses more
     media: tuple[str, ...] = ("image/",)  # prefixes of the MIME types that the model accepts
+    # The server takes one system message, then user and assistant by turns, each with plain text.
+    # Results stand between two assistant messages: Mistral refuses a user's right after them.
+    alternating_roles: bool = False
 
     @property
     def rules(self) -> ProviderRules:
         thoughts = "own" if self.reasoning else "none"
-        return msgspec.structs.replace(OPENAI_RULES, model=self.model, thoughts=thoughts)
+        rules = STRICT_OPENAI_RULES if self.alternating_roles else OPENAI_RULES
+        return msgspec.structs.replace(rules, model=self.model, thoughts=thoughts)
 
 
 # budget    a number of tokens, for models up to Claude 4.6, which take nothing else

@@ -218,6 +218,8 @@ def _may_follow(
         return False
     if not rules.alternate:
         return True
+    if rules.model_after_results and before == "results" and group == "user":
+        return False
     return group != before and (begun or group != "model")
 
 

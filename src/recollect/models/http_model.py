@@ -31,6 +31,7 @@ from recollect.models.http_request import build_headers, build_url, display_host
 from recollect.models.model_protocol import ModelEvent, RequestMessages, Retrying, attach_partial
 from recollect.models.resolve import ResolvedModel, build_wire, fill_options
 from recollect.models.retry import FailedAttempt, refuses_tools, retry_delay
+from recollect.models.role_order import CALLS_IN_TEXT, ROLES_ALTERNATE, is_about_role_order
 from recollect.models.transport import HttpClient, HttpResponse, TransportFailed
 from recollect.settings import TransportSettings
 
@@ -109,7 +110,9 @@ class HttpModel:
                 return
             sent, partial = sent + 1, attempt.arrived() or partial
             error, retryable, delay = attempt.failed
-            if not attempt.text_tools and options.tools and _is_about_tools(error):
+            if adapted := self._adapt_roles(attempt, error):
+                delay, reason = 0.0, adapted
+            elif not attempt.text_tools and options.tools and _is_about_tools(error):
                 self.text_tools, delay, reason = True, 0.0, _TOOLS_IN_TEXT
             else:
                 retried += 1
@@ -120,6 +123,19 @@ class HttpModel:
                 reason = _reason(error)
             yield Retrying(reason, delay, sent, attempt.shown)
             await asyncio.sleep(delay)
+
+    def _adapt_roles(self, attempt: _Attempt, error: ModelError) -> str:
+        """What is done differently from now on, if the server refused the order of the roles."""
+        if self.chosen.endpoint.wire != "openai" or not _is_about_roles(error):
+            return ""
+        if not attempt.alternating_roles:
+            profile = msgspec.structs.replace(self.chosen.profile, alternating_roles=True)
+            self.chosen = msgspec.structs.replace(self.chosen, profile=profile)
+            return ROLES_ALTERNATE
+        if not attempt.text_tools:  # also without tools, for the sake of earlier calls
+            self.text_tools = True
+            return CALLS_IN_TEXT
+        return ""
 
     def wire(self, options: RequestOptions) -> Wire:
         return build_wire(
@@ -171,6 +187,7 @@ class _Attempt:
         self.failed: FailedAttempt | None = None
         self.shown = False
         self.text_tools = model.text_tools  # a concurrent request may change the model's
+        self.alternating_roles = model.chosen.profile.alternating_roles  # so with this
         self._model, self._deadline = model, deadline
         self._response: HttpResponse | None = None
         self._decoder: Decoder | None = None
@@ -316,6 +333,10 @@ def _deltas(message: Message) -> Sequence[Delta]:
         for part in message.parts
         if isinstance(part, Text | Thought | ToolCall)
     ]
+
+
+def _is_about_roles(error: ModelError) -> bool:
+    return isinstance(error, ProviderFailed) and is_about_role_order(error.said, error.status)
 
 
 def _is_about_tools(error: ModelError) -> bool:

@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from recollect.codecs.tool_names import with_tool_names
 from recollect.codecs.wire_protocol import Declaration, Generation, RequestOptions, Wire
 from recollect.codecs.wires import WIRES
 from recollect.errors import NoApiKey, UnknownModel
@@ -204,4 +205,6 @@ def build_wire(
         wire = TextToolsWire(
             wire=wire, tools=tuple(tools), preserve_context=profile.preserve_context
         )
+    else:
+        wire = with_tool_names(wire, chosen.endpoint.wire, tools)
     return wire

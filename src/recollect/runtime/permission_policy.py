@@ -73,7 +73,7 @@ def build_permission_check(
         if tool.effect == "read" or tool.name in _ALWAYS_ALLOWED:
             return _Verdict()
         if tool.name == SHELL_TOOL:
-            return judge()(_command_of(call))
+            return judge()(_command_of(tool, call))
         return _judge_change(tool.name, permissions.mode, interactive=approve is not None)
 
     async def check(tool: Tool, call: ToolCall) -> str:
@@ -144,9 +144,9 @@ def _explain(verdict: CommandVerdict, rules: tuple[str, ...] = (), mode: str = "
     return _Verdict(reason, verdict.decision == "ask", rules, mode)
 
 
-def _command_of(call: ToolCall) -> str:
+def _command_of(tool: Tool, call: ToolCall) -> str:
     """Exactly the command that the tool will run."""
-    command = (parse_arguments(call.arguments) or {}).get("command")
+    command = (parse_arguments(tool.fit(call.arguments)) or {}).get("command")
     return command if isinstance(command, str) else ""
 
 

@@ -228,6 +228,9 @@ class CustomModel(_Section, frozen=True):
     not"""
     system_role: Literal["system", "developer"] | None = None
     """`system` or `developer`"""
+    alternating_roles: bool | None = None
+    """with `wire = "openai"`: whether the server wants user and assistant messages by turns; it is
+    found out from its error otherwise"""
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] | None = None
     """`max_tokens` or `max_completion_tokens`"""
     media: tuple[str, ...] | None = None

@@ -23,8 +23,11 @@ from typing import Any, Literal, Never, TypeAlias, cast, get_args, overload
 
 import msgspec
 
+from recollect.codecs.argument_names import fit_arguments, remedy_for
+from recollect.codecs.text_tools.argument_check import find_argument_problem
+from recollect.codecs.text_tools.argument_coercion import parse_schema
 from recollect.codecs.wire_protocol import Declaration
-from recollect.entries import Content, Note, Text
+from recollect.entries import Content, Note, Text, json_text
 from recollect.errors import BadTool
 from recollect.store.contract import Store
 from recollect.tools.at_path import drop_mention_sign
@@ -41,7 +44,8 @@ BAD_CALL_STATUS = "bad_call"  # of a result: the call could not be run as the mo
 # write    changes files or memory
 # run      starts processes
 Effect: TypeAlias = Literal["read", "write", "run"]
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")  # what every provider accepts
+# Providers accept less; the names that one refuses are sent as others (`codecs/tool_names.py`).
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:/-]{0,127}")
 
 
 class ToolFailed(Exception):
@@ -142,15 +146,28 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     def problem_with(self, arguments: str) -> str:
         """Why a call with these arguments cannot be run; empty if it can."""
         try:
-            _parse_arguments(arguments, self.arguments)
+            _parse_arguments(self.fit(arguments), self)
         except BadArguments as wrong:
             return str(wrong)
         return ""
 
+    def fit(self, arguments: str) -> str:
+        """The arguments with the names that the tool has for them; as they are if they have them,
+        or are malformed. Whoever judges a call has to judge these."""
+        try:
+            small = len(arguments) <= MAX_ARGUMENTS
+            value = json.loads(arguments, object_pairs_hook=_unique) if small else None
+            known = self.arguments.__struct_fields__
+            if not isinstance(value, dict) or set(known).issuperset(value):
+                return arguments
+            return json_text(fit_arguments(self.name, value, known))
+        except (ValueError, RecursionError):
+            return arguments
+
     async def __call__(self, arguments: str, context: ToolContext) -> ToolOutput:
         """Carry out a call as the model wrote it."""
         try:
-            given = _parse_arguments(arguments, self.arguments)
+            given = _parse_arguments(self.fit(arguments), self)
             if self.context_parameter:
                 given[self.context_parameter] = context
             return _output_from(await self.run(**given))
@@ -250,7 +267,7 @@ def _tool_name(function: AnyFunction, name: str) -> str:
         raise BadTool(shown, "it is a generator; collect the values and return them as a list")
     if not _NAME.fullmatch(called):
         raise BadTool(
-            shown, "a name has up to 64 letters, digits, _ and -; give one: `tool(name=…)`"
+            shown, "a name has up to 128 letters, digits and _ - . : /; give one: `tool(name=…)`"
         )
     return called
 
@@ -279,7 +296,8 @@ def _catch(function: Callable[[], object]) -> tuple[object, BaseException | None
         return None, error
 
 
-def _parse_arguments(text: str, kind: type[msgspec.Struct]) -> dict[str, Any]:
+def _parse_arguments(text: str, tool: Tool) -> dict[str, Any]:
+    kind = tool.arguments
     if len(text) > MAX_ARGUMENTS:
         raise BadArguments(f"arguments of more than {MAX_ARGUMENTS:,} characters are refused")
     try:
@@ -301,7 +319,12 @@ def _parse_arguments(text: str, kind: type[msgspec.Struct]) -> dict[str, Any]:
             made = msgspec.convert(given, kind, strict=False, dec_hook=decode_unknown)
     except msgspec.ValidationError as error:
         known = ", ".join(kind.__struct_fields__)
-        raise BadArguments(f"{error}; the parameters are {known or 'none'}") from None
+        # in the schema's own words, where it has some for it
+        why = find_argument_problem(value, parse_schema(tool.declaration)) or str(error)
+        remedy = remedy_for(tool.name, value, kind.__struct_fields__)
+        raise BadArguments(
+            f"{why}; the parameters are {known or 'none'}{f'; {remedy}' if remedy else ''}"
+        ) from None
     return {name: getattr(made, name) for name in kind.__struct_fields__}
 
 

@@ -9,6 +9,7 @@ local types too. A function that does not fit raises `BadTool` with the paramete
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping
@@ -207,8 +208,9 @@ def _make_struct(fields: Collection[_Field], name: str) -> type[msgspec.Struct]:
             made.append((key, kind, default[0]))
         else:  # the very object, as Python does it
             made.append((key, kind, msgspec.field(default_factory=partial(_same, default[0]))))
+    class_name = re.sub(r"\W", "_", f"{name}_arguments")
     return msgspec.defstruct(
-        f"{name}_arguments", made, kw_only=True, frozen=True, forbid_unknown_fields=True
+        class_name, made, kw_only=True, frozen=True, forbid_unknown_fields=True
     )
 
 

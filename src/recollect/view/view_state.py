@@ -146,19 +146,21 @@ class StateBuilder:
 
     def _add_invalid(self, position: int) -> None:
         """Drop the run that this message makes invalid, or just the message if that was done; not
-        what calls a tool, or the result would be an orphan."""
+        what calls a tool, or the result would be an orphan, nor then the prompt that led to it."""
         run = [position]
         if not self.bad_run:
             self.bad_run = True
             run = [p for p, _ in self.log.messages(range(self.run, position + 1))]
             prompt = self.log.message(self.before_run) if self.before_run >= 0 else None
-            with_prompt = self.policy.dropping == "drop_pair"
-            if with_prompt and prompt and _is_prompt(prompt):
+            if self.policy.dropping == "drop_pair" and prompt and _is_prompt(prompt):
                 run.append(self.before_run)
-        found = ((p, self.log.message(p)) for p in run if p not in self.dropped)
-        new = [p for p, message in found if message is not None and not _call_ids(message)]
-        self.hidden += sum(self._tokens(p) for p in new if p >= self.base)
-        self.dropped = self.dropped.union(new)
+        found = [(p, self.log.message(p)) for p in run if p not in self.dropped]
+        new = {p for p, message in found if message is not None and not _call_ids(message)}
+        if len(new) < len(found) and self.before_run in self.dropped | new:
+            new ^= {self.before_run}
+        signed = [(p, -1 if p in self.dropped else 1) for p in new if p >= self.base]
+        self.hidden += sum(sign * self._tokens(p) for p, sign in signed)
+        self.dropped ^= new
 
     def _tokens(self, position: int) -> int:
         """Tokens of a message as it is shown, even if its run was dropped."""

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from recollect.codecs.anthropic import AnthropicWire
 from recollect.codecs.fixes import Fix
 from recollect.codecs.repair import repair
+from recollect.codecs.tool_names import sent_tool_name
 from recollect.codecs.wire_protocol import Declaration, Generation, RequestOptions, Wire
 from recollect.entries import FileRef, InlineData, Message, Text, Thought, ToolCall, Unknown
 from recollect.testing import call, model, result, user
@@ -154,9 +155,16 @@ def test_a_file_that_the_api_would_refuse_is_named_in_its_place(
 
 
 def test_arguments_that_are_not_an_object_are_wrapped_and_others_sent_as_they_are() -> None:
-    good = ToolCall(id="a", name="read", arguments='{"n": 1.50, "n":2}')
-    assert b'"input":{"n": 1.50, "n":2}' in anthropic.encode_message(model("x", good)).data
-    for arguments in ("[1]", "{", '"a"', '{"a":' + "[" * 200 + "]" * 200 + "}", "NaN"):
+    good = ToolCall(id="a", name="read", arguments='{"n": 1.50, "m":2}')
+    assert b'"input":{"n": 1.50, "m":2}' in anthropic.encode_message(model("x", good)).data
+    for arguments in (
+        "[1]",
+        "{",
+        '"a"',
+        '{"a":' + "[" * 200 + "]" * 200 + "}",
+        "NaN",
+        '{"n":1,"n":2}',
+    ):
         content, fixes = content_of(model("x", replace(good, arguments=arguments)))
         assert content[1]["input"] == {"malformed_arguments": arguments}
         assert [fix.call for fix in fixes] == ["a"]
@@ -167,7 +175,7 @@ def test_content_without_a_field_is_reported() -> None:
     thought = Thought(text="hm", subject="sums", signature="s")
     content, fixes = content_of(model("x", thought, odd, Unknown(data='{"type":"hologram"}')))
     assert [block["type"] for block in content] == ["text", "thinking", "tool_use"]
-    assert content[2]["name"] == "mcp_server_read"
+    assert content[2]["name"] == sent_tool_name("mcp.server/read", "anthropic")
     assert len(fixes) == 4
     alone, fixes = content_of(Message(role="user", parts=(Unknown(data='{"type":"hologram"}'),)))
     assert alone == [{"type": "text", "text": "[what was here cannot be sent]"}]

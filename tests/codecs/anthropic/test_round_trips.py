@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 
 from recollect.codecs.anthropic import AnthropicWire
 from recollect.codecs.repair import repair
+from recollect.codecs.tool_names import sent_tool_name
 from recollect.codecs.wire_protocol import Declaration, Generation, RequestOptions
 from recollect.entries import (
     Content,
@@ -160,7 +161,9 @@ def test_damaged_conversations_are_read_back_as_they_were_repaired(messages: Mes
 def _named(message: Message) -> Message:
     """A tool needs a name there."""
     parts = tuple(
-        replace(p, name=p.name or "unnamed") if isinstance(p, ToolCall | ToolResult) else p
+        replace(p, name=sent_tool_name(p.name, "anthropic"))
+        if isinstance(p, ToolCall | ToolResult)
+        else p
         for p in message.parts
     )
     return replace(message, parts=parts)

@@ -11,6 +11,7 @@ with warnings.catch_warnings():  # the SDK has an escape in a docstring that Pyt
     from google.genai import types
 
 SdkReply = types.GenerateContentResponse
+SdkContent = types.Content
 
 
 def check_request(body: bytes) -> dict[str, Any]:

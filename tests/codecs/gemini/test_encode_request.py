@@ -14,6 +14,7 @@ from recollect.codecs.fixes import Fix
 from recollect.codecs.gemini import GeminiWire
 from recollect.codecs.gemini.openapi_schema import fits_openapi
 from recollect.codecs.repair import repair
+from recollect.codecs.tool_names import sent_tool_name
 from recollect.codecs.wire_protocol import (
     NO_PARAMETERS,
     Declaration,
@@ -41,7 +42,7 @@ from tests.strategies import text as any_text
 THIS = GeminiWire(model="this")
 SIGNATURE = "c2lnbmVk"
 # what is sent for a name that Gemini would refuse
-NAMES = {"read": "read", "": "unnamed", "two words": "two_words", "9lives": "_9lives"}
+NAMES = {name: sent_tool_name(name, "gemini") for name in ("read", "", "two words", "9lives")}
 ARGUMENTS = (
     '{"n":1}',
     ' {"a" : [1.0, "\\u00e9\\n"]}\n',
@@ -53,7 +54,7 @@ ARGUMENTS = (
     '{"cut": "of',
     '{"half":"\\ud800"}',
     '{"raw":"\udc00"}',
-    '{"_arguments_as_text":"x"}',
+    '{"malformed_arguments":"x"}',
     '{"n":' + "9" * 5_000 + "}",
     '{"deep":' + "[" * 200 + "]" * 200 + "}",
     "{" * 20_000,

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from recollect.codecs.text_tools.argument_coercion import ARGUMENT_ALIASES, DeclaredTools, coerce
+from recollect.codecs.argument_names import ARGUMENT_ALIASES
+from recollect.codecs.text_tools.argument_coercion import DeclaredTools, coerce
 from recollect.codecs.wire_protocol import Declaration
 from tests.codecs.text_tools.replies import STRING, TOOLS, calls, fenced, tool
 from tests.strategies import json_values

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import msgspec
 
-from recollect.codecs.anthropic.encode_message import MALFORMED
+from recollect.codecs.call_arguments import unwrap_arguments
 from recollect.codecs.foreign_json import (
     JSON_ERRORS,
     NO_JSON,
@@ -132,16 +132,6 @@ def decode_part(block: ContentBlock, ids: CallIds) -> Part:
         arguments = "{}" if text in ("", "null") else unwrap_arguments(text)
         return ToolCall(id=ids.assign(block.id or ""), name=block.name or "", arguments=arguments)
     return _decode_file(block)
-
-
-def unwrap_arguments(text: str) -> str:
-    """Arguments as they were before they were wrapped in an object to be sent."""
-    if text.startswith(f'{{"{MALFORMED}":'):
-        wrapped = parse_object(text) or {}
-        inner = wrapped.get(MALFORMED)
-        if len(wrapped) == 1 and isinstance(inner, str) and parse_object(inner) is None:
-            return inner
-    return text
 
 
 def raw_text(raw: msgspec.Raw) -> str:

@@ -20,9 +20,8 @@ from recollect.codecs.anthropic.decode_parts import (
     decode_json,
     decode_part,
     raw_text,
-    unwrap_arguments,
 )
-from recollect.codecs.anthropic.encode_message import MALFORMED
+from recollect.codecs.call_arguments import MALFORMED, unwrap_arguments
 from recollect.codecs.foreign_json import JSON_ERRORS, NO_JSON, clamp_count, parse_object
 from recollect.codecs.provider_errors import (
     bad_reply_from,

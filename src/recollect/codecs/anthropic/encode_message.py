@@ -2,23 +2,24 @@
 
 Guarantees: a part gives the same block whatever stands beside it, and the API accepts every block.
 Content that fits into no block is left out, or replaced by a text that names it, and reported as a
-`Fix`. A call's arguments are embedded as the very text they are if that is a JSON object; other
-text is wrapped in an object under `MALFORMED`, and decoding unwraps it.
+`Fix`. A call's arguments are embedded as the very text they are if that is a JSON object
+(`call_arguments.py`).
 """
 
 from __future__ import annotations
 
-import re
 from base64 import b64encode
 from collections.abc import Sequence
 from typing import TypeAlias
 
 import msgspec
 
+from recollect.codecs.call_arguments import wrap_arguments
 from recollect.codecs.fixes import Fix, quote_text
 from recollect.codecs.foreign_json import SURROGATES, encode, parse_object, replace_surrogates
 from recollect.codecs.provider_errors import make_printable
 from recollect.codecs.provider_rules import AnthropicQuirks
+from recollect.codecs.tool_names import name_fix, sent_tool_name
 from recollect.codecs.wire_protocol import EncodedMessage
 from recollect.entries import (
     Content,
@@ -33,7 +34,6 @@ from recollect.entries import (
     Unknown,
 )
 
-MALFORMED = "malformed_arguments"
 NOTHING_LEFT = "[what was here cannot be sent]"
 # Blocks of the API's own tools; they go back as they came.
 OF_MODEL = frozenset(
@@ -51,8 +51,6 @@ OF_MODEL = frozenset(
 OF_USER = frozenset({"search_result", "container_upload", "image", "document"})
 OF_RESULT = frozenset({"search_result", "image", "document"})
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
-_NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _ROLES = {"user": "user", "model": "assistant", "system": "system"}
 _TEXT_HEADS = {
     role: b'{"role":"%b","content":[{"type":"text","text":' % role.encode()
@@ -150,25 +148,16 @@ def _is_redacted(thought: Thought) -> bool:
 
 
 def _encode_call(call: ToolCall, fixes: list[Fix]) -> RequestBlock:
-    name = call.name
-    if not _NAME.fullmatch(name):
-        # one such name in the history would make every request fail
-        name = _NOT_IN_NAME.sub("_", name[:128]) or "unnamed"
-        fixes.append(_fix(f"a call of {quote_text(call.name)} is sent as {name!r}", call.id))
+    name = sent_tool_name(call.name, "anthropic")
+    if name != call.name:
+        fixes.append(name_fix(call.name, name, call=call.id))
     if call.signature:
         fixes.append(_fix(f"the signature of call {quote_text(call.id)} is left out", call.id))
     return ToolUseBlock(call.id, name, encode_arguments(call, fixes))
 
 
 def encode_arguments(call: ToolCall, fixes: list[Fix]) -> msgspec.Raw:
-    text = call.arguments
-    if parse_object(text) is not None:
-        return msgspec.Raw(text.encode())
-    if not text.strip():
-        return msgspec.Raw(b"{}")
-    line = f"the arguments of call {quote_text(call.id)} are not a JSON object: sent inside one"
-    fixes.append(_fix(line, call.id))
-    return msgspec.Raw(encode({MALFORMED: text}))
+    return msgspec.Raw(wrap_arguments(call, fixes).encode())
 
 
 def _encode_result(result: ToolResult, quirks: AnthropicQuirks, fixes: list[Fix]) -> RequestBlock:

@@ -23,6 +23,7 @@ from recollect.codecs.foreign_json import (
     replace_surrogates,
 )
 from recollect.codecs.provider_rules import AnthropicQuirks
+from recollect.codecs.tool_names import name_tools, sent_tool_name
 from recollect.codecs.wire_protocol import (
     NO_PARAMETERS,
     Declaration,
@@ -61,7 +62,8 @@ def encode_options(
     if choice is not None:
         body["tool_choice"] = choice
     if options.tools:
-        body["tools"] = _mark_last([_tool(tool, fixes) for tool in options.tools], quirks)
+        named = name_tools(options.tools, "anthropic", fixes)
+        body["tools"] = _mark_last([_tool(name, tool, fixes) for name, tool in named], quirks)
     if blocks := _instructions(system, fixes):
         body["system"] = _mark_last(blocks, quirks)
     try:
@@ -166,10 +168,12 @@ def _tool_choice(options: RequestOptions, fixes: list[Fix]) -> dict[str, str] | 
         return None
     if choice == "none":
         return {"type": "none"}
-    return {"type": "any"} if choice == "required" else {"type": "tool", "name": choice}
+    if choice == "required":
+        return {"type": "any"}
+    return {"type": "tool", "name": sent_tool_name(choice, "anthropic")}
 
 
-def _tool(tool: Declaration, fixes: list[Fix]) -> dict[str, Any]:
+def _tool(name: str, tool: Declaration, fixes: list[Fix]) -> dict[str, Any]:
     text = replace_surrogates(tool.parameters)
     found = parse_object(text)
     schema: object = msgspec.Raw(text.encode())
@@ -180,7 +184,7 @@ def _tool(tool: Declaration, fixes: list[Fix]) -> dict[str, Any]:
     elif "type" not in found:  # required here, and left out by many tools without parameters
         schema = {"type": "object", **found}
     described = {"description": tool.description} if tool.description else {}
-    return {"name": tool.name, **described, "input_schema": schema}
+    return {"name": name, **described, "input_schema": schema}
 
 
 def _instructions(system: Sequence[Message], fixes: list[Fix]) -> list[dict[str, Any]]:

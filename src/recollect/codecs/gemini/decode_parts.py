@@ -14,8 +14,9 @@ from typing import TypeAlias
 
 import msgspec
 
+from recollect.codecs.call_arguments import unwrap_arguments
 from recollect.codecs.foreign_json import encode, is_too_deep
-from recollect.codecs.gemini.encode_message import RAW_ARGUMENTS, decode_base64
+from recollect.codecs.gemini.encode_message import decode_base64
 from recollect.entries import (
     Content,
     FileRef,
@@ -131,24 +132,12 @@ def _decode_text(part: JsonFields) -> Part:
 def _decode_call(part: JsonFields) -> ToolCall:
     found = decode_fields(part["functionCall"])
     arguments = raw_text(found["args"]) if "args" in found else "{}"
-    if RAW_ARGUMENTS in arguments:
-        arguments = _unwrap_arguments(found["args"]) or arguments
     return ToolCall(
         id=get_string(found, "id"),
         name=get_string(found, "name"),
-        arguments=arguments,
+        arguments=unwrap_arguments(arguments),
         signature=_signature(part),
     )
-
-
-def _unwrap_arguments(arguments: msgspec.Raw) -> str:
-    """The text in the wrapper of arguments that are not an object; empty without a wrapper."""
-    if not bytes(arguments).startswith(b"{"):
-        return ""
-    found = _object(arguments)
-    if found.keys() != {RAW_ARGUMENTS} or not bytes(found[RAW_ARGUMENTS]).startswith(b'"'):
-        return ""
-    return _text(found[RAW_ARGUMENTS])
 
 
 def _decode_result(found: JsonFields) -> ToolResult:

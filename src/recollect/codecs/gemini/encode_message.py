@@ -1,8 +1,8 @@
 """A message as a Gemini content.
 
 Guarantees: every part is encoded on its own and always as the same bytes. A call's arguments are
-embedded as the very text they are if that is a JSON object; other text is wrapped in an object
-under `RAW_ARGUMENTS`. A result of one text is `{"output": text}`, a failed one `{"error": text}`;
+embedded as the very text they are if that is a JSON object (`call_arguments.py`). A result of one
+text is `{"output": text}`, a failed one `{"error": text}`;
 any other result is a list under the same key, of texts and of `{"part": n}` for the media in the
 response's own parts. A signature goes only to the model that made it. Content that Gemini cannot
 take is reported as a `Fix`.
@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from recollect.codecs.call_arguments import wrap_arguments
 from recollect.codecs.fixes import Fix, FixKind, quote_text
 from recollect.codecs.foreign_json import (
     SURROGATES,
@@ -26,6 +27,7 @@ from recollect.codecs.foreign_json import (
 )
 from recollect.codecs.provider_errors import make_printable
 from recollect.codecs.provider_rules import GeminiQuirks
+from recollect.codecs.tool_names import name_fix, sent_tool_name
 from recollect.codecs.wire_protocol import EncodedMessage
 from recollect.entries import (
     Content,
@@ -40,14 +42,10 @@ from recollect.entries import (
     Unknown,
 )
 
-RAW_ARGUMENTS = "_arguments_as_text"
 NOTHING_LEFT = "[what stood here has no form that Gemini takes]"
-UNNAMED = "unnamed"
 # The kinds of part that a server-side tool of Gemini makes. No part of ours stands for them.
 SERVER_PARTS = frozenset({"executableCode", "codeExecutionResult", "toolCall", "toolResponse"})
 _BESIDE_SERVER_PARTS = SERVER_PARTS | {"thought", "thoughtSignature", "partMetadata"}
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
-_NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_.:-]")
 _MIME = re.compile(r"[A-Za-z0-9.+-]{1,60}/[A-Za-z0-9.+-]{1,100}")
 _FETCHABLE = ("https://", "http://", "gs://")
 _STANDARD_BASE64 = str.maketrans("-_", "+/")
@@ -121,6 +119,7 @@ class PartEncoder(msgspec.Struct):
     quirks: GeminiQuirks
     own: bool  # whether the receiving model made the message: only then signatures are sent
     fixes: list[Fix] = []
+    as_declared: bool = False  # whether tools keep the names that the receiver gave them
     _called: bool = False
     _after_results: list[bytes] = []
 
@@ -183,32 +182,16 @@ class PartEncoder(msgspec.Struct):
         if stand_in and not signature and not self._called:
             signature = b',"thoughtSignature":' + encode(stand_in)
         self._called = True
-        head, arguments = self._id_and_name(part.id, part.name), self._arguments(part)
+        head = self._id_and_name(part.id, part.name)
+        arguments = wrap_arguments(part, self.fixes).strip().encode()
         return b'{"functionCall":{%b,"args":%b}%b}' % (head, arguments, signature)
 
     def _id_and_name(self, id_: str, name: str) -> bytes:
-        accepted = name
-        if not _NAME.fullmatch(name):
-            accepted = _NOT_IN_NAME.sub("_", name[:127]) or UNNAMED
-            if not _NAME.fullmatch(accepted):
-                accepted = "_" + accepted
-            line = (
-                f"the tool name {quote_text(name)} is sent as {accepted[:60]!r}: Gemini refuses it"
-            )
-            self._leave_out(line, call=id_)
+        accepted = name if self.as_declared else sent_tool_name(name, "gemini")
+        if accepted != name:
+            self.fixes.append(name_fix(name, accepted, call=id_))
         known = b'"id":' + encode(id_) + b"," if id_ else b""
         return known + b'"name":' + encode(accepted)
-
-    def _arguments(self, part: ToolCall) -> bytes:
-        text = part.arguments
-        if not text:
-            return b"{}"
-        data = encode_object(text) if RAW_ARGUMENTS not in text else None
-        if data is not None:
-            return data
-        line = f"the arguments of call {quote_text(part.id)} are not a JSON object: sent as text"
-        self._leave_out(line, call=part.id)
-        return encode({RAW_ARGUMENTS: text})
 
     def _result(self, part: ToolResult) -> bytes:
         key = b'"error":' if part.is_error else b'"output":'

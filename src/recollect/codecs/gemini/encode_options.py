@@ -18,6 +18,7 @@ from recollect.codecs.foreign_json import SURROGATES, encode, replace_surrogates
 from recollect.codecs.gemini.encode_message import encode_object
 from recollect.codecs.gemini.openapi_schema import fits_openapi
 from recollect.codecs.provider_rules import GeminiQuirks, GeminiThinking
+from recollect.codecs.tool_names import name_tools, sent_tool_name
 from recollect.codecs.wire_protocol import (
     NO_PARAMETERS,
     Declaration,
@@ -52,7 +53,8 @@ def _encode(
     if instructions := _instructions(system, fixes):
         body["systemInstruction"] = {"parts": instructions}
     if options.tools:
-        declared = [_declaration(tool, fixes) for tool in options.tools]
+        named = name_tools(options.tools, "gemini", fixes)
+        declared = [_declaration(name, tool, fixes) for name, tool in named]
         body["tools"] = [{"functionDeclarations": declared}]
     if config := _tool_choice(options, fixes):
         body["toolConfig"] = {"functionCallingConfig": config}
@@ -74,8 +76,8 @@ def _instructions(system: Sequence[Message], fixes: list[Fix]) -> list[dict[str,
     return parts
 
 
-def _declaration(tool: Declaration, fixes: list[Fix]) -> dict[str, Any]:
-    declared: dict[str, Any] = {"name": tool.name}
+def _declaration(name: str, tool: Declaration, fixes: list[Fix]) -> dict[str, Any]:
+    declared: dict[str, Any] = {"name": name}
     if tool.description:
         declared["description"] = tool.description
     if tool.parameters in (NO_PARAMETERS, ""):
@@ -102,7 +104,7 @@ def _tool_choice(options: RequestOptions, fixes: list[Fix]) -> dict[str, Any] | 
         return None
     if choice in ("none", "required"):
         return {"mode": "NONE" if choice == "none" else "ANY"}
-    return {"mode": "ANY", "allowedFunctionNames": [choice]}
+    return {"mode": "ANY", "allowedFunctionNames": [sent_tool_name(choice, "gemini")]}
 
 
 def _generation(

@@ -27,13 +27,13 @@ _ANY_MEDIA = GeminiQuirks(media=("",), result_media=("",))
 
 def encode_reply(reply: Message) -> bytes:
     reply = replace_surrogates(reply)
-    parts = PartEncoder(_ANY_MEDIA, own=True).encode_parts(reply)
+    parts = PartEncoder(_ANY_MEDIA, own=True, as_declared=True).encode_parts(reply)
     return _response(b",".join(parts), reply, last=True)
 
 
 def encode_stream(reply: Message) -> Iterator[bytes]:
     reply = replace_surrogates(reply)
-    encoder = PartEncoder(_ANY_MEDIA, own=True)
+    encoder = PartEncoder(_ANY_MEDIA, own=True, as_declared=True)
     for part in reply.parts:
         for piece in _split_text(part):
             if data := encoder.encode_part(piece):

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from recollect.codecs.call_arguments import unwrap_arguments
 from recollect.codecs.foreign_json import JSON_ERRORS, UnreadableJson, is_too_deep, join_surrogates
 from recollect.codecs.openai.chunks import (
     CallDelta,
@@ -248,6 +249,8 @@ def _join_halves(part: Part) -> Part:
     if isinstance(part, Text | Thought) and not part.text.isascii():
         text = join_surrogates(part.text)
         return part if text is part.text else msgspec.structs.replace(part, text=text)
+    if isinstance(part, ToolCall):  # a model may copy what it was sent
+        return msgspec.structs.replace(part, arguments=unwrap_arguments(part.arguments))
     return part
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from recollect.codecs.call_arguments import unwrap_arguments
 from recollect.codecs.foreign_json import (
     JSON_ERRORS,
     NO_JSON,
@@ -269,4 +270,5 @@ def _decode_call(call: _OpenAICall) -> ToolCall:
     arguments = _json_text(function.arguments, "a call's arguments")
     if arguments.startswith('"'):  # as documented: JSON inside a string
         arguments = msgspec.json.decode(arguments, type=str)
-    return ToolCall(id=call.id or "", name=function.name or "", arguments=arguments or "{}")
+    arguments = unwrap_arguments(arguments) or "{}"
+    return ToolCall(id=call.id or "", name=function.name or "", arguments=arguments)

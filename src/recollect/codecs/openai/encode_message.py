@@ -11,10 +11,12 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from recollect.codecs.call_arguments import wrap_arguments
 from recollect.codecs.fixes import Fix, quote_text
 from recollect.codecs.foreign_json import encode, encode_json
 from recollect.codecs.provider_errors import make_printable
 from recollect.codecs.provider_rules import OpenAIQuirks
+from recollect.codecs.tool_names import name_fix, sent_tool_name
 from recollect.codecs.wire_protocol import EncodedMessage
 from recollect.entries import (
     Content,
@@ -85,9 +87,13 @@ def _encode_user(message: Message, quirks: OpenAIQuirks, fixes: list[Fix]) -> di
 def _encode_contents(
     contents: Sequence[Content], quirks: OpenAIQuirks, fixes: list[Fix], text_only_in: str
 ) -> str | list[dict[str, Any]] | None:
-    """One text as a string; more as a list, so that decoding gives the same parts back."""
+    """One text as a string; more as a list, so that decoding gives the same parts back. Strict
+    servers get a string, which is all that their templates know."""
     if len(contents) == 1 and isinstance(contents[0], Text):
         return contents[0].text
+    texts = [part.text for part in contents if isinstance(part, Text)]
+    if quirks.alternating_roles and texts and len(texts) == len(contents):
+        return "\n\n".join(texts)
     encoded = [
         encode_content(part, quirks.media, fixes, text_only_in=text_only_in) for part in contents
     ]
@@ -139,8 +145,10 @@ def _encode_call(call: ToolCall, fixes: list[Fix]) -> dict[str, Any]:
     if call.signature:
         line = f"the signature of call {quote_text(call.id)} is left out: there is no field for it"
         fixes.append(Fix("uncarried", 0, line, call.id))
-    # a string, so malformed arguments too are sent as the model wrote them
-    function = {"name": call.name, "arguments": call.arguments}
+    name = sent_tool_name(call.name, "openai")
+    if name != call.name:
+        fixes.append(name_fix(call.name, name, call=call.id))
+    function = {"name": name, "arguments": wrap_arguments(call, fixes)}
     return {"id": call.id, "type": "function", "function": function}
 
 

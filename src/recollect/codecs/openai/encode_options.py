@@ -16,6 +16,7 @@ from recollect.codecs.fixes import Fix, leave_out, quote_text
 from recollect.codecs.foreign_json import encode_json, raw_object
 from recollect.codecs.openai.encode_message import encode_message
 from recollect.codecs.provider_rules import OpenAIQuirks
+from recollect.codecs.tool_names import name_tools, sent_tool_name
 from recollect.codecs.wire_protocol import (
     NO_PARAMETERS,
     Declaration,
@@ -38,6 +39,9 @@ def encode_options(
     body |= _options(quirks, options.generation, fixes)
     body |= _tools(options, fixes)
     data, more = encode_json(body, "the options and tools", -1)
+    if quirks.alternating_roles and len(system) > 1:
+        parts = tuple(part for message in system for part in message.parts)
+        system = (Message(role="system", parts=parts),)
     elements = [encode_message(quirks, message) for message in system]
     for element in elements:
         fixes += [msgspec.structs.replace(fix, message=-1) for fix in element.fixes]
@@ -108,22 +112,27 @@ def _tools(options: RequestOptions, fixes: list[Fix]) -> dict[str, Any]:
                 fixes, f"the tool choice {quote_text(choice)} is left out: there are no tools"
             )
         return {}
-    body: dict[str, Any] = {"tools": [_tool(tool, fixes) for tool in options.tools]}
+    body: dict[str, Any] = {"tools": _declare(options.tools, fixes)}
     if choice in _CHOICES:
         return body if choice == "auto" else body | {"tool_choice": choice}
     if choice not in [tool.name for tool in options.tools]:
         leave_out(fixes, f"the tool choice {quote_text(choice)} is left out: no tool has this name")
         return body
-    return body | {"tool_choice": {"type": "function", "function": {"name": choice}}}
+    name = sent_tool_name(choice, "openai")
+    return body | {"tool_choice": {"type": "function", "function": {"name": name}}}
 
 
-def _tool(tool: Declaration, fixes: list[Fix]) -> dict[str, Any]:
+def _declare(tools: Sequence[Declaration], fixes: list[Fix]) -> list[dict[str, Any]]:
+    return [_tool(name, tool, fixes) for name, tool in name_tools(tools, "openai", fixes)]
+
+
+def _tool(name: str, tool: Declaration, fixes: list[Fix]) -> dict[str, Any]:
     parameters = raw_object(tool.parameters)
     if parameters is None:
         line = f"the parameters of tool {quote_text(tool.name)} are not a JSON object: left out"
         leave_out(fixes, line)
         parameters = msgspec.Raw(NO_PARAMETERS.encode())
-    function: dict[str, Any] = {"name": tool.name}
+    function: dict[str, Any] = {"name": name}
     if tool.description:
         function["description"] = tool.description
     return {"type": "function", "function": function | {"parameters": parameters}}

@@ -40,4 +40,5 @@ class OpenAIWire(OpenAIQuirks, frozen=True, kw_only=True):
             sampling=profile.sampling,
             thinking_switch=switch,
             media=profile.media,
+            alternating_roles=profile.alternating_roles,
         )

@@ -1,9 +1,9 @@
 """Arguments as a declared tool expects them: names, types and paths.
 
-A name is mapped only if the tool's schema has the canonical one and lacks the one used, and the
-call does not give both. A type is changed only if nothing is lost: "3" to 3, "true" to true, JSON
-in a string to an object or list, one value to a list of it, a number to its text. A relative path
-becomes absolute where a parameter asks for that. Everything else stays as the model wrote it.
+Names are mapped by `codecs/argument_names.py`, as for native calls. A type is changed only if
+nothing is lost: "3" to 3, "true" to true, JSON in a string to an object or list, one value to a
+list of it, a number to its text. A relative path becomes absolute where a parameter asks for that.
+Everything else stays as the model wrote it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from recollect.codecs.argument_names import rename_arguments
 from recollect.codecs.foreign_json import parse_object
 from recollect.codecs.text_tools.lenient_json import (
     MAX_NUMBER,
@@ -22,24 +23,6 @@ from recollect.codecs.text_tools.lenient_json import (
 )
 from recollect.codecs.wire_protocol import Declaration
 
-# tool: {canonical: accepted}; the argument names of Gemini CLI's tools that models confuse
-ARGUMENT_ALIASES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    "write_file": {"file_path": ("absolute_path", "path"), "content": ("file_content",)},
-    "read_file": {"absolute_path": ("path", "file_path", "filename")},
-    "list_directory": {"path": ("absolute_path", "directory_path")},
-    "search_file_content": {"pattern": ("search_pattern", "query")},
-    "glob": {"pattern": ("glob_pattern",)},
-    "replace": {
-        "file_path": ("absolute_path", "path"),
-        "old_string": ("old_content",),
-        "new_string": ("new_content",),
-    },
-    "run_shell_command": {
-        "command": ("shell_command",),
-        "directory": ("working_directory", "cwd"),
-    },
-    "save_memory": {"fact": ("memory", "content", "information")},
-}
 MAX_NESTED = 20
 _TYPES: Mapping[str, type | tuple[type, ...]] = {
     "string": str,
@@ -103,7 +86,7 @@ class DeclaredTools:
     def fit(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         properties = properties_of(self._schemas[name])
         fitted: dict[str, Any] = {}
-        for key, value in _rename(name, arguments, properties).items():
+        for key, value in rename_arguments(name, arguments, properties).items():
             schema = properties.get(key)
             fitted[key] = self._make_absolute(key, coerce(value, schema), schema)
         return fitted
@@ -126,19 +109,6 @@ def _wants_absolute(key: str, schema: Any) -> bool:
     if _RELATIVE.search(text):
         return False
     return "absolute" in text and ("path" in text or "path" in key.lower())
-
-
-def _rename(
-    tool: str, arguments: Mapping[str, Any], properties: Mapping[str, Any]
-) -> dict[str, Any]:
-    canonical_of: dict[str, str] = {}
-    for canonical, accepted in ARGUMENT_ALIASES.get(tool, {}).items():
-        if canonical not in properties or canonical in arguments:
-            continue
-        used = [key for key in accepted if key in arguments and key not in properties]
-        if len(used) == 1:
-            canonical_of[used[0]] = canonical
-    return {canonical_of.get(key, key): value for key, value in arguments.items()}
 
 
 def coerce(value: Any, schema: Any, depth: int = 0) -> Any:
