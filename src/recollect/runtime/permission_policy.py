@@ -19,6 +19,7 @@ from recollect.entries import ToolCall
 from recollect.toolkinds import parse_arguments
 from recollect.tools.tool import Tool
 from recollect.workspace.effective_settings import EffectiveSettings
+from recollect.workspace.hidden_paths import AGENT_IGNORE_FILES
 
 if TYPE_CHECKING:
     from recollect.permissions.command_rules import CommandVerdict, PermissionMode
@@ -155,7 +156,9 @@ def build_write_guard(memory: tuple[str, ...]) -> Callable[[Path], Awaitable[str
 
     async def guard(path: Path) -> str:
         if path.name.lower() in names:
-            return f"{path.name} is memory; only the person changes it"
+            return f"{path.name} is memory; only the user changes it"
+        if path.name.lower() in AGENT_IGNORE_FILES:
+            return f"{path.name} says what tools may not see; only the user changes it"
         return await protect_config(path)
 
     return guard

@@ -32,11 +32,11 @@ if TYPE_CHECKING:  # the seam below: a session that runs no command loads no san
     from recollect.execution.command_runner import CommandResult, CommandRunner
 
 
-async def _call(function: str, *arguments: object) -> ToolReturn:
+async def _call(function: str, *arguments: object, **named: object) -> ToolReturn:
     """Call a function of this package, given as `module:name`; in a thread if it is not async."""
     module, _, name = function.partition(":")
     carry_out = getattr(importlib.import_module(f"recollect.tools.{module}"), name)
-    return cast("ToolReturn", await as_async(carry_out)(*arguments))
+    return cast("ToolReturn", await as_async(carry_out)(*arguments, **named))
 
 
 # --- files -------------------------------------------------------------------------------------
@@ -107,23 +107,40 @@ async def replace(
 
 
 @tool("read")
-async def list_directory(path: str = ".", *, context: ToolContext) -> ToolReturn:
+async def list_directory(
+    path: str = ".", *, respect_git_ignore: bool = True, context: ToolContext
+) -> ToolReturn:
     """Lists what is directly in a folder: folders first, then files with their sizes.
 
     path: the folder, absolute or from the working directory; that one itself when it is left out
+    respect_git_ignore: false to show also what git ignores
     """
-    return await _call("directory_listing:list_folder", context.roots, context.locate(path))
+    return await _call(
+        "directory_listing:list_folder",
+        context.roots,
+        context.locate(path),
+        respect_git_ignore=respect_git_ignore,
+    )
 
 
 @tool("read")
-async def glob(pattern: str, path: str = ".", *, context: ToolContext) -> ToolReturn:
-    """Finds files whose path fits a pattern such as `src/**/*.py`, newest first. Files that
-    .gitignore leaves out are not found.
+async def glob(
+    pattern: str, path: str = ".", *, respect_git_ignore: bool = True, context: ToolContext
+) -> ToolReturn:
+    """Finds files whose path fits a pattern such as `src/**/*.py`, newest first. Ignored files
+    are not found.
 
     pattern: `*` is within a name, `**` is any number of folders, `{a,b}` is one of these
     path: the folder where the pattern begins; the working directory when it is left out
+    respect_git_ignore: false to find also what git ignores
     """
-    return await _call("directory_listing:find_files", context.roots, pattern, context.locate(path))
+    return await _call(
+        "directory_listing:find_files",
+        context.roots,
+        pattern,
+        context.locate(path),
+        respect_git_ignore=respect_git_ignore,
+    )
 
 
 @tool("read")
@@ -133,18 +150,26 @@ async def search_file_content(
     include: str = "",
     *,
     ignore_case: bool = False,
+    respect_git_ignore: bool = True,
     context: ToolContext,
 ) -> ToolReturn:
     """Searches the contents of files for a regular expression and gives the lines that match, with
-    their numbers. Files that .gitignore leaves out are not searched.
+    their numbers. Ignored files are not searched.
 
     pattern: a regular expression, such as `def \\w+_test`
     path: the folder or file to search; the working directory when it is left out
     include: a glob for the files to search, such as `*.py` or `src/**/*.ts`
     ignore_case: whether upper and lower case are the same
+    respect_git_ignore: false to search also what git ignores
     """
     return await _call(
-        "content_search:search_contents", pattern, path, include, ignore_case, context
+        "content_search:search_contents",
+        pattern,
+        path,
+        include,
+        context,
+        ignore_case=ignore_case,
+        respect_git_ignore=respect_git_ignore,
     )
 
 

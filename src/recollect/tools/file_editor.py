@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 
 from recollect.tools.diff import nearest_lines, unified_diff
+from recollect.tools.ignored_files import refuse_hidden
 from recollect.tools.resolve_path import quote, resolve_path
 from recollect.tools.safe_open import MAX_BYTES, read_content, write_content
 from recollect.tools.tool import ToolContext, ToolFailed
@@ -103,6 +104,7 @@ def _read_before(roots: Sequence[Path], path: str) -> tuple[bytes | None, Path]:
         raise ToolFailed(f"{quote(path)} names a folder; name the file")
     with resolve_path(roots, path, follow=False) as resolved:
         real, exists = resolved.path, resolved.info is not None
+    refuse_hidden(roots, path, real)
     return (read_content(roots, str(real)).data if exists else None), real
 
 

@@ -27,6 +27,7 @@ from recollect.toolkinds import PathRange, parse_paths
 from recollect.tools.builtin import FileRange
 from recollect.tools.directory_listing import list_folder
 from recollect.tools.file_notes import all_notes, format_notes
+from recollect.tools.ignored_files import refuse_hidden
 from recollect.tools.resolve_path import quote, resolve_path
 from recollect.tools.safe_open import read_content
 from recollect.tools.tool import ToolContext, ToolFailed, ToolOutput
@@ -112,6 +113,7 @@ def _read_block(context: ToolContext, file: PathRange, left: int) -> Text | Inli
     if is_folder:
         return Text(text=list_folder(roots, path))
     content = read_content(roots, path)
+    refuse_hidden(roots, path, content.path)
     if mime := media_type(content.data):
         return InlineData(mime=mime, data=content.data)
     text = decode_text(content.data)

@@ -25,7 +25,7 @@ import msgspec
 from recollect.entries import Message, Text, json_text
 from recollect.settings import AgentSettings
 from recollect.view.initial_messages import MEMORY_BEGIN, MEMORY_END
-from recollect.workspace.ignore_files import read_ignore_rules
+from recollect.workspace.hidden_paths import read_ignore_rules
 from recollect.workspace.memory_imports import ImportStyle, expand_imports
 from recollect.workspace.safe_files import ReadRefused, decode_text, read_inside, resolve_or_keep
 from recollect.workspace.untrusted_text import one_line, strip_invisible
