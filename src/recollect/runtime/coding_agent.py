@@ -40,14 +40,13 @@ from recollect.view.initial_messages import instructions_message
 from recollect.view.view import View
 from recollect.workspace.effective_settings import EffectiveSettings
 from recollect.workspace.learned_windows import learned_window
-from recollect.workspace.memory_writer import save_fact
+from recollect.workspace.memory_writer import own_memory_file, save_fact
 from recollect.workspace.working_folders import WorkingFolders
 
 if TYPE_CHECKING:
     from recollect.execution.command_runner import CommandRunner
     from recollect.runtime.prompt_run import RunOptions
 
-MEMORY_FILE = "AGENTS.md"
 SMALL_WINDOW = 16_384  # tokens; a window of this size has no room for rarely used tools
 MAX_MEMORY_WARNINGS = 3
 INSTRUCTIONS = (
@@ -134,7 +133,9 @@ def build_agent(
 def _with_tools(agent: Agent, workspace: Workspace, options: RunOptions, *, few: bool) -> Agent:
     assert agent.budget is not None
     small = agent.budget.window <= SMALL_WINDOW
-    tools = builtin_tools(workspace.commands, _save_memory, small=small, few=few)
+    own_file = own_memory_file(data_directory(), workspace.effective.settings.agent.memory_files)
+    save = partial(asyncio.to_thread, save_fact, own_file)
+    tools = builtin_tools(workspace.commands, save, small=small, few=few)
     initial = partial(_agent_context, workspace, options.system)
     agent = msgspec.structs.replace(agent, tools=tools, initial=initial)
     if small or few:
@@ -184,7 +185,3 @@ def build_hooks(
         transcript=transcript,
         warn=warn,
     )
-
-
-async def _save_memory(fact: str) -> str:
-    return await asyncio.to_thread(save_fact, data_directory() / MEMORY_FILE, fact)

@@ -27,6 +27,7 @@ from recollect.tools.tool import (
     as_async,
     tool,
 )
+from recollect.workspace.memory_writer import SavedFact
 
 if TYPE_CHECKING:  # the seam below: a session that runs no command loads no sandbox
     from recollect.execution.command_runner import CommandResult, CommandRunner
@@ -284,7 +285,7 @@ MAX_ITEM = 240  # characters of a to-do item
 
 class TodoItem(msgspec.Struct, frozen=True, kw_only=True):  # other keys are ignored
     content: Annotated[str, msgspec.Meta(description="what is to be done, in one line")]
-    status: Literal["pending", "in_progress", "completed"] = "pending"
+    status: Literal["pending", "in_progress", "completed", "cancelled", "blocked"] = "pending"
 
 
 @tool("read")
@@ -316,13 +317,14 @@ async def todo(items: tuple[TodoItem, ...]) -> ToolReturn:
     if not items:
         return "The list is empty."
     steps = apply_plan_call((), {"items": [msgspec.to_builtins(item) for item in items]})
-    done = sum(step.status == "done" for step in steps)
-    return "\n".join((f"{done} of {len(steps)} done", *format_steps(steps)))
+    kept = [step for step in steps if step.status != "cancelled"]
+    done = sum(step.status == "done" for step in kept)
+    dropped = f", {len(steps) - len(kept)} cancelled" if len(kept) < len(steps) else ""
+    return "\n".join((f"{done} of {len(kept)} done{dropped}", *format_steps(steps)))
 
 
-def save_memory_tool(save: Callable[[str], Awaitable[str]]) -> Tool:
-    """The tool `save_memory`. `save` stores a fact, given as one clean line, for later sessions and
-    returns where."""
+def save_memory_tool(save: Callable[[str], Awaitable[SavedFact]]) -> Tool:
+    """The tool `save_memory`. `save` stores a fact, given as one clean line, for later sessions."""
 
     @tool("write")
     async def save_memory(fact: str) -> ToolReturn:
@@ -337,19 +339,27 @@ def save_memory_tool(save: Callable[[str], Awaitable[str]]) -> Tool:
         if len(line) > MAX_FACT or len(fact) > 4 * MAX_FACT:
             raise ToolFailed(f"a fact has at most {MAX_FACT:,} characters; say it shorter")
         try:
-            where = await save(line)
+            saved = await save(line)
         except (OSError, RecollectError) as error:
             raise ToolFailed(f"the fact was not stored: {one_line(str(error), 300)}") from None
-        return f"Remembered in {one_line(where, 300)}: {line}"
+        where = one_line(str(saved.path), 300)
+        if not saved.difference:
+            return f"{where} has this fact already; nothing was stored: {saved.line}"
+        return f"Remembered in {where}: {saved.line}"
 
     return save_memory
 
 
 @tool("read")
-async def system_monitor(context: ToolContext) -> ToolReturn:
+async def sys_monitor(
+    metric: Literal["cpu", "memory", "disk", "all"] = "all", *, context: ToolContext
+) -> ToolReturn:
     """Tells how busy this machine is: processors, memory, and room on the project's disk. For
-    deciding whether heavy work can be started, or why something is slow."""
-    return await _call("system_monitor:measure_system", context.root)
+    deciding whether heavy work can be started, or why something is slow.
+
+    metric: what to measure
+    """
+    return await _call("system_monitor:measure_system", context.root, metric)
 
 
 # --- all of them -------------------------------------------------------------------------------
@@ -357,7 +367,7 @@ async def system_monitor(context: ToolContext) -> ToolReturn:
 
 def builtin_tools(
     commands: "Callable[[], CommandRunner]",
-    save: Callable[[str], Awaitable[str]],
+    save: Callable[[str], Awaitable[SavedFact]],
     *,
     small: bool = False,
     few: bool = False,
@@ -369,5 +379,5 @@ def builtin_tools(
     if few:
         return (*files, run_shell_command)
     first = (*files, run_shell_command, *jobs, recall)
-    more = (glob, search_history, note, todo, save_memory_tool(save), system_monitor)
+    more = (glob, search_history, note, todo, save_memory_tool(save), sys_monitor)
     return first if small else (*first, *more)
