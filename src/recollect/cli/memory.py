@@ -79,7 +79,7 @@ def memory(*, action: str, words: tuple[str, ...], as_json: bool, file: Path | N
         _print_problems(found)
     else:
         print_lines(_table(found))
-        for problem in found.problems:
+        for problem in (*found.problems, *found.hidden):
             print_note(f"not read: {problem}")
     if not found.files and action != "refresh":
         print_note("no memory files; `recollect memory add TEXT` starts one")
@@ -106,7 +106,7 @@ def _document(found: MemoryFiles) -> dict[str, Any]:
         {"path": file.path, "origin": file.origin, "characters": len(file.text), "text": file.text}
         for file in found.files
     ]
-    return {"files": files, "problems": list(found.problems)}
+    return {"files": files, "problems": [*found.problems, *found.hidden]}
 
 
 def _table(found: MemoryFiles) -> list[str]:

@@ -110,8 +110,8 @@ def _judge_change(tool: str, mode: PermissionMode, *, interactive: bool) -> _Ver
 
 
 def _judge_memory(effective: EffectiveSettings, *, interactive: bool) -> _Verdict:
-    """Whether a fact may be stored: it goes to the user's own file, which every later session is
-    given, so rules can name the tool."""
+    """Whether a fact may be stored. No mode allows it: a model that obeys a text it has read would
+    tell every later session the same. A rule can, or the user."""
     given = effective.settings.permissions
     refused = f"{MEMORY_TOOL} is not allowed"
     if _names_memory(given.deny):
@@ -119,11 +119,11 @@ def _judge_memory(effective: EffectiveSettings, *, interactive: bool) -> _Verdic
     nobody = "" if interactive else _NOBODY
     if _names_memory((*given.ask, *effective.project_ask)):
         return _Verdict(f"{refused}: an ask rule names it{nobody}", may_ask=True)
-    if _names_memory(given.allow) or given.mode not in _READING:
+    if _names_memory(given.allow):
         return _Verdict()
     remedy = (
-        f"--allow or `allow` under [permissions] with `{MEMORY_TOOL}`, or --mode edit, would allow "
-        "it; the user can add it with `recollect memory add TEXT`"
+        f"--allow or `allow` under [permissions] with `{MEMORY_TOOL}` would allow it; the user can "
+        "add it with `recollect memory add TEXT`"
     )
     return _Verdict(f"{refused}{nobody}; {remedy}", given.mode != "plan", (MEMORY_TOOL,))
 
