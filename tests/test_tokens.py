@@ -135,6 +135,20 @@ def test_no_text_is_counted_twice_in_a_process() -> None:
     assert counted == ["one", "three", ""]
 
 
+def test_the_count_that_was_not_used_for_longest_goes_first() -> None:
+    counted: list[str] = []
+
+    def count(text: str) -> int:
+        counted.append(text[0])
+        return len(text)
+
+    cached = CountCache(count)
+    large = "x" * (MAX_CACHED_CHARACTERS // 4)
+    for letter in "abcadaea":  # `a` is used again and again, `b` never
+        cached(letter + large)
+    assert counted == ["a", "b", "c", "d", "e"]
+
+
 def test_the_cache_of_counts_is_bounded() -> None:
     cached = CountCache(len)
     large = "x" * (MAX_CACHED_CHARACTERS // 4)

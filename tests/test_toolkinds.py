@@ -144,8 +144,41 @@ def test_the_names_of_one_file_become_one_name(path: str, normal: str) -> None:
     assert normalize_path(path, "/p") == normal
 
 
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "C:\\work\\src\\a.py",
+        "c:\\work\\src\\a.py",
+        "c:/work/src/a.py",
+        "C:/work/./lib/../src/a.py",
+        "C:\\..\\work\\src\\a.py",
+        "\\\\?\\C:\\work\\src\\a.py",
+        "file:///C:/work/src/a.py",
+    ],
+)
+@pytest.mark.parametrize("root", ["C:\\work", "c:/work/", "c:\\Work\\..\\work"])
+def test_a_windows_drive_has_one_name(spelling: str, root: str) -> None:
+    assert normalize_path(spelling, root) == "src/a.py"
+    assert normalize_path(spelling) == "c:/work/src/a.py"
+    assert normalize_path(spelling, "C:\\") == "work/src/a.py"
+    assert normalize_path(root, root) == "."
+
+
+def test_shares_and_the_files_of_wsl_have_one_name() -> None:
+    share = (
+        "\\\\Server\\Docs\\A.txt",
+        "\\\\server\\docs\\A.txt",
+        "\\\\?\\UNC\\SERVER\\docs\\A.txt",
+    )
+    assert {normalize_path(path) for path in share} == {"/server/docs/A.txt"}
+    inside = ("\\\\wsl$\\Ubuntu\\home\\u\\a", "\\\\wsl.localhost\\Ubuntu\\home\\u\\a", "/home/u/a")
+    assert {normalize_path(path) for path in inside} == {"/home/u/a"}
+    assert normalize_path("a:b") == "a:b"  # a name, not a drive
+    assert normalize_path("C:\\") == normalize_path("c:/") == "c:/"
+
+
 _PIECES = st.sampled_from(
-    ["a", "src", ".", "..", "", " ", "[", "é", "\\", "\n", "\0", "\u3000", "file:"]
+    ["a", "src", ".", "..", "", " ", "[", "é", "\\", "\n", "\0", "\u3000", "file:", "C:", "?"]
 )
 
 

@@ -13,25 +13,38 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from recollect.text import one_line
 
-StepStatus: TypeAlias = Literal["done", "doing", "open"]
+StepStatus: TypeAlias = Literal["done", "doing", "open", "cancelled", "blocked"]
 MAX_STEPS = 60
 _MAX_STEP = 240
 _LISTS = ("todos", "plan", "items", "tasks", "steps", "newTodos")
 _TEXTS = ("content", "step", "description", "title", "subject", "task", "text", "activeForm")
 _NAMES: dict[StepStatus, str] = {
-    "done": "completed complete done cancelled x",
+    "done": "completed complete done x",
     "doing": "in_progress inprogress in-progress doing active >",
+    "cancelled": "cancelled canceled -",
+    "blocked": "blocked !",
 }
 _STATUS = {name: status for status, names in _NAMES.items() for name in names.split()}
-_NUMBERED = re.compile(r"^\s{0,8}(?:\d{1,3}[.)]|[-*] \[([ xX>~])\])\s+(\S.{2,})$")
+_NUMBERED = re.compile(r"^\s{0,8}(?:\d{1,3}[.)]|[-*] \[([ xX>~!-])\])\s+(\S.{2,})$")
 _TAGGED = re.compile(r"\[(done|in progress|todo)\]\s{1,8}(?=\S)", re.I)  # as we tell models
-_MARKS: dict[StepStatus, str] = {"done": "[x]", "doing": "[>]", "open": "[ ]"}
-_WRITTEN = re.compile(r"^\[([ x>])\] (.+)$")
+_MARKS: dict[StepStatus, str] = {
+    "done": "[x]",
+    "doing": "[>]",
+    "open": "[ ]",
+    "cancelled": "[-]",
+    "blocked": "[!]",
+}
+_WRITTEN = re.compile(r"^\[([ x>!-])\] (.+)$")
 
 
 class PlanStep(NamedTuple):
     text: str
     status: StepStatus = "open"
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether something is still to be done about it."""
+        return self.status not in ("done", "cancelled")
 
 
 def apply_plan_call(steps: tuple[PlanStep, ...], value: Mapping[str, Any]) -> tuple[PlanStep, ...]:

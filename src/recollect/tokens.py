@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -133,20 +135,22 @@ def _load_vocabulary(name: str) -> Callable[[str], list[int]]:
 
 
 class CountCache:
-    """Caches counts of the newest texts within a bound; the oldest are evicted first."""
+    """Caches counts of texts within a bound; the least recently used are evicted first."""
 
     def __init__(self, count: CountText) -> None:
-        self._count, self._known, self.size = count, dict[str, int](), 0
+        self._count, self._known, self.size = count, OrderedDict[str, int](), 0
 
     def __call__(self, text: str) -> int:
         found = self._known.get(text)
-        if found is None:
-            found = self._known[text] = self._count(text)
-            self.size += len(text) + CACHE_ENTRY_COST
-            while self.size > MAX_CACHED_CHARACTERS and len(self._known) > 1:
-                oldest = next(iter(self._known))
-                self.size -= len(oldest) + CACHE_ENTRY_COST
-                self._known.pop(oldest)
+        if found is not None:
+            with suppress(KeyError):  # another thread has just evicted it
+                self._known.move_to_end(text)
+            return found
+        found = self._known[text] = self._count(text)
+        self.size += len(text) + CACHE_ENTRY_COST
+        while self.size > MAX_CACHED_CHARACTERS and len(self._known) > 1:
+            unused, _ = self._known.popitem(last=False)
+            self.size -= len(unused) + CACHE_ENTRY_COST
         return found
 
 

@@ -65,6 +65,12 @@ _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete|Move to) ?(?:File)?: (.{1,1
 _ABSOLUTE_PATH = re.compile(
     r'"(?:file_path|filePath|path|absolute_path|cwd|workdir)"\s{0,2}:\s{0,2}"(/[^"\\]{1,500})"'
 )
+_DRIVE = re.compile(r"[A-Za-z]:(?:/|$)")
+_FILE_DRIVE = re.compile(r"file:///[A-Za-z]:/")
+_LONG_DRIVE = re.compile(r"//[?.]/[A-Za-z]:")
+_LONG_PATH = re.compile(r"^//[?.]/(?:UNC/)?", re.I)
+_WSL_SHARE = re.compile(r"^//wsl(?:\$|\.localhost)/[^/]{1,200}(?:/|$)", re.I)
+_SHARE = re.compile(r"^//[^/]{1,300}(?:/[^/]{1,300})?")
 _COMMANDS = ("command", "cmd", "script", "commandLine", "shell_command")
 _VERBS: dict[str, ToolKind] = {
     "view": "read",
@@ -281,14 +287,17 @@ def find_command(value: Mapping[str, Any]) -> str:
 
 
 def normalize_path(path: str, root: str = "") -> str:
-    """One name for each file: relative to the root, with `/`, without `.` and `..` if possible."""
+    """One name for each file: relative to the root, with `/`, without `.` and `..` if possible.
+
+    `C:` and `c:` are one drive."""
     whole = path or "."
-    if "/." in path or "//" in path or "\\" in path or whole[0] == "." or whole[-1] == "/":
-        whole = _fold_path(path.replace("\\", "/").removeprefix("file://"))
+    is_odd = "/." in path or "//" in path or "\\" in path or whole[0] == "." or whole[-1] == "/"
+    if is_odd or whole[1:2] == ":":
+        whole = _normal_path(path)
     if not root:
         return whole
     top = _normal_root(root)
-    if top and whole == top:
+    if top and whole.removesuffix("/") == top:
         return "."
     if top and whole.startswith(top + "/"):
         return whole[len(top) + 1 :]
@@ -297,8 +306,24 @@ def normalize_path(path: str, root: str = "") -> str:
 
 @lru_cache(maxsize=64)
 def _normal_root(root: str) -> str:
-    folded = _fold_path(root.replace("\\", "/").rstrip("/"))
+    folded = _normal_path(root).rstrip("/")
     return "" if folded == "." else folded
+
+
+def _normal_path(path: str) -> str:
+    """Any spelling of a path with `/`, as the system it was written for understands it."""
+    plain = path.replace("\\", "/")
+    if path.startswith("\\\\"):
+        # `\\?\` begins a long path; a share's name has no case; WSL's share is its own root
+        plain = _LONG_PATH.sub("//", plain, 1) if not _LONG_DRIVE.match(plain) else plain[4:]
+        plain = _WSL_SHARE.sub("/", plain, 1)
+        plain = _SHARE.sub(lambda share: share[0].lower(), plain, 1)
+    elif plain.startswith("file://"):
+        plain = plain[len("file:///") :] if _FILE_DRIVE.match(plain) else plain[len("file://") :]
+    if not _DRIVE.match(plain):
+        return _fold_path(plain)
+    # a drive has a root of its own, which `..` does not leave
+    return plain[0].lower() + ":" + _fold_path(plain[2:] or "/")
 
 
 def _fold_path(path: str) -> str:

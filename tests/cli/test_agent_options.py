@@ -179,18 +179,10 @@ def test_a_refusal_names_the_mode_where_a_file_would_be_written(cli: Cli, mode: 
 
 
 def test_a_refusal_that_nothing_lifts_says_why(cli: Cli) -> None:
-    asked = reply(
-        call("run_shell_command", id="s", command="python3 -c 'print(1)'"),
-        call("save_memory", id="m", fact="tabs"),
-    )
-    with server(cli, asked, http(HELLO), more="[agent]\n") as on:
-        more = (cli.home / "settings.toml").read_text().replace("window = 9000", "window = 90000")
-        (cli.home / "settings.toml").write_text(more)
-        lines = refusals(cli.ok("-p", "Do it.", env=ENV))
-    assert len(lines) == 2, outputs(on)
-    assert lines[0].startswith("not allowed: python3 -c 'print(1)' · ")
-    assert "--allow" not in lines[0]
-    assert "`recollect memory add TEXT`" in lines[1]
+    with server(cli, runs("python3 -c 'print(1)'"), http(HELLO)):
+        (line,) = refusals(cli.ok("-p", "Do it.", env=ENV))
+    assert line.startswith("not allowed: python3 -c 'print(1)' · ")
+    assert "--allow" not in line
 
 
 def test_many_refusals_are_counted(cli: Cli) -> None:

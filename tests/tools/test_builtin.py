@@ -74,5 +74,6 @@ def test_each_call_leads_to_a_function_that_takes_its_arguments() -> None:
     assert len(calls) == inspect.getsource(builtin).count("await _call(") > 8
     for module, name, given in calls:
         function = getattr(import_module(f"recollect.tools.{module}"), name)
-        count = given.strip("*()").count(",") + 1
-        inspect.signature(function).bind(*range(count))
+        words = [word.strip() for word in given.strip("*()").split(",")]
+        named = {word.partition("=")[0]: word for word in words if "=" in word}
+        inspect.signature(function).bind(*range(len(words) - len(named)), **named)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import regex
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from recollect.entries import Text, json_text
@@ -91,7 +91,11 @@ def test_ignored_and_binary_files_are_not_searched(either: str, tmp_path: Path) 
     (tmp_path / "link").symlink_to(".hidden")
     os.mkfifo(tmp_path / "pipe")
     lines = said(search(tmp_path, "needle")).splitlines()
-    assert lines[1:] == [f"{tmp_path}/.hidden", "1→needle"]
+    assert lines[1:] == [
+        f"{tmp_path}/.hidden",
+        "1→needle",
+        "[left out: 3 that git ignores (respect_git_ignore=false shows them)]",
+    ]
 
 
 def test_an_agent_does_not_search_its_own_log(
@@ -178,6 +182,41 @@ def test_a_program_in_the_roots_is_not_taken_for_ripgrep(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", "bin")
     assert find_ripgrep((tmp_path / "elsewhere",)) is None
+
+
+FOLDERS = ["", "sub/", "sub/deep/", "build/"]
+IGNORED = st.lists(
+    st.sampled_from(["*.log", "build/", "!a.log", "a.py", "sub/", "!sub/", "/a.py", "deep"]),
+    max_size=3,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(git=IGNORED, agent=IGNORED, nested=IGNORED, respect=st.booleans())
+@pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is not installed")
+def test_ripgrep_and_our_own_search_find_the_same(
+    tmp_path: Path,
+    git: list[str],
+    agent: list[str],
+    nested: list[str],
+    respect: bool,
+) -> None:
+    root = tmp_path / "root"
+    shutil.rmtree(root, ignore_errors=True)
+    for folder in FOLDERS:
+        for name in ("a.py", "a.log", "-e", "b c.txt"):
+            make(root, folder + name, "needle\n" if name != "b c.txt" else "Needle in hay\n")
+    make(root, ".gitignore", "\n".join(git))
+    make(root, ".geminiignore", "\n".join(agent))
+    make(root, "sub/.gitignore", "\n".join(nested))
+    for path in (".", "sub"):
+        found = []
+        for search_path in (os.environ["PATH"], "/nowhere"):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv("PATH", search_path)
+                more = {"path": path, "respect_git_ignore": respect, "ignore_case": True}
+                found.append(search(root, "need(le|y)", **more))
+        assert found[0] == found[1]
 
 
 def test_the_call_is_recognized_by_its_name() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from recollect.tools.builtin import save_memory_tool
 from recollect.tools.tool import ToolFailed
+from recollect.workspace.memory_writer import SavedFact
 from tests.tools.calls import made, text
 
 
@@ -16,11 +18,12 @@ class Memory:
         self.facts: list[str] = []
         self.error = error
 
-    async def save(self, fact: str) -> str:
+    async def save(self, fact: str) -> SavedFact:
         if self.error is not None:
             raise self.error
+        is_new = fact not in self.facts
         self.facts.append(fact)
-        return "MEMORY.md"
+        return SavedFact(Path("MEMORY.md"), fact, "+ a line" if is_new else "")
 
 
 def test_a_fact_is_stored_as_one_clean_line() -> None:
@@ -28,6 +31,13 @@ def test_a_fact_is_stored_as_one_clean_line() -> None:
     output = made(save_memory_tool(memory.save), fact=" likes\n\n## Heading\x1b[2J tabs ")
     assert memory.facts == ["likes ## Heading tabs"]
     assert text(output) == "Remembered in MEMORY.md: likes ## Heading tabs"
+
+
+def test_a_fact_that_was_there_already_is_said_to_be() -> None:
+    tool = save_memory_tool(Memory().save)
+    assert text(made(tool, fact="likes tabs")).startswith("Remembered")
+    again = text(made(tool, fact="likes tabs"))
+    assert again == "MEMORY.md has this fact already; nothing was stored: likes tabs"
 
 
 def test_saving_a_memory_is_a_change_that_may_need_approval() -> None:

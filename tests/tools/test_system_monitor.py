@@ -6,13 +6,15 @@ import asyncio
 import re
 from pathlib import Path
 
+import pytest
+
 from recollect.entries import Text
-from recollect.tools.builtin import system_monitor
+from recollect.tools.builtin import sys_monitor
 from recollect.tools.tool import ToolContext, ToolOutput
 
 
-def measured(root: Path) -> str:
-    output = asyncio.run(system_monitor("{}", ToolContext(roots=(root,))))
+def measured(root: Path, arguments: str = "{}") -> str:
+    output = asyncio.run(sys_monitor(arguments, ToolContext(roots=(root,))))
     assert not output.is_error
     (content,) = output.content
     assert isinstance(content, Text)
@@ -44,7 +46,7 @@ def test_a_figure_that_cannot_be_measured_is_unknown() -> None:
 
 def test_the_event_loop_runs_while_the_processors_are_measured(tmp_path: Path) -> None:
     async def story() -> tuple[int, ToolOutput]:
-        measuring = asyncio.ensure_future(system_monitor("{}", ToolContext(roots=(tmp_path,))))
+        measuring = asyncio.ensure_future(sys_monitor("{}", ToolContext(roots=(tmp_path,))))
         turns = 0
         while not measuring.done():
             await asyncio.sleep(0.01)
@@ -56,6 +58,24 @@ def test_the_event_loop_runs_while_the_processors_are_measured(tmp_path: Path) -
     assert not output.is_error
 
 
-def test_it_changes_nothing_and_takes_no_parameters() -> None:
-    assert system_monitor.effect == "read"
-    assert system_monitor.declaration.parameters.count('"properties":{}') == 1
+@pytest.mark.parametrize(
+    ("metric", "names"),
+    [
+        ("cpu", ["cpu", "load"]),
+        ("memory", ["memory", "swap", "this process"]),
+        ("disk", ["disk"]),
+        ("all", ["cpu", "load", "memory", "swap", "disk", "this process"]),
+    ],
+)
+def test_a_metric_chooses_what_is_measured(metric: str, names: list[str], tmp_path: Path) -> None:
+    lines = measured(tmp_path, f'{{"metric":"{metric}"}}').splitlines()
+    assert [line.partition(":")[0] for line in lines] == names
+
+
+def test_an_unknown_metric_is_an_error_that_the_model_reads(tmp_path: Path) -> None:
+    context = ToolContext(roots=(tmp_path,))
+    assert asyncio.run(sys_monitor('{"metric":"weather"}', context)).is_error
+
+
+def test_it_changes_nothing() -> None:
+    assert sys_monitor.effect == "read"

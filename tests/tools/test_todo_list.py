@@ -15,7 +15,7 @@ from recollect.toolkinds import classify_tool
 from recollect.tools.builtin import todo
 from tests.tools.calls import made, text, view
 
-STATUSES = st.sampled_from(["pending", "in_progress", "completed"])
+STATUSES = st.sampled_from(["pending", "in_progress", "completed", "cancelled", "blocked"])
 ITEMS = st.lists(
     st.fixed_dictionaries({"content": st.text(max_size=30)}, optional={"status": STATUSES})
 )
@@ -28,6 +28,18 @@ def test_a_list_is_shown_with_its_marks() -> None:
         {"content": "test"},
     ]
     assert text(made(todo, items=items)) == "1 of 3 done\n[x] read\n[>] write it\n[ ] test"
+
+
+def test_a_cancelled_step_is_neither_done_nor_to_be_done() -> None:
+    items = [
+        {"content": "read", "status": "completed"},
+        {"content": "write", "status": "cancelled"},
+        {"content": "ship", "status": "blocked"},
+    ]
+    shown = text(made(todo, items=items))
+    assert shown == "1 of 2 done, 1 cancelled\n[x] read\n[-] write\n[!] ship"
+    steps = parse_steps(shown)
+    assert [step.is_ahead for step in steps] == [False, False, True]
 
 
 def test_the_snapshot_reads_our_list() -> None:
@@ -80,5 +92,6 @@ def test_a_list_may_be_emptied() -> None:
 def test_the_schema_lists_the_statuses_without_references() -> None:
     schema = json.loads(todo.declaration.parameters)
     item = schema["properties"]["items"]["items"]
-    assert sorted(item["properties"]["status"]["enum"]) == ["completed", "in_progress", "pending"]
+    statuses = ["blocked", "cancelled", "completed", "in_progress", "pending"]
+    assert sorted(item["properties"]["status"]["enum"]) == statuses
     assert "$ref" not in todo.declaration.parameters

@@ -26,6 +26,13 @@ def test_all_forms_of_a_path_are_one_file() -> None:
     assert session.elided(rules=ElisionRules(min_saving=1, root="/work")) == reads[:1]
 
 
+def test_both_spellings_of_a_windows_drive_are_one_file() -> None:
+    session = GrowingLog()
+    forms = ["C:\\w\\a.py", "c:\\w\\a.py", "c:/w/a.py", "C:/w/a.py", "a.py", "C:\\w\\.\\a.py"]
+    reads = [session.use("Read", {"file_path": path}) for path in forms]
+    assert session.elided(rules=ElisionRules(min_saving=1, root="C:\\w")) == reads[:1]
+
+
 def test_a_failed_read_survives_however_old_and_is_not_counted() -> None:
     session = GrowingLog()
     failures = [

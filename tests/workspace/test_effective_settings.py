@@ -80,8 +80,8 @@ WIDENING = [
         "[agent]\nloop_check_after = 30",
         "only come sooner than 30",
     ),
-    ('[agent]\nmemory_files = ["settings.toml"]', "", "only name .md and .txt files"),
-    ('[agent]\nmemory_files = [".env"]', "", "only name .md and .txt files"),
+    ('[agent]\nmemory_files = ["settings.toml"]', "", "only bare names that end in .md or .txt"),
+    ('[agent]\nmemory_files = [".env"]', "", "only bare names that end in .md or .txt"),
 ]
 
 

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recollect.workspace.ignore_files import (
-    IGNORE_FILES,
-    IgnoreLevel,
+from recollect.workspace.hidden_paths import (
+    AGENT_IGNORE_FILES,
     IgnoreRules,
-    is_ignored,
-    parse_ignore_file,
+    IgnoreSource,
     read_ignore_rules,
 )
+from recollect.workspace.ignore_files import parse_ignore_file
 
+IGNORE_FILES = (".gitignore", *AGENT_IGNORE_FILES)
 NAMES = ["a", "b", "ab", "a.log", "-", "a b"]
 PATHS = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3).map("/".join)
 PATTERN = st.one_of(
@@ -31,9 +31,15 @@ PATTERN = st.one_of(
 )
 
 
+def rules_of(text: str) -> IgnoreRules:
+    """The rules of one file at the top."""
+    source = IgnoreSource(".gitignore", 0, parse_ignore_file(text))
+    return IgnoreRules(Path("/"), of_git=(source,))
+
+
 def ours(text: str, path: str) -> bool:
     """Whether a path is ignored by one file at the top, asked from folder to folder."""
-    rules = IgnoreRules(Path("/"), levels=(IgnoreLevel(0, parse_ignore_file(text)),))
+    rules = rules_of(text)
     names = path.split("/")
     return any(
         rules.ignores(names[:depth], folder=depth < len(names))
@@ -134,7 +140,7 @@ def test_an_ignore_file_that_is_a_link_out_is_not_read(tmp_path: Path) -> None:
     ["*a" * 200 + "b", "**/" * 150 + "b", "*?" * 200 + "b", "[a" * 200, "*[a]" * 100 + "b"],
 )
 def test_no_pattern_takes_long_on_any_name(pattern: str) -> None:
-    rules = IgnoreRules(Path("/"), levels=(IgnoreLevel(0, parse_ignore_file(f"{pattern}\n" * 20)),))
+    rules = rules_of(f"{pattern}\n" * 20)
     started = time.process_time()
     for _ in range(20):
         rules.ignores(["a" * 255] * 16, folder=False)
@@ -143,30 +149,19 @@ def test_no_pattern_takes_long_on_any_name(pattern: str) -> None:
 
 @given(st.text(max_size=200))
 def test_any_text_is_an_ignore_file(text: str) -> None:
-    rules = IgnoreRules(Path("/"), levels=(IgnoreLevel(0, parse_ignore_file(text)),))
+    rules = rules_of(text)
     assert rules.ignores(["a", "b"], folder=True) in (True, False)
 
 
 def test_comments_spaces_and_endings_are_read_as_git_reads_them() -> None:
-    levels = [
-        IgnoreLevel(0, parse_ignore_file("\ufeff# note\r\n\r\nfoo  \r\n\\#real\nwith\\ \nend\\!\n"))
-    ]
+    rules = rules_of("\ufeff# note\r\n\r\nfoo  \r\n\\#real\nwith\\ \nend\\!\n")
     names = ("foo", "#real", "with ", "end!", "# note")
-    assert [is_ignored([name], levels) for name in names] == [True, True, True, True, False]
-
-
-def test_a_deeper_ignore_file_has_the_last_word() -> None:
-    levels = [
-        IgnoreLevel(0, parse_ignore_file("*.log")),
-        IgnoreLevel(1, parse_ignore_file("!keep.log")),
-    ]
-    assert is_ignored(["sub", "other.log"], levels)
-    assert not is_ignored(["sub", "keep.log"], levels)
+    assert [rules.ignores([name], folder=False) for name in names] == [True] * 4 + [False]
 
 
 def test_many_names_are_one_expression() -> None:
     text = "\n".join(f"name_{number}" for number in range(500))
     assert len(parse_ignore_file(text)) == 1
     assert len(parse_ignore_file(f"{text}\n!x\ny/\nz")) == 4
-    assert is_ignored(["a", "name_499"], [IgnoreLevel(0, parse_ignore_file(text))])
-    assert not is_ignored(["a", "name_500"], [IgnoreLevel(0, parse_ignore_file(text))])
+    assert rules_of(text).ignores(["a", "name_499"], folder=False)
+    assert not rules_of(text).ignores(["a", "name_500"], folder=False)

@@ -1,13 +1,23 @@
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import BadInput, CannotWrite
-from recollect.workspace.memory_writer import HEADING, plan_fact, save_fact, with_fact, write_fact
+from recollect.workspace.memory_imports import expand_imports
+from recollect.workspace.memory_writer import (
+    HEADING,
+    MAX_FILE,
+    plan_fact,
+    save_fact,
+    with_fact,
+    write_fact,
+)
 
 BYTES = st.one_of(
     st.binary(max_size=100),
@@ -22,7 +32,7 @@ BYTES = st.one_of(
 
 def test_a_new_file_has_the_heading_and_the_fact(tmp_path: Path) -> None:
     path = tmp_path / "home" / "AGENTS.md"
-    shown = save_fact(path, "tests run with pytest")
+    shown = save_fact(path, "tests run with pytest").difference
     assert path.read_text(encoding="utf-8") == f"{HEADING}\n\n- tests run with pytest\n"
     assert shown.split("\n")[-1] == "+- tests run with pytest"
     assert path.stat().st_mode & 0o777 == 0o600
@@ -35,7 +45,7 @@ def test_facts_gather_under_one_heading_and_the_rest_stays(tmp_path: Path) -> No
     after_one = path.read_bytes()
     assert after_one == f"# Mine\r\ntext\r\n\r\n{HEADING}\r\n\r\n- one\r\n".encode()
     path.write_bytes(after_one + b"\r\n## More\r\nwords")
-    shown = save_fact(path, "two")
+    shown = save_fact(path, "two").difference
     assert path.read_bytes() == after_one + b"- two\r\n\r\n## More\r\nwords"
     assert [line for line in shown.split("\n") if line[:2] in ("+-", "--")][-1] == "+- two"
 
@@ -87,7 +97,69 @@ def test_a_text_that_is_not_a_fact_is_refused(tmp_path: Path, fact: str) -> None
 def test_a_fact_is_one_line_whatever_it_holds(tmp_path: Path) -> None:
     path = tmp_path / "AGENTS.md"
     save_fact(path, "- a\n## Heading\r\n```\u2028b\x1b\u202e")
-    assert path.read_text(encoding="utf-8").split("\n")[2:] == ["- a ## Heading ``` b", ""]
+    assert path.read_text(encoding="utf-8").split("\n")[2:] == ["- a ## Heading ''' b", ""]
+
+
+@pytest.mark.parametrize(
+    ("fact", "line"),
+    [
+        ("# Heading", "Heading"),
+        ("- > ## Heading", "Heading"),
+        ("```sh", "sh"),
+        ("* - item", "item"),
+        ("*important* words", "*important* words"),
+        ("#1 is speed", "#1 is speed"),
+        ("lines > 80 are long", "lines > 80 are long"),
+        ("`make test` runs all", "`make test` runs all"),
+        ("` @settings.toml", "' \\@settings.toml"),
+        ("see @settings.toml and a@b.c", "see \\@settings.toml and a@b.c"),
+        ("use `@dataclass`", "use `@dataclass`"),
+    ],
+)
+def test_a_fact_cannot_pass_for_a_heading_a_fence_or_an_import(
+    tmp_path: Path, fact: str, line: str
+) -> None:
+    path = tmp_path / "AGENTS.md"
+    (tmp_path / "settings.toml").write_text("a secret", encoding="utf-8")
+    save_fact(path, "before")
+    saved = save_fact(path, fact)
+    assert saved.line == line
+    text = path.read_text(encoding="utf-8")
+    assert text.split("\n")[2:] == ["- before", f"- {line}", ""]
+    assert expand_imports(text, path, (tmp_path,)).text == text
+
+
+@given(st.lists(st.text(alphabet="ab`@#-*> ./~\n", max_size=12), max_size=5))
+def test_facts_are_stored_once_and_import_nothing(facts: list[str]) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "AGENTS.md")
+        Path(folder, "a.b").write_text("a secret", encoding="utf-8")
+        for fact in facts * 2:
+            with suppress(BadInput):
+                save_fact(path, fact)
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        lines = [line for line in text.split("\n") if line]
+        assert len(lines) == len(set(lines))
+        assert all(line.startswith("- ") for line in lines[1:])
+        assert "a secret" not in expand_imports(text, path, (Path(folder),)).text
+
+
+def test_a_fact_that_is_there_is_not_stored_again(tmp_path: Path) -> None:
+    path = tmp_path / "AGENTS.md"
+    path.write_text("# Mine\n* We use  tabs.\n", encoding="utf-8")
+    assert save_fact(path, "We use tabs.").difference == ""
+    assert path.read_text(encoding="utf-8") == "# Mine\n* We use  tabs.\n"
+    assert save_fact(path, "We use spaces.").difference
+    assert not save_fact(path, "- We\nuse spaces.").difference
+    assert path.read_text(encoding="utf-8").count("spaces") == 1
+
+
+def test_a_file_never_grows_beyond_what_sessions_read(tmp_path: Path) -> None:
+    path = tmp_path / "AGENTS.md"
+    path.write_text("x" * (MAX_FILE - 10), encoding="utf-8")
+    with pytest.raises(BadInput, match="sessions read at most"):
+        save_fact(path, "one more")
+    assert path.stat().st_size == MAX_FILE - 10
 
 
 def test_a_plan_writes_nothing_and_is_void_when_the_file_changed(tmp_path: Path) -> None:

@@ -27,7 +27,6 @@ from recollect.cli.session_choice import find_session
 from recollect.cli.short_ids import shorten_session_id
 from recollect.cli.store_access import abbreviate_home, use_store
 from recollect.entries import Message, Text
-from recollect.runtime.coding_agent import MEMORY_FILE
 from recollect.runtime.session_context import find_folders, memory_sources
 from recollect.store.ids import LAST
 from recollect.store.sqlite import SqliteStore
@@ -40,7 +39,7 @@ from recollect.workspace.memory_files import (
     read_memory,
     seen_memory,
 )
-from recollect.workspace.memory_writer import save_fact
+from recollect.workspace.memory_writer import own_memory_file, save_fact
 
 ACTIONS = ("show", "list", "add", "refresh")
 _CHOICE = f"[{'|'.join(ACTIONS)}]"
@@ -68,9 +67,7 @@ def memory(*, action: str, words: tuple[str, ...], as_json: bool, file: Path | N
     effective = resolve_settings(Path.cwd())
     sources = memory_sources(find_folders(Path.cwd(), effective, (), print_warning), effective)
     if action == "add":
-        # a file of another name would never be read
-        name = MEMORY_FILE if MEMORY_FILE in sources.names else (*sources.names, MEMORY_FILE)[0]
-        _add(sources.home / name, " ".join(words), as_json=as_json)
+        _add(own_memory_file(sources.home, sources.names), " ".join(words), as_json=as_json)
         return
     found = read_memory(sources)
     if action == "refresh":
@@ -82,7 +79,7 @@ def memory(*, action: str, words: tuple[str, ...], as_json: bool, file: Path | N
         _print_problems(found)
     else:
         print_lines(_table(found))
-        for problem in found.problems:
+        for problem in (*found.problems, *found.hidden):
             print_note(f"not read: {problem}")
     if not found.files and action != "refresh":
         print_note("no memory files; `recollect memory add TEXT` starts one")
@@ -94,12 +91,14 @@ def _print_problems(found: MemoryFiles) -> None:
 
 
 def _add(path: Path, fact: str, *, as_json: bool) -> None:
-    difference = save_fact(path, fact)
+    difference = save_fact(path, fact).difference
     if as_json:
         print_json({"file": str(path), "difference": difference})
-    else:
+    elif difference:
         print_lines([sanitize(difference)])
         print_note(f"added to {path}")
+    else:
+        print_note(f"{path} has this fact already; nothing was added")
 
 
 def _document(found: MemoryFiles) -> dict[str, Any]:
@@ -107,7 +106,7 @@ def _document(found: MemoryFiles) -> dict[str, Any]:
         {"path": file.path, "origin": file.origin, "characters": len(file.text), "text": file.text}
         for file in found.files
     ]
-    return {"files": files, "problems": list(found.problems)}
+    return {"files": files, "problems": [*found.problems, *found.hidden]}
 
 
 def _table(found: MemoryFiles) -> list[str]:

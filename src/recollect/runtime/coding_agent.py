@@ -7,8 +7,9 @@ the only way to a model for every door.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -40,14 +41,13 @@ from recollect.view.initial_messages import instructions_message
 from recollect.view.view import View
 from recollect.workspace.effective_settings import EffectiveSettings
 from recollect.workspace.learned_windows import learned_window
-from recollect.workspace.memory_writer import save_fact
+from recollect.workspace.memory_writer import SavedFact, own_memory_file, save_fact
 from recollect.workspace.working_folders import WorkingFolders
 
 if TYPE_CHECKING:
     from recollect.execution.command_runner import CommandRunner
     from recollect.runtime.prompt_run import RunOptions
 
-MEMORY_FILE = "AGENTS.md"
 SMALL_WINDOW = 16_384  # tokens; a window of this size has no room for rarely used tools
 MAX_MEMORY_WARNINGS = 3
 INSTRUCTIONS = (
@@ -74,7 +74,8 @@ class LazyCommands:
 
         if self._runner is None:
             guarded = {name.path: name for name in GUARDED_NAMES}
-            for name in self._settings.agent.memory_files:
+            for path in self._settings.agent.memory_files:
+                name = Path(path).name
                 guarded.setdefault(name, GuardedName(name, "socket"))
             network = self._settings.permissions.network
             self._runner = CommandRunner(network=network, guarded=tuple(guarded.values()))
@@ -134,13 +135,22 @@ def build_agent(
 def _with_tools(agent: Agent, workspace: Workspace, options: RunOptions, *, few: bool) -> Agent:
     assert agent.budget is not None
     small = agent.budget.window <= SMALL_WINDOW
-    tools = builtin_tools(workspace.commands, _save_memory, small=small, few=few)
+    tools = builtin_tools(workspace.commands, _fact_saver(workspace), small=small, few=few)
     initial = partial(_agent_context, workspace, options.system)
     agent = msgspec.structs.replace(agent, tools=tools, initial=initial)
     if small or few:
         return agent
     task = build_task_tool(agent, project=workspace.project)
     return msgspec.structs.replace(agent, tools=(*tools, task))
+
+
+def _fact_saver(workspace: Workspace) -> Callable[[str], Awaitable[SavedFact]]:
+    names = workspace.effective.settings.agent.memory_files
+
+    async def save(fact: str) -> SavedFact:
+        return await asyncio.to_thread(save_fact, own_memory_file(data_directory(), names), fact)
+
+    return save
 
 
 async def _agent_context(workspace: Workspace, system: str, view: View) -> Sequence[Body | Entry]:
@@ -184,7 +194,3 @@ def build_hooks(
         transcript=transcript,
         warn=warn,
     )
-
-
-async def _save_memory(fact: str) -> str:
-    return await asyncio.to_thread(save_fact, data_directory() / MEMORY_FILE, fact)

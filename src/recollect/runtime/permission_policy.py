@@ -1,13 +1,13 @@
 """Which tool calls may run: by the settings, and by the user where somebody can be asked.
 
-Reading inside the folder needs no permission. Changing files and running commands need a rule, a
-mode, or the user's approval. A refusal names the rule that would allow it. Only the user changes
-files that decide what runs later, whatever the mode.
+Reading inside the folder needs no permission. Changing files, storing facts and running commands
+need a rule, a mode, or the user's approval. A refusal names the rule that would allow it. Only the
+user changes files that decide what runs later, whatever the mode.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -19,12 +19,15 @@ from recollect.entries import ToolCall
 from recollect.toolkinds import parse_arguments
 from recollect.tools.tool import Tool
 from recollect.workspace.effective_settings import EffectiveSettings
+from recollect.workspace.hidden_paths import AGENT_IGNORE_FILES
 
 if TYPE_CHECKING:
     from recollect.permissions.command_rules import CommandVerdict, PermissionMode
 
 SHELL_TOOL = "run_shell_command"
-_READING = ("plan", "ask")  # modes in which no rule allows to write
+MEMORY_TOOL = "save_memory"
+_READING = ("plan", "ask")  # modes in which no rule allows to write files
+_NOBODY = ": nobody can be asked here"
 _ALWAYS_ALLOWED = frozenset({"note", "todo", "task"})  # what these do is checked elsewhere
 
 
@@ -74,6 +77,8 @@ def build_permission_check(
             return _Verdict()
         if tool.name == SHELL_TOOL:
             return judge()(_command_of(tool, call))
+        if tool.name == MEMORY_TOOL:
+            return _judge_memory(effective, interactive=approve is not None)
         return _judge_change(tool.name, permissions.mode, interactive=approve is not None)
 
     async def check(tool: Tool, call: ToolCall) -> str:
@@ -97,16 +102,34 @@ def build_permission_check(
 
 def _judge_change(tool: str, mode: PermissionMode, *, interactive: bool) -> _Verdict:
     """Whether a tool may change files, by the mode."""
-    is_memory = tool == "save_memory"
-    if not is_memory and mode in ("edit", "free"):
+    if mode not in _READING:
         return _Verdict()
-    remedy = "" if interactive else ": nobody can be asked here"
-    if is_memory:
-        remedy += "; the user can add it with `recollect memory add TEXT`"
-    else:
-        remedy += '; `--mode edit`, or mode = "edit" under [permissions] in the settings, allows it'
-    suggested = "" if is_memory else "edit"
-    return _Verdict(f"{tool} is not allowed{remedy}", mode != "plan", mode=suggested)
+    nobody = "" if interactive else _NOBODY
+    remedy = '`--mode edit`, or mode = "edit" under [permissions] in the settings, allows it'
+    return _Verdict(f"{tool} is not allowed{nobody}; {remedy}", mode != "plan", mode="edit")
+
+
+def _judge_memory(effective: EffectiveSettings, *, interactive: bool) -> _Verdict:
+    """Whether a fact may be stored. No mode allows it: a model that obeys a text it has read would
+    tell every later session the same. A rule can, or the user."""
+    given = effective.settings.permissions
+    refused = f"{MEMORY_TOOL} is not allowed"
+    if _names_memory(given.deny):
+        return _Verdict(f"{refused}: a deny rule names it")
+    nobody = "" if interactive else _NOBODY
+    if _names_memory((*given.ask, *effective.project_ask)):
+        return _Verdict(f"{refused}: an ask rule names it{nobody}", may_ask=True)
+    if _names_memory(given.allow):
+        return _Verdict()
+    remedy = (
+        f"--allow or `allow` under [permissions] with `{MEMORY_TOOL}` would allow it; the user can "
+        "add it with `recollect memory add TEXT`"
+    )
+    return _Verdict(f"{refused}{nobody}; {remedy}", given.mode != "plan", (MEMORY_TOOL,))
+
+
+def _names_memory(rules: Iterable[str]) -> bool:
+    return any(rule.split() in ([MEMORY_TOOL], [MEMORY_TOOL, "*"]) for rule in rules)
 
 
 def _build_judge(effective: EffectiveSettings, *, interactive: bool) -> Callable[[str], _Verdict]:
@@ -151,11 +174,13 @@ def _command_of(tool: Tool, call: ToolCall) -> str:
 
 
 def build_write_guard(memory: tuple[str, ...]) -> Callable[[Path], Awaitable[str]]:
-    names = {name.lower() for name in memory}
+    names = {Path(name).name.lower() for name in memory}
 
     async def guard(path: Path) -> str:
         if path.name.lower() in names:
-            return f"{path.name} is memory; only the person changes it"
+            return f"{path.name} is memory; only the user changes it"
+        if path.name.lower() in AGENT_IGNORE_FILES:
+            return f"{path.name} says what tools may not see; only the user changes it"
         return await protect_config(path)
 
     return guard

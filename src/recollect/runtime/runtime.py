@@ -174,7 +174,8 @@ class Runtime:
         """The user's message for a prompt, with the files that it mentions and has attached."""
         if not isinstance(prompt, str):
             return prompt
-        parts = await prompt_parts(prompt, (self.folders.cwd, *self.folders.roots))
+        roots = (self.folders.cwd, *self.folders.roots)
+        parts = await prompt_parts(prompt, roots, self.door.warn)
         return Message(role="user", parts=(*parts, *await attachment_parts(attachments)))
 
     def activate(

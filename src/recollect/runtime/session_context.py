@@ -23,6 +23,7 @@ from recollect.view.view import View
 from recollect.workspace.effective_settings import EffectiveSettings
 from recollect.workspace.initial_context import initial_message, read_environment
 from recollect.workspace.memory_files import MemorySources, read_memory
+from recollect.workspace.safe_files import resolve_named
 from recollect.workspace.trusted_folders import is_trusted
 from recollect.workspace.working_folders import WorkingFolders, add_directories
 
@@ -44,12 +45,14 @@ def find_folders(
 
 def memory_sources(folders: WorkingFolders, effective: EffectiveSettings) -> MemorySources:
     settings = effective.settings.agent
+    named = [name for name in settings.memory_files if "/" in name]
     return MemorySources(
         cwd=folders.cwd,
         root=folders.root,
         home=data_directory(),
         trusted=is_trusted,
-        names=settings.memory_files,
+        names=tuple(name for name in settings.memory_files if "/" not in name),
+        files=tuple(resolve_named(Path("/"), name) for name in named),
         import_style=settings.memory_imports,
         added=folders.added,
     )

@@ -47,8 +47,8 @@ class AgentSettings(_Section, frozen=True):
     loop_check_after: Annotated[int, Meta(ge=0, le=100_000)] = 0
     """after this many turns, such as `30`, ask a model whether the run is looping; `0`: never"""
     memory_files: ShortNames = ("AGENTS.md", "GEMINI.md", "CLAUDE.md")
-    """names of memory files, without folders; they are looked for in the home directory and in the
-    project's folders"""
+    """names of memory files, which are looked for in the data directory and in the project's
+    folders; also files of yours with their paths, such as `~/.claude/CLAUDE.md`"""
     memory_imports: Literal["tree", "flat"] = "tree"
     """`@path` in a memory file: `tree` inserts that file in place, `flat` appends each one once"""
     directories: Annotated[

@@ -107,10 +107,12 @@ def _check_model(name: str, model: CustomModel) -> None:
 
 def _check_agent(settings: Settings) -> None:
     for name in settings.agent.memory_files:
-        # it is looked for in many folders, including the home directory
-        if name in (".", "..") or not name.isprintable() or re.search(r"[/\\:]", name):
-            why = f"takes file names without folders, not {printable(name)!r}"
-            raise InvalidSetting("agent.memory_files", why)
+        # a name is looked for in many folders, including the home directory
+        own = name.startswith(("/", "~/")) and name.rsplit("/", 1)[-1] not in ("", ".", "..")
+        plain = name not in (".", "..") and not re.search(r"[/\\:]", name)
+        if not name.isprintable() or not (own or plain):
+            why = "takes file names without folders, and absolute paths or paths from `~/`"
+            raise InvalidSetting("agent.memory_files", f"{why}, not {printable(name)!r}")
     for name in settings.agent.directories:
         if not name.startswith(("/", "~")) or "\x00" in name:
             why = f"takes absolute paths, or paths from `~`, not {printable(name)!r}"

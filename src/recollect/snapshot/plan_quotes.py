@@ -30,7 +30,7 @@ _FAILED_COMMAND = re.compile(rf"{_FAILED}`([^`]{{1,200}})`")
 def quote_plan(steps: tuple[PlanStep, ...], items: Sequence[JournalItem]) -> Iterator[Quote]:
     if steps:
         for step, line in zip(steps, format_steps(steps), strict=True):
-            yield Quote(line, weight=0.3 if step.status == "done" else 1.5)
+            yield Quote(line, weight=1.5 if step.is_ahead else 0.3)
         return
     oldest = max(0, len(items) // 2 - _RECENT)  # an older plan is out of date
     called = {item.turn: number for number, item in enumerate(items) if item.calls}
@@ -51,12 +51,12 @@ def quote_plan(steps: tuple[PlanStep, ...], items: Sequence[JournalItem]) -> Ite
 def open_boxes(said: str) -> list[str]:
     """The steps that a list of boxes says are open."""
     boxes = find_steps("\n".join(_BOX.findall(said)))
-    return [step.text for step in boxes if step.status != "done"]
+    return [step.text for step in boxes if step.is_ahead]
 
 
 def announced_steps(said: str) -> list[str]:
     """The steps of a list in the agent's words, unless they are a report of finished work."""
-    steps = [step.text for step in find_steps(said) if step.status != "done"]
+    steps = [step.text for step in find_steps(said) if step.is_ahead]
     if not steps or steps[0] not in said:
         return []
     before = "\n".join(filter(str.strip, said[: said.index(steps[0])].split("\n")[-4:]))

@@ -27,16 +27,17 @@ from recollect.tools.tool import (
     as_async,
     tool,
 )
+from recollect.workspace.memory_writer import SavedFact
 
 if TYPE_CHECKING:  # the seam below: a session that runs no command loads no sandbox
     from recollect.execution.command_runner import CommandResult, CommandRunner
 
 
-async def _call(function: str, *arguments: object) -> ToolReturn:
+async def _call(function: str, *arguments: object, **named: object) -> ToolReturn:
     """Call a function of this package, given as `module:name`; in a thread if it is not async."""
     module, _, name = function.partition(":")
     carry_out = getattr(importlib.import_module(f"recollect.tools.{module}"), name)
-    return cast("ToolReturn", await as_async(carry_out)(*arguments))
+    return cast("ToolReturn", await as_async(carry_out)(*arguments, **named))
 
 
 # --- files -------------------------------------------------------------------------------------
@@ -109,28 +110,46 @@ async def replace(
 
 
 @tool("read")
-async def list_directory(path: str = ".", *, context: ToolContext) -> ToolReturn:
+async def list_directory(
+    path: str = ".", *, respect_git_ignore: bool = True, context: ToolContext
+) -> ToolReturn:
     """Lists what is directly in a folder: folders first, then files with their sizes.
 
     path: the folder, absolute or from the working directory; that one itself when it is left out
+    respect_git_ignore: false to show also what git ignores
     """
-    return await _call("directory_listing:list_folder", context.roots, context.locate(path))
+    return await _call(
+        "directory_listing:list_folder",
+        context.roots,
+        context.locate(path),
+        respect_git_ignore=respect_git_ignore,
+    )
 
 
 @tool("read")
 async def glob(
-    pattern: str, path: str = ".", *, case_sensitive: bool = False, context: ToolContext
+    pattern: str,
+    path: str = ".",
+    *,
+    case_sensitive: bool = False,
+    respect_git_ignore: bool = True,
+    context: ToolContext,
 ) -> ToolReturn:
-    """Finds files whose path fits a pattern such as `src/**/*.py`, newest first. Files that
-    .gitignore leaves out are not found.
+    """Finds files whose path fits a pattern such as `src/**/*.py`, newest first. Ignored files
+    are not found.
 
     pattern: `*` is within a name, `**` is any number of folders, `{a,b}` is one of these
     path: the folder where the pattern begins; the working directory when it is left out
     case_sensitive: whether upper and lower case differ
+    respect_git_ignore: false to find also what git ignores
     """
-    where = context.locate(path)
     return await _call(
-        "directory_listing:find_files", context.roots, pattern, where, case_sensitive
+        "directory_listing:find_files",
+        context.roots,
+        pattern,
+        context.locate(path),
+        case_sensitive=case_sensitive,
+        respect_git_ignore=respect_git_ignore,
     )
 
 
@@ -141,18 +160,26 @@ async def search_file_content(
     include: str = "",
     *,
     ignore_case: bool = False,
+    respect_git_ignore: bool = True,
     context: ToolContext,
 ) -> ToolReturn:
     """Searches the contents of files for a regular expression and gives the lines that match, with
-    their numbers. Files that .gitignore leaves out are not searched.
+    their numbers. Ignored files are not searched.
 
     pattern: a regular expression, such as `def \\w+_test`
     path: the folder or file to search; the working directory when it is left out
     include: a glob for the files to search, such as `*.py` or `src/**/*.ts`
     ignore_case: whether upper and lower case are the same
+    respect_git_ignore: false to search also what git ignores
     """
     return await _call(
-        "content_search:search_contents", pattern, path, include, ignore_case, context
+        "content_search:search_contents",
+        pattern,
+        path,
+        include,
+        context,
+        ignore_case=ignore_case,
+        respect_git_ignore=respect_git_ignore,
     )
 
 
@@ -267,7 +294,7 @@ MAX_ITEM = 240  # characters of a to-do item
 
 class TodoItem(msgspec.Struct, frozen=True, kw_only=True):  # other keys are ignored
     content: Annotated[str, msgspec.Meta(description="what is to be done, in one line")]
-    status: Literal["pending", "in_progress", "completed"] = "pending"
+    status: Literal["pending", "in_progress", "completed", "cancelled", "blocked"] = "pending"
 
 
 @tool("read")
@@ -299,13 +326,14 @@ async def todo(items: tuple[TodoItem, ...]) -> ToolReturn:
     if not items:
         return "The list is empty."
     steps = apply_plan_call((), {"items": [msgspec.to_builtins(item) for item in items]})
-    done = sum(step.status == "done" for step in steps)
-    return "\n".join((f"{done} of {len(steps)} done", *format_steps(steps)))
+    kept = [step for step in steps if step.status != "cancelled"]
+    done = sum(step.status == "done" for step in kept)
+    dropped = f", {len(steps) - len(kept)} cancelled" if len(kept) < len(steps) else ""
+    return "\n".join((f"{done} of {len(kept)} done{dropped}", *format_steps(steps)))
 
 
-def save_memory_tool(save: Callable[[str], Awaitable[str]]) -> Tool:
-    """The tool `save_memory`. `save` stores a fact, given as one clean line, for later sessions and
-    returns where."""
+def save_memory_tool(save: Callable[[str], Awaitable[SavedFact]]) -> Tool:
+    """The tool `save_memory`. `save` stores a fact, given as one clean line, for later sessions."""
 
     @tool("write")
     async def save_memory(fact: str) -> ToolReturn:
@@ -320,19 +348,27 @@ def save_memory_tool(save: Callable[[str], Awaitable[str]]) -> Tool:
         if len(line) > MAX_FACT or len(fact) > 4 * MAX_FACT:
             raise ToolFailed(f"a fact has at most {MAX_FACT:,} characters; say it shorter")
         try:
-            where = await save(line)
+            saved = await save(line)
         except (OSError, RecollectError) as error:
             raise ToolFailed(f"the fact was not stored: {one_line(str(error), 300)}") from None
-        return f"Remembered in {one_line(where, 300)}: {line}"
+        where = one_line(str(saved.path), 300)
+        if not saved.difference:
+            return f"{where} has this fact already; nothing was stored: {saved.line}"
+        return f"Remembered in {where}: {saved.line}"
 
     return save_memory
 
 
 @tool("read")
-async def system_monitor(context: ToolContext) -> ToolReturn:
+async def sys_monitor(
+    metric: Literal["cpu", "memory", "disk", "all"] = "all", *, context: ToolContext
+) -> ToolReturn:
     """Tells how busy this machine is: processors, memory, and room on the project's disk. For
-    deciding whether heavy work can be started, or why something is slow."""
-    return await _call("system_monitor:measure_system", context.root)
+    deciding whether heavy work can be started, or why something is slow.
+
+    metric: what to measure
+    """
+    return await _call("system_monitor:measure_system", context.root, metric)
 
 
 # --- all of them -------------------------------------------------------------------------------
@@ -340,7 +376,7 @@ async def system_monitor(context: ToolContext) -> ToolReturn:
 
 def builtin_tools(
     commands: "Callable[[], CommandRunner]",
-    save: Callable[[str], Awaitable[str]],
+    save: Callable[[str], Awaitable[SavedFact]],
     *,
     small: bool = False,
     few: bool = False,
@@ -352,5 +388,5 @@ def builtin_tools(
     if few:
         return (*files, run_shell_command)
     first = (*files, run_shell_command, *jobs, recall)
-    more = (glob, search_history, note, todo, save_memory_tool(save), system_monitor)
+    more = (glob, search_history, note, todo, save_memory_tool(save), sys_monitor)
     return first if small else (*first, *more)

@@ -1,7 +1,8 @@
 """Carries out `search_file_content`: lines that match a regular expression.
 
-Only files that git would know are searched. Where ripgrep is installed it narrows the search to
-some files; what is shown we always read ourselves, through checked descriptors. The model writes
+Ignored files are not searched. Where ripgrep is installed it narrows the search to some of the
+files that we found; what is shown we always read ourselves, through checked descriptors, so that
+the answer is the same with ripgrep and without. The model writes
 the expression, so it runs in `regex` with a time limit, on pieces of bounded size, and never blocks
 the event loop. Matches, characters and seconds are bounded, and the answer says what it left out.
 """
@@ -16,15 +17,15 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import regex
 
-from recollect.settings import data_directory
 from recollect.tools.directory_listing import parse_pattern
 from recollect.tools.directory_walk import DirectoryWalk
 from recollect.tools.file_reader import decode_text
 from recollect.tools.glob_pattern import GlobPattern
+from recollect.tools.ignored_files import refuse_hidden
 from recollect.tools.resolve_path import quote, resolve_path
 from recollect.tools.safe_open import (
     MAX_BYTES,
@@ -46,11 +47,15 @@ MAX_PIECE_SECONDS = 1.0  # an ordinary expression takes a thousandth of it
 PIECE_CHARACTERS = 65_536  # characters searched at once: going back over more could take gigabytes
 
 
-_FileCandidate: TypeAlias = tuple[str, AbstractContextManager[CheckedFile]]  # a path, not yet open
+_FileCandidate: TypeAlias = tuple[Path, AbstractContextManager[CheckedFile]]  # not yet open
 
 
 class SearchTimeout(Exception):
     """Not a TimeoutError: that is an OSError, and files that cannot be read are skipped."""
+
+
+class SearchFull(Exception):
+    """There are more matches than may be shown."""
 
 
 class SearchDeadline:
@@ -71,17 +76,22 @@ async def search_contents(
     pattern: str,
     path: str,
     include: str,
-    ignore_case: bool,  # noqa: FBT001 - the model's own parameter
     context: ToolContext,
+    *,
+    ignore_case: bool,
+    respect_git_ignore: bool,
 ) -> str:
     wanted = compile_pattern(pattern, ignore_case=ignore_case)
     files = parse_pattern(include) if include else None
     deadline = SearchDeadline()
-    run = _ContentSearch(context.roots, wanted, files, deadline).run
+    search = _ContentSearch(context.roots, wanted, files, deadline, use_git=respect_git_ignore)
     path = context.locate(path)
-    narrowed = await _narrow_with_ripgrep(context.roots, path, pattern, ignore_case=ignore_case)
     try:
-        return await asyncio.to_thread(run, path, narrowed)
+        narrowed = None
+        if program := find_ripgrep(context.roots):
+            listed = await asyncio.to_thread(search.list_files, path)
+            narrowed = await _narrow_with_ripgrep(program, listed, pattern, ignore_case=ignore_case)
+        return await asyncio.to_thread(search.run, path, narrowed)
     finally:
         deadline.stop()  # a thread cannot be cancelled; it checks this instead
 
@@ -155,6 +165,13 @@ def _line_around(text: str, at: int) -> str:
     return ("…" if first > start else "") + text[first:last] + ("…" if last < end else "")
 
 
+class _ListedFiles(NamedTuple):
+    """The files of a folder that a search may look into; none if it begins in a file."""
+
+    folder: Path
+    paths: tuple[str, ...]  # from the folder
+
+
 class _ContentSearch:
     """One search: what it found, and what it left out."""
 
@@ -164,46 +181,73 @@ class _ContentSearch:
         wanted: regex.Pattern[str],
         include: GlobPattern | None,
         deadline: SearchDeadline,
+        *,
+        use_git: bool,
     ) -> None:
         self._roots, self._wanted, self._include = roots, wanted, include
-        self._deadline = deadline
+        self._deadline, self._use_git = deadline, use_git
         self._lines: list[str] = []
         self._notes: list[str] = []
+        self._walk_notes: tuple[str, ...] = ()
         self._matches = self._files = self._too_large = 0
 
-    def run(self, path: str, narrowed: Sequence[str] | None) -> str:
-        with resolve_path(self._roots, path) as resolved:
-            is_file = resolved.info is not None and stat.S_ISREG(resolved.info.st_mode)
+    def list_files(self, path: str) -> _ListedFiles | None:
+        """The files that a search of this folder looks into; None for a single file."""
+        if self._is_file(path):
+            return None
+        with open_folder(self._roots, path) as folder:
+            walk = self._walk(folder)
+            paths = tuple(file.path for file in walk if self._includes(file.path))
+        self._note_walk(walk)
+        return _ListedFiles(folder.path, paths)
+
+    def run(self, path: str, narrowed: _ListedFiles | None) -> str:
         try:
-            if is_file:
+            if narrowed is not None:
+                self._look_at_all(
+                    (narrowed.folder / name, open_file(self._roots, str(narrowed.folder / name)))
+                    for name in narrowed.paths
+                )
+            elif self._is_file(path):
                 with open_file(self._roots, path) as file:
+                    refuse_hidden(self._roots, path, file.path)
                     self._look(file, file.path)
             else:
                 with open_folder(self._roots, path) as folder:
-                    self._under(folder, narrowed)
+                    self._under(folder)
+            self._notes += self._walk_notes
+        except SearchFull:
+            self._notes.append(f"only {MAX_MATCHES} matches are shown; narrow the search")
         except SearchTimeout:
             self._notes.append("the search took too long and was ended; simplify or narrow it")
         return self._report(path)
 
-    def _under(self, folder: CheckedFile, narrowed: Sequence[str] | None) -> None:
-        walk = DirectoryWalk(folder, self._roots)
-        walked = ((file.path, open_in_folder(file.folder, file.name)) for file in walk)
-        for path, opened in walked if narrowed is None else self._named(folder, narrowed):
-            if not self._includes(path):
-                continue
-            with suppress(OSError, ToolFailed), opened as file:
-                self._look(file, folder.path / path)
-            if self._matches >= MAX_MATCHES:
-                self._notes.append(f"only {MAX_MATCHES} matches are shown; narrow the search")
-                break
-        if walk.cut:
-            self._notes.append(walk.cut)
+    def _is_file(self, path: str) -> bool:
+        with resolve_path(self._roots, path) as resolved:
+            refuse_hidden(self._roots, path, resolved.path)
+            return resolved.info is not None and stat.S_ISREG(resolved.info.st_mode)
 
-    def _named(self, folder: CheckedFile, names: Sequence[str]) -> Iterable[_FileCandidate]:
-        own = Path(os.path.realpath(data_directory()))
-        for name in names:
-            if not (folder.path / name).is_relative_to(own):
-                yield name, open_file(self._roots, str(folder.path / name))
+    def _walk(self, folder: CheckedFile) -> DirectoryWalk:
+        return DirectoryWalk(folder, self._roots, use_git=self._use_git, counts=self._includes)
+
+    def _under(self, folder: CheckedFile) -> None:
+        walk = self._walk(folder)
+        self._look_at_all(
+            (folder.path / file.path, open_in_folder(file.folder, file.name))
+            for file in walk
+            if self._includes(file.path)
+        )
+        self._note_walk(walk)
+
+    def _look_at_all(self, files: Iterable[_FileCandidate]) -> None:
+        for path, opened in files:
+            with suppress(OSError, ToolFailed), opened as file:
+                self._look(file, path)
+            if self._matches >= MAX_MATCHES:
+                raise SearchFull
+
+    def _note_walk(self, walk: DirectoryWalk) -> None:
+        self._walk_notes = tuple(filter(None, (walk.cut, walk.left_out.note())))
 
     def _includes(self, path: str) -> bool:
         if self._include is None:
@@ -243,9 +287,9 @@ class _ContentSearch:
 
 # --- ripgrep -----------------------------------------------------------------------------------
 
+MAX_WORDS = 200_000  # bytes of names in one command line: far below what Linux accepts
 _RIPGREP_OPTIONS = (
-    "--no-config --no-messages --files-with-matches --null --hidden --no-require-git"
-    " --no-ignore-global --no-ignore-exclude --no-ignore-dot --no-ignore-parent --glob=!.git"
+    "--no-config --no-messages --files-with-matches --null --no-ignore --hidden --text"
     " --multiline --max-filesize=20M --threads=2 --color=never"
 )
 
@@ -259,57 +303,63 @@ def find_ripgrep(roots: Sequence[Path]) -> str | None:
 
 
 async def _narrow_with_ripgrep(
-    roots: Sequence[Path], path: str, pattern: str, *, ignore_case: bool
-) -> tuple[str, ...] | None:
-    """The files in which ripgrep finds a match, relative to the root; None: search all files.
-
-    Only for the whole of a root: below it, ripgrep would not know the ignore files above.
-    """
-    program = find_ripgrep(roots)
-    if program is None or not await asyncio.to_thread(_is_root, roots, path):
+    program: str, listed: _ListedFiles | None, pattern: str, *, ignore_case: bool
+) -> _ListedFiles | None:
+    """Those of the files in which ripgrep finds a match; None: look into all of them."""
+    if listed is None:
         return None
     case = "--ignore-case" if ignore_case else "--case-sensitive"
-    options = (*_RIPGREP_OPTIONS.split(), case, f"--regexp={pattern}")
-    with open_folder(roots, path) as folder:
-        try:
-            process = await asyncio.create_subprocess_exec(
-                program,
-                *options,
-                ".",
-                cwd=folder.path,
-                env={"LC_ALL": "C.UTF-8"},
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.DEVNULL,
-            )
-        except (OSError, ValueError):  # a program for another machine, or a NUL in the pattern
-            return None
-        said = await _read_to_end(process)
-    if said is None or process.returncode not in (0, 1):
-        return None  # it may not accept the expression
-    names = (os.fsdecode(name).removeprefix("./") for name in said.split(b"\0") if name)
-    return tuple(sorted(names))
+    options = (*_RIPGREP_OPTIONS.split(), case, f"--regexp={pattern}", "--")
+    found: set[bytes] = set()
+    try:
+        async with asyncio.timeout(MAX_SECONDS / 2):
+            for names in _batches(listed.paths):
+                process = await asyncio.create_subprocess_exec(
+                    program,
+                    *options,
+                    *names,
+                    cwd=listed.folder,
+                    env={"LC_ALL": "C.UTF-8"},
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=asyncio.subprocess.DEVNULL,
+                )
+                said = await _read_to_end(process)
+                if said is None or process.returncode not in (0, 1):
+                    return None  # it may not accept the expression
+                found.update(said.split(b"\0"))
+    except (OSError, ValueError, TimeoutError):
+        return None  # a program for another machine, a NUL in the pattern, or too many files
+    paths = tuple(path for path in listed.paths if os.fsencode(f"./{path}") in found)
+    return _ListedFiles(listed.folder, paths)
+
+
+def _batches(paths: Iterable[str]) -> Iterator[list[bytes]]:
+    """The paths as words of command lines that are not too long."""
+    batch: list[bytes] = []
+    size = 0
+    for path in paths:
+        word = os.fsencode(f"./{path}")
+        if batch and size + len(word) > MAX_WORDS:
+            yield batch
+            batch, size = [], 0
+        batch.append(word)
+        size += len(word) + 1
+    if batch:
+        yield batch
 
 
 async def _read_to_end(process: asyncio.subprocess.Process) -> bytes | None:
-    """All that a process writes; None if that is too much or takes too long."""
+    """All that a process writes; None if that is too much."""
     assert process.stdout is not None
     try:
-        async with asyncio.timeout(MAX_SECONDS / 2):
-            try:
-                await process.stdout.readexactly(MAX_NARROWED + 1)
-            except asyncio.IncompleteReadError as end:
-                await process.wait()
-                return end.partial
-    except TimeoutError:
-        return None
+        try:
+            await process.stdout.readexactly(MAX_NARROWED + 1)
+        except asyncio.IncompleteReadError as end:
+            await process.wait()
+            return end.partial
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
     return None
-
-
-def _is_root(roots: Sequence[Path], path: str) -> bool:
-    with resolve_path(roots, path) as resolved:
-        return any(resolved.path == Path(os.path.realpath(root)) for root in roots)

@@ -4,37 +4,67 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from heapq import nsmallest
 from itertools import islice
 from pathlib import Path
 
-from recollect.tools.directory_walk import MAX_WALKED, DirectoryWalk
+from recollect.tools.directory_walk import DirectoryWalk
 from recollect.tools.glob_pattern import GlobPattern, parse_glob
+from recollect.tools.ignored_files import LeftOut, refuse_hidden
 from recollect.tools.resolve_path import quote
-from recollect.tools.safe_open import open_folder
+from recollect.tools.safe_open import CheckedFile, open_folder
 from recollect.tools.tool import ToolFailed
+from recollect.workspace.hidden_paths import read_ignore_rules
 
 MAX_SHOWN = 1_000  # names in a listing
+MAX_LISTED = 1_000_000  # names of a folder that a listing looks at
 MAX_FOUND = 500  # files that a glob shows
 
 
-def list_folder(roots: Sequence[Path], path: str) -> str:
+def list_folder(roots: Sequence[Path], path: str, *, respect_git_ignore: bool = True) -> str:
     """The text that lists a folder; `read_file` returns the same for a folder."""
     with open_folder(roots, path) as opened:
-        with os.scandir(opened.descriptor) as entries:
-            some = islice(entries, MAX_WALKED)
-            found = sorted((not one.is_dir(follow_symlinks=False), one.name) for one in some)
-            more = "more than " if next(entries, None) else ""
+        refuse_hidden(roots, path, opened.path)
+        scan = _FolderScan(opened, roots, use_git=respect_git_ignore)
+        # only those that are shown are kept and looked at more closely
+        first = nsmallest(MAX_SHOWN, scan)
         lines = [
             _describe_entry(opened.descriptor, name, is_folder=not is_file)
-            for is_file, name in found[:MAX_SHOWN]
+            for is_file, name in first
         ]
-    files = sum(is_file for is_file, _ in found)
-    head = f"{quote(opened.path)}: {more}{len(found) - files:,} folders and {files:,} files"
-    if len(found) > MAX_SHOWN:
-        lines.append(f"[{len(found) - MAX_SHOWN:,} more are not shown; glob finds by pattern]")
+    folders, files = scan.folders, scan.files
+    head = f"{quote(opened.path)}: {scan.more}{folders:,} folders and {files:,} files"
+    if folders + files > MAX_SHOWN:
+        rest = folders + files - MAX_SHOWN
+        lines.append(f"[{rest:,} more are not shown; glob finds by pattern]")
+    if note := scan.left_out.note():
+        lines.append(f"[{note}]")
     return "\n".join([head, *lines])
+
+
+class _FolderScan:
+    """The names in a folder, with whether each is a file, and counts of what has been seen."""
+
+    def __init__(self, opened: CheckedFile, roots: Sequence[Path], *, use_git: bool) -> None:
+        self._descriptor = opened.descriptor
+        self._rules, self._names = read_ignore_rules(opened.path, roots, use_git=use_git)
+        self.folders = self.files = 0
+        self.more = ""
+        self.left_out = LeftOut()
+
+    def __iter__(self) -> Iterator[tuple[bool, str]]:
+        with os.scandir(self._descriptor) as entries:
+            for entry in islice(entries, MAX_LISTED):
+                is_folder = entry.is_dir(follow_symlinks=False)
+                if hider := self._rules.hider((*self._names, entry.name), folder=is_folder):
+                    self.left_out.add(hider)
+                    continue
+                self.folders += is_folder
+                self.files += not is_folder
+                yield not is_folder, entry.name
+            self.more = "more than " if next(entries, None) else ""
 
 
 def _describe_entry(folder: int, name: str, *, is_folder: bool) -> str:
@@ -67,22 +97,31 @@ def find_files(
     roots: Sequence[Path],
     pattern: str,
     path: str,
-    case_sensitive: bool,  # noqa: FBT001 - the model's own parameter
+    *,
+    case_sensitive: bool = False,
+    respect_git_ignore: bool = True,
 ) -> str:
     """The text that lists the files a pattern matches."""
     wanted = parse_pattern(pattern, ignore_case=not case_sensitive)
+
+    def fits(found_path: str) -> bool:
+        return wanted.matches(found_path.split("/"))
+
     found: list[tuple[int, str]] = []
     with open_folder(roots, path) as start:
-        walk = DirectoryWalk(start, roots)
+        refuse_hidden(roots, path, start.path)
+        walk = DirectoryWalk(start, roots, use_git=respect_git_ignore, counts=fits)
         for file in walk:
-            if wanted.matches(file.path.split("/")):
+            if fits(file.path):
                 with suppress(OSError):
                     info = os.stat(file.name, dir_fd=file.folder, follow_symlinks=False)
                     found.append((info.st_mtime_ns, str(start.path / file.path)))
     note = f" ({walk.cut})" if walk.cut else ""
+    left_out = [f"[{said}]"] if (said := walk.left_out.note()) else []
     if not found:
         deeper = "" if "/" in pattern else f"; `**/{quote(pattern)}` looks in every folder"
-        return f"No file fits {quote(pattern)} in {quote(start.path)}{note}{deeper}."
+        none = f"No file fits {quote(pattern)} in {quote(start.path)}{note}{deeper}."
+        return "\n".join([none, *left_out])
     found.sort(key=lambda item: (-item[0], item[1]))
     lines = [quote(name) for _, name in found[:MAX_FOUND]]
     if len(found) > MAX_FOUND:
@@ -90,4 +129,5 @@ def find_files(
         lines.append(f"[{rest:,} older ones are not shown; use a narrower pattern or path]")
     count = f"{len(found):,} file{'s' if len(found) > 1 else ''}"
     where = f"{quote(pattern)} in {quote(start.path)}"
-    return "\n".join([f"{count} fit {where}, newest first{note}:", *lines])
+    head = f"{count} fit {where}, newest first{note}:"
+    return "\n".join([head, *lines, *left_out])

@@ -1,35 +1,30 @@
-"""Walks the files under a folder, without what git would not know.
+"""Walks the files under a folder, without those that ignore files hide.
 
 Folders are entered through descriptors and never through links, so a walk stays inside the roots
-and ends. It leaves out what `.gitignore` files exclude, `.git` itself and recollect's own data: an
-agent that finds its own log makes it grow without end. Every walk is bounded in names, depth and
-time, and says when one of these bounds cut it.
+and ends. It leaves out what ignore files hide, `.git` itself and recollect's own data: an agent
+that finds its own log makes it grow without end. Every walk is bounded in names, depth and time,
+says when one of these bounds cut it, and counts what was hidden.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from recollect.settings import data_directory
-from recollect.tools.safe_open import (
-    LIST_FLAGS,
-    CheckedFile,
-    open_in_folder,
-    read_content,
-    read_descriptor,
-)
-from recollect.tools.tool import ToolFailed
-from recollect.workspace.ignore_files import IgnoreLevel, IgnoreRule, is_ignored, parse_ignore_file
+from recollect.tools.ignored_files import LeftOut
+from recollect.tools.safe_open import LIST_FLAGS, CheckedFile
+from recollect.workspace.hidden_paths import IgnoreRules, read_ignore_rules
 
 MAX_WALKED = 200_000  # names that a walk looks at
+MAX_NAMES = 500_000  # of one folder that are put in order; more than that are cut arbitrarily
 MAX_DEPTH = 64  # folders inside each other, each of which holds a descriptor
 MAX_SECONDS = 15.0
-MAX_IGNORE_FILE = 200_000  # bytes
 
 
 class WalkedFile(NamedTuple):
@@ -42,26 +37,36 @@ class WalkedFile(NamedTuple):
 
 class _WalkLevel(NamedTuple):
     folder: int
-    names: tuple[str, ...]  # from the root
+    names: tuple[str, ...]  # from the top of the rules
     entries: Iterator[tuple[str, bool]]
-    ignores: tuple[IgnoreLevel, ...]
+    rules: IgnoreRules
 
 
 class DirectoryWalk:
-    """The files under a folder in the order of their names; `cut` says why some are missing."""
+    """The files under a folder in the order of their names; `cut` says why some are missing.
 
-    def __init__(self, start: CheckedFile, roots: Sequence[Path]) -> None:
-        self._start = start
-        self._names = _names_from_root(start.path, roots)
-        self._ignores = _ignore_files_above(self._names, start.path, roots)
+    Of the files that git ignores, only those that `counts` accepts are counted as left out."""
+
+    def __init__(
+        self,
+        start: CheckedFile,
+        roots: Sequence[Path],
+        *,
+        use_git: bool = True,
+        counts: Callable[[str], bool] = lambda _: True,
+    ) -> None:
+        self._start, self._counts = start, counts
+        self._rules, names = read_ignore_rules(start.path, roots, use_git=use_git)
+        self._names = tuple(names)
         self._left = MAX_WALKED
         self._end = time.monotonic() + MAX_SECONDS
         self._own = _data_folder()
         self.cut = ""
+        self.left_out = LeftOut()
 
     def __iter__(self) -> Iterator[WalkedFile]:
         below = len(self._names)
-        levels = [self._level(os.dup(self._start.descriptor), self._names, self._ignores)]
+        levels = [self._level(os.dup(self._start.descriptor), self._names, self._rules)]
         try:
             while levels:
                 level = levels[-1]
@@ -72,12 +77,14 @@ class DirectoryWalk:
                 names = (*level.names, name)
                 if not self._within_bounds():
                     return
-                if is_ignored(names, level.ignores, folder=is_folder):
-                    continue
-                if is_folder:
+                path = "/".join(names[below:])
+                if hider := level.rules.hider(names, folder=is_folder):
+                    if is_folder or self._counts(path):
+                        self.left_out.add(hider)
+                elif is_folder:
                     self._enter(levels, name, names)
                 else:
-                    yield WalkedFile(level.folder, name, "/".join(names[below:]))
+                    yield WalkedFile(level.folder, name, path)
         finally:
             for level in levels:
                 os.close(level.folder)
@@ -102,49 +109,20 @@ class DirectoryWalk:
             if (info.st_dev, info.st_ino) == self._own:
                 os.close(folder)
             else:
-                levels.append(self._level(folder, names, levels[-1].ignores))
+                levels.append(self._level(folder, names, levels[-1].rules))
 
-    def _level(
-        self, folder: int, names: tuple[str, ...], ignores: tuple[IgnoreLevel, ...]
-    ) -> _WalkLevel:
+    def _level(self, folder: int, names: tuple[str, ...], rules: IgnoreRules) -> _WalkLevel:
         found: list[tuple[str, bool]] = []
         with suppress(OSError), os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.name == ".git" or entry.is_symlink():
-                    continue
-                found.append((entry.name, entry.is_dir(follow_symlinks=False)))
-                if len(found) > self._left:
-                    break
-        if (".gitignore", False) in found:
-            ignores = (*ignores, IgnoreLevel(len(names), _read_ignore_file(folder)))
-        return _WalkLevel(folder, names, iter(sorted(found)), ignores)
-
-
-def _names_from_root(path: Path, roots: Sequence[Path]) -> tuple[str, ...]:
-    real = (os.path.realpath(root) for root in roots)
-    return next((path.relative_to(top).parts for top in real if path.is_relative_to(top)), ())
-
-
-def _ignore_files_above(
-    names: Sequence[str], path: Path, roots: Sequence[Path]
-) -> tuple[IgnoreLevel, ...]:
-    """The ignore files between a root and a folder below it."""
-    found: list[IgnoreLevel] = []
-    folders = reversed(path.parents[: len(names)])
-    for depth, folder in enumerate(folders):
-        with suppress(ToolFailed):
-            content = read_content(roots, str(folder / ".gitignore"), MAX_IGNORE_FILE)
-            rules = parse_ignore_file(content.data.decode("utf-8", "replace"))
-            found.append(IgnoreLevel(depth, rules))
-    return tuple(found)
-
-
-def _read_ignore_file(folder: int) -> tuple[IgnoreRule, ...]:
-    with suppress(OSError, ToolFailed), open_in_folder(folder, ".gitignore") as file:
-        data = read_descriptor(file.descriptor, MAX_IGNORE_FILE)
-        if len(data) <= MAX_IGNORE_FILE:
-            return parse_ignore_file(data.decode("utf-8", "replace"))
-    return ()
+            found = [
+                (entry.name, entry.is_dir(follow_symlinks=False))
+                for entry in islice(entries, MAX_NAMES)
+                if entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)
+            ]
+        if names != self._names:  # the rules of the first folder are read already
+            rules = rules.enter_folder(names, {name for name, _ in found})
+        kept = sorted(one for one in found if one[0] != ".git")
+        return _WalkLevel(folder, names, iter(kept[: self._left + 1]), rules)
 
 
 def _data_folder() -> tuple[int, int] | None:

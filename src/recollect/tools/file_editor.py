@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from recollect.tools.diff import unified_diff
+from recollect.tools.ignored_files import refuse_hidden
 from recollect.tools.line_endings import dominant_ending, normalize
 from recollect.tools.omission_placeholder import first_new_omission
 from recollect.tools.resolve_path import quote, resolve_path
@@ -80,6 +81,7 @@ def _read_before(roots: Sequence[Path], path: str) -> tuple[bytes | None, Path]:
         raise ToolFailed(f"{quote(path)} names a folder; name the file")
     with resolve_path(roots, path, follow=False) as resolved:
         real, exists = resolved.path, resolved.info is not None
+    refuse_hidden(roots, path, real)
     return (read_content(roots, str(real)).data if exists else None), real
 
 

@@ -28,6 +28,7 @@ from recollect.toolkinds import PathRange, parse_paths
 from recollect.tools.builtin import FileRange
 from recollect.tools.directory_listing import list_folder
 from recollect.tools.file_notes import all_notes, format_notes
+from recollect.tools.ignored_files import refuse_hidden
 from recollect.tools.line_endings import uses_cr
 from recollect.tools.line_window import MAX_CHARACTERS, SelectedLines, select_lines
 from recollect.tools.media_types import media_type
@@ -115,6 +116,7 @@ def _read_block(context: ToolContext, file: PathRange, left: int) -> Text | Inli
     if is_folder:
         return Text(text=list_folder(roots, path))
     with open_file(roots, path) as opened, os.fdopen(opened.descriptor, "rb", closefd=False) as raw:
+        refuse_hidden(roots, path, opened.path)
         start = raw.read(PIECE_BYTES)
         size = max(opened.info.st_size, len(start))
         if mime := media_type(start):

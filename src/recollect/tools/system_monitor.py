@@ -12,17 +12,19 @@ from recollect.text import format_size
 INTERVAL = 0.2  # seconds over which the use of the processors is measured
 
 
-def measure_system(root: Path) -> str:
-    """Measure for `INTERVAL` seconds; `root` says which disk."""
-    measures: tuple[tuple[str, Callable[[], str]], ...] = (
-        ("cpu", _cpu),
-        ("load", _load),
-        ("memory", _memory),
-        ("swap", _swap),
-        ("disk", lambda: _disk(root)),
-        ("this process", lambda: f"{format_size(psutil.Process().memory_info().rss)} of memory"),
+def measure_system(root: Path, metric: str) -> str:
+    """The figures of one metric, or of all; `root` says which disk. The processors are measured
+    for `INTERVAL` seconds."""
+    measures: tuple[tuple[str, str, Callable[[], str]], ...] = (
+        ("cpu", "cpu", _cpu),
+        ("cpu", "load", _load),
+        ("memory", "memory", _memory),
+        ("memory", "swap", _swap),
+        ("disk", "disk", lambda: _disk(root)),
+        ("memory", "this process", _own_memory),
     )
-    return "\n".join(f"{name}: {_try(measure)}" for name, measure in measures)
+    wanted = [(name, measure) for kind, name, measure in measures if metric in ("all", kind)]
+    return "\n".join(f"{name}: {_try(measure)}" for name, measure in wanted)
 
 
 def _try(measure: Callable[[], str]) -> str:
@@ -47,6 +49,10 @@ def _memory() -> str:
     found = psutil.virtual_memory()
     sizes = f"{format_size(found.available)} of {format_size(found.total)}"
     return f"{sizes} available ({found.percent:.0f} % used)"
+
+
+def _own_memory() -> str:
+    return f"{format_size(psutil.Process().memory_info().rss)} of memory"
 
 
 def _swap() -> str:

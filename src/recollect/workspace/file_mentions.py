@@ -1,22 +1,25 @@
 """Expands `@path` in a prompt: the mentioned files become parts after the user's text.
 
 Text gets line numbers, so that nothing in it can pass for the end of the file; images and PDFs are
-sent as data, folders as a tree. Only files in the given folders are read, after links are resolved;
-everything is bounded, and the parts say what was cut or could not be read. Mentions inside code are
-ignored, and so is `@someone` if there is no such file.
+sent as data, folders as a tree. Only files in the given folders are read, after links are resolved,
+and none that git or the agent's own ignore files hide: those have to be attached. Everything is
+bounded, and the parts say what was cut or could not be read. Mentions inside code are ignored, and
+so is `@someone` if there is no such file.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from recollect.entries import InlineData, Part, Text
 from recollect.errors import BadInput
 from recollect.workspace.folder_tree import render_folder_tree
+from recollect.workspace.hidden_paths import find_hider
 from recollect.workspace.safe_files import (
     ReadRefused,
     decode_text,
@@ -48,9 +51,12 @@ class RemainingRoom(NamedTuple):
     bytes: int = MAX_BYTES
 
 
-async def prompt_parts(prompt: str, roots: Sequence[Path]) -> tuple[Part, ...]:
-    """A prompt and the files it mentions; a path is relative to the first folder that has it."""
-    return await asyncio.to_thread(_read_mentions, prompt, tuple(roots))
+async def prompt_parts(
+    prompt: str, roots: Sequence[Path], warn: Callable[[str], None] = lambda _: None
+) -> tuple[Part, ...]:
+    """A prompt and the files it mentions; a path is relative to the first folder that has it.
+    `warn` gets which of them are ignored and were therefore left out."""
+    return await asyncio.to_thread(_read_mentions, prompt, tuple(roots), warn)
 
 
 async def attachment_parts(files: Sequence[Path]) -> tuple[Part, ...]:
@@ -81,7 +87,9 @@ def _read_attachment(file: Path, room: RemainingRoom) -> tuple[Part, ...] | Read
     return _file(file.name, path, (path.parent,), room, whole=True)
 
 
-def _read_mentions(prompt: str, roots: tuple[Path, ...]) -> tuple[Part, ...]:
+def _read_mentions(
+    prompt: str, roots: tuple[Path, ...], warn: Callable[[str], None]
+) -> tuple[Part, ...]:
     parts: list[Part] = [Text(text=prompt)]
     room = RemainingRoom()
     named = tuple(dict.fromkeys(mention.path for mention in find_mentions(prompt)))
@@ -91,6 +99,8 @@ def _read_mentions(prompt: str, roots: tuple[Path, ...]) -> tuple[Part, ...]:
         if isinstance(read, ReadRefused):
             if "/" in path or "." in path or not read.why.startswith("there is no"):
                 failed.append(f"@{one_line(path)}: {read.why}")
+            if isinstance(read, _IgnoredFile):
+                warn(f"@{one_line(path)} was left out: {read.why}; --attach sends it")
             continue
         parts += read
         room = _reduce(room, read)
@@ -111,11 +121,29 @@ def _read(
             if not resolved.why.startswith("there is no"):
                 refused = resolved
             continue
+        if ignored := _find_ignored(path, resolved[1], roots):
+            return ignored
         if resolved[1].is_dir():
-            shown = render_folder_tree(resolved[1])[: room.characters]
+            shown = render_folder_tree(resolved[1], roots=roots)[: room.characters]
             return (Text(text=f"The folder @{one_line(named)}:\n{shown}"),)
         return _file(named, path, roots, room)
     return refused
+
+
+class _IgnoredFile(ReadRefused, frozen=True):
+    pass
+
+
+def _find_ignored(path: Path, real: Path, roots: tuple[Path, ...]) -> _IgnoredFile | None:
+    """Whether a file is ignored, by its name in the prompt or with links resolved."""
+    for place in dict.fromkeys((real, Path(os.path.normpath(path)))):
+        if any(place == root for root in roots):
+            continue
+        # what the user hides from the agent is the better reason to name
+        hider = find_hider(place, roots, use_git=False) or find_hider(place, roots)
+        if hider is not None:
+            return _IgnoredFile(f"it {hider.reason}")
+    return None
 
 
 def _file(

@@ -3,24 +3,25 @@
 At most `limit` items, in alphabetical order. Ignored folders, links to folders, and folders beyond
 the limit are shown as `name/...`; ignored files are left out; `...` marks a folder that was cut.
 Unreadable folders are skipped. However large, deep or circular a tree is, at most `MAX_LOOKS` of
-its names are read.
+its names are read; of a folder with more than that none is shown, since any choice would be chance.
 """
 
 from __future__ import annotations
 
 import os
 from collections import deque
+from collections.abc import Collection
 from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
 
-from recollect.workspace.ignore_files import IgnoreRules, read_ignore_rules
+from recollect.workspace.hidden_paths import IgnoreRules, read_ignore_rules
 from recollect.workspace.untrusted_text import one_line
 
 MAX_ITEMS = 200
-MAX_LOOKS = 10_000  # names of one tree; of one folder at most half of them
+MAX_LOOKS = 100_000  # names of one tree
 
 
 class _Node(msgspec.Struct):
@@ -39,11 +40,14 @@ class _PendingFolder(msgspec.Struct, frozen=True):
 _Item: TypeAlias = tuple[str, bool, bool]  # its name, whether it is a folder, whether a link
 
 
-def render_folder_tree(folder: Path, *, limit: int = MAX_ITEMS) -> str:
-    """The tree of a folder; its own path is the first line."""
+def render_folder_tree(
+    folder: Path, *, limit: int = MAX_ITEMS, roots: Collection[Path] = ()
+) -> str:
+    """The tree of a folder; its own path is the first line. The ignore files of the root around it
+    count."""
     shown = one_line(str(folder), 4_000)
     try:
-        rules, names = read_ignore_rules(folder)
+        rules, names = read_ignore_rules(folder, roots)
     except (OSError, RuntimeError, ValueError):
         return f"{shown}/ (cannot be read)"
     root = _Node(shown)
@@ -57,19 +61,16 @@ def _build(first: _PendingFolder, limit: int) -> bool:
     readable = True
     while pending:
         at = pending.popleft()
-        items, complete = (
-            _items(at.rules.top.joinpath(*at.names), min(looks, MAX_LOOKS // 2))
-            if room > 0 and looks > 0
-            else (None, False)
-        )
+        folder = at.rules.top.joinpath(*at.names)
+        items, read = _items(folder, looks) if room > 0 and looks > 0 else (None, 0)
+        looks -= read
         if items is None:
             readable = readable and at is not first
             at.node.name = _unlisted(at.node.name)
             continue
-        looks -= len(items)
         if at is not first:
             at = msgspec.structs.replace(at, rules=at.rules.enter_folder(at.names))
-        room -= _fill(at, items, room, pending, complete=complete)
+        room -= _fill(at, items, room, pending, complete=len(items) == read)
     return readable or limit <= 0
 
 
@@ -107,15 +108,17 @@ def _unlisted(name: str) -> str:
     return name.rstrip("/") + "/..."
 
 
-def _items(folder: Path, limit: int) -> tuple[list[_Item] | None, bool]:
-    """A folder's items in order, and whether these are all; none if it is unreadable."""
+def _items(folder: Path, limit: int) -> tuple[list[_Item] | None, int]:
+    """A folder's items in order, none of more than `limit`, and how many names were read; None if
+    it is unreadable."""
     try:
         with os.scandir(folder) as scan:
-            found = [_item(entry) for entry in islice(scan, limit)]
-            complete = next(scan, None) is None
+            found = [_item(entry) for entry in islice(scan, limit + 1)]
     except OSError:
-        return None, False
-    return sorted(found, key=lambda item: (item[0].casefold(), item[0])), complete
+        return None, 0
+    if len(found) > limit:
+        return [], len(found)
+    return sorted(found, key=lambda item: (item[0].casefold(), item[0])), len(found)
 
 
 def _item(entry: os.DirEntry[str]) -> _Item:

@@ -1,34 +1,20 @@
-"""Which files and folders a project's ignore files exclude.
+"""The patterns of an ignore file, and which paths they match, as in git.
 
-Patterns work as in git: ignore files may be nested, the last match decides, `!` re-includes, and
-nothing below an ignored folder can be re-included. Matching is linear in pattern and name for any
-pattern: each name of a path has its own expression, in which no star is tried twice. (pathspec's
-expressions backtrack: five stars and a name of 100 letters take 0.3 s, measured, and twice the
-letters sixteen times as long.) git's `[[:alpha:]]` is not supported.
+Matching is linear in pattern and name for any pattern: each name of a path has its own expression,
+in which no star is tried twice. (pathspec's expressions backtrack: five stars and a name of 100
+letters take 0.3 s, measured, and twice the letters sixteen times as long.) git's `[[:alpha:]]` is
+not supported. Which ignore files hold for a path is decided in `hidden_paths`.
 """
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from itertools import groupby
-from pathlib import Path
 
 import msgspec
 
-from recollect.workspace.project_identity import git_root
-from recollect.workspace.safe_files import FileContent, read_inside
-
-IGNORE_FILES = (".gitignore", ".geminiignore", ".recollectignore")
-# Large folders of generated or foreign files, whatever the ignore files say.
-ALWAYS_IGNORED = frozenset(
-    {".git", ".hg", ".svn", ".jj", "node_modules", "bower_components", "dist", "__pycache__"}
-    | {".venv", "venv", ".tox", ".nox", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
-    | {".hypothesis", ".gradle", ".idea", ".cache"}
-)
-MAX_BYTES = 100_000  # of one ignore file
-MAX_RULES = 1_000  # in force at once
+MAX_RULES = 1_000  # of one ignore file
 MAX_PATTERN = 500  # characters
 # A star, an escaped letter, a bracket (its first letter may be `]`), or any other letter.
 _TOKEN = re.compile(r"(\*)|\\(.)|\[([!^]?+)(\]?+(?:\\.|[^\\\]])*+)\]|(.)", re.DOTALL)
@@ -39,64 +25,6 @@ class IgnoreRule(msgspec.Struct, frozen=True):
     names: tuple[re.Pattern[str] | None, ...]  # one for each name of a path; none means `**`
     ignores: bool
     only_folders: bool
-
-
-class IgnoreLevel(msgspec.Struct, frozen=True):
-    depth: int  # how many names are between the top and the ignore file's folder
-    rules: tuple[IgnoreRule, ...]
-
-
-class IgnoreRules(msgspec.Struct, frozen=True):
-    """The rules below `top`, from the ignore files read so far."""
-
-    top: Path
-    levels: tuple[IgnoreLevel, ...] = ()
-
-    def enter_folder(self, names: Sequence[str]) -> IgnoreRules:
-        """Add the rules of one more folder, named from the top."""
-        room = MAX_RULES - sum(len(level.rules) for level in self.levels)
-        found: list[IgnoreRule] = []
-        paths = [] if names else [self.top / ".git" / "info" / "exclude"]
-        for path in (*paths, *(self.top.joinpath(*names, file) for file in IGNORE_FILES)):
-            if not os.path.lexists(path):  # the common case, and far cheaper than resolving it
-                continue
-            read = read_inside(path, (self.top,), MAX_BYTES, partial=True)
-            if isinstance(read, FileContent):
-                found.extend(parse_ignore_file(read.data.decode("utf-8-sig", "replace")))
-        if not found or room <= 0:
-            return self
-        level = IgnoreLevel(len(names), tuple(found[:room]))
-        return msgspec.structs.replace(self, levels=(*self.levels, level))
-
-    def ignores(self, names: Sequence[str], *, folder: bool) -> bool:
-        """Whether this path is ignored, if no folder above it is."""
-        return (folder and names[-1] in ALWAYS_IGNORED) or is_ignored(
-            names, self.levels, folder=folder
-        )
-
-
-def is_ignored(
-    names: Sequence[str], levels: Sequence[IgnoreLevel], *, folder: bool = False
-) -> bool:
-    """Whether the ignore files exclude a path: the deepest file with a match decides. The caller
-    does not enter ignored folders."""
-    for level in reversed(levels):
-        below = tuple(names[level.depth :])
-        for rule in reversed(level.rules):
-            if (folder or not rule.only_folders) and match_names(rule.names, below):
-                return rule.ignores
-    return False
-
-
-def read_ignore_rules(folder: Path) -> tuple[IgnoreRules, list[str]]:
-    """The rules in a folder, including those of its repository, and its names from the top."""
-    folder = folder.resolve()
-    top = git_root(folder) or folder
-    names = list(folder.relative_to(top).parts)
-    rules = IgnoreRules(top)
-    for depth in range(len(names) + 1):
-        rules = rules.enter_folder(names[:depth])
-    return rules, names
 
 
 def parse_ignore_file(text: str) -> tuple[IgnoreRule, ...]:

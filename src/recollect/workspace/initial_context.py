@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import date, datetime
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -102,7 +103,8 @@ def _name_directories(folders: WorkingFolders) -> str:
 
 async def directory_context(folders: WorkingFolders) -> str:
     """The working directories and their trees, and the project's root if it is another folder."""
-    reads = (asyncio.to_thread(render_folder_tree, folder) for folder in folders.directories)
+    render = partial(render_folder_tree, roots=folders.roots)
+    reads = (asyncio.to_thread(render, folder) for folder in folders.directories)
     trees = await asyncio.gather(*reads)
     where = _name_directories(folders)
     return (

@@ -2,6 +2,7 @@
 
 A session starts with the global files, those from the project's root down to the working directory,
 those below it (breadth-first, bounded, without ignored folders), and those that extensions name.
+Files that the user hides from the agent are not read.
 When a tool touches another folder later, `read_memory_near` returns the files not given yet, and
 `read_memory_changes` those that are not what a session was given. A project's files are read only
 in a trusted folder, never through a link that leads out, each file once. Each is shown between tags
@@ -16,6 +17,7 @@ import os
 import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -25,9 +27,15 @@ import msgspec
 from recollect.entries import Message, Text, json_text
 from recollect.settings import AgentSettings
 from recollect.view.initial_messages import MEMORY_BEGIN, MEMORY_END
-from recollect.workspace.ignore_files import read_ignore_rules
+from recollect.workspace.hidden_paths import find_hider, read_ignore_rules
 from recollect.workspace.memory_imports import ImportStyle, expand_imports
-from recollect.workspace.safe_files import ReadRefused, decode_text, read_inside, resolve_or_keep
+from recollect.workspace.safe_files import (
+    FileContent,
+    ReadRefused,
+    decode_text,
+    read_inside,
+    resolve_or_keep,
+)
 from recollect.workspace.untrusted_text import one_line, strip_invisible
 
 MEMORY_NAMES = AgentSettings().memory_files
@@ -35,7 +43,7 @@ MAX_BYTES = 100_000  # of one file
 MAX_TOTAL = 200_000  # characters of all files with their imports
 MAX_FILES = 50
 MAX_FOLDERS = 200  # searched below the working directory
-MAX_NAMES = 2_000  # of one folder
+MAX_NAMES = 50_000  # of one folder
 MemoryOrigin: TypeAlias = Literal["global", "extension", "project", "folder"]
 GivenMemory: TypeAlias = Mapping[str, str]  # by path: the digest of the text that was given
 
@@ -54,6 +62,7 @@ class MemoryFile(msgspec.Struct, frozen=True):
 class MemoryFiles(msgspec.Struct, frozen=True):
     files: tuple[MemoryFile, ...] = ()
     problems: tuple[str, ...] = ()  # for the user: what was not read, and why
+    hidden: tuple[str, ...] = ()  # what the user's own ignore files keep from being read
 
 
 class MemorySources(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +73,7 @@ class MemorySources(msgspec.Struct, frozen=True, kw_only=True):
     home: Path
     trusted: Callable[[Path], bool]
     names: tuple[str, ...] = MEMORY_NAMES
+    files: tuple[Path, ...] = ()  # further global ones, which the user names by their paths
     extensions: tuple[Path, ...] = ()
     import_style: ImportStyle = "tree"
     added: tuple[Path, ...] = ()  # further working directories
@@ -76,7 +86,15 @@ class MemorySources(msgspec.Struct, frozen=True, kw_only=True):
 def read_memory(sources: MemorySources, *, below: int = MAX_FOLDERS) -> MemoryFiles:
     """The memory that a session starts with; `below` limits the folders searched below it."""
     sources = _resolve(sources)
-    return _collect(sources, _at_start(sources, below), frozenset())
+    folders, complete = _folders_below(sources, below)
+    found = _collect(sources, _at_start(sources, folders), frozenset())
+    if complete:
+        return found
+    cut = (
+        f"only the first {len(folders):,} folders below {one_line(str(sources.cwd))} were searched "
+        "for memory files; those of further folders are read when a tool first works there"
+    )
+    return msgspec.structs.replace(found, problems=(*found.problems, cut))
 
 
 def read_memory_near(path: Path, sources: MemorySources, seen: Collection[str]) -> MemoryFiles:
@@ -133,13 +151,15 @@ def _resolve(sources: MemorySources) -> MemorySources:
 _Candidate: TypeAlias = tuple[Path, MemoryOrigin]
 
 
-def _at_start(sources: MemorySources, below: int) -> Iterator[_Candidate]:
+def _at_start(sources: MemorySources, below: Iterable[Path]) -> Iterator[_Candidate]:
     for name in sources.names:
         yield sources.home / name, "global"
+    for path in sources.files:
+        yield path, "global"
     for path in sources.extensions:
         yield path, "extension"
     yield from _in_folders(sources, _down_to(sources.root, sources.cwd))
-    yield from _in_folders(sources, _folders_below(sources, below))
+    yield from _in_folders(sources, below)
     yield from _in_folders(sources, sources.added)
 
 
@@ -157,30 +177,40 @@ def _down_to(root: Path, folder: Path) -> tuple[Path, ...]:
     return tuple(root.joinpath(*names[:depth]) for depth in range(len(names) + 1))
 
 
-def _folders_below(sources: MemorySources, limit: int) -> Iterator[Path]:
-    """Folders below the working directory, breadth-first, without ignored ones and links."""
+def _folders_below(sources: MemorySources, limit: int) -> tuple[tuple[Path, ...], bool]:
+    """Folders below the working directory, breadth-first, without ignored ones and links, and
+    whether these are all."""
     if limit <= 0 or not sources.trusted(sources.cwd):
-        return
+        return (), True
     try:
-        top_rules, names = read_ignore_rules(sources.cwd)
+        top_rules, names = read_ignore_rules(sources.cwd, (sources.root,))
     except (OSError, RuntimeError, ValueError):
-        return
+        return (), True
+    found: list[Path] = []
+    complete = True
     pending = deque([(tuple(names), sources.cwd, top_rules)])
-    while pending and limit > 0:
+    while pending:
         names_here, folder, rules = pending.popleft()
-        for name in _subfolders(folder):
+        subfolders = _subfolders(folder)
+        complete = complete and subfolders is not None
+        for name in subfolders or ():
             below = (*names_here, name)
-            if limit > 0 and not rules.ignores(below, folder=True):
-                limit -= 1
-                yield folder / name
-                pending.append((below, folder / name, rules.enter_folder(below)))
+            if rules.ignores(below, folder=True):
+                continue
+            if len(found) == limit:
+                return tuple(found), False
+            found.append(folder / name)
+            pending.append((below, folder / name, rules.enter_folder(below)))
+    return tuple(found), complete
 
 
-def _subfolders(folder: Path) -> list[str]:
+def _subfolders(folder: Path) -> list[str] | None:
+    """The names of the folders in a folder, in order; None if it has too many names to look at."""
     try:
         with os.scandir(folder) as scan:
             looked_at = islice(scan, MAX_NAMES)
-            return sorted(e.name for e in looked_at if e.is_dir(follow_symlinks=False))
+            found = sorted(e.name for e in looked_at if e.is_dir(follow_symlinks=False))
+            return found if next(scan, None) is None else None
     except OSError:
         return []
 
@@ -190,25 +220,49 @@ def _collect(
 ) -> MemoryFiles:
     files: list[MemoryFile] = []
     problems: list[str] = []
-    known, room = set(seen), MAX_TOTAL
+    hidden: list[str] = []
+    known, room = _KnownFiles(seen), MAX_TOTAL
     for candidate in candidates:
         read = _read(sources, candidate, known, room)
         if isinstance(read, ReadRefused):
-            problems.append(f"{one_line(str(candidate[0]))}: {read.why}")
+            kept_out = hidden if isinstance(read, _HiddenMemory) else problems
+            kept_out.append(f"{one_line(str(candidate[0]))}: {read.why}")
         elif read is not None:
             file, failed = read
             files.append(file)
             problems += failed
-            known.add(file.path)
             room -= len(file.text)
         if len(files) == MAX_FILES or len(problems) >= 2 * MAX_FILES:
             problems.append("there are too many memory files; the rest was not read")
             break
-    return MemoryFiles(tuple(files), tuple(problems))
+    return MemoryFiles(tuple(files), tuple(problems), tuple(hidden[: 2 * MAX_FILES]))
+
+
+class _HiddenMemory(ReadRefused, frozen=True):
+    pass
+
+
+class _KnownFiles:
+    """Files that are not read again, under whatever name: hard links have the same inode."""
+
+    def __init__(self, paths: Collection[str]) -> None:
+        self._paths, self._identities = set(paths), set[tuple[int, int]]()
+        for path in paths:
+            with suppress(OSError, ValueError):
+                found = os.stat(path)  # noqa: PTH116 - for device and inode
+                self._identities.add((found.st_dev, found.st_ino))
+
+    def __contains__(self, file: FileContent) -> bool:
+        return str(file.path) in self._paths or file.identity in self._identities
+
+    def add(self, file: FileContent) -> None:
+        self._paths.add(str(file.path))
+        if file.identity[1]:  # some file systems have no inodes
+            self._identities.add(file.identity)
 
 
 def _read(
-    sources: MemorySources, candidate: _Candidate, known: Collection[str], room: int
+    sources: MemorySources, candidate: _Candidate, known: _KnownFiles, room: int
 ) -> tuple[MemoryFile, tuple[str, ...]] | ReadRefused | None:
     """One file; none if it is missing, empty or already known."""
     path, origin = candidate
@@ -217,12 +271,14 @@ def _read(
     own = origin in ("global", "extension")
     if not own and not sources.trusted(path.parent):
         return ReadRefused("not read, because the folder is not trusted")
+    if not own and (hider := find_hider(path, (sources.root, *sources.added), use_git=False)):
+        return _HiddenMemory(f"it {hider.reason}")
     roots = (path.parent if own else sources.top_of(path) or sources.root, sources.home)
     # a link is followed if it is the user's own: many users keep such files in one folder
     found = read_inside(path, (*roots, resolve_or_keep(path).parent) if own else roots, MAX_BYTES)
     if isinstance(found, ReadRefused):
         return found
-    if str(found.path) in known:
+    if found in known:
         return None
     elsewhere = not own and not found.path.is_relative_to(sources.home.resolve())
     if elsewhere and not sources.trusted(found.path.parent):
@@ -237,6 +293,7 @@ def _read(
     text, failed = expand_imports(
         strip_invisible(text), path, roots, sources.import_style, most=max(0, room - len(text))
     )
+    known.add(found)
     name = _name(path, sources)
     file = MemoryFile(str(found.path), name, origin, text)
     return file, tuple(f"{name}: {problem}" for problem in failed)

@@ -2,8 +2,9 @@
 
 `tree` inserts each file where it is mentioned, between comments that mark its start and end; `flat`
 leaves the text as it is and appends every file once. In both, imports nest at most `MAX_DEPTH`
-deep, code is not searched, links are resolved and must end in one of the given folders, and sizes
-are bounded. Failed imports become comments in place; nothing raises.
+deep, code is not searched, links are resolved and must end in one of the given folders, files that
+the user hides from the agent stay out, and sizes are bounded. Failed imports become comments in
+place; nothing raises.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
+from recollect.workspace.hidden_paths import find_hider
 from recollect.workspace.safe_files import (
     ReadRefused,
     decode_text,
@@ -124,6 +126,8 @@ class _Importer:
         found = read_inside(path, self.roots, MAX_BYTES)
         if isinstance(found, ReadRefused):
             return found
+        if hider := find_hider(found.path, self.roots, use_git=False):
+            return ReadRefused(f"it {hider.reason}")
         if found.size > self.room:
             return ReadRefused("the imports together would be too long")
         text = decode_text(found.data)

@@ -82,8 +82,10 @@ def _add(user: tuple[str, ...], project: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _add_texts(user: tuple[str, ...], project: tuple[str, ...]) -> tuple[str, ...]:
-    """Memory files are looked for in the home directory too, which has files of other kinds."""
-    return _add(user, tuple(n for n in project if n.lower().endswith((".md", ".txt"))))
+    """Memory files are looked for in the data directory too, which has files of other kinds; a
+    path would name any file of the user's."""
+    names = (name for name in project if "/" not in name)
+    return _add(user, tuple(n for n in names if n.lower().endswith((".md", ".txt"))))
 
 
 def _sooner(user: int, project: int) -> int:
@@ -101,7 +103,7 @@ _MERGE_RULES = {
     "agent.max_turns": _MergeRule(min, "it may only be lowered from {}"),
     "agent.detect_loops": _MergeRule(or_, "it may only be switched on"),
     "agent.loop_check_after": _MergeRule(_sooner, "it may only come sooner than {}"),
-    "agent.memory_files": _MergeRule(_add_texts, "a project may only name .md and .txt files"),
+    "agent.memory_files": _MergeRule(_add_texts, "only bare names that end in .md or .txt count"),
     "agent.memory_imports": _MergeRule(_set),
     "permissions.mode": _MergeRule(_stricter, 'it may only be stricter than "{}"'),
     "permissions.allow": _MergeRule(_keep, "a project cannot allow anything"),

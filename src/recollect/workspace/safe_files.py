@@ -25,6 +25,7 @@ class FileContent(msgspec.Struct, frozen=True):
     data: bytes
     size: int  # of the whole file; `data` may be its beginning
     writable_by_others: bool = False  # another user may write to it
+    identity: tuple[int, int] = (0, 0)  # device and inode; hard links have the same
 
 
 class ReadRefused(msgspec.Struct, frozen=True):
@@ -71,7 +72,8 @@ def read_inside(
                 return ReadRefused("it is not a regular file")
             if status.st_size > limit and not partial:
                 return ReadRefused(f"it has {status.st_size:,} bytes, the limit is {limit:,}")
-            return FileContent(real, file.read(limit), status.st_size, _is_shared(status))
+            data, identity = file.read(limit), (status.st_dev, status.st_ino)
+            return FileContent(real, data, status.st_size, _is_shared(status), identity)
     except IsADirectoryError:
         return ReadRefused("it is a folder")
     except OSError as error:
