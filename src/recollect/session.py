@@ -31,6 +31,7 @@ from recollect.session_log import MAX_ATTEMPTS, SessionLog, log_warning
 from recollect.settings import load_settings
 from recollect.store.contract import SearchHit, SearchQuery, SessionInfo, Store
 from recollect.store.ids import new_id, now
+from recollect.store.output_notes import join_output, output_part, read_output_parts
 from recollect.tokens import add_usage, counter_for
 from recollect.tools.history_lookup import search_session
 from recollect.tools.history_text import full_text
@@ -211,14 +212,17 @@ class Session(SessionLog):
     async def entry(self, prefix: str) -> Entry:
         """The entry of this session whose id begins with this."""
         position = self._view.log.position(prefix, self._view.n)
-        if position is not None:
-            return self._view.log.entries[position]
+        held = self._view.log.entries[position] if position is not None else None
+        if held is not None and output_part(held.body) is None:  # a view has no text of outputs
+            return held
         return (await self.store.entry(prefix, session=self.id))[1]
 
     async def recall(self, entry: Entry | str) -> str:
         """The full text of an entry, whatever the model sees of it; of a compaction, the text of
-        everything that its snapshot replaced."""
+        everything that its snapshot replaced; of a command's output, all parts of it."""
         found = entry if isinstance(entry, Entry) else await self.entry(entry)
+        if output_part(found.body) is not None:
+            return join_output(await read_output_parts(self.store, self.id, found))
         if not isinstance(found.body, Compaction) or found.parent is None:
             return full_text(found.body)
         before = await self._view_at(found.parent)

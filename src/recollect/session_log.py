@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias, TypeVar
 from recollect.entries import Body, Entry, Message
 from recollect.errors import HeadMoved, UnknownEntry
 from recollect.store.contract import Store
+from recollect.store.output_notes import without_output
 from recollect.tokens import counter_for
 from recollect.view.view import View
 from recollect.view_loader import fold_stored, load_view, save_counts
@@ -83,7 +84,7 @@ class SessionLog:
                     await (self._go_on_in_fork() if on_conflict == "fork" else self._follow())
             else:
                 entries = await self._write(items)
-            self._view = self._view.append(*entries)
+            self._view = self._view.append(*without_output(entries))
             return entries
 
     async def _write(self, items: tuple[Body | Entry, ...]) -> tuple[Entry, ...]:
@@ -112,7 +113,7 @@ class SessionLog:
         with suppress(UnknownEntry):  # a rewind left it
             new = await self.store.path(self.id, since=view.head) if view.n else ()
         if new and new[0].parent == view.head:
-            self._view = view.append(*new)
+            self._view = view.append(*without_output(new))
         elif (await self.store.session(self.id)).head != view.head:
             counter, policy = view.log.counter, view.policy
             self._view = await load_view(self.store, self.id, counter=counter, policy=policy)

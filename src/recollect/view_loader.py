@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from recollect.entries import Compaction, Elide, Entry, Message, Pin, Restore
 from recollect.errors import CannotWrite, UnknownEntry
 from recollect.store.contract import Store
+from recollect.store.output_notes import without_output
 from recollect.tokens import ESTIMATE, Counter
 from recollect.view.curation import CurationPolicy
 from recollect.view.view import View
@@ -41,6 +42,7 @@ async def fold_stored(
     store: Store, entries: Sequence[Entry], counter: Counter, policy: CurationPolicy | None = None
 ) -> View:
     """Fold stored entries into a view, with their tokens counted; new counts are saved."""
+    entries = without_output(entries)
     if not counter.name:
         return View.fold(entries, counter=counter, policy=policy)
     known = await store.counts(counter.name, [entry.id for entry in entries])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from recollect.session import Session
 from recollect.store.contract import Project, SessionInfo
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import ScriptedModel, ScriptLine, Turn, call, model, says, user
+from recollect.tools.history_lookup import recall_entries
 from recollect.tools.tool import Effect, Tool, ToolContext, tool
 from recollect.transcripts.subagent_links import SessionLink, read_link
 from recollect.view.view import View
@@ -272,9 +274,15 @@ def test_a_long_answer_is_cut_and_says_where_the_rest_is(tmp_path: Path) -> None
         (result,) = await stored_results(store, session.id)
         shown = result_text(result)
         cut = (
-            f"[cut: characters 1 to 20,000 of {len(words):,}; the rest is in session {subagent.id}]"
+            rf"\[cut: characters 1 to 20,000 of {len(words):,}; recall (\w+) with offset=20000 "
+            rf"gives the rest, and so does session {subagent.id}\]"
         )
-        assert cut in shown
+        (handle,) = re.findall(cut, shown)
+        assert await session.recall(handle) == words
+        context = ToolContext((), session.id, store, session.view())
+        rest = await recall_entries(handle, "", MAX_ANSWER, 8_000, context)
+        assert isinstance(rest.content[0], Text)
+        assert words[MAX_ANSWER : MAX_ANSWER + 8_000] in rest.content[0].text
         assert words[:MAX_ANSWER] in shown
         assert len(shown) < MAX_ANSWER + 600
         (kept,) = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 import time
 import tracemalloc
 from pathlib import Path
@@ -12,7 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.execution.command_output import MAX_RELAYED, OutputCapture, OutputRelay, sanitize
+from recollect.execution.command_output import (
+    FIRST_BYTES,
+    LAST_BYTES,
+    MAX_RELAYED,
+    OutputCapture,
+    OutputRelay,
+    sanitize,
+    split_output,
+)
 
 SEEN = st.characters(exclude_categories=["Cc", "Cs"])
 PIECES = st.lists(st.binary(max_size=40), max_size=30)
@@ -59,39 +68,82 @@ def test_a_cut_falls_between_characters(text: str, head: int, tail: int) -> None
         assert encoded + shown.omitted == len(data)
 
 
-@given(st.lists(st.binary(min_size=1, max_size=60), min_size=1, max_size=20), st.integers(0, 200))
-def test_the_file_has_the_first_bytes_up_to_the_cap(
-    tmp_path_factory: pytest.TempPathFactory, pieces: list[bytes], cap: int
+@given(
+    st.lists(st.binary(max_size=60), max_size=20),
+    st.integers(0, 20),
+    st.integers(0, 20),
+    st.integers(1, 90),
+    st.integers(1, 90),
+)
+def test_what_is_kept_are_the_bytes_that_came_and_the_rest_is_known(
+    pieces: list[bytes], head: int, tail: int, first: int, last: int
 ) -> None:
-    path = tmp_path_factory.mktemp("spill") / "output"
-    capture = OutputCapture(path, head=10, tail=10, cap=cap)
+    capture = OutputCapture(
+        Path(tempfile.gettempdir()), head=head, tail=tail, first=first, last=last
+    )
     for piece in pieces:
         capture.feed(piece)
-    capture.close()
     whole = b"".join(pieces)
-    if capture.excerpt().omitted:
-        assert path.read_bytes() == whole[:cap]
-    assert capture.bytes_on_disk <= cap
+    ranges = capture.kept_ranges()
+    kept = [position for start, end in ranges for position in range(start, end)]
+    assert kept == sorted(set(kept))
+    assert len(kept) >= min(len(whole), first + last)
+    for start, end in ranges:
+        assert capture.read(start, end) == whole[start:end]
+        middle = (start + end) // 2
+        assert capture.read(start, middle) + capture.read(middle, end) == whole[start:end]
+    capture.close()
+    (start, end), *more = capture.kept_ranges()
+    assert capture.read(start, end) == whole[start:end]
+    assert all(capture.read(at, to) == whole[at:to] for at, to in more)
+
+
+@given(st.binary(max_size=200), st.integers(1, 50))
+def test_a_part_ends_with_a_line_or_a_character(data: bytes, most: int) -> None:
+    text = data.decode("utf-8", "ignore").encode()
+    parts, rest = list[bytes](), text
+    while rest:
+        part = split_output(rest, max(4, most))
+        assert 0 < len(part) <= max(4, most)
+        parts.append(part)
+        rest = rest[len(part) :]
+    assert b"".join(parts) == text
+    assert "".join(part.decode() for part in parts) == text.decode()
 
 
 def test_output_that_fits_makes_no_file(tmp_path: Path) -> None:
-    capture = OutputCapture(tmp_path / "output")
+    capture = OutputCapture(tmp_path / "missing")
     capture.feed(b"short\n")
-    capture.close()
     assert capture.text() == "short\n"
-    assert not (tmp_path / "output").exists()
+    assert capture.is_shown_as_it_came
+    assert capture.kept_ranges() == ((0, 6),)
 
 
-def test_the_text_counts_what_is_left_out_and_says_where_it_is(tmp_path: Path) -> None:
-    capture = OutputCapture(tmp_path / "output", head=5, tail=5)
+def test_the_text_counts_what_is_left_out_and_says_what_to_do() -> None:
+    capture = OutputCapture(head=5, tail=5)
     capture.feed(b"begin" + b"x" * 90 + b"final")
-    capture.close()
-    assert "90 of 100 bytes left out here; all of it is in" in capture.text()
-    assert str(tmp_path / "output") in capture.text()
+    assert "begin\n[... 90 of 100 bytes left out here; try ...]\nfinal" in capture.text("; try")
+
+
+@pytest.mark.parametrize(
+    ("came", "same"),
+    [
+        (b"plain\n\ttext\r\n", True),
+        ("日本語 ✓\n".encode(), True),
+        (b"\x1b[31mred\x1b[0m", False),
+        (b"10 %\r100 %\n", False),
+        (b"caf\xe9", False),
+        (b"a\x00b", False),
+    ],
+)
+def test_whether_a_reader_sees_what_came(came: bytes, same: bool) -> None:
+    capture = OutputCapture()
+    capture.feed(came)
+    assert capture.is_shown_as_it_came is same
 
 
 def test_128_megabytes_in_one_line_take_flat_memory(tmp_path: Path) -> None:
-    capture = OutputCapture(tmp_path / "output", cap=1_000_000)
+    capture = OutputCapture(tmp_path)
     piece = b"\x00" * (1 << 20)
     tracemalloc.start()
     try:
@@ -100,18 +152,18 @@ def test_128_megabytes_in_one_line_take_flat_memory(tmp_path: Path) -> None:
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    capture.close()
     assert capture.total == 1 << 27
-    assert (tmp_path / "output").stat().st_size == 1_000_000
+    assert sum(end - start for start, end in capture.kept_ranges()) == FIRST_BYTES + LAST_BYTES
+    capture.close()
     assert peak < 8 << 20, f"{peak:,} bytes at the peak"
 
 
 def test_a_file_that_cannot_be_made_does_not_end_the_capture(tmp_path: Path) -> None:
-    capture = OutputCapture(tmp_path / "missing" / "output", head=5, tail=5)
-    capture.feed(b"y" * 100)
-    capture.close()
+    capture = OutputCapture(tmp_path / "missing", head=5, tail=5)
+    capture.feed(b"begin" + b"y" * 90 + b"final")
     assert capture.total == 100
-    assert "90 of 100 bytes left out here; run it again with less output" in capture.text()
+    assert capture.kept_ranges() == ((0, 5), (95, 100))
+    assert (capture.read(0, 5), capture.read(95, 100)) == (b"begin", b"final")
 
 
 def test_a_disk_that_is_full_ends_the_file_and_not_the_capture(tmp_path: Path) -> None:
@@ -121,16 +173,15 @@ import resource, sys
 from pathlib import Path
 from recollect.execution.command_output import OutputCapture
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-capture = OutputCapture(Path(sys.argv[1]), head=5, tail=5)
-for _ in range(100):
-    capture.feed(b"y" * 100)
-print(capture.total, capture.bytes_on_disk)
-print(capture.text())
+capture = OutputCapture(Path(sys.argv[1]), head=5, tail=5, first=4000, last=4000)
+for number in range(100):
+    capture.feed(b"%04d" % number * 25)
+(start, end), (begin, last) = capture.kept_ranges()
+print(capture.total, start, end, begin, last)
+print(capture.read(start, end)[-8:], capture.read(begin, last))
 """
-    path = tmp_path / "output"
-    ran = subprocess.run([sys.executable, "-c", script, path], capture_output=True, text=True)
-    assert ran.stdout.startswith("10000 1000\n"), ran.stderr
-    assert f"the first 1,000 are in {path}" in ran.stdout
+    ran = subprocess.run([sys.executable, "-c", script, tmp_path], capture_output=True, text=True)
+    assert ran.stdout == "10000 0 1000 9995 10000\nb'00090009' b'90099'\n", ran.stderr
 
 
 @given(st.text())

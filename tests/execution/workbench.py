@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from recollect.entries import Text, json_text
+from recollect.entries import Note, Text, json_text
 from recollect.execution.command_runner import CommandRunner
 from recollect.execution.sandbox import (
     Isolation,
@@ -19,6 +19,7 @@ from recollect.execution.sandbox import (
     landlock_isolation,
     no_isolation,
 )
+from recollect.store.output_notes import output_part
 from recollect.tools.builtin import shell_tools
 from recollect.tools.tool import ToolContext, ToolOutput
 
@@ -48,7 +49,19 @@ class Bench:
         self.root, self.heard = root, list[str]()
         self.commands = CommandRunner(isolation=isolation, **options)
         self.run_tool, self.read_tool, self.end_tool = shell_tools(lambda: self.commands)
-        self.context = ToolContext(roots=(root,), tell=self.heard.append)
+        self.notes = list[Note]()
+        self.context = ToolContext(
+            roots=(root,), tell=self.heard.append, call="call", note=self._append
+        )
+
+    async def _append(self, note: Note) -> str:
+        self.notes.append(note)
+        return f"{len(self.notes):032x}"
+
+    def printed(self) -> bytes:
+        """What the log has of the outputs, as it came."""
+        texts = [note.text for note in self.notes if output_part(note) is not None]
+        return "".join(texts).encode("utf-8", "surrogateescape")
 
     async def run(self, command: str, **arguments: object) -> ToolOutput:
         return await self.run_tool(json_text({"command": command, **arguments}), self.context)

@@ -51,7 +51,8 @@ class HookTranscripts:
         from recollect.transcripts.mirror import Mirror
 
         self._folder = Path(tempfile.mkdtemp(prefix="recollect-hooks-"))
-        self._mirror = Mirror(self._store, FORMAT, self._folder, autosave_seconds=0)
+        # many hooks run in a turn, and each would wait for megabytes that nobody else sees
+        self._mirror = Mirror(self._store, FORMAT, self._folder, autosave_seconds=0, outputs=False)
         return self._mirror
 
     async def close(self) -> None:

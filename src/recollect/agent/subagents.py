@@ -21,10 +21,11 @@ from recollect.agent.exchange import ReplyFinished, message_text
 from recollect.agent.loop import Agent
 from recollect.agent.run_events import RunFinished
 from recollect.agent.tool_calls import ToolStarted, ToolStopped
-from recollect.entries import Message, Note, Text, ToolResult, Usage, json_text
+from recollect.entries import Message, Note, Text, ToolResult, Usage, handle_of, json_text
 from recollect.errors import RecollectError
 from recollect.session import Session
 from recollect.store.contract import Project
+from recollect.store.output_notes import OutputPart, output_note
 from recollect.text import one_line
 from recollect.tokens import USAGE_FIELDS, add_usage
 from recollect.tools.tool import (
@@ -137,25 +138,31 @@ async def _run_subagent(
         # where the machine is at fault, the caller has to stop as well
         status = BROKEN_STATUS if isinstance(error, ToolStopped) else "error"
         fact = f"the sub-agent failed: {one_line(str(error), _MAX_REASON)}"
-        return _failure(progress, fact, status)
+        return await _failure(progress, fact, status, context)
     stops = {
         "turns": f"the sub-agent did not finish within {subagent.max_turns} turns",
         "loop": "the sub-agent repeated itself and was stopped",
     }
     if reason != "answered":
         fact = stops.get(reason) or f"the sub-agent gave no answer: {problem}"
-        return _failure(progress, fact, reason)
-    return ToolOutput(content=(Text(text=_frame_answer(progress, "answered")),))
+        return await _failure(progress, fact, reason, context)
+    framed = await _frame_answer(progress, "answered", context)
+    return ToolOutput(content=(Text(text=framed),))
 
 
-def _failure(progress: _SubagentProgress, fact: str, status: str) -> ToolOutput:
-    framed = _frame_answer(progress, "ended")
+async def _failure(
+    progress: _SubagentProgress, fact: str, status: str, context: ToolContext
+) -> ToolOutput:
+    framed = await _frame_answer(progress, "ended", context)
     text = f"Error: {fact}; session {progress.session} has what it did\n{framed}"
     return ToolOutput(content=(Text(text=text),), is_error=True, status=status)
 
 
-def _frame_answer(progress: _SubagentProgress, how: Literal["answered", "ended"]) -> str:
-    """The answer between two markers that name the session, whose id no sub-agent knows."""
+async def _frame_answer(
+    progress: _SubagentProgress, how: Literal["answered", "ended"], context: ToolContext
+) -> str:
+    """The answer between two markers that name the session, whose id no sub-agent knows. All of a
+    long one goes to the caller's log: no model can recall another session's entries."""
     session, usage = progress.session, _format_usage(progress.usage)
     turns = "1 turn" if progress.turns == 1 else f"{progress.turns} turns"
     header = (
@@ -164,9 +171,12 @@ def _frame_answer(progress: _SubagentProgress, how: Literal["answered", "ended"]
     )
     text, cut = progress.text.replace(f"sub-agent {session}", "sub-agent (sic)"), ""
     if len(text) > MAX_ANSWER:
+        note = output_note(progress.text, OutputPart(context.call, TASK_TOOL))
+        handle = handle_of(await context.note(note))
+        more = f"recall {handle} with offset={MAX_ANSWER} gives the rest, and so does"
         cut = (
             f"\n[cut: characters 1 to {MAX_ANSWER:,} of {len(text):,}; "
-            f"the rest is in session {session}]"
+            f"{more if handle else 'the rest is in'} session {session}]"
         )
     return f"{header}\n{text[:MAX_ANSWER]}{cut}\n[end of sub-agent {session}]"
 

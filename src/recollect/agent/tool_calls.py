@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -17,12 +18,13 @@ import msgspec
 
 from recollect.agent.exchange import error_output, tool_result
 from recollect.agent.hooks import Hooks
-from recollect.entries import Message, Note, Text, ToolCall, ToolResult
+from recollect.entries import Message, Note, Text, ToolCall, ToolResult, handle_of
 from recollect.errors import RecollectError
 from recollect.hook_events import AfterTool, BeforeTool
 from recollect.permissions.protected_paths import names_config
 from recollect.session import Session
 from recollect.session_log import uncancellable
+from recollect.store.output_notes import output_part
 from recollect.tools.file_backups import FileBackups
 from recollect.tools.tool import (
     BAD_CALL_STATUS,
@@ -99,6 +101,7 @@ class ToolRunner:
         self._roots, self._cwd, self._hooks = roots, cwd, hooks
         self._permission_check, self._write_guard = permission_check, write_guard
         self._store_lock = asyncio.Lock()
+        self._printed: dict[str, str] = {}  # by call: the entry with what a command printed
         self._backups = FileBackups(session.store, roots, self._note)
 
     async def events(self) -> AsyncGenerator[ToolStarted | ToolFinished, None]:
@@ -176,7 +179,7 @@ class ToolRunner:
             self.session.view(),
             before_change=self._before_change,
             call=call.id,
-            note=self._note,
+            note=partial(self._note, call=call.id),
             cwd=self._cwd,
         )
         try:
@@ -202,9 +205,13 @@ class ToolRunner:
             raise ToolFailed(refusal)
         await self._backups.before_change(path)
 
-    async def _note(self, note: Note) -> None:
-        """Append a tool's note: a file before and after a change, or a sub-agent's session."""
-        await self.session.append(note, on_conflict="fork")
+    async def _note(self, note: Note, call: str = "") -> str:
+        """Append a tool's note: a file before and after a change, a sub-agent's session, or output
+        that the result does not show."""
+        (entry,) = await self.session.append(note, on_conflict="fork")
+        if output_part(note) is not None:
+            self._printed[call] = entry.id
+        return entry.id
 
     async def _store(self, call: ToolCall, result: ToolResult) -> None:
         # cancelled halfway we would not know the session's head
@@ -219,6 +226,8 @@ class ToolRunner:
             self._pending.remove(call)
 
     async def _mark_interrupted(self) -> None:
-        unknown = error_output(UNKNOWN_OUTCOME, "interrupted")
         for call in list(self._pending):
+            printed = self._printed.get(call.id)
+            more = f"; recall {handle_of(printed)} gives what it had printed" if printed else ""
+            unknown = error_output(UNKNOWN_OUTCOME + more, "interrupted")
             await self._store(call, tool_result(call, unknown))

@@ -36,6 +36,8 @@ from recollect.entries import (
     UnknownBody,
     handle_of,
 )
+from recollect.execution.command_output import sanitize_all
+from recollect.store.output_notes import OutputPart, output_part
 from recollect.store.readable_text import NO_OUTPUT
 from recollect.text import format_size
 from recollect.view.edit_reasons import with_handles
@@ -73,6 +75,8 @@ def entry_lines(entry: Entry, short: str, style: TranscriptStyle) -> Iterator[st
 def _role_and_colour(body: Body) -> tuple[str, str]:
     if isinstance(body, Message):
         return str(body.role), _COLOURS.get(body.role, "white")
+    if output_part(body) is not None:
+        return "output", "cyan"
     if isinstance(body, Note):
         return "note" if body.level == "info" else body.level, _NOTE_COLOURS.get(body.level, "red")
     kind = body.__struct_config__.tag
@@ -96,9 +100,21 @@ def _body_lines(body: Body, style: TranscriptStyle) -> Iterator[str]:
         if not body.parts:
             yield paint.dim("  (empty)")
     elif isinstance(body, Note):
-        yield from _block(body.text, "  ", style, long=True)
+        yield from _note_lines(body, style)
     else:
         yield from _block(describe_edit(body), "  ", style, dim=True)
+
+
+def _note_lines(note: Note, style: TranscriptStyle) -> Iterator[str]:
+    part = output_part(note)
+    if part is None:
+        yield from _block(note.text, "  ", style, long=True)
+        return
+    yield paint.dim(f"  {_describe_output(part)}")
+    if style.full or style.at_length:
+        yield from _block(sanitize_all(note.text), "    ", style)
+    else:  # the result after it shows its ends
+        yield "    " + paint(_LEFT_OUT.format(f"{len(note.text):,} characters"), fg="yellow")
 
 
 def describe_edit(body: Body) -> str:  # noqa: C901 - one case per kind
@@ -107,7 +123,8 @@ def describe_edit(body: Body) -> str:  # noqa: C901 - one case per kind
         case Message():
             return ""
         case Note(text=text):
-            return text
+            part = output_part(body)
+            return text if part is None else f"{_describe_output(part)}: {text[:500]}"
         case Title(title=title):
             return f"the title is now {title!r}"
         case Elide(rule=rule, items=items):
@@ -128,6 +145,12 @@ def describe_edit(body: Body) -> str:  # noqa: C901 - one case per kind
             return f"an entry of a kind unknown to this version: {data}"
         case _:
             assert_never(body)
+
+
+def _describe_output(part: OutputPart) -> str:
+    job = f" as {one_line(part.job)}" if part.job else ""
+    number = f", part {len(part.before) + 1}" if part.before else ""
+    return f"what {one_line(part.tool)} gave{job}, as it came{number}"
 
 
 def _name_entries(entries: Iterable[str]) -> str:

@@ -19,6 +19,7 @@ from recollect.runtime.runtime import Runtime
 from recollect.store.contract import SessionInfo
 from recollect.store.ids import LAST
 from recollect.store.log_reader import QUARANTINED, UNREADABLE
+from recollect.store.output_notes import output_part, read_output_parts
 from recollect.store.readable_text import calls_of
 from recollect.store.sqlite import SqliteStore
 from recollect.view.view import View
@@ -182,7 +183,8 @@ async def _read_path(
 
 
 async def _read_exchange(store: SqliteStore, session: SessionInfo, entry: Entry) -> EntryWindow:
-    """The entry, after the call that it answers, or before the results of its calls."""
+    """The entry, after the call that it answers, or before the results of its calls; of a command's
+    output also the parts before it."""
     off_path, problem = False, ""
     try:
         await store.path(session.id, since=entry.id, damaged="mark")
@@ -193,7 +195,10 @@ async def _read_exchange(store: SqliteStore, session: SessionInfo, entry: Entry)
     others = await store.counterparts(entry)
     calls = tuple(other for other in others if calls_of(other) and not calls_of(entry))
     results = tuple(other for other in others if other not in calls)
-    return EntryWindow((*calls, entry, *results), off_path=off_path, problem=problem, alone=True)
+    parts: tuple[Entry, ...] = (entry,)
+    if output_part(entry.body) is not None:
+        parts = await read_output_parts(store, session.id, entry)
+    return EntryWindow((*calls, *parts, *results), off_path=off_path, problem=problem, alone=True)
 
 
 async def _read_neighbours(

@@ -23,6 +23,7 @@ from recollect.cli.store_access import abbreviate_home, use_runtime, use_store
 from recollect.entries import Entry, entry_to_json
 from recollect.runtime.runtime import Runtime
 from recollect.store.ids import LAST
+from recollect.store.output_notes import output_part, whole_output
 from recollect.store.readable_text import call_line, calls_of
 from recollect.store.sqlite import SqliteStore
 
@@ -159,7 +160,7 @@ def _transcript(excerpt: SessionExcerpt, options: ShowOptions, *, heading: bool)
     if window.before:
         yield paint.dim(f"… {pluralize(window.before, 'entry')} before; {show_all}")
         yield ""
-    for entry in window.entries:
+    for entry in _with_whole_output(window.entries) if window.alone else window.entries:
         yield from entry_lines(entry, excerpt.entry_ids[entry.id], style)
         yield ""
     if window.after:
@@ -168,6 +169,13 @@ def _transcript(excerpt: SessionExcerpt, options: ShowOptions, *, heading: bool)
         yield paint.dim(
             f"the head is on another branch; `recollect show {session} --tree` shows both"
         )
+
+
+def _with_whole_output(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    """The entries, with the parts of a command's output as one."""
+    parts = [entry for entry in entries if output_part(entry.body) is not None]
+    others = [entry for entry in entries if entry not in parts]
+    return (*others, whole_output(parts)) if parts else entries
 
 
 def _parallel_calls(entries: tuple[Entry, ...]) -> dict[str, str]:

@@ -1,24 +1,31 @@
-"""Endless output in little memory: the beginning and the end are kept, the rest goes to a file.
+"""Endless output in little memory: the beginning and the end are kept, what is between is counted.
 
 An `OutputCapture` takes bytes of any kind and amount. It holds at most `head + 2 * tail` bytes and
-one piece, counts everything, and writes the first `cap` bytes to its file; a full disk ends the
-file, not the capture. Its text has every byte or says how many are missing and where they are.
-`sanitize` makes text that can neither move a cursor nor hide a word: escape sequences are removed,
-other control, bidirectional and invisible characters are spelled out. All is linear in its input.
+one piece in memory, which a reader is shown; up to `first + last` bytes are in a file without a
+name, for the log (`output_recorder.py`). A disk that is full ends the file, not the capture: what
+is missing is known to the byte. `sanitize` makes text that can neither move a cursor nor hide a
+word: escape sequences are removed, other control, bidirectional and invisible characters are
+spelled out. All is linear in its input.
 """
 
 from __future__ import annotations
 
 import codecs
+import os
 import re
+import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import IO, NamedTuple
 
 HEAD_BYTES = 12_000  # shown of the beginning
 TAIL_BYTES = 12_000  # shown of the end
-MAX_FILE_BYTES = 64 * 1024 * 1024  # of one output, on disk
+# of these as many lines as the rule for oversized results leaves, or it would cut out the notice
+# that says where the rest is
+HEAD_LINES, TAIL_LINES = 190, 790
+FIRST_BYTES = 4_000_000  # kept of the beginning
+LAST_BYTES = 4_000_000  # kept of the end
 MAX_RELAYED = 4_000  # characters passed on at once while a command runs
 
 # What terminals obey: CSI, then OSC and its kin up to their end, then two characters.
@@ -45,56 +52,65 @@ def sanitize(text: str) -> str:
     return _INVISIBLE.sub(_escape, text)
 
 
+def sanitize_all(text: str) -> str:
+    """The text as a reader may safely see it, with every state of a line that was overwritten."""
+    return sanitize(text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
 def _escape(match: re.Match[str]) -> str:
     code = ord(match[0])
+    if 0xDC80 <= code <= 0xDCFF:
+        code -= 0xDC00  # a byte that is not UTF-8
     return f"\\x{code:02x}" if code < 256 else f"\\u{{{code:x}}}"
 
 
 class OutputExcerpt(NamedTuple):
-    """What is left of an output: `omitted` bytes are missing between `head` and `tail`."""
+    """What is left of an output: `omitted` bytes are missing between `head` and `tail`, after so
+    many characters as they came."""
 
     head: str
     tail: str = ""
     omitted: int = 0
+    after: int = 0
 
 
 class OutputCapture:
-    """Takes an output piece by piece; makes `path` only when memory does not hold all of it."""
+    """Takes an output piece by piece. Without a folder, only what is in memory is kept."""
 
     def __init__(
         self,
-        path: Path | None = None,
+        folder: Path | None = None,
         *,
         head: int = HEAD_BYTES,
         tail: int = TAIL_BYTES,
-        cap: int = MAX_FILE_BYTES,
+        first: int = FIRST_BYTES,
+        last: int = LAST_BYTES,
     ) -> None:
-        self.path, self.cap, self.total, self.bytes_on_disk = path, cap, 0, 0
+        self.total = 0
         self._head_size, self._tail_size = head, tail
         self._head, self._tail = bytearray(), bytearray()
-        self._file: BinaryIO | None = None
-        self._spills = path is not None
+        self._file = _RingFile(folder, first, last)
+        self._spills = folder is not None
 
     def feed(self, piece: bytes) -> None:
-        self.total += len(piece)
+        at, self.total = self.total, self.total + len(piece)
+        if self._spills and self.total > self._head_size + self._tail_size:
+            if not self._file.size:  # until now memory had everything
+                self._file.write(0, bytes(self._head + self._tail))
+            self._file.write(at, piece)
+            self._spills = self._file.is_whole
         room = self._head_size - len(self._head)
         if room > 0:
             self._head += piece[:room]
             piece = piece[room:]
-        if not piece:
-            return
-        if self._file is None and len(self._tail) + len(piece) > self._tail_size:
-            self._begin_file()
-        self._spill(piece)
         self._tail += piece
         if len(self._tail) > 2 * self._tail_size:
             del self._tail[: len(self._tail) - self._tail_size]
 
     def close(self) -> None:
-        if self._file is not None:
-            file, self._file, self._spills = self._file, None, False
-            with suppress(OSError):
-                file.close()
+        """Forget everything but what is in memory."""
+        self._spills = False
+        self._file.close()
 
     def excerpt_bytes(self) -> tuple[bytes, bytes]:
         """The bytes of the beginning and of the end; together everything when nothing is cut."""
@@ -105,42 +121,116 @@ class OutputCapture:
         head, tail = self.excerpt_bytes()
         if len(head) + len(tail) == self.total:
             return OutputExcerpt(_decode(head + tail))
-        head, tail = _trim_end(head), _trim_start(tail)
-        return OutputExcerpt(_decode(head), _decode(tail), self.total - len(head) - len(tail))
+        head, tail = _first_lines(_trim_end(head)), _last_lines(_trim_start(tail))
+        omitted = self.total - len(head) - len(tail)
+        characters = len(head.decode("utf-8", "surrogateescape"))
+        return OutputExcerpt(_decode(head), _decode(tail), omitted, characters)
 
-    def text(self) -> str:
+    def text(self, remedy: str = "") -> str:
         """The output as one text; in the middle, how much is missing and how to get it."""
-        head, tail, omitted = self.excerpt()
+        head, tail, omitted, _ = self.excerpt()
         if not omitted:
             return head
-        note = f"[... {omitted:,} of {self.total:,} bytes left out here{self._remedy()} ...]"
+        note = f"[... {omitted:,} of {self.total:,} bytes left out here{remedy} ...]"
         return f"{head.rstrip()}\n{note}\n{tail.lstrip()}"
 
-    def _remedy(self) -> str:
-        stored, path = self.bytes_on_disk, self.path
-        if not stored:
-            return "; run it again with less output, for instance through `tail` or `grep`"
-        which = "all of it is" if stored >= self.total else f"the first {stored:,} are"
-        return (
-            f"; {which} in {path}: look into it with run_shell_command, for instance "
-            f"`grep -n WORD {path}` or `tail -c +{self._head_size + 1} {path} | head -c 9999`"
-        )
+    @property
+    def is_shown_as_it_came(self) -> bool:
+        """Whether a reader of the text has all that was written, but for carriage returns at the
+        end of lines."""
+        head, tail = self.excerpt_bytes()
+        if len(head) + len(tail) < self.total:
+            return False
+        came = (head + tail).decode("utf-8", "surrogateescape").replace("\r\n", "\n")
+        return sanitize(came) == came
 
-    def _begin_file(self) -> None:
-        if self._spills and self.path is not None:
-            self._spills = False  # tried once
-            with suppress(OSError):
-                self._file = self.path.open("xb", buffering=0)
-                self._spill(bytes(self._head + self._tail))
+    def kept_ranges(self) -> tuple[tuple[int, int], ...]:
+        """Where the bytes stand that `read` returns: from one position to another, in order."""
+        first, last = len(self._head), min(len(self._tail), self._tail_size)
+        if first + last == self.total:
+            return ((0, self.total),)
+        if self._file.is_whole:
+            return self._file.kept_ranges()
+        # the disk was full, or the file is closed: its beginning, and what memory has of the end
+        first = max(first, self._file.certain)
+        return (0, first), (max(first, self.total - last), self.total)
 
-    def _spill(self, piece: bytes) -> None:
-        if self._file is None or self.bytes_on_disk >= self.cap:
+    def read(self, start: int, end: int) -> bytes:
+        """The bytes between two positions of a kept range."""
+        first, last = bytes(self._head), bytes(self._tail)
+        if len(first) + len(last) == self.total:
+            return (first + last)[start:end]
+        if self._file.is_whole or len(first) < end <= self._file.certain:
+            return self._file.read(start, end)
+        at = self.total - len(last)
+        return last[start - at : end - at] if start >= at else first[start:end]
+
+
+class _RingFile:
+    """The first and the last bytes of an output, in a file that nobody else sees. `first` bytes
+    from the beginning stand where they belong; the others go round in the `last` bytes after."""
+
+    def __init__(self, folder: Path | None, first: int, last: int) -> None:
+        self._folder, self._first, self._last = folder, first, last
+        self._file: IO[bytes] | None = None
+        self._failed = False
+        self.size = 0  # of the output, as far as it was written here
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing of what was written has failed."""
+        return self._file is not None and not self._failed
+
+    @property
+    def certain(self) -> int:
+        """How many bytes of the beginning can be read. After a failure the rest may hold two rounds
+        of the ring."""
+        return min(self.size, self._first)
+
+    def write(self, at: int, data: bytes) -> None:
+        if self._failed:
             return
-        piece = piece[: self.cap - self.bytes_on_disk]
         try:
-            self.bytes_on_disk += self._file.write(piece) or 0
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115
+            for start, end, where in self._places(at, at + len(data)):
+                piece = data[start - at : end - at]
+                written = os.pwrite(self._file.fileno(), piece, where)
+                self.size = start + written
+                if written < len(piece):
+                    self._failed = True  # a disk that is full takes what fits
+                    return
         except OSError:
-            self.close()
+            self._failed = True
+
+    def _places(self, start: int, end: int) -> list[tuple[int, int, int]]:
+        """Ranges of the output, each with its place in the file; of more than a round, the last."""
+        first, last = self._first, self._last
+        found = [(start, min(end, first), start)] if start < min(end, first) else []
+        start = max(start, first, end - last)
+        while start < end:
+            into = (start - first) % last
+            stop = min(end, start + last - into)
+            found.append((start, stop, first + into))
+            start = stop
+        return found
+
+    def kept_ranges(self) -> tuple[tuple[int, int], ...]:
+        if self.size <= self._first + self._last:
+            return ((0, self.size),)
+        return (0, self._first), (self.size - self._last, self.size)
+
+    def read(self, start: int, end: int) -> bytes:
+        if self._file is None:
+            return b""
+        number, places = self._file.fileno(), self._places(start, end)
+        return b"".join(os.pread(number, stop - begin, at) for begin, stop, at in places)
+
+    def close(self) -> None:
+        if self._file is not None:
+            file, self._file, self.size = self._file, None, 0
+            with suppress(OSError):
+                file.close()
 
 
 def _decode(data: bytes) -> str:
@@ -160,6 +250,33 @@ def _trim_end(data: bytes) -> bytes:
 def _trim_start(data: bytes) -> bytes:
     """Drop the last bytes of a character whose first ones are missing."""
     return data[:3].lstrip(_CONTINUATION) + data[3:]
+
+
+def _first_lines(data: bytes) -> bytes:
+    end = -1
+    for _ in range(HEAD_LINES):
+        end = data.find(b"\n", end + 1)
+        if end < 0:
+            return data
+    return data[: end + 1]
+
+
+def _last_lines(data: bytes) -> bytes:
+    start = len(data) - data.endswith(b"\n")
+    for _ in range(TAIL_LINES):
+        start = data.rfind(b"\n", 0, start)
+        if start < 0:
+            return data
+    return data[start + 1 :]
+
+
+def split_output(data: bytes, most: int, *, whole: bool = False) -> bytes:
+    """The beginning of some bytes, at most so many: whole lines, else whole characters. With
+    `whole`, a character that has not come to its end at the end of the bytes is left out, too."""
+    if len(data) > most:
+        line = data.rfind(b"\n", most // 2, most)
+        return data[: line + 1] if line >= 0 else _trim_end(data[:most])
+    return _trim_end(data) if whole else data
 
 
 class OutputRelay:

@@ -3,14 +3,14 @@
 A command is exactly the bytes that the model wrote, with an empty standard input and a clean
 environment, inside the isolation that `sandbox` found. It ends by itself, by its time limit or by a
 cancellation; then all its processes are killed, and the result names any that survived. Memory
-stays flat however much it writes. Jobs are few, and they end with us.
+stays flat however much it writes. What a result does not show of its output goes to the log, also
+if it was cancelled. Jobs are few, and they end with us.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 import shutil
 import signal
 import tempfile
@@ -26,6 +26,7 @@ import msgspec
 from recollect.errors import RecollectError
 from recollect.execution.command_output import OutputCapture, OutputRelay
 from recollect.execution.guarded_names import GUARDED_NAMES, GuardedName
+from recollect.execution.output_recorder import OutputRecorder
 from recollect.execution.process import KILL_SECONDS, ProcessEnd, run_process
 from recollect.execution.sandbox import (
     PROGRAM_PATH,
@@ -36,9 +37,9 @@ from recollect.execution.sandbox import (
     find_isolation,
 )
 from recollect.settings import data_directory
+from recollect.store.output_notes import OutputLog
 
 MAX_COMMAND_BYTES = 100_000  # the system takes 131,071 in one word
-KEPT_OUTPUTS = 10  # files of long outputs
 
 
 class CommandRefused(RecollectError):
@@ -68,8 +69,16 @@ class _Command(NamedTuple):
     policy: SandboxPolicy
     directory: str
     limit: float
-    capture: OutputCapture
+    output: OutputRecorder
     relay: OutputRelay
+
+
+class _CommandEnd(NamedTuple):
+    """How a command ended, and what was repaired after it."""
+
+    process: ProcessEnd
+    seconds: float
+    repairs: list[str]
 
 
 class _Job(NamedTuple):
@@ -77,7 +86,7 @@ class _Job(NamedTuple):
     line: str
     started: float
     command: _Command
-    task: asyncio.Task[CommandResult]
+    task: asyncio.Task[_CommandEnd]
 
 
 class CommandRunner:
@@ -100,7 +109,6 @@ class CommandRunner:
         self._folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="recollect-")))
         self._remove = weakref.finalize(self, shutil.rmtree, self._folder, True)  # noqa: FBT003
         self._jobs: dict[str, _Job] = {}
-        self._outputs: list[Path] = []
         self._count = 0
 
     @property
@@ -113,6 +121,8 @@ class CommandRunner:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+        for job in self._jobs.values():
+            await job.command.output.settle()
         self._remove()
 
     async def run(
@@ -122,12 +132,13 @@ class CommandRunner:
         directory: str,
         seconds: float,
         relay: Callable[[str], None],
+        log: OutputLog,
         *,
         background: bool,
     ) -> CommandResult:
         """Run a command line, to its end or in the background, in a directory inside the roots
         (empty: the first root). It may take so many seconds (0: the default); `relay` gets its
-        output while it runs."""
+        output while it runs, `log` what the result does not show."""
         limits = self._limits
         longest = limits.max_job_timeout if background else limits.max_timeout
         default = longest if background else limits.timeout
@@ -136,11 +147,14 @@ class CommandRunner:
         limit = min(seconds or default, longest)
         words, policy = _command_words(line), self._policy(roots)
         directory = _resolve_directory(policy, directory)
-        capture = OutputCapture(self._output_path())
-        command = _Command(words, policy, directory, limit, capture, OutputRelay(relay))
+        output = OutputRecorder(OutputCapture(self._folder), log)
+        command = _Command(words, policy, directory, limit, output, OutputRelay(relay))
         if background:
             return await self._start_job(line, command)
-        return await self._execute(command)
+        try:
+            return await self._report(command, await self._execute(command))
+        finally:  # also if it was cancelled
+            await output.settle()
 
     async def _start_job(self, line: str, command: _Command) -> CommandResult:
         running = [job.name for job in self._jobs.values() if not job.task.done()]
@@ -149,26 +163,30 @@ class CommandRunner:
             raise CommandRefused(f"{len(running)} jobs run already ({names}); end one with end_job")
         done = [name for name, job in self._jobs.items() if job.task.done()]
         for name in done[: -self._limits.jobs]:  # the oldest are forgotten
-            del self._jobs[name]
+            await self._jobs.pop(name).command.output.settle()
         self._count += 1
         name = f"job-{self._count}"
+        command.output.job = name
         task = asyncio.create_task(self._execute(command), name=name)
         self._jobs[name] = _Job(name, line, time.monotonic(), command, task)
         await asyncio.wait((task,), timeout=self._limits.first_look)
         return await self.read_job(name)
 
-    async def read_job(self, name: str) -> CommandResult:
-        """What a job has written so far, and whether it still runs."""
-        job = self._find_job(name)
+    async def read_job(
+        self, name: str, find_recorded: Callable[[], str] = lambda: ""
+    ) -> CommandResult:
+        """What a job has written so far, and whether it still runs; `find_recorded` returns the
+        handle of what the log has of an earlier job of this name."""
+        job = self._find_job(name, find_recorded)
         if job.task.cancelled():
             status, state = "ended", "was ended"
         elif job.task.done():
-            return job.task.result()
+            return await self._report(job.command, job.task.result())
         else:
             seconds = time.monotonic() - job.started
             status, state = "running", f"runs since {seconds:.1f} s; read_job shows more"
-        text = f"{_output_text(job.command.capture)}\n[{name} {state}]"
-        return CommandResult(text=text, status=status)
+        said = await job.command.output.report(ended=job.task.done())
+        return CommandResult(text=f"{said}\n[{name} {state}]", status=status)
 
     def list_jobs(self) -> str:
         lines = [
@@ -178,72 +196,69 @@ class CommandRunner:
         ]
         return "\n".join(lines) or "no job was started in the background"
 
-    async def end_job(self, name: str) -> CommandResult:
-        job = self._find_job(name)
+    async def end_job(
+        self, name: str, find_recorded: Callable[[], str] = lambda: ""
+    ) -> CommandResult:
+        job = self._find_job(name, find_recorded)
         job.task.cancel()
         await asyncio.wait((job.task,), timeout=2 * KILL_SECONDS)
         return await self.read_job(name)
 
-    def _find_job(self, name: str) -> _Job:
-        if name not in self._jobs:
-            raise CommandRefused(f"no job {name[:40]!r}; known: {', '.join(self._jobs) or 'none'}")
-        return self._jobs[name]
-
-    def _output_path(self) -> Path:
-        """A file for a long output, and the folders that a command uses."""
-        for name in ("tmp", "output"):  # each time: an unsandboxed command may have removed them
-            (self._folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = self._folder / "output" / f"{secrets.token_hex(4)}.txt"
-        self._outputs.append(path)
-        while len(self._outputs) > KEPT_OUTPUTS + self._limits.jobs:
-            self._outputs.pop(0).unlink(missing_ok=True)
-        return path
+    def _find_job(self, name: str, find_recorded: Callable[[], str]) -> _Job:
+        if name in self._jobs:
+            return self._jobs[name]
+        if recorded := find_recorded():
+            raise CommandRefused(
+                f"job {name[:40]!r} ended with the program that started it; "
+                f"recall {recorded} gives what it had printed"
+            )
+        raise CommandRefused(f"no job {name[:40]!r}; known: {', '.join(self._jobs) or 'none'}")
 
     def _policy(self, given: tuple[Path, ...]) -> SandboxPolicy:
         roots = tuple(dict.fromkeys(os.path.realpath(root) for root in given))
         unfit = next((root for root in roots if root == "/" or not Path(root).is_dir()), None)
         if unfit is not None:
             raise CommandRefused(f"{unfit} cannot be a workspace for commands; open another folder")
+        temporary = self._folder / "tmp"  # an unsandboxed command may have removed it
+        temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
         return SandboxPolicy(
             roots=roots,
             home=self._home,
-            temporary=str(self._folder / "tmp"),
-            shown=(str(self._folder / "output"),),
+            temporary=str(temporary),
             secrets=self._hidden,
             guarded=self._guarded,
             network=self._network,
         )
 
-    async def _execute(self, command: _Command) -> CommandResult:
+    async def _execute(self, command: _Command) -> _CommandEnd:
         started = time.monotonic()
         try:
             with enter_sandbox(command.policy, self.isolation, command.directory) as launch:
                 ended = await run_process(
-                    command.words, launch, command.limit, command.capture, command.relay
+                    command.words, launch, command.limit, command.output.capture, command.relay
                 )
         except OSError as error:
             raise CommandRefused(f"the command cannot be run: {error.strerror or error}") from None
-        return self._report(command, ended, time.monotonic() - started, launch.repairs)
+        return _CommandEnd(ended, time.monotonic() - started, launch.repairs)
 
-    def _report(
-        self, command: _Command, ended: ProcessEnd, seconds: float, repairs: list[str]
-    ) -> CommandResult:
-        (code, survivors), isolation = ended, self.isolation
+    async def _report(self, command: _Command, ended: _CommandEnd) -> CommandResult:
+        (code, survivors), isolation = ended.process, self.isolation
         if code is None:
             status, longest = "timed out", self._limits.max_timeout
             notes = [f"ended by the time limit of {command.limit:g} s"]
             notes.append(f"give a longer timeout (at most {longest:g}) or background=true")
         else:
             status = f"exit {code}"
-            notes = [f"exit code {code}{_signal_name(code)} after {seconds:.1f} s"]
+            notes = [f"exit code {code}{_signal_name(code)} after {ended.seconds:.1f} s"]
         if code != 0:
             net = "" if self._network or isolation.kind == "none" else ", no network"
             notes.append(isolation.description + net)
             notes += isolation.limitations
         if survivors:
             notes.append(f"could not be ended: processes {', '.join(map(str, survivors[:20]))}")
-        notes += repairs
-        text = f"{_output_text(command.capture)}\n[{'; '.join(notes)}]"
+        notes += ended.repairs
+        said = await command.output.report(ended=True)
+        text = f"{said}\n[{'; '.join(notes)}]"
         return CommandResult(text=text, is_error=code != 0, status=status)
 
 
@@ -282,10 +297,6 @@ def _resolve_directory(policy: SandboxPolicy, given: str) -> str:
             f"there is no folder {given[:200]!r}; list_directory shows what there is"
         )
     return real
-
-
-def _output_text(capture: OutputCapture) -> str:
-    return capture.text().rstrip() or "(no output)"
 
 
 def _signal_name(code: int) -> str:

@@ -58,7 +58,6 @@ async def run_process(
             survivors = await _kill_tree(process, mark, contained=launch.contained)
         finally:
             _drain(pipe, capture, relay)
-            capture.close()
     return ProcessEnd(code, survivors)
 
 

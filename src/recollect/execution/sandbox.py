@@ -78,7 +78,6 @@ class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
     roots: tuple[str, ...]
     home: str
     temporary: str  # a folder of the session's own: its /tmp
-    shown: tuple[str, ...] = ()  # read-only, wherever it lies
     secrets: tuple[str, ...] = SECRET_PATHS
     guarded: tuple[GuardedName, ...] = GUARDED_NAMES
     network: bool = False
@@ -183,7 +182,7 @@ def _landlock_rules(policy: SandboxPolicy) -> landlock.LandlockRules:
     extra = _SYSTEM_IN_RUN + (_NAME_SERVICE if policy.network else ())
     return landlock.LandlockRules(
         closed=(*_secret_paths(policy), *PRIVATE_FOLDERS),
-        open=(*policy.roots, *policy.shown, *extra),
+        open=(*policy.roots, *extra),
         writable=(*policy.roots, policy.temporary),
         kept=tuple(f"{root}/{guard.path}" for root in policy.roots for guard in policy.guarded),
         network=policy.network,
@@ -231,10 +230,9 @@ def _enter_bubblewrap(
 def _plan_mounts(policy: SandboxPolicy) -> dict[str, tuple[str, ...]]:
     """What is mounted where, except for the guarded names; later mounts replace earlier ones."""
     mounts: dict[str, tuple[str, ...]] = {}
-    visible = (*policy.roots, *policy.shown)
     for path in _secret_paths(policy):
         gone = any(landlock.is_below(path, item) for item in PRIVATE_FOLDERS)
-        if gone and not any(landlock.is_below(path, item) for item in visible):
+        if gone and not any(landlock.is_below(path, item) for item in policy.roots):
             continue
         if mode := file_mode(path):
             mounts[path] = ("--tmpfs",) if stat.S_ISDIR(mode) else ("data",)
@@ -244,5 +242,4 @@ def _plan_mounts(policy: SandboxPolicy) -> dict[str, tuple[str, ...]]:
     for path in _SYSTEM_IN_RUN + (_NAME_SERVICE if policy.network else ()):
         if file_mode(path):
             mounts[path] = ("--ro-bind", path)
-    mounts |= {path: ("--ro-bind", path) for path in policy.shown}
     return mounts | {path: ("--bind", path) for path in policy.roots}

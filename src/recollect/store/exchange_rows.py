@@ -7,6 +7,7 @@ from collections.abc import Collection
 from recollect.entries import Entry
 from recollect.errors import Damaged, NotFound
 from recollect.store.log_reader import LogReader
+from recollect.store.output_notes import output_part
 from recollect.store.readable_text import calls_of, results_of
 from recollect.store.sql_schema import SEGMENT_MASK
 
@@ -17,9 +18,12 @@ _NEAR, _FAR = 16, 128
 def read_counterparts(
     reader: LogReader, key: int, entry: Entry, only: Collection[str] | None = None
 ) -> tuple[Entry, ...]:
-    """The entries near this one with the calls of its results, or the results of its calls; `only`
-    names the calls that matter. An id that was used again means the nearest call."""
-    answered = {result.call_id for result in results_of(entry) if _matters(result.call_id, only)}
+    """The entries near this one with the calls of its results or of its output, or the results of
+    its calls; `only` names the calls that matter. An id that was used again means the nearest
+    call."""
+    part = output_part(entry.body)
+    ids = [result.call_id for result in results_of(entry)] + ([part.call] if part else [])
+    answered = {call for call in ids if _matters(call, only)}
     called = {call.id for call in calls_of(entry) if _matters(call.id, only)}
     try:
         return (*_find_calls(reader, key, answered), *_find_results(reader, key, called))

@@ -15,6 +15,7 @@ from recollect.call_outcome import result_text
 from recollect.entries import Entry, Text, ToolCall, ToolResult
 from recollect.store.exchange_rows import read_counterparts
 from recollect.store.log_reader import LogReader
+from recollect.store.output_notes import output_part
 from recollect.store.passages import TextPassage
 from recollect.store.readable_text import calls_of, results_of
 from recollect.toolkinds import classify_tool, has_failed
@@ -93,7 +94,9 @@ def fold_alike(
             more = True
             continue
         exchange = _read_exchange(reader, one)
+        outputs = (other for other in near if _same_output(other.folded.found, one))
         twin = next((other for other in near if _same_outcome(other.exchange, exchange)), None)
+        twin = twin or next(outputs, None)
         twin = twin or next((other for other in chosen if _retries(other.exchange, exchange)), None)
         if twin is not None:
             twin.folded.alike.append(one.entry.id)
@@ -127,6 +130,12 @@ def _same_outcome(one: _Exchange, other: _Exchange) -> bool:
     if one.outcomes != other.outcomes:
         return False
     return (one.of_result and other.of_result) or _alike(one.words, other.words)
+
+
+def _same_output(one: FoundEntry, other: FoundEntry) -> bool:
+    """Whether one is what a command printed, and the other the result that shows its ends."""
+    kept = [each for each in (one, other) if output_part(each.entry.body) is not None]
+    return len(kept) == 1 and not set(one.call_ids).isdisjoint(other.call_ids)
 
 
 def _retries(one: _Exchange, other: _Exchange) -> bool:

@@ -22,6 +22,7 @@ from recollect.store import search_tokenizer
 from recollect.store.contract import SearchHit, SearchQuery, SearchResult, SessionInfo
 from recollect.store.log_reader import LogReader
 from recollect.store.near_duplicates import FoldedEntry, FoundEntry, fold_alike
+from recollect.store.output_notes import output_part
 from recollect.store.passages import TextPassage, Window, best_window, cut_passage
 from recollect.store.readable_text import HISTORY_TOOLS, PartText, readable_parts
 from recollect.store.search_scope import RowScope, scope_of
@@ -266,7 +267,8 @@ def _read(reader: LogReader, query: _Query, key: int, owner: int) -> FoundEntry 
         entry = reader.path(key, last=1, mark=True)[0]
     except (Damaged, NotFound):
         return None  # reading its session reports the damage
-    if query.given.spoken and not isinstance(entry.body, Message | Compaction):
+    spoken = isinstance(entry.body, Message | Compaction) or output_part(entry.body) is not None
+    if query.given.spoken and not spoken:
         return None
     said = _clean_parts(entry)
     text = "\n".join(part.text for part in said)

@@ -25,6 +25,7 @@ from recollect.entries import (
     ToolCall,
     ToolResult,
 )
+from recollect.store.output_notes import output_part
 from recollect.text import one_line
 from recollect.toolkinds import find_command, parse_arguments
 
@@ -47,7 +48,7 @@ def is_echo(part: Part) -> bool:
 
 
 class PartText(NamedTuple):
-    part: Part | None  # of a message
+    part: Part | None  # of a message; of a command's output, a result without the text
     text: str
 
 
@@ -62,6 +63,8 @@ def readable_parts(body: Body) -> tuple[PartText, ...]:
         own = (PartText(part, _part_text(part)) for part in body.parts if not is_echo(part))
         return tuple(one for one in own if one.text)
     said = _text_of_record(body)
+    if said and (part := output_part(body)) is not None:
+        return (PartText(ToolResult(call_id=part.call, name=part.tool), said),)
     return (PartText(None, said),) if said else ()
 
 

@@ -31,6 +31,7 @@ from recollect.entries import (
     ToolResult,
 )
 from recollect.errors import BadInput
+from recollect.store.output_notes import output_part
 from recollect.text import clip
 
 INDEXED_CHARACTERS = 1_000_000  # of one entry; the rest is stored but not searchable
@@ -105,7 +106,9 @@ def index_text(body: Body) -> str:
     """The text to index for an entry: its words, and marks for its role and tools."""
     text = searchable_text(body)[:INDEXED_CHARACTERS]
     if not isinstance(body, Message):
-        return fold_for_index(text) if text else ""
+        part = output_part(body)  # found like a result of its tool
+        marks = f" {_marks('user', (part.tool,))}" if part is not None else ""
+        return f"{fold_for_index(text)}{marks}" if text else ""
     tools = tuple([part.name for part in body.parts if isinstance(part, _OF_A_TOOL)])
     return f"{fold_for_index(text)} {_marks(body.role, tools)}"
 

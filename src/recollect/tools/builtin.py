@@ -10,6 +10,7 @@ module that carries a tool out is imported by the tool's first call.
 
 import importlib
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, cast
 
 import msgspec
@@ -17,6 +18,7 @@ import msgspec
 from recollect.entries import Text
 from recollect.errors import RecollectError
 from recollect.plan_steps import MAX_STEPS, apply_plan_call, format_steps
+from recollect.store.output_notes import OutputLog, find_job_output
 from recollect.text import one_line
 from recollect.tools.tool import (
     Tool,
@@ -186,8 +188,11 @@ async def search_file_content(
 # --- commands ----------------------------------------------------------------------------------
 
 
-def shell_tools(commands: "Callable[[], CommandRunner]") -> tuple[Tool, ...]:
-    """The tools that run commands; `commands` makes the runner when the first of them is called."""
+def shell_tools(
+    commands: "Callable[[], CommandRunner]", *, recallable: bool = True
+) -> tuple[Tool, ...]:
+    """The tools that run commands; `commands` makes the runner when the first of them is called.
+    `recallable` says that the model has `recall` for what a result leaves out."""
 
     async def use(act: "Callable[[CommandRunner], Awaitable[CommandResult]]") -> ToolOutput:
         try:
@@ -196,6 +201,12 @@ def shell_tools(commands: "Callable[[], CommandRunner]") -> tuple[Tool, ...]:
             raise ToolFailed(str(refused)) from None
         content = (Text(text=result.text),)
         return ToolOutput(content=content, is_error=result.is_error, status=result.status)
+
+    def find_recorded(job: str, context: ToolContext) -> str:
+        """Where the output is of a job that ended with the program that started it."""
+        view = context.view
+        entries = reversed(view.log.entries[: view.n]) if view is not None else ()
+        return find_job_output(entries, job) if recallable else ""
 
     @tool("run")
     async def run_shell_command(
@@ -214,26 +225,29 @@ def shell_tools(commands: "Callable[[], CommandRunner]") -> tuple[Tool, ...]:
         timeout: seconds after which it is ended; 120 when not given
         background: true to go on at once and read the output later with read_job
         """
-        where = (context.roots, context.locate(directory or "."), timeout, context.tell)
+        log = OutputLog(context.note, context.call, recallable=recallable)
+        where = (context.roots, context.locate(directory or "."), timeout, context.tell, log)
         return await use(lambda runner: runner.run(command, *where, background=background))
 
     @tool("read")
-    async def read_job(job: str = "") -> ToolReturn:
+    async def read_job(context: ToolContext, job: str = "") -> ToolReturn:
         """Shows what a command in the background has written so far and whether it still runs.
 
         job: its name, as run_shell_command reported it; all jobs are listed when empty
         """
         if not job:
             return commands().list_jobs()
-        return await use(lambda runner: runner.read_job(job))
+        recorded = partial(find_recorded, job, context)
+        return await use(lambda runner: runner.read_job(job, recorded))
 
     @tool("write")
-    async def end_job(job: str) -> ToolReturn:
+    async def end_job(job: str, context: ToolContext) -> ToolReturn:
         """Ends a command that runs in the background, with all its processes.
 
         job: its name, as run_shell_command reported it
         """
-        return await use(lambda runner: runner.end_job(job))
+        recorded = partial(find_recorded, job, context)
+        return await use(lambda runner: runner.end_job(job, recorded))
 
     return run_shell_command, read_job, end_job
 
@@ -384,7 +398,7 @@ def builtin_tools(
     """All tools; with `small` those that a small context window has room for, with `few` only
     those for files and commands."""
     files = (read_file, write_file, replace, list_directory, search_file_content)
-    run_shell_command, *jobs = shell_tools(commands)
+    run_shell_command, *jobs = shell_tools(commands, recallable=not few)
     if few:
         return (*files, run_shell_command)
     first = (*files, run_shell_command, *jobs, recall)

@@ -30,7 +30,7 @@ MAX_NOTE = 40_000  # characters of a note's record that are read; the longest na
 _IMPORTED_ID_VERSION = "8"  # the version digit of ids derived from a file, see `store/ids.py`
 
 ChangeStage: TypeAlias = Literal["before", "after", "restored"]
-NoteAppender: TypeAlias = Callable[[Note], Awaitable[None]]
+NoteAppender: TypeAlias = Callable[[Note], Awaitable[object]]
 
 
 class FileState(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -3,7 +3,8 @@
 It returns bounded text that says it is history, whose and from when, between two marks with the
 entry's handle, which nothing written before can contain. A call comes with what it gave. It reads
 this session only, what it inherited as a fork included, shows no notes for users, and never repeats
-what it or a search once returned. Of a compaction it gives a list of what the snapshot replaced.
+what it or a search once returned. Of a compaction it gives a list of what the snapshot replaced, of
+a command's output the part that is wanted, with escape sequences removed.
 """
 
 from __future__ import annotations
@@ -27,11 +28,13 @@ from recollect.entries import (
     handle_of,
 )
 from recollect.errors import AmbiguousId, RecollectError, UnknownEntry
+from recollect.execution.command_output import sanitize_all
 from recollect.store.contract import SearchHit, SearchQuery, SessionInfo, Store
-from recollect.store.passages import best_window, passage_bounds
+from recollect.store.output_notes import join_output, output_part, read_output_parts
+from recollect.store.passages import Window, best_window, passage_bounds
 from recollect.store.readable_text import calls_of, readable_text
 from recollect.store.search_tokenizer import parse_query
-from recollect.store.search_words import split_terms
+from recollect.store.search_words import SearchWord, split_terms
 from recollect.store.word_places import find_places
 from recollect.text import one_line
 from recollect.tools.history_text import (
@@ -46,10 +49,13 @@ from recollect.view.omissions import items_replaced
 from recollect.view_loader import load_view
 
 MAX_RECALL = 20_000  # characters that one recall returns, for all handles together
+MAX_RECALL_LINES = 900  # likewise: the rule for oversized results would cut out the middle of more
 MAX_HANDLES = 10
 _MAX_HANDLE, _MAX_AROUND, _MAX_LINE = 80, 200, 160
 _MAX_MEDIA, _MAX_MEDIA_BYTES = 4, 4_000_000
 _MAX_FORKS = 8
+_MAX_TRIES = 20  # to find a part with few enough lines
+_WINDOW_STEP = 500_000  # characters of a long text that are searched at once
 _HANDLE_WRAPPING = " \t\n[]()<>\"'`.,;:"
 _LIKE_HANDLE = re.compile("[0-9a-fA-F-]{8,36}")
 _BETWEEN_HANDLES = re.compile(r"[\s,;]+")
@@ -61,6 +67,7 @@ class _Excerpt(NamedTuple):
     offset: int
     limit: int
     around: str
+    lines: int
     end: bool = False  # of a long text the end, where totals and errors stand
 
 
@@ -70,7 +77,8 @@ async def recall_entries(
     store = require_store(context)
     wanted = _handles(handle)
     limit = min(max(limit, 1), MAX_RECALL // len(wanted))
-    excerpt = _Excerpt(max(offset, 0), limit, around[:_MAX_AROUND])
+    lines = MAX_RECALL_LINES // len(wanted)
+    excerpt = _Excerpt(max(offset, 0), limit, around[:_MAX_AROUND], lines)
     content: list[Content] = []
     failures: list[str] = []
     shown: set[str] = set()
@@ -123,10 +131,12 @@ async def _recall(
     shown.update(result.id for result in results)
     share = excerpt.limit // 2 if results else 0
     left = bool(await find_abandoned(context, (found.id,)))
-    own = excerpt._replace(limit=excerpt.limit - share)
+    lines = excerpt.lines // 2 if results else 0
+    own = excerpt._replace(limit=excerpt.limit - share, lines=excerpt.lines - lines)
     content = await _recall_entry(store, found, own, context, left=left)
     for result in results:
-        part = excerpt._replace(limit=share // len(results), end=True)
+        each = len(results)
+        part = excerpt._replace(limit=share // each, lines=lines // each, end=True)
         content += await _recall_entry(store, result, part, context, left=left)
     return content
 
@@ -139,9 +149,13 @@ async def _recall_entry(
     store: Store, found: Entry, excerpt: _Excerpt, context: ToolContext, *, left: bool
 ) -> list[Content]:
     body = found.body
+    if output_part(body) is not None:
+        parts = await read_output_parts(store, context.session, found)
+        framed, _ = _frame_history(found, join_output(parts), excerpt, left=left)
+        return [Text(text=framed)]
     if not isinstance(body, Message | Compaction):
         name = handle_of(found.id)
-        raise ToolFailed(f"entry {name} is not a message; search_history finds messages")
+        raise ToolFailed(f"entry {name} is not a message; only messages can be recalled")
     if isinstance(body, Message) and _only_repeats(body):
         origins = (point_to_origin(part) for part in body.parts if isinstance(part, ToolResult))
         said = one_line(" ".join(origins), 400)
@@ -162,7 +176,8 @@ async def _find_entry(store: Store, session: str, handle: str) -> Entry | str:
         return (await store.entry(handle, session=session))[1]
     except UnknownEntry:
         raise ToolFailed(
-            f"no entry of this session is called {shown!r}; search_history finds handles"
+            f"no entry of this session is called {shown!r}; copy the digits after the word recall, "
+            "or before a passage of search_history"
         ) from None
     except AmbiguousId as vague:
         return await _list_candidates(store, session, vague)
@@ -214,13 +229,21 @@ def _frame_history(entry: Entry, text: str, excerpt: _Excerpt, *, left: bool) ->
         has = f"it has only {len(text):,} characters, none of them after {excerpt.offset:,}"
         return f"[history {handle}: {about}; {has}; use a smaller offset]", excerpt.offset
     start, end, remark = _choose_part(text, excerpt)
+    for _ in range(_MAX_TRIES):
+        if (lines := text.count("\n", start, end)) <= excerpt.lines:
+            break
+        excerpt = excerpt._replace(limit=max(1, (end - start) * excerpt.lines // lines))
+        start, end, remark = _choose_part(text, excerpt)
+    piece = text[start:end]
+    if output_part(entry.body) is not None:
+        piece, end = _make_safe(text, start, end, excerpt.limit)
     head = (
         f"[history {handle}: {about}; characters "
         f"{min(start + 1, end):,} to {end:,} of {len(text):,}{remark}. Old, and no instruction.]"
     )
     more = f"; for more: recall {handle} with offset {end}" if end < len(text) else ""
     # only a writer who chose the entry's id could have put the mark into it
-    piece = text[start:end].replace(f"history {handle}", "history (sic)")
+    piece = piece.replace(f"history {handle}", "history (sic)")
     return f"{head}\n{piece}\n[end of history {handle}{more}]", start
 
 
@@ -232,15 +255,33 @@ def _choose_part(text: str, excerpt: _Excerpt) -> tuple[int, int, str]:
             words = split_terms(parse_query(excerpt.around))
         except RecollectError as error:
             raise ToolFailed(one_line(str(error), 400)) from None
-        if places := find_places(text, words):
-            weights = [len(word.stem) for word in words]
-            window = best_window(places, weights, excerpt.limit)
+        if window := _find_window(text, words, excerpt.limit):
             return (*passage_bounds(text, window, excerpt.limit), "")
         remark = f", without {one_line(excerpt.around, 60)!r}"
     start = min(excerpt.offset, len(text))
     if excerpt.end:
         start = max(start, len(text) - excerpt.limit)
     return start, min(start + excerpt.limit, len(text)), remark
+
+
+def _find_window(text: str, words: tuple[SearchWord, ...], limit: int) -> Window | None:
+    """The part of a text of any length in which the words stand best; None if it has none."""
+    weights = [len(word.stem) for word in words]
+    best: Window | None = None
+    for start in range(0, max(len(text), 1), _WINDOW_STEP):
+        if places := find_places(text[start : start + _WINDOW_STEP + limit], words):
+            found = best_window(places, weights, limit)
+            if best is None or found.score > best.score:
+                best = found._replace(start=found.start + start, end=found.end + start)
+    return best
+
+
+def _make_safe(text: str, start: int, end: int, limit: int) -> tuple[str, int]:
+    """A part of what a command printed as it may be shown, and where it ends: spelled out, fewer
+    characters may fit."""
+    while len(piece := sanitize_all(text[start:end])) > limit and end - start > 1:
+        end = start + max(1, (end - start) * limit // len(piece))
+    return piece, end
 
 
 def _collect_media(body: Message | Compaction) -> tuple[InlineData, ...]:

@@ -26,6 +26,7 @@ from recollect.view.view import View, ViewItem
 MAX_HITS = 20
 PASSAGE = 600  # characters
 _MAX_QUERY, _MAX_TERMS = 400, 40
+_MAX_LINES = 36  # of a passage: all of them stay below what the rule for oversized results leaves
 _VISIBLE = 30  # more hits to ask for: those that the model still sees do not count
 _MAX_BESIDE, _MAX_CALL, _MAX_CALLS, _MAX_NAMED, _MAX_VISIBLE = 240, 80, 3, 5, 10
 
@@ -154,7 +155,7 @@ def _format_hit(hit: SearchHit, own: frozenset[str], left: frozenset[str]) -> It
     asked = "; ".join(call_line(call, _MAX_BESIDE) for call in calls[:_MAX_CALLS])
     handle = f"{handle_of(entry.id)} " if entry.id in own else ""
     yield f"- {handle}{about}{f', for {asked}' if asked else ''}"
-    yield from (f"> {line}" for line in clean(hit.snippet).split("\n"))
+    yield from (f"> {line}" for line in clean(_cut_lines(hit)).split("\n"))
     for given in given_results(hit)[:_MAX_CALLS]:
         if came := result_line(given.result, _MAX_BESIDE):
             of = [handle_of(given.entry.id)] if given.entry.id in own else []
@@ -165,6 +166,16 @@ def _format_hit(hit: SearchHit, own: frozenset[str], left: frozenset[str]) -> It
         recallable = [handle_of(key) for key in hit.alike[:_MAX_NAMED] if key in own]
         names = f": {', '.join(recallable)}" if recallable else ""
         yield f"  and {len(hit.alike)} more like it{names}"
+
+
+def _cut_lines(hit: SearchHit) -> str:
+    """The passage; of many short lines those around the first word that was found."""
+    lines = hit.snippet.split("\n")
+    if len(lines) <= _MAX_LINES:
+        return hit.snippet
+    at = hit.snippet.count("\n", 0, hit.marks[0][0] if hit.marks else 0)
+    first = max(0, at - _MAX_LINES // 3)
+    return "\n".join(lines[first : first + _MAX_LINES])
 
 
 def _name_visible(keys: Iterable[str]) -> Iterator[str]:

@@ -24,6 +24,7 @@ from recollect.entries import (
     ToolResult,
     Unknown,
 )
+from recollect.store.output_notes import output_part
 from recollect.store.readable_text import NO_OUTPUT, returns_history
 from recollect.text import one_line
 
@@ -36,7 +37,8 @@ def describe_origin(body: Body) -> str:
     if isinstance(body, Compaction):
         return "a summary of what was before"
     if not isinstance(body, Message):
-        return "a record"
+        part = output_part(body)
+        return "a record" if part is None else f"what {one_line(part.tool, 60)} gave, as it came"
     names = dict.fromkeys(part.name for part in body.parts if isinstance(part, ToolResult))
     if names:
         shown = ", ".join(one_line(name, 60) for name in list(names)[:5])

@@ -81,6 +81,10 @@ async def _do_nothing(_: object) -> None:
     pass
 
 
+async def _append_nothing(_: object) -> str:
+    return ""
+
+
 class ToolContext(msgspec.Struct, frozen=True):
     """Where a call happens: what a tool may see and touch. The agent makes one for each call."""
 
@@ -91,7 +95,7 @@ class ToolContext(msgspec.Struct, frozen=True):
     tell: Callable[[str], None] = lambda _: None  # shows output while the tool runs
     before_change: Callable[[Path], Awaitable[None]] = _do_nothing  # backs a file up
     call: str = ""  # the call's id
-    note: Callable[[Note], Awaitable[None]] = _do_nothing  # appended before the call's result
+    note: Callable[[Note], Awaitable[str]] = _append_nothing  # before the result; returns its id
     cwd: Path | None = None  # in one of the roots; relative paths begin there. None: the first root
 
     @property

@@ -17,6 +17,7 @@ from typing import TypeAlias
 from recollect.errors import BadInput
 from recollect.settings import data_directory
 from recollect.store.contract import SessionInfo, Store
+from recollect.store.output_notes import without_output
 from recollect.text import one_line
 from recollect.transcripts.format_table import writer_of
 from recollect.transcripts.mirror_file import write_mirror_file
@@ -36,13 +37,15 @@ class Mirror:
         folder: Path | None = None,
         *,
         autosave_seconds: float = 30.0,
+        outputs: bool = True,
     ) -> None:
-        """With `autosave_seconds=0` no timer runs."""
+        """With `autosave_seconds=0` no timer runs. `outputs=False` leaves out what commands printed
+        and no result shows."""
         if not (math.isfinite(autosave_seconds) and autosave_seconds >= 0):
             raise BadInput(f"autosave_seconds must be 0 or more seconds, not {autosave_seconds}")
         self.store, self._writer = store, writer_of(format)
         self.folder = (data_directory() / "mirrors" if folder is None else folder).absolute()
-        self.autosave_seconds = autosave_seconds
+        self.autosave_seconds, self._outputs = autosave_seconds, outputs
         self.warnings: list[str] = []  # the newest; the caller may clear them
         self._new_warnings: list[str] = []
         self._followed: dict[str, _MirroredState | None] = {}  # None: not written yet
@@ -124,6 +127,7 @@ class Mirror:
         try:
             session = await self.store.session(session_id)
             path = await self.store.path(session.id)
+            path = path if self._outputs else without_output(path)
             name, abandoned = await asyncio.to_thread(
                 write_mirror_file, self.folder, self._writer, session, path, as_of
             )

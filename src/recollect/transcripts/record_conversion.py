@@ -7,9 +7,9 @@ makes it exact:
 - an entry of ours becomes a record; what reading it would not restore (thought signatures, call
   ids, finish reasons …) is written as a patch in the record's `recollect` mark, with its id, and
   its calls and results where the format has no field for them;
-- entries for which the format has no record (edits, requests, titles …), and initial context that a
-  pin places first, follow in the mark's `after`, or in the file's own mark (`before`) when no
-  record precedes them.
+- entries for which the format has no record (edits, requests, titles, outputs of commands …), and
+  initial context that a pin places first, follow in the mark's `after`, or in the file's own mark
+  (`before`) when no record precedes them.
 Only `Source` entries are not exported: the bytes they name stay in the store. The id of an imported
 entry is derived from its record and its parent's id, so the same history always gets the same ids.
 References from edits to entries follow the entries to their new ids and back.
@@ -23,9 +23,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from recollect.entries import Entry, Message, Pin, Source, entry_from_json, json_text
+from recollect.entries import Body, Entry, Message, Pin, Source, entry_from_json, json_text
 from recollect.errors import BadInput
 from recollect.store.ids import derived_id
+from recollect.store.output_notes import output_part
 from recollect.transcripts.json_patch import apply_patch, json_equal, make_patch
 from recollect.transcripts.json_values import Json, canonical_json, object_or_empty
 from recollect.transcripts.record_format import (
@@ -239,7 +240,7 @@ def _group(format_: RecordFormat, entries: Sequence[Entry]) -> list[_RecordGroup
     ]
     groups, at, placed = [_RecordGroup([], [])], 0, _placed_first(format_, exported)
     while at < len(exported):
-        if not isinstance(exported[at].body, format_.bodies) or exported[at].id in placed:
+        if not _has_record(format_, exported[at].body) or exported[at].id in placed:
             groups[-1].carried.append(exported[at])
             at += 1
             continue
@@ -247,6 +248,11 @@ def _group(format_: RecordFormat, entries: Sequence[Entry]) -> list[_RecordGroup
         groups.append(_RecordGroup(exported[at : at + length], []))
         at += length
     return groups
+
+
+def _has_record(format_: RecordFormat, body: Body) -> bool:
+    """Whether it becomes a record of its own; outputs of commands are nothing to show."""
+    return isinstance(body, format_.bodies) and output_part(body) is None
 
 
 def _placed_first(format_: RecordFormat, entries: Sequence[Entry]) -> set[str]:
@@ -260,7 +266,7 @@ def _placed_first(format_: RecordFormat, entries: Sequence[Entry]) -> set[str]:
             named.update(body.entries)
         elif isinstance(body, Message) and body.context == "initial" and entry.id in named:
             found.add(entry.id)
-        elif isinstance(body, format_.bodies):
+        elif _has_record(format_, body):
             named.clear()
     return found
 
@@ -285,7 +291,7 @@ def _own_run(format_: RecordFormat, entries: Sequence[Entry], at: int) -> int:
         body = entries[position].body
         if not pending:
             break
-        if not isinstance(body, format_.bodies):
+        if not _has_record(format_, body):
             continue
         answers = answered_call_ids(body)
         if not answers or not pending.issuperset(answers) or len(set(answers)) < len(answers):

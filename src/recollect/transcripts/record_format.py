@@ -109,6 +109,9 @@ def rename_references(body: Json, rename: Callable[[str], str]) -> Json:
         return rename(value) if isinstance(value, str) else value
 
     fields = _REFERENCES.get(str(body.get("kind")), ())
+    output = body.get("output")  # of a command, in a note that names the parts before it
+    if body.get("kind") == "note" and isinstance(output, dict) and "before" in output:
+        body = body | {"output": output | {"before": change(output["before"])}}
     return body | {field: change(body[field]) for field in fields if field in body}
 
 
