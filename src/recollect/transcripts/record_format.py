@@ -8,6 +8,7 @@ the conversion exact.
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -72,7 +73,8 @@ class RecordFormat(msgspec.Struct, frozen=True, kw_only=True):
 
 def get_tag(format_: str, body: Body) -> Json:
     """`was`: the id in the file. `patch`: makes the record exact. `joined`: came from the same
-    record as the entry before. `header`: made from the file's header."""
+    record as the entry before. `header`: made from the file's header. A format may add which of
+    several shapes a record had."""
     text = body.data if isinstance(body, UnknownBody) else body.extra
     if format_ not in text:
         return {}
@@ -177,6 +179,47 @@ def with_results(message: ParsedBody, results: Sequence[ToolResult]) -> list[Par
     times = [result.time for result in results if result.time is not None]
     answer = Message(role="user", parts=tuple(results))
     return [message, ParsedBody(answer, max(times) if times else None)]
+
+
+class OpenCalls:
+    """The calls that were read, for results that do not say which of them they answer. Each call
+    is looked at once, so a file of any kind takes linear time."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._waiting: dict[str, deque[str]] = {}  # by name, and all of them under no name
+        self._answered: set[str] = set()
+
+    def complete(self, parsed: list[ParsedBody]) -> list[ParsedBody]:
+        """With the call and the name of the tool in results that lack them."""
+        return [
+            ParsedBody(self._complete(body), time) if isinstance(body, Message) else each
+            for each in parsed
+            for body, time in [each]
+        ]
+
+    def _complete(self, message: Message) -> Message:
+        parts = tuple(self._note(part) for part in message.parts)
+        return message if parts == message.parts else msgspec.structs.replace(message, parts=parts)
+
+    def _note(self, part: Part) -> Part:
+        if isinstance(part, ToolCall):
+            self._names[part.id] = part.name
+            for name in {part.name, ""}:
+                self._waiting.setdefault(name, deque()).append(part.id)
+        elif isinstance(part, ToolResult):
+            call_id = part.call_id or self._first_waiting(part.name)
+            self._answered.add(call_id)
+            name = part.name or self._names.get(call_id, "")
+            if (call_id, name) != (part.call_id, part.name):
+                return msgspec.structs.replace(part, call_id=call_id, name=name)
+        return part
+
+    def _first_waiting(self, name: str) -> str:
+        waiting = self._waiting.get(name, deque())
+        while waiting and waiting[0] in self._answered:
+            waiting.popleft()
+        return waiting[0] if waiting else ""
 
 
 def results_by_call(run: Sequence[Entry]) -> dict[str, tuple[ToolResult, int]]:

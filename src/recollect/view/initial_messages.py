@@ -130,9 +130,7 @@ def _is_left_out(view: View, is_wanted: Callable[[Message], bool]) -> bool:
     return any(is_wanted(message) for _, message in log.messages(in_sight))
 
 
-def _leave_out_replaced(
-    view: View, serves: Callable[[Message], bool]
-) -> Sequence[Restore | Elide]:
+def _leave_out_replaced(view: View, serves: Callable[[Message], bool]) -> Sequence[Restore | Elide]:
     """Leave out instructions of ours that no longer apply and another program's block, unless a
     user holds them; what placed them first is undone before."""
 
