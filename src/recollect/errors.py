@@ -11,6 +11,7 @@
     │   └── UnknownBlob
     ├── AmbiguousId             a part of an id that matches several ids
     ├── HeadMoved               another writer appended first
+    ├── SessionTrashed          a session in the trash is read, not continued
     ├── CannotEdit              an edit of what the model sees that would have no effect
     ├── AlreadyExists           an id that is taken
     ├── RefusedByHook           a hook refused a session, a prompt or a request
@@ -122,6 +123,17 @@ class HeadMoved(RecollectError):
             "another writer appended first; read the new entries and append after them, or fork"
         )
         self.session, self.expected, self.actual = session, expected, actual
+
+
+class SessionTrashed(RecollectError):
+    """A session in the trash was to be continued, changed or forked."""
+
+    def __init__(self, session: str, short: str = "") -> None:
+        super().__init__(
+            f"session {short or session} is in the trash; "
+            f"`recollect restore {short or session}` brings it back"
+        )
+        self.session = session
 
 
 class CannotEdit(RecollectError):

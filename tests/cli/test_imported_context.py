@@ -65,8 +65,8 @@ def test_what_stands_beside_a_prompt_leaves_the_prompt_the_users(cli: Cli, tmp_p
 
 def test_a_command_with_words_is_titled_by_what_was_typed(cli: Cli, tmp_path: Path) -> None:
     typed = (
-        "<command-message>review is running…</command-message>\n<command-name>/review</command-name>"
-        "\n<command-args>the limiter</command-args>"
+        "<command-message>review is running…</command-message>\n"
+        "<command-name>/review</command-name>\n<command-args>the limiter</command-args>"
     )
     cli.ok("import", str(claude_file(tmp_path / "s.jsonl", [typed])))
     assert only_session(cli)["title"] == "/review the limiter"

@@ -17,6 +17,7 @@ import msgspec
 
 from recollect.errors import AlreadyExists, HeadMoved, RecollectError, StoreError, UnknownSession
 from recollect.store.contract import SessionInfo, Store
+from recollect.transcripts.find_session import refuse_trashed
 from recollect.transcripts.format_table import read_bundle
 from recollect.transcripts.import_plan import ImportPlan, is_bookkeeping, plan_import
 from recollect.transcripts.import_result import FindProject, ImportProgress, ImportResult
@@ -71,7 +72,7 @@ async def _open_session(
     store: Store, transcript: Transcript, find_project: FindProject
 ) -> SessionInfo:
     with suppress(UnknownSession):
-        return await store.session(transcript.session)
+        return await refuse_trashed(store, await store.session(transcript.session))
     project = find_project(transcript.folder)
     id_, title, created = transcript.session, transcript.title, transcript.created
     return await store.create(project=project, title=title, id=id_, created=created)
@@ -123,8 +124,6 @@ async def _carry_out(
 
 def _warnings(session: SessionInfo, plan: ImportPlan) -> tuple[str, ...]:
     warnings = []
-    if session.trashed is not None:
-        warnings.append(f"session {session.id} is in the trash; `recollect restore` brings it back")
     if plan.course == "branch":
         warnings.append(
             "the session here and the file have diverged: what is new in the file was added as a "
