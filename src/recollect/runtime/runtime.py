@@ -108,6 +108,7 @@ class Runtime:
     ) -> None:
         self.store, self.folders, self.effective, self.door = store, folders, effective, door
         self.curation = CurationPolicy.from_settings(effective.settings)
+        self._projects: dict[str, Project] = {}  # by folder: git takes its time
 
     @cached_property
     def project(self) -> Project:
@@ -158,7 +159,11 @@ class Runtime:
         return await import_file(self.store, file, project=self._project_of, progress=progress)
 
     def _project_of(self, folder: str) -> Project:
-        return identify_project(Path(folder)) if folder else self.project
+        if not folder:
+            return self.project
+        if folder not in self._projects:
+            self._projects[folder] = identify_project(Path(folder))
+        return self._projects[folder]
 
     # --- requests --------------------------------------------------------------------------------
 

@@ -36,7 +36,9 @@ async def session_by_id(store: Store, given: str) -> SessionInfo:
     if is_id(wanted):
         with suppress(UnknownSession):
             return await store.session(wanted)
-    originals = {id_: original_session_id(source) for id_, source in (await store.sources()).items()}
+    originals = {
+        id_: original_session_id(source) for id_, source in (await store.sources()).items()
+    }
     whole = [id_ for id_, original in originals.items() if original and original == given.strip()]
     parts = [
         id_

@@ -17,6 +17,7 @@ from recollect.transcripts.claude_code import session_reader as claude_code
 from recollect.transcripts.claude_code.subagent_files import collect_subagents
 from recollect.transcripts.gemini_cli import session_file as gemini_cli
 from recollect.transcripts.gemini_cli.message_records import NAME as GEMINI
+from recollect.transcripts.gemini_cli.project_folder import with_project_folder
 from recollect.transcripts.json_values import Json
 from recollect.transcripts.session_file_format import SessionFileFormat
 from recollect.transcripts.subagent_links import NAME as CLAUDE_CODE
@@ -60,6 +61,7 @@ FORMATS = (
         ),
         detect=gemini_cli.detect,
         read=gemini_cli.read,
+        collect=with_project_folder,
         writer=gemini_cli.FILE_FORMAT,
     ),
     TranscriptFormat(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -22,10 +22,12 @@ from recollect.entries import (
     ToolCall,
     ToolResult,
     UnknownBody,
+    entry_from_json,
     entry_to_json,
     json_text,
 )
 from recollect.transcripts.json_values import Json, object_or_empty, too_deep
+from recollect.transcripts.transcript import Transcript
 
 MARK_FIELD = "recollect"
 _ARGUMENTS_DEPTH = 80  # deeper, and reading the exported file would refuse them
@@ -112,6 +114,22 @@ def rename_references(body: Json, rename: Callable[[str], str]) -> Json:
 
     fields = _REFERENCES.get(str(body.get("kind")), ())
     return body | {field: change(body[field]) for field in fields if field in body}
+
+
+def rename_entries(transcript: Transcript, ids: Mapping[str, str]) -> Transcript:
+    """With other ids for some entries, and wherever others name them."""
+
+    def change(entry: Entry) -> Entry:
+        id_, parent, body = ids.get(entry.id, entry.id), entry.parent, entry.body
+        if not isinstance(body, Message | UnknownBody):
+            value = entry_to_json(entry)
+            renamed = rename_references(value["body"], lambda name: ids.get(name, name))
+            body = entry_from_json(value | {"body": renamed}).body
+        return Entry(id_, ids.get(parent, parent) if parent else None, entry.time, body)
+
+    entries = tuple(change(entry) for entry in transcript.entries)
+    leaf = transcript.leaf and ids.get(transcript.leaf, transcript.leaf)
+    return msgspec.structs.replace(transcript, entries=entries, leaf=leaf)
 
 
 def call_ids(body: Body) -> list[str]:
