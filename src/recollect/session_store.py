@@ -68,9 +68,8 @@ class SessionStore:
 
     async def rename(self, session: SessionId, title: str) -> SessionInfo:
         """Give a session another title."""
-        found = await refuse_trashed(
-            self.store, await self.store.session(await self._find(session))
-        )
+        found = await self.store.session(await self._find(session))
+        await refuse_trashed(self.store, found)
         return await self.store.rename(found.id, title)
 
     async def trash(self, session: SessionId) -> SessionInfo:

@@ -36,15 +36,11 @@ async def session_by_id(store: Store, given: str) -> SessionInfo:
     if is_id(wanted):
         with suppress(UnknownSession):
             return await store.session(wanted)
-    originals = {
-        id_: original_session_id(source) for id_, source in (await store.sources()).items()
-    }
-    whole = [id_ for id_, original in originals.items() if original and original == given.strip()]
-    parts = [
-        id_
-        for id_, original in originals.items()
-        if wanted and normalize_id(original).startswith(wanted)
-    ]
+    sources = (await store.sources()).items()
+    originals = {id_: name for id_, source in sources if (name := original_session_id(source))}
+    whole = [id_ for id_, name in originals.items() if name == given.strip()]
+    begin = [id_ for id_, name in originals.items() if normalize_id(name).startswith(wanted)]
+    parts = begin if wanted else []
     return await _only(store, given, whole or [*await _ours(store, given), *parts])
 
 
