@@ -22,7 +22,8 @@
     │   ├── StoreClosed         used after it was closed
     │   ├── NewerStore          written by a later version
     │   └── Damaged             the bytes read are not the bytes written
-    ├── CannotImport            a file in no transcript format we know
+    ├── CannotImport            a file that cannot be read as a session
+    │   └── UnknownFormat       one in no transcript format we know
     ├── BadSettings             a settings file that cannot be used
     └── ModelError              a model could not be called, or did not reply
         ├── UnknownModel        no profile has this name
@@ -207,6 +208,10 @@ class CannotImport(RecollectError, ValueError):
     def __init__(self, name: str, why: str) -> None:
         super().__init__(f"cannot import {name}: {why}")
         self.name, self.why = name, why
+
+
+class UnknownFormat(CannotImport):
+    """The file is empty, or in no format that can be imported."""
 
 
 class BadSettings(RecollectError, ValueError):

@@ -166,8 +166,9 @@ def _missing(
 def shares_history(transcript: Transcript, tree: Sequence[Entry]) -> bool:
     """Whether the session of these entries has any of the file's, or the file has none."""
     held = {entry.id: entry for entry in tree}
-    known = _with_our_ids(transcript, held).entries
-    return not transcript.entries or any(entry.id in held for entry in known)
+    if not transcript.entries or any(entry.id in held for entry in transcript.entries):
+        return True
+    return any(entry.id in held for entry in _with_our_ids(transcript, held).entries)
 
 
 def _with_parent(entry: Entry, parent: str | None) -> Entry:

@@ -142,11 +142,11 @@ async def _append_new(
     if session.head is not None and (not path or path[0].parent is not None):
         raise HeadMoved(session.id, session.head, None)  # after it was looked up
     total = len(data or b"") + len(transcript.entries) + 2  # bytes, entries, source and title
-    plan, source = plan_import(transcript, None, tree, path, keep_ids=keep_ids), None
-    if plan.new or not transcript.is_own:  # our own file without news has nothing to be kept for
+    source = None
+    # a file of ours that brings no news has nothing to be kept for
+    if not transcript.is_own or plan_import(transcript, None, tree, path).new:
         source = await store_original(store, file, tree, lambda done: progress(done, total))
-    if source is not None:
-        plan = plan_import(transcript, source, tree, path, keep_ids=keep_ids)
+    plan = plan_import(transcript, source, tree, path, keep_ids=keep_ids)
     before = total - len(plan.new)
     await _carry_out(store, session, plan, lambda written: progress(before + written, total))
     progress(total, total)

@@ -14,9 +14,9 @@ import math
 import os
 import re
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from recollect.errors import CannotImport
 from recollect.transcripts.json_values import Json, too_deep
@@ -37,20 +37,35 @@ _RECURSION_COST = 100_000  # in characters: the time Python needs to notice that
 
 def read_bytes(path: Path, limit: int = FILE_LIMIT) -> bytes:
     """The file as it was when it was opened: what a writer adds meanwhile is for the next time."""
+
+    def read(file: BinaryIO, size: int) -> bytes:
+        if size > limit:
+            reason = f"it has {size:,} bytes, the limit is {limit:,}; split it"
+            raise CannotImport(str(path), reason)
+        return file.read(size)
+
+    return _read_regular(path, read)
+
+
+def read_start(path: Path, size: int) -> bytes:
+    """The first bytes of a file."""
+    return _read_regular(path, lambda file, _size: file.read(size))
+
+
+def _read_regular(path: Path, read: Callable[[BinaryIO, int], bytes]) -> bytes:
+    """What `read` makes of the file, opened, and its size."""
     try:
         # a pipe without a writer would block: it is opened at once, looked at, and refused
         with open(os.open(path, _READ_ONLY), "rb") as file:  # noqa: PTH123 - a descriptor
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode):
                 raise CannotImport(str(path), "it is not a regular file")
-            if found.st_size > limit:
-                size = f"it has {found.st_size:,} bytes, the limit is {limit:,}"
-                raise CannotImport(str(path), f"{size}; split it")
-            return file.read(found.st_size)
+            return read(file, found.st_size)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         if isinstance(error, CannotImport):
             raise
-        raise CannotImport(str(path), f"it cannot be read ({error})") from error
+        why = error.strerror if isinstance(error, OSError) else error
+        raise CannotImport(str(path), f"it cannot be read ({why or error})") from error
 
 
 def parse_records(
