@@ -45,7 +45,9 @@ def test_a_tools_message_is_the_result_of_its_call(cli: Cli, tmp_path: Path) -> 
 
 
 def test_results_without_an_id_answer_the_calls_they_follow(cli: Cli, tmp_path: Path) -> None:
-    calls = [{"tool_name": name, "arguments": {}} for name in ("ls", "cat", "ls")]
+    calls: list[dict[str, Any]] = [
+        {"tool_name": name, "arguments": {}} for name in ("ls", "cat", "ls")
+    ]
     found = imported(
         cli,
         tmp_path,

@@ -101,6 +101,16 @@ def test_the_editors_state_before_a_prompt_is_not_part_of_it(cli: Cli, tmp_path:
     assert only_session(cli)["title"] == PROMPT
 
 
+def test_token_counts_that_no_window_could_hold_are_not_believed(cli: Cli, tmp_path: Path) -> None:
+    file = gemini_file(tmp_path / "s.json", [PROMPT, {"reply": "Done."}])
+    value = json.loads(file.read_bytes())
+    value["messages"][1]["tokens"] = {"input": 10**30, "output": 7, "total": -1}
+    file.write_text(json.dumps(value))
+    cli.ok("import", str(file))
+    usage = messages_of(cli, only_session(cli)["id"])[1]["usage"]
+    assert usage == {"output": 7}
+
+
 @pytest.mark.parametrize(
     "parts",
     [

@@ -59,7 +59,7 @@ class SessionFileFormat(msgspec.Struct, frozen=True, kw_only=True):
         format_ = self.records.name
         first = records[0] if records else header
         given, is_own = header.get(self.id_field), self._is_own(header, records)
-        session = given if is_own else derive_session_id(format_, given, first)
+        session = str(given) if is_own else derive_session_id(format_, given, first)
         start = parse_time(header.get(self.start_field)) or 0
         reader = RecordReader(self.records, session, start, answered)
         mark, entries = object_or_empty(header.get(MARK_FIELD)), list[Entry]()

@@ -315,8 +315,7 @@ def _read_usage(value: object) -> Usage | None:
         return None
 
     def count(key: str) -> int:
-        number = value.get(key)
-        return number if type(number) is int and 0 <= number < 2**50 else 0
+        return count_or_none(value.get(key)) or 0
 
     cached, written = count("cache_read_input_tokens"), count("cache_creation_input_tokens")
     given = count("input_tokens") + cached + written
