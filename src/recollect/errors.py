@@ -11,6 +11,7 @@
     │   └── UnknownBlob
     ├── AmbiguousId             a part of an id that matches several ids
     ├── HeadMoved               another writer appended first
+    ├── SessionTrashed          a session in the trash is read, not continued
     ├── CannotEdit              an edit of what the model sees that would have no effect
     ├── AlreadyExists           an id that is taken
     ├── RefusedByHook           a hook refused a session, a prompt or a request
@@ -21,7 +22,8 @@
     │   ├── StoreClosed         used after it was closed
     │   ├── NewerStore          written by a later version
     │   └── Damaged             the bytes read are not the bytes written
-    ├── CannotImport            a file in no transcript format we know
+    ├── CannotImport            a file that cannot be read as a session
+    │   └── UnknownFormat       one in no transcript format we know
     ├── BadSettings             a settings file that cannot be used
     └── ModelError              a model could not be called, or did not reply
         ├── UnknownModel        no profile has this name
@@ -124,6 +126,17 @@ class HeadMoved(RecollectError):
         self.session, self.expected, self.actual = session, expected, actual
 
 
+class SessionTrashed(RecollectError):
+    """A session in the trash was to be continued, changed or forked."""
+
+    def __init__(self, session: str, short: str = "") -> None:
+        super().__init__(
+            f"session {short or session} is in the trash; "
+            f"`recollect restore {short or session}` brings it back"
+        )
+        self.session = session
+
+
 class CannotEdit(RecollectError):
     """An edit of what the model sees would have no effect, or a wrong one."""
 
@@ -195,6 +208,10 @@ class CannotImport(RecollectError, ValueError):
     def __init__(self, name: str, why: str) -> None:
         super().__init__(f"cannot import {name}: {why}")
         self.name, self.why = name, why
+
+
+class UnknownFormat(CannotImport):
+    """The file is empty, or in no format that can be imported."""
 
 
 class BadSettings(RecollectError, ValueError):

@@ -40,7 +40,7 @@ _REASONS = {
     "oversized": "it is very long, so only its ends are shown",
     "summary": "a summary of it is shown",
     "drop": "left out on request",
-    "instructions": "other instructions took its place",
+    "instructions": "others took its place",
     COMPACTION: "a snapshot stands for it",
     INVALID: "no provider accepts this reply",
     **{rule.name: "it is out of date, and newer results are shown" for rule in STALE_RULES},

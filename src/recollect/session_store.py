@@ -20,7 +20,7 @@ from recollect.store.contract import Project, SearchHit, SearchQuery, SessionInf
 from recollect.store.ids import LAST
 from recollect.store.sqlite import SqliteStore, open_store
 from recollect.tokens import counter_for
-from recollect.transcripts.find_session import latest_session, session_by_id
+from recollect.transcripts.find_session import latest_session, refuse_trashed, session_by_id
 from recollect.transcripts.import_result import ImportResult
 from recollect.view.view import View
 from recollect.workspace.project_identity import identify_project
@@ -68,7 +68,9 @@ class SessionStore:
 
     async def rename(self, session: SessionId, title: str) -> SessionInfo:
         """Give a session another title."""
-        return await self.store.rename(await self._find(session), title)
+        found = await self.store.session(await self._find(session))
+        await refuse_trashed(self.store, found)
+        return await self.store.rename(found.id, title)
 
     async def trash(self, session: SessionId) -> SessionInfo:
         """Hide a session; nothing is deleted, and `restore` brings it back."""
@@ -132,6 +134,7 @@ async def attach_session(session: Session | None, model: str) -> Session:
         created = await store.create()
         return Session(store, created.id, View.fold(counter=counter_for(model)))
     await reopen_store(session)
+    await refuse_trashed(session.store, await session.info())
     await session.count_for(model)
     return session
 

@@ -1,16 +1,17 @@
 """What the user typed, apart from what programs add to user messages.
 
 Harnesses put notices, reminders, command echoes and whole files into user messages.
-`find_user_text` returns only what the user typed, unchanged except for invisible characters. Tags
-are found by plain searching, so hostile text costs linear time.
+`find_user_text` returns only what the user typed, unchanged except for invisible characters;
+`find_context` tells an importer which messages have nothing of that. Tags are found by plain
+searching, so hostile text costs linear time.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from recollect.entries import Message, Text, ToolResult
+from recollect.entries import Context, Message, Part, Text, ToolResult
 from recollect.text import clean
 from recollect.toolkinds import parse_arguments
 
@@ -19,7 +20,7 @@ _ADDED = """
 system-reminder local-command-stdout local-command-stderr local-command-caveat command-name
 command-message command-contents bash-stdout bash-stderr bash-input task-notification
 user-prompt-submit-hook environment_context environment_details user_instructions ide_opened_file
-ide_selection ide_diagnostics session_context
+ide_selection ide_diagnostics session_context hook_context
 """
 _ADDED_TAG = re.compile(rf"<(/?)({'|'.join(_ADDED.split())})(?:\s[^<>]{{0,200}})?>", re.I | re.A)
 _COMMAND = re.compile(r"<command-name>\s*([^<\s]{1,80})\s*</command-name>")
@@ -31,11 +32,18 @@ _NOTICES = (
     "Got it. Thanks for the context",
     "Base directory for this skill:",
     "Please continue the conversation from where we left it off",
+    "# AGENTS.md instructions for ",
     "[System:",
     "System: Please continue.",
     "<task-notification>",
     "<state_snapshot>",  # some programs put a summary into a message
 )
+# How other programs' environment blocks begin; ours takes their place when a session goes on here.
+_ENVIRONMENT = re.compile(
+    r"\s*(?:<session_context>|This is (?:the )?[\w .-]{1,40}\. We are setting up the context)"
+)
+# An editor's state before a prompt: everything up to the heading is the editor's.
+_EDITOR_STATE, _PROMPT_HEADING = "# Context from my IDE setup:", "\n## My request for "
 _POINTER = re.compile(r"(?<![\w/.-])(?:#\d{1,9}|[\w/.-]*\w[-_/.#]\w[\w/.-]*)")
 _MAX_POINTERS = 40
 _REPLIES = ("the user said:\n", "the user provided the following reason for the rejection:")
@@ -52,6 +60,24 @@ def find_user_text(message: Message) -> str:
     return "\n".join(text for text in (typed, *answers) if text)
 
 
+def find_context(parts: Sequence[Part], *, added: bool = False) -> Context:
+    """What the parts of another program's user message are if the user typed nothing of them: an
+    environment block, or an aside. `added`: the program itself says that it added the message."""
+    if not added and not all(isinstance(part, Text) for part in parts):
+        return ""  # what is attached, or answers a call, came from somebody
+    if any(isinstance(part, ToolResult) for part in parts):
+        return ""
+    text = "\n".join(part.text for part in parts if isinstance(part, Text))
+    if not added and (not text.strip() or strip_added_text(text)):
+        return ""
+    return "initial" if begins_with_environment(text) else "aside"
+
+
+def begins_with_environment(text: str) -> bool:
+    """Whether this is a block with which another program sets up its session."""
+    return _ENVIRONMENT.match(text) is not None
+
+
 def find_pointers(texts: Iterable[str]) -> list[str]:
     """Words of the user that may name an issue, a ticket or a file."""
     found = (word.rstrip("./-") for text in texts for word in _POINTER.findall(text[:20_000]))
@@ -66,6 +92,8 @@ def strip_added_text(text: str) -> str:
         _, _, words = text.partition("<command-args>")
         words = words.partition("</command-args>")[0].strip()
         return clean(f"{command[1]} {words}") if words else ""
+    if text.lstrip().startswith(_EDITOR_STATE):
+        text = text.partition(_PROMPT_HEADING)[2].partition(":")[2]
     if "<" in text:
         text = _strip_elements(text)
     return clean(text).strip()

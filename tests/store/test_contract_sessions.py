@@ -108,7 +108,7 @@ def test_the_title_is_the_first_prompt_until_the_user_names_the_session(
         await store.append(
             session.id, [model("hello"), user("  fix\n the \x1b[31m bug ")], parent=None
         )
-        assert (await store.session(session.id)).title == "fix the [31m bug"
+        assert (await store.session(session.id)).title == "fix the bug"
         named = await store.rename(session.id, "the bug 🐞")
         assert named.title == "the bug 🐞"
         path = await store.path(session.id)

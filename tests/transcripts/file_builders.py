@@ -254,17 +254,30 @@ server_calls = fields(
         "status": st.sampled_from(["success", "error", "pending"]) | texts,
         "duration": st.floats(0, 9) | anything,
         "timestamp": times,
-    }
+    },
+    id=_ids,
+    function=fields({"name": texts, "arguments": texts | st.just('{"a":1}')}),
 )
+_images = st.just("data:image/png;base64,AAEC") | texts
+chat_parts = st.one_of(
+    fields({"type": st.just("text"), "text": texts}),
+    fields({"type": st.just("image_url"), "image_url": fields({"url": _images}) | _images}),
+    fields({"type": st.just("tool_use"), "id": _ids, "name": texts, "input": anything}),
+    fields({"type": st.just("tool_result"), "tool_use_id": _ids, "content": texts | anything}),
+    fields({"type": texts}),
+)
+_server_roles = ["user", "assistant", "system", "developer", "tool", "function", "narrator"]
 server_messages = fields(
     {
-        "role": st.sampled_from(["user", "assistant", "system"]) | texts,
-        "content": texts,
+        "role": st.sampled_from(_server_roles) | texts,
+        "content": texts | st.lists(chat_parts, max_size=3) | anything,
         "timestamp": times,
         "tool_calls": st.lists(server_calls, max_size=3) | anything,
         "metadata": st.dictionaries(texts, anything, max_size=2)
         | fields({"recollect": fields({"after": anything}, id=texts)}),
-    }
+    },
+    tool_call_id=_ids,
+    name=texts,
 )
 server_files = st.builds(
     lambda header, messages: {**header, "session_id": "S", "messages": messages},

@@ -140,6 +140,7 @@ def test_the_metadata_carries_what_the_format_has_no_field_for(tmp_path: Path) -
             ]
             assert set(file["messages"][0]) == set(SEED["messages"][0])
             assert file["messages"][1]["tool_calls"][0]["result"] == "a.py"
+        async with open_store(tmp_path / "other.db") as store:
             copy = await import_value(store, tmp_path / "copy.json", file)
             _, *back = await store.path(copy.session)
             assert [m.parts for m in messages_of(back)] == [

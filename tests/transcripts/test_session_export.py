@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from recollect.entries import Body, Entry, Message, Pin, Text
-from recollect.store.sqlite import SqliteStore
+from recollect.store.sqlite import SqliteStore, open_store
 from recollect.testing import model, user
 from recollect.transcripts import history_server
 from recollect.transcripts.format_table import EXPORT_FORMATS
@@ -68,14 +68,15 @@ def test_a_session_survives_the_way_through_the_other_format(tmp_path: Path) -> 
             ONE, model_record("m2", "", toolCalls=[tool_call("c1", "out")]), THREE
         )
         first = await import_value(store, file, original)
-        second = await import_value(
-            store, file, await export_value(store, first.session, "history-server")
-        )
-        assert first.session != second.session
-        ours = [m.parts for m in messages_of(await store.path(first.session))]
-        assert [m.parts for m in messages_of(await store.path(second.session))] == ours
-        back = await export_value(store, second.session, "gemini")
-        assert json_equal(back["messages"], original["messages"])
+        exported = await export_value(store, first.session, "history-server")
+        assert (await import_value(store, file, exported)).added == 0
+        async with open_store(tmp_path / "other.db") as other:
+            second = await import_value(other, file, exported)
+            assert first.session == second.session
+            ours = [m.parts for m in messages_of(await store.path(first.session))]
+            assert [m.parts for m in messages_of(await other.path(second.session))] == ours
+            back = await export_value(other, second.session, "gemini")
+            assert json_equal(back["messages"], original["messages"])
 
     with_store(tmp_path, work)
 

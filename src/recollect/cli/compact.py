@@ -183,6 +183,8 @@ async def _propose(options: CompactOptions, runtime: Runtime) -> CompactResult:
 
 async def _propose_once(options: CompactOptions, runtime: Runtime) -> CompactResult:
     preview = options.preview or options.bare
+    if not preview:
+        await runtime.find_writable_session(options.prefix or LAST)
     report = await load_report(runtime, options.prefix or LAST, named=options.named)
     session = Session(runtime.store, report.session.id, report.view, runtime.door.warn)
     named = options.named is not None
@@ -215,6 +217,7 @@ async def _propose_once(options: CompactOptions, runtime: Runtime) -> CompactRes
 
 def _undo(options: CompactOptions, file: Path | None) -> int:
     async def undo(runtime: Runtime) -> tuple[dict[str, Any], str]:
+        await runtime.find_writable_session(options.prefix or LAST)
         report = await load_report(runtime, options.prefix or LAST, named=options.named)
         compaction = report.view.compaction
         if compaction is None:

@@ -44,7 +44,7 @@ async def edit_context(
     store = runtime.store
 
     async def attempt() -> ContextEditResult:
-        session = await runtime.find_session(prefix)
+        session = await runtime.find_writable_session(prefix)
         path = await store.path(session.id) if session.head else ()
         model = next_model(runtime.settings, path, named or "")
         view = await fold_stored(store, path, counter_for(model.name), runtime.curation)

@@ -74,6 +74,8 @@ def entry_lines(entry: Entry, short: str, style: TranscriptStyle) -> Iterator[st
 
 def _role_and_colour(body: Body) -> tuple[str, str]:
     if isinstance(body, Message):
+        if body.role == "user" and body.context:  # the program's words, sent as the user's
+            return "context", "white"
         return str(body.role), _COLOURS.get(body.role, "white")
     if output_part(body) is not None:
         return "output", "cyan"

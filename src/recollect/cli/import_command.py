@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 import msgspec
@@ -10,6 +11,7 @@ import msgspec
 from recollect.cli.console import (
     print_error,
     print_json,
+    print_note,
     print_problems,
     print_warning,
     show_status,
@@ -17,44 +19,145 @@ from recollect.cli.console import (
 from recollect.cli.display_text import one_line, pluralize, sanitize
 from recollect.cli.options import command, json_and_store_options
 from recollect.cli.store_access import abbreviate_home, use_runtime
-from recollect.errors import RecollectError, StoreError
+from recollect.errors import RecollectError, StoreError, UnknownFormat
 from recollect.runtime.runtime import Runtime
 from recollect.transcripts.import_result import ImportResult
+from recollect.transcripts.session_files import find_session_files
 
 MAX_PROBLEMS = 5
 MAX_WARNINGS = 10
+MAX_NAMED = 10  # files in no known format
 
 
 @command(
-    ("recollect import session-2026-11-01T14-30-0f3a9c21.json", "into this project"),
+    ("recollect import session-2026-11-01T14-30-0f3a9c21.json", "into the project that it names"),
+    ("recollect import ~/.claude/projects", "every session below a folder"),
     ("recollect import ~/.gemini/tmp/*/chats/*.json", "many at once; later adds only new entries"),
     ("recollect import 258c7280-ae70-4798-800f-63464d01a85d.jsonl", "with its subagents"),
     name="import",
 )
 @click.argument(
-    "files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path)
+    "files", metavar="FILE|DIR...", nargs=-1, required=True, type=click.Path(path_type=Path)
 )
+@click.option("-v", "--verbose", is_flag=True, help="Name every file that was not recognised.")
 @json_and_store_options
-def import_(*, files: tuple[Path, ...], as_json: bool, file: Path | None) -> int:
-    """Import other programs' session files without loss."""
+def import_(*, files: tuple[Path, ...], verbose: bool, as_json: bool, file: Path | None) -> int:
+    """Import other programs' session files without loss.
 
-    async def work(runtime: Runtime) -> tuple[list[ImportResult | str], dict[str, str]]:
-        results = [await _import(runtime, path) for path in files]
-        sessions = {result.session for result in results if isinstance(result, ImportResult)}
-        return results, {session: await _label(runtime, session) for session in sessions}
+    Of a folder, every session below it is imported. A file that cannot be read does not stop the
+    others; the exit code is 1 then.
+    """
+    wanted = _collect(files)
+    outcomes: list[_Outcome] = []
+    labels: dict[str, str] = {}
 
-    results, labels = use_runtime(file, work, make=True)
-    outcomes = list(zip(files, results, strict=True))
-    if as_json:
-        print_json([_outcome_document(*outcome) for outcome in outcomes])
-    for path, result in outcomes:
-        if isinstance(result, str):
-            print_error(result)
+    async def work(runtime: Runtime) -> None:
+        for number, path in enumerate(wanted.files, 1):
+            counter = f"{number:,}/{len(wanted.files):,}  " if len(wanted.files) > 1 else ""
+            outcomes.append(_Outcome(path, await _import(runtime, path, counter)))
+        sessions = {outcome.session for outcome in outcomes if outcome.session}
+        labels.update([(session, await _label(runtime, session)) for session in sessions])
+
+    try:
+        use_runtime(file, work, make=True)
+    except KeyboardInterrupt:
+        _report(wanted, outcomes, labels, as_json=as_json, verbose=verbose)
+        done = f"{len(outcomes):,} of {pluralize(len(wanted.files), 'file')}"
+        print_error(f"interrupted after {done}; the same command goes on from there")
+        raise
+    return _report(wanted, outcomes, labels, as_json=as_json, verbose=verbose)
+
+
+class _WantedFiles(NamedTuple):
+    files: tuple[Path, ...]
+    folders: tuple[Path, ...]
+    in_folders: frozenset[Path]  # files that nobody named
+    others: tuple[Path, ...]  # that hold no sessions, at first sight
+    failures: tuple[str, ...]
+
+
+class _Outcome(NamedTuple):
+    path: Path
+    result: ImportResult | RecollectError | OSError
+
+    @property
+    def session(self) -> str:
+        return self.result.session if isinstance(self.result, ImportResult) else ""
+
+    @property
+    def error(self) -> str:
+        if isinstance(self.result, OSError):
+            return f"cannot import {self.path}: {self.result.strerror or self.result}"
+        return str(self.result) if isinstance(self.result, RecollectError) else ""
+
+
+def _collect(given: tuple[Path, ...]) -> _WantedFiles:
+    files, others, folders, failures = list[Path](), list[Path](), list[Path](), list[str]()
+    in_folders: set[Path] = set()
+    for path in dict.fromkeys(given):
+        if not path.is_dir():
+            files.append(path)
             continue
-        _print_warnings(path, result)
+        show_status(f"looking into {path}")
+        folders.append(path)
+        found = find_session_files(path)
+        show_status("")
+        files += found.files
+        others += found.others
+        failures += found.failures
+        in_folders.update(found.files)
+    return _WantedFiles(
+        tuple(dict.fromkeys(files)),
+        tuple(folders),
+        frozenset(in_folders.difference(given)),
+        tuple(others),
+        tuple(failures),
+    )
+
+
+def _report(
+    wanted: _WantedFiles,
+    outcomes: list[_Outcome],
+    labels: dict[str, str],
+    *,
+    as_json: bool,
+    verbose: bool,
+) -> int:
+    """Print what became of the files; the exit code."""
+    strange = {
+        outcome.path
+        for outcome in outcomes
+        if isinstance(outcome.result, UnknownFormat) and outcome.path in wanted.in_folders
+    }
+    shown = [outcome for outcome in outcomes if outcome.path not in strange]
+    if as_json:
+        print_json([_outcome_document(outcome) for outcome in shown])
+    for outcome in shown:
+        if not isinstance(outcome.result, ImportResult):
+            print_error(outcome.error)
+            continue
+        _print_warnings(outcome.path, outcome.result)
         if not as_json:
-            _print_result(path, result, labels[result.session])
-    return int(any(isinstance(result, str) for result in results))
+            short = labels.get(outcome.session, outcome.session[-8:])
+            _print_result(outcome.path, outcome.result, short)
+    failures = list(wanted.failures)
+    if wanted.folders and not shown and not failures and len(outcomes) == len(wanted.files):
+        where = ", ".join(map(str, wanted.folders))
+        failures.append(f"cannot import {where}: there are no session files in there")
+    for failure in failures:
+        print_error(failure)
+    _print_strange([*wanted.others, *strange], verbose=verbose)
+    return int(bool(failures) or any(outcome.error for outcome in shown))
+
+
+def _print_strange(files: list[Path], *, verbose: bool) -> None:
+    """The files of folders that hold no sessions, all of them or a few."""
+    if not files:
+        return
+    named = files if verbose else files[:MAX_NAMED]
+    more = f"\n  and {len(files) - len(named):,} more (-v names them)" if named != files else ""
+    lines = "".join(f"\n  {one_line(str(path))}" for path in sorted(named))
+    print_note(f"not recognised: {pluralize(len(files), 'file')}{lines}{more}")
 
 
 async def _label(runtime: Runtime, session: str) -> str:
@@ -67,28 +170,29 @@ async def _label(runtime: Runtime, session: str) -> str:
     return f"{label} (of {one_line(abbreviate_home(info.project))})"
 
 
-async def _import(runtime: Runtime, path: Path) -> ImportResult | str:
-    """Import one file, or say what is wrong with it: an error does not stop the other imports."""
+async def _import(
+    runtime: Runtime, path: Path, counter: str
+) -> ImportResult | RecollectError | OSError:
+    """Import one file, or return what is wrong: an error does not stop the other imports."""
 
     def progress(done: int, total: int) -> None:
-        show_status(f"{path.name}  {100 * done // max(total, 1)} %")
+        show_status(f"{counter}{path.name}  {100 * done // max(total, 1)} %")
 
     try:
+        progress(0, 1)
         return await runtime.import_file(path, progress)
     except StoreError:
         raise
-    except RecollectError as error:
-        return str(error)
-    except OSError as error:
-        return f"cannot import {path}: {error.strerror or error}"
+    except (RecollectError, OSError) as error:
+        return error
     finally:
         show_status("")
 
 
-def _outcome_document(path: Path, result: ImportResult | str) -> dict[str, object]:
-    if isinstance(result, str):
-        return {"file": str(path), "error": result}
-    return {"file": str(path), "error": None, **msgspec.to_builtins(result)}
+def _outcome_document(outcome: _Outcome) -> dict[str, object]:
+    document: dict[str, object] = {"file": str(outcome.path), "error": outcome.error or None}
+    found = outcome.result
+    return document | (msgspec.to_builtins(found) if isinstance(found, ImportResult) else {})
 
 
 def _print_warnings(path: Path, result: ImportResult) -> None:

@@ -18,7 +18,7 @@ from recollect.cli.console import print_json, print_warning
 from recollect.cli.display_text import pluralize, sanitize
 from recollect.cli.options import command, json_and_store_options
 from recollect.cli.session_arguments import session_before
-from recollect.cli.session_choice import find_session
+from recollect.cli.session_choice import find_session, find_writable_session
 from recollect.cli.short_ids import find_entry, shorten_entry_id, shorten_session_id
 from recollect.cli.store_access import use_store
 from recollect.errors import Damaged
@@ -83,7 +83,8 @@ def rewind(*, as_json: bool, file: Path | None, **given: Any) -> int:
 
 
 async def _rewind(store: SqliteStore, options: RewindOptions) -> RewindReport:
-    found = await find_session(store, options.session)
+    find = find_session if options.preview else find_writable_session
+    found = await find(store, options.session)
     entry = None if options.entry == "start" else options.entry
     to = await find_entry(store, entry, found)
     root = Path(found.project) if found.project else Path.cwd()

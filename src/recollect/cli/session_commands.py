@@ -17,7 +17,11 @@ from recollect.cli.console import print_json
 from recollect.cli.display_text import pluralize, sanitize
 from recollect.cli.options import command, json_and_store_options
 from recollect.cli.session_arguments import session_argument, session_before
-from recollect.cli.session_choice import find_session, find_trashed_session
+from recollect.cli.session_choice import (
+    find_session,
+    find_trashed_session,
+    find_writable_session,
+)
 from recollect.cli.short_ids import find_entry, shorten_session_id
 from recollect.cli.store_access import use_store
 from recollect.store.contract import SessionInfo
@@ -56,7 +60,7 @@ def _session_change(
 )
 @session_before("title", is_id=False)
 @json_and_store_options
-@_session_change(find_session)
+@_session_change(find_writable_session)
 async def rename(store: SqliteStore, session: SessionInfo, title: str) -> ChangeResult:
     """Give a session another title."""
     renamed = await store.rename(session.id, title)
@@ -101,7 +105,7 @@ async def restore(store: SqliteStore, session: SessionInfo) -> ChangeResult:
 @click.option("--at", metavar="ENTRY", help="Fork here instead of at the head.")
 @click.option("--title", default="", help="The new session's title.  [default: the old one's]")
 @json_and_store_options
-@_session_change(find_session)
+@_session_change(find_writable_session)
 async def fork(
     store: SqliteStore, session: SessionInfo, at: str | None, title: str
 ) -> ChangeResult:

@@ -53,7 +53,7 @@ from recollect.store.contract import Project, SessionInfo, Store
 from recollect.store.ids import LAST
 from recollect.store.sqlite import open_store
 from recollect.text import one_line
-from recollect.transcripts.find_session import find_session
+from recollect.transcripts.find_session import find_session, refuse_trashed
 from recollect.transcripts.import_result import ImportProgress, ImportResult
 from recollect.view.curation import CurationPolicy
 from recollect.view.view import View
@@ -108,6 +108,7 @@ class Runtime:
     ) -> None:
         self.store, self.folders, self.effective, self.door = store, folders, effective, door
         self.curation = CurationPolicy.from_settings(effective.settings)
+        self._projects: dict[str, Project] = {}  # by folder: git takes its time
 
     @cached_property
     def project(self) -> Project:
@@ -129,7 +130,7 @@ class Runtime:
             title = one_line(prompt, TITLE_LENGTH)
             created = await self.store.create(project=self.project, title=title)
             return await self.session(created.id), "new"
-        info = await self.find_session(given)
+        info = await self.find_writable_session(given)
         if fork:
             return await self.session((await self.store.fork(info.id)).id), "forked"
         return await self.session(info.id), "resumed"
@@ -143,6 +144,10 @@ class Runtime:
         """The session with this id, ours or its original one, or the project's latest."""
         return await find_session(self.store, given, self.project)
 
+    async def find_writable_session(self, given: str = LAST) -> SessionInfo:
+        """The same, for whoever continues or changes it: a session in the trash is refused."""
+        return await refuse_trashed(self.store, await self.find_session(given))
+
     async def import_file(
         self, file: Path, progress: ImportProgress = lambda _done, _total: None
     ) -> ImportResult:
@@ -154,7 +159,11 @@ class Runtime:
         return await import_file(self.store, file, project=self._project_of, progress=progress)
 
     def _project_of(self, folder: str) -> Project:
-        return identify_project(Path(folder)) if folder else self.project
+        if not folder:
+            return self.project
+        if folder not in self._projects:
+            self._projects[folder] = identify_project(Path(folder))
+        return self._projects[folder]
 
     # --- requests --------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import msgspec
 
-from recollect.entries import Body, Entry, Message
+from recollect.entries import Body, Entry, Message, Source
 
 
 class Project(msgspec.Struct, frozen=True):
@@ -99,6 +99,10 @@ class Store(Protocol):
 
     async def counterparts(self, entry: Entry) -> tuple[Entry, ...]:
         """Of a result its call, of a call its results, as far as they are near."""
+        ...
+
+    async def sources(self) -> dict[str, Source]:
+        """The file that each imported session was first read from, by the session's id."""
         ...
 
     async def short_session_ids(self, ids: Iterable[str]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from recollect.errors import Damaged, NotFound
 from recollect.store import search_tokenizer
 from recollect.store.contract import Project, SearchHit, SearchQuery, SessionInfo
 from recollect.store.log_reader import LogReader
+from recollect.store.search_scope import has_role
 from recollect.store.search_tokenizer import SearchTerm
 from recollect.store.session_lookup import session_by_id, session_by_number
 from recollect.store.session_rows import find_project
@@ -58,6 +59,8 @@ def _read_all(
             entry = reader.path(key, last=1, mark=True)[0]
         except (Damaged, NotFound):
             continue  # reading its session reports the damage
+        if not has_role(entry.body, query.role):
+            continue
         text = search_tokenizer.searchable_text(entry.body)
         if search_tokenizer.contains_literals(text, terms) and (
             most is None or _has_joined_words(text, terms)

@@ -25,7 +25,7 @@ from recollect.store.near_duplicates import FoldedEntry, FoundEntry, fold_alike
 from recollect.store.output_notes import output_part
 from recollect.store.passages import TextPassage, Window, best_window, cut_passage
 from recollect.store.readable_text import HISTORY_TOOLS, PartText, readable_parts
-from recollect.store.search_scope import RowScope, scope_of
+from recollect.store.search_scope import RowScope, has_role, scope_of
 from recollect.store.search_tokenizer import INDEXED_CHARACTERS, SearchTerm, match_expression
 from recollect.store.search_words import (
     SearchWord,
@@ -269,6 +269,8 @@ def _read(reader: LogReader, query: _Query, key: int, owner: int) -> FoundEntry 
         return None  # reading its session reports the damage
     spoken = isinstance(entry.body, Message | Compaction) or output_part(entry.body) is not None
     if query.given.spoken and not spoken:
+        return None
+    if not has_role(entry.body, query.given.role):
         return None
     said = _clean_parts(entry)
     text = "\n".join(part.text for part in said)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
+from recollect.entries import Body, Message
 from recollect.store.contract import Project, SearchQuery
 from recollect.store.session_lookup import session_by_id
 from recollect.store.session_rows import find_project, session_number
@@ -28,6 +29,12 @@ SELECT key >> {SEGMENT_BITS} << {SEGMENT_BITS}, max(key) FROM bases
 JOIN lines ON line = key >> {SEGMENT_BITS} WHERE session <> ?1
 GROUP BY key >> {SEGMENT_BITS} ORDER BY 2 DESC LIMIT {_MAX_RUNS}
 """  # noqa: S608 - the numbers are constants
+
+
+def has_role(body: Body, role: str | None) -> bool:
+    """Whether somebody who asks for a role's words means this entry: what a program adds is indexed
+    under the role it is sent with, but it is nobody's words."""
+    return role != "user" or not isinstance(body, Message) or not body.context
 
 
 class RowScope(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 import apsw
 
-from recollect.entries import Entry
+from recollect.entries import Entry, Source
 from recollect.errors import AmbiguousId, UnknownEntry, UnknownSession
 from recollect.store import session_rows
 from recollect.store.contract import Project, SessionInfo
@@ -29,8 +29,14 @@ SHORT_BYTES = 4  # of an id's end, for a short id: 8 digits
 MAX_CANDIDATES = 9
 _BATCH = 5_000  # of the ids that one scan looks for
 
+# `used` is the latest end of all segments: a rewind, or a branch that an import adds, gives the
+# session a new and empty segment, but takes nothing back
 _SESSIONS = f"""
-SELECT s.id, s.title, s.created, s.trashed, p.path, l.depth, l.line, t.key, t.id, t.time, f.id
+SELECT s.id, s.title, s.created, s.trashed, p.path, l.depth, l.line, t.key, t.id,
+  (SELECT max((SELECT e.time FROM entries e
+    WHERE e.key > m.line << {SEGMENT_BITS} AND e.key <= (m.line << {SEGMENT_BITS} | {SEGMENT_MASK})
+    ORDER BY e.key DESC LIMIT 1)) FROM lines m WHERE m.session = s.session),
+  f.id
 FROM sessions s
 JOIN lines l ON l.line = (SELECT max(line) FROM lines WHERE session = s.session)
 LEFT JOIN projects p ON p.project = s.project
@@ -44,7 +50,7 @@ LEFT JOIN entries f ON f.key =
 
 
 def _session_info(row: Iterable[Any]) -> SessionInfo:
-    raw_id, title, created, trashed, path, depth, segment, key, head, time, forked = row
+    raw_id, title, created, trashed, path, depth, segment, key, head, used, forked = row
     in_segment = key is not None and key >> SEGMENT_BITS == segment
     return SessionInfo(
         id=raw_id.hex(),
@@ -52,7 +58,7 @@ def _session_info(row: Iterable[Any]) -> SessionInfo:
         head=head.hex() if head else None,
         entries=depth + (key & SEGMENT_MASK) if in_segment else depth,
         created=created,
-        used=max(created, time) if time is not None and in_segment else created,
+        used=created if used is None else max(created, used),
         project=None if path is None else path_from_bytes(path),
         trashed=trashed,
         forked_from=forked.hex() if forked else None,
@@ -81,6 +87,23 @@ def session_by_id(db: apsw.Connection, given: str) -> SessionInfo:
     """The session with this id, or with the only id that begins or ends like this."""
     found = list(islice(_matches(db, "sessions", given), MAX_CANDIDATES))
     return session_by_number(db, _only(db, found, given, UnknownSession(given)))
+
+
+def read_sources(reader: LogReader) -> dict[str, Source]:
+    """The first source of each session whose id was derived: it is the first entry of a segment
+    that continues nothing."""
+    query = f"""
+    SELECT s.id, e.key FROM sessions s
+    JOIN lines l ON l.session = s.session AND l.base IS NULL
+    JOIN entries e ON e.key = (l.line << {SEGMENT_BITS} | 1)
+    WHERE substr(hex(s.id), 13, 1) = '8'
+    """  # noqa: S608 - the number is a constant
+    found: dict[str, Source] = {}
+    for raw_id, key in list(reader.db.execute(query)):
+        (entry,) = reader.path(key, last=1, mark=True)
+        if isinstance(entry.body, Source):
+            found.setdefault(raw_id.hex(), entry.body)
+    return found
 
 
 def entry_by_id(reader: LogReader, given: str, session: str | None) -> tuple[SessionInfo, Entry]:

@@ -21,6 +21,7 @@ from recollect.store.contract import Project
 from recollect.store.ids import is_id, now
 from recollect.store.log_reader import segment_bounds
 from recollect.store.sql_schema import SEGMENT_BITS, SEGMENT_MASK
+from recollect.user_text import strip_added_text
 
 TITLE_CHARACTERS = 80
 # By table: its key, and the columns that its checksum (column `seal`) covers.
@@ -166,14 +167,15 @@ def clean_title(title: str) -> str:
 
 
 def title_from(bodies: Iterable[Body], *, titled: bool) -> str | None:
-    """The title that these bodies give their session: an explicit one, or the first prompt."""
+    """The title that these bodies give their session: an explicit one, or the first prompt, which
+    is what the user typed, not what a program added."""
     title = None
     for body in bodies:
         if isinstance(body, Title):
             title, titled = clean_title(body.title), True
-        elif not titled and isinstance(body, Message) and body.role == "user":
-            texts = (part.text for part in body.parts if isinstance(part, Text))
-            if prompt := clean_title(next(texts, "")):
+        elif not titled and isinstance(body, Message) and body.role == "user" and not body.context:
+            texts = (strip_added_text(part.text) for part in body.parts if isinstance(part, Text))
+            if prompt := next(filter(None, map(clean_title, texts)), ""):
                 title, titled = prompt, True
     return title
 

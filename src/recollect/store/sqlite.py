@@ -18,7 +18,7 @@ from typing import Literal, TypeVar
 
 import apsw
 
-from recollect.entries import Body, Entry, Message, Title, check
+from recollect.entries import Body, Entry, Message, Source, Title, check
 from recollect.errors import (
     BadInput,
     Damaged,
@@ -42,6 +42,7 @@ from recollect.store.open_file import connect_to_store, open_database
 from recollect.store.session_lookup import (
     entry_by_id,
     list_sessions,
+    read_sources,
     session_by_id,
     short_ids,
 )
@@ -112,6 +113,9 @@ class SqliteStore:
             return () if key is None else read_counterparts(reader, key, entry)
 
         return await self._read(read)
+
+    async def sources(self) -> dict[str, Source]:
+        return await self._read(read_sources)
 
     async def short_session_ids(self, ids: Iterable[str]) -> dict[str, str]:
         return await self._read(lambda r: short_ids(r.db, ids, ("sessions",)))

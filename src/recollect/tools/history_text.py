@@ -43,6 +43,8 @@ def describe_origin(body: Body) -> str:
     if names:
         shown = ", ".join(one_line(name, 60) for name in list(names)[:5])
         return f"what {shown} gave"
+    if body.role == "user" and body.context:
+        return "added by the program, not said by the user"
     return {"user": "said by the user", "model": "said by you", "system": "instructions"}[body.role]
 
 

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import msgspec
 
-from recollect.errors import BadInput, CannotImport
+from recollect.errors import BadInput, UnknownFormat
 from recollect.transcripts import history_server
 from recollect.transcripts.claude_code import session_reader as claude_code
 from recollect.transcripts.claude_code.subagent_files import collect_subagents
 from recollect.transcripts.gemini_cli import session_file as gemini_cli
 from recollect.transcripts.gemini_cli.message_records import NAME as GEMINI
+from recollect.transcripts.gemini_cli.project_folder import with_project_folder
 from recollect.transcripts.json_values import Json
 from recollect.transcripts.session_file_format import SessionFileFormat
 from recollect.transcripts.subagent_links import NAME as CLAUDE_CODE
@@ -60,6 +61,7 @@ FORMATS = (
         ),
         detect=gemini_cli.detect,
         read=gemini_cli.read,
+        collect=with_project_folder,
         writer=gemini_cli.FILE_FORMAT,
     ),
     TranscriptFormat(
@@ -83,7 +85,7 @@ def writer_of(format_: str) -> SessionFileFormat:
 
 
 def read_transcript(data: bytes, name: str) -> Transcript:
-    """The session in a file, or `CannotImport`."""
+    """The session in a file, or `UnknownFormat`."""
     return _read(data, name)[1]
 
 
@@ -103,7 +105,7 @@ def _read(data: bytes, name: str) -> tuple[TranscriptFormat, Transcript]:
         empty = not data.strip(b" \t\r\n\0\xef\xbb\xbf")
         why = "it is empty" if empty else "its format is not recognised"
         known = ", ".join(row.description for row in FORMATS)
-        raise CannotImport(name, f"{why}; known formats: {known}")
+        raise UnknownFormat(name, f"{why}; known formats: {known}")
     transcript = row.read(records)
     problems += transcript.problems
     if len(problems) > 2 * PROBLEM_LIMIT:

@@ -17,8 +17,8 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from recollect.entries import Body, Entry, Message, Note, Source, Text, Title, ToolCall, json_text
-from recollect.store.ids import derived_id
-from recollect.transcripts.record_format import get_tag, original_id
+from recollect.store.ids import derived_id, is_id
+from recollect.transcripts.record_format import get_tag, original_id, rename_entries
 from recollect.transcripts.transcript import Transcript
 
 _CANDIDATES = 50  # entries of the same millisecond that are compared
@@ -44,12 +44,20 @@ class ImportPlan(NamedTuple):
 
 
 def plan_import(
-    transcript: Transcript, source: Entry | None, tree: Sequence[Entry], path: Sequence[Entry]
+    transcript: Transcript,
+    source: Entry | None,
+    tree: Sequence[Entry],
+    path: Sequence[Entry],
+    *,
+    keep_ids: bool = False,
 ) -> ImportPlan:
     """`source`: an entry for the file's bytes, if they are new; `tree`: all entries of the session;
-    `path`: those that lead to its head."""
+    `path`: those that lead to its head. `keep_ids`: new entries get the ids that the file gives
+    them, if they are ids of ours: texts name entries by them."""
     held = {entry.id: entry for entry in tree}
     transcript = _with_our_ids(transcript, held)
+    if keep_ids:
+        transcript = _with_original_ids(transcript, held)
     main = [entry.id for entry in transcript.path]
     fork = next((id_ for id_ in reversed(main) if id_ in held), None)
     missing, spine = _missing(transcript, source, held, main, fork)
@@ -70,24 +78,33 @@ def plan_import(
 
 
 def _with_our_ids(transcript: Transcript, held: Mapping[str, Entry]) -> Transcript:
-    """With our ids for entries of ours that were exported and come back."""
-    ours: dict[str | None, str] = {}
+    """With our ids for entries of ours that were exported and come back, up to a change of the
+    past: what follows one is another history."""
+    format_, by_original = transcript.format, dict[str | None, Entry]()
+    if transcript.is_own:  # it may have been imported here under other ids
+        by_original = {original_id(format_, entry.body): entry for entry in held.values()}
+    ours: dict[str, str] = {}
     for entry in transcript.entries:
-        known = held.get(original_id(transcript.format, entry.body) or "")
-        if known is not None and entry.id not in held and _same_content(known.body, entry.body):
+        was = original_id(format_, entry.body) or ""
+        known = held.get(was) or by_original.get(was)
+        continues = entry.parent is None or entry.parent in ours or entry.parent in held
+        is_new = continues and entry.id not in held
+        if is_new and known is not None and _same_content(known.body, entry.body):
             ours[entry.id] = known.id
     if not ours:
         return transcript
-    entries = tuple(
-        _with_parent(entry, ours.get(entry.parent, entry.parent))
-        for entry in transcript.entries
-        if entry.id not in ours
-    )
-    return msgspec.structs.replace(
-        transcript,
-        entries=(*(held[id_] for id_ in ours.values()), *entries),
-        leaf=ours.get(transcript.leaf, transcript.leaf),
-    )
+    renamed = rename_entries(transcript, ours)
+    known_ids = set(ours.values())
+    entries = (entry for entry in renamed.entries if entry.id not in known_ids)
+    return msgspec.structs.replace(renamed, entries=(*(held[i] for i in known_ids), *entries))
+
+
+def _with_original_ids(transcript: Transcript, held: Mapping[str, Entry]) -> Transcript:
+    new = [entry for entry in transcript.entries if entry.id not in held]
+    given = {entry.id: original_id(transcript.format, entry.body) for entry in new}
+    free = {id_: was for id_, was in given.items() if was and is_id(was) and was not in held}
+    unique = len(set(free.values())) == len(free)
+    return rename_entries(transcript, free) if free and unique else transcript
 
 
 def _same_content(ours: Body, theirs: Body) -> bool:
@@ -144,6 +161,14 @@ def _missing(
         spine.add(id_)
         last = id_
     return entries, spine
+
+
+def shares_history(transcript: Transcript, tree: Sequence[Entry]) -> bool:
+    """Whether the session of these entries has any of the file's, or the file has none."""
+    held = {entry.id: entry for entry in tree}
+    if not transcript.entries or any(entry.id in held for entry in transcript.entries):
+        return True
+    return any(entry.id in held for entry in _with_our_ids(transcript, held).entries)
 
 
 def _with_parent(entry: Entry, parent: str | None) -> Entry:

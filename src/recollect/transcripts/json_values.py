@@ -6,6 +6,8 @@ import base64
 import json
 from typing import Any, TypeAlias
 
+from recollect.codecs.foreign_json import clamp_count
+
 Json: TypeAlias = dict[str, Any]
 
 
@@ -29,8 +31,8 @@ def strings_in(value: object) -> tuple[str, ...]:
 
 
 def count_or_none(value: object) -> int | None:
-    """A whole number that other JSON readers do not round."""
-    return value if type(value) is int and 0 <= value < 2**53 else None
+    """A number of tokens; None for anything else, also for one that no window could hold."""
+    return value if type(value) is int and clamp_count(value) == value else None
 
 
 def too_deep(value: Any, limit: int) -> bool:

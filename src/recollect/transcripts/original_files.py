@@ -15,13 +15,22 @@ from recollect.entries import Entry, Source, json_text
 from recollect.errors import Damaged
 from recollect.store.contract import Store
 from recollect.store.ids import derived_id
-from recollect.transcripts.json_values import string_or_empty
+from recollect.transcripts.json_values import object_or_empty, string_or_empty
 from recollect.transcripts.record_format import get_tag
 from recollect.transcripts.transcript import TranscriptFile
 
 CHUNK_BYTES = 1024 * 1024
 _WORTH_SHARING = 4_096  # bytes; fewer are simply stored again
 _CONTINUES = "continues"
+
+
+def original_session_id(source: Source) -> str:
+    """The id that the session had in the file; empty if it had none."""
+    tag = get_tag(source.format, source)
+    header = object_or_empty(tag.get("header")) or tag
+    given = (string_or_empty(header.get(field)) for field in ("sessionId", "session_id"))
+    id_, agent = next(filter(None, given), ""), string_or_empty(tag.get("agentId"))
+    return f"{id_}/{agent}" if id_ and agent else id_
 
 
 async def load_original(store: Store, source: Entry, tree: Iterable[Entry]) -> bytes:

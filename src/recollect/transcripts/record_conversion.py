@@ -31,6 +31,7 @@ from recollect.transcripts.json_patch import apply_patch, json_equal, make_patch
 from recollect.transcripts.json_values import Json, canonical_json, object_or_empty
 from recollect.transcripts.record_format import (
     MARK_FIELD,
+    OpenCalls,
     ParsedBody,
     RecordFormat,
     answered_call_ids,
@@ -57,6 +58,7 @@ class RecordReader:
         """`start`: when the session began; `answered`: calls whose result has its own record."""
         self._format, self._session = format_, session
         self._start, self._answered = start, answered
+        self._calls = OpenCalls()
         self._ids: dict[str, str] = {}  # ours, by the id in the file
         self._ids_in_file: dict[str, str] = {}  # the other way round
         self._anchors: dict[str, str] = {}  # for entries in a mark: the entry that carries them
@@ -147,14 +149,16 @@ class RecordReader:
         format_ = self._format
         record_id = format_.id_of(record)
         entries: list[Entry] = []
-        for body, time in self._without_answered(format_.read(record, at.key)):
+        parsed = self._calls.complete(format_.read(record, at.key))
+        for body, time in self._without_answered(parsed):
             joined = with_tag(format_.name, body, {"joined": True}) if entries else body
             when = at.time if time is None else time
             entries.append(Entry(at.next_id, at.parent, when, joined))
             at = at.after(entries[-1:])
         head, *others = entries
         patch = make_patch(format_.write(entries, record_id or at.key), record)
-        tag: Json = ({} if record_id is None else {"was": record_id}) | {"patch": patch}
+        tag = get_tag(format_.name, head.body) | {"patch": patch}
+        tag |= {} if record_id is None else {"was": record_id}
         tag |= {"run": len(entries)} if others else {}
         return [msgspec.structs.replace(head, body=with_tag(format_.name, head.body, tag)), *others]
 
@@ -218,10 +222,12 @@ def write_records(
     before, *groups = _group(format_, entries)
     records = []
     for run, carried in groups:
-        record, mark = format_.write(run, ids[run[0].id]), Json()
+        mark = Json()
         if _imported_run(format_, run, 0) == len(run):
-            record = apply_patch(record, get_tag(format_.name, run[0].body)["patch"])
+            patch = get_tag(format_.name, run[0].body)["patch"]
+            record = apply_patch(format_.write(run, ids[run[0].id]), patch)
         else:
+            record = format_.write([_untagged(format_, entry) for entry in run], ids[run[0].id])
             mark = _make_mark(format_, record, run, ids)
         if carried:
             mark["after"] = [_to_json(format_, entry, ids) for entry in carried]
@@ -314,6 +320,13 @@ def _make_mark(format_: RecordFormat, record: Json, run: list[Entry], ids: dict[
     items = [_to_json(format_, entry, ids) for entry in run]
     patch = make_patch(unpatched_json(parsed, mark), items)
     return mark | ({"patch": patch} if patch else {})
+
+
+def _untagged(format_: RecordFormat, entry: Entry) -> Entry:
+    """As if it were ours: a tag also says in which of several shapes its record was written."""
+    if not get_tag(format_.name, entry.body):
+        return entry
+    return msgspec.structs.replace(entry, body=with_tag(format_.name, entry.body, {}))
 
 
 def _to_json(format_: RecordFormat, entry: Entry, ids: dict[str, str]) -> Json:

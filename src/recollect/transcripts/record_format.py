@@ -8,7 +8,8 @@ the conversion exact.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -21,10 +22,12 @@ from recollect.entries import (
     ToolCall,
     ToolResult,
     UnknownBody,
+    entry_from_json,
     entry_to_json,
     json_text,
 )
 from recollect.transcripts.json_values import Json, object_or_empty, too_deep
+from recollect.transcripts.transcript import Transcript
 
 MARK_FIELD = "recollect"
 _ARGUMENTS_DEPTH = 80  # deeper, and reading the exported file would refuse them
@@ -72,7 +75,8 @@ class RecordFormat(msgspec.Struct, frozen=True, kw_only=True):
 
 def get_tag(format_: str, body: Body) -> Json:
     """`was`: the id in the file. `patch`: makes the record exact. `joined`: came from the same
-    record as the entry before. `header`: made from the file's header."""
+    record as the entry before. `header`: made from the file's header. A format may add which of
+    several shapes a record had."""
     text = body.data if isinstance(body, UnknownBody) else body.extra
     if format_ not in text:
         return {}
@@ -113,6 +117,22 @@ def rename_references(body: Json, rename: Callable[[str], str]) -> Json:
     if body.get("kind") == "note" and isinstance(output, dict) and "before" in output:
         body = body | {"output": output | {"before": change(output["before"])}}
     return body | {field: change(body[field]) for field in fields if field in body}
+
+
+def rename_entries(transcript: Transcript, ids: Mapping[str, str]) -> Transcript:
+    """With other ids for some entries, and wherever others name them."""
+
+    def change(entry: Entry) -> Entry:
+        id_, parent, body = ids.get(entry.id, entry.id), entry.parent, entry.body
+        if not isinstance(body, Message | UnknownBody):
+            value = entry_to_json(entry)
+            renamed = rename_references(value["body"], lambda name: ids.get(name, name))
+            body = entry_from_json(value | {"body": renamed}).body
+        return Entry(id_, ids.get(parent, parent) if parent else None, entry.time, body)
+
+    entries = tuple(change(entry) for entry in transcript.entries)
+    leaf = transcript.leaf and ids.get(transcript.leaf, transcript.leaf)
+    return msgspec.structs.replace(transcript, entries=entries, leaf=leaf)
 
 
 def call_ids(body: Body) -> list[str]:
@@ -180,6 +200,47 @@ def with_results(message: ParsedBody, results: Sequence[ToolResult]) -> list[Par
     times = [result.time for result in results if result.time is not None]
     answer = Message(role="user", parts=tuple(results))
     return [message, ParsedBody(answer, max(times) if times else None)]
+
+
+class OpenCalls:
+    """The calls that were read, for results that do not say which of them they answer. Each call
+    is looked at once, so a file of any kind takes linear time."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._waiting: dict[str, deque[str]] = {}  # by name, and all of them under no name
+        self._answered: set[str] = set()
+
+    def complete(self, parsed: list[ParsedBody]) -> list[ParsedBody]:
+        """With the call and the name of the tool in results that lack them."""
+        return [
+            ParsedBody(self._complete(body), time) if isinstance(body, Message) else each
+            for each in parsed
+            for body, time in [each]
+        ]
+
+    def _complete(self, message: Message) -> Message:
+        parts = tuple(self._note(part) for part in message.parts)
+        return message if parts == message.parts else msgspec.structs.replace(message, parts=parts)
+
+    def _note(self, part: Part) -> Part:
+        if isinstance(part, ToolCall):
+            self._names[part.id] = part.name
+            for name in {part.name, ""}:
+                self._waiting.setdefault(name, deque()).append(part.id)
+        elif isinstance(part, ToolResult):
+            call_id = part.call_id or self._first_waiting(part.name)
+            self._answered.add(call_id)
+            name = part.name or self._names.get(call_id, "")
+            if (call_id, name) != (part.call_id, part.name):
+                return msgspec.structs.replace(part, call_id=call_id, name=name)
+        return part
+
+    def _first_waiting(self, name: str) -> str:
+        waiting = self._waiting.get(name, deque())
+        while waiting and waiting[0] in self._answered:
+            waiting.popleft()
+        return waiting[0] if waiting else ""
 
 
 def results_by_call(run: Sequence[Entry]) -> dict[str, tuple[ToolResult, int]]:

@@ -17,6 +17,7 @@ import msgspec
 
 from recollect.entries import Entry, Source, json_text
 from recollect.store.contract import SessionInfo
+from recollect.store.ids import is_id
 from recollect.transcripts.json_values import Json, object_or_empty, string_or_empty
 from recollect.transcripts.record_conversion import RecordReader, compose_file
 from recollect.transcripts.record_format import MARK_FIELD, RecordFormat, get_tag
@@ -57,7 +58,8 @@ class SessionFileFormat(msgspec.Struct, frozen=True, kw_only=True):
         their own."""
         format_ = self.records.name
         first = records[0] if records else header
-        session = derive_session_id(format_, header.get(self.id_field), first)
+        given, is_own = header.get(self.id_field), self._is_own(header, records)
+        session = str(given) if is_own else derive_session_id(format_, given, first)
         start = parse_time(header.get(self.start_field)) or 0
         reader = RecordReader(self.records, session, start, answered)
         mark, entries = object_or_empty(header.get(MARK_FIELD)), list[Entry]()
@@ -80,7 +82,14 @@ class SessionFileFormat(msgspec.Struct, frozen=True, kw_only=True):
             leaf=leaf.id if leaf else None,
             title=string_or_empty(mark.get("title")),
             header=json_text({format_: {"header": header}}),
+            is_own=is_own,
         )
+
+    def _is_own(self, header: Json, records: Sequence[Json]) -> bool:
+        """Whether this is an export of a session of ours: it has our id, and our marks."""
+        marks = (self.records.get_mark(record) for record in records)
+        marked = MARK_FIELD in header or any(isinstance(m, dict) and "id" in m for m in marks)
+        return marked and is_id(header.get(self.id_field))
 
     def compose(self, session: SessionInfo, path: Sequence[Entry]) -> ComposedFile:
         """The file of a session whose path to its head is `path`."""

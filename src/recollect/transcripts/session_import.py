@@ -12,13 +12,23 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
+from recollect.entries import Entry
 from recollect.errors import AlreadyExists, HeadMoved, RecollectError, StoreError, UnknownSession
-from recollect.store.contract import SessionInfo, Store
+from recollect.store.contract import Project, SessionInfo, Store
+from recollect.store.ids import derived_id
+from recollect.transcripts.find_session import refuse_trashed
 from recollect.transcripts.format_table import read_bundle
-from recollect.transcripts.import_plan import ImportPlan, is_bookkeeping, plan_import
+from recollect.transcripts.gemini_cli.project_folder import hash_path
+from recollect.transcripts.import_plan import (
+    ImportPlan,
+    is_bookkeeping,
+    plan_import,
+    shares_history,
+)
 from recollect.transcripts.import_result import FindProject, ImportProgress, ImportResult
 from recollect.transcripts.original_files import store_original
 from recollect.transcripts.transcript import Transcript, TranscriptFile, path_to
@@ -60,34 +70,83 @@ async def _import_one(
     while True:
         attempt += 1
         try:
-            session = await _open_session(store, file.transcript, project)
-            return await _append_new(store, file, session, progress)
+            found = await _open_session(store, file.transcript, project)
+            # an id may be taken: an entry can belong to one session only
+            keep_ids = file.transcript.is_own and attempt == 1
+            return await _append_new(store, file, found, progress, keep_ids=keep_ids)
         except (HeadMoved, AlreadyExists):
             if attempt == _ATTEMPTS:
                 raise
 
 
+class _FoundSession(NamedTuple):
+    info: SessionInfo
+    tree: tuple[Entry, ...]  # every entry, those before a fork included
+
+
 async def _open_session(
     store: Store, transcript: Transcript, find_project: FindProject
-) -> SessionInfo:
-    with suppress(UnknownSession):
-        return await store.session(transcript.session)
-    project = find_project(transcript.folder)
-    id_, title, created = transcript.session, transcript.title, transcript.created
-    return await store.create(project=project, title=title, id=id_, created=created)
+) -> _FoundSession:
+    """The session of a file, which is created if need be. Two programs, or two projects, may give
+    one id to two sessions: with another project and nothing in common, it is another session."""
+    project: Project | None = None
+    for attempt in ("first", "other"):
+        id_ = transcript.session
+        if attempt == "other" and project is not None:
+            id_ = derived_id(id_, "project", project.git or project.path)
+        with suppress(UnknownSession):
+            found = await _read_session(store, id_)
+            if attempt == "other" or shares_history(transcript, found.tree):
+                return found
+            project = find_project(await _find_folder(store, transcript, find_project))
+            if project is None or project.path == found.info.project:
+                return found
+            continue
+        break
+    project = project or find_project(await _find_folder(store, transcript, find_project))
+    created = await store.create(
+        project=project, title=transcript.title, id=id_, created=transcript.created
+    )
+    return _FoundSession(created, ())
+
+
+async def _read_session(store: Store, id_: str) -> _FoundSession:
+    info = await refuse_trashed(store, await store.session(id_))
+    own = await store.tree(info.id)
+    shared = await store.path(info.id, at=info.forked_from) if info.forked_from else ()
+    return _FoundSession(info, (*shared, *own))
+
+
+async def _find_folder(store: Store, transcript: Transcript, find_project: FindProject) -> str:
+    """The folder that the file names, also by a hash of the path of a project that is known."""
+    if transcript.folder or not transcript.folder_hash:
+        return transcript.folder
+    sessions = [*await store.sessions(), *await store.sessions(trashed=True)]
+    here = find_project("")
+    known = dict.fromkeys([here.path if here else None, *(one.project for one in sessions)])
+    hashes = {hash_path(path): path for path in known if path}
+    return hashes.get(transcript.folder_hash, "")
 
 
 async def _append_new(
-    store: Store, file: TranscriptFile, session: SessionInfo, progress: ImportProgress
+    store: Store,
+    file: TranscriptFile,
+    found: _FoundSession,
+    progress: ImportProgress,
+    *,
+    keep_ids: bool,
 ) -> ImportResult:
     transcript, name, data = file
-    tree = await store.tree(session.id)
+    session, tree = found
     path = path_to(session.head, tree)  # reading it from the store would read everything again
     if session.head is not None and (not path or path[0].parent is not None):
         raise HeadMoved(session.id, session.head, None)  # after it was looked up
     total = len(data or b"") + len(transcript.entries) + 2  # bytes, entries, source and title
-    source = await store_original(store, file, tree, lambda done: progress(done, total))
-    plan = plan_import(transcript, source, tree, path)
+    source = None
+    # a file of ours that brings no news has nothing to be kept for
+    if not transcript.is_own or plan_import(transcript, None, tree, path).new:
+        source = await store_original(store, file, tree, lambda done: progress(done, total))
+    plan = plan_import(transcript, source, tree, path, keep_ids=keep_ids)
     before = total - len(plan.new)
     await _carry_out(store, session, plan, lambda written: progress(before + written, total))
     progress(total, total)
@@ -123,8 +182,6 @@ async def _carry_out(
 
 def _warnings(session: SessionInfo, plan: ImportPlan) -> tuple[str, ...]:
     warnings = []
-    if session.trashed is not None:
-        warnings.append(f"session {session.id} is in the trash; `recollect restore` brings it back")
     if plan.course == "branch":
         warnings.append(
             "the session here and the file have diverged: what is new in the file was added as a "

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from recollect.errors import CannotImport
 from recollect.transcripts.json_values import Json, too_deep
@@ -25,6 +26,7 @@ FILE_LIMIT = 2 * 1024**3
 DEPTH_LIMIT = 90  # of a record: the store takes 100 levels, and an exact copy needs some of them
 DIGITS_LIMIT = 4_000  # Python itself refuses longer numbers
 PROBLEM_LIMIT = 1_000  # listed; more are only counted
+_READ_ONLY = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _BLANK = " \t\r\n\0\ufeff,"
 _NOT_BLANK = re.compile(f"[^{_BLANK}]")
 _MESSAGES = re.compile(r'"messages"\s*:\s*\[')
@@ -33,21 +35,37 @@ _HEADER_LIMIT = 65_536
 _RECURSION_COST = 100_000  # in characters: the time Python needs to notice that it is too deep
 
 
-def read_bytes(path: Path) -> bytes:
+def read_bytes(path: Path, limit: int = FILE_LIMIT) -> bytes:
+    """The file as it was when it was opened: what a writer adds meanwhile is for the next time."""
+
+    def read(file: BinaryIO, size: int) -> bytes:
+        if size > limit:
+            reason = f"it has {size:,} bytes, the limit is {limit:,}; split it"
+            raise CannotImport(str(path), reason)
+        return file.read(size)
+
+    return _read_regular(path, read)
+
+
+def read_start(path: Path, size: int) -> bytes:
+    """The first bytes of a file."""
+    return _read_regular(path, lambda file, _size: file.read(size))
+
+
+def _read_regular(path: Path, read: Callable[[BinaryIO, int], bytes]) -> bytes:
+    """What `read` makes of the file, opened, and its size."""
     try:
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode):
-            raise CannotImport(str(path), "it is not a regular file")
-        if found.st_size > FILE_LIMIT:
-            raise CannotImport(
-                str(path), f"it has {found.st_size:,} bytes, the limit is {FILE_LIMIT:,}; split it"
-            )
-        with path.open("rb") as file:
-            return file.read(FILE_LIMIT)
+        # a pipe without a writer would block: it is opened at once, looked at, and refused
+        with open(os.open(path, _READ_ONLY), "rb") as file:  # noqa: PTH123 - a descriptor
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise CannotImport(str(path), "it is not a regular file")
+            return read(file, found.st_size)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         if isinstance(error, CannotImport):
             raise
-        raise CannotImport(str(path), f"it cannot be read ({error})") from error
+        why = error.strerror if isinstance(error, OSError) else error
+        raise CannotImport(str(path), f"it cannot be read ({why or error})") from error
 
 
 def parse_records(

@@ -41,6 +41,8 @@ class Transcript(msgspec.Struct, frozen=True):
     leaf: str | None
     title: str = ""  # for the list of sessions only
     folder: str = ""  # the absolute path of the folder that it was in
+    folder_hash: str = ""  # the SHA-256 of that path, when the file has no more
+    is_own: bool = False  # an export of a session of ours, whose ids it carries
     heading: str = ""  # the title in the file; becomes an entry
     header: str = ""  # JSON: `extra` of the source, so that the file can be written again
     problems: tuple[ImportProblem, ...] = ()

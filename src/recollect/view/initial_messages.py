@@ -15,13 +15,15 @@ from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
 from recollect.entries import Body, Elide, Elided, Entry, Message, Pin, Restore, Text, json_text
+from recollect.user_text import begins_with_environment
 from recollect.view.view import View, ViewItem
 from recollect.view.view_state import pinned_by
 
 InstructionsOwner: TypeAlias = Literal["agent", "ask"]
 MEMORY_BEGIN, MEMORY_END = "<memory_file ", "</memory_file>"  # around each memory file
 _UNMARKED_BLOCK = "This is recollect. We are setting up the context for our chat."
-REPLACED_RULE = "instructions"  # the elision of instructions that others took the place of
+# the elision of what ours took the place of: other instructions, another program's block
+REPLACED_RULE = "instructions"
 _INSTRUCTIONS, _ENVIRONMENT = "instructions", "environment"
 _UNMARKED_AGENT = "You are recollect, an agent"  # how the agent's began before there were marks
 
@@ -53,6 +55,12 @@ def is_environment(message: Message) -> bool:
     if message.context == "initial" and _mark(message, _ENVIRONMENT) is True:
         return True
     return _text(message).startswith(_UNMARKED_BLOCK)
+
+
+def _is_foreign_block(message: Message) -> bool:
+    """Whether this is the environment block of the program that a session was imported from."""
+    is_initial = message.role == "user" and message.context == "initial"
+    return is_initial and not is_environment(message) and begins_with_environment(_text(message))
 
 
 def instructions_owner(message: Message) -> InstructionsOwner | None:
@@ -98,7 +106,7 @@ def plan_initial_context(
             new.append(Entry(new_id(), None, now, message))
             lead.append(new[-1].id)
     begin = [item.entry.id for item in view.items[: len(lead)]]
-    replaced = _replace_instructions(view, serves)
+    replaced = _leave_out_replaced(view, serves)
     moved = begin != lead or any(isinstance(edit, Restore) for edit in replaced)
     pin = (Pin(entries=tuple(lead), first=True),) if moved else ()
     return *new, *replaced, *pin
@@ -122,11 +130,14 @@ def _is_left_out(view: View, is_wanted: Callable[[Message], bool]) -> bool:
     return any(is_wanted(message) for _, message in log.messages(in_sight))
 
 
-def _replace_instructions(
-    view: View, serves: Callable[[Message], bool]
-) -> Sequence[Restore | Elide]:
-    """Leave out instructions of ours that no longer apply, unless a user holds them; what placed
-    them first is undone before."""
+def _leave_out_replaced(view: View, serves: Callable[[Message], bool]) -> Sequence[Restore | Elide]:
+    """Leave out instructions of ours that no longer apply and another program's block, unless a
+    user holds them; what placed them first is undone before."""
+
+    def is_replaced(message: Message) -> bool:
+        others = instructions_owner(message) is not None and not serves(message)
+        return others or _is_foreign_block(message)
+
     state, log = view.state, view.log
     first = {log.entries[position].id: pinned_by(log, position) for position in state.first_pins}
     gone = {
@@ -134,8 +145,7 @@ def _replace_instructions(
         for item in view.items
         if not item.cuts and item.entry.id not in state.restored
         if state.pins.get(item.entry.id) in (None, *first)
-        if isinstance(item.entry.body, Message)
-        if instructions_owner(item.entry.body) is not None and not serves(item.entry.body)
+        if isinstance(item.entry.body, Message) and is_replaced(item.entry.body)
     }
     if not gone:
         return ()

@@ -213,8 +213,10 @@ def test_a_session_of_ours_survives_export_and_import_whole(tmp_path: Path) -> N
             await store.append(session.id, edits, parent=written[-1].id)
             file = await export_value(store, session.id, "gemini")
             assert "toolCalls" in file["messages"][2]
+        async with open_store(tmp_path / "other.db") as store:
             copy = await import_value(store, tmp_path / "copy.json", file)
             back = list(await store.path(copy.session))[1:]
+            assert [entry.id for entry in back[: len(written)]] == [entry.id for entry in written]
             assert messages_of(back)[2].parts == reply.parts
             assert [m.parts for m in messages_of(back)] == [
                 b.parts for b in bodies if isinstance(b, Message)

@@ -51,6 +51,7 @@ from recollect.transcripts.json_values import (
 from recollect.transcripts.subagent_links import NAME, SUBAGENT
 from recollect.transcripts.timestamps import parse_time
 from recollect.transcripts.transcript import SubagentInfo, Transcript, derive_session_id
+from recollect.user_text import find_context
 
 _FINISH = {
     "end_turn": "stop",
@@ -276,7 +277,9 @@ def _draft_messages(
             # providers refuse a result that is sent twice
             answered.update(part for part in parts if isinstance(part, ToolResult))
             if parts or not replies:
-                message = Message(role="user", parts=tuple(parts), extra=_extra(member.value))
+                context = find_context(parts, added=member.value.get("isMeta") is True)
+                extra = _extra(member.value)
+                message = Message(role="user", parts=tuple(parts), context=context, extra=extra)
                 drafts.append((message, (member.value,)))
     return drafts
 
@@ -312,8 +315,7 @@ def _read_usage(value: object) -> Usage | None:
         return None
 
     def count(key: str) -> int:
-        number = value.get(key)
-        return number if type(number) is int and 0 <= number < 2**50 else 0
+        return count_or_none(value.get(key)) or 0
 
     cached, written = count("cache_read_input_tokens"), count("cache_creation_input_tokens")
     given = count("input_tokens") + cached + written

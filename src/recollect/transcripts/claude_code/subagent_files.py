@@ -31,6 +31,7 @@ from recollect.transcripts.transcript import (
     TranscriptFile,
     derive_session_id,
 )
+from recollect.user_text import find_user_text
 
 FILES_LIMIT = 2_000  # subagents of one session
 _META_LIMIT = 65_536
@@ -196,7 +197,7 @@ def _match_calls(everyone: Sequence[Transcript], prompts: Mapping[str, str]) -> 
         if call not in taken and prompt:
             free.setdefault(prompt, []).append(call)
     for agent in agents:
-        if agent.session not in found and (candidates := free.get(_first_prompt(agent).strip())):
+        if agent.session not in found and (candidates := free.get(_first_text(agent).strip())):
             found[agent.session] = candidates.pop(0)
     return found
 
@@ -228,7 +229,12 @@ def _messages(transcript: Transcript) -> Iterator[Message]:
 
 
 def _first_prompt(transcript: Transcript) -> str:
-    """The first message of the user, or of the agent that called this one."""
+    """What the user, or the agent that called this one, said first."""
+    return next(filter(None, map(find_user_text, _messages(transcript))), "")
+
+
+def _first_text(transcript: Transcript) -> str:
+    """The first message of the user, or of the agent that called this one, as it stands."""
     for body in _messages(transcript):
         text = "".join(part.text for part in body.parts if isinstance(part, Text))
         if body.role == "user" and text and not body.extra:

@@ -49,6 +49,7 @@ from recollect.transcripts.record_format import (
     with_results,
 )
 from recollect.transcripts.timestamps import format_zulu, parse_time
+from recollect.user_text import find_context
 
 NAME = "gemini"
 _UNKNOWN_TYPE = "gemini"  # the type under which an unknown part is stored
@@ -62,7 +63,8 @@ def _read_record(record: Json, key: str) -> list[ParsedBody]:
     time, kind = parse_time(record.get("timestamp")), record.get("type")
     parts = parse_parts(record.get("content"))
     if kind == "user":
-        return [ParsedBody(Message(role="user", parts=tuple(parts)), time)]
+        message = Message(role="user", parts=tuple(parts), context=find_context(parts))
+        return [ParsedBody(message, time)]
     if kind == "gemini":
         return _read_model(record, parts, time, key)
     texts = [part.text for part in parts if isinstance(part, Text)]

@@ -6,7 +6,6 @@ branch. `message_records` has the messages themselves.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -14,6 +13,7 @@ import msgspec
 from recollect.entries import ToolResult
 from recollect.store.contract import SessionInfo
 from recollect.transcripts.gemini_cli.message_records import RECORD_FORMAT, parse_parts
+from recollect.transcripts.gemini_cli.project_folder import hash_path
 from recollect.transcripts.json_values import Json, objects_in, string_or_empty
 from recollect.transcripts.session_file_format import SessionFileFormat, safe_file_name
 from recollect.transcripts.timestamps import format_zulu, to_datetime
@@ -104,8 +104,12 @@ class _SessionLines:
         )
         order = (self._parents, self._last)
         transcript = FILE_FORMAT.read(self._header, self._records, order, answered)
-        heading = string_or_empty(self._header.get("summary"))
-        return msgspec.structs.replace(transcript, heading=heading, problems=tuple(problems))
+        return msgspec.structs.replace(
+            transcript,
+            heading=string_or_empty(self._header.get("summary")),
+            folder_hash=string_or_empty(self._header.get("projectHash")),
+            problems=tuple(problems),
+        )
 
 
 def file_names(session_id: str, start: int) -> list[str]:
@@ -119,8 +123,7 @@ def file_names(session_id: str, start: int) -> list[str]:
 
 def _project_hash(session: SessionInfo) -> Json:
     """Gemini CLI identifies a project by a hash of its folder's path."""
-    folder = (session.project or "").encode("utf-8", "replace")
-    return {"projectHash": hashlib.sha256(folder).hexdigest()}
+    return {"projectHash": hash_path(session.project or "")}
 
 
 FILE_FORMAT = SessionFileFormat(

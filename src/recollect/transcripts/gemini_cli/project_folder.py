@@ -1,0 +1,65 @@
+"""Which folder a session file of Gemini CLI belongs to.
+
+The file itself has only a hash of the folder's path. Beside the folder `chats`, newer versions keep
+the path in `.project_root`; a list of all projects is in `projects.json`, two folders above.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from recollect.errors import CannotImport
+from recollect.transcripts.json_values import object_or_empty, string_or_empty
+from recollect.transcripts.tolerant_json import read_bytes
+from recollect.transcripts.transcript import ReadTranscript, TranscriptBundle, TranscriptFile
+
+_ROOT_FILE, _LIST_FILE = ".project_root", "projects.json"
+_LONGEST_PATH = 4_096
+_LIST_BYTES = 4 * 1024 * 1024
+_LEVELS = 2  # a subagent's file is one folder deeper
+
+
+def hash_path(path: str) -> str:
+    """As Gemini CLI identifies a project."""
+    return hashlib.sha256(path.encode("utf-8", "replace")).hexdigest()
+
+
+def with_project_folder(
+    file: TranscriptFile, path: Path, _read: ReadTranscript
+) -> TranscriptBundle:
+    """The session, with the folder that the files around it name."""
+    transcript = file.transcript
+    found = next(_named_folders(path, transcript.folder_hash), "")
+    named = msgspec.structs.replace(transcript, folder=found) if found else transcript
+    return TranscriptBundle(file._replace(transcript=named))
+
+
+def _named_folders(path: Path, folder_hash: str) -> Iterator[str]:
+    for folder in path.absolute().parents[1 : 1 + _LEVELS]:
+        root = _read_small(folder / _ROOT_FILE, _LONGEST_PATH).strip()
+        if _is_path(root):
+            yield root
+        projects: object = None
+        with suppress(ValueError, RecursionError):
+            projects = json.loads(_read_small(folder.parent.parent / _LIST_FILE, _LIST_BYTES))
+        for root, name in object_or_empty(object_or_empty(projects).get("projects")).items():
+            is_it = string_or_empty(name) == folder.name or hash_path(root) == folder_hash
+            if is_it and _is_path(root):
+                yield root
+
+
+def _read_small(file: Path, limit: int) -> str:
+    try:
+        return read_bytes(file, limit).decode("utf-8", "replace") if file.is_file() else ""
+    except (CannotImport, OSError, ValueError):
+        return ""
+
+
+def _is_path(text: str) -> bool:
+    return text.startswith("/") and text.isprintable() and len(text) < _LONGEST_PATH
