@@ -23,13 +23,20 @@ from recollect.codecs.provider_errors import bad_reply_from
 from recollect.codecs.sse import MAX_EVENT
 from recollect.codecs.wire_protocol import Decoder, Delta, RequestOptions, Wire
 from recollect.entries import Message, Text, Thought, ToolCall
-from recollect.errors import BadReply, ModelError, ProviderBusy, ProviderFailed, Unreachable
+from recollect.errors import (
+    BadReply,
+    ModelError,
+    ProviderBusy,
+    ProviderFailed,
+    QuotaExhausted,
+    Unreachable,
+)
 from recollect.models.api_keys import ApiKey, redact_error
-from recollect.models.http_errors import MAX_ERROR_BODY, classify_response
+from recollect.models.http_errors import MAX_ERROR_BODY, response_error
 from recollect.models.http_request import build_headers, build_url, display_host, find_secrets
 from recollect.models.model_protocol import ModelEvent, RequestMessages, Retrying, attach_partial
 from recollect.models.resolve import ResolvedModel, build_wire, fill_options
-from recollect.models.retry import FailedAttempt, refuses_tools, retry_delay
+from recollect.models.retry import FailedAttempt, judge_error, refuses_tools, retry_delay
 from recollect.models.transport import HttpClient, HttpResponse, TransportFailed
 from recollect.settings import TransportSettings
 
@@ -216,7 +223,7 @@ class _Attempt:
             retryable = error.retryable or self._model.is_local
             self._fail(FailedAttempt(self._unreachable(error.why), retryable=retryable))
         except ModelError as error:
-            self._fail(FailedAttempt(error, retryable=isinstance(error, ProviderBusy)))
+            self._fail(judge_error(error, transport.longest_wait, time.time()))
         return None
 
     async def _start(
@@ -237,20 +244,15 @@ class _Attempt:
         kind = response.headers.get("content-type", "").lower()
         if not 200 <= response.status < 300:
             body = await _read_body(response, MAX_ERROR_BODY)
-            variable, now = self._model.chosen.variable, time.time()
-            self._fail(
-                classify_response(
-                    response.status, response.headers, body, variable=variable, now=now
-                )
-            )
-        elif "html" in kind:
+            variable = self._model.chosen.variable
+            raise response_error(response.status, response.headers, body, variable=variable)
+        if "html" in kind:
             raise bad_reply_from(await _read_body(response, _MAX_PAGE))
-        elif "application/json" in kind:  # from a server that ignores `stream`
+        if "application/json" in kind:  # from a server that ignores `stream`
             return self._finish(
                 wire.decode_reply(await _read_body(response, MAX_EVENT)), whole=True
             )
-        else:
-            self._decoder = wire.stream_decoder()
+        self._decoder = wire.stream_decoder()
         return ()
 
     async def _read(self) -> Sequence[ModelEvent]:
@@ -327,7 +329,7 @@ def _reason(error: ModelError) -> str:
 
 
 def _final(error: ModelError, sent: int, partial: Message) -> ModelError:
-    if isinstance(error, ProviderBusy):
+    if isinstance(error, ProviderBusy) and not isinstance(error, QuotaExhausted):
         error = ProviderBusy(error.said, error.status, sent)
     attach_partial(error, partial)
     return error

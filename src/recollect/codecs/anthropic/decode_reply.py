@@ -26,7 +26,7 @@ from recollect.codecs.anthropic.encode_message import MALFORMED
 from recollect.codecs.foreign_json import JSON_ERRORS, NO_JSON, clamp_count, parse_object
 from recollect.codecs.provider_errors import (
     bad_reply_from,
-    provider_error_from,
+    provider_error_in,
     unreadable_reply,
 )
 from recollect.codecs.reply_assembly import CallIds, PartialCall, ReplyAssembly
@@ -60,11 +60,6 @@ _COUNTS = ("input", "cache_creation_input", "cache_read_input", "output")  # of 
 _KNOWN_EVENT = re.compile("content_block_(start|delta|stop)|message_(start|delta)|error")
 
 
-class _AnthropicError(msgspec.Struct, gc=False):
-    type: str | None = None
-    message: str | None = None
-
-
 class _BlockDelta(msgspec.Struct, gc=False):
     type: str = ""
     text: str | None = ""
@@ -86,7 +81,7 @@ class _AnthropicEvent(msgspec.Struct, gc=False):
     content_block: msgspec.Raw = NO_JSON
     message: _MessageStart | None = None
     usage: dict[str, Any] | None = None
-    error: _AnthropicError | None = None
+    error: Any = None
 
 
 class _AnthropicReply(msgspec.Struct, gc=False):
@@ -95,7 +90,7 @@ class _AnthropicReply(msgspec.Struct, gc=False):
     model: str | None = None
     stop_reason: str | None = None
     usage: dict[str, Any] | None = None
-    error: _AnthropicError | None = None
+    error: Any = None
 
 
 _decoder = msgspec.json.Decoder(_AnthropicReply)
@@ -125,9 +120,9 @@ def decode_reply(body: bytes) -> Message:
     return assembly.message()
 
 
-def _error_from(error: _AnthropicError) -> ProviderFailed:
-    kind = error.type or ""
-    return provider_error_from(error.message or "", _STATUS.get(kind, 0), kind)
+def _error_from(error: Any) -> ProviderFailed:
+    kind = error.get("type") if isinstance(error, dict) else ""
+    return provider_error_in(error, _STATUS.get(str(kind)[:100], 0))
 
 
 def _merge_usage(*reported: dict[str, Any] | None) -> Usage | None:
@@ -256,7 +251,7 @@ class AnthropicStreamDecoder:
         """Anything but a piece of a block."""
         kind = event.type
         if event.error is not None or kind == "error":
-            raise _error_from(event.error or _AnthropicError())
+            raise _error_from(event.error)
         if kind == "content_block_start":
             try:
                 self._begin(event.index, decode_block(bytes(event.content_block)))

@@ -10,6 +10,7 @@ position. Bytes that are not a reply raise `BadReply`, an error of the provider 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -24,7 +25,7 @@ from recollect.codecs.provider_errors import (
     bad_reply_from,
     incomplete_json,
     make_printable,
-    provider_error_from,
+    provider_error_in,
 )
 from recollect.codecs.provider_rules import GeminiQuirks
 from recollect.codecs.reply_assembly import CallIds, ReplyAssembly
@@ -87,19 +88,13 @@ class _PromptFeedback(msgspec.Struct, rename="camel", gc=False):
     block_reason: str | None = None
 
 
-class _GeminiError(msgspec.Struct, gc=False):
-    code: int | str | None = None
-    message: str | None = None
-    status: str | None = None
-
-
 class _GeminiEvent(msgspec.Struct, rename="camel", gc=False):
     candidates: list[_GeminiCandidate] | None = None
     usage_metadata: _GeminiUsage | None = None
     model_version: str | None = None
     prompt_feedback: _PromptFeedback | None = None
     response_id: str | None = None
-    error: _GeminiError | str | None = None
+    error: Any = None
 
     @property
     def is_foreign(self) -> bool:
@@ -169,12 +164,8 @@ def _decode_carefully(data: bytes) -> tuple[_GeminiEvent, bytes]:
 
 
 def _raise_if_failed(event: _GeminiEvent) -> None:
-    error = event.error
-    if isinstance(error, str):
-        raise provider_error_from(error)
-    if error is not None:
-        code = error.code if isinstance(error.code, int) and 0 < error.code < 1_000 else 0
-        raise provider_error_from(error.message or "", code, error.status or "")
+    if event.error is not None:
+        raise provider_error_in(event.error)
 
 
 def _raise_bare_error(body: bytes) -> None:

@@ -17,10 +17,9 @@ from recollect.codecs.foreign_json import (
     MAX_COUNT,
     UnreadableJson,
     clamp_count,
-    is_too_deep,
     load_json,
 )
-from recollect.codecs.provider_errors import provider_error_from
+from recollect.codecs.provider_errors import provider_error_in
 from recollect.entries import Usage, json_text
 from recollect.errors import ProviderFailed
 
@@ -113,25 +112,7 @@ def decode_chunk(data: bytes) -> ReplyChunk:
 
 def error_in_chunk(chunk: ReplyChunk) -> ProviderFailed:
     """An error object, a bare sentence, or vLLM's flat form."""
-    error = chunk.error or {"message": chunk.message, "code": chunk.code}
-    if not isinstance(error, dict):
-        return provider_error_from(error if isinstance(error, str) else _json(error))
-    said, code, kind = error.get("message"), error.get("code"), error.get("type")
-    if not isinstance(said, str) or not said:
-        said = _json(error)
-    metadata = error.get("metadata")
-    raw = metadata.get("raw") if isinstance(metadata, dict) else None
-    if isinstance(raw, str):  # OpenRouter puts the provider's own words here
-        said = f"{said}: {raw}"
-    words = [word for word in (code, kind) if isinstance(word, str)]
-    status = clamp_count(code)
-    return provider_error_from(
-        said, status if 100 <= status <= 599 else 0, words[0] if words else ""
-    )
-
-
-def _json(value: object) -> str:
-    return "an error nested too deeply to be shown" if is_too_deep(value) else json_text(value)
+    return provider_error_in(chunk.error or {"message": chunk.message, "code": chunk.code})
 
 
 def _salvage_chunk(value: object) -> ReplyChunk:
