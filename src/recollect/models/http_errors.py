@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import socket
 import ssl
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -21,16 +20,15 @@ from recollect.codecs.error_reports import ErrorReport, read_error
 from recollect.codecs.provider_errors import bad_reply_from, make_printable, provider_error_from
 from recollect.codecs.requested_delays import wait_in_headers
 from recollect.errors import ApiKeyRefused, ProviderBusy, ProviderFailed, QuotaExhausted
-from recollect.models.decompression import UnsupportedEncoding
 from recollect.models.http_request import display_host
 from recollect.settings import TransportSettings
 
 MAX_ERROR_BODY = 64_000  # bytes of an error's body that are read
 BROKEN = "the connection broke before the reply was complete"
+COMPRESSED = "the response is compressed ({name}), which was not asked for"
 MALFORMED = "the address or a header is malformed"
 _TOLD_NOT_TO_RETRY = "it says that a retry is of no use"
 _NO_VARIABLE = "the settings (none is named for this endpoint)"
-_RETRYABLE = (httpx2.TimeoutException, zlib.error)
 _REASONS: dict[type[Exception], str] = {  # the first that fits
     httpx2.ConnectTimeout: "no connection within {settings.connect_timeout:g} seconds",
     httpx2.TimeoutException: "nothing arrived for {settings.read_timeout:g} seconds",
@@ -38,8 +36,6 @@ _REASONS: dict[type[Exception], str] = {  # the first that fits
     ImportError: "{proxy} cannot be used: SOCKS proxies need an extra package; "
     "run `pip install 'recollect[socks]'`",
     OSError: "the certificates named by SSL_CERT_FILE or SSL_CERT_DIR cannot be read",
-    UnsupportedEncoding: "the response is compressed in an unsupported way ({error})",
-    zlib.error: "the response is compressed and damaged",
     UnicodeError: MALFORMED,
     httpx2.InvalidURL: MALFORMED,
     httpx2.UnsupportedProtocol: MALFORMED,
@@ -75,8 +71,8 @@ def describe_exception(error: Exception, settings: TransportSettings) -> tuple[s
     if reason is None:
         return BROKEN, True
     proxy = f"the proxy {display_host(settings.proxy) if settings.proxy else 'of the environment'}"
-    sentence = reason.format(settings=settings, error=error, proxy=proxy)
-    return sentence, isinstance(error, _RETRYABLE)
+    sentence = reason.format(settings=settings, proxy=proxy)
+    return sentence, isinstance(error, httpx2.TimeoutException)
 
 
 def _connect_reasons(error: BaseException) -> Iterator[str]:

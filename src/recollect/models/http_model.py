@@ -20,7 +20,7 @@ import msgspec
 from recollect.codecs.encoder import EncodedRequest, Encoder
 from recollect.codecs.fixes import Fix
 from recollect.codecs.provider_errors import bad_reply_from
-from recollect.codecs.sse import MAX_EVENT
+from recollect.codecs.reply_limits import MAX_EVENT, check_values, refuse
 from recollect.codecs.wire_protocol import Decoder, Delta, RequestOptions, Wire
 from recollect.entries import Message, Text, Thought, ToolCall
 from recollect.errors import (
@@ -183,10 +183,11 @@ class _Attempt:
         self._url = ""
 
     def arrived(self) -> Message | None:
-        """What has arrived of the reply."""
-        message = self._message
-        if message is None and self._decoder is not None:
-            message = self._decoder.message()
+        """What has arrived of the reply, after a failure; can be asked once."""
+        message, decoder = self._message, self._decoder
+        self._decoder = None  # a large reply is in memory as seldom as possible
+        if message is None and decoder is not None:
+            message = decoder.message()
         if message is None or not message.parts:
             return None
         return msgspec.structs.replace(message, model=self._model.name)
@@ -249,9 +250,7 @@ class _Attempt:
         if "html" in kind:
             raise bad_reply_from(await _read_body(response, _MAX_PAGE))
         if "application/json" in kind:  # from a server that ignores `stream`
-            return self._finish(
-                wire.decode_reply(await _read_body(response, MAX_EVENT)), whole=True
-            )
+            return self._finish(wire.decode_reply(await _read_reply(response)), whole=True)
         self._decoder = wire.stream_decoder()
         return ()
 
@@ -290,6 +289,15 @@ async def _read_body(response: HttpResponse, limit: int) -> bytes:
     while len(found) < limit and (piece := await response.read()):
         found += piece
     return bytes(found[:limit])
+
+
+async def _read_reply(response: HttpResponse) -> bytes:
+    """A reply in one piece."""
+    body = await _read_body(response, MAX_EVENT + 1)
+    if len(body) > MAX_EVENT:
+        raise refuse(MAX_EVENT, "bytes in one piece")
+    check_values(body)
+    return body
 
 
 def _deltas(message: Message) -> Sequence[Delta]:

@@ -236,10 +236,11 @@ class AnthropicStreamDecoder:
             if piece.thinking:
                 self._assembly.thought(piece.thinking)
         elif piece.type == "signature_delta":
-            self._signature.append(piece.signature or "")
+            self._add_signature(piece.signature or "")
         elif piece.type == "input_json_delta" and piece.partial_json:
             if index in self._unknown:
                 self._unknown[index][1].append(piece.partial_json)
+                self._assembly.count(piece.partial_json, pieces=1)
                 return
             call = self._calls.get(index)
             if call is None:
@@ -273,6 +274,7 @@ class AnthropicStreamDecoder:
         if isinstance(block, Unknown):
             self._stop(index)
             self._unknown[index] = (block.data, [])
+            self._assembly.count(block.data, pieces=1)
         elif block.type == "tool_use":
             self._begin_call(index, block)
         elif block.type == "text":
@@ -282,7 +284,7 @@ class AnthropicStreamDecoder:
             if block.thinking:
                 self._assembly.thought(block.thinking)
             if block.signature:
-                self._signature.append(block.signature)
+                self._add_signature(block.signature)
         else:
             self._assembly.add(decode_part(block, self._ids))
 
@@ -308,6 +310,10 @@ class AnthropicStreamDecoder:
             self._assembly.extend_call(call, given)
         if call is not None:
             call.pieces = [unwrap_arguments("".join(call.pieces))]
+
+    def _add_signature(self, text: str) -> None:
+        self._signature.append(text)
+        self._assembly.count(text, pieces=1)
 
     def _sign(self) -> None:
         if self._signature:
