@@ -5,6 +5,7 @@ The command runs in a process of its own, which reports the most memory that it 
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -97,3 +98,14 @@ def test_the_largest_replies_that_are_accepted_take_bounded_memory(
     assert (found.result.code, found.requests) == (0, 1)
     assert found.result.out
     assert found.memory < usual + BEYOND
+
+
+@pytest.mark.parametrize("claimed", [10**30, -(10**30), 1e30])
+def test_tokens_that_no_window_could_hold_are_not_shown(cli: Cli, claimed: float) -> None:
+    usage = json.dumps({"prompt_tokens": claimed, "completion_tokens": 3}).encode()
+    lie = b'data: {"choices":[],"usage":' + usage + b"}\n\n"
+    with server(cli, http(HELLO.replace(b"data: [DONE]", lie + b"data: [DONE]"))):
+        done = cli.ok("-p", "hi", "--output-format", "json", env=ENV)
+        told = cli("-p", "hi", env=ENV).err
+    assert "0 tokens in, 0 out" in told
+    assert "0000000" not in done.out + told

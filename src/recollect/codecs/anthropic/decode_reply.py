@@ -23,7 +23,7 @@ from recollect.codecs.anthropic.decode_parts import (
     unwrap_arguments,
 )
 from recollect.codecs.anthropic.encode_message import MALFORMED
-from recollect.codecs.foreign_json import JSON_ERRORS, NO_JSON, clamp_count, parse_object
+from recollect.codecs.foreign_json import JSON_ERRORS, NO_JSON, parse_object, read_count
 from recollect.codecs.provider_errors import (
     bad_reply_from,
     provider_error_in,
@@ -34,6 +34,7 @@ from recollect.codecs.sse import SseParser
 from recollect.codecs.wire_protocol import NO_DELTAS, Delta, Finish
 from recollect.entries import Message, Part, Text, Thought, Unknown, Usage, json_text
 from recollect.errors import BadInput, BadReply, ProviderFailed
+from recollect.tokens import believe_usage
 
 _FINISHES: dict[str, Finish] = {
     "end_turn": "stop",
@@ -134,19 +135,21 @@ def _merge_usage(*reported: dict[str, Any] | None) -> Usage | None:
     details = last.get("output_tokens_details")
     thoughts = details.get("thinking_tokens") if isinstance(details, dict) else 0
     new, written, cached, output, thoughts = map(
-        clamp_count, [*(last.get(f"{name}_tokens") for name in _COUNTS), thoughts]
+        read_count, [*(last.get(f"{name}_tokens") for name in _COUNTS), thoughts]
     )
     if not any((new, written, cached, output, thoughts)):
         return None
     read = new + written + cached  # `input_tokens` has neither what was cached nor what is now
     told = any((usage or {}).get("cache_read_input_tokens") is not None for usage in reported)
-    return Usage(
-        input=read,
-        output=output,
-        cached=cached if told else None,
-        written=written,
-        thoughts=thoughts,
-        total=read + output,
+    return believe_usage(
+        Usage(
+            input=read,
+            output=output,
+            cached=cached if told else None,
+            written=written,
+            thoughts=thoughts,
+            total=read + output,
+        )
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from recollect.codecs.foreign_json import JSON_ERRORS, clamp_count, encode, repair_json_text
+from recollect.codecs.foreign_json import JSON_ERRORS, encode, read_count, repair_json_text
 from recollect.codecs.gemini.decode_parts import (
     decode_fields,
     decode_items,
@@ -33,6 +33,7 @@ from recollect.codecs.sse import SseParser
 from recollect.codecs.wire_protocol import NO_DELTAS, Delta, Finish
 from recollect.entries import Message, Part, Text, Thought, ToolCall, ToolResult, Usage
 from recollect.errors import BadInput, BadReply
+from recollect.tokens import believe_usage
 
 _FINISHES: dict[str, Finish] = {
     "STOP": "stop",
@@ -68,19 +69,21 @@ class _GeminiCandidate(msgspec.Struct, rename="camel", gc=False):
 
 
 class _GeminiUsage(msgspec.Struct, rename="camel", gc=False):
-    prompt_token_count: int | None = None
-    candidates_token_count: int | None = None
-    cached_content_token_count: int | None = None
-    thoughts_token_count: int | None = None
-    tool_use_prompt_token_count: int | None = None
-    total_token_count: int | None = None
+    prompt_token_count: int | float | None = None
+    candidates_token_count: int | float | None = None
+    cached_content_token_count: int | float | None = None
+    thoughts_token_count: int | float | None = None
+    tool_use_prompt_token_count: int | float | None = None
+    total_token_count: int | float | None = None
 
-    def usage(self) -> Usage:
+    def usage(self) -> Usage | None:
         # Gemini leaves out counts that are 0, so nothing about the cache means that it read nothing
-        counts = (clamp_count(getattr(self, name)) for name in self.__struct_fields__)
+        counts = (read_count(getattr(self, name)) for name in self.__struct_fields__)
         new, output, cached, thoughts, tool, total = counts
-        return Usage(
-            input=new, output=output, cached=cached, thoughts=thoughts, tool=tool, total=total
+        return believe_usage(
+            Usage(
+                input=new, output=output, cached=cached, thoughts=thoughts, tool=tool, total=total
+            )
         )
 
 

@@ -14,17 +14,17 @@ import msgspec
 
 from recollect.codecs.foreign_json import (
     JSON_ERRORS,
-    MAX_COUNT,
     UnreadableJson,
-    clamp_count,
     load_json,
+    read_count,
 )
 from recollect.codecs.provider_errors import provider_error_in
 from recollect.entries import Usage, json_text
 from recollect.errors import ProviderFailed
+from recollect.tokens import MAX_REPORT, believe_usage
 
 _S = TypeVar("_S", bound=msgspec.Struct)
-_TokenCount = Annotated[int, msgspec.Meta(ge=0, le=MAX_COUNT)]
+_TokenCount = Annotated[int, msgspec.Meta(ge=0, le=MAX_REPORT)]
 
 
 class OpenAIUsageDetails(msgspec.Struct, gc=False):
@@ -41,17 +41,19 @@ class OpenAIUsage(msgspec.Struct, gc=False):
     completion_tokens_details: OpenAIUsageDetails | None = None
     prompt_cache_hit_tokens: _TokenCount | None = None  # DeepSeek's
 
-    def usage(self) -> Usage:
+    def usage(self) -> Usage | None:
         prompt, completion = self.prompt_tokens_details, self.completion_tokens_details
         told = [prompt.cached_tokens if prompt is not None else None, self.prompt_cache_hit_tokens]
         cached = max((count for count in told if count is not None), default=None)
-        return Usage(
-            input=self.prompt_tokens or 0,
-            output=self.completion_tokens or 0,
-            cached=cached,
-            written=(prompt and prompt.cache_write_tokens) or 0,
-            thoughts=(completion and completion.reasoning_tokens) or 0,
-            total=self.total_tokens or 0,
+        return believe_usage(
+            Usage(
+                input=self.prompt_tokens or 0,
+                output=self.completion_tokens or 0,
+                cached=cached,
+                written=(prompt and prompt.cache_write_tokens) or 0,
+                thoughts=(completion and completion.reasoning_tokens) or 0,
+                total=self.total_tokens or 0,
+            )
         )
 
 
@@ -146,7 +148,7 @@ def _clean_arguments(value: object) -> str | None:
 
 
 def _clean_count(value: object) -> int | None:
-    return None if value is None else clamp_count(value)
+    return None if value is None else read_count(value)
 
 
 def _clean_calls(value: object) -> list[CallDelta] | None:

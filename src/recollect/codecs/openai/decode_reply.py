@@ -133,7 +133,7 @@ class OpenAIStreamDecoder:
         if chunk.model and not assembly.model:
             assembly.model = chunk.model
         if chunk.usage is not None:
-            assembly.usage = chunk.usage.usage()
+            assembly.usage = chunk.usage.usage() or assembly.usage
         for choice in chunk.choices or ():
             if choice.index:
                 continue
@@ -144,7 +144,7 @@ class OpenAIStreamDecoder:
             if choice.finish_reason:
                 self._set_finish(choice.finish_reason)
             if choice.usage is not None:
-                assembly.usage = choice.usage.usage()
+                assembly.usage = choice.usage.usage() or assembly.usage
 
     def _set_finish(self, reason: str) -> None:
         found = _FINISHES.get(reason.lower()[:40])
