@@ -31,7 +31,7 @@ from recollect.errors import (
     QuotaExhausted,
     Unreachable,
 )
-from recollect.models.api_keys import ApiKey, redact_error
+from recollect.models.api_keys import ApiKey, redact, redact_error
 from recollect.models.http_errors import MAX_ERROR_BODY, response_error
 from recollect.models.http_request import build_headers, build_url, display_host, find_secrets
 from recollect.models.model_protocol import ModelEvent, RequestMessages, Retrying, attach_partial
@@ -190,7 +190,7 @@ class _Attempt:
             message = decoder.message()
         if message is None or not message.parts:
             return None
-        return msgspec.structs.replace(message, model=self._model.name)
+        return self._own(message)
 
     async def start(
         self, messages: RequestMessages, options: RequestOptions
@@ -272,8 +272,13 @@ class _Attempt:
         return (*rest, *self._finish(message))
 
     def _finish(self, message: Message, *, whole: bool = False) -> Sequence[ModelEvent]:
-        self._message = msgspec.structs.replace(message, model=self._model.name)
+        self._message = self._own(message)
         return (*(_deltas(message) if whole else ()), self._message)
+
+    def _own(self, message: Message) -> Message:
+        """With the model's name, and without a key in the server's word for its end."""
+        extra = redact(message.extra, self._model.secrets) if message.extra else ""
+        return msgspec.structs.replace(message, model=self._model.name, extra=extra)
 
     def _unreachable(self, why: str) -> Unreachable:
         return Unreachable(display_host(self._url), why)
