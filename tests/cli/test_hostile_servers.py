@@ -9,7 +9,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -36,10 +36,17 @@ needs_proc = pytest.mark.skipif(
 
 
 # the same harm over another format, or much slower
-SLOW = ("text-gemini", "text-anthropic", "text-tiny", "empty-gemini", "empty-anthropic")
-SLOW += ("parts-gemini", "parts-anthropic", "signatures", "newlines", "comment-without-end")
-SLOW += ("no-newline-data", "no-newline-gemini", "stray-gemini", "json", "think-tags")
-CASES = [pytest.param(n, marks=pytest.mark.long if n in SLOW else ()) for n in ATTACKS]
+SLOW = {
+    *("text-gemini", "text-anthropic", "text-tiny", "text-large", "text-tools-call", "think-tags"),
+    *("empty-gemini", "empty-anthropic", "parts-gemini", "parts-anthropic", "signatures"),
+    *("calls-gemini", "calls-anthropic", "arguments-anthropic", "newlines", "comment-without-end"),
+    *("no-newline-data", "no-newline-gemini", "stray-gemini", "page-as-events", "error-event"),
+    *("json", "json-wide", "json-parts", "thoughts", "gzip-unknown"),
+}
+
+
+def cases(attacks: dict[str, Attack]) -> list[Any]:
+    return [pytest.param(n, marks=pytest.mark.long if n in SLOW else ()) for n in attacks]
 
 
 class Run(NamedTuple):
@@ -76,7 +83,7 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> int:
 
 
 @needs_proc
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", cases(ATTACKS))
 def test_a_hostile_server_gets_one_sentence_and_no_memory(cli: Cli, usual: int, name: str) -> None:
     found = attacked(cli, ATTACKS[name])
     assert found.result.code == 1
@@ -90,7 +97,7 @@ def test_a_hostile_server_gets_one_sentence_and_no_memory(cli: Cli, usual: int, 
 
 
 @needs_proc
-@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("name", cases(LARGE))
 def test_the_largest_replies_that_are_accepted_take_bounded_memory(
     cli: Cli, usual: int, name: str
 ) -> None:
@@ -109,3 +116,20 @@ def test_tokens_that_no_window_could_hold_are_not_shown(cli: Cli, claimed: float
         told = cli("-p", "hi", env=ENV).err
     assert "0 tokens in, 0 out" in told
     assert "0000000" not in done.out + told
+
+
+def test_tokens_that_an_imported_file_claims_are_not_believed_either(cli: Cli) -> None:
+    time = "2026-01-01T00:00:00Z"
+    base = {"sessionId": "C-1", "cwd": "/x", "version": "1", "timestamp": time}
+    usage = {"input_tokens": 10**30, "output_tokens": 3}
+    model = {"id": "m", "role": "assistant", "content": [{"type": "text", "text": "hello"}]}
+    records = [
+        {**base, "type": "user", "uuid": "u1", "message": {"role": "user", "content": "hi"}},
+        {**base, "type": "assistant", "uuid": "u2", "parentUuid": "u1",
+         "message": {**model, "model": "claude", "usage": usage}},
+    ]  # fmt: skip
+    file = cli.project / "C-1.jsonl"
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    cli.ok("import", str(file))
+    messages = [entry.body for entry in path(cli) if isinstance(entry.body, Message)]
+    assert [(body.role, body.usage) for body in messages] == [("user", None), ("model", None)]

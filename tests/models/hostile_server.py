@@ -141,7 +141,7 @@ async def endless_headers(_: asyncio.StreamReader, writer: asyncio.StreamWriter)
     writer.write(b"HTTP/1.1 200 OK\r\n")
     for number in range(ENDS // 100):
         writer.write(b"X-%d: %s\r\n" % (number, b"x" * 80))
-        if number % 1_000 == 0:
+        if number % 100 == 0:
             await writer.drain()
 
 

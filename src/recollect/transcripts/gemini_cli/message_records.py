@@ -141,7 +141,7 @@ def _read_result(value: Json, call: ToolCall) -> ToolResult | None:
 
 
 def _read_usage(value: Json) -> Usage | None:
-    counts = {key: read_count(value[key]) for key in _TOKENS if type(value.get(key)) is int}
+    counts: Json = {key: read_count(value[key]) for key in _TOKENS if type(value.get(key)) is int}
     return believe_usage(Usage(**counts)) if counts else None
 
 
