@@ -33,6 +33,7 @@
         │   ├── ApiKeyRefused   the key is wrong, or lacks the permission
         │   ├── ContextOverflow more tokens than the model's context window
         │   └── ProviderBusy    rate limit or outage, also after retries
+        │       └── QuotaExhausted   no retry helps: no credit, a quota of a day, a long wait
         └── BadReply            the response is not a reply: a web page, half a JSON, nothing
 
 A message states the fact with its values, then the remedy. Attributes carry the same data.
@@ -279,16 +280,40 @@ class ContextOverflow(ProviderFailed):
 
 
 class ProviderBusy(ProviderFailed):
-    def __init__(self, said: str, status: int = 0, attempts: int = 1) -> None:
+    """The provider asks to wait `delay` seconds, or `until` a moment in seconds since 1970;
+    `guessed_delay` follows from what it says of its limit. None where it did not say."""
+
+    def __init__(
+        self,
+        said: str,
+        status: int = 0,
+        attempts: int = 1,
+        *,
+        delay: float | None = None,
+        until: float | None = None,
+        guessed_delay: float | None = None,
+        remedy: str = "",
+    ) -> None:
         times = "once" if attempts == 1 else f"{attempts} times"
-        super().__init__(said, status, f"tried {times}; try again later")
-        self.attempts = attempts
+        super().__init__(said, status, remedy or f"tried {times}; try again later")
+        self.attempts, self.delay, self.until = attempts, delay, until
+        self.guessed_delay = guessed_delay
+
+
+class QuotaExhausted(ProviderBusy):
+    """No retry helps: an empty account, a quota of a day, a wait longer than the settings allow."""
+
+    def __init__(self, said: str, status: int, remedy: str, attempts: int = 1) -> None:
+        super().__init__(said, status, attempts, remedy=remedy)
+        self.remedy = remedy
 
 
 class BadReply(ModelError):
-    def __init__(self, what: str) -> None:
+    """`is_damage`: whether another attempt may get a reply; None where that is not known."""
+
+    def __init__(self, what: str, *, is_damage: bool | None = None) -> None:
         super().__init__(
             f"got {what} instead of a reply; check the model's address and wire format "
             "(`recollect models`), or try again"
         )
-        self.what = what
+        self.what, self.is_damage = what, is_damage

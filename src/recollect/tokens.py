@@ -35,6 +35,7 @@ from recollect.entries import (
 from recollect.profiles import IMAGE_TOKENS, OTHER_WEIGHT, find_profile
 
 USAGE_FIELDS = ("input", "output", "cached", "written", "thoughts", "tool", "total")
+MAX_REPORT = 100_000_000  # tokens in one reply; no window is that large
 _ALWAYS_REPORTED = tuple(name for name in USAGE_FIELDS if name != "cached")
 CountText: TypeAlias = Callable[[str], int]
 ASCII_WEIGHT = 0.25  # tokens for a character
@@ -84,8 +85,17 @@ class Counter(msgspec.Struct, frozen=True):
         return math.ceil(size * ASCII_WEIGHT) if mime.startswith("text/") else self.image
 
 
+def believe_usage(usage: Usage | None) -> Usage | None:
+    """What a provider or a file reports, if it is possible; None if any count of it is not."""
+    if usage is None:
+        return None
+    counts = (*(getattr(usage, name) for name in _ALWAYS_REPORTED), usage.cached or 0)
+    return usage if all(0 <= count <= MAX_REPORT for count in counts) else None
+
+
 def add_usage(one: Usage, other: Usage | None) -> Usage:
-    """The sum; what neither reported stays unknown."""
+    """The sum; what neither reported stays unknown, and a report that is not possible is none."""
+    other = believe_usage(other)
     if other is None:
         return one
     counts = {name: getattr(one, name) + getattr(other, name) for name in _ALWAYS_REPORTED}

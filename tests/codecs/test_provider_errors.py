@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recollect.codecs.error_reports import ErrorReport
 from recollect.codecs.provider_errors import (
     MAX_SAID,
     bad_reply_from,
@@ -14,6 +15,10 @@ from recollect.codecs.provider_errors import (
 )
 from recollect.errors import ApiKeyRefused, ContextOverflow, ProviderBusy, ProviderFailed
 from tests import strategies
+
+
+def report(said: str, kind: str = "") -> ErrorReport:
+    return ErrorReport(said, kinds=(kind.lower(),) if kind else ())
 
 
 @pytest.mark.parametrize(
@@ -53,7 +58,7 @@ from tests import strategies
     ],
 )
 def test_more_tokens_than_the_window(said: str, status: int, kind: str, limit: int | None) -> None:
-    error = provider_error_from(said, status, kind)
+    error = provider_error_from(report(said, kind), status)
     assert isinstance(error, ContextOverflow)
     assert (error.limit, error.status, error.said) == (limit, status, said)
 
@@ -75,7 +80,7 @@ def test_more_tokens_than_the_window(said: str, status: int, kind: str, limit: i
     ],
 )
 def test_too_busy(said: str, status: int, kind: str) -> None:
-    assert isinstance(provider_error_from(said, status, kind), ProviderBusy)
+    assert isinstance(provider_error_from(report(said, kind), status), ProviderBusy)
 
 
 @pytest.mark.parametrize(
@@ -88,23 +93,23 @@ def test_too_busy(said: str, status: int, kind: str) -> None:
     ],
 )
 def test_the_key_is_refused(said: str, status: int, kind: str) -> None:
-    error = provider_error_from(said, status, kind)
+    error = provider_error_from(report(said, kind), status)
     assert isinstance(error, ApiKeyRefused)
     assert error.variable == ""
 
 
 def test_any_other_error_keeps_the_providers_words() -> None:
-    error = provider_error_from("no such model", 404, "model_not_found")
+    error = provider_error_from(report("no such model", "model_not_found"), 404)
     assert type(error) is ProviderFailed
     assert (error.said, error.status) == ("no such model", 404)
-    assert provider_error_from("", 0).said == "no reason was given"
+    assert provider_error_from(report(""), 0).said == "no reason was given"
 
 
 @given(strategies.text | st.text(min_size=400, max_size=2_000), st.integers(), strategies.text)
 def test_a_providers_words_are_short_and_printable_in_an_error(
     said: str, status: int, kind: str
 ) -> None:
-    error = provider_error_from(said, status, kind)
+    error = provider_error_from(report(said, kind), status)
     assert 0 < len(error.said) <= MAX_SAID
     assert error.said.isprintable()
 

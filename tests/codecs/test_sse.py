@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.codecs import sse
+from recollect.codecs.reply_limits import MAX_REPLY
 from recollect.codecs.sse import SseParser
 from recollect.errors import BadReply
 
@@ -100,25 +100,37 @@ def test_lines_that_came_instead_of_events_can_be_read() -> None:
 )
 def test_a_line_without_end_is_refused(line: bytes, size: int) -> None:
     reader = SseParser()
-    with pytest.raises(BadReply, match="a single event of more than 32,000,000 bytes"):
+    with pytest.raises(BadReply, match="more than 16,000,000 bytes in one event"):
         feed_all(reader, repeat(line + b"x" * size, 40_000_000 // size))
 
 
 def test_an_event_of_many_lines_is_refused_when_it_is_too_large() -> None:
     reader = SseParser()
-    with pytest.raises(BadReply, match="single event"):
+    with pytest.raises(BadReply, match="more than 16,000,000 bytes in one event"):
         feed_all(reader, repeat(b"data: " + b"x" * 1_000_000 + b"\n", 40))
 
 
 def test_a_stream_without_end_is_refused() -> None:
     reader = SseParser()
     piece = b"data: " + b"x" * 8_000_000 + b"\n\n"
-    with pytest.raises(BadReply, match="a stream of more than"):
-        feed_all(reader, repeat(piece, sse.MAX_STREAM // len(piece) + 2))
+    with pytest.raises(BadReply, match="more than 64,000,000 bytes"):
+        feed_all(reader, repeat(piece, MAX_REPLY // len(piece) + 2))
 
 
-def test_stray_lines_are_kept_only_up_to_a_limit() -> None:
+def test_lines_outside_of_events_are_refused_when_they_are_too_many() -> None:
     reader = SseParser()
-    for _ in range(100):
-        reader.feed(b"x" * 100_000 + b"\n")
-    assert len(reader.stray) <= sse.MAX_STRAY
+    with pytest.raises(BadReply, match="more than 4,000,000 bytes outside of events"):
+        feed_all(reader, repeat(b"x" * 100_000 + b"\n", 50))
+
+
+def test_an_event_of_very_many_lines_is_refused() -> None:
+    with pytest.raises(BadReply, match="more than 100,000 lines in one event"):
+        feed_all(SseParser(), repeat(b"data:\n" * 1_000, 101))
+
+
+def test_json_of_very_many_values_is_refused_before_it_is_decoded() -> None:
+    many = b"data: [" + b"[]," * 400_000 + b"[]]\n\n"
+    with pytest.raises(BadReply, match="more than 500,000 values in one event"):
+        feed_all(SseParser(), [many])
+    text = b"data: " + b"x" * 5_000_000 + b"\n\n"
+    assert len(SseParser().feed(text)) == 1

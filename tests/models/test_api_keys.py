@@ -104,6 +104,7 @@ def test_a_key_that_nobody_knows_is_recognised_by_what_stands_before_it(
 @given(st.text(max_size=60))
 def test_text_without_keys_and_their_marks_is_left_alone(text: str) -> None:
     assume(not any(mark in text for mark in ":=&?;"))
+    assume(not any(SECRET[at : at + 4] in text for at in range(len(SECRET))))
     assert redact(text, [ApiKey(SECRET)]) == text
 
 

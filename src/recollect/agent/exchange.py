@@ -177,6 +177,7 @@ class _ReplyRecorder:
     async def store_partial(self, partial: Message | None, reason: str) -> None:
         """Store what arrived as interrupted, and the reason as a note."""
         message = partial or self._so_far.message()
+        self._so_far = ReplyAssembly()  # it may be large
         items: list[Body | Entry] = []
         if message.parts:
             interrupted = msgspec.structs.replace(message, finish="interrupted")

@@ -17,9 +17,9 @@ import msgspec
 from recollect.codecs.fixes import Fix
 from recollect.entries import json_text
 from recollect.json_depth import MAX_DEPTH
+from recollect.tokens import MAX_REPORT
 
 JSON_ERRORS = (msgspec.MsgspecError, ValueError, RecursionError)  # what reading foreign JSON raises
-MAX_COUNT = 2**53  # JSON numbers beyond it are not exact, and no token count is that large
 NO_JSON = msgspec.Raw(b"")  # the default of a field that is absent
 SURROGATES = "halves of surrogate pairs are sent as U+FFFD: UTF-8 cannot carry them"
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -147,8 +147,9 @@ def join_surrogates(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
-def clamp_count(value: object) -> int:
-    """A number of tokens, whatever came."""
+def read_count(value: object) -> int:
+    """A number of tokens, whatever came; anything but a number was not reported. A number that no
+    count can be is more than `MAX_REPORT`, so that `believe_usage` refuses the report."""
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
         return 0
-    return int(min(max(value, 0), MAX_COUNT))
+    return int(value) if 0 <= value <= MAX_REPORT else MAX_REPORT + 1

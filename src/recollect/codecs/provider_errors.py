@@ -1,9 +1,10 @@
 """Which error of ours a provider's error is, whichever provider sent it.
 
-`provider_error_from` tells apart a context overflow, a busy provider, a refused key and all other
-errors. Providers agree neither on a status nor on a code, so their phrases are read as well. Their
-own words are kept: at most 500 characters, everything unprintable escaped. `bad_reply_from` names
-what came instead of a reply. Both accept any input, and their cost is bounded.
+`provider_error_from` tells apart a context overflow, a busy provider, a quota that waiting does not
+bring back, a refused key and all other errors. Providers agree neither on a status nor on a code,
+so their phrases are read as well, where their codes say nothing. Their own words are kept: at most
+500 characters, everything unprintable escaped. `bad_reply_from` names what came instead of a reply.
+Both accept any input, and their cost is bounded.
 """
 
 from __future__ import annotations
@@ -11,14 +12,22 @@ from __future__ import annotations
 import json
 import re
 
-from recollect.errors import ApiKeyRefused, BadReply, ContextOverflow, ProviderBusy, ProviderFailed
+from recollect.codecs.error_reports import MAX_READ, ErrorReport, describe_error, read_error
+from recollect.codecs.requested_delays import Wait
+from recollect.errors import (
+    ApiKeyRefused,
+    BadReply,
+    ContextOverflow,
+    ProviderBusy,
+    ProviderFailed,
+    QuotaExhausted,
+)
 from recollect.json_depth import MAX_DEPTH
 from recollect.tokens import find_requested_tokens, find_token_limit
 
 MAX_SAID = 500  # characters of a provider's words in an error
-_READ = 10_000  # characters of them that are searched
 _SHOWN = 60  # characters of bytes that are not a reply
-_BUSY_STATUS = frozenset({408, 409, 425, 429, 529})
+_BUSY_STATUS = frozenset({408, 409, 425, 429, 499, 529})  # and 500 to 599
 _BUSY_KIND = re.compile(
     # llama.cpp says unavailable_error while it loads its model
     "(api|internal_server|overloaded|rate_limit|server|timeout|unavailable)_error"
@@ -39,6 +48,30 @@ _RATE_PHRASES = (
     "please wait before",
 )
 _BUSY_PHRASES = ("overloaded", "try again later", "temporarily unavailable", "at capacity")
+# Waiting does not help. Types and codes: OpenAI, Moonshot, Anthropic, Zhipu, Alibaba, Google.
+NO_CREDIT = "the account has no credit left: add some, or use another model"
+NO_LIMIT = "the account may not use this model (its limit is 0): use another model or plan"
+DAY_USED_UP = "a quota of a day or longer is used up: use another model until it is renewed"
+_LASTING = {
+    **dict.fromkeys(("insufficient_quota", "exceeded_current_quota_error"), NO_CREDIT),
+    **dict.fromkeys(("billing_hard_limit_reached", "billing_not_active", "1113"), NO_CREDIT),
+    **dict.fromkeys(("billing_error", "billing_disabled", "payment_required"), NO_CREDIT),
+    **dict.fromkeys(("insufficient_balance", "arrearage"), NO_CREDIT),
+    "insufficient_g1_credits_balance": NO_CREDIT,
+    "quota_exhausted": DAY_USED_UP,
+}
+_LONG_QUOTAS = ("perday", "daily", "perweek", "permonth")  # in Google's `quotaId`
+A_MINUTE = 60.0  # seconds: the wait for a limit per minute that comes without one
+# from gateways that pass on words alone, and from xAI; OpenAI and Google both say "You exceeded
+# your current quota", the one of an empty account, the other of a limit per minute
+_NO_CREDIT_PHRASES = (
+    "insufficient_quota",
+    "insufficient balance",
+    "credit balance is too low",
+    "used all available credits",
+    "monthly spending limit",
+)
+_MAX_KINDS = 20
 _KEY_PHRASES = (
     "invalid api key",
     "invalid x-api-key",
@@ -78,24 +111,61 @@ _NOT_THE_WINDOW = re.compile(
 )
 
 
-def provider_error_from(said: str, status: int = 0, kind: str = "") -> ProviderFailed:
-    """The error to raise. `kind` is the provider's own type or code; status 0 means none.
+def provider_error_in(value: object, status: int = 0) -> ProviderFailed:
+    """The error to raise for an error that came inside a reply; `value` is its JSON."""
+    report = read_error(value)
+    if not report.said and value:
+        report = report._replace(said=describe_error(value))
+    return provider_error_from(report, status)
+
+
+def provider_error_from(
+    report: ErrorReport, status: int = 0, wait: Wait | None = None
+) -> ProviderFailed:
+    """The error to raise. `status` is the response's, and `wait` what its headers ask for.
 
     The transport adds the variable that holds the key, which is not known here."""
-    words, kind = said[:_READ].lower(), kind[:200].lower()
-    text = make_printable(said) or make_printable(kind) or "no reason was given"
+    words, status = report.said[:MAX_READ].lower(), status or report.status
+    kinds = report.kinds[:_MAX_KINDS]
+    text = make_printable(report.said) or make_printable(" ".join(kinds)) or "no reason was given"
     limited = status == 429 or _contains(words, _RATE_PHRASES)
-    if not limited and (_is_overflow(words) or _contains(kind, _OVERFLOW_PHRASES)):
+    if not limited and (_is_overflow(words) or _contains(" ".join(kinds), _OVERFLOW_PHRASES)):
         about = _NOT_THE_WINDOW.sub("", words)
         limit = find_token_limit(about)
         requested = None if limit is None else find_requested_tokens(about, limit)
         return ContextOverflow(text, status, limit, requested)
-    if status in (401, 403) or _KEY_KIND.fullmatch(kind) or _contains(words, _KEY_PHRASES):
+    if status in (401, 403) or _is_any(kinds, _KEY_KIND) or _contains(words, _KEY_PHRASES):
         return ApiKeyRefused(text, status, "")
-    is_busy = status in _BUSY_STATUS or 500 <= status <= 599 or _BUSY_KIND.fullmatch(kind)
-    if limited or is_busy or _contains(words, _BUSY_PHRASES):
-        return ProviderBusy(text, status)
+    is_busy = status in _BUSY_STATUS or 500 <= status <= 599 or _is_any(kinds, _BUSY_KIND)
+    lasts = status == 402 or any(kind in _LASTING for kind in kinds)
+    if limited or is_busy or lasts or _contains(words, _BUSY_PHRASES + _NO_CREDIT_PHRASES):
+        return _busy_error(report._replace(wait=wait or report.wait), text, status)
     return ProviderFailed(text, status)
+
+
+def _busy_error(report: ErrorReport, text: str, status: int) -> ProviderBusy:
+    """Codes, reasons and limits decide; words only where those say nothing."""
+    remedy = next((_LASTING[kind] for kind in report.kinds if kind in _LASTING), "")
+    if status == 402:
+        remedy = NO_CREDIT
+    if report.no_limit:
+        remedy = remedy or NO_LIMIT
+    if any(word in quota for quota in report.quotas for word in _LONG_QUOTAS):
+        remedy = remedy or DAY_USED_UP
+    wait, guessed = report.wait, None
+    if wait is None and any("perminute" in quota for quota in report.quotas):
+        guessed = A_MINUTE
+    if not remedy and wait is None and guessed is None:
+        words = report.said[:MAX_READ].lower()
+        remedy = NO_CREDIT if _contains(words, _NO_CREDIT_PHRASES) else ""
+    if remedy:
+        return QuotaExhausted(text, status, remedy)
+    seconds, until = wait or (None, None)
+    return ProviderBusy(text, status, delay=seconds, until=until, guessed_delay=guessed)
+
+
+def _is_any(kinds: tuple[str, ...], pattern: re.Pattern[str]) -> bool:
+    return any(map(pattern.fullmatch, kinds))
 
 
 def bad_reply_from(beginning: bytes) -> BadReply:

@@ -1,8 +1,9 @@
 """Joins the pieces of a reply, in the order in which they came.
 
 Neighbouring pieces of text are one part, and so are pieces of a thought. A call is a part of its
-own from its first piece on. The message can be read at any time; pieces are joined only then, so
-the cost is linear. The deltas of what was added wait in `deltas` until a decoder takes them.
+own from its first piece on. The message can be read at any time. The cost is linear, and memory is
+bounded: very many pieces are joined on the way, and a reply beyond `reply_limits` is refused. The
+deltas of what was added wait in `deltas` until a decoder takes them.
 """
 
 from __future__ import annotations
@@ -12,9 +13,53 @@ from collections.abc import Iterable
 
 from recollect.codecs.endings import FINISH_MESSAGE, FINISH_WORD, read_finish
 from recollect.codecs.provider_errors import make_printable
+from recollect.codecs.reply_limits import (
+    MAX_ARGUMENTS,
+    MAX_CALLS,
+    MAX_CONTENT,
+    MAX_PARTS,
+    MAX_TEXT,
+    refuse,
+)
 from recollect.codecs.wire_protocol import Delta
-from recollect.entries import Message, Part, Text, Thought, ToolCall, Usage, json_text
+from recollect.entries import (
+    InlineData,
+    Message,
+    Part,
+    Text,
+    Thought,
+    ToolCall,
+    Unknown,
+    Usage,
+    json_text,
+)
 from recollect.errors import BadReply
+
+_PIECE = 50  # bytes that a piece takes beside its text
+_MANY = 8_192  # pieces that wait to be joined
+
+
+def _join_many(pieces: list[str]) -> None:
+    if len(pieces) > _MANY:
+        pieces[:] = ["".join(pieces)]
+
+
+def _content_of(part: Part) -> tuple[str | bytes, ...]:
+    match part:
+        case Text():
+            return (part.text,)
+        case Thought():
+            return (part.text, part.signature)
+        case ToolCall():
+            return (part.arguments, part.signature)
+        case InlineData() | Unknown():
+            return (part.data,)
+        case _:
+            return ()
+
+
+def _is_ascii(content: str | bytes) -> bool:
+    return isinstance(content, bytes) or content.isascii()
 
 
 class _PartialText:
@@ -35,10 +80,11 @@ class _PartialText:
 class PartialCall:
     """A call that may still grow."""
 
-    __slots__ = ("id", "name", "pieces")
+    __slots__ = ("id", "name", "pieces", "size")
 
     def __init__(self, id_: str = "", name: str = "") -> None:
         self.id, self.name, self.pieces = id_, name, list[str]()
+        self.size = 0  # characters of its arguments
 
     def part(self) -> Part:
         return ToolCall(id=self.id, name=self.name, arguments="".join(self.pieces) or "{}")
@@ -57,21 +103,44 @@ class ReplyAssembly:
         self._open: _PartialText | None = None  # may still grow
         self._pieces = 0  # of calls, in the event that is being read
         self._parts: list[_PartialText | PartialCall | Part] = []
+        self._calls = 0
+        self._text_size = self._size = 0  # characters of texts and thoughts, and of everything
+        self._is_ascii = True
 
     def text(self, text: str) -> None:
+        self._count_text(text)
         growing = self._open
         if growing is None or growing.is_thought:
             growing = self._begin(is_thought=False)
         growing.pieces.append(text)
+        _join_many(growing.pieces)
         self.deltas.append(Delta("text", text))
 
     def thought(self, text: str) -> None:
-        self._open_thought().pieces.append(text)
+        self._count_text(text)
+        growing = self._open_thought()
+        growing.pieces.append(text)
+        _join_many(growing.pieces)
         self.deltas.append(Delta("thought", text))
 
     def sign(self, signature: str) -> None:
         """Sign the open thought; begin one if there is none."""
-        self._open_thought().signatures.append(signature)
+        self.count(signature)
+        growing = self._open_thought()
+        growing.signatures.append(signature)
+        _join_many(growing.signatures)
+
+    def count(self, *content: str | bytes, pieces: int = 0) -> None:
+        """What else the reply holds; raises `BadReply` if it is too much."""
+        self._size += sum(map(len, content)) + pieces * _PIECE
+        self._is_ascii = self._is_ascii and all(map(_is_ascii, content))
+        for size, limit in ((self._size, MAX_CONTENT), (self._text_size, MAX_TEXT)):
+            if size > (limit if self._is_ascii else limit // 2):
+                raise refuse(limit if self._is_ascii else limit // 2, "characters")
+
+    def _count_text(self, text: str) -> None:
+        self._text_size += len(text)
+        self.count(text)
 
     def end_part(self) -> None:
         """The next text or thought is a part of its own."""
@@ -79,9 +148,14 @@ class ReplyAssembly:
 
     def extend_call(self, call: PartialCall, text: str, name: str = "") -> None:
         """Add to the arguments; `name` is for the call's first delta."""
+        call.size += len(text)
+        if call.size > MAX_ARGUMENTS:
+            raise refuse(MAX_ARGUMENTS, "characters of arguments in one call")
+        self.count(text)
         if text:
             self._pieces += 1
             call.pieces.append(text)
+            _join_many(call.pieces)
         self.deltas.append(Delta("call", text, name))
 
     def skip_piece(self) -> None:
@@ -90,8 +164,23 @@ class ReplyAssembly:
 
     def add(self, part: Part | PartialCall) -> None:
         """A part that came whole, or a call that begins."""
-        self._parts.append(part)
+        if isinstance(part, PartialCall | ToolCall):
+            self._calls += 1
+            if self._calls > MAX_CALLS:
+                raise refuse(MAX_CALLS, "calls")
+        if isinstance(part, Text | Thought):
+            self._text_size += len(part.text)
+        if isinstance(part, ToolCall) and len(part.arguments) > MAX_ARGUMENTS:
+            raise refuse(MAX_ARGUMENTS, "characters of arguments in one call")
+        if not isinstance(part, PartialCall):
+            self.count(*_content_of(part))
+        self._append(part)
         self._open = None
+
+    def _append(self, part: _PartialText | PartialCall | Part) -> None:
+        if len(self._parts) >= MAX_PARTS:
+            raise refuse(MAX_PARTS, "parts")
+        self._parts.append(part)
 
     def add_shown(self, part: Part) -> None:
         """A part that came whole, with its delta."""
@@ -109,7 +198,7 @@ class ReplyAssembly:
 
     @property
     def has_calls(self) -> bool:
-        return any(isinstance(part, PartialCall | ToolCall) for part in self._parts)
+        return self._calls > 0
 
     def check_pieces(self, data: bytes, field: str) -> None:
         """Raise if an event has a piece of a call, in a field of this name, that was not read: a
@@ -118,13 +207,13 @@ class ReplyAssembly:
         if field.encode() in data:
             written = re.findall(rf'"{field}"\s*+:\s*+(?!null|"")'.encode(), data)
             if len(written) > pieces or not _is_utf8(data):
-                raise BadReply("a damaged piece of a call")
+                raise BadReply("a damaged piece of a call", is_damage=True)
 
     def refuse_stray(self, lines: bytes) -> None:
         """Raise if lines outside the protocol came beside a call: a damaged event may be among
         them, and arguments without their middle may still be JSON."""
         if lines and self.has_calls:
-            raise BadReply("a stream with lines that are no events beside a call")
+            raise BadReply("lines that are no events beside a call", is_damage=True)
 
     def end(self, provider: str, reason: str) -> None:
         """How the reply ended, in the provider's own word; empty if the end has not come."""
@@ -150,7 +239,7 @@ class ReplyAssembly:
 
     def _begin(self, *, is_thought: bool) -> _PartialText:
         growing = _PartialText(is_thought=is_thought)
-        self._parts.append(growing)
+        self._append(growing)
         self._open = growing
         return growing
 

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from recollect.errors import BadReply
+from recollect.codecs.reply_limits import MAX_EVENT, MAX_LINES, MAX_REPLY, check_values, refuse
 
-MAX_EVENT = 32_000_000  # bytes; a picture in one event is the largest that providers send
-MAX_STREAM = 512_000_000
-MAX_STRAY = 4_000_000  # bytes of lines outside the protocol; more are dropped
+MAX_STRAY = 4_000_000  # bytes of lines outside the protocol
 NO_EVENTS: tuple[bytes, ...] = ()
 _NEWLINE, _RETURN = 10, 13
 _BOM = b"\xef\xbb\xbf"
@@ -23,7 +21,7 @@ _NAMES = frozenset({b"data", b"event", b"id", b"retry"})  # a field without a va
 
 
 class SseParser:
-    __slots__ = ("_after_return", "_data", "_line", "_size", "_stray", "_stray_size", "_total")
+    __slots__ = ("_after_return", "_data", "_line", "_size", "_stray", "_total")
 
     def __init__(self) -> None:
         self._line = bytearray()  # the unfinished line
@@ -31,8 +29,7 @@ class SseParser:
         self._size = 0  # bytes in those
         self._total = 0  # bytes that were split into lines
         self._after_return = False  # a newline that comes next ends the same line
-        self._stray: list[bytes] = []
-        self._stray_size = 0
+        self._stray = bytearray()
 
     def feed(self, piece: bytes) -> Sequence[bytes]:
         """The data of every event that ended in this piece."""
@@ -51,33 +48,36 @@ class SseParser:
     @property
     def stray(self) -> bytes:
         """The lines outside the protocol: what came instead of events."""
-        return b"\n".join(self._stray)
+        return bytes(self._stray[1:])
 
     def _take(self) -> Sequence[bytes]:
         """Split into lines; the unfinished last line waits."""
         text = bytes(self._line)
+        self._line = bytearray()  # a large line exists as seldom as possible
         if not self._total and text.startswith(_BOM):
             text = text[3:]
         self._total += len(text)
         if self._after_return or _RETURN in text:
             text = self._with_newlines(text)
+        if self._total > MAX_REPLY:
+            raise refuse(MAX_REPLY, "bytes")
         lines = text.split(b"\n")
-        rest = lines.pop()
-        self._line = bytearray(rest)
-        if len(text) > MAX_EVENT or self._total > MAX_STREAM:
-            self._check(lines, rest)
+        self._check_length(text, lines)
+        del text
+        self._line += lines.pop()
         found: list[bytes] = []
         data = self._data
         for line in lines:
             if line.startswith(b"data:"):
                 data.append(line[6:] if line.startswith(b"data: ") else line[5:])
                 self._size += len(line)
-                if self._size > MAX_EVENT:
-                    self._refuse("single event", MAX_EVENT)
+                if self._size > MAX_EVENT or len(data) > MAX_LINES:
+                    self._refuse_event()
             elif line:
                 self._put_aside(line)
             elif data:
                 found.append(data[0] if len(data) == 1 else b"\n".join(data))
+                check_values(found[-1])
                 data.clear()
                 self._size = 0
         return found
@@ -92,16 +92,15 @@ class SseParser:
         # a field with JSON in it is a damaged event
         if (line.startswith(_FIELDS) and b'"' not in line) or line in _NAMES:
             return
-        room = MAX_STRAY - self._stray_size
-        self._stray_size += len(line) + 1
-        if room > 0:
-            self._stray.append(line[:room])
+        self._stray += b"\n" + line
+        if len(self._stray) > MAX_STRAY:
+            raise refuse(MAX_STRAY, "bytes outside of events")
 
-    def _check(self, lines: list[bytes], rest: bytes) -> None:
-        if self._total > MAX_STREAM:
-            self._refuse("stream", MAX_STREAM)
-        if len(rest) > MAX_EVENT or any(len(line) > MAX_EVENT for line in lines):
-            self._refuse("single event", MAX_EVENT)
+    def _check_length(self, text: bytes, lines: list[bytes]) -> None:
+        if len(text) > MAX_EVENT and any(len(line) > MAX_EVENT for line in lines):
+            raise refuse(MAX_EVENT, "bytes in one event")
 
-    def _refuse(self, what: str, limit: int) -> None:
-        raise BadReply(f"a {what} of more than {limit:,} bytes")
+    def _refuse_event(self) -> None:
+        if len(self._data) > MAX_LINES:
+            raise refuse(MAX_LINES, "lines in one event")
+        raise refuse(MAX_EVENT, "bytes in one event")

@@ -2,7 +2,7 @@
 
 A key comes from the environment, else from the user's keyring, if there is one. An `ApiKey` prints
 as `[key]` and gives its secret only through `reveal`. `redact` takes keys out of any text, also
-URL-quoted, cut off at the end, or recognised only by the words before them. It is linear.
+parts of them (`secret_echoes`), and keys that nobody knows by the words before them. It is linear.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import NoReturn
-from urllib.parse import quote, quote_plus
 
 from recollect.errors import ModelError
+from recollect.models.secret_echoes import mask_echoes
 
 KEYRING_SERVICE = "recollect"  # in the keyring
 MASK = "[key]"
@@ -83,25 +83,13 @@ def find_api_key(
 
 
 def redact(text: str, keys: Iterable[ApiKey | None] = ()) -> str:
-    """The text with `[key]` in place of every key."""
+    """The text with `[key]` in place of every key and every part of one."""
     secrets = {key.reveal() for key in keys if key is not None}
     # the longest first: one may begin with another
     for secret in sorted((s for s in secrets if len(s) >= _MIN_SECRET), key=len, reverse=True):
-        for form in {secret, quote(secret, safe=""), quote(secret), quote_plus(secret)}:
-            text = text.replace(form, MASK)
-        text = _mask_truncated(text, secret)
+        text = mask_echoes(text, secret, MASK)
     for pattern in _PATTERNS:
         text = pattern.sub(rf"\1{MASK}", text)
-    return text
-
-
-def _mask_truncated(text: str, secret: str) -> str:
-    """Mask the beginning of a key at the end of a text that was cut off there."""
-    for mark in ("…", "...", ""):
-        bare = text.removesuffix(mark)
-        for length in range(len(secret) - 1, _MIN_SECRET - 1, -1):
-            if bare.endswith(secret[:length]):
-                return bare[:-length] + MASK + text[len(bare) :]
     return text
 
 

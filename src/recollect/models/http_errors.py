@@ -1,8 +1,8 @@
 """What went wrong with a request, as one error with one clear sentence.
 
-`classify_response` judges an HTTP response that is no reply, in the server's own words where it has
-some; of a JSON body it looks only at the upper levels. `describe_exception` judges an exception of
-the HTTP library. Neither quotes a header that we sent.
+`response_error` judges an HTTP response that is no reply, in the server's own words where it has
+some. `describe_exception` judges an exception of the HTTP library. Neither quotes a header that we
+sent.
 """
 
 from __future__ import annotations
@@ -10,25 +10,25 @@ from __future__ import annotations
 import json
 import socket
 import ssl
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
 import httpx2
 
+from recollect.codecs.error_reports import ErrorReport, read_error
 from recollect.codecs.provider_errors import bad_reply_from, make_printable, provider_error_from
-from recollect.errors import ApiKeyRefused, ProviderBusy, ProviderFailed
-from recollect.models.decompression import UnsupportedEncoding
+from recollect.codecs.requested_delays import wait_in_headers
+from recollect.errors import ApiKeyRefused, ProviderBusy, ProviderFailed, QuotaExhausted
 from recollect.models.http_request import display_host
-from recollect.models.retry import FailedAttempt, may_recover, requested_delay
 from recollect.settings import TransportSettings
 
 MAX_ERROR_BODY = 64_000  # bytes of an error's body that are read
 BROKEN = "the connection broke before the reply was complete"
+COMPRESSED = "the response is compressed ({name}), which was not asked for"
 MALFORMED = "the address or a header is malformed"
+_TOLD_NOT_TO_RETRY = "it says that a retry is of no use"
 _NO_VARIABLE = "the settings (none is named for this endpoint)"
-_RETRYABLE = (httpx2.TimeoutException, zlib.error)
 _REASONS: dict[type[Exception], str] = {  # the first that fits
     httpx2.ConnectTimeout: "no connection within {settings.connect_timeout:g} seconds",
     httpx2.TimeoutException: "nothing arrived for {settings.read_timeout:g} seconds",
@@ -36,8 +36,6 @@ _REASONS: dict[type[Exception], str] = {  # the first that fits
     ImportError: "{proxy} cannot be used: SOCKS proxies need an extra package; "
     "run `pip install 'recollect[socks]'`",
     OSError: "the certificates named by SSL_CERT_FILE or SSL_CERT_DIR cannot be read",
-    UnsupportedEncoding: "the response is compressed in an unsupported way ({error})",
-    zlib.error: "the response is compressed and damaged",
     UnicodeError: MALFORMED,
     httpx2.InvalidURL: MALFORMED,
     httpx2.UnsupportedProtocol: MALFORMED,
@@ -47,23 +45,21 @@ _REASONS: dict[type[Exception], str] = {  # the first that fits
 }
 
 
-def classify_response(
-    status: int, headers: Mapping[str, str], body: bytes, *, variable: str, now: float
-) -> FailedAttempt:
-    """What this response means; `variable` names where the key is set."""
+def response_error(
+    status: int, headers: Mapping[str, str], body: bytes, *, variable: str
+) -> ProviderFailed:
+    """The error that this response reports; `variable` names where the key is set."""
     if 300 <= status < 400:
         where = make_printable(headers.get("location", "nowhere"), 200)
         said = f"it redirects to {where}, and a key is not sent elsewhere"
-        error = ProviderFailed(said, status, "set the address in the settings")
-        return FailedAttempt(error, retryable=False)
-    text = body.decode("utf-8", "replace")
-    said, kind = provider_message(body)
-    error = provider_error_from(said, status, kind)
+        return ProviderFailed(said, status, "set the address in the settings")
+    wait = wait_in_headers(headers, limited=status == 429)
+    error = provider_error_from(read_error_body(body), status, wait)
     if isinstance(error, ApiKeyRefused):
-        error = ApiKeyRefused(error.said, status, variable or _NO_VARIABLE)
-    if isinstance(error, ProviderBusy) and may_recover(text):
-        return FailedAttempt(error, retryable=True, delay=requested_delay(headers, text, now))
-    return FailedAttempt(error, retryable=False)
+        return ApiKeyRefused(error.said, status, variable or _NO_VARIABLE)
+    if type(error) is ProviderBusy and headers.get("x-should-retry", "").strip() == "false":
+        return QuotaExhausted(error.said, status, _TOLD_NOT_TO_RETRY)
+    return error
 
 
 def describe_exception(error: Exception, settings: TransportSettings) -> tuple[str, bool]:
@@ -75,8 +71,8 @@ def describe_exception(error: Exception, settings: TransportSettings) -> tuple[s
     if reason is None:
         return BROKEN, True
     proxy = f"the proxy {display_host(settings.proxy) if settings.proxy else 'of the environment'}"
-    sentence = reason.format(settings=settings, error=error, proxy=proxy)
-    return sentence, isinstance(error, _RETRYABLE)
+    sentence = reason.format(settings=settings, proxy=proxy)
+    return sentence, isinstance(error, httpx2.TimeoutException)
 
 
 def _connect_reasons(error: BaseException) -> Iterator[str]:
@@ -97,27 +93,15 @@ def _connect_reasons(error: BaseException) -> Iterator[str]:
                 yield "nothing answers there (the connection was refused)"
 
 
-def provider_message(body: bytes) -> tuple[str, str]:
-    """The provider's message and its own type of error, in any of the usual formats."""
+def read_error_body(body: bytes) -> ErrorReport:
+    """What the body says, in any of the usual formats."""
     value: Any = None
     with suppress(ValueError, RecursionError):
         value = json.loads(body)
-    if isinstance(value, list) and value:  # Gemini, where it would have streamed a list
-        value = value[0]
-    error = value.get("error", value) if isinstance(value, dict) else value
-    if isinstance(error, str):  # Ollama
-        return error, ""
-    if not isinstance(error, dict):
-        error = value if isinstance(value, dict) else {}
-    said = _first_text(error, "message", "detail", "error_description", "msg")
-    metadata = error.get("metadata")  # where OpenRouter wraps the message of the model's provider
-    raw = metadata.get("raw") if isinstance(metadata, dict) else None
-    said = f"{said}: {raw}" if isinstance(raw, str) and raw else said
-    return said or _describe_body(body), _first_text(error, "code", "type", "status")
-
-
-def _first_text(value: dict[str, Any], *names: str) -> str:
-    return next((v for name in names if isinstance(v := value.get(name), str) and v), "")
+    if isinstance(value, dict | list | str) and (report := read_error(value)).said:
+        return report
+    # of other text, what it looks like; a delay in its words is understood nevertheless
+    return read_error(body.decode("utf-8", "replace"))._replace(said=_describe_body(body))
 
 
 def _describe_body(body: bytes) -> str:

@@ -21,16 +21,23 @@ from recollect.codecs.encoder import EncodedRequest, Encoder
 from recollect.codecs.endings import content_of, judge_reply
 from recollect.codecs.fixes import Fix
 from recollect.codecs.provider_errors import bad_reply_from
-from recollect.codecs.sse import MAX_EVENT
+from recollect.codecs.reply_limits import MAX_EVENT, check_values, refuse
 from recollect.codecs.wire_protocol import Decoder, Delta, RequestOptions, Wire
 from recollect.entries import Message, Text, Thought, ToolCall
-from recollect.errors import BadReply, ModelError, ProviderBusy, ProviderFailed, Unreachable
-from recollect.models.api_keys import ApiKey, redact_error
-from recollect.models.http_errors import MAX_ERROR_BODY, classify_response
+from recollect.errors import (
+    BadReply,
+    ModelError,
+    ProviderBusy,
+    ProviderFailed,
+    QuotaExhausted,
+    Unreachable,
+)
+from recollect.models.api_keys import ApiKey, redact, redact_error
+from recollect.models.http_errors import MAX_ERROR_BODY, response_error
 from recollect.models.http_request import build_headers, build_url, display_host, find_secrets
 from recollect.models.model_protocol import ModelEvent, RequestMessages, Retrying, attach_partial
 from recollect.models.resolve import ResolvedModel, build_wire, fill_options
-from recollect.models.retry import FailedAttempt, refuses_tools, retry_delay
+from recollect.models.retry import FailedAttempt, judge_error, refuses_tools, retry_delay
 from recollect.models.role_order import CALLS_IN_TEXT, ROLES_ALTERNATE, is_about_role_order
 from recollect.models.transport import HttpClient, HttpResponse, TransportFailed
 from recollect.settings import TransportSettings
@@ -196,13 +203,14 @@ class _Attempt:
         self._url = ""
 
     def arrived(self) -> Message | None:
-        """What has arrived of the reply."""
-        message = self._message or self._partial
-        if message is None and self._decoder is not None:
-            message = self._decoder.message()
+        """What has arrived of the reply, after a failure; can be asked once."""
+        message, decoder = self._message or self._partial, self._decoder
+        self._decoder = None  # a large reply is in memory as seldom as possible
+        if message is None and decoder is not None:
+            message = decoder.message()
         if message is None or not message.parts:
             return None
-        return msgspec.structs.replace(message, model=self._model.name)
+        return self._own(message)
 
     async def start(
         self, messages: RequestMessages, options: RequestOptions
@@ -236,10 +244,12 @@ class _Attempt:
             retryable = error.retryable or self._model.is_local
             self._fail(FailedAttempt(self._unreachable(error.why), retryable=retryable))
         except ModelError as error:
-            # damage after a reply has begun may be gone next time; a web page is not
-            damaged = isinstance(error, BadReply) and self.arrived() is not None
-            retryable = damaged or isinstance(error, ProviderBusy)
-            self._fail(FailedAttempt(error, retryable=retryable))
+            failed = judge_error(error, transport.longest_wait, time.time())
+            if isinstance(error, BadReply):
+                # damage after a reply has begun may be gone next time; a web page is not
+                damaged = self.shown if error.is_damage is None else error.is_damage
+                failed = failed._replace(retryable=damaged)
+            self._fail(failed)
         return None
 
     async def _start(
@@ -260,20 +270,13 @@ class _Attempt:
         kind = response.headers.get("content-type", "").lower()
         if not 200 <= response.status < 300:
             body = await _read_body(response, MAX_ERROR_BODY)
-            variable, now = self._model.chosen.variable, time.time()
-            self._fail(
-                classify_response(
-                    response.status, response.headers, body, variable=variable, now=now
-                )
-            )
-        elif "html" in kind:
+            variable = self._model.chosen.variable
+            raise response_error(response.status, response.headers, body, variable=variable)
+        if "html" in kind:
             raise bad_reply_from(await _read_body(response, _MAX_PAGE))
-        elif "application/json" in kind:  # from a server that ignores `stream`
-            return self._finish(
-                wire.decode_reply(await _read_body(response, MAX_EVENT)), whole=True
-            )
-        else:
-            self._decoder = wire.stream_decoder()
+        if "application/json" in kind:  # from a server that ignores `stream`
+            return self._finish(wire.decode_reply(await _read_reply(response)), whole=True)
+        self._decoder = wire.stream_decoder()
         return ()
 
     async def _read(self) -> Sequence[ModelEvent]:
@@ -284,7 +287,7 @@ class _Attempt:
         try:
             rest = self._decoder.close()
         except BadReply as error:  # it ended in the middle of something
-            self._fail(FailedAttempt(error, retryable=True))
+            self._fail(FailedAttempt(error, retryable=error.is_damage is not False))
             return ()
         return (*rest, *self._finish(self._decoder.message()))
 
@@ -298,7 +301,7 @@ class _Attempt:
             self._partial = message
             self._fail(FailedAttempt(self._broken_off(message), retryable=True))
             return ()
-        self._message = msgspec.structs.replace(message, model=self._model.name)
+        self._message = self._own(message)
         return (*(_deltas(message) if whole else ()), self._message)
 
     def _broken_off(self, message: Message) -> ModelError:
@@ -307,6 +310,11 @@ class _Attempt:
             return BadReply(_EMPTY)
         word = judge_reply(message).word
         return self._unreachable(f"{_BROKEN_OFF} ({word})" if word else _BROKEN_OFF)
+
+    def _own(self, message: Message) -> Message:
+        """With the model's name, and without a key in the server's word for its end."""
+        extra = redact(message.extra, self._model.secrets) if message.extra else ""
+        return msgspec.structs.replace(message, model=self._model.name, extra=extra)
 
     def _unreachable(self, why: str) -> Unreachable:
         return Unreachable(display_host(self._url), why)
@@ -322,6 +330,15 @@ async def _read_body(response: HttpResponse, limit: int) -> bytes:
     while len(found) < limit and (piece := await response.read()):
         found += piece
     return bytes(found[:limit])
+
+
+async def _read_reply(response: HttpResponse) -> bytes:
+    """A reply in one piece."""
+    body = await _read_body(response, MAX_EVENT + 1)
+    if len(body) > MAX_EVENT:
+        raise refuse(MAX_EVENT, "bytes in one piece")
+    check_values(body)
+    return body
 
 
 def _deltas(message: Message) -> Sequence[Delta]:
@@ -350,7 +367,7 @@ def _reason(error: ModelError) -> str:
 
 
 def _final(error: ModelError, sent: int, partial: Message) -> ModelError:
-    if isinstance(error, ProviderBusy):
+    if isinstance(error, ProviderBusy) and not isinstance(error, QuotaExhausted):
         error = ProviderBusy(error.said, error.status, sent)
     attach_partial(error, partial)
     return error

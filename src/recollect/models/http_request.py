@@ -32,7 +32,8 @@ def build_headers(
     found = {
         "content-type": "application/json",
         "accept": "text/event-stream",
-        "accept-encoding": "identity",  # pieces arrive when they are written
+        # pieces arrive when they are written, and none is larger than it looks
+        "accept-encoding": "identity",
         "user-agent": "recollect",
     }
     if key is not None:

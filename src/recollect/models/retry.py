@@ -1,25 +1,21 @@
 """Whether and when to send a request again: pure decisions, with clock and dice passed in.
 
-A delay that the provider requests (`Retry-After` in seconds or as a date, `retry-after-ms`,
-Gemini's `retryDelay`) is respected up to a limit. Otherwise the delay doubles from half a second,
-plus jitter of up to as much again.
+What is worth another attempt is decided where the error is read (`codecs/provider_errors.py`). A
+delay that the provider requests is respected; one beyond the limit of the settings ends the
+attempts, because coming back early only prolongs it. Otherwise the delay doubles from half a
+second, plus jitter of up to as much again.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from datetime import UTC
-from email.utils import parsedate_to_datetime
+import math
 from typing import NamedTuple
 
-from recollect.errors import ModelError
+from recollect.codecs.requested_delays import Wait
+from recollect.errors import ModelError, ProviderBusy, QuotaExhausted
 
 FIRST_DELAY = 0.5
-_NUMBER = re.compile(r"\d{1,9}(?:\.\d{1,9})?")
-_DELAY_IN_BODY = re.compile(r'"retryDelay"\s{0,8}:\s{0,8}"(\d{1,6}(?:\.\d{1,9})?)s"')
-# Waiting does not fill an account; OpenAI sends this code with status 429 as well.
-_PERMANENT = ("insufficient_quota", "insufficient balance", "exceeded your current quota")
+_LONGEST_SHOWN = 366 * 86_400.0
 # Ollama: "… does not support tools"; OpenRouter: "No endpoints found that support tool use";
 # vLLM: '"auto" tool choice requires --enable-auto-tool-choice'
 _TOOLS = ("tool", "function call", "functions")
@@ -44,20 +40,33 @@ class FailedAttempt(NamedTuple):
     delay: float | None = None  # seconds, as the provider requests
 
 
-def requested_delay(headers: Mapping[str, str], body: str, now: float) -> float | None:
-    """Seconds that the provider requests; `now` is in seconds since 1970."""
-    for name, unit in (("retry-after-ms", 1_000), ("retry-after", 1)):
-        if _NUMBER.fullmatch(given := headers.get(name, "").strip()):
-            return float(given) / unit
-    if given:
-        try:
-            date = parsedate_to_datetime(given[:100])
-        except (ValueError, OverflowError):
-            return None
-        # "-0000" gives a date without a zone; HTTP dates are in UTC
-        return max(0.0, (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now)
-    found = _DELAY_IN_BODY.search(body)
-    return float(found[1]) if found else None
+def judge_error(error: ModelError, longest: float, now: float) -> FailedAttempt:
+    """What an error that the provider reported means for the next attempt. `longest` is the most
+    seconds between two attempts; `now` is in seconds since 1970."""
+    if not isinstance(error, ProviderBusy) or isinstance(error, QuotaExhausted):
+        return FailedAttempt(error, retryable=False)
+    if error.delay is None and error.until is None:
+        guessed = None if error.guessed_delay is None else min(error.guessed_delay, longest)
+        return FailedAttempt(error, retryable=True, delay=guessed)
+    delay = Wait(error.delay, error.until).from_now(now)
+    if delay <= longest:
+        return FailedAttempt(error, retryable=True, delay=delay)
+    remedy = (
+        f"it asks for a wait of {_in_words(delay)}, and `transport.longest_wait` allows "
+        f"{_in_words(longest)}: try again then, or use another model"
+    )
+    return FailedAttempt(QuotaExhausted(error.said, error.status, remedy), retryable=False)
+
+
+def _in_words(seconds: float) -> str:
+    """To the nearest second, rounded up, so that nobody comes back too early."""
+    if seconds < 1:
+        return f"{seconds:g} s"
+    minutes, rest = divmod(math.ceil(min(seconds, _LONGEST_SHOWN)), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    parts = zip((days, hours, minutes, rest), ("d", "h", "min", "s"), strict=True)
+    return " ".join(f"{number} {unit}" for number, unit in parts if number)
 
 
 def retry_delay(attempt: int, requested: float | None, longest: float, dice: float) -> float:
@@ -68,13 +77,7 @@ def retry_delay(attempt: int, requested: float | None, longest: float, dice: flo
     if requested is None:
         grown = FIRST_DELAY * 2 ** min(attempt - 1, 30)
         return float(min(longest, grown * (1 + dice)))
-    return float(min(longest, requested + FIRST_DELAY * dice))
-
-
-def may_recover(message: str) -> bool:
-    """Whether a provider that is busy now may serve us later."""
-    low = message[:10_000].lower()
-    return not any(phrase in low for phrase in _PERMANENT)
+    return float(max(requested, min(longest, requested + FIRST_DELAY * dice)))
 
 
 def refuses_tools(message: str, status: int) -> bool:

@@ -3,14 +3,14 @@
 httpx2 brings proxies (settings or environment), certificates (`SSL_CERT_FILE`, `SSL_CERT_DIR`, else
 the system's) and HTTP/2 where the server offers it. Guarantees on top of it: every failure is one
 `TransportFailed` whose `why` holds no key; redirects are not followed, cookies not kept, nothing is
-logged. An error response is read even if it arrives before the request is through. A connection
-serves one request at a time, so that abandoning a response closes it at once and disturbs no other:
-httpcore2 never resets a cancelled HTTP/2 stream, and the server would go on answering.
+logged. A compressed body is refused: none was asked for, and a few bytes may become many. An error
+response is read even if it arrives before the request is through. A connection serves one request
+at a time, so that abandoning a response closes it at once and disturbs no other: httpcore2 never
+resets a cancelled HTTP/2 stream, and the server would go on answering.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import re
@@ -23,8 +23,7 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx2
 
-from recollect.models.decompression import Inflater
-from recollect.models.http_errors import BROKEN, MALFORMED, describe_exception
+from recollect.models.http_errors import BROKEN, COMPRESSED, MALFORMED, describe_exception
 from recollect.models.network_backend import NetworkBackend
 from recollect.settings import TransportSettings
 
@@ -132,18 +131,16 @@ class HttpResponse:
         self.headers = {name.lower(): value for name, value in response.headers.items()}
         self._response, self._connection, self._client = response, connection, client
         self._raw = response.aiter_raw()
-        self._inflater: Inflater | None = None
         self._open = True
 
     async def read(self) -> bytes:
         """The next bytes of the body; none at its end."""
+        encoding = self.headers.get("content-encoding", "").strip().lower()
+        if encoding not in ("", "identity"):
+            name = "".join(filter(str.isprintable, encoding[:40]))
+            raise TransportFailed(COMPRESSED.format(name=name), retryable=False)
         with _described(self._client.settings):
-            encoding = self.headers.get("content-encoding", "").strip().lower()
-            if encoding in ("", "identity"):
-                piece = await self._next()
-            else:
-                self._inflater = self._inflater or Inflater(encoding)
-                piece = await self._next_inflated(self._inflater)
+            piece = await self._next()
         if not piece:
             self._open = False
             await self._client.release(self._connection, reusable=True)
@@ -163,16 +160,6 @@ class HttpResponse:
             if piece:
                 return piece
         return b""
-
-    async def _next_inflated(self, inflater: Inflater) -> bytes:
-        while not (piece := inflater.next_piece()):
-            arrived = await self._next()
-            if not arrived:
-                inflater.finish()
-                return b""
-            inflater.feed(arrived)
-        await asyncio.sleep(0)  # a few bytes may become many: let time limits act
-        return piece
 
 
 class _Connection:

@@ -187,8 +187,9 @@ class TransportSettings(_Section, frozen=True):
     """seconds for one request with all its retries"""
     retries: Annotated[int, Meta(ge=0, le=20)] = 3
     """how often to retry when the provider is busy or the connection breaks"""
-    longest_wait: Seconds = 60.0
-    """the most seconds between two attempts, whatever the provider asks for"""
+    longest_wait: Seconds = 300.0
+    """the most seconds between two attempts; where a provider asks for more, the run ends and says
+    so"""
     proxy: str = ""
     """`http://host:port`, or `socks5://host:port` with `pip install 'recollect[socks]'`; not used
     for this machine itself. Empty: from the environment (`HTTPS_PROXY`, `NO_PROXY` …)"""

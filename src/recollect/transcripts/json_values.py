@@ -6,7 +6,7 @@ import base64
 import json
 from typing import Any, TypeAlias
 
-from recollect.codecs.foreign_json import clamp_count
+from recollect.codecs.foreign_json import read_count
 
 Json: TypeAlias = dict[str, Any]
 
@@ -32,7 +32,7 @@ def strings_in(value: object) -> tuple[str, ...]:
 
 def count_or_none(value: object) -> int | None:
     """A number of tokens; None for anything else, also for one that no window could hold."""
-    return value if type(value) is int and clamp_count(value) == value else None
+    return value if type(value) is int and read_count(value) == value else None
 
 
 def too_deep(value: Any, limit: int) -> bool:

@@ -20,11 +20,10 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from recollect.entries import Message, Request, Usage
-from recollect.tokens import MAX_FACTOR, MIN_FACTOR, Calibration
+from recollect.tokens import MAX_FACTOR, MAX_REPORT, MIN_FACTOR, Calibration
 from recollect.view.entry_log import EntryLog
 from recollect.view.view import View
 
-MAX_REPORT = 100_000_000  # tokens; no window is that large
 CLEARLY_SMALLER = 0.95  # of the request before: its report has to be smaller too
 
 

@@ -267,7 +267,7 @@ usages = st.none() | st.builds(
         thoughts=thoughts,
         total=fresh + cached + written + output,
     ),
-    *(st.integers(0, 2**40) for _ in range(5)),
+    *(st.integers(0, 2**20) for _ in range(5)),
 )
 replies = st.builds(
     Message,

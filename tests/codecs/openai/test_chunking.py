@@ -27,6 +27,7 @@ from recollect.entries import (
     Usage,
 )
 from recollect.errors import RecollectError
+from recollect.tokens import believe_usage
 from tests import strategies
 
 WIRE = Path(__file__).parent.parent / "wire"
@@ -120,13 +121,15 @@ def normal_parts(reply: Message) -> list[Part]:
 def normal_usage(usage: Usage | None) -> Usage | None:
     if usage is None:
         return None
-    return Usage(
-        input=usage.input,
-        output=usage.output,
-        cached=usage.cached,
-        written=usage.written,
-        thoughts=usage.thoughts,
-        total=usage.total or usage.input + usage.output,
+    return believe_usage(
+        Usage(
+            input=usage.input,
+            output=usage.output,
+            cached=usage.cached,
+            written=usage.written,
+            thoughts=usage.thoughts,
+            total=usage.total or usage.input + usage.output,
+        )
     )
 
 

@@ -100,8 +100,8 @@ replies = st.builds(
     usage=st.none()
     | st.builds(
         Usage,
-        input=st.integers(0, 2**53),
-        output=st.integers(0, 2**53),
+        input=st.integers(0, 2**20),
+        output=st.integers(0, 2**20),
         cached=st.integers(0, 9),
         thoughts=st.integers(0, 9),
     ),

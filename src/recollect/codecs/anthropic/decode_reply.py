@@ -22,10 +22,10 @@ from recollect.codecs.anthropic.decode_parts import (
     raw_text,
 )
 from recollect.codecs.call_arguments import MALFORMED, unwrap_arguments
-from recollect.codecs.foreign_json import JSON_ERRORS, NO_JSON, clamp_count, parse_object
+from recollect.codecs.foreign_json import JSON_ERRORS, NO_JSON, parse_object, read_count
 from recollect.codecs.provider_errors import (
     bad_reply_from,
-    provider_error_from,
+    provider_error_in,
     unreadable_reply,
 )
 from recollect.codecs.reply_assembly import CallIds, PartialCall, ReplyAssembly
@@ -33,6 +33,7 @@ from recollect.codecs.sse import SseParser
 from recollect.codecs.wire_protocol import NO_DELTAS, Delta
 from recollect.entries import Message, Part, Text, Thought, Unknown, Usage, json_text
 from recollect.errors import BadInput, BadReply, ProviderFailed
+from recollect.tokens import believe_usage
 
 # The status of an error inside a stream is not sent; the API's documentation gives these.
 _STATUS = {
@@ -49,11 +50,6 @@ _STATUS = {
 }
 _COUNTS = ("input", "cache_creation_input", "cache_read_input", "output")  # of tokens
 _KNOWN_EVENT = re.compile("content_block_(start|delta|stop)|message_(start|delta)|error")
-
-
-class _AnthropicError(msgspec.Struct, gc=False):
-    type: str | None = None
-    message: str | None = None
 
 
 class _BlockDelta(msgspec.Struct, gc=False):
@@ -77,7 +73,7 @@ class _AnthropicEvent(msgspec.Struct, gc=False):
     content_block: msgspec.Raw = NO_JSON
     message: _MessageStart | None = None
     usage: dict[str, Any] | None = None
-    error: _AnthropicError | None = None
+    error: Any = None
 
 
 class _AnthropicReply(msgspec.Struct, gc=False):
@@ -86,7 +82,7 @@ class _AnthropicReply(msgspec.Struct, gc=False):
     model: str | None = None
     stop_reason: str | None = None
     usage: dict[str, Any] | None = None
-    error: _AnthropicError | None = None
+    error: Any = None
 
 
 _decoder = msgspec.json.Decoder(_AnthropicReply)
@@ -116,9 +112,9 @@ def decode_reply(body: bytes) -> Message:
     return assembly.message()
 
 
-def _error_from(error: _AnthropicError) -> ProviderFailed:
-    kind = error.type or ""
-    return provider_error_from(error.message or "", _STATUS.get(kind, 0), kind)
+def _error_from(error: Any) -> ProviderFailed:
+    kind = error.get("type") if isinstance(error, dict) else ""
+    return provider_error_in(error, _STATUS.get(str(kind)[:100], 0))
 
 
 def _merge_usage(*reported: dict[str, Any] | None) -> Usage | None:
@@ -130,19 +126,21 @@ def _merge_usage(*reported: dict[str, Any] | None) -> Usage | None:
     details = last.get("output_tokens_details")
     thoughts = details.get("thinking_tokens") if isinstance(details, dict) else 0
     new, written, cached, output, thoughts = map(
-        clamp_count, [*(last.get(f"{name}_tokens") for name in _COUNTS), thoughts]
+        read_count, [*(last.get(f"{name}_tokens") for name in _COUNTS), thoughts]
     )
     if not any((new, written, cached, output, thoughts)):
         return None
     read = new + written + cached  # `input_tokens` has neither what was cached nor what is now
     told = any((usage or {}).get("cache_read_input_tokens") is not None for usage in reported)
-    return Usage(
-        input=read,
-        output=output,
-        cached=cached if told else None,
-        written=written,
-        thoughts=thoughts,
-        total=read + output,
+    return believe_usage(
+        Usage(
+            input=read,
+            output=output,
+            cached=cached if told else None,
+            written=written,
+            thoughts=thoughts,
+            total=read + output,
+        )
     )
 
 
@@ -237,12 +235,13 @@ class AnthropicStreamDecoder:
             if piece.thinking:
                 self._assembly.thought(piece.thinking)
         elif piece.type == "signature_delta":
-            self._signature.append(piece.signature or "")
+            self._add_signature(piece.signature or "")
         elif piece.type == "input_json_delta" or piece.partial_json is not None:
             if piece.partial_json is None:
-                raise BadReply("a damaged piece of a call")
+                raise BadReply("a damaged piece of a call", is_damage=True)
             if index in self._unknown:
                 self._unknown[index][1].append(piece.partial_json)
+                self._assembly.count(piece.partial_json, pieces=1)
                 self._assembly.skip_piece()
                 return
             call = self._calls.get(index)
@@ -256,7 +255,7 @@ class AnthropicStreamDecoder:
         """Anything but a piece of a block."""
         kind = event.type
         if event.error is not None or kind == "error":
-            raise _error_from(event.error or _AnthropicError())
+            raise _error_from(event.error)
         if kind == "content_block_start":
             try:
                 self._begin(event.index, decode_block(bytes(event.content_block)))
@@ -280,6 +279,7 @@ class AnthropicStreamDecoder:
         if isinstance(block, Unknown):
             self._stop(index)
             self._unknown[index] = (block.data, [])
+            self._assembly.count(block.data, pieces=1)
         elif block.type == "tool_use":
             self._begin_call(index, block)
         elif block.type == "text":
@@ -289,7 +289,7 @@ class AnthropicStreamDecoder:
             if block.thinking:
                 self._assembly.thought(block.thinking)
             if block.signature:
-                self._signature.append(block.signature)
+                self._add_signature(block.signature)
         else:
             self._assembly.add(decode_part(block, self._ids))
 
@@ -315,6 +315,10 @@ class AnthropicStreamDecoder:
             self._assembly.extend_call(call, given)
         if call is not None:
             call.pieces = [unwrap_arguments("".join(call.pieces))]
+
+    def _add_signature(self, text: str) -> None:
+        self._signature.append(text)
+        self._assembly.count(text, pieces=1)
 
     def _sign(self) -> None:
         if self._signature:

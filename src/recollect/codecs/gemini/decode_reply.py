@@ -10,10 +10,11 @@ position. Bytes that are not a reply raise `BadReply`, an error of the provider 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
-from recollect.codecs.foreign_json import JSON_ERRORS, clamp_count, encode, repair_json_text
+from recollect.codecs.foreign_json import JSON_ERRORS, encode, read_count, repair_json_text
 from recollect.codecs.gemini.decode_parts import (
     decode_fields,
     decode_items,
@@ -24,7 +25,7 @@ from recollect.codecs.provider_errors import (
     bad_reply_from,
     incomplete_json,
     make_printable,
-    provider_error_from,
+    provider_error_in,
 )
 from recollect.codecs.provider_rules import GeminiQuirks
 from recollect.codecs.reply_assembly import CallIds, ReplyAssembly
@@ -32,6 +33,7 @@ from recollect.codecs.sse import SseParser
 from recollect.codecs.wire_protocol import NO_DELTAS, Delta
 from recollect.entries import Message, Part, Text, Thought, ToolCall, ToolResult, Usage
 from recollect.errors import BadInput, BadReply
+from recollect.tokens import believe_usage
 
 _BLOCKED = "SAFETY"  # the finish reason of a reply to a prompt that was blocked
 _ENOUGH = 400  # bytes that show what came instead of events
@@ -61,30 +63,26 @@ class _GeminiCandidate(msgspec.Struct, rename="camel", gc=False):
 
 
 class _GeminiUsage(msgspec.Struct, rename="camel", gc=False):
-    prompt_token_count: int | None = None
-    candidates_token_count: int | None = None
-    cached_content_token_count: int | None = None
-    thoughts_token_count: int | None = None
-    tool_use_prompt_token_count: int | None = None
-    total_token_count: int | None = None
+    prompt_token_count: int | float | None = None
+    candidates_token_count: int | float | None = None
+    cached_content_token_count: int | float | None = None
+    thoughts_token_count: int | float | None = None
+    tool_use_prompt_token_count: int | float | None = None
+    total_token_count: int | float | None = None
 
-    def usage(self) -> Usage:
+    def usage(self) -> Usage | None:
         # Gemini leaves out counts that are 0, so nothing about the cache means that it read nothing
-        counts = (clamp_count(getattr(self, name)) for name in self.__struct_fields__)
+        counts = (read_count(getattr(self, name)) for name in self.__struct_fields__)
         new, output, cached, thoughts, tool, total = counts
-        return Usage(
-            input=new, output=output, cached=cached, thoughts=thoughts, tool=tool, total=total
+        return believe_usage(
+            Usage(
+                input=new, output=output, cached=cached, thoughts=thoughts, tool=tool, total=total
+            )
         )
 
 
 class _PromptFeedback(msgspec.Struct, rename="camel", gc=False):
     block_reason: str | None = None
-
-
-class _GeminiError(msgspec.Struct, gc=False):
-    code: int | str | None = None
-    message: str | None = None
-    status: str | None = None
 
 
 class _GeminiEvent(msgspec.Struct, rename="camel", gc=False):
@@ -93,7 +91,7 @@ class _GeminiEvent(msgspec.Struct, rename="camel", gc=False):
     model_version: str | None = None
     prompt_feedback: _PromptFeedback | None = None
     response_id: str | None = None
-    error: _GeminiError | str | None = None
+    error: Any = None
 
     @property
     def is_foreign(self) -> bool:
@@ -153,7 +151,7 @@ def _decode_event(data: bytes) -> tuple[_GeminiEvent, bytes]:
 
 def _decode_carefully(data: bytes) -> tuple[_GeminiEvent, bytes]:
     if b'"functionCall"' in data:  # nothing in a call is guessed
-        raise BadReply("a damaged call")
+        raise BadReply("a damaged call", is_damage=True)
     try:
         data = repair_json_text(data)
         try:
@@ -168,12 +166,8 @@ def _decode_carefully(data: bytes) -> tuple[_GeminiEvent, bytes]:
 
 
 def _raise_if_failed(event: _GeminiEvent) -> None:
-    error = event.error
-    if isinstance(error, str):
-        raise provider_error_from(error)
-    if error is not None:
-        code = error.code if isinstance(error.code, int) and 0 < error.code < 1_000 else 0
-        raise provider_error_from(error.message or "", code, error.status or "")
+    if event.error is not None:
+        raise provider_error_in(event.error)
 
 
 def _raise_bare_error(body: bytes) -> None:

@@ -16,18 +16,17 @@ import msgspec
 
 from recollect.codecs.foreign_json import (
     JSON_ERRORS,
-    MAX_COUNT,
     UnreadableJson,
-    clamp_count,
-    is_too_deep,
     load_json,
+    read_count,
 )
-from recollect.codecs.provider_errors import provider_error_from
+from recollect.codecs.provider_errors import provider_error_in
 from recollect.entries import Usage, json_text
 from recollect.errors import ProviderFailed
+from recollect.tokens import MAX_REPORT, believe_usage
 
 _S = TypeVar("_S", bound=msgspec.Struct)
-_TokenCount = Annotated[int, msgspec.Meta(ge=0, le=MAX_COUNT)]
+_TokenCount = Annotated[int, msgspec.Meta(ge=0, le=MAX_REPORT)]
 
 
 class OpenAIUsageDetails(msgspec.Struct, gc=False):
@@ -44,17 +43,19 @@ class OpenAIUsage(msgspec.Struct, gc=False):
     completion_tokens_details: OpenAIUsageDetails | None = None
     prompt_cache_hit_tokens: _TokenCount | None = None  # DeepSeek's
 
-    def usage(self) -> Usage:
+    def usage(self) -> Usage | None:
         prompt, completion = self.prompt_tokens_details, self.completion_tokens_details
         told = [prompt.cached_tokens if prompt is not None else None, self.prompt_cache_hit_tokens]
         cached = max((count for count in told if count is not None), default=None)
-        return Usage(
-            input=self.prompt_tokens or 0,
-            output=self.completion_tokens or 0,
-            cached=cached,
-            written=(prompt and prompt.cache_write_tokens) or 0,
-            thoughts=(completion and completion.reasoning_tokens) or 0,
-            total=self.total_tokens or 0,
+        return believe_usage(
+            Usage(
+                input=self.prompt_tokens or 0,
+                output=self.completion_tokens or 0,
+                cached=cached,
+                written=(prompt and prompt.cache_write_tokens) or 0,
+                thoughts=(completion and completion.reasoning_tokens) or 0,
+                total=self.total_tokens or 0,
+            )
         )
 
 
@@ -115,25 +116,7 @@ def decode_chunk(data: bytes) -> ReplyChunk:
 
 def error_in_chunk(chunk: ReplyChunk) -> ProviderFailed:
     """An error object, a bare sentence, or vLLM's flat form."""
-    error = chunk.error or {"message": chunk.message, "code": chunk.code}
-    if not isinstance(error, dict):
-        return provider_error_from(error if isinstance(error, str) else _json(error))
-    said, code, kind = error.get("message"), error.get("code"), error.get("type")
-    if not isinstance(said, str) or not said:
-        said = _json(error)
-    metadata = error.get("metadata")
-    raw = metadata.get("raw") if isinstance(metadata, dict) else None
-    if isinstance(raw, str):  # OpenRouter puts the provider's own words here
-        said = f"{said}: {raw}"
-    words = [word for word in (code, kind) if isinstance(word, str)]
-    status = clamp_count(code)
-    return provider_error_from(
-        said, status if 100 <= status <= 599 else 0, words[0] if words else ""
-    )
-
-
-def _json(value: object) -> str:
-    return "an error nested too deeply to be shown" if is_too_deep(value) else json_text(value)
+    return provider_error_in(chunk.error or {"message": chunk.message, "code": chunk.code})
 
 
 def _salvage_chunk(value: object) -> ReplyChunk:
@@ -178,7 +161,7 @@ def _clean_arguments(value: object) -> str | None:
 
 
 def _clean_count(value: object) -> int | None:
-    return None if value is None else clamp_count(value)
+    return None if value is None else read_count(value)
 
 
 def _clean_index(value: object) -> int | None:

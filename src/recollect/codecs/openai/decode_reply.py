@@ -124,7 +124,7 @@ class OpenAIStreamDecoder:
         if chunk.model and not assembly.model:
             assembly.model = chunk.model
         if chunk.usage is not None:
-            assembly.usage = chunk.usage.usage()
+            assembly.usage = chunk.usage.usage() or assembly.usage
         for choice in chunk.choices or ():
             if choice.index:
                 continue
@@ -135,7 +135,7 @@ class OpenAIStreamDecoder:
             if choice.finish_reason:
                 self._reason = choice.finish_reason.lower()
             if choice.usage is not None:
-                assembly.usage = choice.usage.usage()
+                assembly.usage = choice.usage.usage() or assembly.usage
         assembly.check_pieces(data, "arguments")
 
     def _read_delta(self, delta: MessageDelta, *, whole: bool = False) -> None:

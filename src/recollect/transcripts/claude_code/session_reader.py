@@ -31,6 +31,7 @@ from recollect.entries import (
     json_text,
 )
 from recollect.store.ids import derived_id
+from recollect.tokens import believe_usage
 from recollect.transcripts.claude_code.content_blocks import joined_text, parse_parts
 from recollect.transcripts.claude_code.record_tree import (
     ClaudeRecord,
@@ -315,10 +316,13 @@ def _read_usage(value: object) -> Usage | None:
         return None
 
     def count(key: str) -> int:
-        return count_or_none(value.get(key)) or 0
+        number = value.get(key)
+        return read_count(number) if type(number) is int else 0
 
     cached, written = count("cache_read_input_tokens"), count("cache_creation_input_tokens")
     given = count("input_tokens") + cached + written
     output = count("output_tokens")
     told = cached if "cache_read_input_tokens" in value else None
-    return Usage(input=given, output=output, cached=told, written=written, total=given + output)
+    return believe_usage(
+        Usage(input=given, output=output, cached=told, written=written, total=given + output)
+    )

@@ -17,6 +17,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from recollect.codecs.foreign_json import read_count
 from recollect.entries import (
     Content,
     Entry,
@@ -33,9 +34,9 @@ from recollect.entries import (
     Usage,
     json_text,
 )
+from recollect.tokens import believe_usage
 from recollect.transcripts.json_values import (
     Json,
-    count_or_none,
     decode_base64,
     object_or_empty,
     objects_in,
@@ -142,9 +143,8 @@ def _read_result(value: Json, call: ToolCall) -> ToolResult | None:
 
 
 def _read_usage(value: Json) -> Usage | None:
-    counts: Json = {key: count_or_none(value.get(key)) for key in _TOKENS}
-    counts = {key: count for key, count in counts.items() if count is not None}
-    return Usage(**counts) if counts else None
+    counts: Json = {key: read_count(value[key]) for key in _TOKENS if type(value.get(key)) is int}
+    return believe_usage(Usage(**counts)) if counts else None
 
 
 def _as_list(value: object) -> list[Any]:

@@ -1,0 +1,98 @@
+"""`recollect -p`, when a provider says that it is busy, or that waiting is of no use."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from recollect.profiles import WireName
+from tests.cli.model_server import ENV, log, readable, server
+from tests.cli.runner import Cli
+from tests.models.server import HELLO, Answer, http
+from tests.models.test_retry_classification import (
+    BILLING,
+    DAY,
+    METRIC,
+    MINUTE,
+    google,
+    quota,
+    retry_info,
+)
+
+GEMINI_HELLO = {"candidates": [{"content": {"parts": [{"text": "hello"}]}, "finishReason": "STOP"}]}
+ORDINARY = google(
+    f"{BILLING} * Quota exceeded for metric: {METRIC}, limit: 2\nPlease retry in 5.0ms.",
+    quota(MINUTE),
+    retry_info("0.005s"),
+)
+
+
+def answers(error: object, *, streamed: bool) -> tuple[Answer, Answer]:
+    """First the error, then a reply of Gemini."""
+    body = json.dumps(error).encode()
+    first = (
+        http(b"data: " + body + b"\n\n")
+        if streamed
+        else http(body, "429 Too Many Requests", "application/json")
+    )
+    return first, http(b"data: " + json.dumps(GEMINI_HELLO).encode() + b"\n\n")
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("error", [ORDINARY, google(BILLING, quota(MINUTE)), google(BILLING)])
+def test_googles_limit_per_minute_is_waited_for(cli: Cli, error: object, streamed: bool) -> None:
+    with server(cli, *answers(error, streamed=streamed), more='wire = "gemini"\n') as on:
+        done = cli("-p", "hi", env=ENV)
+    assert (done.code, done.out) == (0, "hello\n")
+    assert len(on.asked) == 2
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (google(BILLING, quota(DAY), retry_info("0.001s")), "a quota of a day or longer"),
+        (google("Quota exceeded, limit: 0\nPlease retry in 1ms."), "its limit is 0"),
+        (google("Quota exceeded", retry_info("301s")), "asks for a wait of 5 min 1 s"),
+        (google("Resource exhausted. Please retry in 400s"), "asks for a wait of 6 min 40 s"),
+    ],
+)
+def test_a_wait_that_is_of_no_use_is_not_begun(
+    cli: Cli, error: object, words: str, streamed: bool
+) -> None:
+    with server(cli, *answers(error, streamed=streamed), more='wire = "gemini"\n') as on:
+        done = cli("-p", "hi", env=ENV)
+    assert (done.code, len(on.asked)) == (1, 1)
+    assert words in done.err
+    assert words in log(cli)[-1][1]
+    readable(done)
+
+
+def test_an_empty_account_at_openai_is_not_asked_again(cli: Cli) -> None:
+    body = json.dumps({"error": {"message": BILLING, "type": "insufficient_quota"}}).encode()
+    with server(cli, http(body, "429 No", "application/json"), http(HELLO)) as on:
+        done = cli("-p", "hi", env=ENV)
+    assert (done.code, len(on.asked)) == (1, 1)
+    assert "the account has no credit left" in done.err
+
+
+def test_a_quota_that_is_used_up_leaves_the_work_to_the_fallback(cli: Cli) -> None:
+    first, reply = answers(google(BILLING, quota(DAY)), streamed=False)
+    with server(cli, first, reply, more='wire = "gemini"\n') as on:
+        file = cli.home / "settings.toml"
+        spare = f'[models.spare]\nurl = "{on.url}"\nkey = "MY_KEY"\nwire = "gemini"\n'
+        file.write_text(file.read_text() + spare + '[routing]\nfallback = ["spare"]\n')
+        done = cli("-p", "hi", env=ENV)
+    assert (done.code, done.out) == (0, "hello\n")
+
+
+_WIRES: tuple[WireName, ...] = ("openai", "anthropic", "gemini")
+
+
+@pytest.mark.parametrize("wire", _WIRES)
+def test_a_status_of_a_client_that_went_away_is_retried(cli: Cli, wire: WireName) -> None:
+    with server(cli, http(b"", "499 Closed", "text/plain"), more=f'wire = "{wire}"\n') as on:
+        done = cli("-p", "hi", env=ENV)
+    assert (done.code, len(on.asked)) == (1, 2)
+    assert "tried 2 times" in done.err
