@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
+from recollect.codecs.foreign_json import read_count
 from recollect.entries import (
     Body,
     Compaction,
