@@ -45,6 +45,7 @@ from recollect.settings import TransportSettings
 # The address and key of a server that this process runs; called before each attempt.
 LocateServer: TypeAlias = Callable[[], Awaitable[tuple[str, str]]]
 _MAX_PAGE = 2_000  # bytes of a web page that are looked at
+_EVENT_FIELDS = (b"data:", b"event:", b":")  # how a stream of events begins
 _TOOLS_IN_TEXT = (
     "the endpoint takes no tools for this model: they are described in text from now on"
 )
@@ -275,7 +276,11 @@ class _Attempt:
         if "html" in kind:
             raise bad_reply_from(await _read_body(response, _MAX_PAGE))
         if "application/json" in kind:  # from a server that ignores `stream`
-            return self._finish(wire.decode_reply(await _read_reply(response)), whole=True)
+            body = await _read_reply(response)
+            if not body.lstrip().startswith(_EVENT_FIELDS):
+                return self._finish(wire.decode_reply(body), whole=True)
+            self._decoder = wire.stream_decoder()  # it is a stream all the same
+            return self._decoder.feed(body)
         self._decoder = wire.stream_decoder()
         return ()
 

@@ -3,6 +3,8 @@ that say something untrue about themselves."""
 
 from __future__ import annotations
 
+import base64
+import random
 from collections.abc import Callable, Mapping
 
 from recollect.entries import ToolCall
@@ -17,6 +19,11 @@ _COUNTS: Mapping[WireName, tuple[str, ...]] = {
     "openai": ("prompt_tokens", "completion_tokens", "total_tokens"),
     "anthropic": ("input_tokens", "output_tokens"),
 }
+
+
+def _long_text() -> str:
+    """5 MB in which nothing repeats itself: clients may stop a model that does."""
+    return base64.b85encode(random.Random(5).randbytes(4_000_000)).decode()
 
 
 def _counts(claimed: str) -> Callable[[WireName, ToolCall], WireReply]:
@@ -40,7 +47,7 @@ SPLIT_FAULTS: tuple[Fault, ...] = (
         "large-event",
         "answer",
         "a text of 5 MB in one event",
-        lambda *_: faulty("words " * 833_333, piece=10_000_000),
+        lambda *_: faulty(_long_text(), piece=10_000_000),
     ),
     fault(
         "whole",

@@ -312,8 +312,6 @@ def _parse_arguments(text: str, tool: Tool) -> dict[str, Any]:
         ) from None
     if not isinstance(value, dict):
         raise BadArguments("the arguments must be a JSON object; write them again")
-    if not _is_unicode(text, value):
-        raise BadArguments("the arguments have half of a surrogate pair; write them again")
     given = {key: item for key, item in value.items() if item is not None}
     try:
         try:
@@ -342,12 +340,3 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse(constant: str) -> Never:
     raise ValueError(f"{constant} is not JSON")
-
-
-def _is_unicode(text: str, value: object) -> bool:
-    """Whether a value that was read from this JSON is whole characters throughout."""
-    try:
-        msgspec.json.encode(value if "\\u" in text else text)
-    except UnicodeEncodeError:
-        return False
-    return True
