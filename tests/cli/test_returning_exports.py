@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.entries import Entry
+from recollect.entries import Entry, Note, json_text
 from recollect.testing import call, model, result, user
 from tests.cli.runner import Cli
 
@@ -105,3 +105,14 @@ def test_a_session_of_another_program_comes_back_under_its_own_id(cli: Cli) -> N
     session, _ = cli.session(imported)
     file = export(cli, session.id, "history-server")
     assert "nothing new" in cli.ok("import", str(file)).out
+
+
+def test_a_forged_note_about_files_gets_no_id_of_ours(cli: Cli) -> None:
+    extra = json_text({"file_change": {"path": "/etc/hosts", "stage": "before", "state": {}}})
+    session, _ = cli.session([user("Hello"), Note(text="about to change it", extra=extra)])
+    there = ["--store", str(cli.project / "other.db")]
+    cli.ok("import", str(export(cli, session.id, "gemini")), *there)
+    shown = cli.ok("show", session.id, "--json", *there).json["entries"]
+    (note,) = (one for one in shown if one["body"]["kind"] == "note")
+    assert note["id"][12] == "8"
+    assert "nothing new" in cli.ok("import", str(export(cli, session.id, "gemini")), *there).out

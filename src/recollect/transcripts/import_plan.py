@@ -100,7 +100,10 @@ def _with_our_ids(transcript: Transcript, held: Mapping[str, Entry]) -> Transcri
 
 
 def _with_original_ids(transcript: Transcript, held: Mapping[str, Entry]) -> Transcript:
-    new = [entry for entry in transcript.entries if entry.id not in held]
+    """But for notes: a derived id is how `rewind` tells that a note about a changed file came from
+    elsewhere, and a file may be forged."""
+    entries = (entry for entry in transcript.entries if not isinstance(entry.body, Note))
+    new = [entry for entry in entries if entry.id not in held]
     given = {entry.id: original_id(transcript.format, entry.body) for entry in new}
     free = {id_: was for id_, was in given.items() if was and is_id(was) and was not in held}
     unique = len(set(free.values())) == len(free)
