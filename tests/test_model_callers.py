@@ -79,7 +79,7 @@ def test_a_model_is_called_in_one_place() -> None:
 
 
 def test_only_the_agent_exchanges_and_only_the_runtime_gives_it_a_model_to_summarize() -> None:
-    assert calls_of("exchange") == {("agent/loop.py", "reply")}
+    assert calls_of("exchange") == {("agent/agent_run.py", "reply")}
     assert calls_of("of", method=True) & {
         (file, "ModelCaller") for file in importers_of("recollect.models.model_calls.ModelCaller")
     } == {

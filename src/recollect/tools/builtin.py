@@ -101,14 +101,8 @@ async def replace(
     new_string: what shall stand there instead, written out completely
     expected_replacements: how often old_string stands there; all of them are replaced
     """
-    return await _call(
-        "file_editor:replace_text",
-        file_path,
-        old_string,
-        new_string,
-        expected_replacements,
-        context,
-    )
+    wanted = file_path, old_string, new_string, expected_replacements
+    return await _call("file_editor:replace_text", *wanted, context)
 
 
 @tool("read")
