@@ -8,6 +8,7 @@ number in a mark is true of the whole text: what was cut before is cut again wit
 from __future__ import annotations
 
 import re
+from typing import AnyStr
 
 _TERMINAL = re.compile(r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|\][^\x07\x1b]{0,2000}+(?:\x07|\x1b\\)|[@-_])")
 _CONTROL = re.compile(
@@ -70,3 +71,15 @@ def format_size(count: float) -> str:
             return f"{count:,.0f} {unit}" if unit == "bytes" else f"{count:,.1f} {unit}"
         count /= 1_000
     return f"{count:,.1f} TB"
+
+
+def common_length(one: AnyStr, other: AnyStr) -> int:
+    """How much two texts share at their beginning: halves are compared, not single characters."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -21,12 +21,12 @@ import threading
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import msgspec
 
 from recollect.agent.hooks import CommandHook, Hook, PythonHook
-from recollect.codecs.foreign_json import is_too_deep
+from recollect.codecs.foreign_json import is_too_deep, refuse_constant, unique_keys
 from recollect.entries import json_text
 from recollect.hook_events import AfterTool, BeforeTool, HookDecision, HookEvent
 from recollect.json_depth import MAX_DEPTH
@@ -124,23 +124,12 @@ def _parse_object(text: str, limit: int) -> dict[str, Any]:
     """Parse a JSON object of bounded length and depth, without duplicate names or NaN."""
     if len(text) > limit:
         raise ValueError(f"JSON of {len(text):,} characters; the limit is {limit:,}")
-    value = json.loads(text, object_pairs_hook=_reject_duplicates, parse_constant=_reject_constant)
+    value = json.loads(text, object_pairs_hook=unique_keys, parse_constant=refuse_constant)
     if not isinstance(value, dict):
         raise ValueError("a JSON object was expected")
     if is_too_deep(value):
         raise ValueError(f"JSON nested deeper than {MAX_DEPTH} levels")
     return value
-
-
-def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a JSON object has a name twice")
-    return found
-
-
-def _reject_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not valid JSON")
 
 
 def merge_decisions(one: HookDecision, other: HookDecision) -> HookDecision:

@@ -17,6 +17,7 @@ import msgspec
 from recollect.codecs.encoder import RequestSegments, encode_segments
 from recollect.codecs.wire_protocol import Declaration, RequestOptions, Wire
 from recollect.entries import Message, Part
+from recollect.text import common_length
 from recollect.view.edit_causes import EditCause, find_cause
 from recollect.view.view import View, ViewItem
 
@@ -175,7 +176,7 @@ def _compare_messages(before: _Encoded, after: _Encoded) -> CacheComparison:
         part == len(message.parts) and number + 1 == len(messages)
         for message, messages in zip((was, now), sent, strict=True)
     ]
-    same = starts[1] + _common_length(before.body[starts[0] :], after.body[starts[1] :])
+    same = starts[1] + common_length(before.body[starts[0] :], after.body[starts[1] :])
     if was.role == now.role and any(ends):  # the one goes on where the other ends
         return _held(after, same)
     sides = _item_at(before, number, part), _item_at(after, number, part)
@@ -195,7 +196,7 @@ def _broken(
 ) -> CacheComparison:
     """`starts` is where the pieces that differ begin in the two bodies."""
     bodies = before.body, after.body
-    common = _common_length(*(body[start:] for body, start in zip(bodies, starts, strict=True)))
+    common = common_length(*(body[start:] for body, start in zip(bodies, starts, strict=True)))
     was, now = (_excerpt(b, s + common) for b, s in zip(bodies, starts, strict=True))
     tokens = after.request.view.tokens
     at, size = starts[1] + common, len(after.body)
@@ -245,18 +246,6 @@ def _pairs(
             old[number] if number < len(old) else None,
             new[number] if number < len(new) else None,
         )
-
-
-def _common_length(one: bytes, other: bytes) -> int:
-    """How many bytes they share at their beginning: halves are compared, not single bytes."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _excerpt(body: bytes, at: int) -> str:

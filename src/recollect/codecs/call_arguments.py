@@ -9,11 +9,8 @@ Decoding gives the text back.
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 from recollect.codecs.fixes import Fix, quote_text
-from recollect.codecs.foreign_json import encode, parse_object
+from recollect.codecs.foreign_json import RepeatedKey, encode, parse_object, strict_json
 from recollect.entries import ToolCall
 
 MALFORMED = "malformed_arguments"
@@ -44,23 +41,12 @@ def unwrap_arguments(text: str) -> str:
 def _repeats_a_key(text: str) -> bool:
     """Whether an object in the text has a key twice; which one counts, servers decide differently,
     and Google's refuses it."""
-
-    def check(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            raise _RepeatedKey
-        return found
-
     if text.count(":") < 2:
         return False
     try:
-        json.loads(text, object_pairs_hook=check)
-    except _RepeatedKey:
+        strict_json(text)
+    except RepeatedKey:
         return True
     except ValueError:
         return False
     return False
-
-
-class _RepeatedKey(Exception):
-    """Ends the search; never leaves this module."""

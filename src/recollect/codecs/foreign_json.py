@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Never, TypeVar
 
 import msgspec
 
@@ -30,6 +30,27 @@ encode = msgspec.json.Encoder().encode
 
 class UnreadableJson(Exception):
     """The bytes are not JSON, or nested too deeply. Never leaves the codecs."""
+
+
+class RepeatedKey(ValueError):
+    """An object names a key twice, so it has no single meaning."""
+
+
+def strict_json(text: str) -> Any:
+    """The value of JSON with one meaning: without NaN, and no key twice in an object. Raises
+    ValueError (`RepeatedKey` among them) or RecursionError."""
+    return json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        raise RepeatedKey("a key stands twice in one object")
+    return value
+
+
+def _refuse_constant(name: str) -> Never:
+    raise ValueError(f"{name} is not valid JSON")
 
 
 def load_json(data: bytes) -> Any:

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from recollect.text import common_length
 from recollect.tools.line_endings import EndingFinder, normalize, raw_offsets, uses_cr
 from recollect.tools.loose_match import LooseMatch, find_loosely
 from recollect.tools.nearest_passage import nearest_passage
@@ -130,8 +131,8 @@ def _place(
     """The edits of the file's own text for places in the normalized one. Only what differs between
     a match and the new text is an edit, so that the rest keeps its breaks."""
     old = plain[places[0] : places[0] + length]
-    head = _count_common(old, new)
-    tail = _count_common(old[head:][::-1], new[head:][::-1])
+    head = common_length(old, new)
+    tail = common_length(old[head:][::-1], new[head:][::-1])
     middle = new[head : len(new) - tail]
     ends = [n for at in places for n in (at + head, at + length - tail)]
     offsets = raw_offsets(text, ends)
@@ -142,18 +143,6 @@ def _place(
         ending = endings.find(start, end) if "\n" in middle else "\n"
         edits.append(TextEdit(start, end, middle.replace("\n", ending)))
     return tuple(edits)
-
-
-def _count_common(one: str, other: str) -> int:
-    """How many characters are the same at the beginning."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _plan_loose(

@@ -19,11 +19,12 @@ import re
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Never, TypeAlias, cast, get_args, overload
+from typing import Any, Literal, TypeAlias, cast, get_args, overload
 
 import msgspec
 
 from recollect.codecs.argument_names import fit_arguments, remedy_for
+from recollect.codecs.foreign_json import refuse_constant, unique_keys
 from recollect.codecs.text_tools.argument_check import find_argument_problem
 from recollect.codecs.text_tools.argument_coercion import parse_schema
 from recollect.codecs.wire_protocol import Declaration
@@ -160,7 +161,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         or are malformed. Whoever judges a call has to judge these."""
         try:
             small = len(arguments) <= MAX_ARGUMENTS
-            value = json.loads(arguments, object_pairs_hook=_unique) if small else None
+            value = json.loads(arguments, object_pairs_hook=unique_keys) if small else None
             known = self.arguments.__struct_fields__
             if not isinstance(value, dict) or set(known).issuperset(value):
                 return arguments
@@ -305,7 +306,9 @@ def _parse_arguments(text: str, tool: Tool) -> dict[str, Any]:
     if len(text) > MAX_ARGUMENTS:
         raise BadArguments(f"arguments of more than {MAX_ARGUMENTS:,} characters are refused")
     try:
-        value = json.loads(text or "{}", object_pairs_hook=_unique, parse_constant=_refuse)
+        value = json.loads(
+            text or "{}", object_pairs_hook=unique_keys, parse_constant=refuse_constant
+        )
     except (ValueError, RecursionError) as error:
         raise BadArguments(
             f"the arguments are not valid JSON ({error}); write them again"
@@ -328,15 +331,3 @@ def _parse_arguments(text: str, tool: Tool) -> dict[str, Any]:
             f"{why}; the parameters are {known or 'none'}{f'; {remedy}' if remedy else ''}"
         ) from None
     return {name: getattr(made, name) for name in kind.__struct_fields__}
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object; one that names a key twice has no single meaning."""
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        raise ValueError("a key stands twice in one object")
-    return value
-
-
-def _refuse(constant: str) -> Never:
-    raise ValueError(f"{constant} is not JSON")

@@ -15,6 +15,7 @@ from recollect.entries import Entry, Source, json_text
 from recollect.errors import Damaged
 from recollect.store.contract import Store
 from recollect.store.ids import derived_id
+from recollect.text import common_length
 from recollect.transcripts.json_values import object_or_empty, string_or_empty
 from recollect.transcripts.record_format import get_tag
 from recollect.transcripts.transcript import TranscriptFile
@@ -65,7 +66,7 @@ async def store_original(
         return None
     newest = next((e for e in reversed(tree) if isinstance(e.body, Source)), None)
     earlier = b"" if newest is None else await load_original(store, newest, tree)
-    shared = _common_prefix(earlier, data)
+    shared = common_length(earlier, data)
     offset = shared if shared >= _WORTH_SHARING else 0
     blobs = []
     for start in range(offset, len(data), CHUNK_BYTES):
@@ -83,15 +84,3 @@ async def store_original(
         extra=json_text(extra),
     )
     return Entry(id_, None, transcript.updated, source)
-
-
-def _common_prefix(a: bytes, b: bytes) -> int:
-    """The number of equal bytes at the beginning."""
-    low, high = 0, min(len(a), len(b))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if a[low:middle] == b[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
