@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from recollect.agent.hooks import CommandHook, Hook, PythonHook
-from recollect.codecs.foreign_json import is_too_deep, refuse_constant, unique_keys
+from recollect.codecs.foreign_json import is_too_deep, strict_json
 from recollect.entries import json_text
 from recollect.hook_events import AfterTool, BeforeTool, HookDecision, HookEvent
 from recollect.json_depth import MAX_DEPTH
@@ -124,7 +124,7 @@ def _parse_object(text: str, limit: int) -> dict[str, Any]:
     """Parse a JSON object of bounded length and depth, without duplicate names or NaN."""
     if len(text) > limit:
         raise ValueError(f"JSON of {len(text):,} characters; the limit is {limit:,}")
-    value = json.loads(text, object_pairs_hook=unique_keys, parse_constant=refuse_constant)
+    value = strict_json(text)
     if not isinstance(value, dict):
         raise ValueError("a JSON object was expected")
     if is_too_deep(value):
@@ -239,7 +239,7 @@ def encode_command_input(event: HookEvent, cwd: Path, transcript: str) -> bytes:
         data["arguments"] = event.arguments
         # whole, and parsed as the tool parses them: the hook checks what will run
         with contextlib.suppress(ValueError, RecursionError):
-            parsed = json.loads(event.arguments or "{}", parse_constant=_reject_constant)
+            parsed = strict_json(event.arguments or "{}")
             return json.dumps({**common, "data": {**data, "arguments": parsed}}).encode()
     return json.dumps({**common, "data": data}).encode()
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import inspect
-import json
 import os
 import re
 from collections.abc import Awaitable, Callable
@@ -24,7 +23,7 @@ from typing import Any, Literal, TypeAlias, cast, get_args, overload
 import msgspec
 
 from recollect.codecs.argument_names import fit_arguments, remedy_for
-from recollect.codecs.foreign_json import refuse_constant, unique_keys
+from recollect.codecs.foreign_json import strict_json
 from recollect.codecs.text_tools.argument_check import find_argument_problem
 from recollect.codecs.text_tools.argument_coercion import parse_schema
 from recollect.codecs.wire_protocol import Declaration
@@ -161,7 +160,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         or are malformed. Whoever judges a call has to judge these."""
         try:
             small = len(arguments) <= MAX_ARGUMENTS
-            value = json.loads(arguments, object_pairs_hook=unique_keys) if small else None
+            value = strict_json(arguments) if small else None
             known = self.arguments.__struct_fields__
             if not isinstance(value, dict) or set(known).issuperset(value):
                 return arguments
@@ -306,9 +305,7 @@ def _parse_arguments(text: str, tool: Tool) -> dict[str, Any]:
     if len(text) > MAX_ARGUMENTS:
         raise BadArguments(f"arguments of more than {MAX_ARGUMENTS:,} characters are refused")
     try:
-        value = json.loads(
-            text or "{}", object_pairs_hook=unique_keys, parse_constant=refuse_constant
-        )
+        value = strict_json(text or "{}")
     except (ValueError, RecursionError) as error:
         raise BadArguments(
             f"the arguments are not valid JSON ({error}); write them again"
