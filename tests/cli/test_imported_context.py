@@ -107,8 +107,7 @@ def test_token_counts_that_no_window_could_hold_are_not_believed(cli: Cli, tmp_p
     value["messages"][1]["tokens"] = {"input": 10**30, "output": 7, "total": -1}
     file.write_text(json.dumps(value))
     cli.ok("import", str(file))
-    usage = messages_of(cli, only_session(cli)["id"])[1]["usage"]
-    assert usage == {"output": 7}
+    assert "usage" not in messages_of(cli, only_session(cli)["id"])[1]
 
 
 @pytest.mark.parametrize(

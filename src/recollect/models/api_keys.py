@@ -15,6 +15,7 @@ from typing import NoReturn
 
 from recollect.errors import ModelError
 from recollect.models.secret_echoes import mask_echoes
+from recollect.redaction import redact as redact_credentials
 
 KEYRING_SERVICE = "recollect"  # in the keyring
 MASK = "[key]"
@@ -84,12 +85,17 @@ def find_api_key(
 
 def redact(text: str, keys: Iterable[ApiKey | None] = ()) -> str:
     """The text with `[key]` in place of every key and every part of one."""
-    secrets = {key.reveal() for key in keys if key is not None}
+    found = {key.reveal() for key in keys if key is not None}
     # the longest first: one may begin with another
-    for secret in sorted((s for s in secrets if len(s) >= _MIN_SECRET), key=len, reverse=True):
-        text = mask_echoes(text, secret, MASK)
+    secrets = sorted((s for s in found if len(s) >= _MIN_SECRET), key=len, reverse=True)
+    for secret in secrets:
+        text = text.replace(secret, MASK)
     for pattern in _PATTERNS:
         text = pattern.sub(rf"\1{MASK}", text)
+    # before parts are masked: what tells a credential (`SECRET_KEY=`) may look like a part
+    text = redact_credentials(text)
+    for secret in secrets:
+        text = mask_echoes(text, secret, MASK)
     return text
 
 

@@ -61,8 +61,7 @@ async def read_file(
     *,
     context: ToolContext,
 ) -> ToolReturn:
-    """Reads files, with line numbers; a folder is listed; an image, a PDF, a sound or a video is
-    shown.
+    """Reads files, with line numbers; lists a folder; shows an image, a PDF, a sound or a video.
 
     absolute_path: a path, absolute or from the working directory; or a list of paths; or a list of
       {path, startLine, endLine}
@@ -101,8 +100,9 @@ async def replace(
     new_string: what shall stand there instead, written out completely
     expected_replacements: how often old_string stands there; all of them are replaced
     """
-    wanted = file_path, old_string, new_string, expected_replacements
-    return await _call("file_editor:replace_text", *wanted, context)
+    return await _call(
+        "file_editor:edit_file", file_path, old_string, new_string, expected_replacements, context
+    )
 
 
 @tool("read")

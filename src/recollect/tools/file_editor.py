@@ -46,7 +46,7 @@ async def write_file(file_path: str, content: str, context: ToolContext) -> str:
     return f"Wrote {quote(path)} ({size}):\n{diff}"
 
 
-async def replace_text(
+async def edit_file(
     file_path: str,
     old_string: str,
     new_string: str,
