@@ -184,3 +184,10 @@ def test_many_replacements_take_linear_time() -> None:
         return lambda: plan_edit("a " * size, "a", "b\nc", size, "f")
 
     assert is_linear(prepare, 10_000, 100_000)
+
+
+@pytest.mark.parametrize("rest", ["class A {}\r\n", "", "b\r\nc\r\nd\n"])
+def test_text_before_the_first_character_gets_the_breaks_of_the_file(rest: str) -> None:
+    text = "using System;\r\n" + rest
+    plan = plan_edit(text, "using System;", "// Copyright\nusing System;", 1, "a.cs")
+    assert apply_edits(text, plan.edits) == "// Copyright\r\n" + text

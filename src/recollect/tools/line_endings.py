@@ -50,7 +50,7 @@ class EndingFinder:
 
     def __init__(self, text: str) -> None:
         self._text, self._is_cr = text, uses_cr(text)
-        self._after = 0  # the next LF after the last place
+        self._after = text.find("\n")  # the next LF after the last place; -1: there is none
         self._dominant = ""
 
     def find(self, start: int, end: int) -> str:

@@ -319,6 +319,8 @@ def _parse_arguments(text: str, tool: Tool) -> dict[str, Any]:
         except msgspec.ValidationError:
             # models write null for a parameter that they leave out
             made = msgspec.convert(given, kind, strict=False, dec_hook=decode_unknown)
+    except UnicodeEncodeError:
+        raise BadArguments("a name has half of a surrogate pair; write the call again") from None
     except msgspec.ValidationError as error:
         known = ", ".join(kind.__struct_fields__)
         # in the schema's own words, where it has some for it
