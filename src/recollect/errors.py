@@ -245,9 +245,14 @@ class NoApiKey(ModelError):
 
 
 class Unreachable(ModelError):
-    def __init__(self, where: str, why: str) -> None:
-        super().__init__(f"cannot reach {where}: {why}; check the address and the network")
-        self.where, self.why = where, why
+    """No connection, or none that lasted: `answered` if a reply had begun."""
+
+    def __init__(self, where: str, why: str, *, answered: bool = False) -> None:
+        fact, remedy = f"cannot reach {where}: {why}", "check the address and the network"
+        if answered:
+            fact, remedy = f"no complete reply from {where}: {why}", "try again"
+        super().__init__(f"{fact}; {remedy}")
+        self.where, self.why, self.answered = where, why, answered
 
 
 class ProviderFailed(ModelError):
@@ -312,8 +317,13 @@ class BadReply(ModelError):
     """`is_damage`: whether another attempt may get a reply; None where that is not known."""
 
     def __init__(self, what: str, *, is_damage: bool | None = None) -> None:
-        super().__init__(
+        sentence = (
             f"got {what} instead of a reply; check the model's address and wire format "
             "(`recollect models`), or try again"
         )
+        if is_damage is not None:
+            sentence = f"the reply has {what}; " + (
+                "it is damaged: try again" if is_damage else "nothing of it is used: ask for less"
+            )
+        super().__init__(sentence)
         self.what, self.is_damage = what, is_damage

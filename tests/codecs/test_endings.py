@@ -15,7 +15,7 @@ from recollect.codecs.endings import (
     judge_reply,
     read_finish,
 )
-from recollect.entries import InlineData, Message, Part, Text, Thought, ToolCall, Unknown
+from recollect.entries import FileRef, InlineData, Message, Part, Text, Thought, ToolCall, Unknown
 
 PAGE = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
 SECTION = PAGE.split("## How a reply ends")[1].split("\n## ")[0]
@@ -66,7 +66,9 @@ def test_every_outcome_is_documented() -> None:
         ((Thought(text="Hm."), Text(text="好")), "text"),
         ((Text(text="0"),), "text"),
         ((InlineData(mime="image/png", data=b"x"),), "text"),
-        ((Unknown(data="{}"),), "text"),
+        ((InlineData(mime="image/png", data=b""),), "nothing"),
+        ((FileRef(mime="image/png", uri="gs://x"),), "text"),
+        ((Unknown(data='{"executableCode":{}}'),), "nothing"),
         ((Text(text="so"), ToolCall(id="a", name="b", arguments="{}")), "calls"),
     ],
 )

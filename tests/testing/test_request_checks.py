@@ -110,7 +110,7 @@ ROLES: list[tuple[WireName, dict[str, Any], str]] = [
     ("openai", openai(calls("a"), answer("a"), answer("b"), ASSISTANT), ""),
     ("openai", openai(USER), "messages[1]: conversation roles must alternate, and user follows"),
     ("openai", openai(ASSISTANT, ASSISTANT), "and assistant follows assistant"),
-    ("openai", openai(SYSTEM), "stands only at the beginning"),
+    ("openai", openai(SYSTEM), "must be at the beginning"),
     ("openai", {"messages": [ASSISTANT]}, "must begin with the user, not with assistant"),
     ("anthropic", anthropic(USER), "messages[1]: conversation roles must alternate"),
     ("gemini", gemini(RESPONSE), "contents[1]: conversation roles must alternate"),

@@ -25,6 +25,7 @@ from recollect.agent.decorators import (
 from recollect.agent.exchange import (
     ReplyFinished,
     count_tools,
+    describe_media,
     exchange,
     mark_calls_not_run,
     message_text,
@@ -56,6 +57,7 @@ from recollect.models.model_selection import call_judge
 from recollect.session import Session
 from recollect.session_log import uncancellable
 from recollect.tokens import add_usage
+from recollect.tools.tool import BAD_CALL_STATUS
 from recollect.view.view import View
 
 if TYPE_CHECKING:
@@ -283,11 +285,13 @@ class AgentRun:
             if self.reason not in ("answered", "turns"):
                 await self._stop(self.reason, describe_stop(self.ending))
             return None
-        self.corrections += 1
+        # a reply of which something could be run is progress: it counts as a turn, and anew
+        progress = any(each.status != BAD_CALL_STATUS for each in results)
+        self.corrections = 1 if progress else self.corrections + 1
         if self.corrections > found.most:
             await self._stop(found.reason, describe_failure(found, self.corrections))
             return None
-        self.reason, self.corrected = "turns", self.corrected + 1
+        self.reason, self.corrected = "turns", self.corrected + (not progress)
         if found.feedback:
             await self.session.append(user_message(found.feedback, "aside"), on_conflict="fork")
         return CorrectionRequested(found.texts, self.corrections, found.most)
@@ -308,7 +312,7 @@ class AgentRun:
             reply = view.log.message(view.state.last_reply)
         # calls that could not be run are no answer
         is_text = reply is not None and self.reason not in ("empty", "bad_calls")
-        text = message_text(reply) if reply is not None and is_text else ""
+        text = (message_text(reply) or describe_media(reply)) if reply and is_text else ""
         session, turns, reason = self.session, self.turns, self.reason
         event = AfterAgent(session=session.id, text=text, turns=turns, reason=reason)
         await self.agent.fired_hooks.fire(event)

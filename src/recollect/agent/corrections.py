@@ -67,8 +67,9 @@ def find_problems(reply: Message, ending: Ending, results: Sequence[ToolResult])
         return None
     what = _describe(ending)
     remedy = "Call the tool again" if ending.finish == "malformed_call" else "Answer now"
-    feedback = f"Your last reply cannot be used: {what}. {remedy}, {_ADVICE[ending.finish]}."
-    return Problems((what,), feedback, is_empty=ending.finish != "malformed_call")
+    feedback = f"Your last reply cannot be used: it had {what}. {remedy}, {_ADVICE[ending.finish]}."
+    is_empty = ending.finish != "malformed_call"
+    return Problems((f"the reply had {what}",), feedback, is_empty=is_empty)
 
 
 _ADVICE = {
@@ -81,10 +82,10 @@ _ADVICE = {
 def _describe(ending: Ending) -> str:
     said = ": ".join(filter(None, (ending.word, one_line(ending.message, _MAX_PROBLEM))))
     if ending.finish == "malformed_call":
-        return f"the tool call in it could not be read ({said or 'malformed call'})"
+        return f"a tool call that could not be read ({said or 'malformed call'})"
     what = "only thoughts" if ending.content == "thoughts" else "nothing that can be read"
     limit = ", and reached the output limit" if ending.finish == "length" else ""
-    return f"it had {what}{limit}" + (f" ({said})" if said else "")
+    return f"{what}{limit}" + (f" ({said})" if said else "")
 
 
 def describe_stop(ending: Ending) -> str:
@@ -102,7 +103,7 @@ def describe_stop(ending: Ending) -> str:
 
 def describe_failure(problems: Problems, rounds: int) -> str:
     """Why the run ends although the model was asked again."""
-    last = problems.texts[-1]
+    last = problems.texts[-1].partition("; ")[0]  # the rest is advice for the model
     if problems.is_empty:
         return f"the model gave no answer in {rounds} replies in a row: {last}; try another model"
     return f"the calls of {rounds} replies in a row could not be run: {last}; try another model"

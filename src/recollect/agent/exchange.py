@@ -20,6 +20,8 @@ from recollect.entries import (
     Body,
     Context,
     Entry,
+    FileRef,
+    InlineData,
     Message,
     Note,
     Request,
@@ -39,6 +41,7 @@ from recollect.tokens import Counter
 from recollect.tools.tool import ToolOutput
 from recollect.view.view import View
 
+_MAX_MEDIA = 20  # named of a reply
 DRAFT_INTERVAL = 0.5  # seconds between two drafts of a reply in progress
 
 
@@ -49,6 +52,18 @@ def user_message(text: str, context: Context = "") -> Message:
 
 def message_text(message: Message) -> str:
     return "".join(part.text for part in message.parts if isinstance(part, Text))
+
+
+def describe_media(message: Message) -> str:
+    """What a reply without text has instead, for a reader of text."""
+    found = [part for part in message.parts if isinstance(part, InlineData | FileRef)]
+    shown = (
+        f"[{part.mime}, {len(part.data):,} bytes]"
+        if isinstance(part, InlineData)
+        else f"[{part.mime}: {part.uri}]"
+        for part in found[:_MAX_MEDIA]
+    )
+    return "\n".join(shown)
 
 
 def tool_result(call: ToolCall, output: ToolOutput) -> ToolResult:
@@ -134,12 +149,14 @@ def count_tools(tools: Iterable[Declaration], counter: Counter) -> int:
 
 async def mark_calls_not_run(session: Session, reply: Message) -> None:
     """Append a result for each call of a reply that will not be run."""
+    if results := _results_not_run(reply):
+        await session.append(*results, on_conflict="fork")
+
+
+def _results_not_run(reply: Message) -> list[Message]:
     output = error_output("this call was interrupted before it was run", "interrupted")
-    calls = [part for part in reply.parts if isinstance(part, ToolCall)]
-    if calls:
-        results = (tool_result(call, output) for call in calls)
-        messages = (Message(role="user", parts=(result,)) for result in results)
-        await session.append(*messages, on_conflict="fork")
+    calls = (part for part in reply.parts if isinstance(part, ToolCall))
+    return [Message(role="user", parts=(tool_result(call, output),)) for call in calls]
 
 
 class _ReplyRecorder:
@@ -182,6 +199,7 @@ class _ReplyRecorder:
         if message.parts:
             interrupted = msgspec.structs.replace(message, finish="interrupted")
             items.append(Entry(self._id, None, now(), interrupted))
+            items += _results_not_run(message)
         if reason:
             items.append(Note(text=reason, level="error"))
         if items:

@@ -64,6 +64,7 @@ from recollect.runtime.prompt_run import (
 from recollect.runtime.runtime import Door, Overrides, Runtime
 from recollect.store.contract import Store
 from recollect.store.ids import LAST
+from recollect.tools.tool import BAD_CALL_STATUS
 
 # the exit codes that other agents use for the same
 NO_KEY, BAD_INPUT, TURN_LIMIT, BROKEN_TOOL = 41, 42, 53, 54
@@ -262,7 +263,8 @@ def _print_event_note(event: RunEvent) -> None:
         # the end of an output says how it went
         _print_fitting(f"  {_redacted(' '.join(result_text(event.result).splitlines()[-2:]))}")
     elif isinstance(event, ToolFinished) and event.result.is_error:
-        _print_fitting(f"  {_redacted(result_text(event.result))}")
+        if event.result.status != BAD_CALL_STATUS:  # the request to correct it says so
+            _print_fitting(f"  {_redacted(result_text(event.result))}")
     elif isinstance(event, Retrying | CorrectionRequested):
         _print_repetition(event)
     elif isinstance(event, ContextReduced):
@@ -277,7 +279,7 @@ def _print_repetition(event: Retrying | CorrectionRequested) -> None:
     if isinstance(event, Retrying):
         print_note(f"retrying in {event.delay:.1f} s: {event.reason}")
     else:
-        told = truncate(_redacted(event.problems[-1]), _MAX_REMARK)
+        told = truncate(_redacted("; ".join(event.problems)), _MAX_REMARK)
         print_note(f"asking again ({event.attempt} of {event.most}): {told}")
 
 

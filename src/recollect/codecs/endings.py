@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from recollect.codecs.foreign_json import parse_object
 from recollect.codecs.wire_protocol import Finish
-from recollect.entries import Message, Text, Thought, ToolCall
+from recollect.entries import FileRef, InlineData, Message, Text, Thought, ToolCall
 
 # answer       the run ends with this text: the only success
 # calls        its complete calls are run, and a call that was cut off is told
@@ -156,7 +156,8 @@ _KNOWN: Mapping[str, Finish] = {**{finish: finish for finish in OUTCOMES}, "inte
 
 
 def content_of(reply: Message) -> ReplyContent:
-    """The most that a reply says. Invisible characters are nothing; media are as good as text."""
+    """The most that a reply says. Invisible characters are nothing, and so are parts of a kind
+    that is not known here; media are as good as text."""
     thoughts = False
     text = False
     for part in reply.parts:
@@ -164,8 +165,10 @@ def content_of(reply: Message) -> ReplyContent:
             return "calls"
         if isinstance(part, Thought):
             thoughts = thoughts or bool(part.text)
-        elif not isinstance(part, Text) or _VISIBLE.search(part.text):
-            text = True
+        elif isinstance(part, Text):
+            text = text or _VISIBLE.search(part.text) is not None
+        elif isinstance(part, InlineData | FileRef):
+            text = text or bool(part.data if isinstance(part, InlineData) else part.uri)
     return "text" if text else "thoughts" if thoughts else "nothing"
 
 

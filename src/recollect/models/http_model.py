@@ -322,7 +322,8 @@ class _Attempt:
         return msgspec.structs.replace(message, model=self._model.name, extra=extra)
 
     def _unreachable(self, why: str) -> Unreachable:
-        return Unreachable(display_host(self._url), why)
+        answered = self._response is not None
+        return Unreachable(display_host(self._url), why, answered=answered)
 
     def _fail(self, failed: FailedAttempt) -> None:
         error = redact_error(failed.error, self._model.secrets)

@@ -91,7 +91,7 @@ ERROR_FAULTS: tuple[Fault, ...] = (
         "retried",
         "400: two messages of one role in a row",
         lambda format_, _: roles_must_alternate(format_),
-        ("openai",),  # the other two formats always alternate
+        ("openai",),  # the others' own services take neighbours of one role
     ),
     fault(
         "tools-not-supported",

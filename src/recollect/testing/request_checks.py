@@ -30,7 +30,7 @@ def find_role_violation(format_: WireName, request: Any) -> str:
         role = item.get("role", "user")
         if role in ("system", "developer"):
             if number:
-                return f"{place}[{number}]: a system message stands only at the beginning"
+                return f"{place}[{number}]: the system message must be at the beginning"
             continue
         if role not in ("tool", "function") and role == before:
             return (

@@ -129,7 +129,9 @@ def decode_part(block: ContentBlock, ids: CallIds) -> Part:
         return Thought(text="", signature=block.data or "", extra=REDACTED)
     if block.type == "tool_use":
         text = raw_text(block.input)
-        arguments = "{}" if text in ("", "null") else unwrap_arguments(text)
+        if not text:  # the API always sends it: its name may be damaged
+            raise BadInput("a call without its input")
+        arguments = "{}" if text == "null" else unwrap_arguments(text)
         return ToolCall(id=ids.assign(block.id or ""), name=block.name or "", arguments=arguments)
     return _decode_file(block)
 

@@ -131,6 +131,9 @@ def _decode_text(part: JsonFields) -> Part:
 
 def _decode_call(part: JsonFields) -> ToolCall:
     found = decode_fields(part["functionCall"])
+    if "args" not in found and found.keys() - {"id", "name"}:
+        # the name of the arguments may be damaged, or they come in pieces
+        raise BadInput("a call with something else instead of its arguments")
     arguments = raw_text(found["args"]) if "args" in found else "{}"
     return ToolCall(
         id=get_string(found, "id"),

@@ -59,7 +59,7 @@ class OpenAIUsage(msgspec.Struct, gc=False):
         )
 
 
-class FunctionDelta(msgspec.Struct, gc=False):
+class FunctionDelta(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     name: str | None = None
     arguments: str | None = None
 
@@ -141,6 +141,16 @@ def _salvage_or_refuse(value: object, kind: type[_S]) -> _S | None:
     return found
 
 
+def _salvage_function(value: object) -> FunctionDelta | None:
+    """Refused if something stands where the arguments should be: their name may be damaged."""
+    found = _salvage_or_refuse(value, FunctionDelta)
+    if isinstance(value, dict) and value.get("arguments") is None:
+        others = (key for key in value if key not in FunctionDelta.__struct_fields__)
+        if any(value[key] is not None for key in others):
+            raise UnreadableJson("a call with something else instead of its arguments")
+    return found
+
+
 def _salvage_all(values: object, kind: type[_S]) -> list[_S] | None:
     if values is None:
         return None
@@ -176,9 +186,7 @@ _CLEANERS: dict[str, Callable[[object], Any]] = {
     **dict.fromkeys(("reasoning_details", "images"), _only(list)),
     **dict.fromkeys(("error", "code"), lambda value: value),
     **dict.fromkeys(("delta", "message"), lambda value: _salvage_or_refuse(value, MessageDelta)),
-    **dict.fromkeys(
-        ("function", "function_call"), lambda value: _salvage_or_refuse(value, FunctionDelta)
-    ),
+    **dict.fromkeys(("function", "function_call"), _salvage_function),
     **dict.fromkeys(OpenAIUsage.__struct_fields__, _clean_count),
     **dict.fromkeys(OpenAIUsageDetails.__struct_fields__, _clean_count),
     **dict.fromkeys(
