@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 from pathlib import Path
@@ -282,17 +283,19 @@ def test_attached_files_are_sent_whole_wherever_they_are(
 def test_a_file_that_cannot_be_attached_is_one_sentence(cli: Cli, door: tuple[str, str]) -> None:
     folder = cli.project
     (folder / "sub").mkdir()
+    os.mkfifo(folder / "pipe")
     (folder / "data.bin").write_bytes(b"\0\1\2")
     (folder / "long.txt").write_text("x" * 400_001)
     with (folder / "huge.txt").open("wb") as file:
         file.truncate(20_000_001)
     sentences = {
-        "none.txt": "there is no such file",
-        "sub": "it is a folder; name its files, or write @path in the prompt",
-        "data.bin": "it is not text, but 3 bytes of another kind",
-        "long.txt": "it has 400,001 characters, and at most 400,000 of all attached texts are sent",
-        "huge.txt": "it has 20,000,001 bytes, the limit is 20,000,000",
-        "x" * 300: "file name too long",
+        "none.txt": "there is no such file; check the path",
+        "sub": "it is a folder; attach its files one by one",
+        "data.bin": "it is binary (3 bytes); send a text, an image, a PDF, a sound or a video made",
+        "long.txt": "400,000 of all attached texts are sent; send a part of it",
+        "huge.txt": "it has 20,000,001 bytes, the limit is 20,000,000; send a part of it",
+        "pipe": "it is not a regular file; send a file with its content",
+        "x" * 300: "file name too long; check its path and permissions",
     }
     with server(cli, http(HELLO)) as on:
         for name, why in sentences.items():

@@ -129,7 +129,8 @@ def test_mentions_of_ignored_files_read_nothing_and_the_user_is_told(
     assert "mine.txt" not in sent.partition("The folder @sub:")[2].partition("Not read")[0]
     for name, why in named.items():
         assert f"@{name}: {why}" in sent
-        assert f"@{name} was left out: {why}; --attach sends it" in done.err
+        remedy = "attach its files one by one with" if (project / name).is_dir() else "--attach"
+        assert f"@{name} was left out: {why}; {remedy}" in done.err
 
 
 def test_an_ignored_file_can_be_attached(cli: Cli, project: Path) -> None:

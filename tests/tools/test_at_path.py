@@ -96,3 +96,41 @@ def test_the_sign_opens_no_way_out(root: Path, path: str) -> None:
     said = use(write_file, root, file_path=path, content="bad")
     assert said.startswith("Error: ") or path == "@"
     assert not (root.parent / "out").exists()
+
+
+@pytest.mark.parametrize("sign", ["@", "@/", "@./"])
+def test_patterns_lose_the_sign_too(root: Path, sign: str) -> None:
+    for pattern in (f"{sign}src/*.py", f"{sign}src/**", f"{sign}src/app.py"):
+        found = use(glob, root, pattern=pattern)
+        assert found.startswith(f"1 file fit {sign.strip('@/')}")
+        assert "one = 1" in use(search_file_content, root, pattern="one", include=pattern)
+    assert f"{root}/src/app.py" in use(glob, root, pattern=f"{sign}app.py", path="src")
+    assert "one = 1" in use(
+        search_file_content, root, root / "src", pattern="one", include=f"{sign}app.py"
+    )
+
+
+def test_a_pattern_keeps_the_sign_where_a_name_has_it(root: Path) -> None:
+    for name in ("@src/a.py", "@scope/b.py", "deep/@app.py"):
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text("one\n")
+    for pattern, name in (("@src/*.py", "@src/a.py"), ("@*/b.py", "@scope/b.py")):
+        assert use(glob, root, pattern=pattern).splitlines()[1:] == [f"{root}/{name}"]
+        found = use(search_file_content, root, pattern="one", include=pattern)
+        assert found.splitlines()[1:] == [f"{root}/{name}", "1→one"]
+    found = use(search_file_content, root, pattern="one", include="@*.py")
+    assert found.splitlines()[1:] == [f"{root}/deep/@app.py", "1→one"]
+
+
+@pytest.mark.parametrize("pattern", ["@../*.py", "@/../*", "@", "@/", "@//", "@\0/*", "@/etc/*"])
+def test_a_pattern_with_the_sign_opens_no_way_out(root: Path, pattern: str) -> None:
+    (root.parent / "out.py").write_text("secret\n")
+    for found in (
+        use(glob, root, pattern=pattern),
+        use(search_file_content, root, pattern="secret", include=pattern),
+    ):
+        assert found.startswith(("Error: ", "No file fits", "No match"))
+
+
+def test_a_whole_path_as_a_pattern_is_refused_with_the_sign_as_without(root: Path) -> None:
+    assert "name the folder in `path`" in use(glob, root, pattern=f"@{root}/src/*.py")

@@ -26,6 +26,7 @@ from recollect.tools.content_search import (
     find_matches,
     find_ripgrep,
 )
+from recollect.tools.safe_open import MAX_BYTES
 from recollect.tools.tool import ToolContext, ToolOutput
 
 
@@ -241,3 +242,22 @@ def test_pieces_do_not_change_what_is_found() -> None:
     assert [line for line, _ in found] == [
         n + 1 for n in range(PIECE_CHARACTERS // 4) if str(n).endswith("7")
     ]
+
+
+def test_files_that_are_too_large_are_named_with_what_can_be_done(
+    either: str, tmp_path: Path
+) -> None:
+    for number in range(5):
+        with (tmp_path / f"{number}.log").open("wb") as file:
+            file.write(b"find me\n")
+            file.truncate(MAX_BYTES + 1)
+    make(tmp_path, "a.txt", "find me\n")
+    remedy = "with a command such as grep -n, or read parts of"
+    one = f"[1 file over 20,000,000 bytes left out: {tmp_path}/3.log; search it {remedy} it with"
+    for output in (search(tmp_path, "find", path="3.log"), search(tmp_path, "f", include="3*")):
+        assert one in said(output)
+    for pattern in ("find", "f(?=ind)"):  # ripgrep does not know the second
+        many = said(search(tmp_path, pattern))
+        names = ", ".join(f"{tmp_path}/{number}.log" for number in range(3))
+        assert f"[5 files over 20,000,000 bytes left out: {names}, …; search them" in many
+        assert "1 match in 1 file" in many

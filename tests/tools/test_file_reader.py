@@ -16,7 +16,7 @@ from recollect.entries import Entry, InlineData, Text, ToolResult, json_text
 from recollect.testing import call, model, result, user
 from recollect.toolkinds import PathRange, classify_tool, has_failed, parse_paths
 from recollect.tools.builtin import read_file
-from recollect.tools.file_reader import MAX_FILES, decode_text
+from recollect.tools.file_reader import MAX_FILES
 from recollect.tools.line_window import MAX_LINE, MAX_LINES, TRUNCATED, select_lines
 from recollect.tools.tool import ToolContext, ToolOutput
 from recollect.view.view import View
@@ -195,11 +195,6 @@ def test_a_binary_file_is_refused_with_its_size(tmp_path: Path) -> None:
     output = read(tmp_path, "b.png")
     assert output.is_error
     assert "binary (1,000 bytes)" in text(output)
-
-
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
-def test_text_in_several_encodings_is_read(encoding: str) -> None:
-    assert decode_text("grüße 你好\n".encode(encoding)) == "grüße 你好\n"
 
 
 def test_bytes_that_are_not_text_are_shown_and_mentioned(tmp_path: Path) -> None:

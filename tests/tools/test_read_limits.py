@@ -152,6 +152,8 @@ def test_binary_data_without_nul_is_refused(data: bytes, tmp_path: Path) -> None
         ("grün\r\nx\r\n".encode("utf-16"), "UTF-16 with a byte order mark, lines end with CRLF"),
         ("grün\nx\n".encode("utf-16-be"), "UTF-16"),
         ("grün\rx\r".encode(), "lines end with CR"),
+        ("grün\nx\r\n".encode(), "lines end with CRLF and LF, mixed"),
+        ("grün\r\nx\n".encode(), "lines end with CRLF and LF, mixed"),
         ("grün\nx\n".encode("latin-1"), "Windows-1252"),
         ("grün\nx\n".encode("utf-8-sig"), "UTF-8 with a byte order mark"),
     ],

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -8,10 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.entries import InlineData, Part, Text
+from recollect.errors import BadInput
+from recollect.tools.builtin import read_file
+from recollect.tools.tool import ToolContext
 from recollect.workspace import file_mentions
-from recollect.workspace.file_mentions import number_lines, prompt_parts
+from recollect.workspace.file_mentions import attachment_parts, number_lines, prompt_parts
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
+WAV = b"RIFF\x24\0\0\0WAVEfmt " + bytes(100)
+MP4 = b"\0\0\0\x18ftypisom" + bytes(100)
+NOISE = bytes((i * 7919 + 13) % 255 + 1 for i in range(5_000))
 
 
 def parts(prompt: str, *roots: Path) -> tuple[Part, ...]:
@@ -69,9 +76,66 @@ def test_what_could_not_be_read_is_said(tmp_path: Path) -> None:
         "@none.py: there is no such file",
         "@../secret: it is outside the folders that may be read",
         "@link: it is outside the folders that may be read",
-        "@a.bin: it is not text, but 10 bytes of another kind",
+        "@a.bin: it is binary (10 bytes)",
         "@large.txt: it has 20,000,001 bytes, the limit is 20,000,000",
     ]
+
+
+def test_what_could_not_be_read_is_told_to_the_user_with_a_remedy(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (tmp_path / "out").mkdir()
+    root.mkdir()
+    (root / "link").symlink_to(tmp_path / "out")
+    (root / "a.bin").write_bytes(NOISE)
+    told: list[str] = []
+    asyncio.run(prompt_parts("@nobody @no.py @link @a.bin @x/y", (root,), told.append))
+    missing = "there is no such file; check the path, or put it in backticks if no file is meant"
+    outside = "it is outside the folders that may be read; attach its files one by one"
+    media = "send a text, an image, a PDF, a sound or a video made from it"
+    assert told == [
+        f"@no.py was left out: {missing}",
+        f"@link was left out: {outside} with --attach",
+        f"@a.bin was left out: it is binary (5,000 bytes); {media}",
+        f"@x/y was left out: {missing}",
+    ]
+
+
+def test_warnings_are_bounded(tmp_path: Path) -> None:
+    told: list[str] = []
+    prompt = " ".join(f"@{number}.py" for number in range(30))
+    asyncio.run(prompt_parts(prompt, (tmp_path,), told.append))
+    assert len(told) == file_mentions.MAX_WARNINGS + 2
+    assert told[0].startswith("only the first 20 of 30 paths were read; mention the others")
+    assert told[-1] == "10 more of the mentioned files were left out"
+
+
+@pytest.mark.parametrize(
+    ("data", "mime"), [(WAV, "audio/wav"), (MP4, "video/mp4"), (b"%PDF-1.7\n", "application/pdf")]
+)
+def test_all_media_that_are_read_are_attached_and_mentioned(
+    data: bytes, mime: str, tmp_path: Path
+) -> None:
+    (tmp_path / "named.txt").write_bytes(data)
+    expected = (Text(text=f"The file @named.txt ({mime}):"), InlineData(mime=mime, data=data))
+    assert parts("@named.txt", tmp_path)[1:] == expected
+    assert asyncio.run(attachment_parts((tmp_path / "named.txt",))) == expected
+
+
+@given(
+    st.binary(max_size=300)
+    | st.text("aé你\r\n\0", max_size=60).map(lambda text: text.encode("utf-16"))
+)
+def test_mentions_and_attachments_take_for_binary_what_a_read_does(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes
+) -> None:
+    root = tmp_path_factory.getbasetemp() / "binary"
+    root.mkdir(exist_ok=True)
+    (root / "a.x").write_bytes(data)
+    read = asyncio.run(read_file('{"absolute_path": "a.x"}', ToolContext((root,))))
+    is_left_out = "Not read of" in getattr(parts("@a.x", root)[-1], "text", "")
+    assert is_left_out == read.is_error
+    with pytest.raises(BadInput, match="it is binary") if read.is_error else nullcontext():
+        asyncio.run(attachment_parts((root / "a.x",)))
 
 
 def test_long_files_and_lines_are_cut_and_that_is_said() -> None:

@@ -137,7 +137,7 @@ def test_a_file_that_is_not_text_is_reported(tmp_path: Path) -> None:
     (tmp_path / "a.bin").write_bytes(b"\x00\x01")
     (tmp_path / "sub").mkdir()
     assert imported(tmp_path).problems == (
-        "@a.bin: it is not text",
+        "@a.bin: it is binary (2 bytes)",
         "@sub/: it is a folder",
         "@none.md: there is no such file",
     )

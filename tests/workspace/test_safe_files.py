@@ -11,7 +11,7 @@ from recollect.errors import CannotWrite
 from recollect.workspace.safe_files import (
     FileContent,
     ReadRefused,
-    decode_text,
+    decode_content,
     read_inside,
     replace_file,
 )
@@ -29,7 +29,7 @@ def outside(tmp_path: Path) -> tuple[Path, Path]:
 def test_a_file_beyond_the_limit_is_refused_or_read_in_part(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"0123456789")
     refused = read_inside(tmp_path / "a", (tmp_path,), 4)
-    assert refused == ReadRefused("it has 10 bytes, the limit is 4")
+    assert refused == ReadRefused("it has 10 bytes, the limit is 4", "large")
     found = read_inside(tmp_path / "a", (tmp_path,), 4, partial=True)
     assert isinstance(found, FileContent)
     assert (found.data, found.size) == (b"0123", 10)
@@ -56,7 +56,7 @@ def test_only_regular_files_are_read_and_nothing_blocks(tmp_path: Path) -> None:
     for name in ("pipe", "loop", "dangling", "zero", ".", "none", "a\0b", "x" * 5_000, "\udcff"):
         assert isinstance(read_inside(tmp_path / name, (tmp_path,), 9), ReadRefused), name
     assert read_inside(Path("/dev/zero"), (Path("/dev"),), 9) == ReadRefused(
-        "it is not a regular file"
+        "it is not a regular file", "special"
     )
 
 
@@ -85,8 +85,12 @@ def test_a_folder_swapped_for_a_link_never_gives_what_is_outside(tmp_path: Path)
 
 
 def test_text_is_distinguished_from_other_bytes() -> None:
-    assert decode_text(b"\xef\xbb\xbfa\r\nb\xff") == "a\nb\ufffd"
-    assert isinstance(decode_text(b"\x7fELF\x00\x01"), ReadRefused)
+    def decode(data: bytes) -> str | ReadRefused:
+        return decode_content(FileContent(Path("a"), data, len(data)))
+
+    assert decode(b"\xef\xbb\xbfa\r\nb\xff") == "a\nb\ufffd"
+    assert decode("a\rb".encode("utf-16")) == "a\nb"
+    assert decode(b"\x7fELF\x00\x01") == ReadRefused("it is binary (6 bytes)", "binary")
 
 
 def test_a_file_is_replaced_whole_and_keeps_its_mode(tmp_path: Path) -> None:

@@ -21,9 +21,9 @@ from typing import NamedTuple, TypeAlias
 
 import regex
 
+from recollect.tools.at_path import drop_pattern_sign
 from recollect.tools.directory_listing import parse_pattern
-from recollect.tools.directory_walk import DirectoryWalk
-from recollect.tools.file_reader import decode_text
+from recollect.tools.directory_walk import DirectoryWalk, WalkedFile
 from recollect.tools.glob_pattern import GlobPattern
 from recollect.tools.ignored_files import refuse_hidden
 from recollect.tools.resolve_path import quote, resolve_path
@@ -36,9 +36,11 @@ from recollect.tools.safe_open import (
     read_descriptor,
 )
 from recollect.tools.tool import ToolContext, ToolFailed
+from recollect.workspace.text_format import decode_text
 
 MAX_MATCHES = 200
 MAX_PER_FILE = 50
+MAX_NAMED = 3  # files that were left out
 MAX_PATTERN = 1_000  # characters
 MAX_LINE = 500  # characters of a line that are shown, around what matched
 MAX_SECONDS = 15.0
@@ -82,10 +84,11 @@ async def search_contents(
     respect_git_ignore: bool,
 ) -> str:
     wanted = compile_pattern(pattern, ignore_case=ignore_case)
+    path = context.locate(path)
+    include = drop_pattern_sign(include, context.root / path, context.roots)
     files = parse_pattern(include) if include else None
     deadline = SearchDeadline()
     search = _ContentSearch(context.roots, wanted, files, deadline, use_git=respect_git_ignore)
-    path = context.locate(path)
     try:
         narrowed = None
         if program := find_ripgrep(context.roots):
@@ -189,7 +192,8 @@ class _ContentSearch:
         self._lines: list[str] = []
         self._notes: list[str] = []
         self._walk_notes: tuple[str, ...] = ()
-        self._matches = self._files = self._too_large = 0
+        self._too_large: list[Path] = []
+        self._matches = self._files = 0
 
     def list_files(self, path: str) -> _ListedFiles | None:
         """The files that a search of this folder looks into; None for a single file."""
@@ -197,7 +201,7 @@ class _ContentSearch:
             return None
         with open_folder(self._roots, path) as folder:
             walk = self._walk(folder)
-            paths = tuple(file.path for file in walk if self._includes(file.path))
+            paths = tuple(file.path for file in walk if self._wants(file, folder.path))
         self._note_walk(walk)
         return _ListedFiles(folder.path, paths)
 
@@ -231,6 +235,7 @@ class _ContentSearch:
         return DirectoryWalk(folder, self._roots, use_git=self._use_git, counts=self._includes)
 
     def _under(self, folder: CheckedFile) -> None:
+        self._too_large = []  # this looks at all files again
         walk = self._walk(folder)
         self._look_at_all(
             (folder.path / file.path, open_in_folder(file.folder, file.name))
@@ -255,9 +260,20 @@ class _ContentSearch:
         names = path.split("/")
         return self._include.matches(names) or self._include.matches(names[-1:])
 
+    def _wants(self, file: WalkedFile, folder: Path) -> bool:
+        """Whether a file is one for ripgrep, which would pass over large files in silence."""
+        if not self._includes(file.path):
+            return False
+        with suppress(OSError):
+            info = os.stat(file.name, dir_fd=file.folder, follow_symlinks=False)
+            if stat.S_ISREG(info.st_mode) and info.st_size > MAX_BYTES:
+                self._too_large.append(folder / file.path)
+                return False
+        return True
+
     def _look(self, file: CheckedFile, path: Path) -> None:
         if file.info.st_size > MAX_BYTES:
-            self._too_large += 1
+            self._too_large.append(path)
             return
         text = decode_text(read_descriptor(file.descriptor, MAX_BYTES))
         if text is None:
@@ -275,7 +291,7 @@ class _ContentSearch:
 
     def _report(self, path: str) -> str:
         if self._too_large:
-            self._notes.append(f"{self._too_large} files over {MAX_BYTES:,} bytes were left out")
+            self._notes.append(_describe_large(self._too_large))
         notes = [f"[{note}]" for note in self._notes]
         what = f"{quote(self._wanted.pattern)} in {quote(path)}"
         if not self._matches:
@@ -283,6 +299,16 @@ class _ContentSearch:
         matches = f"{self._matches} match{'es' if self._matches > 1 else ''}"
         files = f"{self._files} file{'s' if self._files > 1 else ''}"
         return "\n".join([f"{matches} in {files} for {what}:", *self._lines, *notes])
+
+
+def _describe_large(files: Sequence[Path]) -> str:
+    what, them = ("1 file", "it") if len(files) == 1 else (f"{len(files):,} files", "them")
+    named = ", ".join(quote(path) for path in files[:MAX_NAMED])
+    more = ", …" if len(files) > MAX_NAMED else ""
+    return (
+        f"{what} over {MAX_BYTES:,} bytes left out: {named}{more}; search {them} with a command "
+        f"such as grep -n, or read parts of {them} with read_file, offset and limit"
+    )
 
 
 # --- ripgrep -----------------------------------------------------------------------------------

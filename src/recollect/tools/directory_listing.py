@@ -10,6 +10,7 @@ from heapq import nsmallest
 from itertools import islice
 from pathlib import Path
 
+from recollect.tools.at_path import drop_pattern_sign
 from recollect.tools.directory_walk import DirectoryWalk
 from recollect.tools.glob_pattern import GlobPattern, parse_glob
 from recollect.tools.ignored_files import LeftOut, refuse_hidden
@@ -102,6 +103,7 @@ def find_files(
     respect_git_ignore: bool = True,
 ) -> str:
     """The text that lists the files a pattern matches."""
+    pattern = drop_pattern_sign(pattern, roots[0] / path, roots)
     wanted = parse_pattern(pattern, ignore_case=not case_sensitive)
 
     def fits(found_path: str) -> bool:

@@ -2,9 +2,10 @@
 
 `context.before_change` backs a file up before it changes. Only the content that was read is
 replaced: a file that somebody else changed meanwhile is left alone. A file keeps its encoding, its
-byte order mark and its line breaks (`text_format.py`, `line_endings.py`), and `replace` touches
-nothing outside the text it replaces (`text_edit.py`). Lines that stand for text which was left out
-are refused. The answer is a unified diff; when a text is not found, it shows the nearest passage.
+byte order mark and its line breaks (`workspace/text_format.py`, `line_endings.py`), and `replace`
+touches nothing outside the text it replaces (`text_edit.py`). Lines that stand for text which was
+left out are refused. The answer is a unified diff; when a text is not found, it shows the nearest
+passage.
 """
 
 from __future__ import annotations
@@ -21,8 +22,14 @@ from recollect.tools.omission_placeholder import first_new_omission
 from recollect.tools.resolve_path import quote, resolve_path
 from recollect.tools.safe_open import MAX_BYTES, read_content, write_content
 from recollect.tools.text_edit import EditPlan, apply_edits, plan_edit
-from recollect.tools.text_format import UNKNOWN_BYTE, DecodedText, TextFormat, decode_bytes
 from recollect.tools.tool import ToolContext, ToolFailed
+from recollect.workspace.text_format import (
+    UNKNOWN_BYTE,
+    DecodedText,
+    NotInEncoding,
+    TextFormat,
+    decode_bytes,
+)
 
 _ENDING_NAMES = {"\r\n": "CRLF", "\r": "CR"}
 _BYTE_ORDER_MARK = "\ufeff"
@@ -116,7 +123,7 @@ def _decode_to_edit(before: bytes, path: Path) -> DecodedText:
 def _encode_content(content: str, old: DecodedText | None, path: Path) -> bytes:
     """The bytes of a whole file, stored as the file was before."""
     if old is None or old.format.is_broken:
-        return _check_size(TextFormat().encode_new(content, "content", quote(path)))
+        return _check_size(_encode_new(TextFormat(), content, "content", path))
     text = content
     if old.format.mark:
         text = text.removeprefix(_BYTE_ORDER_MARK)
@@ -124,15 +131,22 @@ def _encode_content(content: str, old: DecodedText | None, path: Path) -> bytes:
     if ending == "\r\n" or (ending == "\r" and "\r" not in text):
         text = normalize(text).replace("\n", ending)
     _refuse_unknown_bytes(content, old, "content", path)
-    return _check_size(old.format.mark + old.format.encode_new(text, "content", quote(path)))
+    return _check_size(old.format.mark + _encode_new(old.format, text, "content", path))
 
 
 def _encode_edits(old: DecodedText, plan: EditPlan, new_string: str, path: Path) -> bytes:
     """The bytes of a file after some edits; all others are those that were there."""
-    old.format.encode_new(new_string, "new_string", quote(path))
+    _encode_new(old.format, new_string, "new_string", path)
     for edit in plan.edits[:1]:  # the others add the same text
         _refuse_unknown_bytes(edit.new, old, "new_string", path)
     return _check_size(old.format.encode(apply_edits(old.text, plan.edits)))
+
+
+def _encode_new(stored: TextFormat, text: str, what: str, path: Path) -> bytes:
+    try:
+        return stored.encode_new(text, what, quote(path))
+    except NotInEncoding as error:
+        raise ToolFailed(f"{error}. Nothing was written") from None
 
 
 def _refuse_unknown_bytes(new: str, old: DecodedText, what: str, path: Path) -> None:

@@ -29,18 +29,18 @@ from recollect.tools.builtin import FileRange
 from recollect.tools.directory_listing import list_folder
 from recollect.tools.file_notes import all_notes, format_notes
 from recollect.tools.ignored_files import refuse_hidden
-from recollect.tools.line_endings import uses_cr
+from recollect.tools.line_endings import describe_endings, uses_cr
 from recollect.tools.line_window import MAX_CHARACTERS, SelectedLines, select_lines
-from recollect.tools.media_types import media_type
 from recollect.tools.resolve_path import quote, resolve_path
 from recollect.tools.safe_open import MAX_BYTES, open_file
-from recollect.tools.text_format import (
+from recollect.tools.tool import ToolContext, ToolFailed, ToolOutput
+from recollect.workspace.media_types import media_type
+from recollect.workspace.text_format import (
     UNKNOWN_BYTE,
     DecodedText,
     decode_bytes,
     replace_surrogates,
 )
-from recollect.tools.tool import ToolContext, ToolFailed, ToolOutput
 
 MAX_FILES = 50  # in one call
 MAX_SYMBOLS = 60
@@ -136,13 +136,6 @@ def _read_block(context: ToolContext, file: PathRange, left: int) -> Text | Inli
         return Text(text=_format_file(opening, pieces, file, str(opened.path), left))
 
 
-def decode_text(data: bytes) -> str | None:
-    """A file's text as it is shown, or None when it is binary. Bytes that are text in no known
-    encoding are shown as �."""
-    found = decode_bytes(data)
-    return None if found is None else found.shown
-
-
 def _decode(data: bytes, path: str) -> DecodedText:
     found = decode_bytes(data)
     if found is None:
@@ -221,10 +214,8 @@ def _peculiarities(opening: DecodedText, lines: SelectedLines) -> Iterator[str]:
     stored = opening.format
     if stored.mark or stored.encoding not in ("utf-8", "ascii"):
         yield stored.name
-    if "\r\n" in opening.text:
-        yield "lines end with CRLF"
-    elif uses_cr(opening.text):
-        yield "lines end with CR"
+    if endings := describe_endings(opening.text):
+        yield endings
     if stored.errors != "strict":
         known = stored._replace(encoding="utf-8") if stored.encoding == "ascii" else stored
         yield f"{UNKNOWN_BYTE} stands for bytes that are not {known._replace(mark=b'').name}"

@@ -45,6 +45,17 @@ def dominant_ending(text: str) -> str:
     return "\r\n" if crlf > text.count("\n") - crlf else "\n"
 
 
+def describe_endings(text: str) -> str:
+    """How the lines of a text end, in words; empty if all of them end with LF."""
+    if uses_cr(text):
+        return "lines end with CR"
+    crlf = text.count("\r\n")
+    if not crlf:
+        return ""
+    is_mixed = crlf < text.count("\n")
+    return "lines end with CRLF and LF, mixed" if is_mixed else "lines end with CRLF"
+
+
 class EndingFinder:
     """The breaks of places in a text, which come in order; so a question costs little."""
 

@@ -20,8 +20,8 @@ from recollect.text import common_length
 from recollect.tools.line_endings import EndingFinder, normalize, raw_offsets, uses_cr
 from recollect.tools.loose_match import LooseMatch, find_loosely
 from recollect.tools.nearest_passage import nearest_passage
-from recollect.tools.text_format import UNKNOWN_BYTE, replace_surrogates
 from recollect.tools.tool import ToolFailed
+from recollect.workspace.text_format import UNKNOWN_BYTE, replace_surrogates
 
 MAX_LISTED = 10  # places that a message names
 _NUMBERED = re.compile(r" {0,9}(\d{1,9})(→|\t| ?\| ?|: )")

@@ -17,7 +17,7 @@ import msgspec
 
 from recollect.entries import Content, InlineData, Message, Text, check
 from recollect.errors import BadInput
-from recollect.tools.media_types import media_type
+from recollect.workspace.media_types import media_type
 
 MAX_RESULT = 100_000_000  # characters or bytes
 _CONTENT: tuple[type, ...] = get_args(Content)

@@ -1,10 +1,10 @@
 """Expands `@path` in a prompt: the mentioned files become parts after the user's text.
 
-Text gets line numbers, so that nothing in it can pass for the end of the file; images and PDFs are
-sent as data, folders as a tree. Only files in the given folders are read, after links are resolved,
-and none that git or the agent's own ignore files hide: those have to be attached. Everything is
-bounded, and the parts say what was cut or could not be read. Mentions inside code are ignored, and
-so is `@someone` if there is no such file.
+Text gets line numbers, so that nothing in it can pass for the end of the file; images, PDFs, sounds
+and videos are sent as data, folders as a tree. Only files in the given folders are read, after
+links are resolved, and none that git or the agent's own ignore files hide: those have to be
+attached. Everything is bounded; the parts say what was cut or could not be read, and so do warnings
+for the user. Mentions inside code are ignored, and so is `@someone` if there is no such file.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from recollect.entries import InlineData, Part, Text
 from recollect.errors import BadInput
 from recollect.workspace.folder_tree import render_folder_tree
 from recollect.workspace.hidden_paths import find_hider
+from recollect.workspace.media_types import media_type
 from recollect.workspace.safe_files import (
     ReadRefused,
-    decode_text,
+    RefusalKind,
+    decode_content,
     read_inside,
     resolve_inside,
     resolve_named,
@@ -30,18 +32,24 @@ from recollect.workspace.safe_files import (
 from recollect.workspace.untrusted_text import find_mentions, one_line, strip_invisible
 
 MAX_MENTIONS = 20
-MAX_BYTES = 20_000_000  # of one file, and of all images together
+MAX_WARNINGS = 10  # about mentions; the last one counts the rest
+MAX_BYTES = 20_000_000  # of one file, and of all media together
 MAX_LINES = 2_000  # of one file
 MAX_LINE = 2_000  # characters
 MAX_TOTAL = 400_000  # characters of all texts together
 LINE_CUT = "... [truncated]"
-_MEDIA_TYPES = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
-    (b"%PDF-", "application/pdf"),
-)
+_REMEDIES: dict[RefusalKind, str] = {
+    "missing": "check the path",
+    "outside": "--attach sends it",
+    "ignored": "--attach sends it",
+    "folder": "attach its files one by one",
+    "special": "send a file with its content",
+    "large": "send a part of it",
+    "full": "send fewer files with one prompt",
+    "binary": "send a text, an image, a PDF, a sound or a video made from it",
+    "other": "check its path and permissions",
+}
+_NOT_MEANT = "put it in backticks if no file is meant"
 
 
 class RemainingRoom(NamedTuple):
@@ -55,7 +63,7 @@ async def prompt_parts(
     prompt: str, roots: Sequence[Path], warn: Callable[[str], None] = lambda _: None
 ) -> tuple[Part, ...]:
     """A prompt and the files it mentions; a path is relative to the first folder that has it.
-    `warn` gets which of them are ignored and were therefore left out."""
+    `warn` gets which of them were left out, why, and what to do about it."""
     return await asyncio.to_thread(_read_mentions, prompt, tuple(roots), warn)
 
 
@@ -70,7 +78,8 @@ def _read_attachments(files: tuple[Path, ...]) -> tuple[Part, ...]:
     for file in files:
         read = _read_attachment(file, room)
         if isinstance(read, ReadRefused):
-            raise BadInput(f"cannot attach {one_line(str(file))}: {read.why}")
+            remedy = _REMEDIES[read.kind]
+            raise BadInput(f"cannot attach {one_line(str(file))}: {read.why}; {remedy}")
         parts += read
         room = _reduce(room, read)
     return tuple(parts)
@@ -81,7 +90,7 @@ def _read_attachment(file: Path, room: RemainingRoom) -> tuple[Part, ...] | Read
     try:
         path = file.expanduser().resolve()
         if path.is_dir():
-            return ReadRefused("it is a folder; name its files, or write @path in the prompt")
+            return ReadRefused("it is a folder", "folder")
     except (OSError, RuntimeError, ValueError):  # such as too long a name: reading says so
         path = file.absolute()
     return _file(file.name, path, (path.parent,), room, whole=True)
@@ -94,31 +103,54 @@ def _read_mentions(
     room = RemainingRoom()
     named = tuple(dict.fromkeys(mention.path for mention in find_mentions(prompt)))
     failed: list[str] = []
+    warnings: list[str] = []
     for path in named[:MAX_MENTIONS]:
         read = _read(path, roots, room)
-        if isinstance(read, ReadRefused):
-            if "/" in path or "." in path or not read.why.startswith("there is no"):
-                failed.append(f"@{one_line(path)}: {read.why}")
-            if isinstance(read, _IgnoredFile):
-                warn(f"@{one_line(path)} was left out: {read.why}; --attach sends it")
-            continue
-        parts += read
-        room = _reduce(room, read)
+        if not isinstance(read, ReadRefused):
+            parts += read
+            room = _reduce(room, read)
+        elif "/" in path or "." in path or read.kind != "missing":
+            shown = one_line(path)
+            failed.append(f"@{shown}: {read.why}")
+            remedy = _mention_remedy(read, path, roots)
+            warnings.append(f"@{shown} was left out: {read.why}; {remedy}")
     if len(named) > MAX_MENTIONS:
         failed.append(f"only the first {MAX_MENTIONS} of {len(named)} paths were read")
+        warn(f"{failed[-1]}; mention the others in another prompt")
     if failed:
         parts.append(Text(text="Not read of what is mentioned above:\n" + "\n".join(failed)))
+    _warn_bounded(warnings, warn)
     return tuple(parts)
+
+
+def _mention_remedy(refused: ReadRefused, named: str, roots: tuple[Path, ...]) -> str:
+    """What the user can do; a folder cannot be attached as a whole."""
+    remedy = _REMEDIES[refused.kind]
+    if refused.kind == "missing":
+        return f"{remedy}, or {_NOT_MEANT}"
+    if refused.kind in ("ignored", "outside") and any(
+        os.path.isdir(resolve_named(root, named))  # noqa: PTH112 - it never raises
+        for root in roots
+    ):
+        return f"{_REMEDIES['folder']} with --attach"
+    return remedy
+
+
+def _warn_bounded(warnings: Sequence[str], warn: Callable[[str], None]) -> None:
+    for warning in warnings[:MAX_WARNINGS]:
+        warn(warning)
+    if len(warnings) > MAX_WARNINGS:
+        warn(f"{len(warnings) - MAX_WARNINGS} more of the mentioned files were left out")
 
 
 def _read(
     named: str, roots: tuple[Path, ...], room: RemainingRoom
 ) -> tuple[Part, ...] | ReadRefused:
-    refused = ReadRefused("there is no such file")
+    refused = ReadRefused("there is no such file", "missing")
     for path in dict.fromkeys(resolve_named(root, named) for root in roots):
         resolved = resolve_inside(path, roots)
         if isinstance(resolved, ReadRefused):
-            if not resolved.why.startswith("there is no"):
+            if resolved.kind != "missing":
                 refused = resolved
             continue
         if ignored := _find_ignored(path, resolved[1], roots):
@@ -130,11 +162,7 @@ def _read(
     return refused
 
 
-class _IgnoredFile(ReadRefused, frozen=True):
-    pass
-
-
-def _find_ignored(path: Path, real: Path, roots: tuple[Path, ...]) -> _IgnoredFile | None:
+def _find_ignored(path: Path, real: Path, roots: tuple[Path, ...]) -> ReadRefused | None:
     """Whether a file is ignored, by its name in the prompt or with links resolved."""
     for place in dict.fromkeys((real, Path(os.path.normpath(path)))):
         if any(place == root for root in roots):
@@ -142,7 +170,7 @@ def _find_ignored(path: Path, real: Path, roots: tuple[Path, ...]) -> _IgnoredFi
         # what the user hides from the agent is the better reason to name
         hider = find_hider(place, roots, use_git=False) or find_hider(place, roots)
         if hider is not None:
-            return _IgnoredFile(f"it {hider.reason}")
+            return ReadRefused(f"it {hider.reason}", "ignored")
     return None
 
 
@@ -152,30 +180,23 @@ def _file(
     found = read_inside(path, roots, MAX_BYTES)
     if isinstance(found, ReadRefused):
         return found
-    kind = _media_type(found.data)
-    if kind:
+    if mime := media_type(found.data):
         if len(found.data) > room.bytes:
-            return ReadRefused("the files before it have used up the room for pictures")
-        label = Text(text=f"The file @{one_line(named)} ({kind}):")
-        return label, InlineData(mime=kind, data=found.data)
-    text = decode_text(found.data)
+            return ReadRefused("the files before it have used up the room for media", "full")
+        label = Text(text=f"The file @{one_line(named)} ({mime}):")
+        return label, InlineData(mime=mime, data=found.data)
+    text = decode_content(found)
     if isinstance(text, ReadRefused):
-        return ReadRefused(f"{text.why}, but {found.size:,} bytes of another kind")
+        return text
     if room.characters <= 0:
-        return ReadRefused("the files before it have used up the room for text")
+        return ReadRefused("the files before it have used up the room for text", "full")
     if not whole:
         return (Text(text=number_lines(one_line(named), text, room.characters)),)
     numbered = number_lines(one_line(named), text, sys.maxsize, whole=True)
     if len(numbered) > room.characters:
         limit = f"at most {MAX_TOTAL:,} of all attached texts are sent"
-        return ReadRefused(f"it has {len(text):,} characters, and {limit}; attach less of it")
+        return ReadRefused(f"it has {len(text):,} characters, and {limit}", "large")
     return (Text(text=numbered),)
-
-
-def _media_type(data: bytes) -> str:
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
-    return next((kind for magic, kind in _MEDIA_TYPES if data.startswith(magic)), "")
 
 
 def number_lines(name: str, text: str, room: int = MAX_TOTAL, *, whole: bool = False) -> str:

@@ -32,7 +32,7 @@ from recollect.workspace.memory_imports import ImportStyle, expand_imports
 from recollect.workspace.safe_files import (
     FileContent,
     ReadRefused,
-    decode_text,
+    decode_content,
     read_inside,
     resolve_or_keep,
 )
@@ -285,7 +285,7 @@ def _read(
         return ReadRefused("not read, because the folder it links to is not trusted")
     if found.size > room:
         return ReadRefused(f"not read: with its {found.size:,} bytes, memory would be too long")
-    text = decode_text(found.data)
+    text = decode_content(found)
     if isinstance(text, ReadRefused):
         return text
     if not text.strip():

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from recollect.workspace.hidden_paths import find_hider
 from recollect.workspace.safe_files import (
     ReadRefused,
-    decode_text,
+    decode_content,
     read_inside,
     resolve_named,
     resolve_or_keep,
@@ -130,7 +130,7 @@ class _Importer:
             return ReadRefused(f"it {hider.reason}")
         if found.size > self.room:
             return ReadRefused("the imports together would be too long")
-        text = decode_text(found.data)
+        text = decode_content(found)
         if isinstance(text, ReadRefused):
             return text
         self.room -= len(text)

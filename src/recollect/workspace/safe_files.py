@@ -14,10 +14,12 @@ import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from recollect.errors import CannotWrite
+from recollect.workspace.text_format import decode_text
 
 
 class FileContent(msgspec.Struct, frozen=True):
@@ -28,10 +30,16 @@ class FileContent(msgspec.Struct, frozen=True):
     identity: tuple[int, int] = (0, 0)  # device and inode; hard links have the same
 
 
+RefusalKind: TypeAlias = Literal[
+    "missing", "outside", "ignored", "folder", "special", "large", "full", "binary", "other"
+]
+
+
 class ReadRefused(msgspec.Struct, frozen=True):
     """Why a file is not read: a phrase to show to the user."""
 
     why: str
+    kind: RefusalKind = "other"  # what a remedy depends on
 
 
 _BINARY = getattr(os, "O_BINARY", 0)  # otherwise Windows translates line ends
@@ -45,7 +53,7 @@ def resolve_inside(path: Path, roots: Iterable[Path]) -> tuple[Path, Path] | Rea
     try:
         real = path.resolve(strict=True)
     except FileNotFoundError:
-        return ReadRefused("there is no such file")
+        return ReadRefused("there is no such file", "missing")
     except (OSError, RuntimeError, ValueError) as error:
         return ReadRefused(_why(error))
     for root in roots:
@@ -53,7 +61,7 @@ def resolve_inside(path: Path, roots: Iterable[Path]) -> tuple[Path, Path] | Rea
             base = root.resolve(strict=True)
             if real.is_relative_to(base):
                 return base, real
-    return ReadRefused("it is outside the folders that may be read")
+    return ReadRefused("it is outside the folders that may be read", "outside")
 
 
 def read_inside(
@@ -69,13 +77,14 @@ def read_inside(
         with open(real, "rb", opener=lambda *_: _open(base, real)) as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
-                return ReadRefused("it is not a regular file")
+                return ReadRefused("it is not a regular file", "special")
             if status.st_size > limit and not partial:
-                return ReadRefused(f"it has {status.st_size:,} bytes, the limit is {limit:,}")
+                size = f"it has {status.st_size:,} bytes, the limit is {limit:,}"
+                return ReadRefused(size, "large")
             data, identity = file.read(limit), (status.st_dev, status.st_ino)
             return FileContent(real, data, status.st_size, _is_shared(status), identity)
     except IsADirectoryError:
-        return ReadRefused("it is a folder")
+        return ReadRefused("it is a folder", "folder")
     except OSError as error:
         return ReadRefused(_why(error))
 
@@ -124,11 +133,12 @@ def resolve_or_keep(path: Path) -> Path:
         return path
 
 
-def decode_text(data: bytes) -> str | ReadRefused:
-    """Decode UTF-8, with or without a byte order mark; invalid bytes are replaced."""
-    if b"\x00" in data[:8_192]:
-        return ReadRefused("it is not text")
-    return data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
+def decode_content(found: FileContent) -> str | ReadRefused:
+    """The text of a file, with LF line breaks; bytes that are not text are replaced."""
+    text = decode_text(found.data)
+    if text is None:
+        return ReadRefused(f"it is binary ({found.size:,} bytes)", "binary")
+    return text.replace("\r\n", "\n")
 
 
 def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:

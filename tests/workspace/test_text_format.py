@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.tools.line_endings import normalize, raw_offsets
-from recollect.tools.text_format import TextFormat, decode_bytes
-from recollect.tools.tool import ToolFailed
+from recollect.workspace.text_format import NotInEncoding, TextFormat, decode_bytes, decode_text
 
 MARKED = ["utf-8-sig", "utf-16", "utf-32"]
 ANY_TEXT = st.text(st.characters(codec="utf-8"), max_size=200)
@@ -35,6 +34,11 @@ def test_text_with_a_mark_is_read_whatever_it_says(text: str, encoding: str) -> 
     assert found is not None
     assert found.text == text
     assert found.format.mark
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+def test_text_in_several_encodings_is_read(encoding: str) -> None:
+    assert decode_text("grüße 你好\n".encode(encoding)) == "grüße 你好\n"
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
@@ -78,11 +82,11 @@ def test_ordinary_text_is_text() -> None:
 
 
 def test_a_character_that_the_encoding_lacks_is_named_with_its_line() -> None:
-    with pytest.raises(ToolFailed, match=r"Windows-1252, which has no '你' \(U\+4F60\), line 2"):
+    with pytest.raises(NotInEncoding, match=r"Windows-1252, which has no '你' \(U\+4F60\), line 2"):
         TextFormat("cp1252").encode_new("a\n你", "content", "f")
-    with pytest.raises(ToolFailed, match="encoding of f is not known"):
+    with pytest.raises(NotInEncoding, match="encoding of f is not known"):
         TextFormat("ascii", errors="surrogateescape").encode_new("é", "content", "f")
-    with pytest.raises(ToolFailed, match="half a character"):
+    with pytest.raises(NotInEncoding, match="half a character"):
         TextFormat("utf-16-le").encode_new("\ud800", "content", "f")
 
 

@@ -3,7 +3,8 @@
 `decode_bytes` finds the encoding: byte order marks first, then UTF-8, UTF-16 and UTF-32 without a
 mark, then Windows-1252. Bytes that are text in none of these are carried along as lone surrogates,
 so encoding what was decoded gives the same bytes again. `None` means that the data is binary. Text
-that is added must exist in the file's encoding; a `ToolFailed` names the character that does not.
+that is added must exist in the file's encoding; `NotInEncoding` names the character that does not.
+`decode_text` gives the text alone, as it is shown.
 """
 
 from __future__ import annotations
@@ -13,8 +14,7 @@ import re
 import unicodedata
 from typing import NamedTuple
 
-from recollect.tools.media_types import has_binary_signature
-from recollect.tools.tool import ToolFailed
+from recollect.workspace.media_types import has_binary_signature
 
 UNKNOWN_BYTE = "�"  # how a byte is shown that is not text
 _SAMPLE = 65_536  # bytes by which binary data is judged
@@ -43,6 +43,10 @@ _NAMES = {
     "cp1252": "Windows-1252",
     "ascii": "an unknown encoding",
 }
+
+
+class NotInEncoding(ValueError):
+    """A text has a character that a file's encoding has no place for."""
 
 
 class TextFormat(NamedTuple):
@@ -77,15 +81,15 @@ class TextFormat(NamedTuple):
             character = text[error.start]
             line = text.count("\n", 0, error.start) + 1
         if "\ud800" <= character <= "\udfff":
-            raise ToolFailed(
+            raise NotInEncoding(
                 f"line {line} of {what} has half a character (a lone surrogate); write it again"
             )
         known = f"{path} is in {self.name}, which has no {character!r} (U+{ord(character):04X})"
         if self.encoding == "ascii":
             known = f"the encoding of {path} is not known, so {character!r} cannot be written"
-        raise ToolFailed(
+        raise NotInEncoding(
             f"{known}, line {line} of {what}; write it without that character, or convert the "
-            "file to UTF-8 with a command first. Nothing was written"
+            "file to UTF-8 with a command first"
         )
 
 
@@ -107,6 +111,13 @@ class DecodedText(NamedTuple):
 def replace_surrogates(text: str) -> str:
     """The text with a sign for each byte that is not text."""
     return _SURROGATE.sub(UNKNOWN_BYTE, text)
+
+
+def decode_text(data: bytes) -> str | None:
+    """A file's text as it is shown, or None when it is binary. Bytes that are text in no known
+    encoding are shown as �."""
+    found = decode_bytes(data)
+    return None if found is None else found.shown
 
 
 def decode_bytes(data: bytes) -> DecodedText | None:
