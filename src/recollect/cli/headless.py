@@ -259,12 +259,8 @@ def _print_event_note(event: RunEvent) -> None:
             print_note(truncate(text, _MAX_REMARK))  # what the model says before it acts
     elif isinstance(event, ToolStarted):
         _print_fitting(f"→ {event.call.name} {_redacted(event.call.arguments)}")
-    elif isinstance(event, ToolFinished) and event.call.name == "run_shell_command":
-        # the end of an output says how it went
-        _print_fitting(f"  {_redacted(' '.join(result_text(event.result).splitlines()[-2:]))}")
-    elif isinstance(event, ToolFinished) and event.result.is_error:
-        if event.result.status != BAD_CALL_STATUS:  # the request to correct it says so
-            _print_fitting(f"  {_redacted(result_text(event.result))}")
+    elif isinstance(event, ToolFinished):
+        _print_result(event)
     elif isinstance(event, Retrying | CorrectionRequested):
         _print_repetition(event)
     elif isinstance(event, ContextReduced):
@@ -273,6 +269,17 @@ def _print_event_note(event: RunEvent) -> None:
         print_note(f"the window of {event.model} is only {event.window:,} tokens")
     elif isinstance(event, LoopFound):
         print_note(f"the model repeats itself: {truncate(_redacted(event.loop.what), 120)}")
+
+
+def _print_result(event: ToolFinished) -> None:
+    text = result_text(event.result)
+    if event.result.status == BAD_CALL_STATUS:
+        return  # the request to correct the call says why
+    if event.call.name == "run_shell_command":
+        text = " ".join(text.splitlines()[-2:])  # the end of an output says how it went
+    elif not event.result.is_error:
+        return
+    _print_fitting(f"  {_redacted(text)}")
 
 
 def _print_repetition(event: Retrying | CorrectionRequested) -> None:

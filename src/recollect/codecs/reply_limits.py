@@ -16,6 +16,7 @@ MAX_LINES = 100_000  # in one event
 # characters that a reply holds; half as many where one of them is not ASCII
 MAX_CONTENT = 16_000_000  # with arguments and media
 MAX_TEXT = 8_000_000  # text and thoughts, which exist once more in the draft of the reply
+MAX_TOOL_TEXT = 3_000_000  # text in which calls are looked for, which exists once more for that
 MAX_ARGUMENTS = 8_000_000  # characters of one call
 MAX_CALLS = 1_000
 MAX_PARTS = 10_000  # calls among them
