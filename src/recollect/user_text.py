@@ -60,6 +60,15 @@ def find_user_text(message: Message) -> str:
     return "\n".join(text for text in (typed, *answers) if text)
 
 
+def find_command(message: Message) -> str:
+    """The name of a command, such as `/init`, that a program noted as the user's; may be empty."""
+    if message.role != "user" or message.context != "aside":
+        return ""
+    texts = (part.text[:2000] for part in message.parts if isinstance(part, Text))
+    found = (_COMMAND.search(text) for text in texts if text.lstrip().startswith("<command-"))
+    return next((clean(command[1]) for command in found if command), "")
+
+
 def find_context(parts: Sequence[Part], *, added: bool = False) -> Context:
     """What the parts of another program's user message are if the user typed nothing of them: an
     environment block, or an aside. `added`: the program itself says that it added the message."""

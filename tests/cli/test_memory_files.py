@@ -90,3 +90,32 @@ def test_memory_that_the_user_hides_is_neither_read_nor_imported(cli: Cli) -> No
     assert "Import failed: @secret.md: it is hidden by .geminiignore" in memory
     assert "CLAUDE.md" not in warnings
     assert "CLAUDE.md: it is hidden by .geminiignore" in cli.ok("memory", "list").err
+
+
+def test_memory_in_a_hidden_folder_is_named_in_the_list(cli: Cli) -> None:
+    cli.ok("trust")
+    (cli.project / ".geminiignore").write_text("/private/\n")
+    for folder in ("private", "private/deep", "node_modules/x", "shown"):
+        (cli.project / folder).mkdir(parents=True)
+        (cli.project / folder / "AGENTS.md").write_text(f"In {folder}.\n")
+    memory, warnings = told(cli)
+    assert "In shown." in memory
+    assert "In private" not in memory
+    assert "private" not in warnings
+    listed = cli.ok("memory", "list").err
+    for folder in ("private", "private/deep"):
+        path = cli.project / folder / "AGENTS.md"
+        assert f"not read: {path}: it is hidden by .geminiignore" in listed
+    assert "node_modules" not in listed
+
+
+def test_a_named_file_that_does_not_exist_is_told(cli: Cli) -> None:
+    more = '[agent]\nmemory_files = ["AGENTS.md", "NOTES.md", "~/.claude/CLAUD.md"]\n'
+    said = f"{cli.home.parent}/.claude/CLAUD.md: there is no such file; agent.memory_files names it"
+    warnings = told(cli, more=more)[1]
+    assert said in warnings
+    listed = cli.ok("memory", "list").err
+    assert f"not read: {said}" in listed
+    for plain in ("AGENTS.md", "NOTES.md"):
+        assert plain not in warnings + listed
+    assert cli.ok("memory", "list", "--json").json["problems"] == [said]

@@ -15,7 +15,7 @@ from recollect.workspace.hidden_paths import (
     IgnoreSource,
     read_ignore_rules,
 )
-from recollect.workspace.ignore_files import parse_ignore_file
+from recollect.workspace.ignore_files import MAX_PATTERN, MAX_RULES, parse_ignore_file
 
 IGNORE_FILES = (".gitignore", *AGENT_IGNORE_FILES)
 NAMES = ["a", "b", "ab", "a.log", "-", "a b"]
@@ -159,9 +159,48 @@ def test_comments_spaces_and_endings_are_read_as_git_reads_them() -> None:
     assert [rules.ignores([name], folder=False) for name in names] == [True] * 4 + [False]
 
 
-def test_many_names_are_one_expression() -> None:
-    text = "\n".join(f"name_{number}" for number in range(500))
-    assert len(parse_ignore_file(text)) == 1
-    assert len(parse_ignore_file(f"{text}\n!x\ny/\nz")) == 4
-    assert rules_of(text).ignores(["a", "name_499"], folder=False)
-    assert not rules_of(text).ignores(["a", "name_500"], folder=False)
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [
+        ("name_{}", "name_{}"),
+        ("*.x{}", "a.x{}"),
+        ("pre{}_*", "pre{}_z"),
+        ("*foo{}_*", "a foo{}_ b"),
+        ("a/p{}/index.ts", "index.ts"),
+        ("a/**/p{}", "p{}"),
+        ("[Nn]ame{}", "Name{}"),
+    ],
+)
+def test_the_last_of_many_rules_counts(pattern: str, name: str) -> None:
+    text = "\n".join(pattern.format(number) for number in range(2_000))
+    rules = rules_of(text)
+    for number, expected in ((0, True), (1_999, True), (2_000, False)):
+        folder = f"p{number}" if "p{}/" in pattern else "b"
+        assert rules.ignores(["a", folder, name.format(number)], folder=False) == expected
+    assert not rules_of(f"{text}\n!*").ignores(["a", "p0", name.format(0)], folder=False)
+
+
+@pytest.mark.parametrize("pattern", ["name_{}", "*.x{}", "*foo{}*", "a/p{}/index.ts", "d{}/**"])
+def test_a_path_is_compared_with_few_of_many_rules(pattern: str) -> None:
+    rules = parse_ignore_file("\n".join(pattern.format(n) for n in range(MAX_RULES)))
+    assert len(rules) == MAX_RULES
+    for path in (("a", "p7", "index.ts"), ("name_7",), ("d7", "x.x7"), ("foo7",)):
+        assert len(list(rules._candidates(path))) < 5
+
+
+def test_a_rule_too_many_and_a_pattern_too_long_are_a_problem() -> None:
+    names = "".join(f"n{number}\n" for number in range(MAX_RULES))
+    assert parse_ignore_file(f"{names}\n# enough\n").problem == ""
+    assert parse_ignore_file(f"{names}late").problem == "has more than 20,000 rules"
+    long = parse_ignore_file(f"a\n{'x' * (MAX_PATTERN + 1)}\nb")
+    assert long.problem == "has a pattern of more than 4,096 characters (line 2)"
+    assert len(long) == 2
+
+
+def test_bytes_that_are_not_utf_8_mean_names_with_these_bytes_to_git_alone() -> None:
+    text = b"# \xff\ncaf\xe9\n".decode("utf-8", "surrogateescape")
+    rules = parse_ignore_file(text)
+    assert rules.problem == ""
+    assert rules.decide([os.fsdecode(b"caf\xe9")], folder=False)
+    assert parse_ignore_file(text, of_git=False).problem == "is not UTF-8 text (line 2)"
+    assert parse_ignore_file("# \udcff\nok", of_git=False).problem == ""

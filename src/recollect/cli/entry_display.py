@@ -9,6 +9,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, assert_never
 
+import click
+
 from recollect.cli.console import paint
 from recollect.cli.dates import format_time
 from recollect.cli.display_text import Shortened, one_line, pluralize, sanitize, shorten
@@ -44,7 +46,8 @@ from recollect.view.edit_reasons import with_handles
 
 _COLOURS = {"user": "green", "model": "blue", "system": "magenta"}
 _NAMED_LINES, _NAMED_CHARACTERS = (500, 500), (20_000, 20_000)
-_LEFT_OUT = "… {}; --full shows them"
+_CUT = "; --full shows them"
+_LEFT_OUT = f"… {{}}{_CUT}"
 _SHORT_ARGUMENT = 80  # characters; always shown
 _NOTE_COLOURS = {"info": "cyan", "warning": "yellow", "error": "red"}
 
@@ -70,6 +73,16 @@ def entry_lines(entry: Entry, short: str, style: TranscriptStyle) -> Iterator[st
     if entry.id == style.marked or style.at_length:
         style = style._replace(lines=_NAMED_LINES, characters=_NAMED_CHARACTERS)
     yield from _body_lines(entry.body, style)
+
+
+def shows_text(entry: Entry, text: str) -> bool:
+    """Whether the entry, shown on its own and not in full, has this line in what it shows."""
+    part = output_part(entry.body)
+    if part is not None and part.before:
+        return False  # of the whole output, which is shown then, this part is the middle
+    style = TranscriptStyle(at_length=True)
+    shown = click.unstyle("\n".join(entry_lines(entry, "", style)))
+    return _CUT not in shown or sanitize(text) in shown
 
 
 def _role_and_colour(body: Body) -> tuple[str, str]:

@@ -79,6 +79,8 @@ def memory(*, action: str, words: tuple[str, ...], as_json: bool, file: Path | N
         _print_problems(found)
     else:
         print_lines(_table(found))
+        for warning in found.warnings:
+            print_warning(warning)
         for problem in (*found.problems, *found.hidden):
             print_note(f"not read: {problem}")
     if not found.files and action != "refresh":
@@ -106,7 +108,7 @@ def _document(found: MemoryFiles) -> dict[str, Any]:
         {"path": file.path, "origin": file.origin, "characters": len(file.text), "text": file.text}
         for file in found.files
     ]
-    return {"files": files, "problems": [*found.problems, *found.hidden]}
+    return {"files": files, "problems": [*found.warnings, *found.problems, *found.hidden]}
 
 
 def _table(found: MemoryFiles) -> list[str]:

@@ -12,7 +12,7 @@ import msgspec
 from recollect.cli.console import paint, print_json, print_lines, print_note, terminal_width
 from recollect.cli.dates import format_time, parse_date
 from recollect.cli.display_text import one_line, sanitize, truncate
-from recollect.cli.entry_display import role_of
+from recollect.cli.entry_display import role_of, shows_text
 from recollect.cli.options import command, complete_session, json_and_store_options
 from recollect.cli.session_choice import find_session
 from recollect.cli.store_access import current_project, use_store
@@ -131,7 +131,8 @@ def _lines(hits: tuple[SearchHit, ...], short: dict[str, str]) -> Iterator[str]:
             yield ""
             yield from _hit_lines(hit, short)
         yield ""
-    yield paint.dim(f"`recollect show {short[hits[0].entry.id]}` shows the first of them")
+    full = "" if shows_text(hits[0].entry, _matched_line(hits[0])) else " --full"
+    yield paint.dim(f"`recollect show {short[hits[0].entry.id]}{full}` shows the first of them")
 
 
 def _hit_lines(hit: SearchHit, short: dict[str, str]) -> Iterator[str]:
@@ -150,6 +151,13 @@ def _hit_lines(hit: SearchHit, short: dict[str, str]) -> Iterator[str]:
     if hit.alike:
         names = ", ".join(short[key] for key in hit.alike[:_MAX_NAMED])
         yield paint.dim(f"  and {len(hit.alike)} more like it: {names}")
+
+
+def _matched_line(hit: SearchHit) -> str:
+    """The line of the snippet with the first match, as the entry has it."""
+    at = min((start for start, _ in hit.marks), default=0)
+    start = hit.snippet.rfind("\n", 0, at) + 1
+    return hit.snippet[start:].partition("\n")[0].strip(" …")
 
 
 def _highlight(hit: SearchHit) -> str:

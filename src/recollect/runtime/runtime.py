@@ -64,7 +64,7 @@ from recollect.workspace.effective_settings import (
 )
 from recollect.workspace.file_mentions import attachment_parts, prompt_parts
 from recollect.workspace.learned_windows import learned_window
-from recollect.workspace.project_identity import identify_project
+from recollect.workspace.project_identity import identify_named, identify_project
 from recollect.workspace.working_folders import WorkingFolders
 
 TITLE_LENGTH = 60  # characters of the prompt that become the session's title
@@ -162,7 +162,7 @@ class Runtime:
         if not folder:
             return self.project
         if folder not in self._projects:
-            self._projects[folder] = identify_project(Path(folder))
+            self._projects[folder] = identify_named(folder)
         return self._projects[folder]
 
     # --- requests --------------------------------------------------------------------------------

@@ -78,10 +78,12 @@ async def environment_block(
     *,
     tree: bool = True,
 ) -> Message:
-    """The environment and the memory files; `warn` gets which of those were not read, and why."""
+    """The environment and the memory files; `warn` gets which of those were not read, and why, and
+    which ignore files could not be read in full."""
     memory = await asyncio.to_thread(read_memory, memory_sources(folders, effective))
-    for problem in memory.problems[:MAX_MEMORY_WARNINGS]:
-        warn(problem)
+    for problems in (memory.warnings, memory.problems):
+        for problem in problems[:MAX_MEMORY_WARNINGS]:
+            warn(problem)
     environment = read_environment(folders.root)
     block = await initial_message(folders, environment, memory.files, tree=tree)
     return msgspec.structs.replace(block, extra=mark_environment(block.extra))

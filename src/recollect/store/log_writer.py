@@ -173,11 +173,11 @@ class LogWriter(LogReader):
             )
 
     def _update_title(self, session: str, number: int, new: list[PreparedEntry]) -> None:
-        titled = session in self._titled or session_rows.is_titled(self.db, number)
-        title = session_rows.title_from((item.body for item in new), titled=titled)
+        current = session_rows.title_of(self.db, number)
+        title = session_rows.title_from((item.body for item in new), current)
         if title:
             session_rows.set_column(self.db, number, "title", title)
-        if title or titled:
+        if session_rows.is_final_title(title or current):
             self._titled.add(session)
 
 

@@ -8,6 +8,7 @@ segment is empty, the segment's base; rewinding and forking add a segment and ch
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -21,9 +22,10 @@ from recollect.store.contract import Project
 from recollect.store.ids import is_id, now
 from recollect.store.log_reader import segment_bounds
 from recollect.store.sql_schema import SEGMENT_BITS, SEGMENT_MASK
-from recollect.user_text import strip_added_text
+from recollect.user_text import find_command, strip_added_text
 
 TITLE_CHARACTERS = 80
+_COMMAND_NAME = re.compile(r"/[^\s/]{1,80}")
 # By table: its key, and the columns that its checksum (column `seal`) covers.
 CHECKSUMMED_COLUMNS = {
     "sessions": ("session", "id, project, title, created, trashed"),
@@ -166,10 +168,11 @@ def clean_title(title: str) -> str:
     return line if len(line) <= TITLE_CHARACTERS else line[: TITLE_CHARACTERS - 1] + "…"
 
 
-def title_from(bodies: Iterable[Body], *, titled: bool) -> str | None:
+def title_from(bodies: Iterable[Body], current: str = "") -> str | None:
     """The title that these bodies give their session: an explicit one, or the first prompt, which
-    is what the user typed, not what a program added."""
-    title = None
+    is what the user typed, not what a program added. The name of a command is the title until
+    there is a prompt."""
+    title, titled = None, is_final_title(current)
     for body in bodies:
         if isinstance(body, Title):
             title, titled = clean_title(body.title), True
@@ -177,12 +180,19 @@ def title_from(bodies: Iterable[Body], *, titled: bool) -> str | None:
             texts = (strip_added_text(part.text) for part in body.parts if isinstance(part, Text))
             if prompt := next(filter(None, map(clean_title, texts)), ""):
                 title, titled = prompt, True
+        elif not titled and not title and not current and isinstance(body, Message):
+            title = clean_title(find_command(body)) or None
     return title
 
 
-def is_titled(db: apsw.Connection, session: int) -> bool:
+def is_final_title(title: str) -> bool:
+    """Whether no prompt replaces the title: there is one, and it is not a command's name."""
+    return bool(title) and not _COMMAND_NAME.fullmatch(title)
+
+
+def title_of(db: apsw.Connection, session: int) -> str:
     ((title,),) = db.execute("SELECT title FROM sessions WHERE session = ?", (session,))
-    return bool(title)
+    return str(title)
 
 
 def save_project(db: apsw.Connection, project: Project) -> int:

@@ -35,17 +35,19 @@ class LeftOut:
 
     def __init__(self) -> None:
         self._by_git = 0
-        self._by_agent_file = Counter[str]()
+        self._by_agent = Counter[str]()
 
     def add(self, hider: IgnoreSource) -> None:
         if hider.of_git:
             self._by_git += 1
         else:
-            self._by_agent_file[PurePosixPath(hider.name).name] += 1
+            name = PurePosixPath(hider.name).name
+            because = f"because {name} {hider.problem}" if hider.hides_all else f"by {name}"
+            self._by_agent[because] += 1
 
     def note(self) -> str:
         """A note for the result; empty if nothing was left out."""
-        parts = [f"{count:,} hidden by {name}" for name, count in self._by_agent_file.items()]
+        parts = [f"{count:,} hidden {because}" for because, count in self._by_agent.items()]
         if self._by_git:
             parts.append(f"{self._by_git:,} that git ignores (respect_git_ignore=false shows them)")
         return f"left out: {', '.join(parts)}" if parts else ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import PureWindowsPath
 from typing import NamedTuple, TypeAlias
 
 import msgspec
@@ -15,6 +16,14 @@ import msgspec
 from recollect.entries import Entry, Note
 from recollect.store.ids import derived_id
 from recollect.transcripts.json_values import Json, canonical_json
+
+_LONGEST_PATH = 4_096
+
+
+def is_folder_path(text: str) -> bool:
+    """Whether this is an absolute path, of this system or of another (`C:/p`, `//server/p`)."""
+    absolute = text.startswith("/") or PureWindowsPath(text).is_absolute()
+    return absolute and "\0" not in text and len(text) < _LONGEST_PATH
 
 
 class ImportProblem(NamedTuple):

@@ -5,26 +5,27 @@ One set of rules for every door: the folder tree, memory, listings, searches, re
 count `.gitignore`, `.git/info/exclude` and the user's own excludes of git. As in git, ignore files
 may be nested, the last match of the deepest file decides, `!` re-includes, and nothing below a
 hidden folder can be re-included. A file is parsed again only when it has changed.
+
+If the user's word cannot be read in full (the file is too large, unreadable, not UTF-8), everything
+in its folder counts as hidden: what it would have hidden is not known. Of git's files counts
+what could be read.
 """
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
+import stat
 import time
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from recollect.workspace.ignore_files import (
-    MAX_RULES,
-    IgnoreRule,
-    match_names,
-    parse_ignore_file,
-)
+from recollect.workspace.ignore_files import MAX_RULES, IgnoreRuleSet, parse_ignore_file
 from recollect.workspace.project_identity import git_root
 from recollect.workspace.safe_files import FileContent, read_inside, resolve_named
 from recollect.workspace.untrusted_text import one_line
@@ -36,10 +37,11 @@ ALWAYS_IGNORED = frozenset(
     | {".venv", "venv", ".tox", ".nox", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
     | {".hypothesis", ".gradle", ".idea", ".cache"}
 )
-MAX_BYTES = 100_000  # of one ignore file
+MAX_BYTES = 1_000_000  # of one ignore file
 RECENT = 2_000_000_000  # nanoseconds: a file this young may change again without a newer time
 
 _Signature: TypeAlias = tuple[int, ...]
+_NO_RULES = IgnoreRuleSet()
 
 
 class IgnoreSource(msgspec.Struct, frozen=True):
@@ -47,15 +49,32 @@ class IgnoreSource(msgspec.Struct, frozen=True):
 
     name: str  # for display, from the top
     depth: int  # how many names are between the top and the folder that its patterns begin in
-    rules: tuple[IgnoreRule, ...] = ()
+    rules: IgnoreRuleSet = _NO_RULES
     of_git: bool = True
+    problem: str = ""  # why the rules are not all that the file has; the end of a sentence
+
+    @property
+    def hides_all(self) -> bool:
+        return bool(self.problem) and not self.of_git
 
     @property
     def reason(self) -> str:
         """Why a path is hidden, as the end of a sentence that begins with it."""
-        if self == GIT_FOLDER:
+        if self is GIT_FOLDER:
             return "belongs to git itself"
+        if self.hides_all:
+            return f"is hidden because {one_line(self.name)} {self.problem}"
         return f"is {'ignored' if self.of_git else 'hidden'} by {one_line(self.name)}"
+
+    @property
+    def warning(self) -> str:
+        """What the user should know about the file; empty if it could be read in full."""
+        if not self.problem:
+            return ""
+        effect = "the rest of it is not used"
+        if self.hides_all:
+            effect = "until that is repaired, everything in its folder is hidden from the agent"
+        return f"{one_line(self.name)} {self.problem}; {effect}"
 
 
 GIT_FOLDER = IgnoreSource(".git", 0)
@@ -92,12 +111,19 @@ class IgnoreRules(msgspec.Struct, frozen=True):
         """The ignore file that hides this path, if it hides no folder above it."""
         if self.uses_git and names[-1] == ".git":
             return GIT_FOLDER
+        for source in self.of_agent:
+            if source.hides_all:
+                return source
         for source in (*reversed(self.of_agent), *reversed(self.of_git)):
-            below = tuple(names[source.depth :])
-            for rule in reversed(source.rules):
-                if (folder or not rule.only_folders) and match_names(rule.names, below):
-                    return source if rule.ignores else None
+            ignored = source.rules.decide(names[source.depth :], folder=folder)
+            if ignored is not None:
+                return source if ignored else None
         return None
+
+    def warnings(self) -> tuple[str, ...]:
+        """Which of the ignore files could not be read in full, and what follows from it."""
+        sources = (*self.of_agent, *self.of_git)
+        return tuple(source.warning for source in sources if source.warning)
 
     def ignores(self, names: Sequence[str], *, folder: bool) -> bool:
         """Whether a tree leaves this path out, if no folder above it is."""
@@ -115,21 +141,30 @@ class IgnoreRules(msgspec.Struct, frozen=True):
 
     def _read(self, file: Path, names: Sequence[str]) -> tuple[IgnoreSource, ...]:
         inside = file.is_relative_to(self.top)
-        rules = _parse(_read_text(file, self.top if inside else file.parent))
-        if not rules:
-            return ()
         name = file.relative_to(self.top).as_posix() if inside else str(file)
-        return (IgnoreSource(name, len(names), rules, file.name not in AGENT_IGNORE_FILES),)
+        return _read_source(file, self.top if inside else file.parent, name, len(names))
+
+
+def _read_source(file: Path, root: Path, name: str, depth: int) -> tuple[IgnoreSource, ...]:
+    """The rules of a file that is inside the folder `root`; none if there is no such file."""
+    of_git = file.name not in AGENT_IGNORE_FILES
+    read = _read_text(file, root)
+    rules = _parse(read.text, of_git)
+    problem = read.problem or rules.problem
+    if not rules and not problem:
+        return ()
+    return (IgnoreSource(name, depth, rules, of_git, problem),)
 
 
 def _add(
     held: tuple[IgnoreSource, ...], found: tuple[IgnoreSource, ...]
 ) -> tuple[IgnoreSource, ...]:
-    """One kind's sources with further ones, at most `MAX_RULES` rules together."""
+    """One kind's sources with further ones, until they have `MAX_RULES` rules together."""
     for source in found:
-        room = MAX_RULES - sum(len(other.rules) for other in held)
-        if room > 0:
-            held = (*held, msgspec.structs.replace(source, rules=source.rules[:room]))
+        if sum(len(other.rules) for other in held) >= MAX_RULES:
+            problem = f"comes after {MAX_RULES:,} rules of the folders above it"
+            source = msgspec.structs.replace(source, rules=_NO_RULES, problem=problem)  # noqa: PLW2901
+        held = (*held, source)
     return held
 
 
@@ -186,10 +221,9 @@ def _users_excludes() -> tuple[IgnoreSource, ...]:
         return ()
     config = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "git"
     files = (home / ".gitconfig", config / "config")
-    named = next(filter(None, (_excludes_file(_read_text(f, f.parent)) for f in files)), "")
+    named = next(filter(None, (_excludes_file(_read_text(f, f.parent).text) for f in files)), "")
     path = resolve_named(home, named) if named else config / "ignore"
-    rules = _parse(_read_text(path, path.parent))
-    return (IgnoreSource(str(path), 0, rules),) if rules else ()
+    return _read_source(path, path.parent, str(path), 0)
 
 
 def _excludes_file(text: str) -> str:
@@ -207,23 +241,32 @@ def _exclude_file(git: Path) -> Path | None:
     """The file `info/exclude` of the repository that a `.git` belongs to."""
     if git.is_dir():
         return git / "info" / "exclude"
-    link = _read_text(git, git.parent)  # in a worktree or a submodule `.git` is a file
+    link = _read_text(git, git.parent).text  # in a worktree or a submodule `.git` is a file
     if not link.startswith("gitdir:"):
         return None
     place = git.parent / link.removeprefix("gitdir:").strip()
-    shared = _read_text(place / "commondir", place).strip()
+    shared = _read_text(place / "commondir", place).text.strip()
     return Path(os.path.normpath(place / shared)) / "info" / "exclude"
 
 
 # --- reading -----------------------------------------------------------------------------------
 
 
-def _read_text(file: Path, root: Path) -> str:
-    """The text of a file that is inside this folder; empty if it cannot be read."""
+class _ReadText(NamedTuple):
+    text: str
+    problem: str = ""  # why the text is not all that the file has; the end of a sentence
+
+
+def _read_text(file: Path, root: Path) -> _ReadText:
+    """The text of a file that is inside this folder; empty if there is none, or none of a regular
+    file."""
     try:
         info = os.stat(file)  # noqa: PTH116 - one call for every folder of a walk
     except (OSError, ValueError):
-        return ""
+        # a link that leads nowhere is a file that cannot be read
+        return _ReadText("", "leads nowhere" if os.path.islink(file) else "")  # noqa: PTH114
+    if not stat.S_ISREG(info.st_mode):
+        return _ReadText("")
     changed = max(info.st_mtime_ns, info.st_ctime_ns)
     if abs(time.time_ns() - changed) < RECENT:
         return _read_now(str(file), str(root))
@@ -232,20 +275,23 @@ def _read_text(file: Path, root: Path) -> str:
 
 
 @lru_cache(maxsize=128)
-def _read_known(file: str, root: str, signature: _Signature) -> str:
+def _read_known(file: str, root: str, signature: _Signature) -> _ReadText:
     del signature  # part of the key: another one means that the file has changed
     return _read_now(file, root)
 
 
-def _read_now(file: str, root: str) -> str:
+def _read_now(file: str, root: str) -> _ReadText:
     read = read_inside(Path(file), (Path(root),), MAX_BYTES, partial=True)
     if not isinstance(read, FileContent):
-        return ""
-    text = read.data.decode("utf-8-sig", "replace")
-    # half a pattern could hide anything
-    return text if read.size <= MAX_BYTES else text[: text.rfind("\n") + 1]
+        return _ReadText("", f"cannot be read: {read.why}")
+    # names that are not UTF-8 have the same letters in Python
+    text = read.data.removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogateescape")
+    if read.size <= MAX_BYTES:
+        return _ReadText(text)
+    problem = f"has {read.size:,} bytes, more than the limit of {MAX_BYTES:,}"
+    return _ReadText(text[: text.rfind("\n") + 1], problem)  # half a pattern could hide anything
 
 
 @lru_cache(maxsize=128)
-def _parse(text: str) -> tuple[IgnoreRule, ...]:
-    return parse_ignore_file(text)
+def _parse(text: str, of_git: bool) -> IgnoreRuleSet:  # noqa: FBT001 - part of the cache's key
+    return parse_ignore_file(text, of_git=of_git)

@@ -20,14 +20,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from recollect.entries import Message, Text, json_text
 from recollect.settings import AgentSettings
 from recollect.view.initial_messages import MEMORY_BEGIN, MEMORY_END
-from recollect.workspace.hidden_paths import find_hider, read_ignore_rules
+from recollect.workspace.hidden_paths import ALWAYS_IGNORED, find_hider, read_ignore_rules
 from recollect.workspace.memory_imports import ImportStyle, expand_imports
 from recollect.workspace.safe_files import (
     FileContent,
@@ -63,6 +63,7 @@ class MemoryFiles(msgspec.Struct, frozen=True):
     files: tuple[MemoryFile, ...] = ()
     problems: tuple[str, ...] = ()  # for the user: what was not read, and why
     hidden: tuple[str, ...] = ()  # what the user's own ignore files keep from being read
+    warnings: tuple[str, ...] = ()  # about ignore files that could not be read in full
 
 
 class MemorySources(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,15 +87,15 @@ class MemorySources(msgspec.Struct, frozen=True, kw_only=True):
 def read_memory(sources: MemorySources, *, below: int = MAX_FOLDERS) -> MemoryFiles:
     """The memory that a session starts with; `below` limits the folders searched below it."""
     sources = _resolve(sources)
-    folders, complete = _folders_below(sources, below)
-    found = _collect(sources, _at_start(sources, folders), frozenset())
-    if complete:
-        return found
+    searched = _search_below(sources, below)
+    found = _collect(sources, _at_start(sources, searched.folders), frozenset())
     cut = (
-        f"only the first {len(folders):,} folders below {one_line(str(sources.cwd))} were searched "
-        "for memory files; those of further folders are read when a tool first works there"
+        f"only the first {len(searched.folders):,} folders below {one_line(str(sources.cwd))} were "
+        "searched for memory files; those of further folders are read when a tool first works there"
     )
-    return msgspec.structs.replace(found, problems=(*found.problems, cut))
+    problems = found.problems if searched.complete else (*found.problems, cut)
+    hidden = found.hidden + _find_hidden(sources, searched.hidden, below)
+    return MemoryFiles(found.files, problems, hidden[: 2 * MAX_FILES], searched.warnings)
 
 
 def read_memory_near(path: Path, sources: MemorySources, seen: Collection[str]) -> MemoryFiles:
@@ -177,16 +178,23 @@ def _down_to(root: Path, folder: Path) -> tuple[Path, ...]:
     return tuple(root.joinpath(*names[:depth]) for depth in range(len(names) + 1))
 
 
-def _folders_below(sources: MemorySources, limit: int) -> tuple[tuple[Path, ...], bool]:
-    """Folders below the working directory, breadth-first, without ignored ones and links, and
-    whether these are all."""
-    if limit <= 0 or not sources.trusted(sources.cwd):
-        return (), True
+class _SearchedFolders(NamedTuple):
+    folders: tuple[Path, ...] = ()
+    hidden: tuple[Path, ...] = ()  # from the agent, by the user
+    complete: bool = True
+    warnings: tuple[str, ...] = ()  # about ignore files
+
+
+def _search_below(sources: MemorySources, limit: int) -> _SearchedFolders:
+    """Folders below the working directory, breadth-first, without ignored ones and links."""
     try:
         top_rules, names = read_ignore_rules(sources.cwd, (sources.root,))
     except (OSError, RuntimeError, ValueError):
-        return (), True
-    found: list[Path] = []
+        return _SearchedFolders()
+    warnings = dict.fromkeys(top_rules.warnings())
+    if limit <= 0 or not sources.trusted(sources.cwd):
+        return _SearchedFolders(warnings=tuple(warnings))
+    found, hidden = list[Path](), list[Path]()
     complete = True
     pending = deque([(tuple(names), sources.cwd, top_rules)])
     while pending:
@@ -196,12 +204,30 @@ def _folders_below(sources: MemorySources, limit: int) -> tuple[tuple[Path, ...]
         for name in subfolders or ():
             below = (*names_here, name)
             if rules.ignores(below, folder=True):
+                hider = rules.hider(below, folder=True)
+                if hider is not None and not hider.of_git:
+                    hidden.append(folder / name)
                 continue
             if len(found) == limit:
-                return tuple(found), False
+                complete = False
+                pending.clear()
+                break
             found.append(folder / name)
-            pending.append((below, folder / name, rules.enter_folder(below)))
-    return tuple(found), complete
+            rules_below = rules.enter_folder(below)
+            warnings |= dict.fromkeys(rules_below.warnings())
+            pending.append((below, folder / name, rules_below))
+    return _SearchedFolders(tuple(found), tuple(hidden), complete, tuple(warnings))
+
+
+def _find_hidden(sources: MemorySources, folders: Iterable[Path], limit: int) -> tuple[str, ...]:
+    """Memory files in folders that the user hides from the agent; none of them is read."""
+    pending, found = deque(folders), list[Path]()
+    while pending and len(found) < limit:
+        folder = pending.popleft()
+        found.append(folder)
+        below = (name for name in _subfolders(folder) or () if name not in ALWAYS_IGNORED)
+        pending.extend(folder / name for name in below)
+    return _collect(sources, _in_folders(sources, found), frozenset()).hidden
 
 
 def _subfolders(folder: Path) -> list[str] | None:
@@ -264,10 +290,13 @@ class _KnownFiles:
 def _read(
     sources: MemorySources, candidate: _Candidate, known: _KnownFiles, room: int
 ) -> tuple[MemoryFile, tuple[str, ...]] | ReadRefused | None:
-    """One file; none if it is missing, empty or already known."""
+    """One file; none if it is empty, already known, or missing and not named by its path."""
     path, origin = candidate
     if not os.path.lexists(path):
-        return None
+        missing = path in sources.files
+        return (
+            ReadRefused("there is no such file; agent.memory_files names it") if missing else None
+        )
     own = origin in ("global", "extension")
     if not own and not sources.trusted(path.parent):
         return ReadRefused("not read, because the folder is not trusted")

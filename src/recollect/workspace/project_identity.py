@@ -8,7 +8,9 @@ monitors or a pager, with a time limit; if it fails, the path decides.
 
 from __future__ import annotations
 
+import ntpath
 import os
+import posixpath
 import subprocess
 from pathlib import Path
 
@@ -23,6 +25,18 @@ def identify_project(directory: Path) -> Project:
     directory = Path(os.path.abspath(directory))  # noqa: PTH100 - keeps a link's own name
     root = git_root(directory)
     return _project(root or directory, _first_commit(root) if root else None)
+
+
+def identify_named(folder: str) -> Project:
+    """The project of an absolute path that a file names. Where another system's path cannot exist
+    (`C:\\p` on Linux), it is the identity itself."""
+    if Path(folder).is_absolute():
+        return identify_project(Path(folder))
+    if folder.startswith("/"):
+        return Project(posixpath.normpath(folder))
+    path = ntpath.normpath(folder)
+    # drives have no case, and programs write both
+    return Project(path[:1].upper() + path[1:])
 
 
 def _project(root: Path, git: str | None) -> Project:

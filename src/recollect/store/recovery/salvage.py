@@ -180,7 +180,7 @@ def _restore_sessions(reader: LogReader) -> None:
     db = reader.db
     lost = "SELECT DISTINCT session FROM lines WHERE session NOT IN (SELECT session FROM sessions)"
     for (number,) in list(db.execute(lost)):
-        title = session_rows.title_from(_bodies(reader, number), titled=False)
+        title = session_rows.title_from(_bodies(reader, number))
         raw_id = bytes.fromhex(derived_id("recovered", str(number), str(now())))
         fields: tuple[Any, ...] = (raw_id, None, title or "recovered session", now(), None)
         db.execute(

@@ -52,7 +52,12 @@ from recollect.transcripts.json_values import (
 )
 from recollect.transcripts.subagent_links import NAME, SUBAGENT
 from recollect.transcripts.timestamps import parse_time
-from recollect.transcripts.transcript import SubagentInfo, Transcript, derive_session_id
+from recollect.transcripts.transcript import (
+    SubagentInfo,
+    Transcript,
+    derive_session_id,
+    is_folder_path,
+)
 from recollect.user_text import find_context
 
 _FINISH = {
@@ -158,7 +163,7 @@ def _identify(
 def _find_folder(values: Iterable[Json]) -> str:
     """Where the session began; other programs run elsewhere, so the path may not exist here."""
     found = next((cwd for value in values if isinstance(cwd := value.get("cwd"), str)), "")
-    return found if found.startswith("/") and "\0" not in found and len(found) < 4_096 else ""
+    return found if is_folder_path(found) else ""
 
 
 def _find_title(values: Iterable[Json]) -> str:

@@ -17,10 +17,15 @@ import msgspec
 from recollect.errors import CannotImport
 from recollect.transcripts.json_values import object_or_empty, string_or_empty
 from recollect.transcripts.tolerant_json import read_bytes
-from recollect.transcripts.transcript import ReadTranscript, TranscriptBundle, TranscriptFile
+from recollect.transcripts.transcript import (
+    ReadTranscript,
+    TranscriptBundle,
+    TranscriptFile,
+    is_folder_path,
+)
 
 _ROOT_FILE, _LIST_FILE = ".project_root", "projects.json"
-_LONGEST_PATH = 4_096
+_ROOT_BYTES = 4_096
 _LIST_BYTES = 4 * 1024 * 1024
 _LEVELS = 2  # a subagent's file is one folder deeper
 
@@ -42,7 +47,7 @@ def with_project_folder(
 
 def _named_folders(path: Path, folder_hash: str) -> Iterator[str]:
     for folder in path.absolute().parents[1 : 1 + _LEVELS]:
-        root = _read_small(folder / _ROOT_FILE, _LONGEST_PATH).strip()
+        root = _read_small(folder / _ROOT_FILE, _ROOT_BYTES).strip()
         if _is_path(root):
             yield root
         projects: object = None
@@ -62,4 +67,4 @@ def _read_small(file: Path, limit: int) -> str:
 
 
 def _is_path(text: str) -> bool:
-    return text.startswith("/") and text.isprintable() and len(text) < _LONGEST_PATH
+    return text.isprintable() and is_folder_path(text)
