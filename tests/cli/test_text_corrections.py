@@ -31,6 +31,10 @@ def wrong(arguments: str, name: str = "write_file") -> str:
         (wrong('{"file_path": "a.txt", "content": "one", "content": "two"}'), "content"),
         (wrong('{"file_path": "a.txt"}'), "content"),
         (wrong('{"x": 1}', "no_tool"), "there is no tool"),
+        ('{tool_call: {name: "write_file", arguments: {file_path: "a.txt"}}}', "not valid JSON"),
+        ("{“tool_call”: {“name”: “write_file”, “arguments”: {}}}", "not valid JSON"),
+        (FENCE.replace("{}", '{"tool_calls": [' + CALL + "]}"), "not valid JSON"),
+        ('"tool_call": {"name": "write_file", "arguments": {}}}', "not valid JSON"),
         ("<function=no_tool>\n<parameter=x>\n1\n</parameter>\n</function>", "there is no tool"),
     ],
 )
@@ -74,6 +78,8 @@ def test_four_broken_calls_in_a_row_are_an_error_and_no_answer(cli: Cli) -> None
         f"<think>I could write it:\n{SOUND}\n</think>\nNo, I leave it.",
         f"A call looks like this, for example:\n\n{SOUND}\n\nThat is all.",
         f"This is how:\n\n    {CALL}\n\nThat is all.",
+        "In Python, for example:\n```python\n{tool_call: {1: 2}}\n```",
+        'Write it so, for example:\n```json\n{tool_call: {"name": "x"}}\n```',
     ],
 )
 def test_what_is_thought_or_quoted_is_no_call(cli: Cli, text: str) -> None:

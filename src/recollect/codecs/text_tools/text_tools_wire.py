@@ -17,11 +17,13 @@ from msgspec.structs import replace
 from recollect.codecs.foreign_json import parse_object
 from recollect.codecs.provider_rules import TEXT_RULES, ProviderRules
 from recollect.codecs.reply_assembly import CallIds
+from recollect.codecs.reply_limits import MAX_TOOL_TEXT, refuse
 from recollect.codecs.text_tools.argument_coercion import DeclaredTools
 from recollect.codecs.text_tools.call_buffer import MAX_PROBLEMS
 from recollect.codecs.text_tools.call_rendering import parse_messages, render_message
 from recollect.codecs.text_tools.call_scanner import CallScanner
 from recollect.codecs.text_tools.lenient_json import parse_strict
+from recollect.codecs.text_tools.missed_calls import find_missed_call
 from recollect.codecs.text_tools.tool_instructions import (
     build_call_schema,
     detect_choice,
@@ -111,6 +113,8 @@ class TextToolsWire(msgspec.Struct, frozen=True, kw_only=True):
 
     def find_calls(self, reply: Message) -> Message:
         """The model's reply with the calls in its text as parts of their own."""
+        if not self.tools:
+            return reply
         cut = _is_cut(reply)
         tools = DeclaredTools(self.tools, self.root)
         found: list[Part] = []
@@ -119,6 +123,7 @@ class TextToolsWire(msgspec.Struct, frozen=True, kw_only=True):
             if not isinstance(part, Text):
                 found.append(part)
                 continue
+            _check_size(len(part.text), is_ascii=part.text.isascii())
             scanner = CallScanner(tools)
             # a call that something else interrupts, such as a thought, was not completed
             interrupted = number < len(reply.parts)
@@ -128,6 +133,9 @@ class TextToolsWire(msgspec.Struct, frozen=True, kw_only=True):
                 found.append(part)
             else:
                 found += _parts(pieces)
+        if not problems and not any(isinstance(part, ToolCall) for part in found):
+            texts = (part.text for part in reply.parts if isinstance(part, Text))
+            problems += filter(None, map(find_missed_call, texts))
         return self._finish(reply, found, problems)
 
     def _finish(self, reply: Message, parts: list[Part], problems: list[str]) -> Message:
@@ -199,6 +207,7 @@ class _TextToolsDecoder:
         self._wire, self._inner = wire, inner
         self._tools = DeclaredTools(wire.tools, wire.root)
         self._scanner = CallScanner(self._tools)
+        self._size, self._is_ascii = 0, True
 
     def feed(self, data: bytes) -> Sequence[Delta]:
         return self._scan(self._inner.feed(data))
@@ -213,13 +222,24 @@ class _TextToolsDecoder:
     def _scan(self, deltas: Sequence[Delta]) -> list[Delta]:
         found: list[Delta] = []
         for delta in deltas:
-            if delta.kind == "text":
+            if delta.kind == "text" and self._wire.tools:
+                self._size += len(delta.text)
+                self._is_ascii = self._is_ascii and delta.text.isascii()
+                _check_size(self._size, is_ascii=self._is_ascii)
                 found += self._scanner.feed(delta.text)
+            elif delta.kind == "text":
+                found.append(delta)
             else:
                 found += self._scanner.close(cut=True)
                 self._scanner = CallScanner(self._tools)
                 found.append(delta)
         return found
+
+
+def _check_size(size: int, *, is_ascii: bool) -> None:
+    limit = MAX_TOOL_TEXT if is_ascii else MAX_TOOL_TEXT // 2
+    if size > limit:
+        raise refuse(limit, "characters")
 
 
 def _is_cut(reply: Message) -> bool:
