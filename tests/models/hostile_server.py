@@ -187,7 +187,14 @@ _GEMINI = b'data: {"candidates":[{"content":{"parts":[{"text":"'
 _PARTS = b'{"text":"a"},' * 1_000
 _PICTURE = "iVBORw0KGgo" + "A" * 2_999_989
 
+_MARKS = str.maketrans("0123456789", '{"`<}[<"`{')  # what calls in text begin and end with
+
 ATTACKS: dict[str, Attack] = {
+    "text-of-marks": Attack(
+        "openai",
+        _as(lambda t: openai({"content": t.translate(_MARKS)}), lambda: words(1_000)),
+        'tools = "text"\n',
+    ),
     "text": Attack("openai", _as(lambda t: openai({"content": t}), lambda: words(1_000))),
     "text-wide": Attack(
         "openai", _as(lambda t: openai({"content": t + "😀"}), lambda: words(1_000))
