@@ -207,7 +207,7 @@ def _use_window(arguments: dict[str, Any], parameters: Collection[str]) -> dict[
     rest = {key: value for key, value in arguments.items() if not names_lines(key)}
     has_window = any(arguments.get(name) is not None for name in ("offset", "limit"))
     if chosen is not None and len(rest) < len(arguments) and not has_window:
-        window = {"offset": chosen.start, "limit": chosen.count}
+        window = {"offset": chosen.start, "limit": chosen.length}
         arguments = rest | {key: value for key, value in window.items() if value is not None}
         has_window = any(value is not None for value in window.values())
     if has_window:

@@ -25,7 +25,7 @@ class LineRange(NamedTuple):
     end: int | None
 
     @property
-    def count(self) -> int | None:
+    def length(self) -> int | None:
         return None if self.end is None else self.end - (self.start or 1) + 1
 
 
@@ -62,7 +62,7 @@ def _checked_range(starts: list[Any], ends: list[Any]) -> LineRange | None:
         numbers[0] if starts else None,
         numbers[-1] if ends else None,
     )
-    return None if chosen.count is not None and chosen.count < 1 else chosen
+    return None if chosen.length is not None and chosen.length < 1 else chosen
 
 
 def _parse_number(value: object) -> int | None:
