@@ -19,8 +19,11 @@ _WRITTEN = re.compile(rf"(?:(?:^|\s)>{{1,2}}\s{{0,4}}|\btee (?:-a )?){_FILE}")
 _QUOTED = re.compile(r"'[^']*+'|\"(?:[^\"\\]|\\.)*+\"", re.S)
 _IN_PLACE = re.compile(rf"^\s*sed -i.*\s{_FILE}\s*$")
 _APART = re.compile(r"&&|\|\||[;|\n]")
-_OLD = ("old_string", "old_str", "oldString", "oldText")
-_NEW = ("new_string", "new_str", "newString", "newText", "content", "file_text", "new_source")
+_OLD = ("old_string", "old_str", "oldString", "oldText", "old_text", "search")
+_NEW = (
+    *("new_string", "new_str", "newString", "newText", "new_text", "replace"),
+    *("content", "file_text", "text", "new_source"),
+)
 
 
 def find_added(value: Mapping[str, Any]) -> tuple[str, ...]:

@@ -18,9 +18,11 @@ MAX_STEPS = 60
 _MAX_STEP = 240
 _LISTS = ("todos", "plan", "items", "tasks", "steps", "newTodos")
 _TEXTS = ("content", "step", "description", "title", "subject", "task", "text", "activeForm")
+STATUS_KEYS = ("status", "state")
 _NAMES: dict[StepStatus, str] = {
-    "done": "completed complete done x",
-    "doing": "in_progress inprogress in-progress doing active >",
+    "open": "pending open todo to_do not_started",
+    "done": "completed complete done finished x",
+    "doing": "in_progress inprogress doing active >",
     "cancelled": "cancelled canceled -",
     "blocked": "blocked !",
 }
@@ -65,13 +67,27 @@ def _parse_step(item: object) -> PlanStep | None:
         item = {"content": item}
     if not isinstance(item, Mapping):
         return None
-    texts = (one_line(t, _MAX_STEP) for key in _TEXTS if isinstance(t := item.get(key), str))
-    text = next((text for text in texts if text), "")
-    return PlanStep(text, _parse_status(item)) if text else None
+    key = find_step_text(item)
+    return PlanStep(one_line(item[key], _MAX_STEP), _parse_status(item)) if key else None
+
+
+def find_step_text(item: Mapping[str, Any]) -> str:
+    """The key under which an item has its text; empty if it has none."""
+    texts = ((key, item.get(key)) for key in _TEXTS)
+    return next((k for k, t in texts if isinstance(t, str) and one_line(t, _MAX_STEP)), "")
+
+
+def name_status(given: object) -> StepStatus | None:
+    """The status that a tool's word for it means; None if it is unknown."""
+    if not isinstance(given, str) or len(given) > 40:
+        return None
+    name = given.strip().lower()
+    return _STATUS.get(name) or _STATUS.get(name.replace("-", "_").replace(" ", "_"))
 
 
 def _parse_status(item: Mapping[str, Any]) -> StepStatus:
-    return _STATUS.get(str(item.get("status", "")).lower(), "open")
+    key = next((key for key in STATUS_KEYS if key in item), "")
+    return name_status(item.get(key)) or "open"
 
 
 def _change_step(
@@ -80,7 +96,8 @@ def _change_step(
     if not 1 <= number <= len(steps):
         return steps
     before = steps[number - 1]
-    status = _parse_status(value) if "status" in value else before.status
+    has_status = any(key in value for key in STATUS_KEYS)
+    status = _parse_status(value) if has_status else before.status
     text = next((t for key in ("subject", "content") if isinstance(t := value.get(key), str)), "")
     after = PlanStep(one_line(text, _MAX_STEP) or before.text, status)
     return (*steps[: number - 1], after, *steps[number:])

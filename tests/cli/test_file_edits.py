@@ -78,10 +78,30 @@ def test_a_placeholder_of_laziness_reaches_no_file(cli: Cli) -> None:
     assert (
         "Error: line 3 of content stands for text that was left out: // rest of methods" in told[0]
     )
+    assert "or change only some lines of it with replace" in told[0]
     assert "line 2 of new_string" in told[1]
+    assert "with replace" not in told[1]
+    assert "it may stand where old_string has it already" in told[1]
     assert told[2].startswith("Error: line 3")
     assert file.read_text() == "class A {\n  one() {}\n  two() {}\n}\n"
     assert not (cli.project / "new.ts").exists()
+
+
+def test_a_placeholder_that_is_data_is_written(cli: Cli) -> None:
+    prompt = 'PROMPT = """\nMark what you leave out:\n// ... existing code ...\n"""\n'
+    template = "export const p = `\n// ... existing code ...\n`;\n"
+    told = run(
+        cli,
+        call("write_file", id="c1", file_path="a.py", content=prompt),
+        call("write_file", id="c2", file_path="a.ts", content=template),
+        call("write_file", id="c3", file_path="b.ts", content=f"{template}// rest unchanged\n"),
+        call("write_file", id="c4", file_path="b.py", content="# Previous test...\n"),
+    )
+    assert (cli.project / "a.py").read_text() == prompt
+    assert (cli.project / "a.ts").read_text() == template
+    assert "line 4 of content" in told[2]
+    assert "inside a string of several lines" in told[2]
+    assert (cli.project / "b.py").exists()
 
 
 def test_a_path_copied_with_its_sign_is_the_path(cli: Cli) -> None:

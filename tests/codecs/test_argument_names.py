@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.codecs.argument_names import ARGUMENT_ALIASES, fit_arguments, rename_arguments
+from recollect.codecs.argument_names import (
+    ARGUMENT_ALIASES,
+    find_name_conflict,
+    fit_arguments,
+    rename_arguments,
+)
+from recollect.codecs.item_names import fit_items
 
 REPLACE = ("file_path", "old_string", "new_string", "expected_replacements")
 SHELL = ("command", "directory", "timeout", "background")
@@ -42,6 +48,47 @@ def test_a_name_that_the_tool_has_is_never_taken_for_another() -> None:
 )
 def test_two_names_for_one_argument_are_left_to_the_tool(arguments: dict[str, str]) -> None:
     assert rename_arguments("replace", arguments, REPLACE) == arguments
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"file_path": "a", "path": "a"}, {"path": "a", "filePath": "a"}, {"path": None, "file": "a"}],
+)
+def test_two_names_with_the_same_value_are_one_argument(arguments: dict[str, str]) -> None:
+    assert rename_arguments("replace", arguments, REPLACE) == {"file_path": "a"}
+    assert find_name_conflict("replace", arguments, REPLACE) == ""
+
+
+def test_true_is_not_one() -> None:
+    given_ = {"background": 1, "is_background": True}
+    assert rename_arguments("run_shell_command", given_, SHELL) == given_
+    assert "'background' and 'is_background'" in find_name_conflict(
+        "run_shell_command", given_, SHELL
+    )
+
+
+lines = st.one_of(st.none(), st.integers(-2, 40))
+
+
+@given(lines, lines)
+def test_numbers_of_lines_become_the_same_lines_or_stay(start: int | None, end: int | None) -> None:
+    given_ = {"absolute_path": "a", "start_line": start, "endLine": end}
+    fitted = fit_arguments("read_file", given_, ("absolute_path", "offset", "limit"))
+    first, last = start or 1, 50 if end is None else end
+    if (start is not None and start < 1) or last < max(first, 1):
+        assert fitted.keys() & {"start_line", "endLine"}
+        return
+    offset = fitted.get("offset", 1)
+    assert (offset, offset + fitted.get("limit", 51 - offset) - 1) == (first, last)
+    assert not fitted.keys() & {"start_line", "endLine"}
+
+
+def test_a_tool_of_somebody_else_keeps_the_items_of_its_lists() -> None:
+    items = {"items": [{"description": "x", "status": "done"}]}
+    item = {"properties": {"description": {}, "content": {}, "status": {"enum": ["done"]}}}
+    assert fit_items("todo", items, {"items": {"type": "array", "items": item}}) == items
+    assert fit_items("todo", items, {"items": {"type": "array"}}) == items
+    assert fit_items("plan", items, {"items": {"type": "array", "items": item}}) == items
 
 
 def test_comments_and_what_a_tool_does_anyway_are_left_out() -> None:

@@ -36,6 +36,25 @@ OURS = [
     "[... rest of file unchanged ...]",
     "# The rest of the class is unchanged.",
     "// previous code remains unchanged",
+    "// ... unchanged ...",
+    "// rest unchanged",
+    "# the rest stays the same",
+    "# (other methods unchanged)",
+    "// other methods stay the same",
+    "{/* ... existing JSX ... */}",
+    "# ... keep existing imports ...",
+    "# keep existing imports ...",
+    "... existing code ...",
+    "... rest of the file ...",
+    "; rest of code unchanged",
+    "-- rest of the queries unchanged",
+    "* ... existing code ...",
+    "pass  # rest of methods ...",
+    "...  # rest of methods",
+    "} // ... rest of the class unchanged",
+    "// remaining methods ...",
+    "// ... other handlers",
+    "<!-- ... other sections omitted ... -->",
 ]
 ORDINARY = [
     "",
@@ -66,6 +85,18 @@ ORDINARY = [
     "print('# rest of code ...')",
     "# existing methods:",
     "// rest of the bytes",
+    "## Remaining tests...",
+    "# Previous test...",
+    "[previous section...]",
+    "# The remaining cases are the same as before",
+    "// Previous implementation is unchanged",
+    "# rest of the line is unchanged",
+    "// other threads are the same",
+    "# rest is a list",
+    "... and the rest of the story ...",
+    "pass  # the other case",
+    "x = 1  # ... existing code ...",
+    "} // previous block",
 ]
 
 
@@ -87,6 +118,36 @@ def test_code_blocks_of_markdown_are_examples() -> None:
     assert list(find_omissions(text + "(rest of file unchanged)\n", "GUIDE.md"))
 
 
+PLACEHOLDER = "// ... existing code ..."
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after", "is_data"),
+    [
+        ("a.py", 'P = """', '"""', True),
+        ("a.py", "P = f'''it's", "'''", True),
+        ("a.py", '# """', '# """', False),
+        ("a.py", 's = "#" + """', '\\""" "" """', True),
+        ("a.py", 'P = """', "", False),
+        ("a.py", 'end"""', "x = 1", False),
+        ("a.py", 'P = """one"""', 'Q = """two"""', False),
+        ("a.py", "P = `", "`", False),
+        ("a.ts", "const p = `", "`;", True),
+        ("a.ts", "// don't `", "// `", False),
+        ("a.ts", "/* ` */", "/* ` */", False),
+        ("a.ts", "const p = `a`;", "const q = `b`;", False),
+        ("a.go", "var p = `", "`", True),
+        ("a.rs", 'let p = "', '";', False),
+    ],
+)
+def test_strings_of_several_lines_are_data(
+    path: str, before: str, after: str, is_data: bool
+) -> None:
+    text = f"{before}\n{PLACEHOLDER}\n{after}\n"
+    assert [one.line for one in find_omissions(text, path)] == ([] if is_data else [2])
+    assert [one.line for one in find_omissions(f"{text}{PLACEHOLDER}", path)][-1] == 4
+
+
 def test_a_placeholder_that_was_there_before_may_stay() -> None:
     old = "(rest of methods ...)\n(unchanged code ...)"
     assert first_new_omission("(unchanged code ...)\n// rest of methods ...", old, "f") is None
@@ -95,12 +156,17 @@ def test_a_placeholder_that_was_there_before_may_stay() -> None:
     assert found.line == 2
 
 
+@pytest.mark.parametrize("path", ["f.md", "f.py", "f.ts"])
 @pytest.mark.parametrize(
-    "unit", ["// rest of the ", "(((", "... ", "rest of code unchanged ", "\n# "]
+    "unit",
+    [
+        *("// rest of the ", "(((", "... ", "rest of code unchanged ", "\n# ", f"{PLACEHOLDER}\n"),
+        *('\\"""\n', '"""\n', "'", "`\\`\n", "/*\n", '"\\\n', "``\n"),
+    ],
 )
-def test_hostile_text_takes_linear_time(unit: str) -> None:
+def test_hostile_text_takes_linear_time(unit: str, path: str) -> None:
     def prepare(size: int) -> Callable[[], object]:
-        text = unit * size
-        return lambda: list(find_omissions(text, "f.md"))
+        text = f"{PLACEHOLDER}\n{unit * size}"
+        return lambda: list(find_omissions(text, path))
 
     assert is_linear(prepare, 10_000, 100_000)

@@ -37,7 +37,7 @@ from recollect.execution.sandbox import (
     find_isolation,
 )
 from recollect.settings import data_directory
-from recollect.store.output_notes import OutputLog
+from recollect.store.output_notes import OutputLog, job_name
 
 MAX_COMMAND_BYTES = 100_000  # the system takes 131,071 in one word
 
@@ -165,7 +165,7 @@ class CommandRunner:
         for name in done[: -self._limits.jobs]:  # the oldest are forgotten
             await self._jobs.pop(name).command.output.settle()
         self._count += 1
-        name = f"job-{self._count}"
+        name = job_name(self._count)
         command.output.job = name
         task = asyncio.create_task(self._execute(command), name=name)
         self._jobs[name] = _Job(name, line, time.monotonic(), command, task)
@@ -205,8 +205,9 @@ class CommandRunner:
         return await self.read_job(name)
 
     def _find_job(self, name: str, find_recorded: Callable[[], str]) -> _Job:
-        if name in self._jobs:
-            return self._jobs[name]
+        job = self._jobs.get(name) or self._jobs.get(job_name(name))
+        if job is not None:
+            return job
         if recorded := find_recorded():
             raise CommandRefused(
                 f"job {name[:40]!r} ended with the program that started it; "

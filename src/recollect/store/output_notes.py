@@ -120,10 +120,15 @@ def whole_output(parts: Sequence[Entry]) -> Entry:
     return Entry(newest.id, newest.parent, newest.time, note)
 
 
+def job_name(number: int | str) -> str:
+    """What the job with a number is called; models also write the number alone."""
+    return f"job-{number}"
+
+
 def find_job_output(entries: Iterable[Entry], job: str) -> str:
     """The handle of the newest note about a job of this name among the entries, newest first."""
     for entry in entries:
         part = output_part(entry.body)
-        if part is not None and part.job == job:
+        if part is not None and part.job in (job, job_name(job)):
             return handle_of(entry.id)
     return ""

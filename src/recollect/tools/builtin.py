@@ -45,7 +45,7 @@ async def _call(function: str, *arguments: object, **named: object) -> ToolRetur
 # --- files -------------------------------------------------------------------------------------
 
 
-class FileRange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class FileRange(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """A file, or some of its lines: counted from 1, both ends included."""
 
     path: str

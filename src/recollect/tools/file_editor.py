@@ -94,12 +94,22 @@ def _read_before(roots: Sequence[Path], path: str) -> tuple[bytes | None, Path]:
 
 def _refuse_omissions(new: str, old: str, what: str, path: Path) -> None:
     found = first_new_omission(new, old, str(path))
-    if found is not None:
-        raise ToolFailed(
-            f"line {found.line} of {what} stands for text that was left out: {quote(found.text)}. "
-            "Nothing was written; write out everything that is to be in the file, or change only "
-            "some lines of it with replace"
-        )
+    if found is None:
+        return
+    is_edit = what == "new_string"
+    remedy = (
+        "write out everything that is to stand there, and name less in old_string to leave the "
+        "rest alone"
+        if is_edit
+        else "write out everything that is to be in the file, or change only some lines of it with "
+        "replace"
+    )
+    raise ToolFailed(
+        f"line {found.line} of {what} stands for text that was left out: {quote(found.text)}. "
+        f"Nothing was written; {remedy}. If the line itself is meant, it may stand where "
+        f"{'old_string' if is_edit else 'the file'} has it already, inside a string of several "
+        "lines (Python, JavaScript, TypeScript, Go), or in a code block of Markdown"
+    )
 
 
 def _prepare_content(content: str, before: bytes, path: Path) -> tuple[DecodedText | None, bytes]:

@@ -71,10 +71,17 @@ def parse_files(
     given: str | tuple[str | FileRange, ...], offset: int | None, limit: int | None
 ) -> tuple[PathRange, ...]:
     """The files that a call means, as every reader of the log will understand it."""
-    _check_numbers({"offset": offset, "limit": limit})
+    window = {"offset": offset, "limit": limit}
+    _check_numbers(window)
     for item in given:
         if isinstance(item, FileRange):
             _check_numbers({"startLine": item.start, "endLine": item.end})
+            beside = next((name for name, number in window.items() if number is not None), "")
+            if beside and (item.start, item.end) != (None, None):
+                raise ToolFailed(
+                    f"{quote(item.path)} has lines of its own, and {beside} is for all files; give "
+                    "startLine and endLine with each file, or offset and limit for all"
+                )
     values = {"absolute_path": msgspec.to_builtins(given), "offset": offset, "limit": limit}
     files = parse_paths(json_text({k: v for k, v in values.items() if v is not None}))
     if not files:

@@ -22,10 +22,11 @@ from typing import Any, Literal, TypeAlias, cast, get_args, overload
 
 import msgspec
 
-from recollect.codecs.argument_names import fit_arguments, remedy_for
+from recollect.codecs.argument_names import find_name_conflict, fit_arguments, remedy_for
 from recollect.codecs.foreign_json import strict_json
+from recollect.codecs.item_names import TOOLS_WITH_ITEMS, fit_items
 from recollect.codecs.text_tools.argument_check import find_argument_problem
-from recollect.codecs.text_tools.argument_coercion import parse_schema
+from recollect.codecs.text_tools.argument_coercion import parse_schema, properties_of
 from recollect.codecs.wire_protocol import Declaration
 from recollect.entries import Content, Note, Text, json_text
 from recollect.errors import BadTool
@@ -161,10 +162,12 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         try:
             small = len(arguments) <= MAX_ARGUMENTS
             value = strict_json(arguments) if small else None
-            known = self.arguments.__struct_fields__
-            if not isinstance(value, dict) or set(known).issuperset(value):
+            if not isinstance(value, dict):
                 return arguments
-            return json_text(fit_arguments(self.name, value, known))
+            fitted = fit_arguments(self.name, value, self.arguments.__struct_fields__)
+            if self.name in TOOLS_WITH_ITEMS:
+                fitted = fit_items(self.name, fitted, properties_of(parse_schema(self.declaration)))
+            return arguments if fitted == value else json_text(fitted)
         except (ValueError, RecursionError):
             return arguments
 
@@ -322,6 +325,8 @@ def _parse_arguments(text: str, tool: Tool) -> dict[str, Any]:
     except UnicodeEncodeError:
         raise BadArguments("a name has half of a surrogate pair; write the call again") from None
     except msgspec.ValidationError as error:
+        if conflict := find_name_conflict(tool.name, value, kind.__struct_fields__):
+            raise BadArguments(conflict) from None
         known = ", ".join(kind.__struct_fields__)
         # in the schema's own words, where it has some for it
         why = find_argument_problem(value, parse_schema(tool.declaration)) or str(error)

@@ -15,6 +15,7 @@ from typing import Any
 
 from recollect.codecs.argument_names import rename_arguments
 from recollect.codecs.foreign_json import parse_object
+from recollect.codecs.item_names import fit_items
 from recollect.codecs.text_tools.lenient_json import (
     MAX_NUMBER,
     WrittenFloat,
@@ -86,7 +87,8 @@ class DeclaredTools:
     def fit(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         properties = properties_of(self._schemas[name])
         fitted: dict[str, Any] = {}
-        for key, value in rename_arguments(name, arguments, properties).items():
+        renamed = rename_arguments(name, arguments, properties)
+        for key, value in fit_items(name, renamed, properties).items():
             schema = properties.get(key)
             fitted[key] = self._make_absolute(key, coerce(value, schema), schema)
         return fitted

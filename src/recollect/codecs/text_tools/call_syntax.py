@@ -13,6 +13,7 @@ import re
 from collections.abc import Collection
 from typing import Any, NamedTuple, TypeAlias
 
+from recollect.codecs.argument_names import find_name_conflict
 from recollect.codecs.fixes import quote_text
 from recollect.codecs.text_tools.argument_check import find_argument_problem
 from recollect.codecs.text_tools.argument_coercion import DeclaredTools, properties_of
@@ -169,7 +170,9 @@ def _read_arguments(given: Any, repairer: JsonRepairer) -> Any:
 
 def _fit(name: str, arguments: dict[str, Any], tools: DeclaredTools) -> ParsedCall | CallProblem:
     fitted = tools.fit(name, arguments)
-    problem = find_argument_problem(fitted, tools.schema(name))
+    schema = tools.schema(name)
+    problem = find_name_conflict(name, fitted, properties_of(schema))
+    problem = problem or find_argument_problem(fitted, schema)
     return not_run(name, problem) if problem else ParsedCall(name, fitted)
 
 
