@@ -224,3 +224,43 @@ def test_nothing_is_printed_for_a_reply_that_says_nothing(
     assert (done.code, done.out) == (1, "")
     assert "asking again (2 of 2)" in done.err
     assert "recollect: the model gave no answer in 3 replies in a row" in done.err
+
+
+def test_a_program_that_asks_gets_a_document_for_a_failure_too(cli: Cli) -> None:
+    with provider(cli, "openai", [faulty("Half", end="none")], repeat=True):
+        done = cli("ask", "Hi.", "--json", env={"MY_KEY": "k"})
+    assert (done.code, done.json["is_error"]) == (1, True)
+    assert "broke off before its end" in done.json["result"]
+    assert "no complete reply from 127.0.0.1" in done.err
+
+
+def test_a_reply_of_which_something_ran_is_progress(cli: Cli) -> None:
+    def mixed(number: int) -> ProviderLine:
+        good = call("write_file", f"g{number}", file_path=f"ok{number}.txt", content="x")
+        return faulty(good, call("no_tool", f"b{number}"))
+
+    with provider(cli, "openai", [*map(mixed, range(6)), "Done."]):
+        done = run(cli, "-p", "Hi.", "--mode", "edit")
+    assert (done.code, done.result["num_turns"]) == (0, 7)
+    assert [line["attempt"] for line in done.of("correction")] == [1] * 6
+    with provider(cli, "openai", [*map(mixed, range(6))]):
+        done = run(cli, "-p", "Hi.", "--mode", "edit", "--max-turns", "3")
+    assert done.result["subtype"] == "error_max_turns"
+
+
+def test_a_part_of_an_unknown_kind_is_no_answer_and_a_picture_is_named(cli: Cli) -> None:
+    part = '{"candidates":[{"content":{"parts":[%s]},"finishReason":"STOP"}]}'
+    code = faulty(events=(part % '{"executableCode":{"language":"PYTHON","code":"1"}}',))
+    with provider(cli, "gemini", [code], repeat=True):
+        assert run(cli).result["subtype"] == "error_empty_reply"
+    picture = faulty(events=(part % '{"inlineData":{"mimeType":"image/png","data":"AAAA"}}',))
+    with provider(cli, "gemini", [picture]):
+        assert run(cli).result["result"] == "[image/png, 3 bytes]"
+
+
+def test_the_calls_of_an_interrupted_reply_are_said_not_to_have_run(cli: Cli) -> None:
+    with provider(cli, "openai", [faulty(WRITE, end="none")] * 2):
+        assert run(cli, "-p", "Hi.", "--mode", "edit").code == 1
+    with provider(cli, "openai", ["Done."], validate=True) as server:
+        assert run(cli, "-c", "-p", "Go on.").code == 0
+    assert b"interrupted before it was run" in server.requests[0].body

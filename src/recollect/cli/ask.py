@@ -33,14 +33,17 @@ from recollect.cli.console import (
 from recollect.cli.display_text import format_cost, pluralize, sanitize
 from recollect.cli.main import FAILED
 from recollect.cli.options import NO_SYSTEM, command, json_and_store_options, read_prompt
+from recollect.cli.run_documents import failure_document
 from recollect.cli.short_ids import shorten_session_id
 from recollect.cli.store_access import use_runtime
 from recollect.codecs.fixes import Fix
 from recollect.codecs.wire_protocol import Delta, Generation
 from recollect.entries import Message, Thought
+from recollect.errors import RecollectError
 from recollect.models.model_protocol import Retrying
 from recollect.models.resolve import ResolvedModel
 from recollect.profiles import EMBEDDED_MODEL, compute_cost
+from recollect.redaction import redact
 from recollect.runtime.prompt_run import RunEvent, RunOptions, RunResult, RunStarted
 from recollect.runtime.runtime import Door, Runtime
 from recollect.store.ids import LAST
@@ -148,6 +151,10 @@ def ask(*, words: tuple[str, ...], file: Path | None, **given: Any) -> None:
         file = Path(temporary) / "recollect.db" if temporary is not None else file
         try:
             result = use_runtime(file, work, make=make, door=door)
+        except RecollectError as error:
+            if options.as_json:
+                print_json(failure_document("error", sanitize(redact(str(error))), ""))
+            raise
         finally:
             printer.end()
     _print_result(result, options)
