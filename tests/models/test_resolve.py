@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recollect.codecs.call_problems import call_problem_feedback
 from recollect.codecs.openai import OpenAIWire
-from recollect.codecs.text_tools import TextToolsWire, call_problem_feedback
+from recollect.codecs.text_tools import TextToolsWire
 from recollect.codecs.think_tags import ThinkTagsWire
 from recollect.codecs.wire_protocol import Declaration, Generation, RequestOptions
 from recollect.codecs.wires import WIRES

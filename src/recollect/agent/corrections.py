@@ -12,8 +12,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from recollect.codecs.call_problems import call_problem_feedback, call_problems
 from recollect.codecs.endings import Ending
-from recollect.codecs.text_tools import call_problem_feedback, call_problems
 from recollect.entries import Message, Text, ToolResult
 from recollect.text import one_line
 from recollect.tools.tool import BAD_CALL_STATUS

@@ -23,10 +23,8 @@ from typing import Any, Literal, TypeAlias, cast, get_args, overload
 import msgspec
 
 from recollect.codecs.argument_names import find_name_conflict, fit_arguments, remedy_for
-from recollect.codecs.foreign_json import strict_json
+from recollect.codecs.foreign_json import parse_object, strict_json
 from recollect.codecs.item_names import TOOLS_WITH_ITEMS, fit_items
-from recollect.codecs.text_tools.argument_check import find_argument_problem
-from recollect.codecs.text_tools.argument_coercion import parse_schema, properties_of
 from recollect.codecs.wire_protocol import Declaration
 from recollect.entries import Content, Note, Text, json_text
 from recollect.errors import BadTool
@@ -166,7 +164,8 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
                 return arguments
             fitted = fit_arguments(self.name, value, self.arguments.__struct_fields__)
             if self.name in TOOLS_WITH_ITEMS:
-                fitted = fit_items(self.name, fitted, properties_of(parse_schema(self.declaration)))
+                schema = parse_object(self.declaration.parameters) or {}
+                fitted = fit_items(self.name, fitted, schema.get("properties", {}))
             return arguments if fitted == value else json_text(fitted)
         except (ValueError, RecursionError):
             return arguments
@@ -328,6 +327,10 @@ def _parse_arguments(text: str, tool: Tool) -> dict[str, Any]:
         if conflict := find_name_conflict(tool.name, value, kind.__struct_fields__):
             raise BadArguments(conflict) from None
         known = ", ".join(kind.__struct_fields__)
+        # late: few calls are wrong, and it brings the text tools along
+        from recollect.codecs.text_tools.argument_check import find_argument_problem
+        from recollect.codecs.text_tools.argument_coercion import parse_schema
+
         # in the schema's own words, where it has some for it
         why = find_argument_problem(value, parse_schema(tool.declaration)) or str(error)
         remedy = remedy_for(tool.name, value, kind.__struct_fields__)

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
+from recollect.codecs.call_problems import call_problem_feedback
 from recollect.codecs.openai import OpenAIWire
-from recollect.codecs.text_tools import TextToolsWire, call_problem_feedback
+from recollect.codecs.text_tools import TextToolsWire
 from recollect.codecs.text_tools.argument_check import find_argument_problem
 from recollect.codecs.text_tools.argument_coercion import parse_schema
 from recollect.entries import Message, Text, Thought, ToolCall

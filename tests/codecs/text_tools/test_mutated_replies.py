@@ -8,8 +8,9 @@ from collections import Counter
 
 import pytest
 
+from recollect.codecs.call_problems import call_problem_feedback
 from recollect.codecs.openai import OpenAIWire
-from recollect.codecs.text_tools import TextToolsWire, call_problem_feedback
+from recollect.codecs.text_tools import TextToolsWire
 from recollect.codecs.think_tags import split_thoughts
 from recollect.entries import Message, Text, ToolCall, json_text
 from tests.codecs.mutated_replies import mutations, occurs

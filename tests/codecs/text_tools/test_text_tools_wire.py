@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from recollect.codecs.anthropic import AnthropicWire
+from recollect.codecs.call_problems import call_problem_feedback
 from recollect.codecs.gemini import GeminiWire
 from recollect.codecs.openai import OpenAIWire
 from recollect.codecs.repair import repair
-from recollect.codecs.text_tools import TextToolsWire, call_problem_feedback
+from recollect.codecs.text_tools import TextToolsWire
 from recollect.codecs.text_tools.call_rendering import (
     parse_messages,
     render_message,

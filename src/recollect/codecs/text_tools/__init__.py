@@ -1,9 +1,5 @@
 """Tools for models without native tool calls: declared, called and answered in text."""
 
-from recollect.codecs.text_tools.text_tools_wire import (
-    TextToolsWire,
-    call_problem_feedback,
-    call_problems,
-)
+from recollect.codecs.text_tools.text_tools_wire import TextToolsWire
 
-__all__ = ["TextToolsWire", "call_problem_feedback", "call_problems"]
+__all__ = ["TextToolsWire"]

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from recollect.codecs.call_problems import PROBLEMS
 from recollect.codecs.foreign_json import parse_object
 from recollect.codecs.provider_rules import TEXT_RULES, ProviderRules
 from recollect.codecs.reply_assembly import CallIds
@@ -41,7 +42,6 @@ from recollect.codecs.wire_protocol import (
 )
 from recollect.entries import Message, Part, Text, ToolCall, json_text
 
-PROBLEMS = "tool_call_problems"
 # How models begin a result that they make up: our own first line, and what they saw elsewhere.
 _MADE_UP_RESULT = re.compile(
     r"^[ \t]{0,40}(?:\[(?:result of|error from) |\[tool[ _](?:result|output|response)"
@@ -180,24 +180,6 @@ class TextToolsWire(msgspec.Struct, frozen=True, kw_only=True):
             if message.role != "system":
                 break
         return None, messages
-
-
-def call_problems(message: Message) -> list[str]:
-    """What was wrong with each call of a reply that could not be parsed."""
-    problems = (parse_object(message.extra) or {}).get(PROBLEMS) if message.extra else None
-    return [p for p in problems if isinstance(p, str)] if isinstance(problems, list) else []
-
-
-def call_problem_feedback(message: Message) -> str:
-    """Tells the model which calls of its reply could not be parsed; empty if all could."""
-    lines = call_problems(message)
-    if not lines:
-        return ""
-    listed = "\n".join(f"- {line}" for line in lines)
-    return (
-        f"Not everything in your last reply that looked like a call was run:\n{listed}\n"
-        "Write what is missing again, each call as one fenced block of valid JSON."
-    )
 
 
 class _TextToolsDecoder:
