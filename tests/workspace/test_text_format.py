@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import random
 
@@ -98,3 +99,26 @@ def test_positions_lead_back_to_the_text_and_never_into_a_break(text: str) -> No
     for at, offset in enumerate(offsets):
         assert normalize(text[:offset]) == plain[:at]
         assert text[offset - 1 : offset + 1] != "\r\n" or offset == 0
+
+
+@pytest.mark.parametrize(
+    ("data", "is_text"),
+    [
+        ("Hello, 世界! 🌍".encode("utf-8-sig"), True),
+        (codecs.BOM_UTF16_LE + "Hello, 世界! 🌍".encode("utf-16-le"), True),
+        (codecs.BOM_UTF16_BE + "Hello, 世界! 🌍".encode("utf-16-be"), True),
+        (codecs.BOM_UTF32_LE + "Hello, 世界! 🌍".encode("utf-32-le"), True),
+        (codecs.BOM_UTF32_BE + "Hello, 世界! 🌍".encode("utf-32-be"), True),
+        (b"", True),
+        (b"Hello\0world", False),
+        (bytes(range(1, 11)), False),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", False),
+        (b'<?xml version="1.0"?>\n<AdapterType Name="A"/>\n', True),
+    ],
+)
+def test_gemini_clis_cases_of_text_and_binary_files_hold(data: bytes, is_text: bool) -> None:
+    found = decode_bytes(data)
+    assert (found is not None) is is_text
+    marked = data.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    if found is not None and marked:
+        assert found.text == "Hello, 世界! 🌍"
