@@ -60,7 +60,7 @@ ARGUMENT_ALIASES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 # Comments, and what Gemini CLI records for itself.
 _COMMENTS = frozenset(
     (
-        *("instruction", "description", "explanation", "reason", "purpose"),
+        *("instruction", "description", "explanation", "reason", "purpose", "comment", "thought"),
         *("ai_proposed_content", "modified_by_user", "wait_for_previous"),
     )
 )

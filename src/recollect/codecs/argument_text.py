@@ -12,7 +12,8 @@ from typing import Literal, TypeAlias
 
 _Place: TypeAlias = Literal["prose", "object", "string", "parameter"]
 _BEGINS = re.compile(
-    r"\{\s{0,64}[\"'](?:tool_call|name)[\"']\s{0,64}:|\bARGS:\s{0,64}\{|<parameter=[^>\n]{1,100}>"
+    r"\{\s{0,64}[\"'](?:tool_call|name)[\"']\s{0,64}:|\bARGS:\s{0,64}\{|<tool_call>\s{0,64}\{"
+    r"|<parameter=[^>\n]{1,100}>"
 )
 _IN_OBJECT = re.compile(r"[\"{}\[\]]|</tool_call>")
 _STRING_END = re.compile(
@@ -54,7 +55,7 @@ class ArgumentText:
         if self._place == "prose":
             found = _BEGINS.search(text, at)
             if found:
-                self._place = "parameter" if found[0][0] == "<" else "object"
+                self._place = "parameter" if found[0].startswith("<parameter") else "object"
                 self._depth = 1
             return found.end() if found else len(text)
         if self._place == "parameter":

@@ -35,6 +35,7 @@ from recollect.entries import (
 )
 from recollect.errors import BadReply
 
+_CALL_NAMES = (b"partial_json", b"arguments", b"functionCall", b"tool_calls", b"content_block")
 _PIECE = 50  # bytes that a piece takes beside its text
 _MANY = 8_192  # pieces that wait to be joined
 
@@ -158,9 +159,9 @@ class ReplyAssembly:
             _join_many(call.pieces)
         self.deltas.append(Delta("call", text, name))
 
-    def skip_piece(self) -> None:
-        """A piece was read that belongs to no call of ours."""
-        self._pieces += 1
+    def skip_pieces(self, number: int = 1) -> None:
+        """Pieces were read that belong to no call of ours."""
+        self._pieces += number
 
     def add(self, part: Part | PartialCall) -> None:
         """A part that came whole, or a call that begins."""
@@ -201,18 +202,18 @@ class ReplyAssembly:
         return self._calls > 0
 
     def check_pieces(self, data: bytes, field: str) -> None:
-        """Raise if an event has a piece of a call, in a field of this name, that was not read: a
-        damaged name around it hides it, and arguments without their middle may still be JSON."""
+        """Raise if an event beside a call has a piece, in a field of this name, that was not read:
+        a damaged name around it hides it, and arguments without their middle may still be JSON."""
         pieces, self._pieces = self._pieces, 0
-        if field.encode() in data:
+        if self.has_calls and field.encode() in data:
             written = re.findall(rf'"{field}"\s*+:\s*+(?!null|"")'.encode(), data)
             if len(written) > pieces or not _is_utf8(data):
                 raise BadReply("a damaged piece of a call", is_damage=True)
 
     def refuse_stray(self, lines: bytes) -> None:
-        """Raise if lines outside the protocol came beside a call: a damaged event may be among
-        them, and arguments without their middle may still be JSON."""
-        if lines and self.has_calls:
+        """Raise if a damaged event with a piece of a call is among lines outside the protocol:
+        arguments without their middle may still be JSON."""
+        if self.has_calls and any(name in lines for name in _CALL_NAMES):
             raise BadReply("lines that are no events beside a call", is_damage=True)
 
     def end(self, provider: str, reason: str) -> None:

@@ -242,7 +242,7 @@ class AnthropicStreamDecoder:
             if index in self._unknown:
                 self._unknown[index][1].append(piece.partial_json)
                 self._assembly.count(piece.partial_json, pieces=1)
-                self._assembly.skip_piece()
+                self._assembly.skip_pieces()
                 return
             call = self._calls.get(index)
             if call is None:

@@ -10,6 +10,7 @@ position. Bytes that are not a reply raise `BadReply`, an error of the provider 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -150,6 +151,8 @@ def _decode_event(data: bytes) -> tuple[_GeminiEvent, bytes]:
 
 
 def _decode_carefully(data: bytes) -> tuple[_GeminiEvent, bytes]:
+    with suppress(*JSON_ERRORS):
+        return _without_counts(data), data
     if b'"functionCall"' in data:  # nothing in a call is guessed
         raise BadReply("a damaged call", is_damage=True)
     try:
@@ -157,12 +160,16 @@ def _decode_carefully(data: bytes) -> tuple[_GeminiEvent, bytes]:
         try:
             return _decode_typed(data), data
         except msgspec.ValidationError:
-            # a reply is not refused because of broken token counts
-            rest = _decode_untyped(data)
-            rest.pop("usageMetadata", None)
-            return _decode_typed(encode(rest)), data
+            return _without_counts(data), data
     except JSON_ERRORS:
         raise bad_reply_from(data) from None
+
+
+def _without_counts(data: bytes) -> _GeminiEvent:
+    """A reply is not refused because of broken token counts."""
+    rest = _decode_untyped(data)
+    rest.pop("usageMetadata", None)
+    return _decode_typed(encode(rest))
 
 
 def _raise_if_failed(event: _GeminiEvent) -> None:

@@ -144,7 +144,7 @@ def _salvage_or_refuse(value: object, kind: type[_S]) -> _S | None:
 def _salvage_function(value: object) -> FunctionDelta | None:
     """Refused if something stands where the arguments should be: their name may be damaged."""
     found = _salvage_or_refuse(value, FunctionDelta)
-    if isinstance(value, dict) and value.get("arguments") is None:
+    if isinstance(value, dict) and "arguments" not in value:
         others = (key for key in value if key not in FunctionDelta.__struct_fields__)
         if any(value[key] is not None for key in others):
             raise UnreadableJson("a call with something else instead of its arguments")
@@ -175,6 +175,10 @@ def _clean_count(value: object) -> int | None:
 
 
 def _clean_index(value: object) -> int | None:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, str) and value.isdecimal() and len(value) < 10:
+        return int(value)
     if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
         raise UnreadableJson(f"a {type(value).__name__} as the index of a call or choice")
     return value

@@ -127,9 +127,13 @@ class OpenAIStreamDecoder:
             assembly.usage = chunk.usage.usage() or assembly.usage
         for choice in chunk.choices or ():
             if choice.index:
+                assembly.skip_pieces(_count_pieces(choice.delta) + _count_pieces(choice.message))
                 continue
             if choice.delta is not None:
                 self._read_delta(choice.delta)
+                assembly.skip_pieces(
+                    _count_pieces(choice.message)
+                )  # MiniMax repeats all at the end
             elif choice.message is not None:
                 self._read_delta(choice.message, whole=True)
             if choice.finish_reason:
@@ -157,6 +161,7 @@ class OpenAIStreamDecoder:
             self._read_parts(delta.images)
         calls = delta.tool_calls
         if delta.function_call is not None:  # from before there were tools; never more than one
+            self._assembly.skip_pieces(_count_pieces(delta))
             calls = [CallDelta(index=0, function=delta.function_call)]
         for call in calls or ():
             self._read_call(call, whole=whole)
@@ -227,6 +232,12 @@ class OpenAIStreamDecoder:
         refused = self._refused and message.finish == "stop"
         finish = "safety" if refused else message.finish
         return msgspec.structs.replace(message, parts=tuple(parts), finish=finish)
+
+
+def _count_pieces(delta: MessageDelta | None) -> int:
+    """How many calls of a message have arguments."""
+    calls = delta.tool_calls if delta is not None else None
+    return sum(1 for call in calls or () if call.function is not None and call.function.arguments)
 
 
 def _begins_another(slot: PartialCall, index: int | None, id_: str, text: str) -> bool:

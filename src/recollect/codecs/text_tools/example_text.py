@@ -40,7 +40,8 @@ _DIRECTLY_BEFORE = re.compile(
     + _TAIL,
     re.IGNORECASE,
 )
-_SENTENCE_END = re.compile(r"(?<=\w\w)[.!?]\s+|[。！？]")
+_SENTENCE_END = re.compile(r"(?:(?<=\w\w)|(?<=[)\]`\"'”»]))[.!?]\s+|[。！？]")
+_ASIDE = re.compile(r"\([^()]{0,200}\)")  # "a file for helpers (e.g. parsing):" announces a file
 _LIST_ITEM = re.compile(r"(?:[-*+]|[0-9]{1,9}[.)])[ \t]")
 _CODE_COLUMNS = 4
 _SHORT = 40  # characters right before a call that may introduce it
@@ -51,7 +52,7 @@ def announces_example(before: str, *, block: bool) -> bool:
     line = before.rstrip().rpartition("\n")[2]
     if not block:
         return _DIRECTLY_BEFORE.search(line[-_SHORT:]) is not None
-    return _ANNOUNCES.search(_SENTENCE_END.split(line)[-1]) is not None
+    return _ANNOUNCES.search(_ASIDE.sub("", _SENTENCE_END.split(line)[-1])) is not None
 
 
 class IndentedCode:
