@@ -24,15 +24,15 @@ def run(arguments: list[str]) -> None:
         sys.stdout.flush()
     except KeyboardInterrupt:
         code = INTERRUPTED
-        # CPython remembers an interrupt that passed through an `exec` of text, as when a named
-        # tuple is made, and dies of the signal in the end although it was caught; this resets it
-        exec("")  # noqa: S102
     except OSError as error:
         code = _end_of_output(error)
     try:
         sys.stderr.flush()
     except OSError:
         _discard(sys.stderr)
+    # CPython remembers an interrupt that passed through an `exec` of text, as when a named tuple is
+    # made, and dies of the signal in the end, wherever it was caught; this resets it
+    exec("")  # noqa: S102
     sys.exit(code)
 
 
