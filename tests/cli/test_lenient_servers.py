@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from recollect.testing import faulty
+from recollect.testing import call, faulty
 from tests.cli.provider import provider, run
 from tests.cli.runner import Cli
 
@@ -117,3 +117,18 @@ def test_a_tag_in_the_arguments_of_a_tagged_call_with_an_id_is_literal(cli: Cli)
         done = run(cli, "-p", "Hi.", "--mode", "edit")
     assert (done.code, done.of("correction")) == (0, [])
     assert (cli.project / "a.txt").read_text() == "<think>\nno\n"
+
+
+def test_a_glob_ignores_case_unless_it_is_asked_for_and_refuses_a_blank_pattern(cli: Cli) -> None:
+    (cli.project / "README.MD").write_text("x")
+    calls = (
+        call("glob", "g1", pattern="*.md"),
+        call("glob", "g2", pattern="*.md", case_sensitive=True),
+        call("glob", "g3", pattern="  "),
+    )
+    with provider(cli, "openai", [faulty(*calls), "Done."]):
+        done = run(cli)
+    insensitive, sensitive, blank = done.of("tool_result")
+    assert "README.MD" in insensitive["content"]
+    assert "README.MD" not in sensitive["content"]
+    assert blank["is_error"]
