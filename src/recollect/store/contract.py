@@ -35,6 +35,7 @@ class SessionInfo(msgspec.Struct, frozen=True):
     project: str | None = None  # the project's path as last seen
     trashed: int | None = None
     forked_from: str | None = None  # the entry at which it was forked
+    owner: str = ""  # the name of the server's token it belongs to; empty: the user's own
 
 
 class SearchHit(msgspec.Struct, frozen=True):
@@ -70,9 +71,14 @@ class SearchQuery(msgspec.Struct, frozen=True):
     limit: int = 20
     project: Project | str | None = None  # or the project's path, as `SessionInfo.project` has it
     spoken: bool = False  # messages and imported summaries only: no notes, no titles
+    owner: str | None = None  # only sessions of this owner
 
 
 class Store(Protocol):
+    address: str  # for people: the file, or the URL without its password
+    closed: bool
+    warnings: list[str]  # for the user: what opening found and repaired
+
     async def create(
         self,
         *,
@@ -80,12 +86,20 @@ class Store(Protocol):
         title: str = "",
         id: str | None = None,  # noqa: A002
         created: int | None = None,
+        owner: str = "",
     ) -> SessionInfo: ...
 
     async def sessions(
-        self, *, project: Project | None = None, trashed: bool = False
+        self,
+        *,
+        project: Project | None = None,
+        trashed: bool = False,
+        owner: str | None = None,
+        limit: int | None = None,
+        before: tuple[int, str] | None = None,
     ) -> tuple[SessionInfo, ...]:
-        """Most recently used first, of one project if given; `trashed` lists the trash instead."""
+        """Most recently used first, of one project or owner if given; `trashed` lists the trash
+        instead. `before`, the time of use and the id of a session, lists those after it."""
         ...
 
     async def session(self, given: str) -> SessionInfo:
@@ -137,6 +151,18 @@ class Store(Protocol):
         """Root to head (or to `at`); only the newest `last`, or only those after `since`."""
         ...
 
+    async def page(
+        self, session: str, *, start: int, limit: int, at: str | None = None
+    ) -> tuple[Entry, ...]:
+        """Of the path to the head (or to `at`), `limit` entries from number `start` on, counted
+        from 0 at the root. Costs what the page costs, however long the path is."""
+        ...
+
+    async def wait_for_append(self, session: str, head: str | None, timeout: float) -> bool:
+        """Whether the session's head is another one than `head`, waiting for that at most `timeout`
+        seconds. Appends of this process are noticed at once, those of others within a second."""
+        ...
+
     async def tree(self, session: str) -> tuple[Entry, ...]:
         """Every entry ever appended to the session, on all branches, parents first."""
         ...
@@ -146,8 +172,10 @@ class Store(Protocol):
         ...
 
     async def fork(
-        self, session: str, *, at: str | None = None, title: str = ""
-    ) -> SessionInfo: ...
+        self, session: str, *, at: str | None = None, title: str = "", owner: str | None = None
+    ) -> SessionInfo:
+        """A new session with the same beginning; it belongs to the same owner if none is named."""
+        ...
 
     async def rename(self, session: str, title: str) -> SessionInfo: ...
 
