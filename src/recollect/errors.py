@@ -25,6 +25,8 @@
     ├── CannotImport            a file that cannot be read as a session
     │   └── UnknownFormat       one in no transcript format we know
     ├── BadSettings             a settings file that cannot be used
+    ├── AccessDenied            a client without the token or the right for this
+    ├── ServerBusy              a server at one of its limits
     └── ModelError              a model could not be called, or did not reply
         ├── UnknownModel        no profile has this name
         ├── NoApiKey            the provider requires a key and none was found
@@ -219,6 +221,20 @@ class BadSettings(RecollectError, ValueError):
     def __init__(self, path: str, why: str) -> None:
         super().__init__(f"cannot use the settings in {path}: {why}; correct the file")
         self.path, self.why = path, why
+
+
+class AccessDenied(RecollectError):
+    """A client has no token, a wrong one, or not the right for this."""
+
+    def __init__(self, fact: str, remedy: str) -> None:
+        super().__init__(f"{fact}; {remedy}")
+
+
+class ServerBusy(RecollectError):
+    """A server has reached one of its limits. Nothing was stored."""
+
+    def __init__(self, fact: str, remedy: str) -> None:
+        super().__init__(f"{fact}; {remedy}")
 
 
 class ModelError(RecollectError):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from copy import copy
 from functools import cached_property
 from pathlib import Path
 
@@ -118,6 +119,12 @@ class Runtime:
     @property
     def settings(self) -> Settings:
         return self.effective.settings
+
+    def for_door(self, door: Door) -> Runtime:
+        """The same runtime for another door: somebody else to warn and to ask."""
+        other = copy(self)
+        other.door = door
+        return other
 
     # --- sessions --------------------------------------------------------------------------------
 
