@@ -84,7 +84,7 @@ def test_a_slow_session_does_not_hold_up_another(
             assert isinstance(last, Message)
             assert last.finish == "interrupted"
 
-    script = [faulty("never ends", close="silence"), "hello"]
+    script: list[ProviderLine] = [faulty("never ends", close="silence"), "hello"]
     with scripted_provider(tmp_path / "home", monkeypatch, script):
         asyncio.run(story())
 
@@ -117,7 +117,7 @@ def test_another_clients_session_does_not_exist(
 ) -> None:
     async def story() -> None:
         async with opened_hub(tmp_path) as hub:
-            hers = await hub.store.create(id="ab" * 14 + "1" * 4, owner="alice", title="secret plan")
+            hers = await hub.store.create(id="ab" * 14 + "1" * 4, owner="alice", title="plan")
             his = await hub.store.create(id="ab" * 14 + "2" * 4, owner="bob")
             for given in (hers.id, hers.id[-6:], hers.id[:30]):
                 assert (await hub.find(ALICE, given)).id == hers.id
