@@ -36,6 +36,7 @@ from recollect.cli.options import NO_SYSTEM, command, json_and_store_options, re
 from recollect.cli.run_documents import failure_document
 from recollect.cli.short_ids import shorten_session_id
 from recollect.cli.store_access import use_runtime
+from recollect.cli.stored_session import StoredSession, print_stored
 from recollect.codecs.fixes import Fix
 from recollect.codecs.wire_protocol import Delta, Generation
 from recollect.entries import Message, Thought
@@ -145,16 +146,17 @@ def ask(*, words: tuple[str, ...], file: Path | None, **given: Any) -> None:
     if options.system and options.continued is not None:
         raise click.UsageError(NO_SYSTEM)
     printer = _AnswerPrinter(stream=options.streams)
+    stored = StoredSession('recollect ask --session {} "…"', file, persists=not options.no_session)
     door = Door(warn=print_warning, download_progress=download_progress())
-    work, make = partial(_ask, options, printer), options.continued is None
+    work, make = partial(_ask, options, printer, stored), options.continued is None
     with tempfile.TemporaryDirectory() if options.no_session else nullcontext() as temporary:
         file = Path(temporary) / "recollect.db" if temporary is not None else file
         try:
             result = use_runtime(file, work, make=make, door=door)
         except RecollectError as error:
-            if options.as_json:
-                print_json(failure_document("error", sanitize(redact(str(error))), ""))
-            raise
+            printer.end()
+            _report_failure(error, options, stored)
+            raise SystemExit(FAILED) from None
         finally:
             printer.end()
     _print_result(result, options)
@@ -162,18 +164,22 @@ def ask(*, words: tuple[str, ...], file: Path | None, **given: Any) -> None:
         raise SystemExit(FAILED)
 
 
-async def _ask(options: AskOptions, printer: _AnswerPrinter, runtime: Runtime) -> AskResult:
+async def _ask(
+    options: AskOptions, printer: _AnswerPrinter, stored: StoredSession, runtime: Runtime
+) -> AskResult:
     """A prompt for the agent without tools: the same road as `-p`."""
     # a missing key or attachment is reported before anything is stored
     await runtime.check_model(options.run)
     question = await runtime.prompt_message(options.question, options.attachments)
     session, origin = await runtime.open_session(options.continued, prompt=options.question)
+    await stored.follow(session.id, runtime.store)
     started, message = time.monotonic(), Message(role="model")
     async with (
         runtime.activate(session, origin) as active,
         aclosing(active.stream(question, options.run)) as events,
     ):
         async for event in events:
+            await stored.follow(session.id, runtime.store)
             printer.event(event)
             if isinstance(event, ReplyFinished):
                 message = event.message
@@ -232,6 +238,15 @@ class _AnswerPrinter:
         if text or self._has_status:
             show_status(text)
         self._has_status = bool(text)
+
+
+def _report_failure(error: RecollectError, options: AskOptions, stored: StoredSession) -> None:
+    if options.as_json:
+        session = "" if options.no_session else stored.id
+        print_json(failure_document("error", sanitize(redact(str(error))), session))
+    print_error(str(error))
+    if not options.as_json:
+        print_stored(stored)
 
 
 def _print_result(result: AskResult, options: AskOptions) -> None:

@@ -11,7 +11,6 @@ import shutil
 import sys
 from contextlib import aclosing
 from pathlib import Path
-from shlex import quote
 from signal import SIGINT, SIGTERM, raise_signal, signal
 from typing import Any, Literal, TypeAlias
 
@@ -41,6 +40,7 @@ from recollect.cli.run_documents import (
     result_text,
 )
 from recollect.cli.store_access import use_runtime
+from recollect.cli.stored_session import StoredSession, print_stored
 from recollect.codecs.wire_protocol import Delta
 from recollect.errors import (
     ApiKeyRefused,
@@ -62,7 +62,6 @@ from recollect.runtime.prompt_run import (
     RunStarted,
 )
 from recollect.runtime.runtime import Door, Overrides, Runtime
-from recollect.store.contract import Store
 from recollect.store.ids import LAST
 from recollect.tools.tool import BAD_CALL_STATUS
 
@@ -91,10 +90,10 @@ class Reporter:
     """Reports progress: JSON lines on stdout, or notes and a status line on stderr."""
 
     def __init__(self, options: HeadlessOptions, file: Path | None) -> None:
-        self.session: str = ""
-        self.short: str = ""  # the short id of the session
+        persists = options.store_persists
+        self.session = StoredSession('recollect -r {} -p "…"', file, persists=persists)
         self.reduced: list[ContextReduced] = []
-        self._options, self._file = options, file
+        self._options = options
         self._received = 0  # characters of the current reply
 
     def event(self, event: RunEvent) -> None:
@@ -120,19 +119,6 @@ class Reporter:
             _print_event_note(event)
             if not isinstance(event, ReplyFinished | RunFinished | RunResult):
                 show_status(WAITING_STATUS)
-
-    async def begin_session(self, session: str, store: Store) -> None:
-        """The session that a run goes on in: its own, or a fork of it."""
-        if session != self.session:
-            self.session = session
-            self.short = (await store.short_session_ids([session]))[session]
-
-    def resume_hint(self) -> str:
-        """The command that continues this session."""
-        if not self.session or not self._options.store_persists:
-            return ""
-        store = f" --store {quote(str(self._file))}" if self._file is not None else ""
-        return f'`recollect -r {self.short}{store} -p "…"` continues'
 
 
 def run_agent(
@@ -165,8 +151,8 @@ def run_headless(options: HeadlessOptions, file: Path | None) -> int:
         result = _run_in_store(options, reporter, file)
     except KeyboardInterrupt:
         if options.format != "text":
-            _print_json_line(failure_document("interrupted", "stopped", reporter.session))
-        print_note(" · ".join(filter(None, ("stopped", reporter.resume_hint()))))
+            _print_json_line(failure_document("interrupted", "stopped", reporter.session.id))
+        print_note(" · ".join(filter(None, ("stopped", reporter.session.resume_hint()))))
         return INTERRUPTED
     except RecollectError as error:
         return _report_failure(error, options, reporter)
@@ -180,7 +166,7 @@ def run_headless(options: HeadlessOptions, file: Path | None) -> int:
             print_error(_redacted(result.finished.problem))
         for note in denial_notes(result.denials):
             print_note(note)
-        parts = (*_usage_parts(document), reporter.resume_hint())
+        parts = (*_usage_parts(document), reporter.session.resume_hint())
         print_note(" · ".join(filter(None, parts)))
     else:
         _print_json_line(document)
@@ -206,13 +192,13 @@ async def _run(runtime: Runtime, options: HeadlessOptions, reporter: Reporter) -
     session, origin = await runtime.open_session(
         options.session, fork=options.fork, prompt=options.prompt
     )
-    await reporter.begin_session(session.id, runtime.store)
+    await reporter.session.follow(session.id, runtime.store)
     async with (
         runtime.activate(session, origin) as active,
         aclosing(active.stream(prompt, options.run)) as events,
     ):
         async for event in events:
-            await reporter.begin_session(session.id, runtime.store)
+            await reporter.session.follow(session.id, runtime.store)
             reporter.event(event)
             if isinstance(event, RunResult):
                 return event
@@ -222,10 +208,9 @@ async def _run(runtime: Runtime, options: HeadlessOptions, reporter: Reporter) -
 def _report_failure(error: RecollectError, options: HeadlessOptions, reporter: Reporter) -> int:
     if options.format == "text":
         print_error(str(error))
-        if hint := reporter.resume_hint():
-            print_note(f"everything so far is stored · {hint}")
+        print_stored(reporter.session)
     else:
-        _print_json_line(failure_document("error", _redacted(str(error)), reporter.session))
+        _print_json_line(failure_document("error", _redacted(str(error)), reporter.session.id))
     return exit_code_for(error)
 
 
