@@ -53,6 +53,7 @@ from recollect.store.session_lookup import (
     short_ids,
 )
 from recollect.store.session_rows import NewSession
+from recollect.store.store_facts import read_facts
 from recollect.store.token_count_cache import read_counts, write_counts
 
 T = TypeVar("T")
@@ -323,6 +324,9 @@ class SqliteStore:
         """Bring the search index up to the last entry."""
         while await self._read(lambda r: search_index.is_behind(r.db)):
             await self._commit.run_exclusively(search_index.index_slice)
+
+    async def facts(self) -> dict[str, int | str]:
+        return await self._read(lambda r: read_facts(r.db, self.file))
 
     async def close(self) -> None:
         self.closed = True
