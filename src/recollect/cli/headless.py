@@ -63,6 +63,7 @@ from recollect.runtime.prompt_run import (
 )
 from recollect.runtime.runtime import Door, Overrides, Runtime
 from recollect.store.ids import LAST
+from recollect.store.store_address import StoreAddress
 from recollect.tools.tool import BAD_CALL_STATUS
 
 # the exit codes that other agents use for the same
@@ -89,7 +90,7 @@ class HeadlessOptions(msgspec.Struct, frozen=True):
 class Reporter:
     """Reports progress: JSON lines on stdout, or notes and a status line on stderr."""
 
-    def __init__(self, options: HeadlessOptions, file: Path | None) -> None:
+    def __init__(self, options: HeadlessOptions, file: StoreAddress | None) -> None:
         persists = options.store_persists
         self.session = StoredSession('recollect -r {} -p "…"', file, persists=persists)
         self.reduced: list[ContextReduced] = []
@@ -123,7 +124,7 @@ class Reporter:
 
 def run_agent(
     prompt: str,
-    file: Path | None,
+    file: StoreAddress | None,
     *,
     session: str | None,
     latest: bool,
@@ -143,7 +144,7 @@ def run_agent(
     return run_headless(HeadlessOptions(prompt, continued, fork, format, run, overrides), file)
 
 
-def run_headless(options: HeadlessOptions, file: Path | None) -> int:
+def run_headless(options: HeadlessOptions, file: StoreAddress | None) -> int:
     """The exit code."""
     reporter = Reporter(options, file)
     before = signal(SIGTERM, _raise_interrupt)
@@ -173,7 +174,9 @@ def run_headless(options: HeadlessOptions, file: Path | None) -> int:
     return _EXIT_CODES.get(result.finished.reason, FAILED)
 
 
-def _run_in_store(options: HeadlessOptions, reporter: Reporter, file: Path | None) -> RunResult:
+def _run_in_store(
+    options: HeadlessOptions, reporter: Reporter, file: StoreAddress | None
+) -> RunResult:
     async def work(runtime: Runtime) -> RunResult:
         return await _run(runtime, options, reporter)
 
