@@ -1,9 +1,9 @@
 """The frames of one answer, made from the events of its run.
 
-Pure. A client that knows only the seed's types gets `stream_start`, the text in pieces and an empty
-CHAT_TEXT; errors come as one CHAT_TEXT after it. The text that was shown is the text that is stored:
-what a retry voids is said, and where a stored reply differs from its pieces the stored one follows.
-A client that asked for events also gets what a retry voids, results, notices and the end as fields.
+Pure. A client that knows only the seed's types gets `stream_start`, the text in pieces and an
+empty CHAT_TEXT; errors come as one CHAT_TEXT after it. The text that was shown is the text that is
+stored: what a retry voids is said, and where a stored reply differs from its pieces the stored one
+follows. A client that asked for events gets that, results, notices and the end as fields.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ from recollect.server.prompt_queue import (
 )
 from recollect.text import clip, one_line
 
-MAX_SHOWN = 8_000  # characters of a thought, a call's arguments or a result in one frame
+# characters in one frame, of which each may take six bytes of JSON
+MAX_SHOWN = 4_000  # of a thought, a call's arguments or a result
+MAX_APPROVAL = 8_000  # of the arguments of a call that waits for approval
+MAX_RULES, MAX_RULE = 5, 200
 BREAK = "\n\n"  # between two replies of one answer
 
 
@@ -48,11 +51,13 @@ class Outgoing(NamedTuple):
 class AnswerFrames:
     """The frames of one run for one client."""
 
-    def __init__(self, run: PromptRun, texts: ServerTexts, *, events: bool, approvals: bool) -> None:
+    def __init__(
+        self, run: PromptRun, texts: ServerTexts, *, events: bool, approvals: bool
+    ) -> None:
         self._run, self._texts = run, texts
         self._events, self._approvals = events, approvals
         self._started = False
-        self._shown = ""  # of the reply in progress
+        self._shown: list[str] = []  # the pieces of the reply in progress
         self._break = False  # before the next piece
 
     def frames(self, event: ServerEvent) -> Iterator[Outgoing]:
@@ -75,7 +80,7 @@ class AnswerFrames:
 
     def _start(self, event: RunStarted) -> Iterator[Outgoing]:
         if self._shown:  # a model failed; the next one begins, and what came is stored
-            self._shown, self._break = "", True
+            self._shown, self._break = [], True
         more: dict[str, object] = {}
         if self._events:
             more = {"run": self._run.id, "model": event.model.name, "session_id": event.session.id}
@@ -93,31 +98,31 @@ class AnswerFrames:
         if not self._started:
             self._started = True
             yield thought("stream_start", "", **({"run": self._run.id} if self._events else {}))
-        self._shown += text
+        self._shown.append(text)
         shown, self._break = (BREAK + text if self._break else text), False
         for data in split_text(shown):
-            if data == HEARTBEAT_TEXT:  # as one piece it would be taken for a heartbeat
-                yield Outgoing(MessageType.CHAT_TEXT, data[:5])
-                data = data[5:]
-            yield Outgoing(MessageType.CHAT_TEXT, data)
+            # as one piece it would be taken for a heartbeat
+            for part in (data[:5], data[5:]) if data == HEARTBEAT_TEXT else (data,):
+                yield Outgoing(MessageType.CHAT_TEXT, part)
 
     def _reconcile(self, stored: str) -> Iterator[Outgoing]:
         """The reply is complete: what was shown becomes what is stored."""
-        if stored.startswith(self._shown):
-            yield from self._piece(stored[len(self._shown) :])
-        elif stored.strip() != self._shown.strip():
+        shown = "".join(self._shown)
+        if stored.startswith(shown):
+            yield from self._piece(stored[len(shown) :])
+        elif stored.strip() != shown.strip():
             yield from self._void(self._texts.stored)
             yield from self._piece(stored)
-        self._break, self._shown = self._break or bool(self._shown), ""
+        self._break, self._shown = self._break or bool(self._shown), []
 
     def _void(self, why: str) -> Iterator[Outgoing]:
         """What was shown of this reply does not count any more."""
-        characters, self._shown = len(self._shown), ""
+        characters = sum(map(len, self._shown))
         if self._events:
             yield thought("void", why, characters=characters)
         else:
             yield from self._piece(f"{BREAK}{why}{BREAK}")
-            self._shown = ""
+        self._shown = []
 
     def _retry(self, event: Retrying) -> Iterator[Outgoing]:
         if event.shown and self._shown:
@@ -126,14 +131,17 @@ class AnswerFrames:
 
     def _tool(self, event: ToolStarted | ToolFinished) -> Outgoing:
         if isinstance(event, ToolStarted):
-            shown = redact(clip(event.call.arguments, MAX_SHOWN))
-            more = {"name": event.call.name, "arguments": shown} if self._events else {}
-            return thought("tool_call", f"{event.call.name} {shown}", **more)
+            name, shown = clip(event.call.name, MAX_RULE), clip(event.call.arguments, MAX_SHOWN)
+            shown = redact(shown)
+            more = {"name": name, "arguments": shown} if self._events else {}
+            return thought("tool_call", f"{name} {shown}", **more)
         if not self._events:
             return thought("generating", self._texts.generating)
         result = event.result
         content = redact(clip(result_text(result), MAX_SHOWN))
-        return thought("tool_result", content, name=event.call.name, is_error=result.is_error)
+        return thought(
+            "tool_result", content, name=clip(result.name, MAX_RULE), is_error=result.is_error
+        )
 
     def _approval(self, event: ApprovalRequested | ApprovalDecided) -> Iterator[Outgoing]:
         if not self._approvals:
@@ -142,15 +150,15 @@ class AnswerFrames:
             word = "allowed" if event.allowed else "denied"
             yield thought("approval_decided", word, approval=event.id, by=event.by)
             return
-        call, arguments = event.request.call, clip(event.request.call.arguments, MAX_SHOWN)
+        call, rules = event.request.call, event.request.rules[:MAX_RULES]
         yield thought(
             "approval",
-            event.request.reason,
+            clip(event.request.reason, MAX_RULE),
             approval=event.id,
             run=self._run.id,
-            name=call.name,
-            arguments=arguments,
-            rules=[clip(rule, 500) for rule in event.request.rules[:10]],
+            name=clip(call.name, MAX_RULE),
+            arguments=clip(call.arguments, MAX_APPROVAL),
+            rules=[clip(rule, MAX_RULE) for rule in rules],
             expires=event.expires,
         )
 

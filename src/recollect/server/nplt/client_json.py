@@ -70,7 +70,9 @@ def read_json(payload: bytes, kind: type[T]) -> T:
     except BadInput:
         raise
     except (ValueError, RecursionError) as error:
-        raise BadInput(f"the payload is not JSON ({one_line(str(error), 120)}); send {kind_fields(kind)}") from None
+        raise BadInput(
+            f"the payload is not JSON ({one_line(str(error), 120)}); send {kind_fields(kind)}"
+        ) from None
     try:
         return msgspec.convert(refuse_deep(value), kind)
     except msgspec.ValidationError as error:

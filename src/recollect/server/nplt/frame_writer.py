@@ -58,8 +58,11 @@ class FrameWriter:
         self._joined.clear()
 
     async def flush(self) -> None:
-        """Go on when the client has read enough."""
-        if self._writer.transport.get_write_buffer_size() + len(self._joined) == 0:
+        """Go on when the client has read enough; at once while little waits for it."""
+        if self._writer.transport.is_closing():
+            raise ConnectionResetError
+        waiting = self._writer.transport.get_write_buffer_size() + len(self._joined)
+        if waiting < self._limits.write_buffer:
             return
         self._write()
         try:

@@ -25,7 +25,9 @@ class Frame(NamedTuple):
 
 def encode_frame(type_: int, sequence: int, payload: bytes) -> bytes:
     if len(payload) > MAX_PAYLOAD:
-        raise ValueError(f"a payload of {len(payload):,} bytes; a frame has at most {MAX_PAYLOAD:,}")
+        raise ValueError(
+            f"a payload of {len(payload):,} bytes; a frame has at most {MAX_PAYLOAD:,}"
+        )
     return HEADER.pack(type_, sequence % SEQUENCES, len(payload)) + payload
 
 
