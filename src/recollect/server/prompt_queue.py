@@ -64,6 +64,11 @@ class PromptRun:
         self._approvals: dict[str, asyncio.Future[tuple[bool, str]]] = {}
 
     @property
+    def length(self) -> int:
+        """How many events there are so far."""
+        return len(self._events)
+
+    @property
     def done(self) -> bool:
         return bool(self._events) and isinstance(self._events[-1], RunResult | RunFailed)
 
