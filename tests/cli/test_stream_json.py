@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from recollect.cli.run_documents import LINE_TYPES
+from recollect.runtime.run_documents import LINE_TYPES
 from recollect.entries import Text, Usage
 from recollect.testing import call
 from tests.cli.model_server import ENV, reply, server

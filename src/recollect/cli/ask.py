@@ -33,7 +33,7 @@ from recollect.cli.console import (
 from recollect.cli.display_text import format_cost, pluralize, sanitize
 from recollect.cli.main import FAILED
 from recollect.cli.options import NO_SYSTEM, command, json_and_store_options, read_prompt
-from recollect.cli.run_documents import failure_document
+from recollect.runtime.run_documents import failure_document
 from recollect.cli.short_ids import shorten_session_id
 from recollect.cli.store_access import use_runtime
 from recollect.codecs.fixes import Fix

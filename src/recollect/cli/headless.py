@@ -34,7 +34,7 @@ from recollect.cli.denial_notes import denial_notes
 from recollect.cli.display_text import format_cost, one_line, pluralize, sanitize, truncate
 from recollect.cli.main import BAD_SETTINGS, FAILED, INTERRUPTED
 from recollect.cli.reduction_notes import reduction_notes
-from recollect.cli.run_documents import (
+from recollect.runtime.run_documents import (
     event_document,
     failure_document,
     result_document,
