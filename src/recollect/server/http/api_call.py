@@ -7,11 +7,14 @@ the OpenAPI page are both made from them, so they cannot differ.
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Generic, TypeVar
 
 import msgspec
 from starlette.requests import Request
 
+from recollect.errors import HeadMoved
 from recollect.server.access import Identity
 from recollect.server.downloads import DownloadOffers
 from recollect.server.http.event_stream import StreamSlots
@@ -100,6 +103,20 @@ class ApiCall(Generic[QueryT, BodyT]):
         if wanted and "*" not in _tags(wanted) and tag_of(info) not in _tags(wanted):
             raise head_moved(info.head)
 
+    @contextmanager
+    def expecting(self) -> Iterator[None]:
+        """A head that moved after `If-Match` was checked fails like one that moved before."""
+        try:
+            yield
+        except HeadMoved as moved:
+            if self.header("if-match"):
+                raise head_moved(moved.actual) from None
+            raise
+
+    async def entry_id(self, info: SessionInfo, given: str) -> str:
+        """The id of an entry of this session, from a part of it."""
+        return (await self.hub.store.entry(given, session=info.id))[1].id
+
     def unless_known(self, tag: str) -> str:
         """The tag for the reply; raises if the client has exactly that already."""
         wanted = _tags(self.header("if-none-match"))
@@ -123,12 +140,3 @@ def head_moved(actual: str | None) -> RequestRefused:
 
 def _tags(header: str) -> list[str]:
     return [tag.strip() for tag in header.split(",")]
-
-
-class AnyReply(msgspec.Struct, frozen=True):
-    """Marks a route in the description whose reply is no JSON value of ours."""
-
-    media_type: str
-
-
-Handler = Any  # an async function of an ApiCall; read by its annotations

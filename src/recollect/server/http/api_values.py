@@ -263,7 +263,3 @@ class ModelDocument(_Output, frozen=True):
 
 class ModelList(_Output, frozen=True):
     models: tuple[ModelDocument, ...]
-
-
-class HealthDocument(_Output, frozen=True):
-    status: str

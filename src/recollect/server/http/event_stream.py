@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
+from typing import Any
 
 import msgspec
 from starlette.responses import StreamingResponse
@@ -68,9 +69,8 @@ async def _with_heartbeats(
     try:
         while not stop.done():
             following = following or asyncio.ensure_future(anext(events))
-            await asyncio.wait(
-                {following, stop}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
-            )
+            waiting: set[asyncio.Future[Any]] = {following, stop}
+            await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if not following.done():
                 yield HEARTBEAT
                 continue
@@ -83,10 +83,10 @@ async def _with_heartbeats(
                 yield encode_event(StreamEvent("error", "", describe_error(error)))
                 return
     finally:
-        waiting = [task for task in (stop, following) if task is not None]
-        for task in waiting:
-            task.cancel()
-        await asyncio.gather(*waiting, return_exceptions=True)
+        for task in (stop, following):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait([task])
 
 
 def encode_event(event: StreamEvent) -> bytes:
