@@ -56,6 +56,7 @@ class CodingAgent:
         else:
             origin = "resumed"
         async with (
+            aclosing(runtime),
             runtime.activate(session, origin) as active,
             aclosing(active.stream(prompt, self._options)) as events,
         ):

@@ -31,6 +31,7 @@ from recollect.errors import BadSettings, RecollectError
 from recollect.models.http_model import HttpModel
 from recollect.models.open_model import open_model
 from recollect.models.resolve import ResolvedModel
+from recollect.models.transport import IdleConnections
 from recollect.profiles import is_known_model
 from recollect.runtime.coding_agent import (
     LazyCommands,
@@ -110,6 +111,7 @@ class Runtime:
         self.store, self.folders, self.effective, self.door = store, folders, effective, door
         self.curation = CurationPolicy.from_settings(effective.settings)
         self._projects: dict[str, Project] = {}  # by folder: git takes its time
+        self._connections = IdleConnections()  # to providers, for the next prompt
 
     @cached_property
     def project(self) -> Project:
@@ -191,8 +193,13 @@ class Runtime:
         await self.open_model(options.model, kind=options.kind).aclose()
 
     def open_model(self, name: str = "", *, kind: AgentKind = "agent") -> HttpModel:
-        progress = self.door.download_progress
-        return open_model(name, self.settings, for_agent=kind == "agent", progress=progress)
+        return open_model(
+            name,
+            self.settings,
+            for_agent=kind == "agent",
+            progress=self.door.download_progress,
+            connections=self._connections,
+        )
 
     async def prompt_message(
         self, prompt: str | Message | None, attachments: tuple[Path, ...] = ()
@@ -295,6 +302,10 @@ class Runtime:
     def _agent(self, model: HttpModel, options: RunOptions, hooks: Hooks | None = None) -> Agent:
         return build_agent(model, self.workspace(LazyCommands(self.effective), hooks), options)
 
+    async def aclose(self) -> None:
+        """Close the connections to providers; the store is its opener's."""
+        await self._connections.aclose()
+
     def workspace(self, commands: LazyCommands, hooks: Hooks | None = None) -> Workspace:
         return Workspace(
             self.folders,
@@ -349,8 +360,10 @@ async def open_runtime(
     async with open_store(store) as opened:
         for warning in held:
             door.warn(warning)
+        runtime = Runtime(opened, *found, door)
         try:
-            yield Runtime(opened, *found, door)
+            yield runtime
         finally:
+            await runtime.aclose()
             for warning in opened.warnings:
                 door.warn(warning)

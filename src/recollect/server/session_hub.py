@@ -34,7 +34,7 @@ class HubLimits(msgspec.Struct, frozen=True):
 
     queued: int = 20  # prompts waiting in one session
     running: int = 1_000  # prompts at the same time, in all sessions
-    finished: int = 200  # runs kept in memory for readers that come back
+    kept_events: int = 50_000  # of ended runs, in memory for readers that come back
     idle_seconds: float = 30.0  # until the commands and hooks of a session are closed
     approval_seconds: float = 300.0
 
@@ -54,11 +54,18 @@ class HubCounts(msgspec.Struct):
 class SessionHub:
     """Finds sessions for clients, and runs their prompts."""
 
-    def __init__(self, runtime: Runtime, limits: HubLimits = HubLimits()) -> None:  # noqa: B008
-        self.runtime, self.limits, self.counts = runtime, limits, HubCounts()
+    def __init__(
+        self,
+        runtime: Runtime,
+        limits: HubLimits = HubLimits(),  # noqa: B008 - a frozen value
+        model: str = "",  # of prompts that name none; empty: the settings choose
+    ) -> None:
+        self.runtime, self.limits, self.model = runtime, limits, model
+        self.counts = HubCounts()
         self._workers: dict[str, _SessionWorker] = {}
         self._runs: dict[str, PromptRun] = {}  # by id, those that are not done
-        self._finished: deque[PromptRun] = deque(maxlen=limits.finished)
+        self._finished: deque[PromptRun] = deque()
+        self._kept_events = 0
         self._closing = False
 
     @property
@@ -130,6 +137,8 @@ class SessionHub:
         """Accept a prompt for a session that `find_writable` gave. `can_approve`: the client shows
         approval requests to a user and sends the answer."""
         who.require("chat")
+        if not options.model and self.model:
+            options = msgspec.structs.replace(options, model=self.model)
         seconds = self.limits.approval_seconds if can_approve else 0.0
         run = PromptRun(session.id, prompt, options, owner=who.name, approval_seconds=seconds)
         if self._closing:
@@ -161,6 +170,9 @@ class SessionHub:
         """A worker has ended this run."""
         self._runs.pop(run.id, None)
         self._finished.append(run)
+        self._kept_events += run.length
+        while self._kept_events > self.limits.kept_events:
+            self._kept_events -= self._finished.popleft().length
 
     def forget_worker(self, session: str) -> None:
         self._workers.pop(session, None)
