@@ -33,7 +33,6 @@ from recollect.cli.console import (
 from recollect.cli.display_text import format_cost, pluralize, sanitize
 from recollect.cli.main import FAILED
 from recollect.cli.options import NO_SYSTEM, command, json_and_store_options, read_prompt
-from recollect.cli.run_documents import failure_document
 from recollect.cli.short_ids import shorten_session_id
 from recollect.cli.store_access import use_runtime
 from recollect.cli.stored_session import StoredSession, print_stored
@@ -46,6 +45,7 @@ from recollect.models.resolve import ResolvedModel
 from recollect.profiles import EMBEDDED_MODEL, compute_cost
 from recollect.redaction import redact
 from recollect.runtime.prompt_run import RunEvent, RunOptions, RunResult, RunStarted
+from recollect.runtime.run_documents import failure_document
 from recollect.runtime.runtime import Door, Runtime
 from recollect.store.ids import LAST
 from recollect.store.store_address import StoreAddress

@@ -33,12 +33,6 @@ from recollect.cli.denial_notes import denial_notes
 from recollect.cli.display_text import format_cost, one_line, pluralize, sanitize, truncate
 from recollect.cli.main import BAD_SETTINGS, FAILED, INTERRUPTED
 from recollect.cli.reduction_notes import reduction_notes
-from recollect.cli.run_documents import (
-    event_document,
-    failure_document,
-    result_document,
-    result_text,
-)
 from recollect.cli.store_access import use_runtime
 from recollect.cli.stored_session import StoredSession, print_stored
 from recollect.codecs.wire_protocol import Delta
@@ -60,6 +54,12 @@ from recollect.runtime.prompt_run import (
     RunOptions,
     RunResult,
     RunStarted,
+)
+from recollect.runtime.run_documents import (
+    event_document,
+    failure_document,
+    result_document,
+    result_text,
 )
 from recollect.runtime.runtime import Door, Overrides, Runtime
 from recollect.store.ids import LAST

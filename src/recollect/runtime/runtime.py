@@ -168,6 +168,16 @@ class Runtime:
 
         return await import_file(self.store, file, project=self._project_of, progress=progress)
 
+    async def import_upload(self, file: Path, owner: str) -> ImportResult:
+        """Import a session file that a client sent. Its session belongs to this project, because
+        the folder that the file names is the client's."""
+        # late: it loads every format
+        from recollect.transcripts.session_import import import_file
+
+        return await import_file(
+            self.store, file, project=lambda _folder: self.project, owner=owner
+        )
+
     def _project_of(self, folder: str) -> Project:
         if not folder:
             return self.project
