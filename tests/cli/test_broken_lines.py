@@ -1,4 +1,4 @@
-"""A secure connection that breaks while it is made is made again; a wrong server is not asked twice."""
+"""A secure connection that breaks while it is made is made again; a wrong address is not."""
 
 from __future__ import annotations
 
@@ -64,9 +64,7 @@ def serving(context: ssl.SSLContext, broken: Break) -> Iterator[tuple[int, list[
         thread.join(PATIENCE)
 
 
-def _answer(
-    client: socket.socket, context: ssl.SSLContext, broken: Break, seen: list[str]
-) -> None:
+def _answer(client: socket.socket, context: ssl.SSLContext, broken: Break, seen: list[str]) -> None:
     if not seen:
         seen.append("broken")
         client.recv(65_536)
