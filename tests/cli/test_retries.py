@@ -111,7 +111,7 @@ def test_a_model_without_capacity_is_asked_again(cli: Cli, code: str | None) -> 
 
 def test_an_error_with_commas_too_many_is_understood(cli: Cli) -> None:
     error = json.dumps([google("The quota is gone", info("QUOTA_EXHAUSTED", model="m"))])
-    damaged = error.replace('"metadata"', "\n ,   \"metadata\"").encode()
+    damaged = error.replace('"metadata"', '\n ,   "metadata"').encode()
     first = http(damaged, "429 Too Many Requests", "application/json")
     with server(cli, first, http(HELLO), more='wire = "gemini"\n') as on:
         done = cli("-p", "hi", env=ENV)

@@ -1,7 +1,7 @@
 """What is retried, what ends the run, and after which delay: by what the provider says.
 
-The cases of Google are those that the tests of Gemini CLI 0.61.0 decide; `docs/formats.md` names the
-few in which we differ. Each is played as an error response and as an error inside a stream.
+The cases of Google are those that the tests of Gemini CLI 0.61.0 decide; `docs/formats.md` names
+the few in which we differ. Each is played as an error response and as an error inside a stream.
 """
 
 from __future__ import annotations
