@@ -16,7 +16,13 @@ from typing import Any
 import msgspec
 
 from recollect.codecs.automatic_calls import without_repeated
-from recollect.codecs.foreign_json import JSON_ERRORS, encode, read_count, repair_json_text
+from recollect.codecs.foreign_json import (
+    JSON_ERRORS,
+    NO_JSON,
+    encode,
+    read_count,
+    repair_json_text,
+)
 from recollect.codecs.gemini.automatic_history import decode_history
 from recollect.codecs.gemini.decode_parts import (
     decode_fields,
@@ -47,8 +53,24 @@ _FIELDS = (b"data", b"event", b"id", b"retry", b":")  # how a line of an event b
 
 class _GeminiPart(msgspec.Struct, rename="camel", gc=False):
     text: str | None = None
-    thought: bool | None = None
+    thought: bool | str | None = None
     thought_signature: str | None = None
+    function_call: msgspec.Raw = NO_JSON
+    inline_data: msgspec.Raw = NO_JSON
+    file_data: msgspec.Raw = NO_JSON
+    executable_code: msgspec.Raw = NO_JSON
+    code_execution_result: msgspec.Raw = NO_JSON
+
+    @property
+    def is_plain_text(self) -> bool:
+        return self.text is not None and not (
+            self.thought_signature
+            or self.function_call
+            or self.inline_data
+            or self.file_data
+            or self.executable_code
+            or self.code_execution_result
+        )
 
 
 class _GeminiContent(msgspec.Struct, gc=False):
@@ -216,12 +238,12 @@ def _decode_candidate(data: bytes, position: int) -> list[Part]:
     try:
         candidate = decode_fields(decode_items(decode_fields(data)["candidates"])[position])
         items = decode_items(decode_fields(candidate["content"])["parts"])
-        parts = [(decode_part(raw), raw) for raw in map(decode_fields, items)]
         # a model answers no calls: a result is kept, but not as a result
         return [
             unknown_part(raw) if isinstance(part, ToolResult) else part
-            for part, raw in parts
-            if part is not None and not (isinstance(part, Text) and not part.text)
+            for raw in map(decode_fields, items)
+            for part in decode_part(raw)
+            if not (isinstance(part, Text) and not part.text)
         ]
     except (*JSON_ERRORS, BadInput) as error:
         raise BadReply(f"JSON of another kind ({make_printable(str(error), 200)})") from None
@@ -328,11 +350,11 @@ class GeminiStreamDecoder:
     def _read_candidate(self, candidate: _GeminiCandidate, data: bytes, position: int) -> None:
         parts = candidate.parts
         if parts:
-            if any(part.text is None or part.thought_signature for part in parts):
+            if all(part.is_plain_text for part in parts):
+                self._add_texts(parts)
+            else:
                 for whole_part in _decode_candidate(data, position):
                     self._add_part(whole_part)
-            else:
-                self._add_texts(parts)
         if candidate.finish_reason:
             self._reason = candidate.finish_reason
         if candidate.finish_message:
