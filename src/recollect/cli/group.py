@@ -68,6 +68,8 @@ COMMANDS = {
     "import": CommandEntry("import_command", "Import other programs' session files without loss."),
     "export": CommandEntry("export", "Write a session as another program's file, without loss."),
     "doctor": CommandEntry("doctor", "Check the store; exit code 1 if something is wrong."),
+    "serve": CommandEntry("serve", "Serve this machine's sessions to other programs."),
+    "token": CommandEntry("token", "Name the clients of `recollect serve`, and what each may do."),
     "schema": CommandEntry("schema_command", "Print the JSON Schema of an entry."),
     "completion": CommandEntry("completion", "Print the completion script of a shell."),
     "demo": CommandEntry("demo", "Replay a recorded coding session, with real tools and files."),
