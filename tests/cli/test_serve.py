@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.testing import faulty
+from recollect.testing import ProviderLine, faulty
 from tests.cli.provider import ENV, provider
 from tests.cli.runner import Cli
 from tests.cli.served import served
@@ -70,7 +70,10 @@ def test_a_token_made_while_it_runs_sees_only_its_own_sessions(cli: Cli) -> None
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_stopping_keeps_an_answer_in_progress(cli: Cli, number: signal.Signals) -> None:
-    script = [faulty("half of an answer", close="silence"), "and the rest"]
+    script: list[ProviderLine] = [
+        faulty("half of an answer", close="silence"),
+        "and the rest",
+    ]
     with provider(cli, "openai", script), served(cli) as server:
         with SeedClient(server.nplt) as seed:
             seed.send(CHAT, "tell me")
@@ -148,7 +151,6 @@ def test_with_a_certificate_everything_is_encrypted(cli: Cli, tmp_path: Path) ->
         client = server.client(token, scheme="https", verify=trusting)
         with client:
             assert client.get("/api/sessions").json()["sessions"] == []
-        seed = SeedClient(server.nplt, welcome=False)
-        with seed, pytest.raises((EOFError, OSError)):
+        with SeedClient(server.nplt, welcome=False) as seed:
             seed.send(CHAT, "in the clear")
-            seed.receive()
+            assert seed.is_closed()
