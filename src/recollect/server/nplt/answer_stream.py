@@ -46,17 +46,18 @@ class AnswerStream:
         events, approvals = EVENTS in self.features, APPROVALS in self.features
         answer = AnswerFrames(run, self._texts, events=events, approvals=approvals)
         async for event in run.events():
+            moved = ""
+            if isinstance(event, RunResult) and event.session.id != run.session:
+                moved = await self._follow_fork(run.session, event.session.id)
+                if events:
+                    self._out.send(*thought("notice", moved, session_id=event.session.id))
             for frame in answer.frames(event):
                 self._out.send(*frame)
+            if moved and not events:
+                self._out.send_text(moved)  # not before the end of the answer
             await self._out.flush()
-            if isinstance(event, RunResult) and event.session.id != run.session:
-                await self._follow_fork(run.session, event.session.id)
 
-    async def _follow_fork(self, before: str, after: str) -> None:
+    async def _follow_fork(self, before: str, after: str) -> str:
         if self._requests.id == before:
             self._requests.enter(after, stored=True)
-        text = self._texts.forked.format(id=await self._requests.short_id(after))
-        if EVENTS in self.features:
-            self._out.send(*thought("notice", text, session_id=after))
-        else:
-            self._out.send_text(text)
+        return self._texts.forked.format(id=await self._requests.short_id(after))
