@@ -55,6 +55,7 @@ from recollect.workspace.file_mentions import uploaded_parts
 
 _log = logging.getLogger("recollect.server.nplt")
 _INTERNAL = "an internal error; the server's log has it"
+COMPLAINT_SECONDS = 5.0  # between two, to a client that sends too fast
 _GONE = (ConnectionError, SlowReader, ConnectionEnded, OSError)
 
 
@@ -85,7 +86,7 @@ class Connection:
         self._reader = FrameReader(reader, limits, shared.texts.slow)
         self._out = FrameWriter(writer, limits)
         self._who, self._features = shared.local, frozenset[str]()
-        self._said_hello = False
+        self._said_hello, self._complained = False, 0.0
         self._requests = SessionRequests(
             shared.hub, shared.history, shared.downloads, shared.texts, limits
         )
@@ -156,10 +157,16 @@ class Connection:
                 return
             for frame in frames:
                 if pause := self._reader.pause():
-                    self._fail(frame, BadInput(self._texts.too_fast), now=True)
+                    self._complain(frame)
                     await asyncio.sleep(pause)
                 await self._take(frame)
             await self._out.flush()
+
+    def _complain(self, frame: Frame) -> None:
+        """About a client that sends too fast; not as fast as it does."""
+        if time.monotonic() - self._complained > COMPLAINT_SECONDS:
+            self._complained = time.monotonic()
+            self._fail(frame, BadInput(self._texts.too_fast), now=True)
 
     async def _take(self, frame: Frame) -> None:
         """Act on what cannot wait, and put the rest in the queue."""
