@@ -15,6 +15,7 @@ from recollect.runtime.runtime import Overrides, open_runtime
 from recollect.server.access import AccessToken, AccessTokens, Identity, Right, hash_token
 from recollect.server.downloads import DownloadOffers
 from recollect.server.http.http_app import build_app
+from recollect.server.http.http_protocol import ConnectionLimits
 from recollect.server.http.http_server import HttpServer
 from recollect.server.http.request_guard import HttpOptions
 from recollect.server.session_hub import HubLimits, SessionHub
@@ -83,14 +84,14 @@ class Folder(NamedTuple):
         options: HttpOptions | None = None,
         limits: HubLimits | None = None,
         mode: str = "",
-        port: int = 0,
+        connection: ConnectionLimits | None = None,
         **server: Any,
     ) -> AsyncIterator[Served]:
         overrides = Overrides(mode=mode)
         async with open_runtime(self.project, self.store, overrides=overrides) as runtime:
             hub, downloads = SessionHub(runtime, limits or HubLimits()), DownloadOffers()
             app = build_app(hub, TOKENS, options or HttpOptions(), downloads=downloads)
-            http = HttpServer(app, port=port, **server)
+            http = HttpServer(app, limits=connection or ConnectionLimits(), **server)
             await http.start()
             try:
                 yield Served(hub, http, downloads)

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import socket
 from collections.abc import Iterator, Sequence
 
 import uvicorn
 from starlette.applications import Starlette
 
-from recollect.server.http.http_protocol import HEAD_SECONDS, TimedProtocol
+from recollect.server.http.http_protocol import ConnectionLimits, TimedProtocol
 
-MAX_HEAD = 32_768  # bytes of a request's head
-STOP_SECONDS = 5
-KEEP_ALIVE_SECONDS = 10
+_DEFAULT_LIMITS = ConnectionLimits()
 
 
 class HttpServer:
@@ -32,26 +31,26 @@ class HttpServer:
         *,
         certificate: str | None = None,  # files in PEM
         key: str | None = None,
-        connections: int = 2_000,
+        limits: ConnectionLimits = _DEFAULT_LIMITS,
     ) -> None:
         self._app, self._host, self._given_port = app, host, port
         config = uvicorn.Config(
             app,
-            http=TimedProtocol,
+            http="h11",
             ws="none",
             lifespan="off",
             log_config=None,
             access_log=False,
             proxy_headers=False,
             server_header=False,
-            limit_concurrency=connections,
-            timeout_keep_alive=KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=STOP_SECONDS,
+            limit_concurrency=limits.connections,
+            timeout_keep_alive=math.ceil(limits.head_seconds),
+            timeout_graceful_shutdown=limits.stop_seconds,
             ssl_certfile=certificate,
             ssl_keyfile=key,
-            h11_max_incomplete_event_size=MAX_HEAD,
+            h11_max_incomplete_event_size=limits.head_bytes,
         )
-        self._server = _Server(config)
+        self._server = _Server(config, limits)
         self._task: asyncio.Task[None] | None = None
         self.port = 0
 
@@ -82,7 +81,11 @@ class HttpServer:
 
 
 class _Server(uvicorn.Server):
-    """Without signal handlers, and with a limit on the time for a TLS handshake."""
+    """Without signal handlers, and with limits on every connection."""
+
+    def __init__(self, config: uvicorn.Config, limits: ConnectionLimits) -> None:
+        super().__init__(config)
+        self._limits = limits
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -93,9 +96,9 @@ class _Server(uvicorn.Server):
         await self.lifespan.startup()
 
         def connect() -> asyncio.Protocol:
-            return TimedProtocol(config, self.server_state, self.lifespan.state, _loop=loop)
+            return TimedProtocol(self._limits, config, self.server_state, self.lifespan.state, loop)
 
-        timeout = HEAD_SECONDS if config.ssl is not None else None
+        timeout = self._limits.head_seconds if config.ssl is not None else None
         self.servers = [
             await loop.create_server(
                 connect,
