@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx2
+from starlette.applications import Starlette
 
 from recollect.runtime.runtime import Overrides, open_runtime
 from recollect.server.access import AccessToken, AccessTokens, Identity, Right, hash_token
@@ -85,13 +86,14 @@ class Folder(NamedTuple):
         limits: HubLimits | None = None,
         mode: str = "",
         connection: ConnectionLimits | None = None,
+        around: Callable[[Starlette], Starlette] = lambda app: app,
         **server: Any,
     ) -> AsyncIterator[Served]:
         overrides = Overrides(mode=mode)
         async with open_runtime(self.project, self.store, overrides=overrides) as runtime:
             hub, downloads = SessionHub(runtime, limits or HubLimits()), DownloadOffers()
             app = build_app(hub, TOKENS, options or HttpOptions(), downloads=downloads)
-            http = HttpServer(app, limits=connection or ConnectionLimits(), **server)
+            http = HttpServer(around(app), limits=connection or ConnectionLimits(), **server)
             await http.start()
             try:
                 yield Served(hub, http, downloads)
