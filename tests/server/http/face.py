@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -87,13 +88,13 @@ class Folder(NamedTuple):
         mode: str = "",
         connection: ConnectionLimits | None = None,
         around: Callable[[Starlette], Starlette] = lambda app: app,
-        **server: Any,
+        tls: ssl.SSLContext | None = None,
     ) -> AsyncIterator[Served]:
         overrides = Overrides(mode=mode)
         async with open_runtime(self.project, self.store, overrides=overrides) as runtime:
             hub, downloads = SessionHub(runtime, limits or HubLimits()), DownloadOffers()
             app = build_app(hub, TOKENS, options or HttpOptions(), downloads=downloads)
-            http = HttpServer(around(app), limits=connection or ConnectionLimits(), **server)
+            http = HttpServer(around(app), limits=connection or ConnectionLimits(), tls=tls)
             await http.start()
             try:
                 yield Served(hub, http, downloads)

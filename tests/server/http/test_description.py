@@ -13,6 +13,7 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import checks
+from schemathesis.core.result import Ok
 
 from recollect.server.http.api_table import ROUTES
 from recollect.server.http.openapi import describe_api
@@ -116,6 +117,7 @@ def _attack(background: _Background, examples: int) -> None:
             operations.clear()  # they do not end by themselves; their own tests have them
     schema = schemathesis.openapi.from_dict(described)
     for result in schema.get_all_operations():
+        assert isinstance(result, Ok)
         operation = result.ok()
 
         @given(case=operation.as_strategy())

@@ -69,7 +69,7 @@ class _Reader:
 
     def __init__(self, served: Served, client: httpx2.AsyncClient) -> None:
         self._served, self._client = served, client
-        self._names = {"DOWNLOAD": served.downloads.offer("a.txt", b"a")}
+        self._names = {"DOWNLOAD": served.downloads.register("a.txt", b"a").token}
 
     async def follow(self, example: Example) -> None:
         if example.shown.startswith("event:"):

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
 
 from recollect.server.http.http_protocol import ConnectionLimits
 from recollect.testing import user
+from tests.models.tls import make_certificate
 from tests.server.http.face import Folder, Served, new_session, run, token_of
 
 SHORT = ConnectionLimits(head_seconds=0.6, body_seconds=0.6, check_seconds=0.1, reader_seconds=0.6)
@@ -152,5 +157,27 @@ def test_stopping_the_server_ends_streams_and_leaves_no_task(folder: Folder) -> 
             silent.close()
         names = [task.get_name() for task in asyncio.all_tasks()]
         assert not [name for name in names if "http" in name or "session" in name]
+
+    run(work)
+
+
+def test_tls_serves_the_same_and_a_handshake_that_does_not_end_is_cut_off(
+    folder: Folder, tmp_path: Path
+) -> None:
+    async def work() -> None:
+        certificate = make_certificate(tmp_path)
+        async with folder.serve(connection=SHORT, tls=certificate.http1) as served:
+            port, trusted = served.server.port, ssl.create_default_context(cafile=certificate.file)
+            headers = {"authorization": f"Bearer {token_of('ann-chat')}"}
+            url = f"https://localhost:{port}"
+            async with httpx2.AsyncClient(
+                verify=trusted, headers=headers, trust_env=False
+            ) as client:
+                assert (await client.get(f"{url}/api/sessions")).status_code == 200
+                same = {"origin": url}
+                assert (await client.get(f"{url}/api/sessions", headers=same)).status_code == 200
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            assert await reader.read() == b""  # it said nothing
+            writer.close()
 
     run(work)

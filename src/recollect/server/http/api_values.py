@@ -50,7 +50,7 @@ class SessionPage(_Output, frozen=True):
     next: str | None = None  # the cursor of the next page
 
 
-class NewSession(_Input, frozen=True):
+class SessionCreation(_Input, frozen=True):
     title: TitleText = ""
 
 
@@ -203,7 +203,7 @@ class SearchParameters(_Input, frozen=True):
     limit: Annotated[int, Meta(ge=1, le=100)] = 20
 
 
-class FoundEntry(_Output, frozen=True):
+class FoundHit(_Output, frozen=True):
     session: SessionInfo
     entry: EntryDocument
     snippet: str
@@ -214,7 +214,7 @@ class FoundEntry(_Output, frozen=True):
 
 
 class FoundPage(_Output, frozen=True):
-    hits: tuple[FoundEntry, ...]
+    hits: tuple[FoundHit, ...]
     nowhere: tuple[str, ...]  # words that nothing has
     more: bool
 

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import math
 import socket
+import ssl
 from collections.abc import Iterator, Sequence
 
 import uvicorn
@@ -29,8 +30,7 @@ class HttpServer:
         host: str = "127.0.0.1",
         port: int = 0,
         *,
-        certificate: str | None = None,  # files in PEM
-        key: str | None = None,
+        tls: ssl.SSLContext | None = None,
         limits: ConnectionLimits = _DEFAULT_LIMITS,
     ) -> None:
         self._app, self._host, self._given_port = app, host, port
@@ -46,17 +46,15 @@ class HttpServer:
             limit_concurrency=limits.connections,
             timeout_keep_alive=math.ceil(limits.head_seconds),
             timeout_graceful_shutdown=limits.stop_seconds,
-            ssl_certfile=certificate,
-            ssl_keyfile=key,
             h11_max_incomplete_event_size=limits.head_bytes,
         )
-        self._server = _Server(config, limits)
+        self._server = _Server(config, limits, tls)
         self._task: asyncio.Task[None] | None = None
         self.port = 0
 
     async def start(self) -> None:
         """Listen; raises `OSError` if the address cannot be had."""
-        self._server.config.load()  # a wrong certificate is an error here
+        self._server.config.load()
         infos = await asyncio.get_running_loop().getaddrinfo(
             self._host, self._given_port, type=socket.SOCK_STREAM
         )
@@ -83,9 +81,11 @@ class HttpServer:
 class _Server(uvicorn.Server):
     """Without signal handlers, and with limits on every connection."""
 
-    def __init__(self, config: uvicorn.Config, limits: ConnectionLimits) -> None:
+    def __init__(
+        self, config: uvicorn.Config, limits: ConnectionLimits, tls: ssl.SSLContext | None
+    ) -> None:
         super().__init__(config)
-        self._limits = limits
+        self._limits, self._tls = limits, tls
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -98,12 +98,12 @@ class _Server(uvicorn.Server):
         def connect() -> asyncio.Protocol:
             return TimedProtocol(self._limits, config, self.server_state, self.lifespan.state, loop)
 
-        timeout = self._limits.head_seconds if config.ssl is not None else None
+        timeout = self._limits.head_seconds if self._tls is not None else None
         self.servers = [
             await loop.create_server(
                 connect,
                 sock=bound,
-                ssl=config.ssl,
+                ssl=self._tls,
                 ssl_handshake_timeout=timeout,
                 backlog=config.backlog,
             )

@@ -10,12 +10,11 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from recollect.entries import entry_to_json
-from recollect.errors import NotFound
 from recollect.redaction import redact_json
 from recollect.server.http.api_call import ApiCall, FileBytes, NoBody, NoQuery, Reply
 from recollect.server.http.api_values import (
     ExportQuery,
-    FoundEntry,
+    FoundHit,
     FoundPage,
     ImportQuery,
     SearchParameters,
@@ -53,8 +52,8 @@ async def search_entries(call: ApiCall[SearchParameters, NoBody]) -> Reply[Found
     return Reply(FoundPage(hits=hits, nowhere=found.nowhere, more=found.more))
 
 
-def _hit_document(hit: SearchHit) -> FoundEntry:
-    return FoundEntry(
+def _hit_document(hit: SearchHit) -> FoundHit:
+    return FoundHit(
         session=hit.session,
         entry=entry_to_json(hit.entry),
         snippet=hit.snippet,
@@ -72,7 +71,7 @@ async def import_transcript(call: ApiCall[ImportQuery, FileBytes]) -> Reply[Impo
         with path.open("wb") as file:
             async for chunk in call.request.stream():
                 await asyncio.to_thread(file.write, chunk)
-        result = await call.hub.runtime.import_upload(path, call.who.name)
+        result = await call.hub.runtime.import_file(path, owner=call.who.name)
     location = f"/api/sessions/{result.session}"
     return Reply(result, 201 if result.added else 200, location=location)
 
@@ -96,6 +95,4 @@ async def export_transcript(call: ApiCall[ExportQuery, NoBody]) -> FileReply:
 async def download_file(call: ApiCall[NoQuery, NoBody]) -> FileReply:
     """Fetch a file that was offered; its token works once."""
     offered = call.state.downloads.take(call.path("token"))
-    if offered is None:
-        raise NotFound("no file is offered under this address; it was fetched, or has expired")
-    return FileReply(offered.name, offered.data, "application/octet-stream")
+    return FileReply(offered.filename, offered.data, offered.mime)
