@@ -114,10 +114,16 @@ class SessionHub:
             owner=who.owner, limit=limit, before=before, trashed=trashed
         )
 
-    async def create(self, who: Identity, title: str = "") -> SessionInfo:
+    async def create(
+        self,
+        who: Identity,
+        title: str = "",
+        *,
+        id: str | None = None,  # noqa: A002
+    ) -> SessionInfo:
         who.require("chat")
         project = self.runtime.project
-        return await self.store.create(project=project, title=title, owner=who.name)
+        return await self.store.create(project=project, title=title, id=id, owner=who.name)
 
     async def open(self, session: SessionInfo) -> Session:
         """A handle on a session that `find` gave."""

@@ -95,4 +95,4 @@ async def export_transcript(call: ApiCall[ExportQuery, NoBody]) -> FileReply:
 async def download_file(call: ApiCall[NoQuery, NoBody]) -> FileReply:
     """Fetch a file that was offered; its token works once."""
     offered = call.state.downloads.take(call.path("token"))
-    return FileReply(offered.filename, offered.data, offered.mime)
+    return FileReply(offered.filename, offered.data, "application/octet-stream")
