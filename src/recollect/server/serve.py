@@ -87,13 +87,8 @@ async def _start_http(
         return None
     served = HttpOptions(allowed_hosts=options.hosts)
     app = build_app(hub, tokens, served, downloads=downloads)
-    server = HttpServer(
-        app,
-        address.host,
-        address.port,
-        certificate=str(tls.certificate) if tls else None,
-        key=str(tls.key) if tls else None,
-    )
+    context = load_tls(tls.certificate, tls.key) if tls else None
+    server = HttpServer(app, address.host, address.port, tls=context)
     try:
         await server.start()
     except OSError as error:

@@ -42,7 +42,9 @@ def starlette_route(api: ApiRoute, state: ApiState, metrics: HttpMetrics) -> Rou
         finally:
             metrics.observe(api.method, api.path, status, time.perf_counter() - begun)
 
-    return Route(api.path, endpoint, methods=[api.method], name=api.name)
+    route = Route(api.path, endpoint, methods=[api.method], name=api.name)
+    route.methods = {api.method}  # without the HEAD that Starlette adds: a stream has none
+    return route
 
 
 async def _answer(api: ApiRoute, state: ApiState, request: Request) -> Response:

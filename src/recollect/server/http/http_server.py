@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import socket
+import ssl
 from collections.abc import Iterator, Sequence
 
 import uvicorn
 from starlette.applications import Starlette
 
-from recollect.server.http.http_protocol import HEAD_SECONDS, TimedProtocol
+from recollect.server.http.http_protocol import ConnectionLimits, TimedProtocol
 
-MAX_HEAD = 32_768  # bytes of a request's head
-STOP_SECONDS = 5
-KEEP_ALIVE_SECONDS = 10
+_DEFAULT_LIMITS = ConnectionLimits()
 
 
 class HttpServer:
@@ -30,34 +30,31 @@ class HttpServer:
         host: str = "127.0.0.1",
         port: int = 0,
         *,
-        certificate: str | None = None,  # files in PEM
-        key: str | None = None,
-        connections: int = 2_000,
+        tls: ssl.SSLContext | None = None,
+        limits: ConnectionLimits = _DEFAULT_LIMITS,
     ) -> None:
         self._app, self._host, self._given_port = app, host, port
         config = uvicorn.Config(
             app,
-            http=TimedProtocol,
+            http="h11",
             ws="none",
             lifespan="off",
             log_config=None,
             access_log=False,
             proxy_headers=False,
             server_header=False,
-            limit_concurrency=connections,
-            timeout_keep_alive=KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=STOP_SECONDS,
-            ssl_certfile=certificate,
-            ssl_keyfile=key,
-            h11_max_incomplete_event_size=MAX_HEAD,
+            limit_concurrency=limits.connections,
+            timeout_keep_alive=math.ceil(limits.head_seconds),
+            timeout_graceful_shutdown=limits.stop_seconds,
+            h11_max_incomplete_event_size=limits.head_bytes,
         )
-        self._server = _Server(config)
+        self._server = _Server(config, limits, tls)
         self._task: asyncio.Task[None] | None = None
         self.port = 0
 
     async def start(self) -> None:
         """Listen; raises `OSError` if the address cannot be had."""
-        self._server.config.load()  # a wrong certificate is an error here
+        self._server.config.load()
         infos = await asyncio.get_running_loop().getaddrinfo(
             self._host, self._given_port, type=socket.SOCK_STREAM
         )
@@ -82,7 +79,13 @@ class HttpServer:
 
 
 class _Server(uvicorn.Server):
-    """Without signal handlers, and with a limit on the time for a TLS handshake."""
+    """Without signal handlers, and with limits on every connection."""
+
+    def __init__(
+        self, config: uvicorn.Config, limits: ConnectionLimits, tls: ssl.SSLContext | None
+    ) -> None:
+        super().__init__(config)
+        self._limits, self._tls = limits, tls
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -93,14 +96,14 @@ class _Server(uvicorn.Server):
         await self.lifespan.startup()
 
         def connect() -> asyncio.Protocol:
-            return TimedProtocol(config, self.server_state, self.lifespan.state, _loop=loop)
+            return TimedProtocol(self._limits, config, self.server_state, self.lifespan.state, loop)
 
-        timeout = HEAD_SECONDS if config.ssl is not None else None
+        timeout = self._limits.head_seconds if self._tls is not None else None
         self.servers = [
             await loop.create_server(
                 connect,
                 sock=bound,
-                ssl=config.ssl,
+                ssl=self._tls,
                 ssl_handshake_timeout=timeout,
                 backlog=config.backlog,
             )

@@ -6,7 +6,7 @@ from the same server. Cancelling is a request of its own.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from recollect.agent.fit_context import ContextReduced
@@ -104,7 +104,7 @@ async def answer_approval(call: ApiCall[NoQuery, ApprovalAnswer]) -> Reply[RunDo
 # --- events --------------------------------------------------------------------------------------
 
 
-async def run_events(run: PromptRun, start: int) -> AsyncIterator[StreamEvent]:
+async def run_events(run: PromptRun, start: int) -> AsyncGenerator[StreamEvent, None]:
     """The events from a position on; an event's id is its position."""
     reduced, position = list[ContextReduced](), -1
     async for event in run.events():

@@ -12,9 +12,9 @@ from recollect.server.http.api_call import (
 )
 from recollect.server.http.api_values import (
     ForkPlace,
-    NewSession,
     RewindTarget,
     SessionChange,
+    SessionCreation,
     SessionListQuery,
     SessionPage,
 )
@@ -41,7 +41,7 @@ def _read_cursor(given: str) -> tuple[int, str]:
     return int(used), session
 
 
-async def create_session(call: ApiCall[NoQuery, NewSession]) -> Reply[SessionInfo]:
+async def create_session(call: ApiCall[NoQuery, SessionCreation]) -> Reply[SessionInfo]:
     """Create an empty session."""
     return _created(await call.hub.create(call.who, call.body.title))
 

@@ -14,7 +14,7 @@ from recollect.redaction import redact_json
 from recollect.server.http.api_call import ApiCall, FileBytes, NoBody, NoQuery, Reply
 from recollect.server.http.api_values import (
     ExportQuery,
-    FoundEntry,
+    FoundHit,
     FoundPage,
     ImportQuery,
     SearchParameters,
@@ -52,8 +52,8 @@ async def search_entries(call: ApiCall[SearchParameters, NoBody]) -> Reply[Found
     return Reply(FoundPage(hits=hits, nowhere=found.nowhere, more=found.more))
 
 
-def _hit_document(hit: SearchHit) -> FoundEntry:
-    return FoundEntry(
+def _hit_document(hit: SearchHit) -> FoundHit:
+    return FoundHit(
         session=hit.session,
         entry=entry_to_json(hit.entry),
         snippet=hit.snippet,
@@ -71,7 +71,7 @@ async def import_transcript(call: ApiCall[ImportQuery, FileBytes]) -> Reply[Impo
         with path.open("wb") as file:
             async for chunk in call.request.stream():
                 await asyncio.to_thread(file.write, chunk)
-        result = await call.hub.runtime.import_upload(path, call.who.name)
+        result = await call.hub.runtime.import_file(path, owner=call.who.name)
     location = f"/api/sessions/{result.session}"
     return Reply(result, 201 if result.added else 200, location=location)
 
