@@ -125,7 +125,7 @@ async def _serve(
 ) -> None:
     try:
         # late: Starlette and uvicorn are an extra
-        from recollect.server.serve import ServeOptions, TlsFiles, run_servers
+        from recollect.server.running_servers import ServeOptions, TlsFiles, run_servers
         from recollect.server.session_hub import HubLimits
     except ModuleNotFoundError as error:
         raise MissingExtra("`recollect serve`", str(error.name), "server") from None
