@@ -9,6 +9,10 @@ from collections import Counter
 import pytest
 from hypothesis import settings
 
+from tests import postgres_server
+
+postgres = postgres_server.postgres  # a fixture for every test
+
 # The same few examples in every run, so that a failure points at the change and not at luck; the
 # long run (docs/internals/reliability.md) looks for new ones with HYPOTHESIS_EXAMPLES=1000.
 _more = int(os.environ.get("HYPOTHESIS_EXAMPLES", "0"))
