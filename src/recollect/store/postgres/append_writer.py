@@ -33,38 +33,46 @@ from recollect.store.postgres.session_states import (
     read_state,
     seal_of,
 )
-from recollect.store.row_encoding import entry_hash, pack_blob
+from recollect.store.postgres.tables import LISTED_LAG
+from recollect.store.row_encoding import BodyPacker, entry_hash, pack_blob
 from recollect.store.session_rows import title_from
 
 MAX_STATES = 10_000  # sessions whose state is cached
 MAX_GROUP = 64  # appends in one transaction
 MAX_WRITERS = 2  # transactions at a time, so that one that waits does not stop the others
 
-_MOVE = """
+_MOVE = f"""
 WITH moved AS (
-  UPDATE sessions SET n = %s, head = %s, hash = %s, depth = %s, used = greatest(used, %s),
-    title = %s, seal = %s, version = version + 1, unindexed = true
-  WHERE tree = %s AND session = %s AND segment = %s AND head = %s AND seal = %s
-  RETURNING tree, segment)"""
+  UPDATE sessions SET n = %b, head = %b, hash = %b, depth = %b, used = greatest(used, %b),
+    listed = CASE WHEN %b > listed + {LISTED_LAG} THEN %b ELSE listed END,
+    title = %s, seal = %b, version = version + 1, unindexed = true
+  WHERE tree = %b AND session = %b AND segment = %b AND head = %b AND seal = %b
+  RETURNING tree, segment)"""  # noqa: S608 - the number is a constant
+_PLACE = """, places AS (
+  INSERT INTO entry_places (id, tree, segment, n) SELECT %b, m.tree, m.segment, %b FROM moved m)"""
 _PLACES = """, places AS (
   INSERT INTO entry_places (id, tree, segment, n)
-  SELECT u.id, m.tree, m.segment, u.n FROM moved m, unnest(%s::bytea[], %s::integer[]) u (id, n))"""
+  SELECT u.id, m.tree, m.segment, u.n FROM moved m, unnest(%b::bytea[], %b::integer[]) u (id, n))"""
+_ENTRY = """
+INSERT INTO entries (tree, segment, n, id, time, hash, body)
+SELECT m.tree, m.segment, %b, %b, %b, %b, %b FROM moved m"""
 _ENTRIES = """
 INSERT INTO entries (tree, segment, n, id, time, hash, body)
 SELECT m.tree, m.segment, u.n, u.id, u.time, u.hash, u.body FROM moved m,
-  unnest(%s::integer[], %s::bytea[], %s::bigint[], %s::bytea[], %s::bytea[])
+  unnest(%b::integer[], %b::bytea[], %b::bigint[], %b::bytea[], %b::bytea[])
   u (n, id, time, hash, body)"""
+_APPEND_ONE = _MOVE + _PLACE + _ENTRY
 _APPEND = _MOVE + _PLACES + _ENTRIES
 _APPEND_ENTRIES = _MOVE + _ENTRIES
 # these change nothing unless the append before them, in their transaction, moved the head
 _OF_MOVED = " FROM sessions s, {} WHERE s.tree = %s AND s.session = %s AND s.head = %s"
 _APPEND_PLACES = (
     "INSERT INTO entry_places (id, tree, segment, n) SELECT u.id, s.tree, s.segment, u.n"
-    + _OF_MOVED.format("unnest(%s::bytea[], %s::integer[]) u (id, n)")
+    + _OF_MOVED.format("unnest(%b::bytea[], %b::integer[]) u (id, n)")
 )
 _APPEND_BLOBS = (
     "INSERT INTO blobs (tree, address, size, data) SELECT s.tree, u.address, u.size, u.data"
-    + _OF_MOVED.format("unnest(%s::bytea[], %s::bigint[], %s::bytea[]) u (address, size, data)")
+    + _OF_MOVED.format("unnest(%b::bytea[], %b::bigint[], %b::bytea[]) u (address, size, data)")
     + " ON CONFLICT DO NOTHING"
 )
 _DELETE_DRAFTS = (
@@ -93,10 +101,12 @@ class _Append(msgspec.Struct, eq=False):
     done: asyncio.Future[bool]
 
 
-def encode_entries(new: Sequence[PreparedEntry], n: int, previous: bytes) -> EncodedEntries:
+def encode_entries(
+    new: Sequence[PreparedEntry], n: int, previous: bytes, packer: BodyPacker | None = None
+) -> EncodedEntries:
     """The rows of entries that follow entry `n` of a segment, with the hash `previous`."""
     rows = EncodedEntries([], [], [], [], [], {})
-    pack = new_packer().pack
+    pack = (packer or new_packer()).pack
     for number, (entry_id, time, _, json, moved) in enumerate(new, n + 1):
         raw = bytes.fromhex(entry_id)
         previous = entry_hash(previous, raw, time, json)
@@ -120,6 +130,7 @@ class AppendWriter:
         self._database, self._spread = database, spread
         self.drafts: set[bytes] = set()  # replies in progress that this store keeps
         self._states: OrderedDict[bytes, SessionState] = OrderedDict()
+        self._packer = new_packer()
         self._queue: list[_Append] = []
         self._writers: set[asyncio.Task[None]] = set()
 
@@ -150,7 +161,7 @@ class AppendWriter:
                 state = await self._database.run(lambda db: self.state(db, session))
             if state.head != expected or (parent is not None and not expected):
                 raise HeadMoved(session, parent, state.head.hex() or None)
-            rows = encode_entries(new, state.n, state.hash)
+            rows = encode_entries(new, state.n, state.hash, self._packer)
             after = _moved_state(state, new, rows)
             if await self._write(state, after, rows):
                 self._remember(after)
@@ -172,22 +183,18 @@ class AppendWriter:
     def _statements(
         self, state: SessionState, after: SessionState, rows: EncodedEntries
     ) -> list[Statement]:
+        time = rows.times[-1]
         move = (
-            *(
-                after.n,
-                after.head,
-                after.hash,
-                after.depth,
-                rows.times[-1],
-                after.title,
-                after.seal,
-            ),
-            *(state.tree, state.id, state.segment, state.head, state.seal),
+            *(after.n, after.head, after.hash, after.depth, time, time, time, after.title),
+            *(after.seal, state.tree, state.id, state.segment, state.head, state.seal),
         )
         places = (rows.ids, rows.numbers)
         entries = (rows.numbers, rows.ids, rows.times, rows.hashes, rows.bodies)
         moved = (state.tree, state.id, after.head)
         statements: list[Statement] = [(_APPEND, move + places + entries)]
+        if len(rows.ids) == 1:
+            one = tuple(column[0] for column in (*places, *entries))
+            statements = [(_APPEND_ONE, move + one)]
         if self._spread:
             statements = [(_APPEND_ENTRIES, move + entries), (_APPEND_PLACES, places + moved)]
         if rows.blobs:
@@ -291,7 +298,7 @@ async def _run_transaction(db: Connection, group: list[_Append]) -> list[int]:
 
 async def _is_stored(db: Connection, pending: _Append) -> bool:
     """Whether the entry that is to be the head is there, with the hash that it is to have."""
-    n, head, digest, *_, tree, _, segment, _, _ = pending.statements[0][1][:12]
+    n, head, digest, *_, tree, _, segment, _, _ = pending.statements[0][1][:14]
     if await find_place(db, head) != EntryPlace(tree, segment, n):
         return False
     query = "SELECT hash FROM entries WHERE tree = %s AND segment = %s AND n = %s"

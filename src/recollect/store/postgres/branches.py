@@ -99,9 +99,9 @@ async def _write_segment(
         head = (segment, len(new), rows.ids[-1], rows.hashes[-1], start.depth + len(new))
     moved = await db.execute(
         "UPDATE sessions SET segment = %s, n = %s, head = %s, hash = %s, depth = %s,"
-        " version = version + 1, used = greatest(used, %s), unindexed = true"
-        " WHERE tree = %s AND session = %s AND version = %s",
-        (*head, rows.times[-1], state.tree, state.id, state.version),
+        " version = version + 1, used = greatest(used, %s), listed = greatest(used, %s),"
+        " unindexed = true WHERE tree = %s AND session = %s AND version = %s",
+        (*head, rows.times[-1], rows.times[-1], state.tree, state.id, state.version),
     )
     if moved.rowcount != 1:
         raise psycopg.errors.SerializationFailure("the session has changed")

@@ -24,11 +24,17 @@ from recollect.store.postgres.session_states import (
     read_infos,
     read_state,
 )
+from recollect.store.postgres.tables import LISTED_LAG
 from recollect.store.session_lookup import MAX_CANDIDATES, MIN_END, SHORT_BYTES
 
 IdTable: TypeAlias = Literal["session_trees", "entry_places"]
 _BATCH = 5_000  # ids in one statement
 _INDEXED_END = 4  # bytes: what the index on ends has
+# `listed` is at most so far behind `used`: the page is among these
+_AMONG_NEWEST = (
+    " AND s.listed >= coalesce((SELECT s.listed FROM sessions s{}"  # noqa: S608 - our own words
+    f" ORDER BY s.listed DESC OFFSET %s LIMIT 1) - {LISTED_LAG}, -(1::bigint << 60))"
+)
 _MAX_MATCHES = 1_000  # entries of other sessions that may share the digits
 
 
@@ -53,8 +59,10 @@ async def list_sessions(db: Connection, wanted: SessionFilter) -> tuple[SessionI
         values.append(wanted.owner)
     if wanted.before is not None:
         used, last = wanted.before
-        where += " AND (s.used, s.created, s.session) < (%s, %s, %s)"
-        values += [used, (await session_by_id(db, last)).created, raw_id(last)]
+        where += " AND s.listed <= %s AND (s.used, s.created, s.session) < (%s, %s, %s)"
+        values += [used, used, (await session_by_id(db, last)).created, raw_id(last)]
+    if wanted.limit:
+        where, values = where + _AMONG_NEWEST.format(where), [*values, *values, wanted.limit - 1]
     where += " ORDER BY s.used DESC, s.created DESC, s.session DESC LIMIT %s"
     return await read_infos(db, where, (*values, wanted.limit))
 

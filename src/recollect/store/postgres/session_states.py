@@ -184,9 +184,10 @@ async def insert_session(db: Connection, new: SessionState, start: NewSegment) -
     await db.execute("INSERT INTO session_trees VALUES (%s, %s)", (new.id, new.tree))
     await db.execute(
         "INSERT INTO sessions VALUES"
-        " (%s, %s, 0, 0, %s, %s, %s, 0, %s, %s, %s, %s, %s, %s, %s, false, %s)",
+        " (%s, %s, 0, 0, %s, %s, %s, 0, %s, %s, %s, %s, %s, %s, %s, %s, false, %s)",
         (
-            *(new.tree, new.id, start.head, start.hash, start.depth, new.used, new.created),
+            *(new.tree, new.id, start.head, start.hash, start.depth),
+            *(new.used, new.created, new.used),
             *(new.trashed, new.title, new.owner, new.project, start.head or None, new.seal),
         ),
     )

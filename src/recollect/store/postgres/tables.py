@@ -30,6 +30,7 @@ from psycopg.sql import SQL
 from recollect.errors import NewerStore
 
 FORMAT = 1
+LISTED_LAG = 60_000  # milliseconds
 
 
 class TableSpec(NamedTuple):
@@ -39,13 +40,14 @@ class TableSpec(NamedTuple):
     spread: str = "tree"  # empty: a copy on every machine
     indexes: tuple[str, ...] = ()
     references: str = ""
+    storage: str = ""
 
     @property
     def statements(self) -> list[str]:
         key = f"PRIMARY KEY ({self.key})"
         parts = ", ".join(filter(None, (self.columns, key, self.references)))
         return [
-            f"CREATE TABLE IF NOT EXISTS {self.name} ({parts})",
+            f"CREATE TABLE IF NOT EXISTS {self.name} ({parts}) {self.storage}",
             *(
                 f"CREATE INDEX IF NOT EXISTS {self.name}_{number} ON {self.name} {index}"
                 for number, index in enumerate(self.indexes, 1)
@@ -80,20 +82,24 @@ TABLES = (
         indexes=("(git)", "(path)", "(inode)"),
     ),
     # `segment` and `n` say where the head is (its segment is empty while n is 0), `version` grows
-    # with each change of the row or of the session's segments
+    # with each change of the row or of the session's segments. `listed` follows `used` at most
+    # `LISTED_LAG` behind: an index on `used` itself would make every append write to it, while now
+    # most leave all indexes alone, for which pages keep room
     TableSpec(
         "sessions",
         f"tree {_BYTES}, session {_BYTES}, segment {_NUMBER}, n {_NUMBER}, head {_BYTES},"
         f" hash {_BYTES}, depth {_NUMBER}, version {_TIME}, used {_TIME}, created {_TIME},"
+        f" listed {_TIME},"
         " trashed bigint, title text NOT NULL, owner text NOT NULL, project bytea, forked bytea,"
         f" unindexed boolean NOT NULL, seal {_BYTES}",
         key="tree, session",
         indexes=(
-            "(used, created, session)",
-            "(owner, used, created, session)",
-            "(project)",
+            "(listed)",
+            "(owner, listed)",
+            "(project, listed)",
             "(tree) WHERE unindexed",
         ),
+        storage="WITH (fillfactor = 50)",
     ),
     TableSpec(
         "segments",
