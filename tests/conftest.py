@@ -9,9 +9,11 @@ from collections import Counter
 import pytest
 from hypothesis import settings
 
-from tests import postgres_server
+from tests import both_stores, postgres_server
 
-postgres = postgres_server.postgres  # a fixture for every test
+# fixtures for every test
+postgres = postgres_server.postgres
+new_store, reopen = both_stores.new_store, both_stores.reopen
 
 # The same few examples in every run, so that a failure points at the change and not at luck; the
 # long run (docs/internals/reliability.md) looks for new ones with HYPOTHESIS_EXAMPLES=1000.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
 from recollect import Entry, Message, SessionInfo, Text
@@ -11,8 +10,6 @@ from recollect.store.contract import Store
 from recollect.testing import user
 
 T = TypeVar("T")
-OpenStore = Callable[[], AbstractAsyncContextManager[Store]]
-NewStore = Callable[[], OpenStore]
 Play = Callable[[Callable[[Store], Awaitable[T]]], T]
 
 

@@ -15,7 +15,8 @@ from recollect.entries import Body, Note
 from recollect.errors import AlreadyExists, BadInput, HeadMoved, UnknownBlob, UnknownSession
 from recollect.store.contract import Store
 from recollect.testing import call, model, result, user
-from tests.store.stories import NewStore, OpenStore, Play, grown, texts
+from tests.both_stores import NewStore, OpenStore
+from tests.store.stories import Play, grown, texts
 from tests.strategies import bodies
 
 

@@ -11,7 +11,7 @@ from recollect.engine import Project, SearchQuery, open_store
 from recollect.errors import BadInput
 from recollect.store import search_tokenizer
 from recollect.testing import call, model, result, user
-from tests.store.stories import OpenStore
+from tests.both_stores import OpenStore
 
 TALK = (
     "Please fix getUserName in the HTTPServer class",

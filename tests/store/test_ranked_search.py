@@ -16,7 +16,7 @@ from recollect.errors import BadInput
 from recollect.store.contract import SearchResult
 from recollect.store.readable_text import readable_text
 from recollect.testing import call, model, result, user
-from tests.store.stories import NewStore
+from tests.both_stores import NewStore
 
 
 def rank(new_store: NewStore, bodies: Sequence[Body], words: str, **more: object) -> SearchResult:

@@ -47,14 +47,11 @@ class AppendNotices:
         self._waiting.setdefault(raw, set()).add(event)  # before reading: no move is missed
         try:
             self._trees[raw] = await self._database.run(lambda db: _tree(db, session))
-            async with asyncio.timeout(timeout):
-                while await self._read_head(raw) == known:
-                    for name in ("poll", "listen"):
-                        if self._is_idle(name):
-                            self._start(name)
-                    await event.wait()
-                    event.clear()
-        except TimeoutError:
+            if await self._read_head(raw) != known:
+                return True
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(timeout):
+                    return await self._wait_for_move(event, raw, known)
             return False
         finally:
             self._waiting[raw].discard(event)
@@ -62,7 +59,16 @@ class AppendNotices:
                 del self._waiting[raw]
                 self._trees.pop(raw, None)
                 self._heads.pop(raw, None)
-        return True
+
+    async def _wait_for_move(self, event: asyncio.Event, session: bytes, known: bytes) -> bool:
+        for name in ("poll", "listen"):
+            if self._is_idle(name):
+                self._start(name)
+        while True:
+            await event.wait()
+            event.clear()
+            if await self._read_head(session) != known:
+                return True
 
     async def close(self) -> None:
         for session in self._waiting:

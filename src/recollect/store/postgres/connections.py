@@ -1,7 +1,7 @@
 """Connections to the database: a pool that reconnects, retries, and errors in our own words.
 
 A transaction that the database gave up for another one (SQLSTATE 40001, 40P01) is run again. One
-whose connection was lost is run again, too, for up to `PATIENCE` seconds; it is told so, because
+whose connection was lost is run again, too, for a while; it is told so, because
 the lost one may have been committed. No message names a password.
 """
 
@@ -61,8 +61,8 @@ def address_of(url: str) -> str:
 
 
 class Database:
-    def __init__(self, url: str) -> None:
-        self.address = address_of(url)
+    def __init__(self, url: str, patience: float = PATIENCE) -> None:
+        self.address, self._patience = address_of(url), patience
         given = conninfo.conninfo_to_dict(url)
         self._options = {key: value for key, value in _DEFAULTS.items() if key not in given}
         self._url = url
@@ -73,7 +73,7 @@ class Database:
             max_size=MAX_CONNECTIONS,
             configure=_make_durable,
             open=False,
-            timeout=PATIENCE,
+            timeout=patience,
         )
 
     async def connect(self) -> Connection:
@@ -99,7 +99,7 @@ class Database:
 
     async def run_again(self, work: Callable[[Connection, bool], Awaitable[T]]) -> T:
         """Run work; its second argument says whether an attempt before may have been committed."""
-        deadline, conflicts, in_doubt = time.monotonic() + PATIENCE, 0, False
+        deadline, conflicts, in_doubt = time.monotonic() + self._patience, 0, False
         while True:
             try:
                 left = max(0.1, deadline - time.monotonic())

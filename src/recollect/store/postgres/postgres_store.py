@@ -32,7 +32,7 @@ from recollect.store.postgres import contents, id_lookup, session_changes
 from recollect.store.postgres.append_notices import AppendNotices
 from recollect.store.postgres.append_writer import AppendWriter
 from recollect.store.postgres.branches import add_branch
-from recollect.store.postgres.connections import Connection, Database
+from recollect.store.postgres.connections import PATIENCE, Connection, Database
 from recollect.store.postgres.integrity import check_database
 from recollect.store.postgres.path_reader import (
     SegmentRun,
@@ -399,9 +399,10 @@ async def _prepare(items: Sequence[Body | Entry]) -> list[PreparedEntry]:
 
 
 @contextlib.asynccontextmanager
-async def open_postgres(url: str) -> AsyncIterator[PostgresStore]:
-    """Open the store in a database, which gets its tables if it has none; close it at the end."""
-    database = Database(url)
+async def open_postgres(url: str, *, patience: float = PATIENCE) -> AsyncIterator[PostgresStore]:
+    """Open the store in a database, which gets its tables if it has none; close it at the end. A
+    database that is lost may take `patience` seconds to come back."""
+    database = Database(url, patience)
     async with await database.connect() as db:
         spread = await migrate(db, database.address)
     await database.open()

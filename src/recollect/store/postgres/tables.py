@@ -153,7 +153,11 @@ _GUARD = (
     " spread boolean NOT NULL DEFAULT false)"
 )
 # what a server that creates the same table at the same moment makes of `IF NOT EXISTS`
-_CREATED_MEANWHILE = (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateTable)
+_CREATED_MEANWHILE = (
+    psycopg.errors.UniqueViolation,
+    psycopg.errors.DuplicateTable,
+    psycopg.errors.DuplicateObject,
+)
 
 
 async def migrate(db: AsyncConnection, address: str) -> bool:
