@@ -72,7 +72,7 @@ async def _race(store: Store, session: str, name: str, count: int) -> list[str]:
     return said
 
 
-def _race_for_one_session(url: str, servers: int, tasks: int, count: int) -> None:
+def race_for_one_session(url: str, servers: int, tasks: int, count: int) -> None:
     async def story() -> None:
         async with opened(url, servers) as stores:
             session = (await stores[0].create()).id
@@ -89,17 +89,17 @@ def _race_for_one_session(url: str, servers: int, tasks: int, count: int) -> Non
     asyncio.run(story())
 
 
-def test_of_servers_that_race_for_one_session_each_append_is_stored_once(
+def test_of_servers_thatrace_for_one_session_each_append_is_stored_once(
     postgres: PostgresServer,
 ) -> None:
-    _race_for_one_session(postgres.new_url(), servers=3, tasks=3, count=10)
+    race_for_one_session(postgres.new_url(), servers=3, tasks=3, count=10)
 
 
 @pytest.mark.long
-def test_of_many_servers_that_race_for_one_session_each_append_is_stored_once(
+def test_of_many_servers_thatrace_for_one_session_each_append_is_stored_once(
     postgres: PostgresServer,
 ) -> None:
-    _race_for_one_session(postgres.new_url(), servers=5, tasks=10, count=40)
+    race_for_one_session(postgres.new_url(), servers=5, tasks=10, count=40)
 
 
 def test_forks_rewinds_and_branches_race_for_segments(postgres: PostgresServer) -> None:

@@ -181,9 +181,10 @@ async def add_segment(db: Connection, tree: bytes, session: bytes, new: NewSegme
 async def insert_session(db: Connection, new: SessionState, start: NewSegment) -> None:
     """In a transaction: the session, the way to its tree, and its first segment. Raises
     `UniqueViolation` for an id that is taken."""
-    await db.execute("INSERT INTO session_trees VALUES (%s, %s)", (new.id, new.tree))
+    await db.execute("INSERT INTO session_trees (id, tree) VALUES (%s, %s)", (new.id, new.tree))
     await db.execute(
-        "INSERT INTO sessions VALUES"
+        "INSERT INTO sessions (tree, session, segment, n, head, hash, depth, version, used,"
+        " created, listed, trashed, title, owner, project, forked, unindexed, seal) VALUES"
         " (%s, %s, 0, 0, %s, %s, %s, 0, %s, %s, %s, %s, %s, %s, %s, %s, false, %s)",
         (
             *(new.tree, new.id, start.head, start.hash, start.depth),

@@ -60,9 +60,9 @@ class WriterLease:
         )
         if not updated.rowcount:
             await db.execute(
-                "INSERT INTO drafts (session, parent, writer, time, body, tree, id)"
+                "INSERT INTO drafts (tree, id, session, parent, writer, time, body)"
                 " VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING",
-                (*fields, state.tree, draft),
+                (state.tree, draft, *fields),
             )
 
     async def renew(self, db: Connection, *, first: bool = False) -> None:
