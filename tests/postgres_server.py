@@ -32,7 +32,16 @@ class PostgresServer:
         self._user = _USER if os.geteuid() == 0 else None
         if self._user:
             shutil.chown(folder, self._user)
-        self._run("initdb", "--auth=trust", "--encoding=utf8", "-U", "postgres", "-D", self.data)
+        self._run(
+            "initdb",
+            "--no-sync",
+            "--auth=trust",
+            "--encoding=utf8",
+            "-U",
+            "postgres",
+            "-D",
+            self.data,
+        )
 
     def _run(self, program: str, *arguments: str | Path) -> None:
         # to a file: the server would keep a pipe open

@@ -33,7 +33,7 @@ from recollect.errors import (
     UnknownSession,
 )
 from recollect.store.contract import Project, SearchQuery, Store
-from recollect.store.sqlite import open_store
+from recollect.store.open_store import open_store
 from recollect.testing import model, user
 from tests.both_stores import OpenStore, in_opened
 from tests.reliability.hostile import LONG, STRINGS, bodies, deep

@@ -10,15 +10,23 @@ from typing import Any
 from recollect.store.contract import Store
 from tests.both_stores import NewStore
 from tests.store import (
+    test_contract_adopting,
     test_contract_appends,
+    test_contract_owners,
+    test_contract_pages,
     test_contract_sessions,
+    test_contract_waiting,
     test_full_text_search,
     test_ranked_search,
 )
 
 _MODULES = (
+    test_contract_adopting,
     test_contract_appends,
+    test_contract_owners,
+    test_contract_pages,
     test_contract_sessions,
+    test_contract_waiting,
     test_full_text_search,
     test_ranked_search,
 )

@@ -47,7 +47,7 @@ from recollect.redaction import redact
 from recollect.runtime.prompt_run import RunEvent, RunOptions, RunResult, RunStarted
 from recollect.runtime.runtime import Door, Runtime
 from recollect.store.ids import LAST
-from recollect.store.sqlite import SqliteStore
+from recollect.store.store_address import StoreAddress
 
 # Besides the problem that the run itself names.
 _STOP_NOTES = {
@@ -135,7 +135,7 @@ class AskResult(NamedTuple):
 )
 @click.option("--no-session", is_flag=True, help="Store nothing.")
 @json_and_store_options
-def ask(*, words: tuple[str, ...], file: Path | None, **given: Any) -> None:
+def ask(*, words: tuple[str, ...], file: StoreAddress | None, **given: Any) -> None:
     """Ask a model one question."""
     options = AskOptions(read_prompt(words), **given)
     if options.continued is not None and options.no_session:
@@ -178,7 +178,6 @@ async def _ask(options: AskOptions, printer: _AnswerPrinter, runtime: Runtime) -
             if isinstance(event, ReplyFinished):
                 message = event.message
             elif isinstance(event, RunResult):
-                assert isinstance(runtime.store, SqliteStore)
                 short = await shorten_session_id(runtime.store, session.id)
                 seconds, model, done = time.monotonic() - started, event.model, event.finished
                 return AskResult(

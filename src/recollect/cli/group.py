@@ -36,6 +36,8 @@ from recollect.errors import RecollectError
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from recollect.store.store_address import StoreAddress
+
 
 class CommandEntry(NamedTuple):
     """A row of the table: where the command is defined, and the first sentence of its help."""
@@ -186,13 +188,13 @@ def recollect(
     latest: bool,
     session: str | None,
     fork: bool,
-    file: Path | None,
+    file: StoreAddress | None,
     **given: Any,
 ) -> None:
     """Every word of your agents' sessions: kept, found, read, forked and rewound.
 
     An ID is the short id that commands print, any other unambiguous beginning or end of an id, or
-    `last`. All data is in one file; RECOLLECT_HOME or --store chooses another.
+    `last`. All data is in one file; RECOLLECT_STORE or --store chooses another, or a database.
     """
     if ctx.invoked_subcommand is not None:
         return

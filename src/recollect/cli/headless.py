@@ -64,6 +64,7 @@ from recollect.runtime.prompt_run import (
 from recollect.runtime.runtime import Door, Overrides, Runtime
 from recollect.store.contract import Store
 from recollect.store.ids import LAST
+from recollect.store.store_address import StoreAddress, hide_password
 from recollect.tools.tool import BAD_CALL_STATUS
 
 # the exit codes that other agents use for the same
@@ -90,7 +91,7 @@ class HeadlessOptions(msgspec.Struct, frozen=True):
 class Reporter:
     """Reports progress: JSON lines on stdout, or notes and a status line on stderr."""
 
-    def __init__(self, options: HeadlessOptions, file: Path | None) -> None:
+    def __init__(self, options: HeadlessOptions, file: StoreAddress | None) -> None:
         self.session: str = ""
         self.short: str = ""  # the short id of the session
         self.reduced: list[ContextReduced] = []
@@ -131,13 +132,13 @@ class Reporter:
         """The command that continues this session."""
         if not self.session or not self._options.store_persists:
             return ""
-        store = f" --store {quote(str(self._file))}" if self._file is not None else ""
+        store = f" --store {quote(hide_password(self._file))}" if self._file is not None else ""
         return f'`recollect -r {self.short}{store} -p "…"` continues'
 
 
 def run_agent(
     prompt: str,
-    file: Path | None,
+    file: StoreAddress | None,
     *,
     session: str | None,
     latest: bool,
@@ -157,7 +158,7 @@ def run_agent(
     return run_headless(HeadlessOptions(prompt, continued, fork, format, run, overrides), file)
 
 
-def run_headless(options: HeadlessOptions, file: Path | None) -> int:
+def run_headless(options: HeadlessOptions, file: StoreAddress | None) -> int:
     """The exit code."""
     reporter = Reporter(options, file)
     before = signal(SIGTERM, _raise_interrupt)
@@ -187,7 +188,9 @@ def run_headless(options: HeadlessOptions, file: Path | None) -> int:
     return _EXIT_CODES.get(result.finished.reason, FAILED)
 
 
-def _run_in_store(options: HeadlessOptions, reporter: Reporter, file: Path | None) -> RunResult:
+def _run_in_store(
+    options: HeadlessOptions, reporter: Reporter, file: StoreAddress | None
+) -> RunResult:
     async def work(runtime: Runtime) -> RunResult:
         return await _run(runtime, options, reporter)
 

@@ -51,7 +51,8 @@ from recollect.session import Session, open_session
 from recollect.settings import Settings
 from recollect.store.contract import Project, SessionInfo, Store
 from recollect.store.ids import LAST
-from recollect.store.sqlite import open_store
+from recollect.store.open_store import open_store
+from recollect.store.store_address import default_address
 from recollect.text import one_line
 from recollect.transcripts.find_session import find_session, refuse_trashed
 from recollect.transcripts.import_result import ImportProgress, ImportResult
@@ -325,11 +326,13 @@ async def open_runtime(
     door: Door = Door(),  # noqa: B008 - a frozen value
     overrides: Overrides = Overrides(),  # noqa: B008 - a frozen value
 ) -> AsyncIterator[Runtime]:
-    """The runtime for a folder, by default the current one, and a store, by default the user's."""
+    """The runtime for a folder, by default the current one, and a store by its path or URL, by
+    default the user's."""
     held: list[str] = []  # a store that cannot be opened is one sentence
     quiet = msgspec.structs.replace(door, warn=held.append)
     found = _resolve_folder(Path.cwd() if folder is None else folder, quiet, overrides)
-    async with open_store(store) as opened:
+    address = store if store is not None else default_address(found[1].settings.store)
+    async with open_store(address) as opened:
         for warning in held:
             door.warn(warning)
         try:

@@ -51,7 +51,11 @@ class SqliteSearch(SqliteEntries):
 
     def candidates(self, match: str) -> Iterable[tuple[int, int]]:
         query = self._query
-        wanted: dict[str, Any] = {" AND e.time >= ?": query.after, " AND e.time < ?": query.before}
+        wanted: dict[str, Any] = {
+            " AND e.time >= ?": query.after,
+            " AND e.time < ?": query.before,
+            " AND s.owner = ?": query.owner,
+        }
         if (project := query.project) is not None:
             project = Project(project) if isinstance(project, str) else project
             if (number := find_project(self._db, project)) is None:

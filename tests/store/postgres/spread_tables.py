@@ -88,7 +88,7 @@ def _front_statements(table: TableSpec, schema: str) -> Iterator[str]:
 @contextmanager
 def spread_postgres(binaries: Path) -> Iterator[SpreadPostgres]:
     with ExitStack() as stack:
-        shards = [stack.enter_context(running_postgres()) for _ in range(SHARDS)]
+        shards = [stack.enter_context(running_postgres(fsync="off")) for _ in range(SHARDS)]
         for shard in shards:  # the front server's user opens their sockets
             shard.folder.chmod(0o755)
-        yield SpreadPostgres(stack.enter_context(running_postgres(binaries)), shards)
+        yield SpreadPostgres(stack.enter_context(running_postgres(binaries, fsync="off")), shards)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -20,27 +19,29 @@ from tests.store.postgres.spread_tables import (
 from tests.store.postgres.test_many_servers import race_for_one_session
 
 
-@pytest.fixture(scope="module")
-def spread() -> Iterator[SpreadPostgres]:
+def test_the_contract_holds_on_tables_that_are_spread_over_three_servers() -> None:
+    """One test, because starting four servers takes longer than all stories."""
     binaries = binaries_with_fdw()
     if binaries is None:
         pytest.skip("no PostgreSQL with postgres_fdw: `apt install postgresql` brings it")
-    with spread_postgres(binaries) as server:
-        yield server
+    with spread_postgres(binaries) as spread:
+
+        def new_store() -> OpenStore:
+            url = spread.new_url()
+            return lambda: open_postgres(url)
+
+        for name, story in contract_stories().items():
+            try:
+                run_story(story, new_store)
+            except Exception as error:
+                error.add_note(f"in {name}")
+                raise
+        _check_spreading(spread)
+        race_for_one_session(spread.new_url(), servers=2, tasks=2, count=5)
 
 
-@pytest.mark.parametrize("story", contract_stories().values(), ids=contract_stories())
-def test_the_contract_holds_on_spread_tables(
-    spread: SpreadPostgres, story: Callable[..., None]
-) -> None:
-    def new_store() -> OpenStore:
-        url = spread.new_url()
-        return lambda: open_postgres(url)
-
-    run_story(story, new_store)
-
-
-def test_sessions_are_spread_and_forks_stay_with_their_tree(spread: SpreadPostgres) -> None:
+def _check_spreading(spread: SpreadPostgres) -> None:
+    """Sessions are everywhere, forks stay with their tree."""
     url = spread.new_url()
 
     async def story() -> None:
@@ -57,7 +58,3 @@ def test_sessions_are_spread_and_forks_stay_with_their_tree(spread: SpreadPostgr
             assert await store.check() == ()
 
     asyncio.run(story())
-
-
-def test_servers_race_for_one_session_on_spread_tables(spread: SpreadPostgres) -> None:
-    race_for_one_session(spread.new_url(), servers=2, tasks=2, count=5)

@@ -13,7 +13,7 @@ import contextlib
 
 import psycopg
 
-from recollect.errors import RecollectError, UnknownSession
+from recollect.errors import RecollectError, StoreClosed, UnknownSession
 from recollect.store.postgres.connections import Connection, Database
 from recollect.store.postgres.session_states import find_tree, raw_id
 
@@ -32,6 +32,8 @@ class AppendNotices:
         self._heads: dict[bytes, bytes] = {}  # as last read
         self._outbox: set[bytes] = set()
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._somebody = asyncio.Event()  # waits
+        self._closed = False
 
     def moved(self, session: str) -> None:
         """This store moved the session's head: wake ours, and tell the others."""
@@ -64,13 +66,17 @@ class AppendNotices:
         for name in ("poll", "listen"):
             if self._is_idle(name):
                 self._start(name)
+        self._somebody.set()
         while True:
             await event.wait()
             event.clear()
+            if self._closed:
+                raise StoreClosed(self._database.address)
             if await self._read_head(session) != known:
                 return True
 
     async def close(self) -> None:
+        self._closed = True
         for session in self._waiting:
             self._wake(session)
         if "send" in self._tasks:  # what was appended last is still told
@@ -114,8 +120,10 @@ class AppendNotices:
             await asyncio.sleep(_SEND_EVERY)
 
     async def _poll(self) -> None:
-        """While somebody waits."""
-        while self._trees:
+        while True:
+            if not self._trees:
+                self._somebody.clear()
+                await self._somebody.wait()
             await asyncio.sleep(POLL)
             try:
                 heads = await self._database.run(self._read_heads)

@@ -1,4 +1,4 @@
-"""The doctor's checks on PostgreSQL: each returns its findings and changes nothing."""
+"""The doctor's checks on PostgreSQL, and how much a database holds. They change nothing."""
 
 from __future__ import annotations
 
@@ -6,10 +6,31 @@ from recollect.errors import Damaged
 from recollect.store.postgres.connections import Connection
 from recollect.store.postgres.path_reader import open_blob, read_segment
 from recollect.store.postgres.session_states import SessionState, seal_of
+from recollect.store.postgres.tables import FORMAT
 from recollect.store.recovery.integrity_checks import Finding
 from recollect.store.row_encoding import row_checksum
 
 _BATCH = 100  # trees or blobs at a time
+
+
+_COUNTS = {
+    "sessions": "SELECT count(*) FROM sessions WHERE trashed IS NULL",
+    "trashed_sessions": "SELECT count(*) FROM sessions WHERE trashed IS NOT NULL",
+    "owners": "SELECT count(DISTINCT owner) FROM sessions WHERE owner <> ''",
+    "entries": "SELECT count(*) FROM entries",
+    "contents": "SELECT count(*) FROM blobs",
+    "bytes_on_disk": "SELECT pg_database_size(current_database())",
+}
+
+
+async def read_facts(db: Connection) -> dict[str, int | str]:
+    facts: dict[str, int | str] = {
+        "kind": f"PostgreSQL {db.info.parameter_status('server_version')}",
+        "format": FORMAT,
+    }
+    for name, query in _COUNTS.items():
+        ((facts[name],),) = await (await db.execute(query)).fetchall()
+    return facts
 
 
 async def check_database(db: Connection) -> tuple[Finding, ...]:

@@ -8,24 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from itertools import chain
 from types import EllipsisType
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import psycopg
 
-from recollect.entries import Body, Entry, Message, Source, Title, check
+from recollect.entries import Body, Entry, Message, Title, check
 from recollect.errors import (
     BadInput,
     HeadMoved,
-    StoreClosed,
-    TooLarge,
-    UnknownBlob,
     UnknownEntry,
 )
-from recollect.store import row_encoding
-from recollect.store.contract import Project, SearchHit, SearchQuery, SearchResult, SessionInfo
+from recollect.store.contract import (
+    OnDamage,
+    Project,
+    SessionInfo,
+)
 from recollect.store.ids import is_id, new_id, now
 from recollect.store.log_writer import PreparedEntry, prepare_entries
 from recollect.store.postgres import contents, id_lookup, session_changes
@@ -33,7 +33,6 @@ from recollect.store.postgres.append_notices import AppendNotices
 from recollect.store.postgres.append_writer import AppendWriter
 from recollect.store.postgres.branches import add_branch
 from recollect.store.postgres.connections import PATIENCE, Connection, Database
-from recollect.store.postgres.integrity import check_database
 from recollect.store.postgres.path_reader import (
     SegmentRun,
     path_length,
@@ -48,23 +47,21 @@ from recollect.store.postgres.session_states import (
     place_in_session,
     raw_id,
 )
+from recollect.store.postgres.stored_contents import StoredContents
 from recollect.store.postgres.tables import migrate
 from recollect.store.postgres.upkeep import Upkeep
-from recollect.store.postgres.word_index import PostgresIndex, index_pending
 from recollect.store.postgres.writer_lease import WriterLease
-from recollect.store.recovery.integrity_checks import Finding
 from recollect.store.session_rows import clean_title
 
 T = TypeVar("T")
 LONG_BATCH = 200  # items; larger appends are encoded in a thread
 
 
-class PostgresStore:
+class PostgresStore(StoredContents):
     """Implements `recollect.store.contract.Store`. Made by `open_postgres`."""
 
     def __init__(self, database: Database, *, spread: bool) -> None:
-        self._database = database
-        self.address, self.closed = database.address, False
+        super().__init__(database)
         self.warnings: list[str] = []  # for the user: what opening found and repaired
         self._writer = AppendWriter(database, spread=spread)
         self._notices = AppendNotices(database)
@@ -127,21 +124,6 @@ class PostgresStore:
             return await read_project(db, (await self._writer.state(db, session)).project)
 
         return await self._read(read)
-
-    async def counterparts(self, entry: Entry) -> tuple[Entry, ...]:
-        place = await self._read(lambda db: find_place(db, raw_id(entry.id)))
-        return () if place is None else await self._index().counterparts(place, entry)
-
-    async def sources(self) -> dict[str, Source]:
-        return await self._read(contents.read_sources)
-
-    async def short_session_ids(self, ids: Iterable[str]) -> dict[str, str]:
-        given = list(ids)
-        return await self._read(lambda db: id_lookup.short_ids(db, given, ("session_trees",)))
-
-    async def short_entry_ids(self, ids: Iterable[str]) -> dict[str, str]:
-        given, tables = list(ids), ("session_trees", "entry_places")
-        return await self._read(lambda db: id_lookup.short_ids(db, given, tables))  # type: ignore[arg-type]
 
     async def fork(
         self, session: str, *, at: str | None = None, title: str = "", owner: str | None = None
@@ -236,7 +218,7 @@ class PostgresStore:
         at: str | None = None,
         last: int | None = None,
         since: str | None = None,
-        damaged: Literal["refuse", "mark"] = "refuse",
+        damaged: OnDamage = "refuse",
     ) -> tuple[Entry, ...]:
         async def read(db: Connection) -> tuple[Entry, ...]:
             runs, tree = await self._chain(db, session, at)
@@ -279,9 +261,7 @@ class PostgresStore:
         self._check_open()
         return await self._notices.wait(session, head, timeout)
 
-    async def tree(
-        self, session: str, *, damaged: Literal["refuse", "mark"] = "refuse"
-    ) -> tuple[Entry, ...]:
+    async def tree(self, session: str, *, damaged: OnDamage = "refuse") -> tuple[Entry, ...]:
         async def read(db: Connection) -> tuple[Entry, ...]:
             state = await self._writer.state(db, session)
             query = "SELECT segment FROM segments WHERE tree = %s AND session = %s ORDER BY segment"
@@ -313,50 +293,6 @@ class PostgresStore:
         self._writer.drafts.add(raw)
         return draft
 
-    async def put(self, data: bytes) -> str:
-        if len(data) > row_encoding.MAX_STRING:
-            raise TooLarge("content", len(data), row_encoding.MAX_STRING)
-        address = row_encoding.content_address(data)
-        packed = await asyncio.to_thread(row_encoding.pack_blob, data)
-        await self._read(lambda db: contents.put_blob(db, address, len(data), packed))
-        return address.hex()
-
-    async def blob(self, digest: str) -> bytes:
-        try:
-            raw = bytes.fromhex(digest)
-        except ValueError:
-            raise UnknownBlob(digest) from None
-        return await self._read(lambda db: contents.read_blob(db, raw))
-
-    async def blobs(self, *, after: str = "", limit: int = 1_000) -> tuple[str, ...]:
-        raw = bytes.fromhex(after)
-        return await self._read(lambda db: contents.list_blobs(db, raw, limit))
-
-    async def counts(self, counter: str, entries: Iterable[str]) -> dict[str, tuple[int, ...]]:
-        ids = [entry for entry in entries if is_id(entry)]
-        return await self._read(lambda db: contents.read_counts(db, counter, ids))
-
-    async def keep_counts(self, counter: str, counts: Mapping[str, tuple[int, ...]]) -> None:
-        if counts:
-            await self._read(lambda db: contents.write_counts(db, counter, counts))
-
-    async def search(self, query: SearchQuery) -> tuple[SearchHit, ...]:
-        await self.index_now()
-        return await self._index().search(query)
-
-    async def rank(self, query: SearchQuery, *, length: int = 600) -> SearchResult:
-        await self.index_now()
-        return await self._index().rank(query, length)
-
-    async def index_now(self) -> None:
-        """Bring the search index up to the last entry."""
-        while await self._read(index_pending):
-            pass
-
-    async def check(self) -> tuple[Finding, ...]:
-        """What is damaged: hash chains, checksums, stored contents. Changes nothing."""
-        return await self._read(check_database)
-
     async def close(self) -> None:
         self.closed = True
         await self._upkeep.stop()
@@ -365,29 +301,6 @@ class PostgresStore:
         with contextlib.suppress(Exception):  # the lease runs out by itself
             await asyncio.wait_for(self._lease.release(), 1.0)
         await self._database.close()
-
-    def _index(self) -> PostgresIndex:
-        self._check_open()
-        return PostgresIndex(self._database)
-
-    def _check_open(self) -> None:
-        if self.closed:
-            raise StoreClosed(self.address)
-
-    async def _read(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        """Run what may be run twice: it reads, or writes the same again."""
-        self._check_open()
-        return await self._database.run(work)
-
-    async def _change(self, work: Callable[[Connection, bool], Awaitable[T]]) -> T:
-        """Run work in a transaction."""
-        self._check_open()
-
-        async def transact(db: Connection, again: bool) -> T:  # noqa: FBT001 - see `run_again`
-            async with db.transaction():
-                return await work(db, again)
-
-        return await self._database.run_again(transact)
 
 
 async def _prepare(items: Sequence[Body | Entry]) -> list[PreparedEntry]:
