@@ -24,6 +24,7 @@ from tests.server.nplt.seed_client import CHAT_TEXT, PATIENCE, SeedClient
 
 # no cause to slow a fuzzer down, and short times
 FAST = NpltLimits(frames_per_second=1e6, frame_burst=10**6, bytes_per_second=1e9, byte_burst=10**9)
+FEW_RUNS = HubLimits(finished=5, idle_seconds=0.5)  # so that memory is what connections take
 CLOSED_SECONDS = 15  # in which the server has to answer or close
 FRAMES, MANY_FRAMES = 5_000, 200_000
 
@@ -115,7 +116,7 @@ def check_healthy(server: RunningServer, client: SeedClient) -> None:
 def fuzz_server(folder: Path, patch: pytest.MonkeyPatch, frames: int) -> None:
     with (
         scripted_provider(folder / "home", patch, ["Hello."], repeat=True),
-        running_server(folder, FAST) as server,
+        running_server(folder, FAST, hub_limits=FEW_RUNS) as server,
         SeedClient(server.port) as client,
     ):
 
@@ -180,7 +181,7 @@ def crowd(
     script: list[ProviderLine] = [*[long] * slow, "Hello."]
     with (
         scripted_provider(folder / "home", patch, script, repeat=True),
-        running_server(folder, limits, hub_limits=HubLimits(idle_seconds=0.2)) as server,
+        running_server(folder, limits, hub_limits=FEW_RUNS) as server,
         SeedClient(server.port) as client,
     ):
         before = server.tasks()
