@@ -24,7 +24,7 @@ from tests.server.nplt.seed_client import CHAT_TEXT, PATIENCE, SeedClient
 
 # no cause to slow a fuzzer down, and short times
 FAST = NpltLimits(frames_per_second=1e6, frame_burst=10**6, bytes_per_second=1e9, byte_burst=10**9)
-FEW_RUNS = HubLimits(finished=5, idle_seconds=0.5)  # so that memory is what connections take
+FEW_RUNS = HubLimits(kept_events=100, idle_seconds=0.5)  # so that memory is what connections take
 CLOSED_SECONDS = 15  # in which the server has to answer or close
 FRAMES, MANY_FRAMES = 5_000, 200_000
 
