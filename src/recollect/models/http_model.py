@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from recollect.codecs.automatic_calls import put_history, take_history
 from recollect.codecs.encoder import EncodedRequest, Encoder
 from recollect.codecs.endings import content_of, judge_reply
 from recollect.codecs.fixes import Fix
@@ -301,7 +302,7 @@ class _Attempt:
     def _finish(self, message: Message, *, whole: bool = False) -> Sequence[ModelEvent]:
         """The reply, if it has an end. One that came whole has it in being complete, unless the
         provider says otherwise."""
-        if whole and not message.finish and not message.extra:
+        if whole and not message.finish and not take_history(message)[1].extra:
             finish = "calls" if content_of(message) == "calls" else "stop"
             message = msgspec.structs.replace(message, finish=finish)
         if not message.finish:
@@ -320,8 +321,10 @@ class _Attempt:
 
     def _own(self, message: Message) -> Message:
         """With the model's name, and without a key in the server's word for its end."""
+        history, message = take_history(message)
         extra = redact(message.extra, self._model.secrets) if message.extra else ""
-        return msgspec.structs.replace(message, model=self._model.name, extra=extra)
+        message = msgspec.structs.replace(message, model=self._model.name, extra=extra)
+        return put_history(message, history)
 
     def _unreachable(self, why: str) -> Unreachable:
         answered = self._response is not None

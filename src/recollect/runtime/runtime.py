@@ -54,6 +54,7 @@ from recollect.settings import Settings
 from recollect.store.contract import Project, SessionInfo, Store
 from recollect.store.ids import LAST
 from recollect.store.open_store import open_store
+from recollect.store.store_address import default_address
 from recollect.text import one_line
 from recollect.transcripts.find_session import find_session, refuse_trashed
 from recollect.transcripts.import_result import ImportProgress, ImportResult
@@ -158,14 +159,21 @@ class Runtime:
         return await refuse_trashed(self.store, await self.find_session(given))
 
     async def import_file(
-        self, file: Path, progress: ImportProgress = lambda _done, _total: None
+        self,
+        file: Path,
+        progress: ImportProgress = lambda _done, _total: None,
+        owner: str | None = None,
     ) -> ImportResult:
         """Import another program's session file. The session belongs to the folder that the file
-        names as its own; to this project if it names none."""
+        names as its own; to this project if it names none. A file that a client sent has an
+        `owner`, and belongs to this project: the folder that it names is the client's."""
         # late: it loads every format
         from recollect.transcripts.session_import import import_file
 
-        return await import_file(self.store, file, project=self._project_of, progress=progress)
+        find = self._project_of if owner is None else lambda _folder: self.project
+        return await import_file(
+            self.store, file, project=find, progress=progress, owner=owner or ""
+        )
 
     def _project_of(self, folder: str) -> Project:
         if not folder:
@@ -343,11 +351,13 @@ async def open_runtime(
     door: Door = Door(),  # noqa: B008 - a frozen value
     overrides: Overrides = Overrides(),  # noqa: B008 - a frozen value
 ) -> AsyncIterator[Runtime]:
-    """The runtime for a folder, by default the current one, and a store, by default the user's."""
+    """The runtime for a folder, by default the current one, and a store by its path or URL, by
+    default the user's."""
     held: list[str] = []  # a store that cannot be opened is one sentence
     quiet = msgspec.structs.replace(door, warn=held.append)
     found = _resolve_folder(Path.cwd() if folder is None else folder, quiet, overrides)
-    async with open_store(store) as opened:
+    address = store if store is not None else default_address(found[1].settings.store)
+    async with open_store(address) as opened:
         for warning in held:
             door.warn(warning)
         runtime = Runtime(opened, *found, door)

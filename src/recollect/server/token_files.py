@@ -36,7 +36,7 @@ class OwnToken(msgspec.Struct, frozen=True):
     """The user's own token, and whether it was made just now."""
 
     token: str
-    file: Path
+    file: Path | None  # none: it was set for this run
     is_new: bool = False
 
 

@@ -30,7 +30,12 @@ from recollect.workspace.safe_files import (
     resolve_inside,
     resolve_named,
 )
-from recollect.workspace.untrusted_text import find_mentions, one_line, strip_invisible
+from recollect.workspace.untrusted_text import (
+    find_mentions,
+    one_line,
+    shorter_paths,
+    strip_invisible,
+)
 
 MAX_MENTIONS = 20
 MAX_WARNINGS = 10  # about mentions; the last one counts the rest
@@ -123,8 +128,12 @@ def _read_mentions(
     named = tuple(dict.fromkeys(mention.path for mention in find_mentions(prompt)))
     failed: list[str] = []
     warnings: list[str] = []
-    for path in named[:MAX_MENTIONS]:
-        read = _read(path, roots, room)
+    seen: set[str] = set()
+    for mentioned in named[:MAX_MENTIONS]:
+        path, read = _read_as_meant(mentioned, roots, room)
+        if path in seen:
+            continue
+        seen.add(path)
         if not isinstance(read, ReadRefused):
             parts += read
             room = _reduce(room, read)
@@ -160,6 +169,20 @@ def _warn_bounded(warnings: Sequence[str], warn: Callable[[str], None]) -> None:
         warn(warning)
     if len(warnings) > MAX_WARNINGS:
         warn(f"{len(warnings) - MAX_WARNINGS} more of the mentioned files were left out")
+
+
+def _read_as_meant(
+    named: str, roots: tuple[Path, ...], room: RemainingRoom
+) -> tuple[str, tuple[Part, ...] | ReadRefused]:
+    """What a mention names, and its parts: if nothing has that name, then without line numbers or
+    a bracket at its end."""
+    read = _read(named, roots, room)
+    if isinstance(read, ReadRefused) and read.kind == "missing":
+        for shorter in shorter_paths(named):
+            again = _read(shorter, roots, room)
+            if not isinstance(again, ReadRefused) or again.kind != "missing":
+                return shorter, again
+    return named, read
 
 
 def _read(
